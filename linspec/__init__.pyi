@@ -1,0 +1,37 @@
+from linspec import errors as errors
+from linspec import metrics as metrics
+from linspec import testing as testing
+from linspec.hookspecs import hookimpl as hookimpl
+from linspec.moments import Moments as Moments
+from linspec.normalizer import Normalizer as Normalizer
+from linspec.operators import LinearOperator as LinearOperator
+from linspec.operators import as_operator as as_operator
+from linspec.options import option as option
+from linspec.options import part as part
+from linspec.problems import CCA as CCA
+from linspec.problems import SVD as SVD
+from linspec.problems import LeastSquares as LeastSquares
+from linspec.registry import PluginInfo as PluginInfo
+from linspec.registry import describe as describe
+from linspec.registry import get_solver as get_solver
+from linspec.registry import normalizers as normalizers
+from linspec.registry import plugins as plugins
+from linspec.registry import register as register
+from linspec.registry import solvers as solvers
+from linspec.registry import test_matrices as test_matrices
+from linspec.run import Run as Run
+from linspec.solution import Solution as Solution
+from linspec.solution import Status as Status
+from linspec.solver import LeastSquaresState as LeastSquaresState
+from linspec.solver import Selection as Selection
+from linspec.solver import Solver as Solver
+from linspec.solver import select as select
+from linspec.solver import solve as solve
+from linspec.spec import Needs as Needs
+from linspec.spec import NormalizerSpec as NormalizerSpec
+from linspec.spec import OperatorSpec as OperatorSpec
+from linspec.spec import SolverSpec as SolverSpec
+from linspec.spec import TestMatrixSpec as TestMatrixSpec
+from linspec.test_matrix import TestMatrix as TestMatrix
+
+__version__: str

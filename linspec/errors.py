@@ -1,0 +1,99 @@
+"""Errors and warnings, each also the built-in exception a caller would expect.
+
+Problem: a caller wants to catch "anything linspec objects to" with one clause, and a script that knows
+nothing of linspec wants ``except ValueError`` to work.
+Method: every error derives from :class:`LinspecError` and from the closest built-in exception. A message says
+what was wrong, what was got, and the remedy.
+
+Errors are for misuse, for data that cannot be computed with, and for plugins that do not keep the contract. An
+iteration that does not converge is not an error: it is a ``Status`` of the solution, with a warning where the
+solver itself gave up.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "AccuracyWarning",
+    "AmbiguousName",
+    "BrokenPlugin",
+    "BudgetTooSmall",
+    "ConvergenceWarning",
+    "InvalidDeclaration",
+    "InvalidOption",
+    "InvalidProblem",
+    "LinspecError",
+    "MissingCapability",
+    "NoSuitableSolver",
+    "NonFiniteData",
+    "PluginWarning",
+    "UnknownName",
+    "UnknownOption",
+    "UnsupportedData",
+]
+
+
+class LinspecError(Exception):
+    """Base class of every error that linspec raises on purpose."""
+
+
+class UnknownName(LinspecError, LookupError):
+    """No solver, normalizer, test matrix or problem has this name.
+
+    The message suggests close matches, lists the names there are, and quotes plugins that could not be loaded.
+    """
+
+
+class AmbiguousName(LinspecError, LookupError):
+    """A bare name that several providers or several problems use; the message lists the qualified names."""
+
+
+class BrokenPlugin(LinspecError, ImportError):
+    """A registered target cannot be imported, or is not what its record promises."""
+
+
+class InvalidDeclaration(LinspecError, ValueError):
+    """An author's declaration (a record, an option, a hook) is malformed."""
+
+
+class InvalidOption(LinspecError, ValueError):
+    """An option was given a value of the wrong type or outside its range."""
+
+
+class UnknownOption(LinspecError, TypeError):
+    """There is no option of this name; the message suggests a close one and lists those there are."""
+
+
+class InvalidProblem(LinspecError, ValueError):
+    """A problem cannot be stated: shapes that disagree, ``k`` too large, a negative ridge, no rows."""
+
+
+class NonFiniteData(InvalidProblem):
+    """The data hold NaN or infinity."""
+
+
+class UnsupportedData(LinspecError, TypeError):
+    """Data linspec cannot multiply: complex, object or string entries, mixed libraries or devices."""
+
+
+class MissingCapability(LinspecError, TypeError):
+    """A solver needs something of the operator that it cannot give (adjoint, entries, rows)."""
+
+
+class BudgetTooSmall(LinspecError, ValueError):
+    """``max_passes`` does not even cover the set-up; the message names the least number that does."""
+
+
+class NoSuitableSolver(LinspecError, ValueError):
+    """Automatic choice found no solver that fits the problem and the machine."""
+
+
+class ConvergenceWarning(UserWarning):
+    """A solver reached its own limit, or stagnated, before its tolerance."""
+
+
+class AccuracyWarning(UserWarning):
+    """The arithmetic may have lost digits that matter (cancellation, conditioning, precision)."""
+
+
+class PluginWarning(UserWarning):
+    """Two plugins lay claim to one name; the message says which one keeps it."""

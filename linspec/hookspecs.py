@@ -1,0 +1,72 @@
+"""The hooks a plugin may implement.
+
+Problem: installed packages must be able to add methods without linspec knowing them.
+Method: pluggy hooks. A package has an entry point in the group ``linspec`` that names a module, by convention
+``plugin.py``, with functions such as::
+
+    from linspec import SolverSpec, hookimpl
+
+    @hookimpl
+    def linspec_solvers():
+        return [SolverSpec(name="gram", problem="cca", target="my_package.gram:Gram", summary="...", reference="...")]
+
+Source: pluggy; the shape of the hooks (plural nouns that take nothing and return records) is that of conda.
+Where we differ: the module is a table of contents. It must import no array library, because every listing of names
+imports it; the implementation is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pluggy
+
+from linspec.spec import NormalizerSpec, OperatorSpec, SolverSpec, TestMatrixSpec
+
+__all__ = ["PROJECT", "hookimpl", "hookspec"]
+
+#: pluggy's project name and the group of the entry points.
+PROJECT = "linspec"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+@hookspec
+def linspec_solvers() -> Iterable[SolverSpec]:  # type: ignore[empty-body]
+    """Declare solvers.
+
+    Returns
+    -------
+    iterable of SolverSpec
+    """
+
+
+@hookspec
+def linspec_normalizers() -> Iterable[NormalizerSpec]:  # type: ignore[empty-body]
+    """Declare normalizers.
+
+    Returns
+    -------
+    iterable of NormalizerSpec
+    """
+
+
+@hookspec
+def linspec_test_matrices() -> Iterable[TestMatrixSpec]:  # type: ignore[empty-body]
+    """Declare test matrices.
+
+    Returns
+    -------
+    iterable of TestMatrixSpec
+    """
+
+
+@hookspec
+def linspec_operators() -> Iterable[OperatorSpec]:  # type: ignore[empty-body]
+    """Declare adapters for data types that linspec does not know.
+
+    Returns
+    -------
+    iterable of OperatorSpec
+    """

@@ -1,0 +1,468 @@
+"""Options of a solver: declared once, read by validation, help, the command line and the tests.
+
+Problem: an option has a name, a default, a range and an explanation, and every one of validation, help, command-line
+parsing and tests for bad values needs them. Written in several places they drift apart.
+Method: a solver (normalizer, test matrix) is a frozen, keyword-only dataclass and its fields are its options.
+:func:`option` and :func:`part` wrap ``dataclasses.field`` and keep range and explanation in the field's metadata::
+
+    @dataclass(frozen=True, kw_only=True)
+    class Gradient(Solver):
+        step: float | None = option(None, "step length; None: from the data", above=0)
+        tol: float = option(1e-8, "stop when the residual is at most this", above=0)
+        normalizer: str | Normalizer = part("cholesky-qr", kind="normalizer")
+
+Source: scikit-learn's parameter constraints, which validate, phrase the error and generate bad values for tests.
+Where we differ: the type of an option is that of its default (or is given), so annotations are for readers and type
+checkers only and are never evaluated: they may name classes imported under ``TYPE_CHECKING``. There is no coercion: a
+value is accepted as it is or refused.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from linspec.errors import InvalidDeclaration, InvalidOption, UnknownOption
+
+__all__ = [
+    "PART_KINDS",
+    "RUN_ARGUMENTS",
+    "Option",
+    "build",
+    "invalid_values",
+    "option",
+    "options_of",
+    "parse",
+    "part",
+    "validate",
+]
+
+#: Arguments of ``linspec.solve`` itself. An option of such a name could never be given through it.
+RUN_ARGUMENTS = frozenset({"problem", "solver", "rng", "max_passes", "max_seconds", "callback", "progress"})
+
+#: What a part may be, and the method that an instance of it must have.
+PART_KINDS = {"solver": "solve", "normalizer": "orthonormalize", "test-matrix": "draw"}
+
+_KEY = "linspec"
+_WORDS = {float: "a number", int: "an integer", bool: "True or False", str: "a string"}
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_FALSE = frozenset({"false", "no", "off", "0"})
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One option of a solver, normalizer or test matrix.
+
+    Parameters
+    ----------
+    name : str
+        The field's name.
+    default : object
+        Value when none is given.
+    help : str
+        Explanation, a phrase.
+    kind : type
+        ``float``, ``int``, ``bool`` or ``str``; ``str`` for a part, which may also be an instance.
+    optional : bool, default False
+        Whether None is a value.
+    above, below, at_least, at_most : float or None
+        Bounds: exclusive the first two, inclusive the others.
+    choices : tuple or None
+        The only values, where there are few.
+    part_kind, part_problem : str or None
+        For a part: its kind (``"solver"``, ``"normalizer"``, ``"test-matrix"``) and, for a solver, its problem.
+    """
+
+    name: str
+    default: Any
+    help: str
+    kind: type
+    optional: bool = False
+    above: float | None = None
+    below: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    choices: tuple[Any, ...] | None = None
+    part_kind: str | None = None
+    part_problem: str | None = None
+
+    @property
+    def constraint(self) -> str:
+        """The range in words, such as ``"> 0, <= 1"`` or ``"in {a, b}"``; empty when there is none."""
+        if self.choices is not None:
+            return "in {" + ", ".join(map(str, self.choices)) + "}"
+        below = "finite" if self.below == math.inf else f"< {self.below}"
+        stated = [
+            (self.above, f"> {self.above}"),
+            (self.at_least, f">= {self.at_least}"),
+            (self.below, below),
+            (self.at_most, f"<= {self.at_most}"),
+        ]
+        return ", ".join(words for bound, words in stated if bound is not None)
+
+    @property
+    def expects(self) -> str:
+        """Type and range in words, such as ``"a number > 0, or None"``."""
+        if self.part_kind is not None:
+            what = f"the name of a {self._part_words} or an instance of one"
+        else:
+            what = f"{_WORDS[self.kind]} {self.constraint}".strip()
+        return f"{what}, or None" if self.optional else what
+
+    @property
+    def _part_words(self) -> str:
+        kind = str(self.part_kind).replace("-", " ")
+        return f"{self.part_problem} {kind}" if self.part_problem else kind
+
+    def check(self, value: Any, owner: str = "") -> None:
+        """Accept or refuse a value.
+
+        Parameters
+        ----------
+        value : object
+            What was given.
+        owner : str, default ""
+            Whose option it is, for the message.
+
+        Raises
+        ------
+        InvalidOption
+            The value has the wrong type or is out of range.
+        """
+        if value is None and self.optional:
+            return
+        if not (self._has_type(value) and self._in_range(value)):
+            raise InvalidOption(self._refusal(repr(value), type(value), owner))
+
+    def _has_type(self, value: Any) -> bool:
+        if self.part_kind is not None:
+            return _is_name_or_instance(value, PART_KINDS[self.part_kind])
+        if self.kind is bool or self.kind is str:
+            return isinstance(value, self.kind)
+        # numbers.Real and Integral know NumPy's scalars without importing NumPy; a bool is a slip, not a number.
+        number = numbers.Integral if self.kind is int else numbers.Real
+        return isinstance(value, number) and not isinstance(value, bool)
+
+    def _in_range(self, value: Any) -> bool:
+        if self.choices is not None:
+            return value in self.choices
+        if self.part_kind is not None or self.kind in (bool, str):
+            return True
+        return (
+            -math.inf <= value <= math.inf  # false for NaN, and no overflow on a huge integer
+            and (self.above is None or value > self.above)
+            and (self.at_least is None or value >= self.at_least)
+            and (self.below is None or value < self.below)
+            and (self.at_most is None or value <= self.at_most)
+        )
+
+    def _refusal(self, got: str, kind: type, owner: str) -> str:
+        of = f" of {owner}" if owner else ""
+        return (
+            f"option {self.name!r}{of} must be {self.expects}; got {got} ({kind.__name__}). "
+            f"Leave it out for the default, {self.default!r}."
+        )
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    kind: type | None = None,
+    above: float | None = None,
+    below: float | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    choices: tuple[Any, ...] | None = None,
+) -> Any:
+    """Declare an option as a field of a solver's dataclass.
+
+    Parameters
+    ----------
+    default : object
+        Value when none is given. None makes None a value; it then means what `help` says it means.
+    help : str
+        Explanation, a phrase.
+    kind : type, optional
+        ``float``, ``int``, ``bool`` or ``str``. By default the type of `default`; when that is None, ``float``
+        with bounds and that of the choices with choices.
+    above, below : float, optional
+        Exclusive bounds. ``below=math.inf`` says "finite".
+    at_least, at_most : float, optional
+        Inclusive bounds.
+    choices : tuple, optional
+        The only values.
+
+    Returns
+    -------
+    dataclasses.Field
+        Typed as Any, so that the annotation of the field is the author's.
+
+    Raises
+    ------
+    InvalidDeclaration
+        The declaration contradicts itself: no type, bounds on a text, a default out of range.
+    """
+    bounds = {"above": above, "below": below, "at_least": at_least, "at_most": at_most}
+    kind = kind or _implied_kind(default, bounds, choices)
+    if kind not in _WORDS:
+        raise InvalidDeclaration(f"an option is a float, int, bool or str; got kind {kind!r}")
+    if choices is not None and not choices:
+        raise InvalidDeclaration("choices must name at least one value; got none")
+    if kind in (bool, str) and any(bound is not None for bound in bounds.values()):
+        raise InvalidDeclaration(f"bounds need a number; this option is a {kind.__name__}")
+    return _field(
+        default, help=help, kind=kind, choices=None if choices is None else tuple(choices), **bounds
+    )
+
+
+def part(default: Any, help: str = "", *, kind: str = "solver", problem: str | None = None) -> Any:
+    """Declare an option whose value is itself a solver, a normalizer or a test matrix.
+
+    Parameters
+    ----------
+    default : str or instance or None
+        A registered name, or an instance. None makes None a value.
+    help : str, default ""
+        Explanation, a phrase.
+    kind : {"solver", "normalizer", "test-matrix"}
+        Under which kind a name is looked up.
+    problem : str, optional
+        For a solver: the problem it solves.
+
+    Returns
+    -------
+    dataclasses.Field
+        Typed as Any, so that the annotation of the field is the author's.
+
+    Raises
+    ------
+    InvalidDeclaration
+        No such kind; a solver without a problem, or another kind with one; a default that is no part.
+    """
+    if kind not in PART_KINDS:
+        raise InvalidDeclaration(f"a part is one of {', '.join(PART_KINDS)}; got {kind!r}")
+    if (kind == "solver") != (problem is not None):
+        remedy = "say which: part(..., problem='least-squares')" if kind == "solver" else "leave problem= out"
+        raise InvalidDeclaration(
+            f"a solver solves a problem, a {kind} part has problem={problem!r}: {remedy}"
+        )
+    return _field(default, help=help, kind=str, part_kind=kind, part_problem=problem)
+
+
+def options_of(owner: Any) -> tuple[Option, ...]:
+    """List the options of a solver, normalizer or test matrix.
+
+    Parameters
+    ----------
+    owner : type or instance
+        A dataclass whose fields are declared with :func:`option` or :func:`part`, or an instance of one.
+
+    Returns
+    -------
+    tuple of Option
+        In order of declaration.
+
+    Raises
+    ------
+    InvalidDeclaration
+        Not a dataclass, or a field is declared without `option` or `part`.
+    """
+    cls = owner if isinstance(owner, type) else type(owner)
+    if not dataclasses.is_dataclass(cls):
+        raise InvalidDeclaration(
+            f"{cls.__name__} has no options to read; decorate it with @dataclass(frozen=True, kw_only=True)"
+        )
+    return tuple(_read(cls, field) for field in dataclasses.fields(cls) if field.init)
+
+
+def validate(instance: Any) -> None:
+    """Check the options of an instance; base classes call it from ``__post_init__``.
+
+    Parameters
+    ----------
+    instance : object
+        A solver, normalizer or test matrix.
+
+    Raises
+    ------
+    InvalidOption
+        A value has the wrong type or is out of range.
+    """
+    for declared in options_of(instance):
+        declared.check(getattr(instance, declared.name), type(instance).__name__)
+
+
+def parse(option: Option, text: str) -> Any:
+    """Read an option's value from the command line.
+
+    Parameters
+    ----------
+    option : Option
+        Which option.
+    text : str
+        What was typed. ``none`` is None where None is a value.
+
+    Returns
+    -------
+    object
+        The value, checked; the name itself for a part.
+
+    Raises
+    ------
+    InvalidOption
+        The text is no value of this option.
+    """
+    if option.optional and text.strip().lower() == "none":
+        return None
+    try:
+        value = _read_text(option.kind, text)
+    except ValueError:
+        raise InvalidOption(option._refusal(repr(text), str, "")) from None
+    option.check(value)
+    return value
+
+
+def invalid_values(option: Option) -> list[Any]:
+    """Give values that an option must refuse: just outside its bounds, and of the wrong type.
+
+    Parameters
+    ----------
+    option : Option
+        Which option.
+
+    Returns
+    -------
+    list
+        Never empty.
+    """
+    values: list[Any] = [] if option.optional else [None]
+    if option.part_kind is not None:
+        return [*values, "", 0, object(), object]
+    values += [object(), []]
+    if option.choices is not None:
+        values.append(_stranger(option.choices))
+    if option.kind is str:
+        return [*values, 0]
+    if option.kind is bool:
+        return [*values, "true", 1]
+    values += ["text", True, 1j, math.nan]
+    if option.kind is int:
+        values.append(1.5)
+    return values + _beyond_bounds(option)
+
+
+def build(cls: type[T], options: Mapping[str, Any]) -> T:
+    """Make an instance from options given by name.
+
+    Parameters
+    ----------
+    cls : type
+        A solver, normalizer or test matrix.
+    options : mapping
+        Values by option name; the others take their defaults.
+
+    Returns
+    -------
+    instance of `cls`
+
+    Raises
+    ------
+    UnknownOption
+        `cls` has no such option.
+    InvalidOption
+        A value has the wrong type or is out of range.
+    """
+    known = [declared.name for declared in options_of(cls)]
+    for name in options:
+        if name not in known:
+            raise UnknownOption(_no_such_option(cls.__name__, name, known))
+    return cls(**options)
+
+
+def _field(default: Any, **declared: Any) -> Any:
+    """Keep the declaration as the metadata of a dataclass field, once its default has passed its own check."""
+    trial = Option(name="default", default=default, optional=default is None, **declared)
+    try:
+        trial.check(default)
+    except InvalidOption:
+        raise InvalidDeclaration(f"the default must itself be {trial.expects}; got {default!r}") from None
+    return dataclasses.field(default=default, metadata={_KEY: declared})
+
+
+def _read(cls: type, field: dataclasses.Field[Any]) -> Option:
+    if _KEY not in field.metadata:
+        raise InvalidDeclaration(
+            f"field {field.name!r} of {cls.__name__} is not declared as an option; "
+            f"write {field.name} = option(default, 'what it does') or part(default)"
+        )
+    declared = field.metadata[_KEY]
+    return Option(name=field.name, default=field.default, optional=field.default is None, **declared)
+
+
+def _implied_kind(default: Any, bounds: Mapping[str, Any], choices: tuple[Any, ...] | None) -> type:
+    if default is not None:
+        return type(default)
+    if choices:
+        return type(choices[0])
+    if any(bound is not None for bound in bounds.values()):
+        return float
+    raise InvalidDeclaration("with the default None the type is unknown; give kind=float, int, bool or str")
+
+
+def _is_name_or_instance(value: Any, method: str) -> bool:
+    if isinstance(value, str):
+        return bool(value.strip())
+    # A class has the method as well; it lacks its options, so ask for an instance.
+    return not isinstance(value, type) and callable(getattr(value, method, None))
+
+
+def _read_text(kind: type, text: str) -> Any:
+    if kind is not bool:
+        return kind(text)
+    word = text.strip().lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise ValueError(text)
+
+
+def _beyond_bounds(option: Option) -> list[float]:
+    """Values on the wrong side of each bound: as near as the type allows, and one further off."""
+    low = option.above if option.above is not None else option.at_least
+    high = option.below if option.below is not None else option.at_most
+    values: list[float] = []
+    if low is not None:
+        edge = low if option.above is not None else _next(option.kind, low, -1)
+        values += [edge, low - 1]
+    if high is not None:
+        edge = high if option.below is not None else _next(option.kind, high, 1)
+        values += [edge, high + 1]
+    return values
+
+
+def _next(kind: type, bound: float, direction: int) -> float:
+    return bound + direction if kind is int else math.nextafter(bound, direction * math.inf)
+
+
+def _stranger(choices: tuple[Any, ...]) -> Any:
+    """A value of the right type that is none of the choices."""
+    first = choices[0]
+    return "not " + " ".join(choices) if isinstance(first, str) else sum(map(abs, choices)) + 1
+
+
+def _no_such_option(owner: str, name: str, known: list[str]) -> str:
+    if name in RUN_ARGUMENTS:
+        return f"{owner} has no option {name!r}: it is an argument of linspec.solve, not of the solver; pass it there"
+    close = get_close_matches(name, known, 1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    listed = f"Its options: {', '.join(known)}." if known else "It has no options."
+    return f"{owner} has no option {name!r}.{hint} {listed}"

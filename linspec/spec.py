@@ -1,0 +1,275 @@
+"""Records by which plugins declare what they provide, without importing it.
+
+Problem: listing, help, documentation, conformance tests and benchmarks need to know which methods exist, but
+importing a method imports its array library, and one slow plugin would slow every listing.
+Method: a plugin's table is a few frozen records. A record names its implementation as a string
+(``"package.module:Class"``); the class is imported when somebody asks for it. Facts that hold before the
+implementation runs (needs, traits, literature) live here; options live on the class, stated once.
+Source: the declaration tables of conda and of pluggy-based tools, and LinearSolve.jl's rule that traits live
+beside the declaration and never in the part that is loaded lazily.
+Where we differ: traits are a closed vocabulary, checked when the record is made, so a misspelt trait is an
+error in the plugin rather than a property silently absent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from linspec.errors import InvalidDeclaration
+
+__all__ = ["TRAITS", "Needs", "NormalizerSpec", "OperatorSpec", "SolverSpec", "Spec", "TestMatrixSpec"]
+
+#: What a trait promises. The conformance kit holds a solver to the traits its record states.
+TRAITS = {
+    "direct": "no iteration: one factorisation or decomposition",
+    "iterative": "has an option tol and gets more accurate the more passes it may use",
+    "randomized": "draws random numbers from the run's generator",
+    "approximate": "need not solve the stated problem exactly",
+    "demonstration": "kept to show a failure; never chosen automatically",
+}
+
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+# A solver is quoted as "problem/name"; the other kinds are quoted with their kind in that place.
+_RESERVED_PROBLEMS = frozenset({"solver", "normalizer", "test-matrix", "operator"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """What a solver asks of its data beyond forward block products.
+
+    Parameters
+    ----------
+    adjoint : bool, default True
+        Products with the transpose.
+    diagonal : bool, default False
+        Known entries, so that column norms are exact.
+    dense : bool, default False
+        The whole matrix as an array.
+    rows : bool, default False
+        Row slices by index (minibatches).
+    """
+
+    adjoint: bool = True
+    diagonal: bool = False
+    dense: bool = False
+    rows: bool = False
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, bool):
+                raise InvalidDeclaration(f"Needs: {field.name} must be True or False; got {value!r}")
+
+    def __str__(self) -> str:
+        stated = [field.name for field in fields(self) if getattr(self, field.name)]
+        return ", ".join(stated) or "forward products only"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolverSpec:
+    """Declaration of a solver.
+
+    Parameters
+    ----------
+    name : str
+        Lower-case words of letters and digits joined by hyphens, unique for its problem.
+    problem : str
+        Name of the problem it solves: ``"least-squares"``, ``"svd"``, ``"cca"``, ...
+    target : str
+        Where the class is, as ``"package.module:Class"``; imported only when the solver is asked for.
+    summary : str
+        One sentence: what it does and when to choose it.
+    reference : str
+        Author and year of the source and, where there is one, ``doi:10....``.
+    needs : Needs, default ``Needs()``
+        What it asks of the data.
+    traits : tuple of str, default ()
+        Words of ``linspec.spec.TRAITS``.
+
+    Raises
+    ------
+    InvalidDeclaration
+        A field is malformed.
+    """
+
+    kind: ClassVar[str] = "solver"
+
+    name: str
+    problem: str
+    target: str
+    summary: str
+    reference: str
+    needs: Needs = Needs()
+    traits: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_name(self, "name")
+        _check_name(self, "problem")
+        if self.problem in _RESERVED_PROBLEMS:
+            raise InvalidDeclaration(
+                f"{_owner(self)}: problem {self.problem!r} is the name of a kind; name a problem"
+            )
+        _check_target(self)
+        _check_text(self, "summary")
+        _check_text(self, "reference")
+        if not isinstance(self.needs, Needs):
+            raise InvalidDeclaration(f"{_owner(self)}: needs must be a Needs(...); got {self.needs!r}")
+        _check_traits(self)
+
+    @property
+    def qualified(self) -> str:
+        """The name with its problem, ``"cca/gram"``."""
+        return f"{self.problem}/{self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PartSpec:
+    """What the declarations of normalizers and test matrices have in common."""
+
+    kind: ClassVar[str]
+
+    name: str
+    target: str
+    summary: str
+    reference: str
+    traits: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_name(self, "name")
+        _check_target(self)
+        _check_text(self, "summary")
+        _check_text(self, "reference")
+        _check_traits(self)
+
+    @property
+    def qualified(self) -> str:
+        """The name with its kind, ``"normalizer/cholesky-qr"``."""
+        return f"{self.kind}/{self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormalizerSpec(_PartSpec):
+    """Declaration of a normalizer: a way to orthonormalise a block.
+
+    Parameters
+    ----------
+    name, target, summary, reference, traits
+        As for :class:`SolverSpec`.
+
+    Raises
+    ------
+    InvalidDeclaration
+        A field is malformed.
+    """
+
+    kind: ClassVar[str] = "normalizer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestMatrixSpec(_PartSpec):
+    """Declaration of a test matrix: a way to draw the random block a sketch starts from.
+
+    Parameters
+    ----------
+    name, target, summary, reference, traits
+        As for :class:`SolverSpec`.
+
+    Raises
+    ------
+    InvalidDeclaration
+        A field is malformed.
+    """
+
+    __test__: ClassVar[bool] = False  # the name must not make pytest collect it
+
+    kind: ClassVar[str] = "test-matrix"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorSpec:
+    """Declaration of an adapter that turns a foreign data type into a ``LinearOperator``.
+
+    Parameters
+    ----------
+    name : str
+        As for :class:`SolverSpec`.
+    matches : callable
+        ``matches(data) -> bool``. Called with every data object the core does not know itself, so it must be
+        cheap, import nothing (look at ``type(data).__module__``) and raise nothing.
+    adapt : callable
+        ``adapt(data) -> LinearOperator``. Import what it needs inside the function.
+    summary : str
+        One sentence: which data it adapts.
+
+    Raises
+    ------
+    InvalidDeclaration
+        A field is malformed.
+    """
+
+    kind: ClassVar[str] = "operator"
+
+    name: str
+    matches: Callable[[Any], bool]
+    adapt: Callable[[Any], Any]
+    summary: str
+
+    def __post_init__(self) -> None:
+        _check_name(self, "name")
+        _check_text(self, "summary")
+        for role in ("matches", "adapt"):
+            if not callable(getattr(self, role)):
+                raise InvalidDeclaration(
+                    f"{_owner(self)}: {role} must be a function; got {getattr(self, role)!r}"
+                )
+
+    @property
+    def qualified(self) -> str:
+        """The name with its kind, ``"operator/dask"``."""
+        return f"{self.kind}/{self.name}"
+
+
+#: Any declaration a plugin may return.
+Spec = SolverSpec | NormalizerSpec | TestMatrixSpec | OperatorSpec
+
+
+def _owner(spec: Any) -> str:
+    return f"{type(spec).__name__}(name={spec.name!r})"
+
+
+def _check_name(spec: Any, role: str) -> None:
+    value = getattr(spec, role)
+    if not (isinstance(value, str) and _NAME.fullmatch(value)):
+        raise InvalidDeclaration(
+            f"{_owner(spec)}: {role} must be lower-case words of letters and digits joined by hyphens, "
+            f"such as 'two-stage'; got {value!r}"
+        )
+
+
+def _check_target(spec: Any) -> None:
+    if not (isinstance(spec.target, str) and _TARGET.fullmatch(spec.target)):
+        raise InvalidDeclaration(
+            f"{_owner(spec)}: target must be a string 'package.module:Class'; got {spec.target!r}"
+        )
+
+
+def _check_text(spec: Any, role: str) -> None:
+    value = getattr(spec, role)
+    if not (isinstance(value, str) and value.strip()):
+        raise InvalidDeclaration(f"{_owner(spec)}: {role} must be a text that is not empty; got {value!r}")
+
+
+def _check_traits(spec: Any) -> None:
+    if not isinstance(spec.traits, tuple):
+        raise InvalidDeclaration(
+            f"{_owner(spec)}: traits must be a tuple of strings (one trait is written ('direct',)); got {spec.traits!r}"
+        )
+    for trait in spec.traits:
+        if trait not in TRAITS:
+            raise InvalidDeclaration(
+                f"{_owner(spec)}: no trait {trait!r}; the traits are {', '.join(TRAITS)}"
+            )
