@@ -1,70 +1,72 @@
 """Linear structure in large data: least squares, truncated SVD, canonical correlations.
 
-Problem: a library with many methods and several array backends is slow to import, and a shell that completes a name or
-lists the solvers should not wait for an array library.
-Method: a module-level ``__getattr__`` (PEP 562) over one table from public name to module. ``import linspec`` imports
-nothing else; the first use of a name imports the module that holds it. Type checkers read ``__init__.pyi``.
+Problem: a library with many methods and several array backends is slow to import, and a shell that completes
+a name or lists the solvers should not wait for an array library.
+Method: a module-level ``__getattr__`` (PEP 562) over one table from public name to module. ``import linspec``
+imports nothing else; the first use of a name imports the module that holds it. Type checkers read
+``__init__.pyi``.
 Source: SPEC 1 (lazy loading) of the scientific Python ecosystem.
-Where we differ: no loader package, just the table; and no submodule has the name of a public function, because importing
-a submodule binds its name here and would replace the function. Hence ``linspec.solver`` beside ``linspec.solvers()``.
+Where we differ: no loader package, just the table; and no submodule has the name of a public function,
+because importing a submodule binds its name here and would replace the function. Hence ``linspec.solver``
+beside ``linspec.solvers()``.
 """
 
 from __future__ import annotations
 
-from typing import Any
+__version__ = "0.1.0"
 
-_MODULES = {
-    "linspec.hookspecs": ("hookimpl",),
-    "linspec.moments": ("Moments",),
-    "linspec.normalizer": ("Normalizer",),
-    "linspec.operators": ("LinearOperator", "as_operator"),
-    "linspec.options": ("option", "part"),
-    "linspec.problems": ("CCA", "SVD", "LeastSquares"),
-    "linspec.registry": (
-        "PluginInfo",
-        "describe",
-        "get_solver",
-        "normalizers",
-        "plugins",
-        "register",
-        "solvers",
-        "test_matrices",
-    ),
-    "linspec.run": ("Run",),
-    "linspec.solution": ("Solution", "Status"),
-    "linspec.solver": ("LeastSquaresState", "Selection", "Solver", "select", "solve"),
-    "linspec.spec": ("Needs", "NormalizerSpec", "OperatorSpec", "SolverSpec", "TestMatrixSpec"),
-    "linspec.test_matrix": ("TestMatrix",),
+# Public name -> module that holds it, or the submodule itself.
+_PUBLIC = {
+    "CCA": "linspec.problems",
+    "LeastSquares": "linspec.problems",
+    "LeastSquaresState": "linspec.solver",
+    "LinearOperator": "linspec.operators",
+    "Moments": "linspec.moments",
+    "Needs": "linspec.spec",
+    "Normalizer": "linspec.normalizer",
+    "NormalizerSpec": "linspec.spec",
+    "OperatorSpec": "linspec.spec",
+    "PluginInfo": "linspec.registry",
+    "Run": "linspec.run",
+    "SVD": "linspec.problems",
+    "Selection": "linspec.solver",
+    "Solution": "linspec.solution",
+    "Solver": "linspec.solver",
+    "SolverSpec": "linspec.spec",
+    "Status": "linspec.solution",
+    "TestMatrix": "linspec.test_matrix",
+    "TestMatrixSpec": "linspec.spec",
+    "as_operator": "linspec.operators",
+    "describe": "linspec.registry",
+    "errors": "linspec.errors",
+    "get_solver": "linspec.registry",
+    "hookimpl": "linspec.hookspecs",
+    "metrics": "linspec.metrics",
+    "normalizers": "linspec.registry",
+    "option": "linspec.options",
+    "part": "linspec.options",
+    "plugins": "linspec.registry",
+    "register": "linspec.registry",
+    "select": "linspec.solver",
+    "solve": "linspec.solver",
+    "solvers": "linspec.registry",
+    "test_matrices": "linspec.registry",
+    "testing": "linspec.testing",
 }
-_SUBMODULES = ("errors", "metrics", "testing")
-_WHERE = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = sorted([*_WHERE, *_SUBMODULES, "__version__"])
+__all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604 (the table holds strings)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name in _WHERE:
-        value = getattr(import_module(_WHERE[name]), name)
-    elif name in _SUBMODULES:
-        value = import_module(f"linspec.{name}")
-    elif name == "__version__":
-        value = _version()
-    else:
+    if name not in _PUBLIC:
         raise AttributeError(f"module 'linspec' has no attribute {name!r}")
+    module = import_module(_PUBLIC[name])
+    value = module if module.__name__ == f"linspec.{name}" else getattr(module, name)
     globals()[name] = value  # the next use does not come here
     return value
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("linspec")
-    except PackageNotFoundError:
-        return "0+unknown"  # a source tree on the path, not installed

@@ -5,10 +5,12 @@ nothing of linspec wants ``except ValueError`` to work.
 Method: every error derives from :class:`LinspecError` and from the closest built-in exception. A message says
 what was wrong, what was got, and the remedy.
 
-Errors are for misuse, for data that cannot be computed with, and for plugins that do not keep the contract. An
-iteration that does not converge is not an error: it is a ``Status`` of the solution, with a warning where the
-solver itself gave up.
+Errors are for misuse, for data that cannot be computed with, and for plugins that do not keep the contract.
+An iteration that does not converge is not an error: it is a ``Status`` of the solution, with a warning where
+the solver itself gave up.
 """
+
+# ruff: noqa: N818 (a caller reads "except UnknownName"; "Error" would add nothing)
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ class LinspecError(Exception):
 class UnknownName(LinspecError, LookupError):
     """No solver, normalizer, test matrix or problem has this name.
 
-    The message suggests close matches, lists the names there are, and quotes plugins that could not be loaded.
+    The message suggests close matches, lists the names there are, and quotes plugins that could
+    not be loaded.
     """
 
 

@@ -8,11 +8,15 @@ Method: pluggy hooks. A package has an entry point in the group ``linspec`` that
 
     @hookimpl
     def linspec_solvers():
-        return [SolverSpec(name="gram", problem="cca", target="my_package.gram:Gram", summary="...", reference="...")]
+        return [
+            SolverSpec(
+                name="gram", problem="cca", target="my_package.gram:Gram", summary="...", reference="..."
+            )
+        ]
 
 Source: pluggy; the shape of the hooks (plural nouns that take nothing and return records) is that of conda.
-Where we differ: the module is a table of contents. It must import no array library, because every listing of names
-imports it; the implementation is imported when it is asked for.
+Where we differ: the module is a table of contents. It must import no array library, because every listing of
+names imports it; the implementation is imported when it is asked for.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Options of a solver: declared once, read by validation, help, the command line and the tests.
 
-Problem: an option has a name, a default, a range and an explanation, and every one of validation, help, command-line
-parsing and tests for bad values needs them. Written in several places they drift apart.
+Problem: an option has a name, a default, a range and an explanation, and every one of validation, help,
+command-line parsing and tests for bad values needs them. Written in several places they drift apart.
 Method: a solver (normalizer, test matrix) is a frozen, keyword-only dataclass and its fields are its options.
-:func:`option` and :func:`part` wrap ``dataclasses.field`` and keep range and explanation in the field's metadata::
+:func:`option` and :func:`part` wrap ``dataclasses.field`` and keep range and explanation in the field's
+metadata::
 
     @dataclass(frozen=True, kw_only=True)
     class Gradient(Solver):
@@ -11,10 +12,11 @@ Method: a solver (normalizer, test matrix) is a frozen, keyword-only dataclass a
         tol: float = option(1e-8, "stop when the residual is at most this", above=0)
         normalizer: str | Normalizer = part("cholesky-qr", kind="normalizer")
 
-Source: scikit-learn's parameter constraints, which validate, phrase the error and generate bad values for tests.
-Where we differ: the type of an option is that of its default (or is given), so annotations are for readers and type
-checkers only and are never evaluated: they may name classes imported under ``TYPE_CHECKING``. There is no coercion: a
-value is accepted as it is or refused.
+Source: scikit-learn's parameter constraints, which validate, phrase the error and generate bad values for
+tests.
+Where we differ: the type of an option is that of its default (or is given), so annotations are for readers
+and type checkers only and are never evaluated: they may name classes imported under ``TYPE_CHECKING``. There
+is no coercion: a value is accepted as it is or refused.
 """
 
 from __future__ import annotations
@@ -77,7 +79,8 @@ class Option:
     choices : tuple or None
         The only values, where there are few.
     part_kind, part_problem : str or None
-        For a part: its kind (``"solver"``, ``"normalizer"``, ``"test-matrix"``) and, for a solver, its problem.
+        For a part: its kind (``"solver"``, ``"normalizer"``, ``"test-matrix"``) and, for a solver, its
+        problem.
     """
 
     name: str
@@ -139,14 +142,14 @@ class Option:
         if value is None and self.optional:
             return
         if not (self._has_type(value) and self._in_range(value)):
-            raise InvalidOption(self._refusal(repr(value), type(value), owner))
+            raise InvalidOption(self.refusal(value, owner))
 
     def _has_type(self, value: Any) -> bool:
         if self.part_kind is not None:
             return _is_name_or_instance(value, PART_KINDS[self.part_kind])
         if self.kind is bool or self.kind is str:
             return isinstance(value, self.kind)
-        # numbers.Real and Integral know NumPy's scalars without importing NumPy; a bool is a slip, not a number.
+        # These know NumPy's scalars without importing NumPy. A bool is a slip, not a number.
         number = numbers.Integral if self.kind is int else numbers.Real
         return isinstance(value, number) and not isinstance(value, bool)
 
@@ -163,17 +166,18 @@ class Option:
             and (self.at_most is None or value <= self.at_most)
         )
 
-    def _refusal(self, got: str, kind: type, owner: str) -> str:
+    def refusal(self, value: Any, owner: str = "") -> str:
+        """Say what a value had to be, what it was, and the default; the message of :meth:`check`."""
         of = f" of {owner}" if owner else ""
         return (
-            f"option {self.name!r}{of} must be {self.expects}; got {got} ({kind.__name__}). "
+            f"option {self.name!r}{of} must be {self.expects}; got {value!r} ({type(value).__name__}). "
             f"Leave it out for the default, {self.default!r}."
         )
 
 
 def option(
     default: Any,
-    help: str,
+    help: str,  # noqa: A002 (the word for it everywhere)
     *,
     kind: type | None = None,
     above: float | None = None,
@@ -191,8 +195,8 @@ def option(
     help : str
         Explanation, a phrase.
     kind : type, optional
-        ``float``, ``int``, ``bool`` or ``str``. By default the type of `default`; when that is None, ``float``
-        with bounds and that of the choices with choices.
+        ``float``, ``int``, ``bool`` or ``str``. By default the type of `default`; when that is None,
+        ``float`` with bounds and the type of the choices with choices.
     above, below : float, optional
         Exclusive bounds. ``below=math.inf`` says "finite".
     at_least, at_most : float, optional
@@ -223,7 +227,13 @@ def option(
     )
 
 
-def part(default: Any, help: str = "", *, kind: str = "solver", problem: str | None = None) -> Any:
+def part(
+    default: Any,
+    help: str = "",  # noqa: A002
+    *,
+    kind: str = "solver",
+    problem: str | None = None,
+) -> Any:
     """Declare an option whose value is itself a solver, a normalizer or a test matrix.
 
     Parameters
@@ -325,7 +335,7 @@ def parse(option: Option, text: str) -> Any:
     try:
         value = _read_text(option.kind, text)
     except ValueError:
-        raise InvalidOption(option._refusal(repr(text), str, "")) from None
+        raise InvalidOption(option.refusal(text)) from None
     option.check(value)
     return value
 
@@ -388,7 +398,7 @@ def build(cls: type[T], options: Mapping[str, Any]) -> T:
 
 
 def _field(default: Any, **declared: Any) -> Any:
-    """Keep the declaration as the metadata of a dataclass field, once its default has passed its own check."""
+    """Keep the declaration as the metadata of a field, once its default has passed its own check."""
     trial = Option(name="default", default=default, optional=default is None, **declared)
     try:
         trial.check(default)
@@ -461,7 +471,7 @@ def _stranger(choices: tuple[Any, ...]) -> Any:
 
 def _no_such_option(owner: str, name: str, known: list[str]) -> str:
     if name in RUN_ARGUMENTS:
-        return f"{owner} has no option {name!r}: it is an argument of linspec.solve, not of the solver; pass it there"
+        return f"{owner} has no option {name!r}: it is an argument of linspec.solve; pass it there"
     close = get_close_matches(name, known, 1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     listed = f"Its options: {', '.join(known)}." if known else "It has no options."

@@ -266,7 +266,7 @@ def _check_text(spec: Any, role: str) -> None:
 def _check_traits(spec: Any) -> None:
     if not isinstance(spec.traits, tuple):
         raise InvalidDeclaration(
-            f"{_owner(spec)}: traits must be a tuple of strings (one trait is written ('direct',)); got {spec.traits!r}"
+            f"{_owner(spec)}: traits must be a tuple, one trait being ('direct',); got {spec.traits!r}"
         )
     for trait in spec.traits:
         if trait not in TRAITS:
