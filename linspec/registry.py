@@ -269,7 +269,8 @@ class Registry:
 
     def operator_adapters(self) -> tuple[OperatorSpec, ...]:
         """List the adapters for foreign data; see :func:`operator_adapters`."""
-        specs = [claims[0].spec for claims in self._claims().values()]
+        # All of them: nobody asks for an adapter by name, so a name that two use harms neither.
+        specs = [claim.spec for claims in self._claims().values() for claim in claims]
         return tuple(spec for spec in specs if isinstance(spec, OperatorSpec))
 
     def get_solver(self, name: str, problem: Any = None) -> type[Solver]:
@@ -382,11 +383,11 @@ class Registry:
         if not isinstance(name, str):
             raise UnknownName(f"a {_words(kinds[0])} is asked for by its name, a string; got {name!r}")
         scope = None if problem is None else _problem_name(problem)
-        registered = {name: claims for name, claims in self._claims().items() if claims[0].spec.kind in kinds}
+        registered = self._claims()
         matches = {
             qualified: chosen
             for qualified, claims in registered.items()
-            if (chosen := _matching(name, claims, scope))
+            if claims[0].spec.kind in kinds and (chosen := _matching(name, claims, scope))
         }
         if not matches:
             raise UnknownName(self._not_found(name, kinds, scope))
@@ -416,10 +417,11 @@ class Registry:
             if fault:
                 claim.plugin.unusable[spec.qualified] = f"{spec.target}: {fault}"
         if fault:
+            provider = claim.plugin.distribution
+            remedy = "Mend it" if provider == LOCAL else f"Update {provider}, or tell its authors"
             raise BrokenPlugin(
-                f"{spec.qualified}, registered by {claim.plugin.identity}, cannot be used. Its target is "
-                f"{spec.target!r} and {fault}. Update or reinstall {claim.plugin.distribution}, or tell its "
-                "authors."
+                f"{spec.qualified}, registered by {claim.plugin.identity}, cannot be used. "
+                f"Its target is {spec.target!r} and {fault}. {remedy}."
             ) from cause
         return cast("type[Any]", cls)
 
@@ -431,9 +433,8 @@ class Registry:
         listed = [
             known for kind in kinds for known in self._listed(kind, scope if kind == "solver" else kind)
         ]
-        near = get_close_matches(name, listed, 3) or [
-            known for known in listed if _bare(known) in get_close_matches(bare, map(_bare, listed), 3)
-        ]
+        close = get_close_matches(bare.lower().replace("_", "-"), map(_bare, listed), 3)
+        near = [known for known in listed if _bare(known) in close]
         elsewhere = [known for known in self._claims() if _bare(known) == bare and known not in listed]
         what = " or ".join(_words(kind) for kind in kinds)
         parts = [f"no {scope} {what} is named {name!r}." if scope else f"no {what} is named {name!r}."]
@@ -470,9 +471,8 @@ class Registry:
 def _read_all(entry_points: Iterable[metadata.EntryPoint] | None, disabled: str | None) -> list[_Plugin]:
     """Read every table, in order of identity; what goes wrong with one is written on it."""
     found = _installed() if entry_points is None else entry_points
-    unwanted = {
-        _pattern(text) for text in (disabled or os.environ.get(DISABLE, "")).split(",") if text.strip()
-    }
+    stated = os.environ.get(DISABLE, "") if disabled is None else disabled
+    unwanted = {_pattern(text) for text in stated.split(",") if text.strip()}
     plugins: list[_Plugin] = []
     taken: dict[tuple[str, str], str] = {}
     pairs = [(_described(entry), entry) for entry in found]
