@@ -26,6 +26,7 @@ import dataclasses
 import inspect
 import os
 import re
+import sys
 import threading
 import warnings
 from collections.abc import Iterable, Iterator
@@ -70,6 +71,7 @@ __all__ = [
     "plugins",
     "register",
     "solvers",
+    "spec_of",
     "test_matrices",
 ]
 
@@ -284,6 +286,16 @@ class Registry:
     def get_spec(self, kind: str, name: str, problem: Any = None) -> Any:
         """Look up a record without importing its class; see :func:`get_spec`."""
         return self._find(name, [kind], problem).spec
+
+    def spec_of(self, cls: type, problem: Any = None) -> Spec | None:
+        """Find the record of a class; see :func:`spec_of`."""
+        scope = None if problem is None else _problem_name(problem)
+        for claims in self._claims().values():
+            for claim in claims:
+                target, of = getattr(claim.spec, "target", ""), getattr(claim.spec, "problem", scope)
+                if scope in (None, of) and _imported(target) is cls:
+                    return claim.spec
+        return None
 
     def describe(self, name: str) -> Description:
         """Describe a solver, normalizer or test matrix; see :func:`linspec.describe`."""
@@ -646,6 +658,15 @@ def _resolve(target: str) -> Any:
     return found
 
 
+def _imported(target: str) -> Any:
+    """What a target names if its module is imported already, or None."""
+    module, _, path = target.partition(":")
+    found: Any = sys.modules.get(module)
+    for attribute in path.split("."):
+        found = getattr(found, attribute, None)
+    return found
+
+
 def _fault(cls: Any, base: type) -> str:
     """What keeps a class from being a solver (normalizer, test matrix), or ""."""
     if not (isinstance(cls, type) and issubclass(cls, base)):
@@ -850,6 +871,24 @@ def get_spec(kind: str, name: str, problem: Any = None) -> Any:
         As for :func:`get_solver`.
     """
     return default_registry().get_spec(kind, name, problem)
+
+
+def spec_of(cls: type, problem: Any = None) -> Any:
+    """Look up the record of a class, for an instance that was made without its name.
+
+    Parameters
+    ----------
+    cls : type
+        A solver, normalizer or test matrix.
+    problem : str, problem class or problem, optional
+        For a solver that is registered for several problems, which.
+
+    Returns
+    -------
+    SolverSpec or NormalizerSpec or TestMatrixSpec or None
+        None where the class is not registered.
+    """
+    return default_registry().spec_of(cls, problem)
 
 
 def describe(name: str) -> Description:
