@@ -27,7 +27,7 @@ from linspec.options import (
 )
 
 if TYPE_CHECKING:
-    from nowhere import Nothing  # type: ignore[import-not-found]
+    from nowhere import Nothing
 
 
 class Inner:
@@ -60,7 +60,7 @@ def test_the_defaults_are_valid_and_annotations_are_never_evaluated() -> None:
     method = Method()  # the annotation Nothing names a module that does not exist
     assert method.tol == 1e-8
     with pytest.raises(FrozenInstanceError):
-        method.tol = 1.0  # type: ignore[misc]
+        method.tol = 1.0
 
 
 def test_options_come_in_order_of_declaration_with_all_that_was_said() -> None:
@@ -159,7 +159,7 @@ def test_a_refusal_states_the_range() -> None:
     ):
         Method(step=-1)
     with pytest.raises(InvalidOption, match="the name of a least-squares solver or an instance of one"):
-        Method(lstsq=3)  # type: ignore[arg-type]
+        Method(lstsq=3)
 
 
 @pytest.mark.parametrize("name", BY_NAME)

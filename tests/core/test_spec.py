@@ -32,7 +32,7 @@ def test_a_record_is_a_value() -> None:
     assert solver() == solver()
     assert len({solver(), solver(), solver(name="other")}) == 2
     with pytest.raises(dataclasses.FrozenInstanceError):
-        solver().name = "x"  # type: ignore[misc]
+        solver().name = "x"
 
 
 def test_what_a_solver_needs_unless_it_says_otherwise() -> None:
@@ -101,7 +101,7 @@ def test_adapters_are_functions() -> None:
 
 def test_needs_are_yes_or_no() -> None:
     with pytest.raises(InvalidDeclaration, match="dense"):
-        Needs(dense="yes")  # type: ignore[arg-type]
+        Needs(dense="yes")
 
 
 def test_pytest_leaves_the_record_of_test_matrices_alone() -> None:

@@ -1,0 +1,98 @@
+"""``import linspec``: what it costs, what it offers, and that no import order breaks a public name."""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import linspec
+
+FOLDER = Path(linspec.__file__).parent
+SUBMODULES = sorted(module.name for module in pkgutil.iter_modules([str(FOLDER)]))
+FUNCTIONS = ("solvers", "normalizers", "test_matrices", "plugins", "describe", "register", "solve", "select")
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_importing_loads_nothing() -> None:
+    run = python("import sys, linspec; print([m for m in sys.modules if m.startswith(('linspec', 'numpy'))])")
+    assert run.stdout.strip() == "['linspec']", run.stderr
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "linspec.solvers()",
+        "linspec.normalizers()",
+        "linspec.test_matrices()",
+        "linspec.plugins()",
+        "linspec.SolverSpec, linspec.Needs, linspec.hookimpl, linspec.option, linspec.part, linspec.errors",
+        "dir(linspec)",
+    ],
+)
+def test_listing_and_declaring_load_no_array_library(code: str) -> None:
+    heavy = ("numpy", "scipy", "array_api_compat", "cupy", "torch", "click")
+    run = python(f"import sys, linspec; {code}; print([m for m in {heavy} if m in sys.modules])")
+    assert run.stdout.strip() == "[]", run.stderr
+
+
+def test_no_submodule_has_the_name_of_a_public_function() -> None:
+    """Importing it would put the module in the function's place."""
+    shadowed = {name for name in linspec.__all__ if name in SUBMODULES}
+    assert shadowed == {"errors", "metrics", "testing"} & set(SUBMODULES)
+
+
+@pytest.mark.parametrize("name", ["solver", "normalizer", "test_matrix", "registry", "spec", "options"])
+@pytest.mark.parametrize("first", ["module", "function"])
+def test_functions_stay_functions_in_every_order_of_imports(name: str, first: str) -> None:
+    ask = f"import linspec; assert all(callable(getattr(linspec, f)) for f in {FUNCTIONS})"
+    bind = f"import linspec.{name}"
+    run = python("; ".join([bind, ask, ask] if first == "module" else [ask, bind, ask]))
+    assert run.returncode == 0, run.stderr
+
+
+def test_functions_stay_functions_when_every_submodule_is_imported() -> None:
+    imports = "; ".join(f"import linspec.{name}" for name in SUBMODULES if not name.startswith("_"))
+    run = python(f"{imports}; import linspec; assert all(callable(getattr(linspec, f)) for f in {FUNCTIONS})")
+    assert run.returncode == 0, run.stderr
+
+
+def test_the_stub_and_the_table_offer_the_same_names() -> None:
+    stub = ast.parse((FOLDER / "__init__.pyi").read_text())
+    imported = {
+        (alias.asname, node.module)
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    table = {
+        (name, "linspec" if module == f"linspec.{name}" else module)
+        for name, module in linspec._PUBLIC.items()
+    }
+    assert imported == table
+
+
+def test_names_are_found_listed_and_kept() -> None:
+    assert callable(linspec.solvers)
+    assert vars(linspec)["solvers"] is linspec.solvers  # the second use does not search
+    assert {"solvers", "errors", "CCA", "__version__"} <= set(dir(linspec))
+    assert len(linspec.__all__) == len(set(linspec.__all__))
+    assert linspec.errors.LinspecError is not None
+    assert isinstance(linspec.__version__, str)
+
+
+def test_an_unknown_attribute() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'sovlers'"):
+        linspec.sovlers  # noqa: B018
+    assert not hasattr(linspec, "numpy")
+
+
+def test_pytest_does_not_collect_the_listing_of_test_matrices() -> None:
+    assert linspec.test_matrices.__test__ is False
