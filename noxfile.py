@@ -1,0 +1,113 @@
+"""The checks of linspec, one session each: `nox` runs the default ones, `nox -l` lists them all.
+
+In an environment that has `.[dev]` already, `nox --no-venv --no-install -s lint types` makes no other.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.5"
+nox.options.default_venv_backend = "virtualenv"
+nox.options.reuse_venv = "yes"
+nox.options.sessions = ["lint", "types", "contracts", "tests"]
+
+ROOT = Path(__file__).parent
+DEV = ("-e", ".[dev]")
+TEMPLATE = ROOT / "docs" / "plugin-template"
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style: ruff's rules and its format."""
+    session.install(*DEV)
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Types: mypy, strict."""
+    session.install(*DEV)
+    session.run("mypy")
+
+
+@nox.session
+def contracts(session: nox.Session) -> None:
+    """Who may import whom: the contracts in pyproject.toml."""
+    session.install(*DEV)
+    session.run("lint-imports")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """The whole suite; arguments after `--` go to pytest."""
+    session.install(*DEV)
+    session.run("pytest", *session.posargs)
+
+
+@nox.session
+def strict(session: nox.Session) -> None:
+    """What needs no GPU to say about GPUs: array-api-strict, and NumPy arrays that refuse writing."""
+    session.install(*DEV)
+    session.run("pytest", "-k", "array-api-strict or numpy-readonly", *session.posargs)
+
+
+@nox.session
+def torch(session: nox.Session) -> None:
+    """Every test that takes an array backend, on torch."""
+    session.install(*DEV, "torch==2.13.0")
+    session.run("pytest", "-k", "torch", *session.posargs)
+
+
+@nox.session
+def gpu(session: nox.Session) -> None:
+    """Every test that takes an array backend, on CuPy."""
+    session.install(*DEV, f".[{_cupy_extra(session)}]")
+    session.run("pytest", "-k", "cupy", *session.posargs)
+
+
+@nox.session
+def template(session: nox.Session) -> None:
+    """The plugin template as its author meets it: linspec's wheel, a clean environment, the public kit."""
+    if not TEMPLATE.is_dir():
+        session.skip(f"no {TEMPLATE.relative_to(ROOT)}")
+    session.install(".[testing]", str(TEMPLATE))
+    session.chdir(TEMPLATE)  # elsewhere than the root, where `import linspec` would find the sources
+    session.run("linspec", "plugins")
+    session.run("python", "-m", "pytest", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """One quick round of every benchmark: do they still run? Its times say nothing."""
+    session.install(*DEV)
+    # asv keeps its notes on this machine in the home folder; a trial run has no business there.
+    home = {"HOME": session.create_tmp()}
+    config = ("--config", "asv_bench/asv.conf.json")
+    options = ("--python=same", "--quick", "--show-stderr")
+    session.run("asv", "machine", "--yes", *config, env=home, silent=True)
+    session.run("asv", "run", *config, *options, *session.posargs, env=home)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation, every warning an error."""
+    session.install("-e", ".[demo,docs]")
+    session.run("sphinx-build", "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html")
+
+
+def _cupy_extra(session: nox.Session) -> str:
+    """The extra that fits the installed driver; the session is skipped where there is no device."""
+    if shutil.which("nvidia-smi") is None:
+        session.skip("no NVIDIA device: nvidia-smi is not installed")
+    query = subprocess.run(["nvidia-smi"], capture_output=True, text=True, check=False)  # noqa: S607
+    version = re.search(r"CUDA Version:\s*(\d+)", query.stdout)
+    if query.returncode != 0 or version is None:
+        session.skip(f"no NVIDIA device: nvidia-smi says {(query.stdout or query.stderr).strip()!r}")
+    return "cupy13x" if int(version[1]) >= 13 else "cupy12x"

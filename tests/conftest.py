@@ -1,0 +1,66 @@
+"""What holds for every test: one BLAS thread, Hypothesis that repeats itself, and what is skipped.
+
+Environment variables:
+
+- ``LINSPEC_SLOW=1`` runs the tests marked ``slow`` (so does selecting them with ``-m slow``).
+- ``LINSPEC_DATA=FOLDER`` says where the tests marked ``data`` find their data sets (fixture ``data_folder``).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+# A BLAS reads these once, when it is loaded: this file comes before the first test module, so before NumPy.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
+# Fixed examples everywhere, so that a failure repeats on the next run and on the next machine. New ones are
+# searched for on purpose: pytest --hypothesis-profile=thorough
+hypothesis.settings.register_profile(
+    "linspec", deadline=None, derandomize=True, max_examples=25, print_blob=True
+)
+hypothesis.settings.register_profile(
+    "thorough", deadline=None, derandomize=False, max_examples=500, print_blob=True
+)
+hypothesis.settings.load_profile("linspec")
+
+
+def _data_folder() -> Path | None:
+    name = os.environ.get("LINSPEC_DATA")
+    return Path(name) if name else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse a data folder that is not there: every data test would be skipped and the run still be green."""
+    folder = _data_folder()
+    if folder is not None and not folder.is_dir():
+        raise pytest.UsageError(
+            f"LINSPEC_DATA must name a folder; got {str(folder)!r}. "
+            "Correct it, or unset it to skip the tests that need data."
+        )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip slow tests unless asked for, and data tests where there is no data."""
+    reasons = {}
+    if os.environ.get("LINSPEC_SLOW", "0") in {"", "0"} and "slow" not in config.getoption("-m"):
+        reasons["slow"] = "slow: set LINSPEC_SLOW=1 to run it"
+    if _data_folder() is None:
+        reasons["data"] = "needs data: set LINSPEC_DATA to the folder with the data sets"
+    for item in items:
+        for marker, reason in reasons.items():
+            if item.get_closest_marker(marker) is not None:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder that LINSPEC_DATA names; a test that asks for it is marked ``data``."""
+    folder = _data_folder()
+    if folder is None:
+        pytest.skip("needs data: set LINSPEC_DATA to the folder with the data sets")
+    return folder
