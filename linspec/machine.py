@@ -18,13 +18,15 @@ risk of a deadlock.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from linspec.errors import InvalidOption
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -37,7 +39,7 @@ DEFAULT_MEMORY = 2 * 2**30
 
 
 def cpu_count() -> int:
-    """Number of threads that linspec may run at once.
+    """Count the threads that linspec may run at once.
 
     The environment variable `LINSPEC_NUM_THREADS` where it is set, else the number of cores in the affinity
     mask of the process, else (where the system has no such mask) the number of cores.
@@ -64,7 +66,7 @@ def cpu_count() -> int:
 
 
 def available_memory() -> int:
-    """Bytes that the process can still allocate without swapping or being killed.
+    """Tell the bytes that the process can still allocate without swapping or being killed.
 
     On Linux `MemAvailable` of /proc/meminfo, lowered to what remains under the memory limit of each control
     group (version 1 or 2) that holds the process. Elsewhere the free, or else the whole, physical memory that
@@ -79,7 +81,7 @@ def available_memory() -> int:
 
 
 def cache_size() -> int:
-    """Bytes of last-level cache that belong to the usable cores.
+    """Tell the bytes of last-level cache that belong to the usable cores.
 
     Returns
     -------
@@ -91,7 +93,7 @@ def cache_size() -> int:
 
 
 def worker_pool() -> ThreadPoolExecutor:
-    """The one thread pool of this process, made when first asked for.
+    """Give the one thread pool of this process, made when first asked for.
 
     A forked child, whose copy of the parent's pool has no threads, gets a pool of its own, and so does a
     process whose `cpu_count()` has changed.
@@ -172,7 +174,7 @@ def _system_memory(root: Path) -> int:
 
 
 def _control_group_memory(root: Path) -> Iterator[int]:
-    """What each control group around the process, of either version, still allows."""
+    """Yield what each control group around the process, of either version, still allows."""
     for line in _lines(root / "proc/self/cgroup"):
         _, controllers, path = line.split(":", 2) if line.count(":") >= 2 else ("", "-", "")
         if controllers == "":

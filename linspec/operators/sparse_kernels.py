@@ -6,29 +6,32 @@ k columns, many times over. SciPy computes them on one thread, in one piece, and
 Method: contiguous slabs of rows, balanced by their stored entries, on the process's thread pool; SciPy's
 compiled kernels release the interpreter lock. A V: each slab writes its own rows of one result. Aᵀ U: the CSR
 arrays of A are the CSC arrays of Aᵀ, so each thread scatters its slabs into a p x k accumulator of its own,
-and the accumulators are added up; nothing is transposed. The fused sweep takes a slab that fits the cache
-through P = X Vx and at once through Xᵀ P, so that no n x k block ever exists and the data are read from
-memory once. A float32 sum over rows runs over a bounded number of rows and is then added into float64.
-Columns of the block go in tiles where the accumulators of all threads together outgrow half of the cache, and
-only there: every tile reads the matrix again.
+and the accumulators are added up; nothing is transposed. The fused sweep takes a slab through P = X Vx and at
+once through Xᵀ P, so that no n x k block ever exists and the data are read from memory once. A float32 sum
+over rows runs over a stretch of rows and is then added into float64. Columns of the block go in tiles where
+what all threads together read and write at random outgrows half of the cache, and only there: every tile
+reads the matrix again.
 
 Source: the row-slab and scatter forms are folklore of sparse linear algebra (Saad, "Iterative Methods for
-Sparse Linear Systems", section 3.5); blocking a sum to shorten it is in Higham, "Accuracy and Stability of
-Numerical Algorithms", section 4.2.
+Sparse Linear Systems", section 3.5); why a blocked sum is more accurate is in Higham, "Accuracy and Stability
+of Numerical Algorithms", chapter 4.
 
 Where we differ: the assignment of rows to threads is fixed, never first come first served, where sums over
-rows are formed: the same data on the same number of threads give the same bits. SciPy's kernels that write
-into a given array are private (`scipy.sparse._sparsetools`); they are tried once on a small product and left
-for the public operators, at the cost of a temporary block, where they are missing or have changed. Work on
-fewer threads where the memory does not hold an accumulator for each. No BLAS is called inside the threads.
+rows are formed: the same data on the same number of threads give the same bits. SciPy's kernels that add into
+a given array are private (`scipy.sparse._sparsetools`); they are tried once on a small product and left for
+the public operators, at the cost of a temporary block, where they are missing or have changed. The slabs of
+the fused sweep are sized by entries, not to fit a core's own cache: a slab must meet each column several
+times, or else the blocks V and Xᵀ P drive each other out of the cache at every slab (up to 1.7 times slower,
+measured). Fewer threads work where the memory does not hold an accumulator for each. No BLAS is called inside
+the threads.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -37,37 +40,43 @@ from scipy import sparse
 from linspec import machine
 from linspec.errors import InvalidProblem, UnsupportedData
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
 try:
     from scipy.sparse import _sparsetools
-except ImportError:  # pragma: no cover - a future SciPy
+except ImportError:  # pragma: no cover - private: a future SciPy may lack it
     _sparsetools = None
 
 CSR: TypeAlias = Any
 """A `scipy.sparse.csr_array` or `csr_matrix`; SciPy ships no types."""
 Block: TypeAlias = NDArray[Any]
 
-# Rows over which a float32 sum may run before it is added into float64.
-FLOAT32_ROWS = 32768
-# Bytes of the dense block of one slab, and stored entries of one slab: both together fit a core's own cache.
-SLAB_BYTES = 2**19
-SLAB_ENTRIES = 2**17
+# Rows over which a float32 sum runs before it is added into float64: the more, the less exact; the fewer, the
+# slower. Between these bounds it is as short as costs about a tenth of the product.
+SHORTEST_STRETCH, LONGEST_STRETCH = 2**12, 2**15
+ENTRIES_PER_FOLD = 32
+# A slab meets each column this many times on average, within bounds on its entries and on its dense rows.
+VISITS_PER_SLAB = 8
+FEWEST_ENTRIES, MOST_ENTRIES = 2**16, 2**21
+MOST_DENSE_BYTES = 2**23
 # Multiply-adds below which another thread costs more than it brings.
 WORK_PER_THREAD = 2**18
 # Narrower tiles would read the matrix again for less than one cache line an entry.
-TILE_BYTES = 64
-# Slabs a thread where any thread may take any slab: evens out cores that are busy with something else.
-SLABS_PER_THREAD = 4
-# Rows that a sum in float32 takes before it goes on in float64, where that is cheap.
-STRETCH = 64
+NARROWEST_TILE_BYTES = 64
+# Parts a thread where any thread may take any part: evens out cores that are busy with something else.
+PARTS_PER_THREAD = 4
 # A row costs about as much as this many entries, whatever it holds.
 ROW_COST = 2
+# Rows that are added side by side, as one long row, before they are added to one another.
+ROWS_ABREAST = 64
 
 
 class Products(NamedTuple):
     """What one fused sweep over the rows of X and Y gives; an entry that does not exist is None.
 
-    With P = X Vx - 1 shift_xᵀ and Q = Y Vy - 1 shift_yᵀ: `XtP`, `XtQ`, `YtP`, `YtQ` are p x k, `sum_P` and
-    `sum_Q` the k column sums of P and Q. All float64.
+    With P = X Vx - 1 shift_xᵀ and Q = Y Vy - 1 shift_yᵀ: `XtP`, `XtQ`, `YtP`, `YtQ` are the float64 products
+    of the transposes, `sum_P` and `sum_Q` the float64 column sums of P and Q.
     """
 
     XtP: Block | None
@@ -78,28 +87,16 @@ class Products(NamedTuple):
     sum_Q: Block | None
 
 
-class _Slab(NamedTuple):
-    """Some rows of a CSR matrix, in the working precision, with `indptr` starting at 0."""
-
-    rows: int
-    columns: int
-    indptr: Block
-    indices: Block
-    data: Block
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Products
-# ------------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------- products
 
 
 def matmat(A: CSR, V: Block, dtype: DTypeLike) -> Block:
-    """A V.
+    """Multiply A V.
 
     Parameters
     ----------
     A : csr_array or csr_matrix, n x p
-        Real, integer or boolean; duplicate and unsorted entries are fine.
+        Real, integer or boolean (True is 1), converted slab by slab; duplicate and unsorted entries are fine.
     V : ndarray, p x k
         Any real dtype and memory order.
     dtype : float32 or float64
@@ -115,7 +112,7 @@ def matmat(A: CSR, V: Block, dtype: DTypeLike) -> Block:
     InvalidProblem
         The shapes do not fit, or `dtype` is neither float32 nor float64.
     UnsupportedData
-        A is not CSR, or its entries are not real numbers.
+        A is not CSR, or the entries of A or V are not real numbers.
     """
     dtype = _working(dtype)
     _require_csr(A, "A")
@@ -126,26 +123,26 @@ def matmat(A: CSR, V: Block, dtype: DTypeLike) -> Block:
         return result
     V = np.ascontiguousarray(V, dtype)
 
-    def fill(rows: tuple[int, int]) -> None:
-        for start, stop in _slabs((A,), *rows, rows=n, entries=8 * SLAB_ENTRIES):
+    def fill(part: tuple[int, int]) -> None:
+        for start, stop in _slabs((A,), *part, rows=n, entries=MOST_ENTRIES):
             _gather(_slab(A, start, stop, dtype), V, result[start:stop])
 
     threads = _threads(A.nnz * k)
-    machine.map_parallel(fill, _partition((A,), threads * SLABS_PER_THREAD if threads > 1 else 1))
+    machine.map_parallel(fill, _partition((A,), threads * PARTS_PER_THREAD if threads > 1 else 1))
     return result
 
 
 def rmatmat(A: CSR, U: Block, dtype: DTypeLike) -> Block:
-    """Aᵀ U, its sums over rows accumulated in float64.
+    """Multiply Aᵀ U, its sums over rows accumulated in float64.
 
     Parameters
     ----------
     A : csr_array or csr_matrix, n x p
-        Real, integer or boolean; duplicate and unsorted entries are fine.
+        Real, integer or boolean (True is 1), converted slab by slab; duplicate and unsorted entries are fine.
     U : ndarray, n x k
-        Any real dtype and memory order; converted slab by slab.
+        Any real dtype and memory order. Converted slab by slab.
     dtype : float32 or float64
-        The precision of the products, and of sums over at most `FLOAT32_ROWS` rows.
+        The precision of the products, and of sums over at most `LONGEST_STRETCH` rows.
 
     Returns
     -------
@@ -157,7 +154,7 @@ def rmatmat(A: CSR, U: Block, dtype: DTypeLike) -> Block:
     InvalidProblem
         The shapes do not fit, or `dtype` is neither float32 nor float64.
     UnsupportedData
-        A is not CSR, or its entries are not real numbers.
+        A is not CSR, or the entries of A or U are not real numbers.
     """
     dtype = _working(dtype)
     _require_csr(A, "A")
@@ -166,21 +163,23 @@ def rmatmat(A: CSR, U: Block, dtype: DTypeLike) -> Block:
     if p * k == 0 or A.nnz == 0:
         return np.zeros((p, k))
     threads = _scatter_threads((A,), k, dtype)
-    count = _tiles(k, p * dtype.itemsize * threads, dtype)
+    count = _tile_count(k, p * threads, dtype)
     tiles = [U[:, k * i // count : k * (i + 1) // count] for i in range(count)]
-    return np.concatenate([_rmatmat_tile(A, tile, dtype, threads) for tile in tiles], axis=1)
+    return _side_by_side([_scatter_all(A, tile, dtype, threads) for tile in tiles])
 
 
-def _rmatmat_tile(A: CSR, U: Block, dtype: np.dtype[Any], threads: int) -> Block:
-    k = U.shape[1]
+def _scatter_all(A: CSR, U: Block, dtype: np.dtype[Any], threads: int) -> Block:
+    """Aᵀ U for one tile of columns."""
+    shape = A.shape[1], U.shape[1]
+    rows, entries = _slab_limits((A,), U.shape[1], dtype)
 
-    def scatter(rows: tuple[int, int]) -> Block:
-        accumulator = _Accumulator(A.shape[1], k, dtype)
-        for start, stop in _slabs((A,), *rows, rows=_slab_rows(k, dtype), entries=SLAB_ENTRIES):
+    def scatter(part: tuple[int, int]) -> Block:
+        accumulator = _Accumulator(shape, dtype, _stretch(A))
+        for start, stop in _slabs((A,), *part, rows=rows, entries=entries):
             accumulator.add(_slab(A, start, stop, dtype), np.ascontiguousarray(U[start:stop], dtype))
         return accumulator.total()
 
-    return _add_up(machine.map_parallel(scatter, _partition((A,), threads)), (A.shape[1], k))
+    return _add_up(machine.map_parallel(scatter, _partition((A,), threads)), shape)
 
 
 def products(
@@ -192,13 +191,16 @@ def products(
     shift_x: Block | None = None,
     shift_y: Block | None = None,
     dtype_x: DTypeLike,
-    dtype_y: DTypeLike,
+    dtype_y: DTypeLike | None = None,
 ) -> Products:
-    """Xᵀ[P Q], Yᵀ[P Q] and the column sums of P = X Vx - 1 shift_xᵀ and Q = Y Vy - 1 shift_yᵀ, in one sweep.
+    """Form Xᵀ[P Q], Yᵀ[P Q] and the column sums of P and Q in one sweep over the rows.
+
+    P = X Vx - 1 shift_xᵀ and Q = Y Vy - 1 shift_yᵀ.
 
     Parameters
     ----------
     X : csr_array or csr_matrix, n x p
+        As for `matmat`.
     Y : csr_array or csr_matrix, n x q, or None
         None: everything that needs Y is None.
     Vx : ndarray, p x kx, or None
@@ -208,37 +210,42 @@ def products(
     shift_x, shift_y : ndarray of kx, of ky numbers, or None
         Subtracted from every row of X Vx, of Y Vy. None: nothing is.
     dtype_x, dtype_y : float32 or float64
-        The precision of P, of Q. Where they differ, the products with Xᵀ and Yᵀ are formed in float64.
+        The precision of P, of Q (None: that of P). Where they differ, the products with Xᵀ and Yᵀ are formed
+        in float64.
 
     Returns
     -------
     Products
-        Float64 blocks, a tuple (XtP, XtQ, YtP, YtQ, sum_P, sum_Q).
+        Float64 arrays, a tuple (XtP, XtQ, YtP, YtQ, sum_P, sum_Q); what does not exist is None.
 
     Raises
     ------
     InvalidProblem
         Shapes do not fit one another, or a dtype is neither float32 nor float64.
     UnsupportedData
-        X or Y is not CSR, or its entries are not real numbers.
+        X or Y is not CSR, or entries are not real numbers.
     """
     views = [_View.of("X", X, Vx, shift_x, dtype_x)]
     if Y is not None:
-        views.append(_View.of("Y", Y, Vy, shift_y, dtype_y))
+        views.append(_View.of("Y", Y, Vy, shift_y, dtype_x if dtype_y is None else dtype_y))
         _require_same_rows(X, Y)
     elif Vy is not None or shift_y is not None:
         raise InvalidProblem("Vy and shift_y belong to Y, but Y is None. Pass Y, or leave them out.")
+    dtype = np.result_type(np.float32, *(view.dtype for view in views if view.V is not None))
     matrices = tuple(view.matrix for view in views)
-    dtype = np.result_type(*(view.dtype for view in views if view.V is not None), np.float32)
     width = sum(view.width for view in views)
     threads = _scatter_threads(matrices, width, dtype)
-    count = _tiles(width, sum(matrix.shape[1] for matrix in matrices) * dtype.itemsize * threads, dtype)
-    pieces = [_sweep([view.tile(i, count) for view in views], dtype, threads) for i in range(count)]
-    return Products(*(_side_by_side(parts) for parts in zip(*pieces, strict=True)))
+    # Every thread writes its accumulators at random and all read one V at random; V is as large as one of
+    # them.
+    columns = sum(matrix.shape[1] for matrix in matrices)
+    count = _tile_count(width, columns * (threads + 1), dtype)
+    tiles = [_sweep([view.tile(i, count) for view in views], dtype, threads) for i in range(count)]
+    fields = zip(*tiles, strict=True)
+    return Products(*(None if field[0] is None else _side_by_side(field) for field in fields))
 
 
 class _View(NamedTuple):
-    """One matrix of a fused sweep with the block that it multiplies."""
+    """One matrix of a fused sweep and the block that it multiplies."""
 
     matrix: CSR
     V: Block | None
@@ -248,22 +255,21 @@ class _View(NamedTuple):
     @classmethod
     def of(cls, name: str, matrix: CSR, V: Block | None, shift: Block | None, dtype: DTypeLike) -> _View:
         dtype = _working(dtype)
-        lower = name.lower()
         _require_csr(matrix, name)
+        block = f"V{name.lower()}"
         if V is None:
             if shift is not None:
                 raise InvalidProblem(
-                    f"shift_{lower} was given without V{lower}. Pass V{lower}, or leave it out."
+                    f"shift_{name.lower()} shifts {name} {block}, but {block} is None. Pass both or none."
                 )
             return cls(matrix, None, None, dtype)
-        _require_block(V, matrix.shape[1], f"V{lower}", f"columns of {name}")
-        if shift is not None:
-            shift = np.asarray(shift, dtype)
-            if shift.shape != (V.shape[1],):
-                raise InvalidProblem(
-                    f"shift_{lower} must hold one number for each of the {V.shape[1]} columns of V{lower}; "
-                    f"got shape {shift.shape}."
-                )
+        _require_block(V, matrix.shape[1], block, f"columns of {name}")
+        if shift is not None and np.shape(shift) != (V.shape[1],):
+            raise InvalidProblem(
+                f"shift_{name.lower()} must hold one number for each of the {V.shape[1]} columns of {block}; "
+                f"got shape {np.shape(shift)}. Pass a one-dimensional array of that length."
+            )
+        shift = None if shift is None else np.asarray(shift, dtype)
         return cls(matrix, np.ascontiguousarray(V, dtype), shift, dtype)
 
     @property
@@ -271,7 +277,7 @@ class _View(NamedTuple):
         return 0 if self.V is None else int(self.V.shape[1])
 
     def tile(self, index: int, count: int) -> _View:
-        """The view with the `index`-th of `count` runs of its columns."""
+        """Keep the `index`-th of `count` runs of the columns of V."""
         if self.V is None or count == 1:
             return self
         run = slice(self.width * index // count, self.width * (index + 1) // count)
@@ -279,35 +285,34 @@ class _View(NamedTuple):
         return self._replace(V=np.ascontiguousarray(self.V[:, run]), shift=shift)
 
     def multiply(self, slab: _Slab, out: Block) -> None:
-        """Write the slab's rows of matrix @ V - shift."""
-        if self.V is None or not self.width:
+        """Write the slab's rows of matrix V - 1 shiftᵀ."""
+        if self.V is None:
             return
-        slab = slab if slab.data.dtype == self.dtype else slab._replace(data=slab.data.astype(self.dtype))
-        product = out
-        # The kernel needs a block without gaps; a piece of a wider one, or of another precision, goes through
-        # a copy.
-        if not out.flags.c_contiguous or out.dtype != self.dtype:
-            product = np.empty(out.shape, self.dtype)
-        product[...] = 0
-        _gather(slab, self.V, product)
-        if self.shift is not None:
-            np.subtract(product, self.shift, out=out)
-        elif product is not out:
+        # The kernels need a block without gaps: a part of a wider one, or one of another precision, is a
+        # copy.
+        direct = out.flags.c_contiguous and out.dtype == self.dtype
+        product = out if direct else np.empty(out.shape, self.dtype)
+        product[...] = 0 if self.shift is None else -self.shift
+        _gather(slab._replace(data=np.asarray(slab.data, self.dtype)), self.V, product)
+        if not direct:
             out[...] = product
 
 
 def _sweep(views: list[_View], dtype: np.dtype[Any], threads: int) -> Products:
-    """The products of the views' columns, in one pass over the rows."""
+    """Form the products of one tile of columns in one pass over the rows."""
     matrices = tuple(view.matrix for view in views)
     ends = np.cumsum([view.width for view in views]).tolist()
     width = ends[-1]
-    slab_rows = _slab_rows(width, dtype)
+    shapes = [(matrix.shape[1], width) for matrix in matrices]
+    rows, entries = _slab_limits(matrices, width, dtype)
 
-    def sweep(rows: tuple[int, int]) -> tuple[list[Block], Block]:
-        accumulators = [_Accumulator(matrix.shape[1], width, dtype) for matrix in matrices]
+    def sweep(part: tuple[int, int]) -> list[Block]:
+        accumulators = [
+            _Accumulator((view.matrix.shape[1], width), dtype, _stretch(view.matrix)) for view in views
+        ]
         sums = np.zeros(width)
-        buffer = np.empty((min(slab_rows, rows[1] - rows[0]), width), dtype)
-        for start, stop in _slabs(matrices, *rows, rows=slab_rows, entries=SLAB_ENTRIES):
+        buffer = np.empty((min(rows, part[1] - part[0]), width), dtype)
+        for start, stop in _slabs(matrices, *part, rows=rows, entries=entries):
             block = buffer[: stop - start]
             slabs = [_slab(matrix, start, stop, dtype) for matrix in matrices]
             for view, slab, end in zip(views, slabs, ends, strict=True):
@@ -315,54 +320,49 @@ def _sweep(views: list[_View], dtype: np.dtype[Any], threads: int) -> Products:
             sums += _column_sums(block)
             for accumulator, slab in zip(accumulators, slabs, strict=True):
                 accumulator.add(slab, block)
-        return [accumulator.total() for accumulator in accumulators], sums
+        return [sums, *(accumulator.total() for accumulator in accumulators)]
 
     parts = machine.map_parallel(sweep, _partition(matrices, threads)) if width else []
-    grams = [
-        _add_up([part[0][i] for part in parts], (view.matrix.shape[1], width)) for i, view in enumerate(views)
-    ]
-    sums = _add_up([part[1] for part in parts], (width,))
-    absent: tuple[None, None] = (None, None)
-    with_y = _split(grams[1], views) if len(views) == 2 else absent
+    sums, *grams = (
+        _add_up([part[i] for part in parts], shape) for i, shape in enumerate([(width,), *shapes])
+    )
+    with_y = _split(grams[1], views) if len(views) == 2 else (None, None)
     return Products(*_split(grams[0], views), *with_y, *_split(sums, views))
 
 
 def _column_sums(block: Block) -> Block:
-    """Column sums in float64; those of float32 go in short stretches first: a converting sum is several times
-    slower."""
-    if block.dtype == np.float32:
-        block = np.add.reduceat(block, np.arange(0, block.shape[0], STRETCH), axis=0)
-    sums: Block = block.sum(axis=0, dtype=np.float64)
+    """Sum the columns in float64; a float32 sum runs over one row in `ROWS_ABREAST` of a slab."""
+    rows, k = block.shape
+    even = rows - rows % ROWS_ABREAST
+    # NumPy adds short rows slowly, and adds float32 into float64 slowly: most rows are added as a few long
+    # ones.
+    abreast = block[:even].reshape(-1, ROWS_ABREAST * k).sum(axis=0).reshape(ROWS_ABREAST, k)
+    sums: Block = abreast.sum(axis=0, dtype=np.float64) + block[even:].sum(axis=0, dtype=np.float64)
     return sums
 
 
 def _split(block: Block, views: list[_View]) -> tuple[Block | None, Block | None]:
-    """The columns of P and those of Q."""
+    """Cut into the columns of P and those of Q."""
     cut = views[0].width
     left = None if views[0].V is None else np.ascontiguousarray(block[..., :cut])
     right = None if len(views) == 1 or views[1].V is None else np.ascontiguousarray(block[..., cut:])
     return left, right
 
 
-def _side_by_side(parts: tuple[Block | None, ...]) -> Block | None:
-    tiles = [part for part in parts if part is not None]
-    if len(tiles) < 2:
-        return tiles[0] if tiles else None
-    return np.concatenate(tiles, axis=-1)
+def _side_by_side(tiles: list[Block] | tuple[Block, ...]) -> Block:
+    return tiles[0] if len(tiles) == 1 else np.concatenate(tiles, axis=-1)
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Statistics, Gram matrices, rows
-# ------------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------------------- statistics, Gram matrices, rows
 
 
 def column_statistics(A: CSR) -> tuple[Block, Block]:
-    """Sums and sums of squares of the columns.
+    """Sum the columns and the squares of the columns.
 
     Parameters
     ----------
     A : csr_array or csr_matrix, n x p
-        Entries stored twice count as one, their sum, before squaring. True counts as 1.
+        An entry that is stored in several parts is squared as a whole. True counts as 1.
 
     Returns
     -------
@@ -375,60 +375,72 @@ def column_statistics(A: CSR) -> tuple[Block, Block]:
         A is not CSR, or its entries are not real numbers.
     """
     _require_csr(A, "A")
-    p = A.shape[1]
+    shape, dtype = (2, A.shape[1], 1), np.dtype(np.float64)
 
-    def add(rows: tuple[int, int]) -> Block:
-        statistics = np.zeros((2, p, 1))
-        for start, stop in _slabs((A,), *rows, rows=A.shape[0], entries=8 * SLAB_ENTRIES):
-            slab = _without_duplicates(_slab(A, start, stop, np.dtype(np.float64)))
+    def add(part: tuple[int, int]) -> Block:
+        statistics = np.zeros(shape)
+        for start, stop in _slabs((A,), *part, rows=LONGEST_STRETCH, entries=MOST_ENTRIES):
+            slab = _without_duplicates(_slab(A, start, stop, dtype))
             ones = np.ones((slab.rows, 1))
             _scatter(slab, ones, statistics[0])
             _scatter(slab._replace(data=slab.data * slab.data), ones, statistics[1])
         return statistics
 
-    parts = _partition((A,), _scatter_threads((A,), 1, np.dtype(np.float64))) if A.nnz else []
-    sums, squares = _add_up(machine.map_parallel(add, parts), (2, p, 1))[..., 0]
-    return np.ascontiguousarray(sums), np.ascontiguousarray(squares)
+    parts = _partition((A,), _scatter_threads((A,), 2, dtype)) if A.nnz else []
+    sums, squares = _add_up(machine.map_parallel(add, parts), shape)[..., 0]
+    return sums, squares
 
 
 def pair_count(X: CSR, Y: CSR | None = None) -> int:
-    """Multiply-adds of XᵀY, or of XᵀX: the sum over the rows of (entries of X's row) x (entries of Y's row).
+    """Count the multiply-adds of XᵀY, or of XᵀX: over the rows, (X's entries) x (Y's entries).
 
     Parameters
     ----------
     X : csr_array or csr_matrix, n x p
+        Only `indptr` is read.
     Y : csr_array or csr_matrix, n x q, optional
+        None: Y = X.
 
     Returns
     -------
     int
-        An upper bound, too, on the entries of the Gram matrix. Found from `indptr` alone.
+        It bounds the entries of the Gram matrix, too.
+
+    Raises
+    ------
+    InvalidProblem
+        X and Y have different numbers of rows.
+    UnsupportedData
+        X or Y is not CSR, or its entries are not real numbers.
     """
+    matrices = (X, X) if Y is None else (X, Y)
     _require_csr(X, "X")
-    other = X if Y is None else Y
-    _require_same_rows(X, other)
+    _require_csr(matrices[1], "Y")
+    _require_same_rows(*matrices)
     total = 0
-    for start in range(0, X.shape[0], SLAB_ENTRIES):
-        stop = min(start + SLAB_ENTRIES, X.shape[0])
-        x_entries, y_entries = (np.diff(A.indptr[start : stop + 1]).astype(np.int64) for A in (X, other))
-        # A row's product stays below 2**63 for any matrix in memory; the Python sum cannot overflow.
-        total += int(np.sum(x_entries * y_entries, dtype=np.int64))
+    for start in range(0, X.shape[0], LONGEST_STRETCH):
+        stop = min(start + LONGEST_STRETCH, X.shape[0])
+        x, y = (np.diff(matrix.indptr[start : stop + 1]).astype(np.int64) for matrix in matrices)
+        # A row of a matrix in memory has fewer than 2**40 entries; the Python sum cannot overflow at all.
+        total += sum((x * y).tolist()) if x.max() * float(y.max()) > 2**47 else int((x * y).sum())
     return total
 
 
 def gram(X: CSR, Y: CSR | None = None) -> CSR:
-    """The sparse matrix XᵀY, or XᵀX, accumulated in float64.
+    """Multiply the sparse XᵀY, or XᵀX, accumulated in float64 whatever the precision of the data.
 
     Parameters
     ----------
     X : csr_array or csr_matrix, n x p
+        Real, integer or boolean (True is 1); duplicate and unsorted entries are fine.
     Y : csr_array or csr_matrix, n x q, optional
+        None: Y = X.
 
     Returns
     -------
     csr_array or csr_matrix
-        p x q, or p x p, float64, of X's kind, without duplicate entries. `pair_count` bounds its size and
-        cost beforehand.
+        p x p or p x q, float64, of X's kind; each entry is stored once, those of a row in no order.
+        `pair_count` bounds its size and its cost beforehand.
 
     Raises
     ------
@@ -438,22 +450,21 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
         X or Y is not CSR, or its entries are not real numbers.
     """
     _require_csr(X, "X")
-    if Y is not None:
-        _require_csr(Y, "Y")
-        _require_same_rows(X, Y)
-    right = _in_float64(X if Y is None else Y)
-    left = _in_float64(X).T.tocsr()
-    product = left @ right
-    product.sort_indices()
-    return product
+    right = X if Y is None else Y
+    _require_csr(right, "Y")
+    _require_same_rows(X, right)
+    left = _in_float64(X)
+    # SciPy counts the row of a product first, so that it allocates what the result takes and no more.
+    return left.T.tocsr() @ (left if Y is None else _in_float64(Y))
 
 
 def row_block(A: CSR, start: int, stop: int) -> CSR:
-    """Rows start to stop of A, sharing its entries.
+    """Take the rows from start to stop of A, sharing its entries.
 
     Parameters
     ----------
     A : csr_array or csr_matrix, n x p
+        The matrix.
     start, stop : int
         0 <= start <= stop <= n.
 
@@ -466,40 +477,45 @@ def row_block(A: CSR, start: int, stop: int) -> CSR:
     ------
     InvalidProblem
         The rows are not within the matrix.
+    UnsupportedData
+        A is not CSR, or its entries are not real numbers.
     """
     _require_csr(A, "A")
     if not 0 <= start <= stop <= A.shape[0]:
         raise InvalidProblem(
-            f"the rows {start} to {stop} are not within a matrix of {A.shape[0]} rows. Give 0 <= start <= stop <= rows."
+            f"the rows {start} to {stop} are not within a matrix of {A.shape[0]} rows. "
+            "Give 0 <= start <= stop <= the number of rows."
         )
     first, last = int(A.indptr[start]), int(A.indptr[stop])
-    return _assembled(
-        _kind(A),
-        (stop - start, A.shape[1]),
-        A.indptr[start : stop + 1] - A.indptr[start],
-        A.indices[first:last],
-        A.data[first:last],
-    )
+    indptr = A.indptr[start : stop + 1] - A.indptr[start]
+    shape = stop - start, A.shape[1]
+    return _assembled(_kind(A), shape, indptr, A.indices[first:last], A.data[first:last])
 
 
 def first_non_finite(A: CSR) -> tuple[int, int, float] | None:
-    """The first stored entry, in the order of rows, that is infinite or not a number.
+    """Find the first stored entry, row by row, that is infinite or not a number.
 
     Parameters
     ----------
     A : csr_array or csr_matrix, n x p
+        The matrix. Where every entry is finite the entries are read once and nothing is copied.
 
     Returns
     -------
     (row, column, value) or None
-        None: every stored entry is finite. Costs one reading of the entries.
+        None: every stored entry is finite.
+
+    Raises
+    ------
+    UnsupportedData
+        A is not CSR, or its entries are not real numbers.
     """
     _require_csr(A, "A")
-    if not np.issubdtype(A.data.dtype, np.inexact):
+    if A.data.dtype.kind != "f":
         return None
-    for start in range(0, int(A.indptr[-1]), SLAB_ENTRIES):
-        piece = A.data[start : min(start + SLAB_ENTRIES, int(A.indptr[-1]))]
-        finite = np.isfinite(piece)
+    stored = int(A.indptr[-1])
+    for start in range(0, stored, FEWEST_ENTRIES):
+        finite = np.isfinite(A.data[start : min(start + FEWEST_ENTRIES, stored)])
         if not finite.all():
             position = start + int(np.argmin(finite))
             row = int(np.searchsorted(A.indptr, position, side="right")) - 1
@@ -507,29 +523,25 @@ def first_non_finite(A: CSR) -> tuple[int, int, float] | None:
     return None
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Plan: which rows, which columns, how many threads
-# ------------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------- plan: which rows, which columns, how many threads
 
 
 def _partition(matrices: tuple[CSR, ...], parts: int) -> list[tuple[int, int]]:
-    """At most `parts` runs of rows, none empty, about equal in stored entries over all the matrices."""
-    n = matrices[0].shape[0]
+    """Cut the rows into at most `parts` runs, none empty, about equal in entries over all the matrices."""
     indptrs = [matrix.indptr for matrix in matrices]
+    n = matrices[0].shape[0]
 
     def cost(row: int) -> int:
         return ROW_COST * row + sum(int(indptr[row]) for indptr in indptrs)
 
-    total = cost(n)
-    cuts = [bisect_left(range(n + 1), total * part // parts, key=cost) for part in range(parts + 1)]
-    return [(start, stop) for start, stop in zip(cuts, cuts[1:], strict=False) if start < stop]
+    cuts = [bisect_left(range(n + 1), cost(n) * part // parts, key=cost) for part in range(parts + 1)]
+    return [(start, stop) for start, stop in pairwise(cuts) if start < stop]
 
 
 def _slabs(
     matrices: tuple[CSR, ...], start: int, stop: int, *, rows: int, entries: int
 ) -> Iterator[tuple[int, int]]:
-    """Cut a run of rows into slabs of at most `rows` rows and, unless one row has more, `entries` stored
-    entries."""
+    """Cut rows into slabs of at most `rows` rows and, but for single rows, at most `entries` entries."""
     indptrs = [matrix.indptr for matrix in matrices]
 
     def stored(row: int) -> int:
@@ -544,18 +556,28 @@ def _slabs(
         start = end
 
 
-def _slab_rows(k: int, dtype: np.dtype[Any]) -> int:
-    return int(min(FLOAT32_ROWS, max(64, SLAB_BYTES // (max(1, k) * dtype.itemsize))))
+def _slab_limits(matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Bound the rows and the entries of a slab that is multiplied with k columns."""
+    rows = max(1, MOST_DENSE_BYTES // (max(1, k) * dtype.itemsize))
+    if dtype == np.float32:
+        rows = min(rows, *(_stretch(matrix) for matrix in matrices))
+    wanted = VISITS_PER_SLAB * sum(matrix.shape[1] for matrix in matrices)
+    return rows, min(max(wanted, FEWEST_ENTRIES), MOST_ENTRIES)
 
 
-def _tiles(k: int, column_bytes: float, dtype: np.dtype[Any]) -> int:
-    """Into how many tiles to cut k columns, each of which takes `column_bytes` of accumulators over all
-    threads."""
-    if k * column_bytes <= machine.cache_size() / 2:
+def _stretch(A: CSR) -> int:
+    """Choose over how many rows a float32 sum may run."""
+    rows = ENTRIES_PER_FOLD * A.shape[1] * A.shape[0] // max(1, A.nnz)
+    return int(min(max(rows, SHORTEST_STRETCH), LONGEST_STRETCH))
+
+
+def _tile_count(k: int, rows: int, dtype: np.dtype[Any]) -> int:
+    """Choose into how many tiles to cut k columns so that `rows` rows of a tile stay in half of the cache."""
+    column_bytes = rows * dtype.itemsize
+    room = machine.cache_size() // 2
+    if k * column_bytes <= room:
         return 1
-    narrowest = TILE_BYTES // dtype.itemsize
-    tile = max(narrowest, int(machine.cache_size() / 2 / column_bytes))
-    return -(-k // tile)
+    return -(-k // max(NARROWEST_TILE_BYTES // dtype.itemsize, room // column_bytes))
 
 
 def _threads(work: int) -> int:
@@ -563,74 +585,78 @@ def _threads(work: int) -> int:
 
 
 def _scatter_threads(matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any]) -> int:
-    """Threads for sums over rows: each keeps an accumulator, which must be worth its making and fit the
-    memory."""
+    """Choose the threads of a sum over rows: each has accumulators, to be filled and to be held in memory."""
     entries = sum(matrix.nnz for matrix in matrices)
     columns = sum(matrix.shape[1] for matrix in matrices)
     threads = min(_threads(entries * k), entries // max(1, columns))
     if threads > 1:
-        accumulator = columns * k * (8 if dtype == np.float64 else 12)
-        threads = min(threads, machine.available_memory() // 4 // max(1, accumulator))
+        accumulators = columns * k * (8 if dtype == np.float64 else 12)
+        threads = min(threads, machine.available_memory() // 4 // max(1, accumulators))
     return int(max(1, threads))
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Slabs and the compiled kernels
-# ------------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------- slabs and the compiled kernels
+
+
+class _Slab(NamedTuple):
+    """Some rows of a CSR matrix, in a working precision, their `indptr` beginning with 0."""
+
+    rows: int
+    columns: int
+    indptr: Block
+    indices: Block
+    data: Block
 
 
 class _Accumulator:
-    """A sum over rows of slabᵀ block, in float64 from stretches of rows that are short enough for the working
-    precision."""
+    """A float64 sum of slabᵀ block over slabs; in float32 over no more than a stretch of rows."""
 
-    def __init__(self, columns: int, k: int, dtype: np.dtype[Any]) -> None:
-        self._total = np.zeros((columns, k))
-        # In float64 the slabs are scattered straight into the total.
-        self._partial = self._total if dtype == np.float64 else np.zeros((columns, k), dtype)
+    def __init__(self, shape: tuple[int, int], dtype: np.dtype[Any], stretch: int) -> None:
+        self._current = np.zeros(shape, dtype)
+        self._folded: Block | None = None
+        self._stretch = stretch
         self._rows = 0
 
     def add(self, slab: _Slab, block: Block) -> None:
-        if self._rows + slab.rows > FLOAT32_ROWS:
-            self._fold()
-        _scatter(slab, block, self._partial)
+        if self._rows + slab.rows > self._stretch and self._current.dtype == np.float32:
+            self._folded = self.total()
+            self._current.fill(0)
+            self._rows = 0
+        _scatter(slab, block, self._current)
         self._rows += slab.rows
 
     def total(self) -> Block:
-        self._fold()
-        return self._total
-
-    def _fold(self) -> None:
-        if self._partial is not self._total and self._rows:
-            np.add(self._total, self._partial, out=self._total)
-            self._partial.fill(0)
-        self._rows = 0
+        if self._folded is None:
+            return self._current.astype(np.float64, copy=False)
+        return np.add(self._folded, self._current, out=self._folded)
 
 
 def _add_up(blocks: list[Block], shape: tuple[int, ...]) -> Block:
-    """The sum of the threads' accumulators, in their order; the first one is overwritten."""
+    """Add up what the threads have, in their order; the first of it is overwritten."""
     if not blocks:
         return np.zeros(shape)
-    total = blocks[0]
-    for block in blocks[1:]:
-        total += block
+    total, *others = blocks
+
+    def add(rows: slice) -> None:
+        for other in others:
+            total[rows] += other[rows]
+
+    count = _threads(total.size * len(others)) if others else 1
+    cuts = [len(total) * i // count for i in range(count + 1)]
+    machine.map_parallel(add, [slice(*cut) for cut in pairwise(cuts)])
     return total
 
 
 def _slab(A: CSR, start: int, stop: int, dtype: np.dtype[Any]) -> _Slab:
-    # Everything is cut to the slab first: whatever must be converted, here or by SciPy, is converted a slab
-    # at a time.
+    # Cut first, then convert: whatever must be converted, here or by SciPy, is never more than a slab.
     first, last = int(A.indptr[start]), int(A.indptr[stop])
-    return _Slab(
-        rows=stop - start,
-        columns=A.shape[1],
-        indptr=A.indptr[start : stop + 1] - A.indptr[start],
-        indices=A.indices[first:last],
-        data=np.ascontiguousarray(A.data[first:last], dtype),
-    )
+    indptr = A.indptr[start : stop + 1] - A.indptr[start]
+    data = np.ascontiguousarray(A.data[first:last], dtype)
+    return _Slab(stop - start, A.shape[1], indptr, A.indices[first:last], data)
 
 
 def _without_duplicates(slab: _Slab) -> _Slab:
-    matrix = _assembled(sparse.csr_array, (slab.rows, slab.columns), slab.indptr, slab.indices, slab.data)
+    matrix = _matrix(slab)
     if matrix.has_canonical_format:
         return slab
     matrix = matrix.copy()
@@ -639,57 +665,61 @@ def _without_duplicates(slab: _Slab) -> _Slab:
 
 
 def _gather(slab: _Slab, V: Block, out: Block) -> None:
-    """out += slab V. All of one dtype, `V` and `out` C-ordered without gaps."""
+    """Add slab V to `out`. All of one dtype; `V` and `out` C-ordered, without gaps."""
     kernels = _compiled()
     if kernels is None:
         out += _matrix(slab) @ V
+    elif V.shape[1] == 1:
+        kernels.gather_one(slab.rows, slab.columns, *slab[2:], V.ravel(), out.ravel())
     else:
-        kernels[0](
-            slab.rows, slab.columns, V.shape[1], slab.indptr, slab.indices, slab.data, V.ravel(), out.ravel()
-        )
+        kernels.gather(slab.rows, slab.columns, V.shape[1], *slab[2:], V.ravel(), out.ravel())
 
 
 def _scatter(slab: _Slab, block: Block, out: Block) -> None:
-    """out += slabᵀ block. All of one dtype, `block` and `out` C-ordered without gaps."""
+    """Add slabᵀ block to `out`. All of one dtype; `block` and `out` C-ordered, without gaps."""
     kernels = _compiled()
+    # The arrays of the rows of a matrix are the arrays of the columns of its transpose.
     if kernels is None:
         out += _matrix(slab).T @ block
+    elif block.shape[1] == 1:
+        kernels.scatter_one(slab.columns, slab.rows, *slab[2:], block.ravel(), out.ravel())
     else:
-        # The arrays of the rows of a matrix are those of the columns of its transpose.
-        kernels[1](
-            slab.columns,
-            slab.rows,
-            block.shape[1],
-            slab.indptr,
-            slab.indices,
-            slab.data,
-            block.ravel(),
-            out.ravel(),
-        )
+        kernels.scatter(slab.columns, slab.rows, block.shape[1], *slab[2:], block.ravel(), out.ravel())
+
+
+class _Kernels(NamedTuple):
+    """SciPy's compiled loops that add CSR times, and CSC times, a block or one column into a given array."""
+
+    gather: Callable[..., None]
+    scatter: Callable[..., None]
+    gather_one: Callable[..., None]
+    scatter_one: Callable[..., None]
 
 
 @lru_cache(maxsize=1)
-def _compiled() -> tuple[Callable[..., None], Callable[..., None]] | None:
-    """SciPy's kernels for CSR and CSC times a block, added into a given block; None where they do not do
-    that."""
-    gather, scatter = (getattr(_sparsetools, name, None) for name in ("csr_matvecs", "csc_matvecs"))
-    if gather is None or scatter is None:
+def _compiled() -> _Kernels | None:
+    """Find SciPy's compiled loops; None where they are missing or do something else than they did."""
+    names = ("csr_matvecs", "csc_matvecs", "csr_matvec", "csc_matvec")
+    if not all(callable(getattr(_sparsetools, name, None)) for name in names):
         return None
-    # [[0, 2, 0], [3, 0, 5]], once as rows and once as the columns of its transpose.
-    indptr, indices, data = (
-        np.array([0, 1, 3], np.int32),
-        np.array([1, 0, 2], np.int32),
-        np.array([2.0, 3.0, 5.0]),
-    )
+    kernels = _Kernels(*(getattr(_sparsetools, name) for name in names))
+    return kernels if _as_expected(kernels) else None
+
+
+def _as_expected(kernels: _Kernels) -> bool:
+    # [[0, 2, 0], [3, 0, 5]] as rows, which are also the columns of its transpose.
+    csr = np.array([0, 1, 3], np.int32), np.array([1, 0, 2], np.int32), np.array([2.0, 3.0, 5.0])
     V, U = np.arange(1.0, 7.0).reshape(3, 2), np.arange(1.0, 5.0).reshape(2, 2)
-    AV, AtU = np.ones((2, 2)), np.ones((3, 2))
+    AV, AtU, Av, Atu = np.ones((2, 2)), np.ones((3, 2)), np.ones(2), np.ones(3)
     try:
-        gather(2, 3, 2, indptr, indices, data, V.ravel(), AV.ravel())
-        scatter(3, 2, 2, indptr, indices, data, U.ravel(), AtU.ravel())
-    except Exception:  # whatever a changed private function may raise
-        return None
-    right = np.array_equal(AV, [[7, 9], [29, 37]]) and np.array_equal(AtU, [[10, 13], [3, 5], [16, 21]])
-    return (gather, scatter) if right else None
+        kernels.gather(2, 3, 2, *csr, V.ravel(), AV.ravel())
+        kernels.scatter(3, 2, 2, *csr, U.ravel(), AtU.ravel())
+        kernels.gather_one(2, 3, *csr, np.ascontiguousarray(V[:, 0]), Av)
+        kernels.scatter_one(3, 2, *csr, np.ascontiguousarray(U[:, 0]), Atu)
+    except Exception:  # noqa: BLE001 - a private function may change in any way; the public ones stand in
+        return False
+    expected = [7, 9, 29, 37, 10, 13, 3, 5, 16, 21, 7, 29, 10, 3, 16]
+    return bool(np.array_equal(np.concatenate([AV.ravel(), AtU.ravel(), Av, Atu]), expected))
 
 
 def _matrix(slab: _Slab) -> CSR:
@@ -704,7 +734,7 @@ def _assembled(kind: Any, shape: tuple[int, int], indptr: Block, indices: Block,
 
 
 def _in_float64(A: CSR) -> CSR:
-    if A.dtype == np.float64:
+    if A.data.dtype == np.float64:
         return A
     return _assembled(_kind(A), A.shape, A.indptr, A.indices, A.data.astype(np.float64))
 
@@ -713,9 +743,7 @@ def _kind(A: CSR) -> Any:
     return sparse.csr_array if isinstance(A, sparse.sparray) else sparse.csr_matrix
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Checks: the compiled kernels check nothing
-# ------------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------- checks: the compiled kernels check nothing
 
 
 def _working(dtype: DTypeLike) -> np.dtype[Any]:
@@ -728,26 +756,31 @@ def _working(dtype: DTypeLike) -> np.dtype[Any]:
 
 
 def _require_csr(A: CSR, name: str) -> None:
-    if not sparse.issparse(A) or A.format != "csr":
+    if not sparse.issparse(A) or A.format != "csr" or A.ndim != 2:
         raise UnsupportedData(
             f"{name} must be a SciPy CSR matrix; got {type(A).__name__}. Convert it with .tocsr()."
         )
-    if A.data.dtype.kind not in "biuf":
+    _require_real(A.data, name)
+
+
+def _require_real(values: Block, name: str) -> None:
+    if values.dtype.kind not in "biuf":
         raise UnsupportedData(
-            f"{name} must hold real numbers; got dtype {A.data.dtype}. Convert it with .astype(float), or use its real part."
+            f"{name} must hold real numbers; got dtype {values.dtype}. Convert it, or pass its real part."
         )
 
 
 def _require_block(V: Block, rows: int, name: str, what: str) -> None:
-    if V.ndim != 2 or V.shape[0] != rows:
+    if np.ndim(V) != 2 or V.shape[0] != rows:
         raise InvalidProblem(
-            f"{name} must be a block of {rows} rows, one for each of the {what}; got shape {V.shape}. "
+            f"{name} must be a block of {rows} rows, one for each of the {what}; got shape {np.shape(V)}. "
             "Pass a two-dimensional array, a vector as one column."
         )
+    _require_real(V, name)
 
 
 def _require_same_rows(X: CSR, Y: CSR) -> None:
     if X.shape[0] != Y.shape[0]:
         raise InvalidProblem(
-            f"X and Y must have the same rows; got {X.shape[0]} and {Y.shape[0]}. Pass views of the same samples."
+            f"X and Y must have the same rows; got {X.shape[0]} and {Y.shape[0]}. Pass views of the same rows."
         )
