@@ -57,7 +57,7 @@ Block: TypeAlias = NDArray[Any]
 SHORTEST_STRETCH, LONGEST_STRETCH = 2**12, 2**15
 ENTRIES_PER_FOLD = 32
 # A slab meets each column this many times on average, within bounds on its entries and on its dense rows.
-VISITS_PER_SLAB = 8
+VISITS_PER_SLAB = 32
 FEWEST_ENTRIES, MOST_ENTRIES = 2**16, 2**21
 MOST_DENSE_BYTES = 2**23
 # Multiply-adds below which another thread costs more than it brings.
@@ -541,7 +541,7 @@ def _partition(matrices: tuple[CSR, ...], parts: int) -> list[tuple[int, int]]:
 def _slabs(
     matrices: tuple[CSR, ...], start: int, stop: int, *, rows: int, entries: int
 ) -> Iterator[tuple[int, int]]:
-    """Cut rows into slabs of at most `rows` rows and, but for single rows, at most `entries` entries."""
+    """Cut rows into slabs of at most `rows` rows and, unless one row has more, `entries` entries."""
     indptrs = [matrix.indptr for matrix in matrices]
 
     def stored(row: int) -> int:
@@ -782,5 +782,5 @@ def _require_block(V: Block, rows: int, name: str, what: str) -> None:
 def _require_same_rows(X: CSR, Y: CSR) -> None:
     if X.shape[0] != Y.shape[0]:
         raise InvalidProblem(
-            f"X and Y must have the same rows; got {X.shape[0]} and {Y.shape[0]}. Pass views of the same rows."
+            f"X and Y must have the same rows; got {X.shape[0]} and {Y.shape[0]}. Pass views of one sample."
         )

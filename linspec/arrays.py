@@ -1,0 +1,206 @@
+"""Arrays of any library that follows the array API standard: the one file that knows which.
+
+Everything that depends on the array library goes through here: its namespace, its dtypes, the
+transfer to the host and back. The rest of linspec sees products, sums and norms of arrays and
+host NumPy matrices no wider than a block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import array_api_compat as compat
+import numpy as np
+
+from linspec.errors import UnsupportedData
+
+Array = Any
+"""An array of any supported library: NumPy, CuPy, torch, array-api-strict."""
+
+HostArray = np.ndarray[Any, np.dtype[Any]]
+
+_DTYPE_NAMES = (
+    "float64", "float32", "float16", "bfloat16", "bool", "int8", "int16", "int32", "int64",
+    "uint8", "uint16", "uint32", "uint64", "complex64", "complex128",
+)  # fmt: skip
+
+
+def is_array(x: object) -> bool:
+    """Whether `x` is an array of a supported library (a SciPy sparse matrix is not)."""
+    return bool(compat.is_array_api_obj(x))
+
+
+def namespace(*arrays: Array) -> ModuleType:
+    """The array API namespace that all `arrays` share."""
+    try:
+        xp: ModuleType = compat.array_namespace(*arrays)
+    except TypeError as error:
+        kinds = ", ".join(sorted({type(a).__module__.split(".")[0] for a in arrays}))
+        raise UnsupportedData(
+            f"the arrays of one problem must come from one library; got {kinds}. "
+            "Convert them to one library first."
+        ) from error
+    return xp
+
+
+def device_of(x: Array) -> Any:
+    """The device that holds `x`."""
+    return compat.device(x)
+
+
+def host_dtype(x: Array) -> np.dtype[Any]:
+    """The NumPy dtype that corresponds to the dtype of `x`."""
+    if isinstance(x.dtype, np.dtype):
+        return x.dtype
+    xp = namespace(x)
+    for name in _DTYPE_NAMES:
+        if getattr(xp, name, None) == x.dtype:
+            return np.dtype("float32" if name == "bfloat16" else name)
+    raise UnsupportedData(f"arrays of dtype {x.dtype} are not supported; convert to float32 or float64.")
+
+
+def working_dtype(dtype: Any, what: str = "data") -> np.dtype[Any]:
+    """The dtype in which products with data of `dtype` are made.
+
+    float32 and float64 stay; bool, float16 and integers of up to 16 bits become float32, which holds
+    them exactly; wider integers and extended floats become float64.
+
+    Raises
+    ------
+    UnsupportedData
+        For complex, object, string and other dtypes that are not real numbers.
+    """
+    try:
+        dtype = np.dtype(dtype)
+    except TypeError as error:
+        raise UnsupportedData(f"{what} has no numeric dtype; got {dtype!r}.") from error
+    if dtype.kind == "c":
+        raise UnsupportedData(
+            f"{what} must be real; got dtype {dtype}. Pass the real and imaginary parts as columns."
+        )
+    if dtype.kind not in "fiub":
+        raise UnsupportedData(f"{what} must hold numbers; got dtype {dtype}. Convert it to float64.")
+    if dtype.kind == "f":
+        return np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)
+    return np.dtype(np.float32 if dtype.itemsize <= 2 else np.float64)
+
+
+def to_host(x: Array) -> HostArray:
+    """Copy `x` to the host: the one place where a device hands numbers over."""
+    if isinstance(x, np.ndarray):
+        return x
+    if compat.is_cupy_array(x):
+        host: HostArray = x.get()
+        return host
+    if compat.is_torch_array(x):
+        return np.asarray(x.detach().cpu().numpy())
+    xp = namespace(x)
+    devices = xp.__array_namespace_info__().devices()
+    return np.asarray(compat.to_device(x, devices[0]))
+
+
+def synchronize(x: Array) -> None:
+    """Wait until the device of `x` has finished what it was given."""
+    if compat.is_cupy_array(x):
+        import cupy
+
+        cupy.cuda.get_current_stream().synchronize()
+    elif compat.is_torch_array(x) and x.device.type == "cuda":
+        import torch
+
+        torch.cuda.synchronize()
+
+
+def cast(x: Array, dtype: Any) -> Array:
+    """`x` in another dtype (a NumPy dtype or its name), without a copy where it has it already."""
+    name = np.dtype(dtype).name
+    if isinstance(x, np.ndarray):
+        return x.astype(name, copy=False)
+    xp = namespace(x)
+    return xp.astype(x, getattr(xp, name), copy=False)
+
+
+@dataclass(frozen=True)
+class Home:
+    """The library and device where arrays live, and whether float64 exists there.
+
+    `place` brings an array here. The p x k blocks that solvers iterate on are float64: on a device
+    without float64 their home is the host.
+    """
+
+    xp: Any
+    device: Any
+
+    @classmethod
+    def of(cls, x: Array) -> Home:
+        """The home of the array `x` itself."""
+        return cls(namespace(x), device_of(x))
+
+    @property
+    def on_host(self) -> bool:
+        """Whether arrays here are NumPy arrays."""
+        return bool(compat.is_numpy_namespace(self.xp))
+
+    @property
+    def blocks(self) -> Home:
+        """The home of float64 blocks for data that lives here."""
+        if self.on_host:
+            return HOST
+        if compat.is_array_api_strict_namespace(self.xp):
+            dtypes = self.xp.__array_namespace_info__().dtypes(device=self.device, kind="real floating")
+            return self if "float64" in dtypes else HOST
+        return HOST if getattr(self.device, "type", "") == "mps" else self
+
+    def place(self, x: Array, dtype: Any = np.float64) -> Array:
+        """`x`, from the host or from this library, as an array of `dtype` here."""
+        if self.on_host:
+            return np.asarray(to_host(x), dtype=dtype)
+        if isinstance(x, np.ndarray):
+            name = np.dtype(dtype).name
+            host = np.array(x, dtype=name)  # a copy: some libraries refuse read-only memory
+            return self.xp.asarray(host, dtype=getattr(self.xp, name), device=self.device)
+        if namespace(x) is not self.xp:
+            raise UnsupportedData(
+                f"an array of {type(x).__module__.split('.')[0]} cannot be multiplied with data of "
+                f"{self.xp.__name__}. Convert one of them first."
+            )
+        x = cast(x, dtype)
+        return x if device_of(x) == self.device else compat.to_device(x, self.device)
+
+    def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
+        """Zeros of `shape` here."""
+        name = np.dtype(dtype).name
+        return self.xp.zeros(shape, dtype=getattr(self.xp, name), device=self.device)
+
+    def eye(self, n: int) -> Array:
+        """The n x n identity in float64."""
+        return self.place(np.eye(n))
+
+    def concat(self, blocks: list[Array]) -> Array:
+        """Blocks side by side."""
+        return blocks[0] if len(blocks) == 1 else self.xp.concat(blocks, axis=1)
+
+
+HOST = Home(compat.array_namespace(np.empty(0)), "cpu")
+"""Where SciPy sparse matrices, files and foreign operators live."""
+
+
+def from_host(host: HostArray, *, like: Array) -> Array:
+    """`host` as an array of the library and on the device of `like`, its dtype kept where possible."""
+    return Home.of(like).place(host, dtype=host.dtype)
+
+
+def all_finite(x: Array) -> bool:
+    """Whether every entry is finite, at the price of one sum in the good case."""
+    if isinstance(x, np.ndarray):
+        if x.dtype.kind not in "fc":
+            return True
+        with np.errstate(all="ignore"):
+            total = np.sum(x) if x.dtype.itemsize >= 4 else np.sum(x, dtype=np.float64)
+        return bool(np.isfinite(total) or np.isfinite(x).all())
+    xp = namespace(x)
+    if not xp.isdtype(x.dtype, "real floating"):
+        return True
+    return bool(xp.all(xp.isfinite(x)))

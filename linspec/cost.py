@@ -1,0 +1,161 @@
+"""What methods cost, in floating-point operations, bytes and seconds of a typical core.
+
+`Moments` chooses its form and `select` its solver by these estimates. The rates are those of one ordinary
+core; the choices rest on their ratios, which vary little between machines, and every choice prints its
+numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from linspec.operators import CenteredOperator, LinearOperator, SparseOperator
+from linspec.operators.sparse_kernels import pair_count
+
+DENSE_RATE = 2e10
+"""Multiply-adds and adds a second in dense matrix products."""
+
+FACTOR_RATE = 5e9
+"""The same in dense factorisations and eigen-decompositions."""
+
+SPARSE_RATE = 1.5e9
+"""The same in products of a sparse matrix with a thin block."""
+
+PAIR_RATE = 1e8
+"""Pairs of entries a second when a sparse Gram matrix is formed."""
+
+EXPECTED_PRODUCTS = 60
+"""Products with the moments that an iterative method is expected to make."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a method would take.
+
+    Attributes
+    ----------
+    seconds : float
+        On one ordinary core.
+    bytes : float
+        At the peak, beyond the data.
+    note : str
+        How it was reckoned, in words.
+    """
+
+    seconds: float
+    bytes: float
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"{human_seconds(self.seconds)} and {human_bytes(self.bytes)}"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The figures of one or two views, on which estimates rest.
+
+    Attributes
+    ----------
+    n, p, q : int
+        Rows, columns of X, columns of Y (0 without one).
+    nnz : int
+        Stored entries of both.
+    pairs : int or None
+        Pairs of entries that share a row, over all Gram matrices: what a sparse Gram costs and the most
+        entries it can have. None when a view is not sparse.
+    k : int
+        Columns wanted.
+    readable : bool
+        Whether all entries can be had.
+    """
+
+    n: int
+    p: int
+    q: int
+    nnz: int
+    pairs: int | None
+    k: int
+    readable: bool
+
+    @property
+    def gram_entries(self) -> float:
+        """Entries of the three dense Gram matrices."""
+        return float(self.p) ** 2 + float(self.q) ** 2 + float(self.p) * self.q
+
+    @property
+    def sparse(self) -> bool:
+        """Whether every view is a sparse matrix."""
+        return self.pairs is not None
+
+
+def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
+    """Read the sizes off the operators, at the cost of a look at the row lengths of sparse ones."""
+    views = [_bare(X)] if Y is None else [_bare(X), _bare(Y)]
+    pairs: int | None = None
+    matrices = [view.matrix for view in views if isinstance(view, SparseOperator)]
+    if len(matrices) == len(views):
+        pairs = sum(pair_count(matrix) for matrix in matrices)
+        if len(matrices) == 2:
+            pairs += pair_count(*matrices)
+    return Sizes(
+        n=X.shape[0],
+        p=X.shape[1],
+        q=0 if Y is None else Y.shape[1],
+        nnz=sum(view.nnz for view in views),
+        pairs=pairs,
+        k=k,
+        readable=all(view.readable for view in views),
+    )
+
+
+def _bare(operator: LinearOperator) -> LinearOperator:
+    from linspec.operators import uncounted
+
+    operator, _ = uncounted(operator)
+    return operator.parts[0] if isinstance(operator, CenteredOperator) else operator
+
+
+def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Estimate]:
+    """What each form of the moments would take for `products` products of `columns` columns."""
+    sweep = 4.0 * sizes.nnz * columns * (2 if sizes.q else 1)
+    rate = SPARSE_RATE if sizes.sparse else DENSE_RATE
+    found = {
+        "implicit": Estimate(products * sweep / rate, 8.0 * columns * (sizes.p + sizes.q) * 4, "sweeps")
+    }
+    if not sizes.readable:
+        return found
+    build = 2.0 * sizes.nnz * (sizes.p + sizes.q) / DENSE_RATE
+    if sizes.pairs is not None:
+        build = sizes.pairs / PAIR_RATE
+        entries = min(float(sizes.pairs), sizes.gram_entries)
+        use = products * 4.0 * entries * columns / SPARSE_RATE
+        found["sparse"] = Estimate(build + use, 16.0 * entries, "sparse Gram matrices")
+    use = products * 4.0 * sizes.gram_entries * columns / DENSE_RATE
+    found["dense"] = Estimate(build + use, 8.0 * sizes.gram_entries, "dense Gram matrices")
+    return found
+
+
+def least_time(estimates: dict[str, Estimate], memory: float) -> str:
+    """The name of the quickest estimate that fits into `memory` bytes; "" when none does."""
+    fitting = {name: e for name, e in estimates.items() if e.bytes <= memory}
+    return min(fitting, key=lambda name: fitting[name].seconds) if fitting else ""
+
+
+def human_bytes(count: float) -> str:
+    """Bytes in words."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if count < 1000 or unit == "TB":
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+def human_seconds(seconds: float) -> str:
+    """Seconds in words."""
+    if seconds < 1e-3:
+        return "under 1 ms"
+    if seconds < 1:
+        return f"{np.ceil(seconds * 1000):.0f} ms"
+    return f"{seconds:.3g} s" if seconds < 7200 else f"{seconds / 3600:.3g} h"

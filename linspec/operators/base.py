@@ -1,0 +1,482 @@
+"""Anything that can be multiplied by a thin block.
+
+The block product is the primitive: `matmat` multiplies a p x k block, `rmatmat` an n x k block by the
+adjoint, and a vector is a block of one column. Row slices (`rows`) and entries (`dense`) are separate
+capabilities, which not every operator has; `sliceable` and `readable` say so.
+
+Precision. `matmat` answers in the operator's working dtype, the dtype of its n rows. `rmatmat` is a sum
+over the rows and answers in float64, so that long sums of float32 products lose nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HOST, Array, Home, HostArray, is_array
+from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
+
+Selection = slice | HostArray
+
+
+class LinearOperator(ABC):
+    """An n x p matrix known by what it does to thin blocks.
+
+    A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines
+    `_matmat` and `_rmatmat`. It may define `_rows` (and set `sliceable`) and `_dense` (and set
+    `readable`).
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, p).
+    dtype : numpy.dtype
+        float32 or float64: the dtype of the products.
+    home : Home
+        The library and device of n-row blocks; float64 p x k blocks live in `home.blocks`.
+    sliceable, readable : bool
+        Whether row slices and the entries themselves can be had.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    home: Home = HOST
+    sliceable: bool = False
+    readable: bool = False
+
+    @abstractmethod
+    def _matmat(self, V: Array) -> Array:
+        """A V for V (p x k), in the working dtype."""
+
+    @abstractmethod
+    def _rmatmat(self, U: Array) -> Array:
+        """Aᵀ U for U (n x k), in float64 at `home.blocks`."""
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        raise MissingCapability(
+            f"{type(self).__name__} has no row slices; pass an array, a sparse matrix or a file, "
+            "or choose a solver that needs products only."
+        )
+
+    def _dense(self) -> Array:
+        raise MissingCapability(
+            f"{type(self).__name__} is known by its products only; pass an array, a sparse matrix or a "
+            "file, or choose a solver that does not need the entries."
+        )
+
+    # ---- what everyone calls ------------------------------------------------------------------
+
+    @property
+    def nnz(self) -> int:
+        """The number of stored entries: the cost of a product with one column, in multiply-adds."""
+        return self.shape[0] * self.shape[1]
+
+    def matmat(self, V: Array) -> Array:
+        """A V.
+
+        Parameters
+        ----------
+        V : array of shape (p, k)
+
+        Returns
+        -------
+        array of shape (n, k), in the operator's working dtype
+        """
+        self._check_block(V, self.shape[1], "matmat")
+        return self._matmat(V)
+
+    def rmatmat(self, U: Array) -> Array:
+        """Aᵀ U.
+
+        Parameters
+        ----------
+        U : array of shape (n, k)
+
+        Returns
+        -------
+        array of shape (p, k), float64
+        """
+        self._check_block(U, self.shape[0], "rmatmat")
+        return self._rmatmat(U)
+
+    def rows(self, selection: Selection) -> LinearOperator:
+        """The rows that a slice or an integer array selects, as an operator.
+
+        Raises
+        ------
+        MissingCapability
+            When the operator is known by its products only.
+        """
+        return self._rows(selection)
+
+    def dense(self) -> Array:
+        """The n x p entries in the working dtype, at `home`.
+
+        Raises
+        ------
+        MissingCapability
+            When the operator is known by its products only.
+        """
+        return self._dense()
+
+    def release(self) -> None:
+        """Give back memory that reading the rows has filled; nothing for data held in memory."""
+
+    def _check_block(self, V: Array, rows: int, name: str) -> None:
+        if not is_array(V) or V.ndim != 2 or V.shape[0] != rows:
+            got = getattr(V, "shape", type(V).__name__)
+            raise InvalidProblem(
+                f"{name} of a {self.shape[0]} x {self.shape[1]} operator takes an array with {rows} rows "
+                f"and two dimensions; got {got}."
+            )
+
+    # ---- algebra ------------------------------------------------------------------------------
+
+    @property
+    def H(self) -> LinearOperator:
+        """The adjoint operator Aᵀ."""
+        return AdjointOperator(self)
+
+    def __add__(self, other: LinearOperator) -> LinearOperator:
+        return SumOperator(self, other)
+
+    def __sub__(self, other: LinearOperator) -> LinearOperator:
+        return SumOperator(self, -1.0 * other)
+
+    def __neg__(self) -> LinearOperator:
+        return ScaledOperator(self, -1.0)
+
+    def __mul__(self, factor: float) -> LinearOperator:
+        return ScaledOperator(self, float(factor))
+
+    __rmul__ = __mul__
+
+    def __matmul__(self, other: Any) -> Any:
+        if isinstance(other, LinearOperator):
+            return ProductOperator(self, other)
+        if is_array(other) and other.ndim == 1:
+            return self.matmat(other[:, None])[:, 0]
+        return self.matmat(other)
+
+    def centered(self, mean: Array) -> LinearOperator:
+        """A − 1 meanᵀ, never formed: sparse rows stay sparse."""
+        return CenteredOperator(self, mean)
+
+    def scaled_columns(self, scale: Array) -> LinearOperator:
+        """A diag(scale), never formed."""
+        return ColumnScaledOperator(self, scale)
+
+    def low_rank_update(self, U: Array, V: Array) -> LinearOperator:
+        """A + U Vᵀ for U (n x r) and V (p x r), never formed."""
+        return LowRankUpdate(self, U, V)
+
+    def __repr__(self) -> str:
+        n, p = self.shape
+        return f"{type(self).__name__}({n} x {p}, {self.dtype})"
+
+
+class _Composite(LinearOperator):
+    """An operator made of others, with what they have in common."""
+
+    def __init__(self, parts: Sequence[LinearOperator], shape: tuple[int, int]) -> None:
+        self.parts = tuple(parts)
+        self.shape = shape
+        self.dtype = np.result_type(*(part.dtype for part in parts))
+        self.home = parts[0].home
+        for part in parts[1:]:
+            if part.home != self.home:
+                raise UnsupportedData(
+                    f"operators of one expression must live in one place; got {self.home} and {part.home}."
+                )
+        self.sliceable = all(part.sliceable for part in parts)
+        self.readable = all(part.readable for part in parts)
+
+    def release(self) -> None:
+        for part in self.parts:
+            part.release()
+
+    def _cast(self, x: Array) -> Array:
+        return self.home.place(x, self.dtype)
+
+
+def _same_shape(parts: Sequence[LinearOperator], axis: int, what: str) -> None:
+    sizes = {part.shape[axis] for part in parts}
+    if len(sizes) != 1:
+        shapes = ", ".join(str(part.shape) for part in parts)
+        raise InvalidProblem(f"{what} needs operators with equal {('rows', 'columns')[axis]}; got {shapes}.")
+
+
+class SumOperator(_Composite):
+    """A + B."""
+
+    def __init__(self, *parts: LinearOperator) -> None:
+        _same_shape(parts, 0, "a sum")
+        _same_shape(parts, 1, "a sum")
+        super().__init__(parts, parts[0].shape)
+
+    def _matmat(self, V: Array) -> Array:
+        total = self._cast(self.parts[0].matmat(V))
+        for part in self.parts[1:]:
+            total = total + self._cast(part.matmat(V))
+        return total
+
+    def _rmatmat(self, U: Array) -> Array:
+        total = self.parts[0].rmatmat(U)
+        for part in self.parts[1:]:
+            total = total + part.rmatmat(U)
+        return total
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        return SumOperator(*(part.rows(selection) for part in self.parts))
+
+    def _dense(self) -> Array:
+        total = self._cast(self.parts[0].dense())
+        for part in self.parts[1:]:
+            total = total + self._cast(part.dense())
+        return total
+
+
+class ScaledOperator(_Composite):
+    """c A for a number c."""
+
+    def __init__(self, operator: LinearOperator, factor: float) -> None:
+        super().__init__([operator], operator.shape)
+        self.factor = factor
+
+    def _matmat(self, V: Array) -> Array:
+        return self.parts[0].matmat(V) * self.factor
+
+    def _rmatmat(self, U: Array) -> Array:
+        return self.parts[0].rmatmat(U) * self.factor
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        return ScaledOperator(self.parts[0].rows(selection), self.factor)
+
+    def _dense(self) -> Array:
+        return self.parts[0].dense() * self.factor
+
+
+class AdjointOperator(_Composite):
+    """Aᵀ. It has no row slices: they would be columns of A."""
+
+    def __init__(self, operator: LinearOperator) -> None:
+        super().__init__([operator], (operator.shape[1], operator.shape[0]))
+        self.sliceable = False
+
+    @property
+    def H(self) -> LinearOperator:
+        return self.parts[0]
+
+    @property
+    def nnz(self) -> int:
+        return self.parts[0].nnz
+
+    def _matmat(self, V: Array) -> Array:
+        return self._cast(self.parts[0].rmatmat(V))
+
+    def _rmatmat(self, U: Array) -> Array:
+        return self.home.blocks.place(self.parts[0].matmat(U))
+
+    def _dense(self) -> Array:
+        entries = self.parts[0].dense()
+        return entries.T
+
+
+class ProductOperator(_Composite):
+    """A B, applied right to left and never formed."""
+
+    def __init__(self, left: LinearOperator, right: LinearOperator) -> None:
+        if left.shape[1] != right.shape[0]:
+            raise InvalidProblem(f"a product needs matching sizes; got {left.shape} and {right.shape}.")
+        super().__init__([left, right], (left.shape[0], right.shape[1]))
+        self.sliceable = left.sliceable
+        self.readable = left.readable and right.readable
+
+    @property
+    def nnz(self) -> int:
+        return self.parts[0].nnz + self.parts[1].nnz
+
+    def _matmat(self, V: Array) -> Array:
+        return self._cast(self.parts[0].matmat(self.parts[1].matmat(V)))
+
+    def _rmatmat(self, U: Array) -> Array:
+        return self.parts[1].rmatmat(self.parts[0].rmatmat(U))
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        return ProductOperator(self.parts[0].rows(selection), self.parts[1])
+
+    def _dense(self) -> Array:
+        return self._cast(self.parts[0].matmat(self.parts[1].dense()))
+
+
+class HorizontalStack(_Composite):
+    """[A B ...]: operators side by side."""
+
+    def __init__(self, *parts: LinearOperator) -> None:
+        _same_shape(parts, 0, "a horizontal stack")
+        self.edges = np.cumsum([0, *(part.shape[1] for part in parts)]).tolist()
+        super().__init__(parts, (parts[0].shape[0], self.edges[-1]))
+
+    @property
+    def nnz(self) -> int:
+        return sum(part.nnz for part in self.parts)
+
+    def _matmat(self, V: Array) -> Array:
+        pieces = zip(self.parts, self.edges, self.edges[1:], strict=False)
+        products = [self._cast(part.matmat(V[a:b, :])) for part, a, b in pieces]
+        total = products[0]
+        for product in products[1:]:
+            total = total + product
+        return total
+
+    def _rmatmat(self, U: Array) -> Array:
+        return self.home.blocks.xp.concat([part.rmatmat(U) for part in self.parts], axis=0)
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        return HorizontalStack(*(part.rows(selection) for part in self.parts))
+
+    def _dense(self) -> Array:
+        return self.home.concat([self._cast(part.dense()) for part in self.parts])
+
+
+class VerticalStack(_Composite):
+    """A on top of B ...: operators one below the other."""
+
+    def __init__(self, *parts: LinearOperator) -> None:
+        _same_shape(parts, 1, "a vertical stack")
+        self.edges = np.cumsum([0, *(part.shape[0] for part in parts)]).tolist()
+        super().__init__(parts, (self.edges[-1], parts[0].shape[1]))
+
+    @property
+    def nnz(self) -> int:
+        return sum(part.nnz for part in self.parts)
+
+    def _matmat(self, V: Array) -> Array:
+        return self.home.xp.concat([self._cast(part.matmat(V)) for part in self.parts], axis=0)
+
+    def _rmatmat(self, U: Array) -> Array:
+        pieces = zip(self.parts, self.edges, self.edges[1:], strict=False)
+        products = [part.rmatmat(U[a:b, :]) for part, a, b in pieces]
+        total = products[0]
+        for product in products[1:]:
+            total = total + product
+        return total
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        if not isinstance(selection, slice):
+            raise MissingCapability("rows of a vertical stack are selected by a slice; got an index array.")
+        start, stop, step = selection.indices(self.shape[0])
+        if step != 1:
+            raise MissingCapability(f"rows of a vertical stack are selected by step 1; got step {step}.")
+        chosen = [
+            part.rows(slice(max(start - a, 0), min(stop, b) - a))
+            for part, a, b in zip(self.parts, self.edges, self.edges[1:], strict=False)
+            if max(start, a) < min(stop, b)
+        ]
+        return chosen[0] if len(chosen) == 1 else VerticalStack(*chosen)
+
+    def _dense(self) -> Array:
+        return self.home.xp.concat([self._cast(part.dense()) for part in self.parts], axis=0)
+
+
+class _WithFactor(_Composite):
+    """An operator and thin factors beside it."""
+
+    def _factor(self, x: Array, rows: int, what: str) -> Array:
+        x = self.home.blocks.place(x)
+        if x.shape[0] != rows:
+            raise InvalidProblem(f"{what} needs {rows} entries; got shape {tuple(x.shape)}.")
+        return x
+
+
+class CenteredOperator(_WithFactor):
+    """A − 1 mᵀ: the column means taken out by a rank-one correction."""
+
+    def __init__(self, operator: LinearOperator, mean: Array) -> None:
+        super().__init__([operator], operator.shape)
+        self.mean = self._factor(mean, self.shape[1], "a column mean")
+
+    @property
+    def nnz(self) -> int:
+        return self.parts[0].nnz
+
+    def _matmat(self, V: Array) -> Array:
+        V = self.home.blocks.place(V)
+        shift = self._cast(self.mean[None, :] @ V)
+        return self.parts[0].matmat(V) - shift
+
+    def _rmatmat(self, U: Array) -> Array:
+        total = self.home.xp.sum(U, axis=0, dtype=self._sum_dtype())
+        total = self.home.blocks.place(total)
+        return self.parts[0].rmatmat(U) - self.mean[:, None] * total[None, :]
+
+    def _sum_dtype(self) -> Any:
+        xp = self.home.xp
+        return xp.float64 if self.home.blocks == self.home or self.home.on_host else xp.float32
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        return CenteredOperator(self.parts[0].rows(selection), self.mean)
+
+    def _dense(self) -> Array:
+        # Subtract in float64: float32 entries about a large mean would lose what the mean hides.
+        entries = self.home.blocks.place(self.parts[0].dense())
+        return self._cast(entries - self.mean[None, :])
+
+
+class ColumnScaledOperator(_WithFactor):
+    """A diag(d)."""
+
+    def __init__(self, operator: LinearOperator, scale: Array) -> None:
+        super().__init__([operator], operator.shape)
+        self.scale = self._factor(scale, self.shape[1], "a column scale")
+
+    @property
+    def nnz(self) -> int:
+        return self.parts[0].nnz
+
+    def _matmat(self, V: Array) -> Array:
+        return self.parts[0].matmat(self.scale[:, None] * self.home.blocks.place(V))
+
+    def _rmatmat(self, U: Array) -> Array:
+        return self.scale[:, None] * self.parts[0].rmatmat(U)
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        return ColumnScaledOperator(self.parts[0].rows(selection), self.scale)
+
+    def _dense(self) -> Array:
+        return self.parts[0].dense() * self._cast(self.scale)[None, :]
+
+
+class LowRankUpdate(_WithFactor):
+    """A + U Vᵀ."""
+
+    def __init__(self, operator: LinearOperator, U: Array, V: Array) -> None:
+        super().__init__([operator], operator.shape)
+        self.U = self._cast(U)
+        self.V = self._factor(V, self.shape[1], "the right factor of a low-rank update")
+        if self.U.shape != (self.shape[0], self.V.shape[1]):
+            raise InvalidProblem(
+                f"a low-rank update of a {self.shape} operator needs U with {self.shape[0]} rows and as many "
+                f"columns as V; got {tuple(self.U.shape)} and {tuple(self.V.shape)}."
+            )
+
+    def _matmat(self, V: Array) -> Array:
+        inner = self.V.T @ self.home.blocks.place(V)
+        return self.parts[0].matmat(V) + self.U @ self._cast(inner)
+
+    def _rmatmat(self, U: Array) -> Array:
+        inner = self.U.T @ self._cast(U)
+        return self.parts[0].rmatmat(U) + self.V @ self.home.blocks.place(inner)
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        chosen = selection if isinstance(selection, slice) else self.home.xp.asarray(selection)
+        U = self.U[chosen, :] if isinstance(chosen, slice) else self.home.xp.take(self.U, chosen, axis=0)
+        return LowRankUpdate(self.parts[0].rows(selection), U, self.V)
+
+    def _dense(self) -> Array:
+        V = self._cast(self.V)
+        return self.parts[0].dense() + self.U @ V.T
+

@@ -1,0 +1,80 @@
+"""Operators that keep account: sweeps over the rows, column products and floating-point operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linspec.arrays import Array
+from linspec.operators.base import LinearOperator, Selection
+
+
+@dataclass
+class Ledger:
+    """What has been asked of one matrix.
+
+    Attributes
+    ----------
+    sweeps : float
+        Readings of all rows; a minibatch is its share of them.
+    columns : float
+        Products with one column, forward or adjoint.
+    flops : float
+        Floating-point operations of those products.
+    """
+
+    sweeps: float = 0.0
+    columns: float = 0.0
+    flops: float = 0.0
+
+    def record(self, *, sweeps: float = 0.0, columns: float = 0.0, flops: float = 0.0) -> None:
+        """Add to the account."""
+        self.sweeps += sweeps
+        self.columns += columns
+        self.flops += flops
+
+
+class CountedOperator(LinearOperator):
+    """An operator whose use is written into a ledger.
+
+    A product is one sweep; rows taken from it cost their share of one.
+    """
+
+    def __init__(self, operator: LinearOperator, ledger: Ledger) -> None:
+        self.operator = operator
+        self.ledger = ledger
+        self.shape = operator.shape
+        self.dtype = operator.dtype
+        self.home = operator.home
+        self.sliceable = operator.sliceable
+        self.readable = operator.readable
+
+    @property
+    def nnz(self) -> int:
+        return self.operator.nnz
+
+    def _matmat(self, V: Array) -> Array:
+        self.ledger.record(sweeps=1, columns=V.shape[1], flops=2.0 * self.nnz * V.shape[1])
+        return self.operator.matmat(V)
+
+    def _rmatmat(self, U: Array) -> Array:
+        self.ledger.record(sweeps=1, columns=U.shape[1], flops=2.0 * self.nnz * U.shape[1])
+        return self.operator.rmatmat(U)
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        rows = self.operator.rows(selection)
+        self.ledger.record(sweeps=rows.shape[0] / max(self.shape[0], 1))
+        return rows
+
+    def _dense(self) -> Array:
+        self.ledger.record(sweeps=1)
+        return self.operator.dense()
+
+    def release(self) -> None:
+        self.operator.release()
+
+
+def uncounted(operator: LinearOperator) -> tuple[LinearOperator, Ledger]:
+    """An operator without its counter, and the ledger to write into (a fresh one where it had none)."""
+    if isinstance(operator, CountedOperator):
+        return operator.operator, operator.ledger
+    return operator, Ledger()

@@ -1,0 +1,56 @@
+"""SciPy sparse matrices as operators, on the threaded kernels of `sparse_kernels`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from linspec.arrays import Array, working_dtype
+from linspec.errors import InvalidProblem
+from linspec.operators import sparse_kernels
+from linspec.operators.base import LinearOperator, Selection
+
+
+class SparseOperator(LinearOperator):
+    """A SciPy sparse matrix or array, kept as compressed rows.
+
+    CSR is taken as it is, without a copy; other formats are converted once. Duplicate entries add up, as
+    everywhere in SciPy.
+    """
+
+    sliceable = True
+    readable = True
+
+    def __init__(self, matrix: Any) -> None:
+        if matrix.ndim != 2:
+            raise InvalidProblem(f"data must have two dimensions; got a sparse array of shape {matrix.shape}.")
+        self.dtype = working_dtype(matrix.dtype)
+        self.matrix = matrix if matrix.format == "csr" else matrix.tocsr()
+        self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+
+    @property
+    def nnz(self) -> int:
+        return int(self.matrix.nnz)
+
+    def _matmat(self, V: Array) -> Array:
+        return sparse_kernels.matmat(self.matrix, V, self.dtype)
+
+    def _rmatmat(self, U: Array) -> Array:
+        return sparse_kernels.rmatmat(self.matrix, U, self.dtype)
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        if isinstance(selection, slice):
+            start, stop, step = selection.indices(self.shape[0])
+            if step == 1:
+                return SparseOperator(sparse_kernels.row_block(self.matrix, start, max(start, stop)))
+        return SparseOperator(self.matrix[selection])
+
+    def _dense(self) -> Array:
+        return np.asarray(self.matrix.astype(self.dtype).toarray())
+
+
+def is_scipy_sparse(source: Any) -> bool:
+    """Whether `source` is a SciPy sparse matrix or array."""
+    return bool(scipy.sparse.issparse(source))

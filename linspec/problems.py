@@ -1,0 +1,452 @@
+"""The problems: what is asked, and the law by which an answer is judged.
+
+A problem holds its data as operators and its few numbers. Constructing one reads no entry: it checks shapes,
+dtypes and numbers. Its law turns what a solver found into the solution of the contract: unit vectors, order,
+signs, the residual of the returned arrays.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linspec.arrays import Array, HostArray, Home, is_array, to_host
+from linspec.block_algebra import canonical_rotation
+from linspec.errors import InvalidProblem, UnsupportedData
+from linspec.moments import Moments
+from linspec.operators import LinearOperator, as_operator
+from linspec.solution import CCASolution, LeastSquaresSolution, Solution, Status, SVDSolution
+
+DEGENERATE = 1e-8
+"""A correlation this close to 1 is called 1."""
+
+TIE = 1e-6
+"""Entries within this share of the largest count as equally large when signs are fixed."""
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What a law makes of a solver's arrays: the fields of the solution, and the verdict."""
+
+    fields: Mapping[str, Any]
+    residual: float
+    findings: tuple[tuple[Status, str], ...] = ()
+
+
+class Problem(ABC):
+    """Data, a few numbers and a law.
+
+    Attributes
+    ----------
+    name : str
+        What the registry calls problems of this class.
+    tolerance : float
+        The default of `tol` for float64 data.
+    """
+
+    name: ClassVar[str]
+    tolerance: ClassVar[float]
+    solution: ClassVar[type[Solution]]
+    matrix_names: ClassVar[tuple[str, ...]]
+
+    shared: Moments | None
+
+    @abstractmethod
+    def moments(self, form: str, expect: tuple[int, int]) -> Moments:
+        """The moments of this problem's data."""
+
+    @abstractmethod
+    def conclude(self, moments: Moments, **arrays: Any) -> Conclusion:
+        """Apply the law to what a solver found."""
+
+    @property
+    def matrices(self) -> dict[str, LinearOperator]:
+        """The problem's matrices by name."""
+        return {name: getattr(self, name) for name in self.matrix_names}
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The least precise working dtype among the matrices."""
+        return min((A.dtype for A in self.matrices.values()), key=lambda dtype: dtype.itemsize)
+
+    @property
+    def default_tol(self) -> float:
+        """The tolerance for this data: float32 cannot do better than 100 eps."""
+        return max(self.tolerance, 100 * float(np.finfo(self.dtype).eps)) if self.single else self.tolerance
+
+    @property
+    def single(self) -> bool:
+        """Whether some matrix is float32."""
+        return self.dtype == np.float32
+
+    def with_matrices(self, matrices: Mapping[str, LinearOperator]) -> Any:
+        """The same problem on other operators (counted ones, say)."""
+        twin = object.__new__(type(self))
+        for entry in dataclasses.fields(self):  # type: ignore[arg-type]
+            object.__setattr__(twin, entry.name, matrices.get(entry.name, getattr(self, entry.name)))
+        for extra in ("vector", "shared"):
+            if hasattr(self, extra):
+                object.__setattr__(twin, extra, getattr(self, extra))
+        return twin
+
+    def _adopt(self, name: str, data: Any) -> LinearOperator:
+        A = as_operator(data, name)
+        if 0 in A.shape:
+            raise InvalidProblem(f"{name} must have rows and columns; got shape {A.shape}.")
+        object.__setattr__(self, name, A)
+        return A
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LeastSquares(Problem):
+    """min ‖A x − B‖²_F + ridge ‖x‖²_F.
+
+    Parameters
+    ----------
+    A : data of shape (n, p)
+        Anything `linspec.as_operator` takes.
+    B : data of shape (n, m), or an array of shape (n,)
+        Right-hand sides.
+    ridge : float, default 0.0
+        Added to the unnormalised AᵀA. 0 asks for the least squares solution of least norm.
+
+    Notes
+    -----
+    Residual: max over right-hand sides of ‖Aᵀ(b − Ax) − ridge x‖ / ‖Aᵀb‖.
+    """
+
+    A: Any
+    B: Any
+    ridge: float = 0.0
+
+    name: ClassVar[str] = "least-squares"
+    tolerance: ClassVar[float] = 1e-8
+    solution: ClassVar[type[Solution]] = LeastSquaresSolution
+    matrix_names: ClassVar[tuple[str, ...]] = ("A", "B")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shared", None)
+        B = self.B
+        vector = is_array(B) and B.ndim == 1
+        object.__setattr__(self, "vector", vector)
+        A = self._adopt("A", self.A)
+        B = self._adopt("B", B[:, None] if vector else B)
+        _check_rows("A", A, "B", B)
+        object.__setattr__(self, "ridge", _check_ridge(self.ridge))
+
+    def moments(self, form: str, expect: tuple[int, int]) -> Moments:
+        """The moments of A and B."""
+        return Moments(self.A, self.B, form=form, expect=expect)
+
+    def conclude(self, moments: Moments, *, x: Array, rank: int | None = None, **_: Any) -> Conclusion:
+        """Residual of the normal equations, column by column."""
+        home = moments.home
+        returned = self.A.home.place(x, self.A.dtype)
+        x = home.place(returned)
+        AtAx, AtB, _, _ = moments.products(x, home.eye(self.B.shape[1]))
+        xp = home.xp
+        gap = AtB - AtAx - x * self.ridge
+        norms = to_host(xp.stack([_column_norms(gap, home), _column_norms(AtB, home)]))
+        residual = float(np.max([_ratio(a, b) for a, b in norms.T], initial=0.0))
+        findings = ()
+        if rank is not None and rank < self.A.shape[1] and self.ridge == 0:
+            findings = (
+                (Status.RANK_DEFICIENT, f"A has numerical rank {rank} of {self.A.shape[1]} columns: x is the solution of least norm."),
+            )
+        return Conclusion({"x": returned[:, 0] if self.vector else returned}, residual, findings)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SVD(Problem):
+    """The k leading singular triplets of A, or of A with its column means taken out.
+
+    Parameters
+    ----------
+    A : data of shape (n, p), or Moments
+    k : int
+        Triplets wanted, at most min(n, p).
+    center : bool, default False
+        Take the column means out (principal components).
+    left : bool, default False
+        Whether the left singular vectors are wanted.
+
+    Notes
+    -----
+    Residual: max over triplets of ‖AᵀA v − σ² v‖ / σ₁².
+    """
+
+    A: Any
+    k: int
+    center: bool = False
+    left: bool = False
+
+    name: ClassVar[str] = "svd"
+    tolerance: ClassVar[float] = 1e-6
+    solution: ClassVar[type[Solution]] = SVDSolution
+    matrix_names: ClassVar[tuple[str, ...]] = ("A",)
+
+    def __post_init__(self) -> None:
+        shared = _shared_moments(self, self.A, self.center)
+        A = self._adopt("A", shared.X if shared else self.A)
+        object.__setattr__(self, "k", _check_k(self.k, {"rows": A.shape[0], "columns of A": A.shape[1]}))
+
+    def moments(self, form: str, expect: tuple[int, int]) -> Moments:
+        """The moments of A."""
+        return self.shared or Moments(self.A, center=self.center, form=form, expect=expect)
+
+    def conclude(
+        self, moments: Moments, *, Vh: Array, S: HostArray | None = None, U: Array | None = None, **_: Any
+    ) -> Conclusion:
+        """Residual of the eigen-equations of AᵀA; singular values from the vectors where none are given."""
+        home = moments.home
+        V = home.place(Vh).T
+        AtAV = moments.products(V)[0]
+        if S is None:
+            S = np.sqrt(np.maximum(to_host(home.xp.sum(V * AtAV, axis=0)), 0.0))
+        S = np.asarray(to_host(S), dtype=np.float64)
+        order = np.argsort(-S, kind="stable")[: self.k]
+        V, AtAV, S = _select(V, order, home), _select(AtAV, order, home), S[order]
+        signs = _signs(V, home)
+        gap = to_host(_column_norms(AtAV - V * home.place(S**2)[None, :], home))
+        residual = float(np.max([_ratio(g, S[0] ** 2) for g in gap], initial=0.0))
+        V = V * home.place(signs)[None, :]
+        fields: dict[str, Any] = {"S": S, "Vh": self.A.home.place(V, self.A.dtype).T}
+        if U is not None:
+            U = self.A.home.place(U)
+            fields["U"] = self.A.home.place(
+                _select(U, order, self.A.home) * self.A.home.place(signs)[None, :], self.A.dtype
+            )
+        if self.center:
+            fields["mean"] = self.A.home.place(moments.column_means()[0], self.A.dtype)
+        findings = _short(len(S), self.k, "singular values above the rounding of the largest")
+        return Conclusion(fields, residual, findings)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CCA(Problem):
+    """The k leading canonical pairs of two views.
+
+    With Sx = XᵀX + ridge·I, Sy likewise and C = XᵀY: the k leading singular values of
+    Sx^(-1/2) C Sy^(-1/2) are the correlations, and the weights have unit length in Sx and Sy.
+
+    Parameters
+    ----------
+    X : data of shape (n, p), or Moments
+        Anything `linspec.as_operator` takes. Moments of two views stand for both of them.
+    Y : data of shape (n, q)
+    k : int
+        Pairs wanted, at most min(n, p, q).
+    ridge : float or pair of floats, default 0.0
+        Added to the unnormalised Gram matrices (of X, of Y). A penalty λ on XᵀX/n is a ridge of nλ.
+    center : bool, default True
+        Take the column means out; sparse data stay sparse.
+
+    Notes
+    -----
+    Residual: Σ‖ϱᵢ‖² / Σρᵢ with ϱᵢ = (Cψᵢ − ρᵢ Sx φᵢ, Cᵀφᵢ − ρᵢ Sy ψᵢ) in the norm of diag(Sx, Sy)⁻¹, an
+    estimate of the relative loss in the sum of the correlations.
+    """
+
+    X: Any
+    Y: Any = None
+    k: Any = None
+    ridge: Any = 0.0
+    center: bool = True
+
+    name: ClassVar[str] = "cca"
+    tolerance: ClassVar[float] = 1e-6
+    solution: ClassVar[type[Solution]] = CCASolution
+    matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
+
+    def __post_init__(self) -> None:
+        shared = _shared_moments(self, self.X, self.center)
+        if shared is not None and shared.Y is None:
+            raise InvalidProblem("CCA needs moments of two views; got moments of one. Pass Moments(X, Y).")
+        if shared is None and self.Y is None:
+            raise InvalidProblem("CCA needs two views; got no Y. Call CCA(X, Y, k).")
+        X = self._adopt("X", shared.X if shared else self.X)
+        Y = self._adopt("Y", shared.Y if shared else self.Y)
+        _check_rows("X", X, "Y", Y)
+        _check_place("X", X, "Y", Y)
+        sizes = {"rows": X.shape[0], "columns of X": X.shape[1], "columns of Y": Y.shape[1]}
+        object.__setattr__(self, "k", _check_k(self.k, sizes))
+        pair = self.ridge if isinstance(self.ridge, tuple | list) else (self.ridge, self.ridge)
+        if len(pair) != 2:
+            raise InvalidProblem(f"ridge must be a number or a pair; got {len(pair)} numbers.")
+        object.__setattr__(self, "ridge", (_check_ridge(pair[0]), _check_ridge(pair[1])))
+
+    def moments(self, form: str, expect: tuple[int, int]) -> Moments:
+        """The moments of X and Y."""
+        return self.shared or Moments(self.X, self.Y, center=self.center, form=form, expect=expect)
+
+    def conclude(
+        self,
+        moments: Moments,
+        *,
+        x_weights: Array,
+        y_weights: Array,
+        correlations: HostArray | None = None,
+        ranks: tuple[int, int] | None = None,
+        **_: Any,
+    ) -> Conclusion:
+        """Scale to unit length, rotate to canonical pairs unless they are given as such, judge."""
+        home = moments.home
+        rx, ry = self.ridge
+        W = [home.place(x_weights), home.place(y_weights)]
+        SxW, CW, CtW, SyW = moments.products(*W)
+        SW = [SxW + W[0] * rx, SyW + W[1] * ry]
+        if correlations is None:
+            Gx, C, Gy = (to_host(G) for G in (W[0].T @ SW[0], W[0].T @ CW, W[1].T @ SW[1]))
+            turns, rho = canonical_rotation(Gx, C, Gy, self.k)
+        else:
+            rho = np.clip(np.asarray(to_host(correlations), dtype=np.float64), 0.0, 1.0)
+            order = np.argsort(-rho, kind="stable")[: self.k]
+            turns = [_unit_columns(w, s, order, home) for w, s in zip(W, SW, strict=True)]
+            rho = rho[order]
+        Tx, Ty = (home.place(T) for T in turns)
+        phi, psi, Sphi, Spsi = W[0] @ Tx, W[1] @ Ty, SW[0] @ Tx, SW[1] @ Ty
+        signs = home.place(_signs(phi, home))[None, :]
+        diagonal = moments.diagonal()
+        gaps = [CW @ Ty - Sphi * home.place(rho)[None, :], CtW @ Tx - Spsi * home.place(rho)[None, :]]
+        weighted = [_weighted_squares(g, d + r, home) for g, d, r in zip(gaps, diagonal, (rx, ry), strict=True)]
+        plain = [home.xp.sum(g * g, axis=0) for g in gaps]
+        squares = to_host(home.xp.stack([*weighted, *plain]))
+        residual = _ratio(float(squares[:2].sum()), float(rho.sum()))
+        fields: dict[str, Any] = {
+            "x_weights": self.X.home.place(phi * signs, self.X.dtype),
+            "y_weights": self.Y.home.place(psi * signs, self.Y.dtype),
+            "correlations": rho,
+            "ranks": ranks,
+        }
+        if min(rx, ry) > 0:
+            fields["bounds"] = np.sqrt(squares[2:].sum(axis=0) / (2 * min(rx, ry)))
+        if self.center:
+            mx, my = moments.column_means()
+            fields["x_mean"] = self.X.home.place(mx, self.X.dtype)
+            fields["y_mean"] = self.Y.home.place(my, self.Y.dtype)
+        return Conclusion(fields, residual, self._findings(rho, ranks, diagonal))
+
+    def _findings(
+        self, rho: HostArray, ranks: tuple[int, int] | None, diagonal: tuple[Array, Array | None]
+    ) -> tuple[tuple[Status, str], ...]:
+        found = list(_short(len(rho), self.k, "canonical pairs within the numerical ranks of the views"))
+        means = [float(to_host(d).mean()) for d in diagonal if d is not None]
+        remedy = f"A ridge of about {1e-6 * max(means):.1g} would separate signal from chance."
+        names = (("X", self.X.shape[1], self.ridge[0]), ("Y", self.Y.shape[1], self.ridge[1]))
+        for (name, columns, ridge), rank in zip(names, ranks or (), strict=False):
+            if ridge == 0 and rank < columns:
+                text = f"{name} has numerical rank {rank} of {columns} columns. {remedy}"
+                found.append((Status.RANK_DEFICIENT, text))
+        ones = int(np.sum(rho > 1 - DEGENERATE))
+        if ones:
+            text = f"{ones} of {len(rho)} correlations are 1 to rounding: the views share {ones} directions. "
+            found.append((Status.DEGENERATE, text + remedy))
+        return tuple(found)
+
+
+# ---- validation -------------------------------------------------------------------------------
+
+
+def _check_rows(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
+    if A.shape[0] != B.shape[0]:
+        raise InvalidProblem(
+            f"{name_a} and {name_b} must have equally many rows; got {A.shape[0]} and {B.shape[0]}."
+        )
+
+
+def _check_place(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
+    if A.home != B.home:
+        raise UnsupportedData(
+            f"{name_a} and {name_b} must come from one library and device; got {_place(A.home)} and "
+            f"{_place(B.home)}. Move one of them."
+        )
+
+
+def _place(home: Home) -> str:
+    return f"{home.xp.__name__.split('.')[-1]} on {home.device}"
+
+
+def _check_k(k: Any, sizes: Mapping[str, int]) -> int:
+    if isinstance(k, bool) or not isinstance(k, numbers.Integral):
+        raise InvalidProblem(f"k must be an integer; got {k!r}.")
+    limit = min(sizes.values())
+    if not 1 <= k <= limit:
+        counts = ", ".join(f"{count} {what}" for what, count in sizes.items())
+        raise InvalidProblem(f"k must be between 1 and {limit} for {counts}; got {k}.")
+    return int(k)
+
+
+def _check_ridge(ridge: Any) -> float:
+    if isinstance(ridge, bool) or not isinstance(ridge, numbers.Real):
+        raise InvalidProblem(f"ridge must be a number; got {ridge!r}.")
+    if not (math.isfinite(ridge) and ridge >= 0):
+        raise InvalidProblem(f"ridge must be finite and at least 0; got {ridge}.")
+    return float(ridge)
+
+
+def _shared_moments(problem: Problem, data: Any, center: bool) -> Moments | None:
+    shared = data if isinstance(data, Moments) else None
+    object.__setattr__(problem, "shared", shared)
+    if shared is not None and shared.center != center:
+        raise InvalidProblem(
+            f"the moments were made with center={shared.center}; pass center={shared.center} to the problem too."
+        )
+    return shared
+
+
+# ---- the algebra of the laws ------------------------------------------------------------------
+
+
+def _ratio(a: float, b: float) -> float:
+    if a == 0:
+        return 0.0
+    return float(a / b) if b > 0 else math.inf
+
+
+def _short(found: int, wanted: int, what: str) -> tuple[tuple[Status, str], ...]:
+    if found >= wanted:
+        return ()
+    return ((Status.RANK_DEFICIENT, f"{found} of the {wanted} asked for are returned: there are no more {what}."),)
+
+
+def _column_norms(V: Array, home: Home) -> Array:
+    return home.xp.sqrt(home.xp.sum(V * V, axis=0))
+
+
+def _weighted_squares(gap: Array, d: Array, home: Home) -> Array:
+    """Column sums of gap² / d; a column of zeros in the data (d = 0) carries no weight."""
+    live = d > 0
+    weight = home.xp.where(live, 1.0 / home.xp.where(live, d, home.xp.ones_like(d)), home.xp.zeros_like(d))
+    return home.xp.sum(gap * gap * weight[:, None], axis=0)
+
+
+def _select(V: Array, order: HostArray, home: Home) -> Array:
+    T = np.zeros((V.shape[1], len(order)))
+    T[order, np.arange(len(order))] = 1.0
+    return V @ home.place(T)
+
+
+def _unit_columns(W: Array, SW: Array, order: HostArray, home: Home) -> HostArray:
+    """The matrix that picks columns in order and scales them to unit length in the metric."""
+    squares = to_host(home.xp.sum(W * SW, axis=0))
+    T = np.zeros((len(squares), len(order)))
+    T[order, np.arange(len(order))] = 1.0 / np.sqrt(np.where(squares[order] > 0, squares[order], 1.0))
+    return T
+
+
+def _signs(V: Array, home: Home) -> HostArray:
+    """Per column, the sign of its largest entry (the first among those within a millionth of it)."""
+    xp = home.xp
+    size = xp.abs(V)
+    first = xp.argmax(xp.astype(size >= xp.max(size, axis=0)[None, :] * (1 - TIE), xp.float64), axis=0)
+    index = home.xp.arange(V.shape[0], device=home.device)
+    chosen = xp.where(index[:, None] == first[None, :], V, xp.zeros_like(V))
+    signs = np.sign(to_host(xp.sum(chosen, axis=0)))
+    return np.where(signs == 0, 1.0, signs)

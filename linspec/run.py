@@ -1,0 +1,317 @@
+"""One run of one solver: its random numbers, its budget, its counters, its history and its ending.
+
+A solver's loop reads ``while run.proceed(residual=r, current=lambda: dict(x=x)):`` and ends with
+``return run.finish(x=x)``. Everything that is the same for all solvers happens in these two calls.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec import cost
+from linspec.errors import BudgetTooSmall, ConvergenceWarning
+from linspec.moments import Moments
+from linspec.operators import CountedOperator, Ledger
+from linspec.problems import Problem
+from linspec.solution import History, Solution, Status
+
+WARNED = frozenset({Status.ITERATION_LIMIT, Status.STAGNATED, Status.INACCURATE, Status.BREAKDOWN})
+"""Endings that come with a ConvergenceWarning: the solver, not the caller, gave up."""
+
+FINDINGS_FIRST = (Status.RANK_DEFICIENT, Status.DEGENERATE)
+"""Facts about the data that become the status of an otherwise converged run."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback sees after each iteration.
+
+    Attributes
+    ----------
+    iteration : int
+    passes, seconds, residual : float
+    current : callable
+        Returns the iterate as a dict of arrays, computed when asked.
+    """
+
+    iteration: int
+    passes: float
+    seconds: float
+    residual: float
+    current: Callable[[], Mapping[str, Any]]
+
+
+Callback = Callable[[Progress], Any]
+
+
+class Run:
+    """The context of one solve, handed to `Solver.solve`.
+
+    Attributes
+    ----------
+    rng : numpy.random.Generator
+        The only source of random numbers.
+    tol : float
+        The tolerance in force.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        solver: Any,
+        name: str,
+        *,
+        rng: Any = None,
+        max_passes: float | None = None,
+        max_seconds: float | None = None,
+        callbacks: tuple[Callback, ...] = (),
+    ) -> None:
+        self.rng = np.random.default_rng(rng)
+        self.name = name
+        self._solver = solver
+        self._ledgers = {label: Ledger() for label in problem.matrices}
+        self.problem = problem.with_matrices(
+            {label: CountedOperator(A, self._ledgers[label]) for label, A in problem.matrices.items()}
+        )
+        given = getattr(solver, "tol", None)
+        self.tol: float = problem.default_tol if given is None else float(given)
+        self._max_passes = math.inf if max_passes is None else float(max_passes)
+        self._max_seconds = math.inf if max_seconds is None else float(max_seconds)
+        self._callbacks = callbacks
+        self._start = time.perf_counter()
+        self._moments: Moments | None = None
+        self._shared_before = problem.shared.passes if problem.shared else 0.0
+        self._history = History()
+        self._iteration = 0
+        self._iteration_passes = 0.0
+        self._passes_before = 0.0
+        self._ending: Status | None = None
+        self._notes: list[tuple[Status, str]] = []
+        self._interrupted = False
+
+    # ---- parts --------------------------------------------------------------------------------
+
+    def moments(self, form: str = "auto", expect: tuple[int, int] | None = None) -> Moments:
+        """The moments of the problem's data: made at the first call, the same ever after.
+
+        Parameters
+        ----------
+        form : {"auto", "dense", "sparse", "implicit"}
+            See `linspec.Moments`.
+        expect : (int, int), optional
+            Products to come and their columns.
+        """
+        if self._moments is None:
+            k = getattr(self.problem, "k", 1)
+            self._moments = self.problem.moments(form, expect or (cost.EXPECTED_PRODUCTS, k))
+        return self._moments
+
+    def part(self, value: Any) -> Any:
+        """The instance that a part option stands for; names were looked up before the run began."""
+        return value
+
+    # ---- accounts -----------------------------------------------------------------------------
+
+    @property
+    def passes(self) -> float:
+        """The largest number of sweeps over any one matrix so far."""
+        own = max(ledger.sweeps for ledger in self._ledgers.values())
+        shared = self.problem.shared
+        return own + (shared.passes - self._shared_before if shared else 0.0)
+
+    @property
+    def columns(self) -> float:
+        """Products with one column so far, forward and adjoint, over all matrices."""
+        return sum(ledger.columns for ledger in self._ledgers.values())
+
+    @property
+    def flops(self) -> float:
+        """Floating-point operations of those products."""
+        return sum(ledger.flops for ledger in self._ledgers.values())
+
+    @property
+    def seconds(self) -> float:
+        """Wall time since the run began."""
+        return time.perf_counter() - self._start
+
+    # ---- budget -------------------------------------------------------------------------------
+
+    def plan(self, *, setup: float = 0.0, iteration: float = 1.0) -> None:
+        """Declare the passes of the set-up and of one iteration, before any is made.
+
+        Raises
+        ------
+        BudgetTooSmall
+            When set-up and certificate do not fit into `max_passes`; the message names the least number.
+        """
+        self._iteration_passes = iteration
+        least = self.passes + setup + self._certificate(after_setup=setup > 0)
+        if least > self._max_passes:
+            raise BudgetTooSmall(
+                f"{self.name} needs at least {least:g} passes (set-up and certificate); got "
+                f"max_passes={self._max_passes:g}. Raise it."
+            )
+
+    def affords(self, passes: float) -> bool:
+        """Whether so many more passes leave room for the certificate, and time is left."""
+        room = self.passes + passes + self._certificate() <= self._max_passes
+        return room and self.seconds < self._max_seconds and not self._interrupted
+
+    def _certificate(self, after_setup: bool = False) -> float:
+        moments = self.moments("implicit") if self._moments is None else self._moments
+        if moments.held or (after_setup and moments.form != "implicit"):
+            return 0.0
+        return moments.sweep_cost + (0.0 if after_setup else moments.setup_cost)
+
+    # ---- the loop -----------------------------------------------------------------------------
+
+    def proceed(self, *, residual: float, current: Callable[[], Mapping[str, Any]]) -> bool:
+        """Whether to make another iteration.
+
+        Records the residual of the current iterate and tells the callbacks. False on tolerance, on a
+        budget that runs out, on the solver's own `max_iterations`, on a callback that returns True and on
+        an interrupt.
+
+        Parameters
+        ----------
+        residual : float
+            Of the current iterate, by the problem's law or the solver's estimate of it.
+        current : callable
+            Returns the current iterate as a dict of arrays.
+        """
+        if self._iteration:
+            self._iteration_passes = self.passes - self._passes_before
+        self._passes_before = self.passes
+        self._history.add(
+            iteration=self._iteration,
+            passes=self.passes,
+            columns=self.columns,
+            flops=self.flops,
+            seconds=self.seconds,
+            residual=residual,
+        )
+        progress = Progress(self._iteration, self.passes, self.seconds, float(residual), current)
+        stop = [callback(progress) is True for callback in self._callbacks]
+        ending = self._ending_at(residual, any(stop))
+        if ending is not None:
+            self._ending = ending
+            return False
+        self._iteration += 1
+        return True
+
+    def _ending_at(self, residual: float, stop: bool) -> Status | None:
+        if self._ending is not None:
+            return self._ending
+        if not math.isfinite(residual):
+            return Status.BREAKDOWN
+        if residual <= self.tol:
+            return Status.CONVERGED
+        if stop:
+            return Status.STOPPED
+        if self._interrupted:
+            return Status.INTERRUPTED
+        if self._iteration >= getattr(self._solver, "max_iterations", math.inf):
+            return Status.ITERATION_LIMIT
+        if not self.affords(self._iteration_passes):
+            return Status.INTERRUPTED if self._interrupted else Status.BUDGET
+        return None
+
+    def end(self, status: Status) -> None:
+        """Make the next `proceed` return False and the solution carry `status`."""
+        self._ending = status
+
+    def note(self, status: Status, text: str) -> None:
+        """Add a finding to the message of the solution; it becomes the status of a converged run."""
+        self._notes.append((status, text))
+
+    # ---- the ending ---------------------------------------------------------------------------
+
+    def finish(self, **arrays: Any) -> Solution:
+        """Apply the problem's law to the arrays found and make the solution.
+
+        Parameters
+        ----------
+        **arrays
+            What the problem's law takes: ``x`` for least squares; ``x_weights``, ``y_weights`` and,
+            where they are known, ``correlations`` and ``ranks`` for CCA; ``Vh``, ``S``, ``U`` for an SVD.
+        """
+        iterated = self._ending is not None
+        moments = self.moments("implicit") if self._moments is None else self._moments
+        held = moments.held
+        conclusion = self.problem.conclude(moments, **arrays)
+        residual = conclusion.residual
+        converged = bool(residual <= self.tol)
+        findings = [*self._notes, *conclusion.findings]
+        status = self._verdict(converged, iterated, [finding for finding, _ in findings])
+        message = self._message(status, residual, findings)
+        if status in WARNED:
+            warnings.warn(f"{self.name}: {message}", ConvergenceWarning, stacklevel=4)
+        return self.problem.solution(
+            status=status,
+            converged=converged,
+            message=message,
+            residual=residual,
+            residual_kind="from-gram" if held else "recomputed",
+            iterations=self._iteration,
+            passes=self.passes,
+            setup_passes=self._shared_before,
+            history=self._history.table(),
+            solver=self.name,
+            **conclusion.fields,
+        )
+
+    def _verdict(self, converged: bool, iterated: bool, findings: list[Status]) -> Status:
+        if converged or self._ending in (None, Status.CONVERGED):
+            for finding in FINDINGS_FIRST:
+                if finding in findings:
+                    return finding
+        if converged:
+            return Status.CONVERGED
+        if Status.APPROXIMATE in findings and self._ending in (None, Status.CONVERGED):
+            return Status.APPROXIMATE
+        if iterated and self._ending is not Status.CONVERGED and self._ending is not None:
+            return self._ending
+        return Status.INACCURATE
+
+    def _message(self, status: Status, residual: float, findings: list[tuple[Status, str]]) -> str:
+        figures = f"residual {residual:.2g}, tolerance {self.tol:.2g}"
+        if self.problem.single and getattr(self._solver, "tol", None) is None:
+            figures += " (the least that float32 data allow)"
+        texts = [text for _, text in findings]
+        own = [] if any(status is finding for finding, _ in findings) else [status.value]
+        return " ".join([*own, *texts, f"({figures})"])
+
+    # ---- interrupts ---------------------------------------------------------------------------
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Let the first Ctrl-C end the run with what it has; a second one raises as usual.
+
+        Only in the main thread, and only where Python's own handler is in place.
+        """
+        usual = signal.default_int_handler
+        main = threading.current_thread() is threading.main_thread()
+        if not main or signal.getsignal(signal.SIGINT) is not usual:
+            yield
+            return
+
+        def interrupt(signum: int, frame: Any) -> None:
+            if self._interrupted:
+                usual(signum, frame)
+            self._interrupted = True
+
+        signal.signal(signal.SIGINT, interrupt)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, usual)

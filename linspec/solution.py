@@ -1,0 +1,224 @@
+"""What a solver hands back: the answer, how it ended, what it cost, and how far it can be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import Array, HostArray
+from linspec.errors import InvalidProblem
+from linspec.operators import as_operator
+
+
+class Status(Enum):
+    """How a solve ended. The value is advice in plain words."""
+
+    CONVERGED = "The residual of the returned arrays is at or below the tolerance."
+    BUDGET = (
+        "The budget of passes or seconds ran out first. The best iterate is returned with its residual: "
+        "raise max_passes or max_seconds to go on."
+    )
+    ITERATION_LIMIT = (
+        "The solver reached its own limit of iterations above the tolerance. Raise max_iterations, loosen "
+        "tol, or choose another solver."
+    )
+    STAGNATED = (
+        "The residual stopped falling above the tolerance: rounding, or an inner solver, limits it. Loosen "
+        "tol, add a ridge, or choose a direct solver."
+    )
+    STOPPED = "The callback asked to stop. The best iterate is returned with its residual."
+    INTERRUPTED = "An interrupt ended the run. The best iterate is returned with its residual."
+    RANK_DEFICIENT = (
+        "The data have lower rank than was asked or assumed: only directions above the numerical rank are "
+        "returned. Ask for fewer, or add a ridge."
+    )
+    DEGENERATE = (
+        "Correlations equal to 1 to rounding: the two views share directions exactly, often because a view "
+        "has nearly as many columns as rows. Add a ridge to tell signal from chance."
+    )
+    APPROXIMATE = (
+        "The solver ended by its own rule, which does not lead to the exact solution of this problem; the "
+        "residual says how far away it is."
+    )
+    INACCURATE = (
+        "The computed answer does not meet the tolerance. The problem may be too ill-conditioned for this "
+        "method and precision: add a ridge, use float64, or choose another solver."
+    )
+    BREAKDOWN = (
+        "The iteration broke down and could not be restarted. The best iterate is returned with its "
+        "residual: add a ridge, scale the columns, or choose another solver."
+    )
+
+
+HISTORY_FIELDS = ("iteration", "passes", "columns", "flops", "seconds", "residual")
+"""The columns of `Solution.history`, all float64."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Solution:
+    """The part of an answer that all problems share.
+
+    Attributes
+    ----------
+    status : Status
+        How the run ended; its value is advice.
+    converged : bool
+        Whether `residual` is at or below the tolerance: a fact about the returned arrays.
+    message : str
+        The status in words, with this run's own figures.
+    residual : float
+        The residual of the returned arrays by the problem's law; 0 is exact.
+    residual_kind : str
+        "recomputed" (by a sweep, which is counted) or "from-gram" (a Gram matrix was held).
+    iterations : int
+        Iterations of the solver's outer loop; 0 for direct solvers.
+    passes : float
+        The largest number of sweeps over any one matrix of the problem, everything included.
+    setup_passes : float
+        Passes made before this run by moments that were shared with it.
+    history : numpy structured array
+        One record an iteration: iteration, passes, columns, flops, seconds, residual.
+    solver : str
+        The qualified name of the solver that ran.
+    """
+
+    status: Status
+    converged: bool
+    message: str
+    residual: float
+    residual_kind: str
+    iterations: int
+    passes: float
+    setup_passes: float
+    history: HostArray
+    solver: str
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__} by {self.solver}: {self._headline()}, residual {self.residual:.2g} "
+            f"({self.residual_kind}), {self.passes:g} passes, {self.iterations} iterations, "
+            f"{self.status.name}>"
+        )
+
+    def _headline(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LeastSquaresSolution(Solution):
+    """Coefficients of a least-squares problem.
+
+    Attributes
+    ----------
+    x : array of shape (p, m), or (p,) for one-dimensional B
+        In the library, dtype and on the device of A.
+    """
+
+    x: Array
+
+    def _headline(self) -> str:
+        return f"x {tuple(self.x.shape)}"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SVDSolution(Solution):
+    """Leading singular triplets.
+
+    Attributes
+    ----------
+    S : numpy.ndarray of shape (k,)
+        Singular values in decreasing order, float64.
+    Vh : array of shape (k, p)
+        Right singular vectors as rows.
+    U : array of shape (n, k) or None
+        Left singular vectors where the problem asked for them.
+    mean : array of shape (p,) or None
+        Column means, where the problem centres.
+    """
+
+    S: HostArray
+    Vh: Array
+    U: Array | None = None
+    mean: Array | None = None
+
+    def _headline(self) -> str:
+        return f"S {np.array2string(self.S[:3], precision=4)}"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CCASolution(Solution):
+    """Canonical pairs.
+
+    Attributes
+    ----------
+    x_weights, y_weights : array of shape (p, k), (q, k)
+        Canonical weights, of unit length in the metric of XᵀX + ridge (YᵀY + ridge).
+    correlations : numpy.ndarray of shape (k,)
+        Canonical correlations in decreasing order, with the ridge of the problem, float64.
+    x_mean, y_mean : array or None
+        Column means, where the problem centres.
+    bounds : numpy.ndarray of shape (k,) or None
+        For each correlation a rigorous bound on its distance to the nearest exact one; None at ridge 0.
+    ranks : tuple of int or None
+        Numerical ranks of the two views, where the solver decides them.
+    """
+
+    x_weights: Array
+    y_weights: Array
+    correlations: HostArray
+    x_mean: Array | None = None
+    y_mean: Array | None = None
+    bounds: HostArray | None = None
+    ranks: tuple[int, int] | None = None
+
+    def _headline(self) -> str:
+        total = float(self.correlations.sum())
+        return f"{len(self.correlations)} correlations, sum {total:.6f}"
+
+    def transform(self, X: Any = None, Y: Any = None) -> Any:
+        """Canonical variates of rows: X times the weights, after the training means are taken out.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q), optional
+            Any kind of data that `linspec.as_operator` takes.
+
+        Returns
+        -------
+        array of shape (n, k), or a pair of them when both are given
+        """
+        if X is None and Y is None:
+            raise InvalidProblem("transform needs X, Y or both; got neither.")
+        views = []
+        for data, weights, mean, name in (
+            (X, self.x_weights, self.x_mean, "X"),
+            (Y, self.y_weights, self.y_mean, "Y"),
+        ):
+            if data is None:
+                continue
+            A = as_operator(data, name)
+            if A.shape[1] != weights.shape[0]:
+                raise InvalidProblem(
+                    f"{name} must have the {weights.shape[0]} columns of the training data; got {A.shape[1]}."
+                )
+            A = A if mean is None else A.centered(A.home.blocks.place(mean))
+            views.append(A.matmat(A.home.blocks.place(weights)))
+        return views[0] if len(views) == 1 else tuple(views)
+
+
+@dataclass
+class History:
+    """The record that a run keeps, one row an iteration."""
+
+    rows: list[tuple[float, ...]] = field(default_factory=list)
+
+    def add(self, **values: float) -> None:
+        """Append one iteration."""
+        self.rows.append(tuple(float(values[name]) for name in HISTORY_FIELDS))
+
+    def table(self) -> HostArray:
+        """The history as a structured float64 array."""
+        return np.array(self.rows, dtype=[(name, np.float64) for name in HISTORY_FIELDS])

@@ -1,0 +1,319 @@
+"""Solvers, and the one call that runs them.
+
+The simplest solver there is, in full::
+
+    @dataclass(frozen=True, kw_only=True)
+    class Richardson(Solver):
+        step: float = option(1e-3, "step length", above=0)
+        tol: float | None = option(None, "residual to stop at", kind=float, above=0)
+
+        def solve(self, problem, run):
+            moments = run.moments()
+            x = moments.home.zeros((problem.A.shape[1], problem.B.shape[1]))
+            AtAx, AtB, _, _ = moments.products(x, moments.home.eye(problem.B.shape[1]))
+            gradient = AtB
+            while run.proceed(residual=relative(gradient, AtB), current=lambda: dict(x=x)):
+                x = x + self.step * gradient
+                gradient = AtB - moments.gram_matmat(x) - problem.ridge * x
+            return run.finish(x=x)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from linspec import cost, machine, options, registry
+from linspec.arrays import Array, all_finite
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NonFiniteData, NoSuitableSolver
+from linspec.moments import first_non_finite
+from linspec.normalizer import Normalizer
+from linspec.operators import DenseOperator, LinearOperator, MappedOperator, SparseOperator, sparse_kernels
+from linspec.problems import Problem
+from linspec.progress import report_progress
+from linspec.run import Progress, Run
+from linspec.solution import Solution
+from linspec.test_matrix import TestMatrix
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solver(ABC):
+    """A method for one problem: a frozen, keyword-only dataclass whose fields are its options.
+
+    `solve` receives the problem with counted operators in working precision and the run. It returns
+    `run.finish(...)`. It never changes its input and draws random numbers from `run.rng` alone.
+    """
+
+    def __post_init__(self) -> None:
+        options.validate(self)
+
+    @abstractmethod
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve `problem` within `run`."""
+
+    @classmethod
+    def estimate(cls, sizes: cost.Sizes) -> cost.Estimate | None:
+        """What a solve of a problem of these sizes takes; None: never chosen by "auto"."""
+        return None
+
+
+class LeastSquaresState(ABC):
+    """A least-squares solver made ready for one matrix and many right-hand sides.
+
+    Least-squares solvers that can be parts of outer methods define ``prepare(self, A, ridge, run)`` and
+    return one of these.
+    """
+
+    @abstractmethod
+    def solve(
+        self, B: LinearOperator, x0: Array | None = None, tol: float | None = None, AtB: Array | None = None
+    ) -> Array:
+        """argmin ‖A x − B‖² + ridge ‖x‖², without validation and without a certificate.
+
+        Parameters
+        ----------
+        B : LinearOperator of shape (n, m)
+            May be a product that is never formed.
+        x0 : array of shape (p, m), optional
+            Where to start.
+        tol : float, optional
+            Relative residual to stop at; None: the solver's own.
+        AtB : array of shape (p, m), optional
+            AᵀB where the caller has it already; it saves a sweep.
+
+        Returns
+        -------
+        array of shape (p, m), float64
+        """
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What "auto" chose, and why.
+
+    Attributes
+    ----------
+    name : str
+        A solver's name.
+    reason : str
+        The figures on which the choice rests.
+    """
+
+    name: str
+    reason: str
+
+
+def select(problem: Problem) -> Selection:
+    """Choose a solver for a problem: the least estimated time within half of the available memory.
+
+    Every solver that can be chosen states flops and bytes for the problem's sizes; one that needs what the
+    data cannot give is left out.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    Selection
+
+    Raises
+    ------
+    NoSuitableSolver
+        When none fits; the message names what each would need and what can be called by name.
+    """
+    memory = machine.available_memory() / 2
+    first, *rest = problem.matrices.values()
+    sizes = cost.sizes_of(first, rest[0] if rest else None, getattr(problem, "k", 1))
+    estimates: dict[str, cost.Estimate] = {}
+    others = []
+    for name in registry.solvers(problem):
+        spec = registry.get_spec("solver", name, problem)
+        estimate = registry.get_solver(name, problem).estimate(sizes)
+        if estimate is not None and not _lacks(problem, spec.needs):
+            estimates[name] = estimate
+        elif "demonstration" not in spec.traits and "iterative" in spec.traits:
+            others.append(name)
+    listed = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
+    name = cost.least_time(estimates, memory)
+    if name:
+        reason = f"{name} takes the least time of those within {cost.human_bytes(memory)}: {listed}."
+        return Selection(name, reason)
+    also = f" By name, {', '.join(others)} can be tried: they iterate." if others else ""
+    raise NoSuitableSolver(
+        f'"auto" finds no solver for {problem.name} of this size within half of the available memory '
+        f"({cost.human_bytes(memory)}): {listed or 'none that the data allow'}.{also}"
+    )
+
+
+def solve(
+    problem: Problem,
+    solver: str | Solver = "auto",
+    *,
+    rng: Any = None,
+    max_passes: float | None = None,
+    max_seconds: float | None = None,
+    callback: Callable[[Progress], Any] | None = None,
+    progress: bool = False,
+    **options_: Any,
+) -> Any:
+    """Solve a problem with a solver chosen by name.
+
+    Parameters
+    ----------
+    problem : LeastSquares, SVD or CCA
+    solver : str or Solver, default "auto"
+        A name (``"gram"``, ``"cca/gram"``, ``"distribution:gram"``) or an instance. "auto" follows `select`.
+    rng : None, int or numpy.random.Generator
+        Seed of everything random; a seed means the same numbers on every backend.
+    max_passes : float, optional
+        Ceiling on `solution.passes`, the certificate included.
+    max_seconds : float, optional
+        Wall time after which no further sweep is begun.
+    callback : callable, optional
+        Called with a `Progress` after each iteration; returning True stops the run.
+    progress : bool, default False
+        Show the progress on a terminal.
+    **options_
+        The solver's options (`linspec.describe` lists them); "auto" takes only ``tol``.
+
+    Returns
+    -------
+    Solution
+        Of the problem's kind.
+
+    Raises
+    ------
+    UnknownName, AmbiguousName, UnknownOption, InvalidOption
+        For names and options.
+    NonFiniteData
+        When the data hold NaN or infinities; the entry is named.
+    MissingCapability
+        When the solver needs what the data cannot give.
+    BudgetTooSmall
+        When not even the set-up fits into `max_passes`.
+    """
+    if not isinstance(problem, Problem):
+        raise InvalidProblem(
+            f"solve takes a problem such as linspec.CCA(X, Y, k); got {type(problem).__name__}."
+        )
+    _check_budget("max_passes", max_passes)
+    _check_budget("max_seconds", max_seconds)
+    instance, spec = _resolve(problem, solver, options_)
+    lacking = _lacks(problem, spec.needs) if spec is not None else ""
+    if lacking:
+        able = [name for name in registry.solvers(problem) if not _lacks(problem, _needs(name, problem))]
+        raise MissingCapability(
+            f"{spec.name} needs {lacking}, which the data cannot give. Solvers that can take them: "
+            f"{', '.join(able) or 'none'}."
+        )
+    _check_entries(problem)
+    callbacks = (callback,) if callback is not None else ()
+    name = spec.name if spec is not None else type(instance).__name__
+    with report_progress(name, progress) as reporter:
+        run = Run(
+            problem,
+            instance,
+            name,
+            rng=rng,
+            max_passes=max_passes,
+            max_seconds=max_seconds,
+            callbacks=(*callbacks, *reporter),
+        )
+        with run.interruptible():
+            return instance.solve(run.problem, run)
+
+
+def _check_budget(name: str, value: Any) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value > 0 or math.isnan(value):
+        raise InvalidOption(f"{name} must be a positive number or None; got {value!r}.")
+
+
+def _resolve(problem: Problem, solver: Any, given: dict[str, Any]) -> tuple[Solver, Any]:
+    """The solver instance, its parts looked up, and its record where it has one."""
+    if isinstance(solver, Solver):
+        if given:
+            raise TypeError(
+                f"options go into the solver instance; got {', '.join(sorted(given))} beside "
+                f"{type(solver).__name__}(...)."
+            )
+        return with_parts(solver, problem), _spec_of(type(solver), problem)
+    if not isinstance(solver, str):
+        raise InvalidOption(f"solver must be a name or a Solver instance; got {type(solver).__name__}.")
+    if solver == "auto":
+        extra = sorted(set(given) - {"tol"})
+        if extra:
+            raise TypeError(f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.')
+        solver = select(problem).name
+        fields = {option.name for option in options.options_of(registry.get_solver(solver, problem))}
+        given = {name: value for name, value in given.items() if name in fields}
+    cls = registry.get_solver(solver, problem)
+    instance = options.build(cls, given)
+    return with_parts(instance, problem), registry.get_spec("solver", solver, problem)
+
+
+def _spec_of(cls: type, problem: Problem) -> Any:
+    """The record under which a class is registered; None for one that is used without a plugin."""
+    target = f"{cls.__module__}:{cls.__qualname__}"
+    specs = (registry.get_spec("solver", name, problem) for name in registry.solvers(problem))
+    return next((spec for spec in specs if spec.target == target), None)
+
+
+PART_CLASSES: dict[str, type] = {"solver": Solver, "normalizer": Normalizer, "test-matrix": TestMatrix}
+
+
+def with_parts(instance: Any, problem: Any) -> Any:
+    """The same solver with every part that is a name replaced by an instance, defaults throughout."""
+    found = {}
+    for option in options.options_of(instance):
+        if option.part_kind is None:
+            continue
+        value = getattr(instance, option.name)
+        if isinstance(value, str):
+            value = registry.get_part(option.part_kind, value, option.part_problem)()
+        if not isinstance(value, PART_CLASSES[option.part_kind]):
+            raise InvalidOption(
+                f"{type(instance).__name__}.{option.name} must be a {option.part_kind}; got "
+                f"{type(value).__name__}."
+            )
+        found[option.name] = with_parts(value, problem)
+    return dataclasses.replace(instance, **found) if found else instance
+
+
+def _needs(name: str, problem: Problem) -> Any:
+    return registry.get_spec("solver", name, problem).needs
+
+
+def _lacks(problem: Problem, needs: Any) -> str:
+    """What the problem's data cannot give of what a solver needs, in words; "" when nothing."""
+    views = list(problem.matrices.values())
+    if needs.dense and not all(view.readable for view in views):
+        return "the entries of the matrices"
+    if needs.rows and not all(view.sliceable for view in views):
+        return "row slices"
+    if needs.diagonal and not all(view.readable for view in views):
+        return "exact column norms"
+    return ""
+
+
+def _check_entries(problem: Problem) -> None:
+    """Refuse NaN and infinities in arrays held in memory, before any work is lost."""
+    for name, A in problem.matrices.items():
+        if A.home.on_host and type(A) is DenseOperator and not isinstance(A, MappedOperator):
+            good = all_finite(A.array)
+        elif isinstance(A, SparseOperator):
+            good = sparse_kernels.first_non_finite(A.matrix) is None
+        else:
+            continue
+        if not good:
+            row, column, value = first_non_finite(A) or (0, 0, math.nan)
+            raise NonFiniteData(
+                f"{name} must be finite; got {value} at row {row}, column {column}. Drop or impute such rows."
+            )

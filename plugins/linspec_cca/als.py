@@ -1,0 +1,94 @@
+"""CCA by alternating least squares.
+
+Problem: the leading canonical pairs of X and Y.
+Method: block power iteration with projections, Φ ← argmin ‖XΦ − YΨ‖² + rx‖Φ‖², then the same for Ψ with the new
+Φ, each block normalised in its own metric (Golub & Zha 1995; Lu 2015, Algorithms 4 and 7). Any least-squares
+solver that can be made ready for one matrix solves the two problems; with "ling" this is L-CCA, with "gd" G-CCA.
+Where we differ: the least-squares solver begins at its answer for the last block and is asked to reduce its
+error by a fixed factor, not to solve; a few columns more than k are carried, because the gap that decides the
+speed is then the one after them; each step ends with the small SVD that turns the two bases into canonical
+pairs, so a run can be judged and stopped at any step. The cross products that both problems need come with
+the products that normalise, so a half step costs one sweep beside those of the inner solver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from linspec import Run, Solution, Solver, option, part
+from linspec.arrays import Array, to_host
+from linspec.operators import DenseOperator, ProductOperator
+from linspec_cca.pairs import Pair, block_width, diagonals_of, start
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlternatingLeastSquares(Solver):
+    """Alternating least squares (Golub & Zha 1995; Lu 2015, Algorithms 4 and 7)."""
+
+    lstsq: Any = part("cg", "least-squares solver of the half steps", problem="least-squares")
+    normalizer: Any = part("cholesky-qr", "normalizer of the blocks", kind="normalizer")
+    test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
+    oversample: int = option(10, "columns carried beyond k", at_least=0)
+    inner_reduction: float = option(0.1, "factor by which a half step reduces its error", above=0, below=1)
+    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
+    max_iterations: int = option(500, "iterations at most", at_least=1)
+    form: str = option(
+        "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
+    )
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve a CCA problem."""
+        width = block_width(problem, self.oversample)
+        moments = run.moments(self.form, expect=(200, width))
+        run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=4 * moments.sweep_cost)
+        pair = start(problem, run, moments, run.part(self.test_matrix), width)
+        diagonals = diagonals_of(problem, moments)
+        matrices = self._matrices(problem, moments)
+        lstsq, normalizer = run.part(self.lstsq), run.part(self.normalizer)
+        states = [lstsq.prepare(A, r, run) for A, r in zip(matrices, problem.ridge, strict=True)]
+        rx, ry = problem.ridge
+        pair, rho = pair.normalized(normalizer).canonical()
+        k = problem.k
+        while run.proceed(
+            residual=pair.leading(k).residual(rho[:k], diagonals), current=lambda pair=pair: _weights(pair, k)
+        ):
+            # 1. Φ from Ψ
+            tol = self.inner_reduction * _relative(pair.gaps(rho)[0], pair.Cpsi, moments.home.xp)
+            phi = states[0].solve(_times(problem.Y, pair.psi), pair.phi * moments.home.place(rho), tol, pair.Cpsi)
+            Sphi, _, Ctphi, _ = moments.products(phi, None)
+            pair = pair.with_x(phi, Sphi + phi * rx, Ctphi).normalized(normalizer)
+            # 2. Ψ from the new Φ
+            pair, rho = pair.canonical()
+            tol = self.inner_reduction * _relative(pair.gaps(rho)[1], pair.Ctphi, moments.home.xp)
+            psi = states[1].solve(_times(problem.X, pair.phi), pair.psi * moments.home.place(rho), tol, pair.Ctphi)
+            _, Cpsi, _, Spsi = moments.products(None, psi)
+            pair = pair.with_y(psi, Spsi + psi * ry, Cpsi).normalized(normalizer)
+            # 3. canonical pairs of the two spans
+            pair, rho = pair.canonical()
+        return run.finish(x_weights=pair.phi, y_weights=pair.psi)
+
+    def _matrices(self, problem: Any, moments: Any) -> list[Any]:
+        """What the inner solvers are made ready for: held moments of a view, or the view itself."""
+        if moments.form != "implicit":
+            return [moments.view(0), moments.view(1)]
+        if not problem.center:
+            return [problem.X, problem.Y]
+        means = moments.column_means()
+        return [A.centered(mean) for A, mean in zip((problem.X, problem.Y), means, strict=True)]
+
+
+def _times(A: Any, V: Array) -> ProductOperator:
+    """A V as an operator that is multiplied only if someone asks for it."""
+    return ProductOperator(A, DenseOperator(V))
+
+
+def _relative(gap: Array, target: Array, xp: Any) -> float:
+    """The largest relative gradient of a column, where the inner solver begins."""
+    norms = to_host(xp.stack([xp.sqrt(xp.sum(gap * gap, axis=0)), xp.sqrt(xp.sum(target * target, axis=0))]))
+    live = norms[1] > 0
+    return float((norms[0][live] / norms[1][live]).max(initial=0.0))
+
+
+def _weights(pair: Pair, k: int) -> dict[str, Array]:
+    return {"x_weights": pair.phi[:, :k], "y_weights": pair.psi[:, :k]}

@@ -1,0 +1,164 @@
+"""AppGrad: augmented approximate gradient for CCA.
+
+Problem: the leading canonical pairs in memory for a few blocks of weights, never an inverse of a Gram matrix.
+Method: Ma, Lu & Foster (2015), Algorithm 4 (Lu 2015, Algorithm 10). Beside the normalised blocks Φ, Ψ there are
+unnormalised ones Φ̃, Ψ̃, on which gradient descent runs:
+
+    Φ̃ ← Φ̃ − η [Xᵀ(XΦ̃ − YΨ)/n + λΦ̃],   Φ = Φ̃ (Φ̃ᵀ(XᵀX/n + λI)Φ̃)^(-1/2),
+
+and the same for Ψ. A canonical pair is a fixed point (Φ̃ = ΦΛ), which it is not for projected gradient descent.
+Where we differ: "simultaneous" takes the old Φ for Ψ, as printed, in one sweep an iteration; "alternating" takes
+the new one (Remark 4.2.4), as in the authors' experiments, in two. The step is by default 1.7 over the largest
+eigenvalue of each view's own Gram matrix, estimated by a short block power iteration, and halved when the
+iteration grows. The fixed point is determined up to a rotation of both blocks: the end re-whitens and turns
+them to canonical pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec import Run, Solution, Solver, option, part
+from linspec.arrays import Array, to_host
+from linspec_cca.pairs import Pair, diagonals_of, start
+
+STEP = 1.7
+"""The default step in units of 1/λmax; gradient descent on a quadratic is stable below 2."""
+
+POWER_SWEEPS = 4
+"""Sweeps of the block power iteration that estimates λmax (to a few per cent, from below)."""
+
+GROWTH = 4.0
+"""The mean square of the auxiliary variables is at most 1 at the answer; above this the step is halved."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppGrad(Solver):
+    """Augmented approximate gradient (Ma, Lu & Foster 2015, Algorithm 4)."""
+
+    step: float | None = option(None, "step for XᵀX/n; none: from the data, one for each view", above=0)
+    update: str = option(
+        "simultaneous", "whether Ψ takes the old Φ or the new one", choices=("simultaneous", "alternating")
+    )
+    auxiliary: str = option(
+        "start", "where the auxiliary variables begin: at the random start or at zero", choices=("start", "zero")
+    )
+    normalizer: Any = part("inverse-sqrt", "normalizer of the blocks", kind="normalizer")
+    test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
+    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
+    max_iterations: int = option(5000, "iterations at most", at_least=1)
+    form: str = option(
+        "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
+    )
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve a CCA problem."""
+        moments = run.moments(self.form, expect=(500, problem.k))
+        sweeps = 2 if self.update == "alternating" else 1
+        probing = POWER_SWEEPS if self.step is None else 0
+        run.plan(
+            setup=moments.setup_cost + (1 + probing) * moments.sweep_cost, iteration=sweeps * moments.sweep_cost
+        )
+        normalizer = run.part(self.normalizer)
+        tilde = start(problem, run, moments, run.part(self.test_matrix), problem.k)
+        diagonals = diagonals_of(problem, moments)
+        steps = [self.step, self.step] if self.step else _steps(problem, run, moments, self.test_matrix)
+        pair = tilde.normalized(normalizer)
+        tilde = _scaled(pair, 0.0 if self.auxiliary == "zero" else float(np.sqrt(problem.X.shape[0])))
+        iteration = _Iteration(problem, moments, normalizer, steps)
+        update = iteration.alternating if self.update == "alternating" else iteration.simultaneous
+        while run.proceed(
+            residual=pair.canonical_residual(diagonals),
+            current=lambda pair=pair: {"x_weights": pair.phi, "y_weights": pair.psi},
+        ):
+            tilde, pair = update(tilde, pair)
+        return run.finish(x_weights=pair.phi, y_weights=pair.psi)
+
+
+class _Iteration:
+    """One step of AppGrad; `tilde` holds Φ̃, Ψ̃ and `pair` holds Φ, Ψ, both with their products.
+
+    With Gram matrices that are not divided by n, normalised blocks here are the paper's over √n, and
+    the factors √n below put them back.
+    """
+
+    def __init__(self, problem: Any, moments: Any, normalizer: Any, steps: list[float]) -> None:
+        self.problem, self.moments, self.normalizer = problem, moments, normalizer
+        self.steps = list(steps)
+        self.n = problem.X.shape[0]
+        self.safe: Pair | None = None
+
+    def simultaneous(self, tilde: Pair, pair: Pair) -> tuple[Pair, Pair]:
+        """Both blocks from the old ones: one sweep."""
+        phi = tilde.phi - self._gradient(tilde.Sphi, pair.Cpsi) * self.steps[0]
+        psi = tilde.psi - self._gradient(tilde.Spsi, pair.Ctphi) * self.steps[1]
+        Sphi, Cpsi, Ctphi, Spsi = self.moments.products(phi, psi)
+        rx, ry = self.problem.ridge
+        new = Pair(tilde.home, phi, psi, Sphi + phi * rx, Spsi + psi * ry, Cpsi, Ctphi)
+        return self._checked(new, tilde, pair)
+
+    def alternating(self, tilde: Pair, pair: Pair) -> tuple[Pair, Pair]:
+        """Φ from the old Ψ, then Ψ from the new Φ: two sweeps."""
+        rx, ry = self.problem.ridge
+        phi = tilde.phi - self._gradient(tilde.Sphi, pair.Cpsi) * self.steps[0]
+        Sphi, _, Ctphi, _ = self.moments.products(phi, None)
+        new = tilde.with_x(phi, Sphi + phi * rx, Ctphi)
+        T = tilde.home.place(_full(self.normalizer.orthonormalize(new.phi, new.Sphi)[1]))
+        psi = tilde.psi - self._gradient(tilde.Spsi, Ctphi @ T) * self.steps[1]
+        _, Cpsi, _, Spsi = self.moments.products(None, psi)
+        return self._checked(new.with_y(psi, Spsi + psi * ry, Cpsi), tilde, pair)
+
+    def _gradient(self, S_tilde: Array, C_other: Array) -> Array:
+        """(S Φ̃ − √n C Ψ)/n: the paper's gradient, its Ψ being √n times ours."""
+        return (S_tilde - C_other * float(np.sqrt(self.n))) / self.n
+
+    def _checked(self, new: Pair, old: Pair, pair: Pair) -> tuple[Pair, Pair]:
+        """The new pair; where it grew beyond what the answer allows, the old one and half the step."""
+        xp = new.home.xp
+        k = new.phi.shape[1]
+        squares = to_host(xp.stack([xp.sum(new.phi * new.Sphi), xp.sum(new.psi * new.Spsi)])) / (self.n * k)
+        before = to_host(xp.stack([xp.sum(old.phi * old.Sphi), xp.sum(old.psi * old.Spsi)])) / (self.n * k)
+        wild = ~(squares <= np.maximum(GROWTH, before))
+        if wild.any():
+            self.steps = [s / 2 if w else s for s, w in zip(self.steps, wild, strict=True)]
+            return old, pair
+        return new, new.normalized(self.normalizer)
+
+
+def _steps(problem: Any, run: Run, moments: Any, test_matrix: Any) -> list[float]:
+    """1.7 / λmax(S/n) for each view, λmax by a block power iteration."""
+    width = min(4, problem.X.shape[1], problem.Y.shape[1])
+    pair = start(problem, run, moments, test_matrix, width)
+    largest = [0.0, 0.0]
+    for sweep in range(POWER_SWEEPS):
+        xp = pair.home.xp
+        norms = to_host(
+            xp.stack(
+                [
+                    xp.sqrt(xp.max(xp.sum(S * S, axis=0) / xp.sum(V * V, axis=0)))
+                    for V, S in ((pair.phi, pair.Sphi), (pair.psi, pair.Spsi))
+                ]
+            )
+        )
+        largest = [max(a, float(b)) for a, b in zip(largest, norms, strict=True)]
+        if sweep == POWER_SWEEPS - 1 or not all(norm > 0 for norm in norms):
+            break
+        phi, psi = pair.Sphi / float(norms[0]), pair.Spsi / float(norms[1])
+        rx, ry = problem.ridge
+        Sphi, Cpsi, Ctphi, Spsi = moments.products(phi, psi)
+        pair = Pair(pair.home, phi, psi, Sphi + phi * rx, Spsi + psi * ry, Cpsi, Ctphi)
+    n = problem.X.shape[0]
+    return [STEP * n / value if value > 0 else 1.0 for value in largest]
+
+
+def _scaled(pair: Pair, factor: float) -> Pair:
+    k = pair.phi.shape[1]
+    return pair.turned(factor * np.eye(k), factor * np.eye(k))
+
+
+def _full(T: np.ndarray) -> np.ndarray:
+    k, r = T.shape
+    return T if r == k else np.hstack([T, np.zeros((k, k - r))])

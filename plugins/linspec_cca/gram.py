@@ -1,0 +1,119 @@
+"""CCA from the Gram matrices.
+
+Problem: the leading singular values of Sx^(-1/2) C Sy^(-1/2).
+Method: one pass forms Sx, C and Sy (Lu 2015, Lemma 4.1.2); with Cholesky factors Sx = LxLxᵀ, Sy = LyLyᵀ the
+small matrix Lx⁻¹ C Ly⁻ᵀ has the same singular values.
+Where we differ: the Gram matrices are scaled to unit diagonal first, and where one is singular or nearly so an
+eigen-decomposition with a rank cut takes the place of its Cholesky factor. Forming a Gram matrix squares the
+condition number, so what lies below √eps of the largest direction of a view cannot be told from zero: the
+solver "direct" can.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from linspec import Run, Solution, Solver
+from linspec.arrays import Array, Home, to_host
+from linspec.cost import DENSE_RATE, FACTOR_RATE, PAIR_RATE, Estimate, Sizes
+
+SMALL = 1500
+"""Up to this order a full SVD costs less than it would take to choose."""
+
+CHOLESKY_LIMIT = 1e-12
+"""Reciprocal condition number of the scaled Gram matrix below which its rank is decided by eigenvalues."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gram(Solver):
+    """One pass, Cholesky whitening and a small SVD (Lu 2015, Lemma 4.1.2)."""
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve a CCA problem."""
+        moments = run.moments("dense")
+        run.plan(setup=moments.setup_cost)
+        home = moments.home
+        Sx, C, Sy = moments.dense()
+        x, y = (_Whitener(S, r, home) for S, r in zip((Sx, Sy), problem.ridge, strict=True))
+        T = x.solve(y.solve(C.T).T)
+        U, rho, V = _leading_svd(T, problem.k, home)
+        return run.finish(
+            x_weights=x.solve_adjoint(U),
+            y_weights=y.solve_adjoint(V),
+            correlations=rho,
+            ranks=(x.rank, y.rank),
+        )
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """Forming three Gram matrices, two Cholesky factors, two triangular solves and an SVD."""
+        p, q = sizes.p, sizes.q
+        forming = 2.0 * sizes.nnz * (p + q) / DENSE_RATE
+        if sizes.pairs is not None:
+            forming = sizes.pairs / PAIR_RATE
+        flops = (p**3 + q**3) / 3 + p * q * (p + q) + 4.0 * max(p, q) * min(p, q) ** 2
+        note = f"{sizes.gram_entries:.2g} Gram entries, {flops:.2g} flops to factor"
+        return Estimate(forming + flops / FACTOR_RATE, 8.0 * (2 * sizes.gram_entries + p * q), note)
+
+
+class _Whitener:
+    """A factor F of S + ridge·I = F Fᵀ on its numerical range, applied as F⁻¹ and F⁻ᵀ."""
+
+    def __init__(self, S: Array, ridge: float, home: Home) -> None:
+        xp = home.xp
+        self.home = home
+        S = S + ridge * home.eye(S.shape[0]) if ridge > 0 else S
+        d = xp.sqrt(xp.linalg.diagonal(S))
+        live = d > 0
+        self.scale = xp.where(live, 1.0 / xp.where(live, d, xp.ones_like(d)), xp.zeros_like(d))
+        S = S * self.scale[:, None] * self.scale[None, :]
+        self.rank = int(S.shape[0])
+        self.lower = _cholesky(S) if home.on_host and bool(np.all(live)) else None
+        if self.lower is None:
+            values, vectors = xp.linalg.eigh(S)
+            host = to_host(values)
+            first = int(np.sum(host <= len(host) * np.finfo(np.float64).eps * max(host[-1], 0.0)))
+            self.rank = len(host) - first
+            self.half = vectors[:, first:] / xp.sqrt(values[first:])[None, :] * self.scale[:, None]
+
+    def solve(self, M: Array) -> Array:
+        """F⁻¹ M."""
+        if self.lower is None:
+            return self.half.T @ M
+        return scipy.linalg.solve_triangular(self.lower, M * self.scale[:, None], lower=True, check_finite=False)
+
+    def solve_adjoint(self, U: Array) -> Array:
+        """F⁻ᵀ U."""
+        if self.lower is None:
+            return self.half @ U
+        solved = scipy.linalg.solve_triangular(self.lower, U, lower=True, trans="T", check_finite=False)
+        return solved * self.scale[:, None]
+
+
+def _cholesky(S: np.ndarray) -> np.ndarray | None:
+    """The Cholesky factor of a scaled Gram matrix; None where its condition forbids it."""
+    lower, info = scipy.linalg.lapack.dpotrf(S, lower=1, clean=1)
+    if info != 0:
+        return None
+    rcond, _ = scipy.linalg.lapack.dpocon(lower, np.abs(S).sum(axis=0).max(), uplo="L")
+    return lower if rcond > CHOLESKY_LIMIT else None
+
+
+def _leading_svd(T: Array, k: int, home: Home) -> tuple[Array, np.ndarray, Array]:
+    """The k leading singular triplets of a matrix that fits into memory."""
+    k = min(k, *T.shape)
+    if not home.on_host or min(T.shape) <= SMALL:
+        U, s, Vt = home.xp.linalg.svd(T, full_matrices=False)
+        return U[:, :k], to_host(s)[:k], Vt.T[:, :k]
+    wide = T.shape[0] > T.shape[1]
+    A = T.T if wide else T  # eigenvectors of the smaller of T Tᵀ and Tᵀ T
+    m = A.shape[0]
+    _, U = scipy.linalg.eigh(A @ A.T, subset_by_index=(m - k, m - 1), check_finite=False)
+    # A second step on the k-dimensional span undoes the squaring for the leading values.
+    Q, s, Pt = np.linalg.svd(A.T @ U, full_matrices=False)
+    U, V = U @ Pt.T, Q
+    return (V, s, U) if wide else (U, s, V)

@@ -1,0 +1,50 @@
+"""Projected gradient descent for CCA, which does not lead to the answer: a demonstration.
+
+Problem: the same as AppGrad's.
+Method: Ma, Lu & Foster (2015), Algorithm 2 (Lu 2015, Algorithm 8): Φ ← Φ − η Xᵀ(XΦ − YΨ)/n on the normalised
+blocks themselves, then normalised again. A canonical pair with correlation ρ < 1 has the gradient
+(Sx − C Ψ Φ⁻¹…)Φ = (1 − ρ) Sx φ ≠ 0, which is not parallel to φ: the step leaves it (Proposition 2.1, Example
+4.2.3). Nothing that seeks an answer should choose this solver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from linspec import Run, Solution, Solver, Status, option, part
+from linspec_cca.pairs import diagonals_of, start, with_products
+
+
+@dataclass(frozen=True, kw_only=True)
+class NaiveGradient(Solver):
+    """Projected gradient descent, a demonstration of failure (Ma, Lu & Foster 2015, Algorithm 2)."""
+
+    step: float = option(0.05, "step for XᵀX/n", above=0)
+    normalizer: Any = part("inverse-sqrt", "normalizer of the blocks", kind="normalizer")
+    test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
+    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
+    max_iterations: int = option(500, "iterations at most", at_least=1)
+    form: str = option(
+        "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
+    )
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Take steps on a CCA problem."""
+        moments = run.moments(self.form, expect=(500, problem.k))
+        run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.sweep_cost)
+        normalizer = run.part(self.normalizer)
+        pair = start(problem, run, moments, run.part(self.test_matrix), problem.k).normalized(normalizer)
+        diagonals = diagonals_of(problem, moments)
+        step = self.step / problem.X.shape[0]
+        while run.proceed(
+            residual=pair.canonical_residual(diagonals),
+            current=lambda pair=pair: {"x_weights": pair.phi, "y_weights": pair.psi},
+        ):
+            phi = pair.phi - (pair.Sphi - pair.Cpsi) * step
+            psi = pair.psi - (pair.Spsi - pair.Ctphi) * step
+            pair = with_products(problem, moments, phi, psi).normalized(normalizer)
+        text = "naive-gradient does not lead to canonical pairs; it is kept to show that."
+        run.note(Status.APPROXIMATE, text)
+        return run.finish(x_weights=pair.phi, y_weights=pair.psi)
+

@@ -1,0 +1,59 @@
+"""The table of contents of the solvers for canonical correlation analysis."""
+
+from linspec import Needs, SolverSpec, hookimpl
+
+
+@hookimpl
+def linspec_solvers() -> tuple[SolverSpec, ...]:
+    """CCA solvers."""
+    return (
+        SolverSpec(
+            name="direct",
+            problem="cca",
+            target="linspec_cca.direct:Direct",
+            summary="Orthogonal reduction of both views, SVD of the product of their bases: the oracle.",
+            reference="Björck & Golub 1973, Math. Comp. 27(123), doi:10.1090/S0025-5718-1973-0348991-3",
+            needs=Needs(dense=True),
+            traits=("direct",),
+        ),
+        SolverSpec(
+            name="gram",
+            problem="cca",
+            target="linspec_cca.gram:Gram",
+            summary="One pass forms the Gram matrices; Cholesky whitening and a small SVD give the exact answer.",
+            reference="Lu 2015, Fast linear algorithms for machine learning (thesis), Lemma 4.1.2",
+            traits=("direct",),
+        ),
+        SolverSpec(
+            name="als",
+            problem="cca",
+            target="linspec_cca.als:AlternatingLeastSquares",
+            summary="Alternating least squares with any least-squares solver and any normalizer, by name.",
+            reference="Golub & Zha 1995, The canonical correlations of matrix pairs; Lu 2015, Algorithm 4",
+            traits=("iterative", "randomized"),
+        ),
+        SolverSpec(
+            name="d-cca",
+            problem="cca",
+            target="linspec_cca.diagonal:DiagonalCCA",
+            summary="Alternating steps with the diagonals of the Gram matrices: exact for one-hot data.",
+            reference="Lu 2015, Fast linear algorithms for machine learning (thesis), section 3.3.1",
+            traits=("iterative", "randomized", "approximate"),
+        ),
+        SolverSpec(
+            name="appgrad",
+            problem="cca",
+            target="linspec_cca.appgrad:AppGrad",
+            summary="Gradient steps on auxiliary variables, normalised by an inverse square root; thin memory.",
+            reference="Ma, Lu & Foster 2015, ICML, Finding linear structure in large datasets, Algorithm 4",
+            traits=("iterative", "randomized"),
+        ),
+        SolverSpec(
+            name="naive-gradient",
+            problem="cca",
+            target="linspec_cca.naive_gradient:NaiveGradient",
+            summary="Projected gradient, whose steps move away from the answer: kept to show that it fails.",
+            reference="Ma, Lu & Foster 2015, ICML, Finding linear structure in large datasets, Algorithm 2",
+            traits=("iterative", "randomized", "approximate", "demonstration"),
+        ),
+    )

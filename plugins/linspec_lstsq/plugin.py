@@ -1,0 +1,35 @@
+"""The table of contents of the least-squares solvers."""
+
+from linspec import Needs, SolverSpec, hookimpl
+
+
+@hookimpl
+def linspec_solvers() -> tuple[SolverSpec, ...]:
+    """Least-squares solvers."""
+    return (
+        SolverSpec(
+            name="direct",
+            problem="least-squares",
+            target="linspec_lstsq.direct:Direct",
+            summary="Cholesky of the Gram matrix, QR and SVD where it is ill-conditioned; least norm at ridge 0.",
+            reference="Golub & Van Loan 2013, Matrix Computations, 4th edition, sections 5.3 and 5.5",
+            needs=Needs(dense=True),
+            traits=("direct",),
+        ),
+        SolverSpec(
+            name="gd",
+            problem="least-squares",
+            target="linspec_lstsq.gradient_descent:GradientDescent",
+            summary="Gradient descent with exact line search, each right-hand side its own step.",
+            reference="Lu 2015, Fast linear algorithms for machine learning (thesis), Algorithms 3 and 13",
+            traits=("iterative",),
+        ),
+        SolverSpec(
+            name="cg",
+            problem="least-squares",
+            target="linspec_lstsq.conjugate_gradients:ConjugateGradients",
+            summary="Conjugate gradients on the normal equations, all right-hand sides in one block product.",
+            reference="Hestenes & Stiefel 1952, J. Res. Natl. Bur. Stand. 49(6), doi:10.6028/jres.049.044",
+            traits=("iterative",),
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Normalizers that ship with linspec: one method, one file; ``plugin.py`` declares them."""

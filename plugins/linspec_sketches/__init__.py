@@ -1,0 +1,1 @@
+"""Test matrices that ship with linspec: one method, one file; ``plugin.py`` declares them."""

@@ -1,0 +1,43 @@
+"""Gaussian test matrix.
+
+Problem: find the range of a large matrix from its products with a few random vectors.
+Method: independent N(0, 1) entries. Their distribution is invariant under rotation, so no direction of the
+data can be missed by its position, and the error of the range finder has a bound in expectation.
+Source: Halko, Martinsson and Tropp 2011, doi:10.1137/090771806, section 10.2.
+Where we differ: nothing but where it is drawn: on the host, in float64, row by row from the generator's
+stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from linspec import TestMatrix
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from linspec.arrays import HostArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(TestMatrix):
+    """Independent standard normal entries."""
+
+    def draw(self, rows: int, columns: int, rng: np.random.Generator) -> HostArray:
+        """Draw a matrix.
+
+        Parameters
+        ----------
+        rows, columns : int
+            Its shape.
+        rng : numpy.random.Generator
+            Where the random numbers come from.
+
+        Returns
+        -------
+        ndarray, shape (rows, columns)
+            On the host, float64, not normalised: a column has norm √rows in the mean square.
+        """
+        return rng.standard_normal((rows, columns))
