@@ -1,0 +1,712 @@
+"""Normalizers: the law QᵀMQ = I, Q = VT on planted blocks, and what is special to each method.
+
+Blocks are planted as V = U diag(s) W, so that range, rank and condition number are known beforehand. Small
+oracles are exact (polynomials of integers), peers are SciPy's ``qr``, ``polar``, ``sqrtm`` and ``eigh``,
+bounds those of the papers.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import tracemalloc
+from dataclasses import dataclass
+
+import array_api_strict
+import numpy as np
+import pytest
+import scipy.linalg
+from hypothesis import given
+from hypothesis import strategies as st
+
+import linspec.normalizer
+from linspec import Normalizer, option
+from linspec.arrays import from_host, to_host
+from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
+from linspec_normalizers import cholesky_qr
+from linspec_normalizers.plugin import linspec_normalizers
+
+EPS = np.finfo(np.float64).eps
+U = EPS / 2  # unit roundoff, in which theorems are stated
+
+
+def load(target: str) -> type[Normalizer]:
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+METHODS = {spec.name: load(spec.target) for spec in linspec_normalizers()}
+ALL = pytest.mark.parametrize("method", sorted(METHODS))
+ANY_CONDITION = pytest.mark.parametrize("method", ["cholesky-qr", "qr"])
+GRAM_RANK = pytest.mark.parametrize("method", ["inverse-sqrt", "rank-revealing"])
+STRICT = array_api_strict.__array_namespace_info__()
+DEVICES = STRICT.devices()
+PLACES = [
+    (device, dtype)
+    for device in DEVICES
+    for dtype in ("float32", "float64")
+    if dtype in STRICT.dtypes(device=device)
+]
+
+
+def orthonormalize(method, V, MV=None):
+    return METHODS[method]().orthonormalize(V, MV)
+
+
+def random_block(p, k, seed=0):
+    return np.random.default_rng(seed).standard_normal((p, k))
+
+
+def orthonormal(p, k, seed=0):
+    return scipy.linalg.qr(random_block(p, k, seed), mode="economic")[0]
+
+
+def planted(p, k, condition, seed=0):
+    """V = U diag(s) W with condition number `condition`, and its range U."""
+    left = orthonormal(p, k, seed)
+    return (left * np.logspace(0, -np.log10(condition), k)) @ orthonormal(k, k, seed + 1), left
+
+
+def spd(p, condition, seed=9):
+    Z = orthonormal(p, p, seed)
+    M = (Z * np.logspace(0, -np.log10(condition), p)) @ Z.T
+    return (M + M.T) / 2
+
+
+def departure(Q, MQ=None):
+    """‖QᵀMQ − I‖₂."""
+    Q = np.asarray(Q, dtype=np.float64)
+    return np.linalg.norm(Q.T @ (Q if MQ is None else MQ) - np.eye(Q.shape[1]), 2)
+
+
+def outside(A, Q):
+    """How much of the orthonormal A is not in the range of the orthonormal Q: sine of the largest angle."""
+    Q = np.asarray(Q, dtype=np.float64)
+    return np.linalg.norm(A - Q @ (Q.T @ A), 2)
+
+
+def backward_error(Q, V, T):
+    return np.linalg.norm(Q - V.astype(np.float64) @ T) / (np.linalg.norm(V) * np.linalg.norm(T))
+
+
+# ---------------------------------------------------------------------------------------- the law, M = I
+
+
+@ALL
+@pytest.mark.parametrize("condition", [1.0, 1e3, 1e6])
+@pytest.mark.parametrize("shape", [(7, 7), (50, 1), (400, 12), (9000, 40)])
+def test_basis_of_a_planted_block(method, shape, condition):
+    V, left = planted(*shape, condition)
+    Q, T = orthonormalize(method, V)
+    assert Q.shape == V.shape
+    assert T.shape == (V.shape[1], V.shape[1])
+    assert (Q.dtype, T.dtype) == (np.float64, np.float64)
+    assert departure(Q) < 1e-14
+    assert outside(left, Q) < 50 * EPS * condition
+    assert backward_error(Q, V, T) < 4 * EPS
+
+
+@ANY_CONDITION
+@pytest.mark.parametrize("condition", [1e8, 1e10, 1e12, 1e14, 1e15])
+@pytest.mark.parametrize("shape", [(300, 4), (5000, 30)])
+def test_any_condition_number_that_float64_can_express(method, shape, condition):
+    """No direction is dropped; orthogonality and residual keep the bounds that Fukaya et al. 2020 prove."""
+    V, left = planted(*shape, condition)
+    Q, T = orthonormalize(method, V)
+    p, k = shape
+    assert Q.shape == V.shape
+    assert departure(Q) < min(1e-14, 6 * (p * k + k * (k + 1)) * U)
+    assert np.linalg.norm(V - Q @ (Q.T @ V)) < 15 * k**2 * U * np.linalg.norm(V, 2)
+    assert backward_error(Q, V, T) < 10 * EPS
+    assert outside(left[:, :1], Q) < 10 * EPS * k
+
+
+@GRAM_RANK
+def test_gram_methods_drop_what_a_gram_matrix_cannot_resolve(method):
+    """Squares of singular values below kε of the largest are noise; those well above must be found."""
+    k = 20
+    V, left = planted(2000, k, 1e15)
+    values = np.logspace(0, -15, k)
+    Q, T = orthonormalize(method, V)
+    r = Q.shape[1]
+    assert np.sum(values > 1e-6) <= r <= np.sum(values > 1e-8)
+    assert departure(Q) < 1e-14
+    assert outside(left[:, : r - 1], Q) < 1e-1  # the last one kept is blurred by the ones dropped
+    assert outside(left[:, :3], Q) < 1e-6
+    assert backward_error(Q, V, T) < 4 * EPS
+
+
+@ALL
+def test_lauchli_matrix_has_full_rank_although_its_gram_matrix_does_not(method):
+    """Läuchli's matrix: a row of ones over δI. With δ² < ε its Gram matrix rounds to ones; its rank is k."""
+    k, delta = 5, 1e-9
+    V = np.vstack([np.ones((1, k)), delta * np.eye(k)])
+    Q, _ = orthonormalize(method, V)
+    assert departure(Q) < 1e-14
+    assert Q.shape[1] == (k if method in ("cholesky-qr", "qr") else 1)
+
+
+@ANY_CONDITION
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-13])
+def test_near_dependent_leading_columns_cost_the_others_nothing(method, delta):
+    """Multiplying by the inverse of a factor that is not graded would lose a factor 1/δ in later columns."""
+    a, b, c, d = orthonormal(400, 4).T
+    V = np.stack([a, a + delta * b, c + b, d], axis=1)
+    Q, T = orthonormalize(method, V)
+    assert Q.shape == V.shape
+    assert departure(Q) < 1e-14
+    assert np.linalg.norm(V - Q @ (Q.T @ V)) < 20 * EPS
+    assert backward_error(Q, V, T) < 10 * EPS
+
+
+# ---------------------------------------------------------------------------------------- rank
+
+
+@ALL
+@pytest.mark.parametrize("p, k, rank", [(40, 6, 2), (3000, 30, 15), (3000, 30, 29)])
+def test_rank_deficient_blocks(method, p, k, rank):
+    A = random_block(p, rank)
+    V = A @ random_block(rank, k, seed=1)
+    Q, T = orthonormalize(method, V)
+    assert Q.shape == (p, rank)
+    assert T.shape == (k, rank)
+    assert departure(Q) < 1e-14
+    assert outside(scipy.linalg.orth(A), Q) < 1e-11
+    assert backward_error(Q, V, T) < 20 * EPS
+
+
+@ALL
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_duplicate_columns(method, dtype):
+    A = random_block(500, 4).astype(dtype)
+    Q, T = orthonormalize(method, np.concatenate([A, A[:, ::-1], -2 * A], axis=1))
+    assert Q.shape[1] == 4
+    assert T.shape == (12, 4)
+    assert departure(Q) < (1e-14 if dtype == "float64" else 1e-6)
+
+
+@ALL
+def test_exact_duplicates_of_integers(method):
+    """The difference of the columns is exactly zero, at every stage of every method."""
+    V = np.repeat(np.eye(6)[:, :3], 2, axis=1)
+    Q, T = orthonormalize(method, V)
+    assert Q.shape == (6, 3)
+    np.testing.assert_allclose(Q @ Q.T, np.diag([1.0, 1, 1, 0, 0, 0]), atol=1e-14)
+    np.testing.assert_allclose(V @ T, Q, atol=1e-14)
+
+
+@ALL
+def test_zero_columns(method):
+    V = random_block(200, 5)
+    V[:, [0, 3]] = 0
+    Q, T = orthonormalize(method, V)
+    assert Q.shape == (200, 3)
+    assert departure(Q) < 1e-14
+    assert outside(scipy.linalg.orth(V), Q) < 1e-13
+    np.testing.assert_allclose(V @ T, Q, atol=1e-14)
+    np.testing.assert_array_equal(T[[0, 3]], 0)
+
+
+@ALL
+@pytest.mark.parametrize("shape", [(30, 4), (30, 1), (30, 0), (0, 3), (0, 0)])
+@pytest.mark.parametrize("metric", [False, True])
+def test_nothing_to_span(method, shape, metric):
+    V = np.zeros(shape)
+    Q, T = orthonormalize(method, V, V if metric else None)
+    assert Q.shape == (shape[0], 0)
+    assert T.shape == (shape[1], 0)
+    assert (Q.dtype, T.dtype) == (np.float64, np.float64)
+
+
+@ALL
+def test_more_columns_than_rows(method):
+    Q, T = orthonormalize(method, random_block(5, 12))
+    assert Q.shape == (5, 5)
+    assert T.shape == (12, 5)
+    assert departure(Q) < 1e-14
+
+
+@ALL
+def test_one_column(method):
+    Q, T = orthonormalize(method, np.array([[3.0], [0.0], [4.0]]))
+    sign = np.sign(T[0, 0])
+    np.testing.assert_allclose(sign * Q, [[0.6], [0.0], [0.8]], rtol=4 * EPS)
+    np.testing.assert_allclose(sign * T, [[0.2]], rtol=4 * EPS)
+
+
+# ---------------------------------------------------------------------------------------- scales
+
+
+@ALL
+@pytest.mark.parametrize("span", [10, 100, 150])
+def test_columns_of_any_size(method, span):
+    """V diag(d) spans what V spans, whatever d; sums of squares would under- or overflow on the way."""
+    V, left = planted(300, 9, 10.0)
+    d = np.random.default_rng(5).permutation(np.logspace(-span, span, 9))
+    Q, T = orthonormalize(method, V * d)
+    assert Q.shape == V.shape
+    assert departure(Q) < 1e-14
+    assert outside(left, Q) < 1e-13
+    np.testing.assert_allclose((V * d) @ T, Q, atol=1e-13)
+
+
+def test_cholesky_qr_knows_nothing_of_the_columns_units():
+    """The Cholesky factor of DGD is that of G times D, so T only takes D⁻¹."""
+    V, _ = planted(300, 9, 10.0)
+    d = np.ldexp(1.0, np.arange(-400, 401, 100))
+    Q, T = orthonormalize("cholesky-qr", V)
+    scaled_Q, scaled_T = orthonormalize("cholesky-qr", V * d)
+    np.testing.assert_allclose(scaled_Q, Q, atol=1e-14)
+    np.testing.assert_allclose(scaled_T * d[:, None], T, rtol=1e-11, atol=1e-12)
+
+
+@ALL
+def test_blocks_near_the_ends_of_the_exponent_range(method):
+    V, left = planted(60, 4, 5.0)
+    for scale in (1e-280, 1e280):
+        Q, T = orthonormalize(method, V * scale)
+        assert departure(Q) < 1e-14
+        assert outside(left, Q) < 1e-13
+        np.testing.assert_allclose((V * scale) @ T, Q, atol=1e-13)
+
+
+@ALL
+def test_columns_of_subnormal_numbers_count_as_zero(method):
+    V = random_block(60, 3)
+    V[:, 1] *= 1e-310
+    Q, T = orthonormalize(method, V)
+    assert Q.shape == (60, 2)
+    assert np.isfinite(T).all()
+    assert departure(Q) < 1e-14
+
+
+# ---------------------------------------------------------------------------------------- float32
+
+
+@ALL
+@pytest.mark.parametrize("condition", [1.0, 1e2, 1e3, 1e5, 1e6])
+def test_float32_basis(method, condition):
+    """The range is that of the float32 block as it stands, found by SciPy in float64."""
+    V, _ = planted(20000, 12, condition)
+    V = V.astype(np.float32)
+    Q, T = orthonormalize(method, V)
+    assert Q.dtype == np.float32
+    assert T.dtype == np.float64
+    assert Q.shape == V.shape
+    assert departure(Q) < 1e-6
+    exact = scipy.linalg.qr(V.astype(np.float64), mode="economic")[0]
+    slack = condition if method == "qr" else 1  # Householder QR works in float32, the others sum in float64
+    assert outside(exact, Q) < 1e-6 * slack
+
+
+@ALL
+@pytest.mark.parametrize("condition", [1e8, 1e12])
+def test_float32_directions_below_its_rounding_are_dropped(method, condition):
+    k = 10
+    V, _ = planted(5000, k, condition)
+    Q, _ = orthonormalize(method, V.astype(np.float32))
+    values = np.logspace(0, -np.log10(condition), k)
+    assert np.sum(values > 1e-6) <= Q.shape[1] <= np.sum(values > 1e-8)
+    assert departure(Q) < 1e-6
+
+
+def test_float32_sums_are_accumulated_in_float64():
+    """A float32 Gram matrix at κ = 1e3 costs five digits; the basis must not show it."""
+    V = planted(20000, 12, 1e3)[0].astype(np.float32)
+    R = np.linalg.cholesky(V.T @ V).T
+    naive = departure(V @ np.linalg.inv(R))
+    assert naive > 1e-3
+    for method in METHODS:
+        assert departure(orthonormalize(method, V)[0]) < 1e-4 * naive
+
+
+@ALL
+def test_float32_columns_of_any_size(method):
+    V, left = planted(300, 8, 10.0)
+    Q, T = orthonormalize(method, (V * np.logspace(-30, 30, 8)).astype(np.float32))
+    assert Q.shape == V.shape
+    assert departure(Q) < 1e-6
+    assert outside(left, Q) < 1e-5
+    assert np.isfinite(T).all()
+
+
+# ---------------------------------------------------------------------------------------- metrics
+
+
+@ALL
+@pytest.mark.parametrize("metric_condition", [1.0, 1e3, 1e8])
+@pytest.mark.parametrize("condition", [1.0, 1e3, 1e5])
+def test_metric(method, metric_condition, condition):
+    V, left = planted(250, 10, condition)
+    M = spd(250, metric_condition)
+    MV = M @ V
+    Q, T = orthonormalize(method, V, MV)
+    assert Q.shape == V.shape
+    gram_condition = np.sqrt(np.linalg.cond(V.T @ MV))
+    # MV is known to rounding, so no method can do better than ε times the condition number of V in M.
+    assert departure(Q, M @ Q) < 60 * EPS * max(gram_condition, condition)
+    assert departure(Q, MV @ T) < 400 * EPS * max(gram_condition, condition)
+    basis = scipy.linalg.qr(Q, mode="economic")[0]
+    assert outside(left, basis) < 200 * EPS * condition
+    assert backward_error(Q, V, T) < 10 * EPS
+
+
+@ALL
+def test_metric_solves_the_generalised_eigenproblem(method):
+    """Rayleigh-Ritz in an M-orthonormal basis of the whole space is Av = λMv, which SciPy solves directly."""
+    n = 12
+    A, M = spd(n, 50.0, seed=3), spd(n, 1e4, seed=4)
+    Q, _ = orthonormalize(method, np.eye(n), M)
+    values = np.linalg.eigvalsh(Q.T @ A @ Q)
+    np.testing.assert_allclose(values, scipy.linalg.eigh(A, M, eigvals_only=True), rtol=1e-10)
+
+
+@ALL
+def test_identity_as_a_metric(method):
+    V, left = planted(500, 8, 100.0)
+    Q, _ = orthonormalize(method, V, V)
+    assert departure(Q) < 1e-13
+    assert outside(left, Q) < 1e-12
+
+
+@ALL
+def test_diagonal_metric_with_entries_of_any_size(method):
+    weights = np.logspace(-12, 12, 9)
+    Q, T = orthonormalize(method, np.eye(9), np.diag(weights))
+    np.testing.assert_allclose(np.abs(Q).max(axis=0)[np.argsort(np.abs(Q).argmax(axis=0))], weights**-0.5)
+    np.testing.assert_allclose((Q.T * weights) @ Q, np.eye(9), atol=1e-14)
+    np.testing.assert_allclose(T, Q, rtol=1e-13)
+
+
+@ALL
+def test_singular_metric_lowers_the_rank(method):
+    """M = SSᵀ of rank 3 sees three dimensions of five."""
+    S = orthonormal(80, 3)
+    V = random_block(80, 5, seed=2)
+    Q, T = orthonormalize(method, V, S @ (S.T @ V))
+    assert Q.shape == (80, 3)
+    assert T.shape == (5, 3)
+    np.testing.assert_allclose((S.T @ Q).T @ (S.T @ Q), np.eye(3), atol=1e-12)
+
+
+@ALL
+def test_dependent_columns_in_a_metric(method):
+    V = random_block(90, 4) @ random_block(4, 7, seed=1)
+    M = spd(90, 100.0)
+    Q, _ = orthonormalize(method, V, M @ V)
+    assert Q.shape == (90, 4)
+    assert departure(Q, M @ Q) < 1e-12
+
+
+@ALL
+def test_metric_and_columns_of_any_size(method):
+    V = random_block(70, 5)
+    M = spd(70, 100.0) * 1e-30
+    d = np.logspace(-120, 120, 5)
+    Q, T = orthonormalize(method, V * d, (M @ V) * d)
+    assert departure(Q, M @ Q) < 1e-12
+    np.testing.assert_allclose((V * d) @ T, Q, rtol=1e-9, atol=1e-12 * np.abs(Q).max())
+
+
+@ALL
+def test_float32_metric(method):
+    M = spd(400, 10.0)
+    V = random_block(400, 6).astype(np.float32)
+    MV = (M @ V).astype(np.float32)
+    Q, _ = orthonormalize(method, V, MV)
+    assert Q.dtype == np.float32
+    assert Q.shape == V.shape
+    assert departure(Q, M @ Q) < 2e-6
+
+
+# ---------------------------------------------------------------------------------------- peers
+
+
+@ANY_CONDITION
+def test_triangular_factor_is_the_one_of_scipy(method):
+    """The QR factorisation of a block of full rank is unique but for the signs of R's rows."""
+    V, _ = planted(400, 8, 100.0)
+    Q, T = orthonormalize(method, V)
+    peer, R = scipy.linalg.qr(V, mode="economic")
+    signs = np.sign(np.sum(Q * peer, axis=0))
+    np.testing.assert_allclose(Q, peer * signs, atol=1e-13)
+    np.testing.assert_array_equal(np.tril(T, -1), 0)
+    assert method == "qr" or (T.diagonal() > 0).all()
+    np.testing.assert_allclose(T @ (signs[:, None] * R), np.eye(8), atol=1e-12)
+
+
+def test_cholesky_qr_against_exact_arithmetic():
+    """Gram-Schmidt on 1, x, x² at −2..2 is rational up to the norms √5, √10, √14."""
+    x = np.arange(-2.0, 3.0)
+    Q, _ = orthonormalize("cholesky-qr", np.stack([x**0, x, x**2], axis=1))
+    exact = np.stack([x**0 / np.sqrt(5), x / np.sqrt(10), (x**2 - 2) / np.sqrt(14)], axis=1)
+    np.testing.assert_allclose(Q, exact, atol=4 * EPS)
+
+
+@pytest.mark.parametrize("condition", [1.0, 1e2, 1e4])
+def test_inverse_sqrt_is_the_polar_factor(condition):
+    V, _ = planted(500, 9, condition)
+    Q, T = orthonormalize("inverse-sqrt", V)
+    factor, stretch = scipy.linalg.polar(V)
+    np.testing.assert_allclose(Q, factor, atol=100 * EPS * condition)
+    np.testing.assert_array_equal(T, T.T)
+    np.testing.assert_allclose(T @ stretch, np.eye(9), atol=200 * EPS * condition)
+    assert np.linalg.eigvalsh(T)[0] > 0
+
+
+def test_inverse_sqrt_in_a_metric():
+    V, M = random_block(120, 6), spd(120, 30.0)
+    _, T = orthonormalize("inverse-sqrt", V, M @ V)
+    np.testing.assert_allclose(T, np.linalg.inv(scipy.linalg.sqrtm(V.T @ M @ V)), rtol=1e-10, atol=1e-12)
+
+
+def test_inverse_sqrt_leaves_an_orthonormal_block_alone():
+    V = orthonormal(100, 7)
+    Q, T = orthonormalize("inverse-sqrt", V)
+    np.testing.assert_allclose(Q, V, atol=1e-14)
+    np.testing.assert_allclose(T, np.eye(7), atol=1e-14)
+
+
+def test_inverse_sqrt_stays_symmetric_across_scales():
+    """Symmetric positive definite T with orthonormal VT: the polar decomposition, which is unique."""
+    V = random_block(200, 6) * np.logspace(-8, 8, 6)
+    Q, T = orthonormalize("inverse-sqrt", V)
+    np.testing.assert_array_equal(T, T.T)
+    np.testing.assert_allclose(V @ T, Q, atol=1e-13)
+    balanced = T / np.sqrt(np.outer(T.diagonal(), T.diagonal()))
+    assert np.linalg.eigvalsh(balanced)[0] > 0
+
+
+def test_inverse_sqrt_of_a_deficient_block_is_restricted_to_the_range():
+    """Q = U and T = W Σ⁻¹ on the range of W, for the thin singular value decomposition V = UΣWᵀ."""
+    V = random_block(300, 3) @ random_block(3, 5, seed=1)
+    Q, T = orthonormalize("inverse-sqrt", V)
+    left, values, right = scipy.linalg.svd(V, full_matrices=False)
+    left, values, right = left[:, :3], values[:3], right[:3]
+    signs = np.sign(np.sum(Q * left, axis=0))
+    np.testing.assert_allclose(Q, left * signs, atol=1e-12)
+    np.testing.assert_allclose(right @ T, np.diag(signs / values), atol=1e-12)
+
+
+def test_rank_revealing_finds_the_principal_directions_of_equal_columns():
+    """For unit columns the Gram matrix is its own scaled form: T's columns are its eigenvectors over √λ."""
+    V = random_block(400, 5)
+    V /= np.linalg.norm(V, axis=0)
+    values, vectors = scipy.linalg.eigh(V.T @ V)
+    T = orthonormalize("rank-revealing", V)[1]
+    expected = (vectors / np.sqrt(values))[:, ::-1]
+    np.testing.assert_allclose(np.abs(np.sum(T * expected, axis=0)), np.sum(expected**2, axis=0), rtol=1e-12)
+
+
+# ---------------------------------------------------------------------------------------- cost
+
+
+@pytest.mark.parametrize("condition", [1.0, 1e4, 1e10, 1e15])
+def test_cholesky_qr_needs_no_householder_qr(monkeypatch, condition):
+    V, _ = planted(2000, 10, condition)
+
+    original = np.linalg.qr
+
+    def refuse(A, **kwargs):
+        assert A.shape[0] <= 10, "Householder QR of the block is the last resort"
+        return original(A, **kwargs)
+
+    monkeypatch.setattr(np.linalg, "qr", refuse)
+    assert departure(orthonormalize("cholesky-qr", V)[0]) < 1e-14
+
+
+@pytest.mark.parametrize("condition", [1e12, 1e20])
+def test_cholesky_qr_ends_with_householder_qr(monkeypatch, condition):
+    monkeypatch.setattr(cholesky_qr, "MAX_PASSES", 1)
+    V, _ = planted(2000, 10, condition)
+    Q, T = orthonormalize("cholesky-qr", V)
+    assert departure(Q) < 1e-14
+    assert backward_error(Q, V, T) < 20 * EPS
+    monkeypatch.undo()
+    assert orthonormalize("cholesky-qr", V)[0].shape == Q.shape
+
+
+@pytest.mark.parametrize("method", ["cholesky-qr", "inverse-sqrt", "rank-revealing"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("condition", [10.0, 1e5, 1e12])
+def test_no_memory_but_the_result(method, dtype, condition):
+    """Converted or scaled copies are made block by block; a second buffer serves a change of rank."""
+    V = planted(60000, 20, condition)[0].astype(dtype)
+    tracemalloc.start()
+    Q, _ = orthonormalize(method, V)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    buffers = 1 if Q.shape == V.shape else 2
+    assert peak < buffers * V.nbytes + 5 * 2**20
+
+
+@pytest.mark.parametrize(
+    "dtype, condition, sums", [("float64", 1e3, 2), ("float64", 1e15, 3), ("float32", 1e3, 1)]
+)
+def test_passes_of_cholesky_qr(monkeypatch, dtype, condition, sums):
+    """CholeskyQR2, the shifted form, and the single pass that float64 sums allow float32."""
+    counted = []
+    original = cholesky_qr.Block.gram
+    monkeypatch.setattr(cholesky_qr.Block, "gram", lambda block: counted.append(1) or original(block))
+    orthonormalize("cholesky-qr", planted(3000, 20, condition)[0].astype(dtype))
+    assert len(counted) <= sums
+
+
+# ---------------------------------------------------------------------------------------- arrays
+
+
+@ALL
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("metric", [False, True])
+def test_inputs_are_neither_changed_nor_shared(method, dtype, metric):
+    V = planted(300, 6, 1e4)[0].astype(dtype)
+    MV = (3 * V) if metric else None
+    kept = V.copy()
+    for array in (V, MV):
+        if array is not None:
+            array.flags.writeable = False
+    Q, _ = orthonormalize(method, V, MV)
+    np.testing.assert_array_equal(V, kept)
+    assert not np.shares_memory(Q, V)
+    Q[0, 0] = 1.0  # the result is the caller's own
+
+
+@ALL
+def test_memory_layout_does_not_matter(method):
+    V = planted(3000, 8, 50.0)[0]
+    wide = np.zeros((6000, 16))
+    wide[::2, ::2] = V
+    expected, T = orthonormalize(method, V)
+    for same in (np.asfortranarray(V), wide[::2, ::2], V[::-1][::-1]):
+        Q, again = orthonormalize(method, same)
+        np.testing.assert_allclose(Q, expected, atol=1e-12)
+        np.testing.assert_allclose(again, T, atol=1e-10)
+
+
+@ALL
+@pytest.mark.parametrize("device, dtype", PLACES)
+@pytest.mark.parametrize("case", ["easy", "ill-conditioned", "deficient", "badly scaled", "zero"])
+@pytest.mark.parametrize("metric", [False, True])
+def test_strict_arrays_on_every_device(method, device, dtype, case, metric):
+    V = {
+        "easy": random_block(300, 5),
+        "ill-conditioned": planted(300, 5, 1e9)[0],
+        "deficient": random_block(300, 2) @ random_block(2, 5),
+        "badly scaled": random_block(300, 5) * np.logspace(-30, 30, 5),
+        "zero": np.zeros((300, 5)),
+    }[case].astype(dtype)
+    weights = np.linspace(1, 2, 300).astype(dtype)[:, None]
+    like = array_api_strict.zeros(1, dtype=array_api_strict.float32, device=device)
+    with array_api_strict.ArrayAPIStrictFlags(boolean_indexing=False, data_dependent_shapes=False):
+        Q, T = orthonormalize(
+            method, from_host(V, like=like), from_host(weights * V, like=like) if metric else None
+        )
+    assert Q.device == device
+    assert Q.dtype == getattr(array_api_strict, dtype)
+    assert isinstance(T, np.ndarray)
+    assert T.dtype == np.float64
+    expected, expected_T = orthonormalize(method, V, weights * V if metric else None)
+    assert tuple(Q.shape) == expected.shape
+    host = to_host(Q).astype(np.float64)
+    assert T.shape == expected_T.shape
+    if not metric:
+        assert departure(host) < (1e-14 if dtype == "float64" else 1e-6)
+    projector, peer = host @ host.T, expected.astype(np.float64) @ expected.T.astype(np.float64)
+    tolerance = {"easy": 1e-13, "ill-conditioned": 1e-5}.get(case, 1e-12) if dtype == "float64" else 1e-2
+    np.testing.assert_allclose(projector, peer, atol=tolerance)
+
+
+@ALL
+def test_strict_arrays_are_not_changed(method):
+    V = array_api_strict.asarray(planted(100, 4, 1e3)[0])
+    kept = to_host(V).copy()
+    orthonormalize(method, V, 2 * V)
+    np.testing.assert_array_equal(to_host(V), kept)
+
+
+# ---------------------------------------------------------------------------------------- misuse
+
+
+@ALL
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("where", ["V", "MV"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_values_that_are_not_finite_are_named(method, bad, where, dtype):
+    V = random_block(30000, 6).astype(dtype)
+    MV = V.copy() if where == "MV" else None
+    (V if MV is None else MV)[29123, 4] = bad
+    with pytest.raises(NonFiniteData, match=rf"^{where} .* got {bad} in row 29123, column 4"):
+        orthonormalize(method, V, MV)
+
+
+@ALL
+def test_strict_values_that_are_not_finite(method):
+    V = random_block(50, 3)
+    V[7, 2] = np.nan
+    with pytest.raises(NonFiniteData, match="row 7, column 2"):
+        orthonormalize(method, array_api_strict.asarray(V, device=DEVICES[1]))
+
+
+@ALL
+def test_misuse(method):
+    V = random_block(20, 3)
+    with pytest.raises(InvalidProblem, match=r"got shape \(20,\)"):
+        orthonormalize(method, V[:, 0])
+    with pytest.raises(InvalidProblem, match=r"\(20, 3\); got \(20, 2\)"):
+        orthonormalize(method, V, V[:, :2])
+    with pytest.raises(UnsupportedData, match="float32 or float64; got int64"):
+        orthonormalize(method, np.ones((4, 2), dtype=np.int64))
+    with pytest.raises(UnsupportedData, match="got complex128"):
+        orthonormalize(method, V + 0j)
+    with pytest.raises(UnsupportedData, match="one library"):
+        orthonormalize(method, V, array_api_strict.asarray(V))
+
+
+# ---------------------------------------------------------------------------------------- any block
+
+
+@ALL
+@given(
+    p=st.integers(1, 60),
+    k=st.integers(1, 12),
+    rank=st.integers(0, 12),
+    decades=st.integers(0, 120),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_rank_shape_and_scale(method, p, k, rank, decades, seed):
+    rng = np.random.default_rng(seed)
+    V = rng.standard_normal((p, rank)) @ rng.standard_normal((rank, k))
+    V = V * 10.0 ** rng.uniform(-decades, decades, k)
+    Q, T = orthonormalize(method, V)
+    # Not equality: a small square random factor may be ill-conditioned by bad luck.
+    assert Q.shape[1] <= min(p, k, rank)
+    assert Q.shape == (p, T.shape[1])
+    assert departure(Q) < 1e-14
+    size = np.linalg.norm(V / np.where(np.abs(V).max(axis=0) == 0, 1, np.abs(V).max(axis=0)))
+    weight = np.linalg.norm(T * np.abs(V).max(axis=0, initial=0.0)[:, None])
+    assert np.linalg.norm(Q - V @ T) <= 40 * EPS * max(size * weight, 1)
+
+
+# ---------------------------------------------------------------------------------------- contract
+
+
+def test_declarations():
+    assert sorted(METHODS) == ["cholesky-qr", "inverse-sqrt", "qr", "rank-revealing"]
+    for method in METHODS.values():
+        assert issubclass(method, Normalizer)
+        assert method() == method()
+
+
+def test_the_base_class_checks_options_and_its_example_runs():
+    @dataclass(frozen=True, kw_only=True)
+    class Limited(Normalizer):
+        cut: float = option(1e-8, "rank cut", above=0)
+
+        def orthonormalize(self, V, MV=None):
+            return V, np.eye(V.shape[1])
+
+    with pytest.raises(InvalidOption):
+        Limited(cut=0.0)
+    with pytest.raises(TypeError):
+        Normalizer()
+    assert doctest.testmod(linspec.normalizer).failed == 0
