@@ -421,8 +421,10 @@ def pair_count(X: CSR, Y: CSR | None = None) -> int:
     for start in range(0, X.shape[0], LONGEST_STRETCH):
         stop = min(start + LONGEST_STRETCH, X.shape[0])
         x, y = (np.diff(matrix.indptr[start : stop + 1]).astype(np.int64) for matrix in matrices)
-        # A row of a matrix in memory has fewer than 2**40 entries; the Python sum cannot overflow at all.
-        total += sum((x * y).tolist()) if x.max() * float(y.max()) > 2**47 else int((x * y).sum())
+        if float(x.max()) * float(y.max()) * len(x) < 2**62:
+            total += int((x * y).sum())
+        else:  # 64 bits might not hold the sum
+            total += sum(a * b for a, b in zip(x.tolist(), y.tolist(), strict=True))
     return total
 
 

@@ -1,0 +1,99 @@
+"""Sparse products by matrix, precision and block width: seconds, memory, and the accuracy of float32 sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from linspec.operators import sparse_kernels
+
+# name: rows, columns, stored entries
+MATRICES = {"tall": (200_000, 10_000, 2_000_000), "dense-ish": (50_000, 10_000, 5_000_000)}
+DTYPES = ["float32", "float64"]
+WIDTHS = [1, 25, 100]
+
+
+def random_matrix(rows: int, columns: int, entries: int, dtype: str) -> Any:
+    """Make a CSR matrix whose entries lie at random."""
+    rng = np.random.default_rng(0)
+    places = rng.integers(rows, size=entries), rng.integers(columns, size=entries)
+    data = rng.standard_normal(entries).astype(dtype)
+    return sparse.csr_array(sparse.coo_array((data, places), shape=(rows, columns)))
+
+
+class SparseProducts:
+    """A V, Aᵀ U and the fused Aᵀ A V."""
+
+    params = (list(MATRICES), DTYPES, WIDTHS)
+    param_names = ("matrix", "dtype", "k")
+
+    def setup(self, matrix: str, dtype: str, k: int) -> None:
+        rng = np.random.default_rng(1)
+        self.A = random_matrix(*MATRICES[matrix], dtype)
+        n, p = self.A.shape
+        self.V = rng.standard_normal((p, k)).astype(dtype)
+        self.U = rng.standard_normal((n, k)).astype(dtype)
+
+    def time_matmat(self, matrix: str, dtype: str, k: int) -> None:
+        sparse_kernels.matmat(self.A, self.V, dtype)
+
+    def time_rmatmat(self, matrix: str, dtype: str, k: int) -> None:
+        sparse_kernels.rmatmat(self.A, self.U, dtype)
+
+    def time_products(self, matrix: str, dtype: str, k: int) -> None:
+        sparse_kernels.products(self.A, None, self.V, None, dtype_x=dtype, dtype_y=dtype)
+
+    def time_scipy(self, matrix: str, dtype: str, k: int) -> None:
+        """SciPy's two products: what the fused sweep is to be compared with."""
+        self.A.T @ (self.A @ self.V)
+
+    def peakmem_products(self, matrix: str, dtype: str, k: int) -> None:
+        sparse_kernels.products(self.A, None, self.V, None, dtype_x=dtype, dtype_y=dtype)
+
+
+class SparseReadings:
+    """What is read off a matrix before the iteration."""
+
+    params = (list(MATRICES), [*DTYPES, "int16"])
+    param_names = ("matrix", "dtype")
+
+    def setup(self, matrix: str, dtype: str) -> None:
+        self.A = random_matrix(*MATRICES[matrix], dtype)
+
+    def time_column_statistics(self, matrix: str, dtype: str) -> None:
+        sparse_kernels.column_statistics(self.A)
+
+    def time_first_non_finite(self, matrix: str, dtype: str) -> None:
+        sparse_kernels.first_non_finite(self.A)
+
+    def time_pair_count(self, matrix: str, dtype: str) -> None:
+        sparse_kernels.pair_count(self.A)
+
+
+class SparseGram:
+    """XᵀX of word-count-like rows: few entries each, most columns never meet."""
+
+    params = (DTYPES,)
+    param_names = ("dtype",)
+
+    def setup(self, dtype: str) -> None:
+        self.A = random_matrix(100_000, 20_000, 500_000, dtype)
+
+    def time_gram(self, dtype: str) -> None:
+        sparse_kernels.gram(self.A)
+
+
+class Float32Sums:
+    """Relative error of a float32 product with equal entries, whose rounding errors do not average out."""
+
+    params = ([10_000, 200_000],)
+    param_names = ("rows",)
+
+    def track_rmatmat_error(self, rows: int) -> float:
+        tenth = np.float32(0.1)
+        A = sparse.csr_array(np.full((rows, 1), tenth))
+        result = sparse_kernels.rmatmat(A, np.ones((rows, 2), np.float32), np.float32)
+        exact = rows * float(tenth)
+        return float(np.max(np.abs(result - exact)) / exact)

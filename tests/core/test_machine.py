@@ -1,0 +1,255 @@
+"""What the process may use of the machine: against made-up /proc and /sys trees, and in new processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from linspec import machine
+from linspec.errors import InvalidOption
+
+GIB = 2**30
+
+
+def write(root: Path, files: dict[str, object]) -> Path:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{content}\n", encoding="ascii")
+    return root
+
+
+def run(code: str, **environment: str) -> str:
+    """What a fresh process prints; a deadlock in it is a failure, not a hanging test."""
+    process = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)],
+        env={**os.environ, "PYTHONPATH": str(Path(machine.__file__).parents[1]), **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return process.stdout.strip()
+
+
+# ---------------------------------------------------------------------------------------------------- threads
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system has no affinity masks")
+def test_the_cores_are_those_the_process_is_pinned_to(monkeypatch):
+    monkeypatch.delenv(machine.THREADS_VARIABLE, raising=False)
+    assert machine.cpu_count() == len(os.sched_getaffinity(0))
+    code = """
+        import os
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        from linspec import machine
+        print(machine.cpu_count(), machine.worker_pool()._max_workers)
+    """
+    assert run(code) == "1 1"
+
+
+def test_without_affinity_masks_all_cores_count(monkeypatch):
+    monkeypatch.delenv(machine.THREADS_VARIABLE, raising=False)
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 5)
+    assert machine.cpu_count() == 5
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert machine.cpu_count() == 1
+
+
+def test_the_environment_sets_the_threads(monkeypatch):
+    monkeypatch.setenv(machine.THREADS_VARIABLE, " 3 ")
+    assert machine.cpu_count() == 3
+    monkeypatch.setenv(machine.THREADS_VARIABLE, "")
+    assert machine.cpu_count() >= 1
+
+
+@pytest.mark.parametrize("setting", ["0", "-1", "two", "1.5", "٣"])
+def test_a_setting_that_is_no_number_of_threads_is_refused(monkeypatch, setting):
+    monkeypatch.setenv(machine.THREADS_VARIABLE, setting)
+    with pytest.raises(InvalidOption, match=r"LINSPEC_NUM_THREADS.*positive whole number.*unset"):
+        machine.cpu_count()
+
+
+# ----------------------------------------------------------------------------------------------------- memory
+
+
+def test_memory_without_control_groups_is_what_the_system_has(tmp_path):
+    root = write(tmp_path, {"proc/meminfo": "MemTotal: 99 kB\nMemFree: 1 kB\nMemAvailable:   2048 kB"})
+    assert machine._available_memory(root) == 2048 * 1024
+
+
+def test_memory_within_a_version_2_group(tmp_path):
+    root = write(
+        tmp_path,
+        {
+            "proc/meminfo": f"MemAvailable: {64 * GIB // 1024} kB",
+            "proc/self/cgroup": "0::/jobs/one",
+            "sys/fs/cgroup/jobs/one/memory.max": 10 * GIB,
+            "sys/fs/cgroup/jobs/one/memory.current": 7 * GIB,
+            "sys/fs/cgroup/jobs/one/memory.stat": f"anon {GIB}\ninactive_file {2 * GIB}\nactive_file {GIB}",
+        },
+    )
+    assert machine._available_memory(root) == 5 * GIB
+    # A tighter group further up counts as well.
+    write(root, {"sys/fs/cgroup/jobs/memory.max": 8 * GIB, "sys/fs/cgroup/jobs/memory.current": 6 * GIB})
+    assert machine._available_memory(root) == 2 * GIB
+    # A group that is beyond its limit leaves nothing, not less than nothing.
+    write(root, {"sys/fs/cgroup/jobs/memory.current": 9 * GIB})
+    assert machine._available_memory(root) == 0
+
+
+def test_memory_within_a_version_1_group_seen_from_inside_a_container(tmp_path):
+    root = write(
+        tmp_path,
+        {
+            "proc/meminfo": f"MemAvailable: {64 * GIB // 1024} kB",
+            # The path is that outside the container: here the mount itself is the group.
+            "proc/self/cgroup": "9:name=systemd:/\n4:cpu,memory:/docker/0123\n2:cpuset:/docker/0123",
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": 4 * GIB,
+            "sys/fs/cgroup/memory/memory.usage_in_bytes": 3 * GIB,
+            "sys/fs/cgroup/memory/memory.stat": f"inactive_file 5\ntotal_inactive_file {GIB}",
+        },
+    )
+    assert machine._available_memory(root) == 2 * GIB
+
+
+def test_groups_without_a_limit_do_not_count(tmp_path):
+    root = write(
+        tmp_path,
+        {
+            "proc/meminfo": "MemAvailable: 7 kB",
+            "proc/self/cgroup": "4:memory:/\n0::/\nnonsense",
+            "sys/fs/cgroup/memory.max": "max",
+            "sys/fs/cgroup/memory.current": 1,
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": 2**63 - 4096,
+            "sys/fs/cgroup/memory/memory.usage_in_bytes": 1,
+        },
+    )
+    assert machine._available_memory(root) == 7 * 1024
+
+
+def test_memory_where_there_is_no_proc(tmp_path, monkeypatch):
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        assert 0 < machine._available_memory(tmp_path) <= physical
+        assert 0 < machine.available_memory() <= physical
+    monkeypatch.setattr(os, "sysconf_names", {}, raising=False)
+    assert machine._available_memory(tmp_path) == machine.DEFAULT_MEMORY
+
+
+# ------------------------------------------------------------------------------------------------------ cache
+
+
+def test_each_last_level_cache_of_the_usable_cores_counts_once(tmp_path):
+    files: dict[str, object] = {}
+    for core, shared in ((0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")):
+        directory = f"sys/devices/system/cpu/cpu{core}/cache"
+        for index, level, kind, size, sharing in (
+            (0, 1, "Data", "48K", core),
+            (1, 1, "Instruction", "32K", core),
+            (2, 2, "Unified", "1024K", core),
+            (3, 3, "Unified", "32768K", shared),
+        ):
+            files |= {
+                f"{directory}/index{index}/level": level,
+                f"{directory}/index{index}/type": kind,
+                f"{directory}/index{index}/size": size,
+                f"{directory}/index{index}/shared_cpu_list": sharing,
+            }
+    root = write(tmp_path, files)
+    assert machine._cache_size(root, (0,)) == 32 * 2**20
+    assert machine._cache_size(root, (0, 1)) == 32 * 2**20
+    assert machine._cache_size(root, (1, 2, 3)) == 64 * 2**20
+
+
+def test_cache_that_the_system_does_not_tell(tmp_path):
+    assert machine._cache_size(tmp_path, (0,)) == machine.DEFAULT_CACHE
+    assert machine.cache_size() > 0
+
+
+# ------------------------------------------------------------------------------------------------------- pool
+
+
+def test_one_pool_a_process_of_the_size_that_is_set(monkeypatch):
+    monkeypatch.setenv(machine.THREADS_VARIABLE, "2")
+    pool = machine.worker_pool()
+    assert machine.worker_pool() is pool
+    assert pool._max_workers == 2
+    monkeypatch.setenv(machine.THREADS_VARIABLE, "3")
+    assert machine.worker_pool()._max_workers == 3
+
+
+def test_importing_starts_no_thread():
+    assert run("import threading, linspec.machine; print(threading.active_count())") == "1"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+def test_a_forked_child_has_a_pool_of_its_own():
+    code = """
+        import os
+        from linspec import machine
+        squares = lambda: machine.map_parallel(lambda x: x * x, range(8))
+        parents, before = machine.worker_pool(), squares()
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if squares() == before and machine.worker_pool() is not parents else 1)
+        print(os.waitpid(child, 0)[1], squares() == before, machine.worker_pool() is parents)
+    """
+    assert run(code, LINSPEC_NUM_THREADS="3") == "0 True True"
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "5"])
+def test_results_come_in_the_order_of_the_items(monkeypatch, threads):
+    monkeypatch.setenv(machine.THREADS_VARIABLE, threads)
+
+    def late(number: int) -> int:
+        time.sleep(0.002 * (7 - number))
+        return number
+
+    assert machine.map_parallel(late, range(7)) == list(range(7))
+    assert machine.map_parallel(late, []) == []
+    assert machine.map_parallel(lambda item: item, iter([None])) == [None]
+
+
+def test_threads_run_at_the_same_time(monkeypatch):
+    monkeypatch.setenv(machine.THREADS_VARIABLE, "3")
+    together = threading.Barrier(3, timeout=30)
+    # Were they not all running at once, the barrier would break.
+    assert sorted(machine.map_parallel(lambda _: together.wait(), range(3))) == [0, 1, 2]
+
+
+def test_parallel_calls_within_parallel_calls_do_not_block_each_other():
+    code = """
+        from linspec.machine import map_parallel
+        def nested(depth):
+            return 1 if depth == 0 else sum(map_parallel(nested, [depth - 1] * 4))
+        print(nested(4))
+    """
+    assert run(code, LINSPEC_NUM_THREADS="2") == "256"
+
+
+def test_the_first_failure_is_raised_once_nothing_runs_any_more(monkeypatch):
+    monkeypatch.setenv(machine.THREADS_VARIABLE, "2")
+    running = set()
+
+    def work(number: int) -> None:
+        running.add(number)
+        try:
+            time.sleep(0.02 * number)
+            if number in {1, 4}:
+                raise KeyError(number)
+        finally:
+            running.discard(number)
+
+    with pytest.raises(KeyError, match="1"):
+        machine.map_parallel(work, range(6))
+    assert not running
+    assert machine.map_parallel(lambda x: -x, range(3)) == [0, -1, -2]
