@@ -62,6 +62,8 @@ FEWEST_ENTRIES, MOST_ENTRIES = 2**16, 2**21
 MOST_DENSE_BYTES = 2**23
 # Multiply-adds below which another thread costs more than it brings.
 WORK_PER_THREAD = 2**18
+# The same for a product of two sparse matrices, whose multiply-adds are slower.
+PAIRS_PER_THREAD = 2**15
 # Narrower tiles would read the matrix again for less than one cache line an entry.
 NARROWEST_TILE_BYTES = 64
 # Parts a thread where any thread may take any part: evens out cores that are busy with something else.
@@ -456,8 +458,35 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
     _require_csr(right, "Y")
     _require_same_rows(X, right)
     left = _in_float64(X)
-    # SciPy counts the row of a product first, so that it allocates what the result takes and no more.
-    return left.T.tocsr() @ (left if Y is None else _in_float64(Y))
+    right = left if Y is None else _in_float64(Y)
+    left = left.T.tocsr()
+    # The multiply-adds up to each row of the result: the threads take rows of it, so nothing is added up twice.
+    work = np.concatenate([[0], np.cumsum(np.diff(right.indptr)[left.indices], dtype=np.int64)])[left.indptr]
+    threads = min(machine.cpu_count(), int(work[-1]) // PAIRS_PER_THREAD)
+    if threads < 2:
+        return left @ right
+    parts = threads * PARTS_PER_THREAD
+    cuts = np.searchsorted(work, [int(work[-1]) * part // parts for part in range(1, parts)])
+    bounds = sorted({0, *cuts.tolist(), left.shape[0]})
+    return _stacked(
+        machine.map_parallel(lambda part: row_block(left, *part) @ right, list(pairwise(bounds))), _kind(X)
+    )
+
+
+def _stacked(parts: list[CSR], kind: Any) -> CSR:
+    """Put CSR matrices under one another; empties the list, so that no more than one part is held twice."""
+    shape = sum(part.shape[0] for part in parts), parts[0].shape[1]
+    total = sum(part.nnz for part in parts)
+    index = np.int64 if total > np.iinfo(np.int32).max else parts[0].indices.dtype
+    indptr, indices, data = np.zeros(shape[0] + 1, index), np.empty(total, index), np.empty(total)
+    row, entry = 0, 0
+    while parts:
+        part = parts.pop(0)
+        indptr[row + 1 : row + 1 + part.shape[0]] = entry + part.indptr[1:].astype(index)
+        indices[entry : entry + part.nnz] = part.indices
+        data[entry : entry + part.nnz] = part.data
+        row, entry = row + part.shape[0], entry + part.nnz
+    return _assembled(kind, shape, indptr, indices, data)
 
 
 def row_block(A: CSR, start: int, stop: int) -> CSR:

@@ -32,6 +32,7 @@ def plan(name: str) -> Iterator[None]:
         if name != "default":
             settings = {
                 "WORK_PER_THREAD": 1,
+                "PAIRS_PER_THREAD": 1,
                 "FEWEST_ENTRIES": 3,
                 "MOST_ENTRIES": 5,
                 "SHORTEST_STRETCH": 2,
@@ -351,12 +352,14 @@ def test_column_statistics_of_small_integers_do_not_overflow():
     assert squares.tolist() == [127.0**2 * 1000] * 2
 
 
+@pytest.mark.parametrize("name", ["default", "minute"])
 @given(data=st.data())
-def test_gram_matrices_and_their_cost(data):
+def test_gram_matrices_and_their_cost(name, data):
     X = data.draw(matrices())
     Y = data.draw(st.none() | matrices(rows=X.shape[0]))
     before = stored(X)
-    G = kernels.gram(X, Y)
+    with plan(name):
+        G = kernels.gram(X, Y)
     right = X if Y is None else Y
     np.testing.assert_array_equal(G.toarray(), dense(X).T @ dense(right))
     assert G.format == "csr"
@@ -370,6 +373,14 @@ def test_gram_matrices_and_their_cost(data):
     copy = G.copy()
     copy.sum_duplicates()
     assert copy.nnz == G.nnz
+
+
+def test_a_large_gram_matrix_on_several_threads():
+    A = sparse.random_array((20_000, 300), density=0.02, format="csr", rng=np.random.default_rng(7))
+    with mock.patch.object(machine, "cpu_count", return_value=3):
+        assert kernels.pair_count(A) > 3 * kernels.PAIRS_PER_THREAD
+        G = kernels.gram(A)
+    np.testing.assert_allclose(G.toarray(), A.toarray().T @ A.toarray(), rtol=1e-12, atol=1e-12)
 
 
 def test_pairs_are_counted_beyond_32_and_64_bits():
