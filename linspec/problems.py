@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, Home, is_array, to_host
+from linspec.arrays import Array, Home, HostArray, is_array, to_host
 from linspec.block_algebra import canonical_rotation
 from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.moments import Moments
@@ -26,6 +25,9 @@ from linspec.solution import CCASolution, LeastSquaresSolution, Solution, Status
 
 DEGENERATE = 1e-8
 """A correlation this close to 1 is called 1."""
+
+UNRESOLVED = 1e-4
+"""The largest distance from 1 that a residual may explain away."""
 
 TIE = 1e-6
 """Entries within this share of the largest count as equally large when signs are fixed."""
@@ -57,6 +59,7 @@ class Problem(ABC):
     matrix_names: ClassVar[tuple[str, ...]]
 
     shared: Moments | None
+    vector: bool = False
 
     @abstractmethod
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
@@ -145,7 +148,9 @@ class LeastSquares(Problem):
         """The moments of A and B."""
         return Moments(self.A, self.B, form=form, expect=expect)
 
-    def conclude(self, moments: Moments, *, x: Array, rank: int | None = None, **_: Any) -> Conclusion:
+    def conclude(  # type: ignore[override]  # each law names the arrays that it takes
+        self, moments: Moments, *, x: Array, rank: int | None = None
+    ) -> Conclusion:
         """Residual of the normal equations, column by column."""
         home = moments.home
         returned = self.A.home.place(x, self.A.dtype)
@@ -155,12 +160,15 @@ class LeastSquares(Problem):
         gap = AtB - AtAx - x * self.ridge
         norms = to_host(xp.stack([_column_norms(gap, home), _column_norms(AtB, home)]))
         residual = float(np.max([_ratio(a, b) for a, b in norms.T], initial=0.0))
-        findings = ()
+        findings: tuple[tuple[Status, str], ...] = ()
         if rank is not None and rank < self.A.shape[1] and self.ridge == 0:
             findings = (
-                (Status.RANK_DEFICIENT, f"A has numerical rank {rank} of {self.A.shape[1]} columns: x is the solution of least norm."),
+                (
+                    Status.RANK_DEFICIENT,
+                    f"A has numerical rank {rank} of {self.A.shape[1]} columns: x is the least-norm solution.",
+                ),
             )
-        return Conclusion({"x": returned[:, 0] if self.vector else returned}, residual, findings)  # type: ignore[attr-defined]
+        return Conclusion({"x": returned[:, 0] if self.vector else returned}, residual, findings)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -201,8 +209,8 @@ class SVD(Problem):
         """The moments of A."""
         return self.shared or Moments(self.A, center=self.center, form=form, expect=expect)
 
-    def conclude(
-        self, moments: Moments, *, Vh: Array, S: HostArray | None = None, U: Array | None = None, **_: Any
+    def conclude(  # type: ignore[override]
+        self, moments: Moments, *, Vh: Array, S: HostArray | None = None, U: Array | None = None
     ) -> Conclusion:
         """Residual of the eigen-equations of AᵀA; singular values from the vectors where none are given."""
         home = moments.home
@@ -286,7 +294,7 @@ class CCA(Problem):
         """The moments of X and Y."""
         return self.shared or Moments(self.X, self.Y, center=self.center, form=form, expect=expect)
 
-    def conclude(
+    def conclude(  # type: ignore[override]
         self,
         moments: Moments,
         *,
@@ -294,7 +302,6 @@ class CCA(Problem):
         y_weights: Array,
         correlations: HostArray | None = None,
         ranks: tuple[int, int] | None = None,
-        **_: Any,
     ) -> Conclusion:
         """Scale to unit length, rotate to canonical pairs unless they are given as such, judge."""
         home = moments.home
@@ -304,18 +311,20 @@ class CCA(Problem):
         SW = [SxW + W[0] * rx, SyW + W[1] * ry]
         if correlations is None:
             Gx, C, Gy = (to_host(G) for G in (W[0].T @ SW[0], W[0].T @ CW, W[1].T @ SW[1]))
-            turns, rho = canonical_rotation(Gx, C, Gy, self.k)
+            (Tx, Ty), rho = canonical_rotation(Gx, C, Gy, self.k)
         else:
             rho = np.clip(np.asarray(to_host(correlations), dtype=np.float64), 0.0, 1.0)
             order = np.argsort(-rho, kind="stable")[: self.k]
-            turns = [_unit_columns(w, s, order, home) for w, s in zip(W, SW, strict=True)]
+            Tx, Ty = (_unit_columns(w, s, order, home) for w, s in zip(W, SW, strict=True))
             rho = rho[order]
-        Tx, Ty = (home.place(T) for T in turns)
+        Tx, Ty = home.place(Tx), home.place(Ty)
         phi, psi, Sphi, Spsi = W[0] @ Tx, W[1] @ Ty, SW[0] @ Tx, SW[1] @ Ty
         signs = home.place(_signs(phi, home))[None, :]
         diagonal = moments.diagonal()
         gaps = [CW @ Ty - Sphi * home.place(rho)[None, :], CtW @ Tx - Spsi * home.place(rho)[None, :]]
-        weighted = [_weighted_squares(g, d + r, home) for g, d, r in zip(gaps, diagonal, (rx, ry), strict=True)]
+        weighted = [
+            _weighted_squares(g, d + r, home) for g, d, r in zip(gaps, diagonal, (rx, ry), strict=True)
+        ]
         plain = [home.xp.sum(g * g, axis=0) for g in gaps]
         squares = to_host(home.xp.stack([*weighted, *plain]))
         residual = _ratio(float(squares[:2].sum()), float(rho.sum()))
@@ -331,10 +340,14 @@ class CCA(Problem):
             mx, my = moments.column_means()
             fields["x_mean"] = self.X.home.place(mx, self.X.dtype)
             fields["y_mean"] = self.Y.home.place(my, self.Y.dtype)
-        return Conclusion(fields, residual, self._findings(rho, ranks, diagonal))
+        return Conclusion(fields, residual, self._findings(rho, squares[:2].sum(axis=0), ranks, diagonal))
 
     def _findings(
-        self, rho: HostArray, ranks: tuple[int, int] | None, diagonal: tuple[Array, Array | None]
+        self,
+        rho: HostArray,
+        errors: HostArray,
+        ranks: tuple[int, int] | None,
+        diagonal: tuple[Array, Array | None],
     ) -> tuple[tuple[Status, str], ...]:
         found = list(_short(len(rho), self.k, "canonical pairs within the numerical ranks of the views"))
         means = [float(to_host(d).mean()) for d in diagonal if d is not None]
@@ -344,10 +357,12 @@ class CCA(Problem):
             if ridge == 0 and rank < columns:
                 text = f"{name} has numerical rank {rank} of {columns} columns. {remedy}"
                 found.append((Status.RANK_DEFICIENT, text))
-        ones = int(np.sum(rho > 1 - DEGENERATE))
+        # A correlation is also 1 when its own residual cannot tell it from 1.
+        ones = int(np.sum(1 - rho <= np.maximum(DEGENERATE, np.minimum(3 * errors, UNRESOLVED))))
         if ones:
-            text = f"{ones} of {len(rho)} correlations are 1 to rounding: the views share {ones} directions. "
-            found.append((Status.DEGENERATE, text + remedy))
+            least = "at least " if ones == self.k else ""
+            text = f"{ones} of {len(rho)} correlations are 1 as far as can be told: the views share {least}{ones} "
+            found.append((Status.DEGENERATE, f"{text}direction{'s' * (ones > 1)} exactly. {remedy}"))
         return tuple(found)
 
 
@@ -374,7 +389,7 @@ def _place(home: Home) -> str:
 
 
 def _check_k(k: Any, sizes: Mapping[str, int]) -> int:
-    if isinstance(k, bool) or not isinstance(k, numbers.Integral):
+    if isinstance(k, bool) or not isinstance(k, int | np.integer):
         raise InvalidProblem(f"k must be an integer; got {k!r}.")
     limit = min(sizes.values())
     if not 1 <= k <= limit:
@@ -384,7 +399,7 @@ def _check_k(k: Any, sizes: Mapping[str, int]) -> int:
 
 
 def _check_ridge(ridge: Any) -> float:
-    if isinstance(ridge, bool) or not isinstance(ridge, numbers.Real):
+    if isinstance(ridge, bool) or not isinstance(ridge, int | float | np.integer | np.floating):
         raise InvalidProblem(f"ridge must be a number; got {ridge!r}.")
     if not (math.isfinite(ridge) and ridge >= 0):
         raise InvalidProblem(f"ridge must be finite and at least 0; got {ridge}.")
@@ -413,7 +428,9 @@ def _ratio(a: float, b: float) -> float:
 def _short(found: int, wanted: int, what: str) -> tuple[tuple[Status, str], ...]:
     if found >= wanted:
         return ()
-    return ((Status.RANK_DEFICIENT, f"{found} of the {wanted} asked for are returned: there are no more {what}."),)
+    return (
+        (Status.RANK_DEFICIENT, f"{found} of the {wanted} asked for are returned: there are no more {what}."),
+    )
 
 
 def _column_norms(V: Array, home: Home) -> Array:

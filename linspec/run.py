@@ -97,7 +97,7 @@ class Run:
         self._passes_before = 0.0
         self._ending: Status | None = None
         self._notes: list[tuple[Status, str]] = []
-        self._interrupted = False
+        self._interrupts = 0
 
     # ---- parts --------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class Run:
     def affords(self, passes: float) -> bool:
         """Whether so many more passes leave room for the certificate, and time is left."""
         room = self.passes + passes + self._certificate() <= self._max_passes
-        return room and self.seconds < self._max_seconds and not self._interrupted
+        return room and self.seconds < self._max_seconds and not self._interrupts
 
     def _certificate(self, after_setup: bool = False) -> float:
         moments = self.moments("implicit") if self._moments is None else self._moments
@@ -218,12 +218,12 @@ class Run:
             return Status.CONVERGED
         if stop:
             return Status.STOPPED
-        if self._interrupted:
+        if self._interrupts:
             return Status.INTERRUPTED
         if self._iteration >= getattr(self._solver, "max_iterations", math.inf):
             return Status.ITERATION_LIMIT
         if not self.affords(self._iteration_passes):
-            return Status.INTERRUPTED if self._interrupted else Status.BUDGET
+            return Status.BUDGET
         return None
 
     def end(self, status: Status) -> None:
@@ -256,7 +256,7 @@ class Run:
         message = self._message(status, residual, findings)
         if status in WARNED:
             warnings.warn(f"{self.name}: {message}", ConvergenceWarning, stacklevel=4)
-        return self.problem.solution(
+        solution: Solution = self.problem.solution(
             status=status,
             converged=converged,
             message=message,
@@ -269,6 +269,7 @@ class Run:
             solver=self.name,
             **conclusion.fields,
         )
+        return solution
 
     def _verdict(self, converged: bool, iterated: bool, findings: list[Status]) -> Status:
         if converged or self._ending in (None, Status.CONVERGED):
@@ -306,9 +307,9 @@ class Run:
             return
 
         def interrupt(signum: int, frame: Any) -> None:
-            if self._interrupted:
+            self._interrupts += 1
+            if self._interrupts > 1:
                 usual(signum, frame)
-            self._interrupted = True
 
         signal.signal(signal.SIGINT, interrupt)
         try:

@@ -22,15 +22,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from linspec import cost, machine, options, registry
 from linspec.arrays import Array, all_finite
-from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NonFiniteData, NoSuitableSolver
+from linspec.errors import (
+    BrokenPlugin,
+    InvalidOption,
+    InvalidProblem,
+    MissingCapability,
+    NonFiniteData,
+    NoSuitableSolver,
+)
 from linspec.moments import first_non_finite
 from linspec.normalizer import Normalizer
 from linspec.operators import DenseOperator, LinearOperator, MappedOperator, SparseOperator, sparse_kernels
@@ -134,7 +142,10 @@ def select(problem: Problem) -> Selection:
     others = []
     for name in registry.solvers(problem):
         spec = registry.get_spec("solver", name, problem)
-        estimate = registry.get_solver(name, problem).estimate(sizes)
+        try:
+            estimate = registry.get_solver(name, problem).estimate(sizes)
+        except BrokenPlugin:  # it harms nobody else; `plugins()` tells of it
+            continue
         if estimate is not None and not _lacks(problem, spec.needs):
             estimates[name] = estimate
         elif "demonstration" not in spec.traits and "iterative" in spec.traits:
@@ -232,7 +243,11 @@ def solve(
 def _check_budget(name: str, value: Any) -> None:
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not value > 0 or math.isnan(value):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | np.integer | np.floating)
+        or not value > 0
+    ):
         raise InvalidOption(f"{name} must be a positive number or None; got {value!r}.")
 
 
@@ -244,26 +259,21 @@ def _resolve(problem: Problem, solver: Any, given: dict[str, Any]) -> tuple[Solv
                 f"options go into the solver instance; got {', '.join(sorted(given))} beside "
                 f"{type(solver).__name__}(...)."
             )
-        return with_parts(solver, problem), _spec_of(type(solver), problem)
+        return with_parts(solver, problem), registry.spec_of(type(solver), problem)
     if not isinstance(solver, str):
         raise InvalidOption(f"solver must be a name or a Solver instance; got {type(solver).__name__}.")
     if solver == "auto":
         extra = sorted(set(given) - {"tol"})
         if extra:
-            raise TypeError(f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.')
+            raise TypeError(
+                f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.'
+            )
         solver = select(problem).name
         fields = {option.name for option in options.options_of(registry.get_solver(solver, problem))}
         given = {name: value for name, value in given.items() if name in fields}
     cls = registry.get_solver(solver, problem)
     instance = options.build(cls, given)
     return with_parts(instance, problem), registry.get_spec("solver", solver, problem)
-
-
-def _spec_of(cls: type, problem: Problem) -> Any:
-    """The record under which a class is registered; None for one that is used without a plugin."""
-    target = f"{cls.__module__}:{cls.__qualname__}"
-    specs = (registry.get_spec("solver", name, problem) for name in registry.solvers(problem))
-    return next((spec for spec in specs if spec.target == target), None)
 
 
 PART_CLASSES: dict[str, type] = {"solver": Solver, "normalizer": Normalizer, "test-matrix": TestMatrix}

@@ -14,12 +14,13 @@ the products that normalise, so a half step costs one sweep beside those of the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from linspec import Run, Solution, Solver, option, part
 from linspec.arrays import Array, to_host
 from linspec.operators import DenseOperator, ProductOperator
-from linspec_cca.pairs import Pair, block_width, diagonals_of, start
+from linspec_cca.pairs import block_width, diagonals_of, start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,17 +52,21 @@ class AlternatingLeastSquares(Solver):
         pair, rho = pair.normalized(normalizer).canonical()
         k = problem.k
         while run.proceed(
-            residual=pair.leading(k).residual(rho[:k], diagonals), current=lambda pair=pair: _weights(pair, k)
+            residual=pair.leading(k).residual(rho[:k], diagonals), current=partial(pair.weights, k)
         ):
             # 1. Φ from Ψ
             tol = self.inner_reduction * _relative(pair.gaps(rho)[0], pair.Cpsi, moments.home.xp)
-            phi = states[0].solve(_times(problem.Y, pair.psi), pair.phi * moments.home.place(rho), tol, pair.Cpsi)
+            phi = states[0].solve(
+                _times(problem.Y, pair.psi), pair.phi * moments.home.place(rho), tol, pair.Cpsi
+            )
             Sphi, _, Ctphi, _ = moments.products(phi, None)
             pair = pair.with_x(phi, Sphi + phi * rx, Ctphi).normalized(normalizer)
             # 2. Ψ from the new Φ
             pair, rho = pair.canonical()
             tol = self.inner_reduction * _relative(pair.gaps(rho)[1], pair.Ctphi, moments.home.xp)
-            psi = states[1].solve(_times(problem.X, pair.phi), pair.psi * moments.home.place(rho), tol, pair.Ctphi)
+            psi = states[1].solve(
+                _times(problem.X, pair.phi), pair.psi * moments.home.place(rho), tol, pair.Ctphi
+            )
             _, Cpsi, _, Spsi = moments.products(None, psi)
             pair = pair.with_y(psi, Spsi + psi * ry, Cpsi).normalized(normalizer)
             # 3. canonical pairs of the two spans
@@ -88,7 +93,3 @@ def _relative(gap: Array, target: Array, xp: Any) -> float:
     norms = to_host(xp.stack([xp.sqrt(xp.sum(gap * gap, axis=0)), xp.sqrt(xp.sum(target * target, axis=0))]))
     live = norms[1] > 0
     return float((norms[0][live] / norms[1][live]).max(initial=0.0))
-
-
-def _weights(pair: Pair, k: int) -> dict[str, Array]:
-    return {"x_weights": pair.phi[:, :k], "y_weights": pair.psi[:, :k]}

@@ -17,6 +17,7 @@ them to canonical pairs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,9 @@ class AppGrad(Solver):
         "simultaneous", "whether Ψ takes the old Φ or the new one", choices=("simultaneous", "alternating")
     )
     auxiliary: str = option(
-        "start", "where the auxiliary variables begin: at the random start or at zero", choices=("start", "zero")
+        "zero",
+        "where the auxiliary variables begin: at zero or at the random start",
+        choices=("zero", "start"),
     )
     normalizer: Any = part("inverse-sqrt", "normalizer of the blocks", kind="normalizer")
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
@@ -60,7 +63,8 @@ class AppGrad(Solver):
         sweeps = 2 if self.update == "alternating" else 1
         probing = POWER_SWEEPS if self.step is None else 0
         run.plan(
-            setup=moments.setup_cost + (1 + probing) * moments.sweep_cost, iteration=sweeps * moments.sweep_cost
+            setup=moments.setup_cost + (1 + probing) * moments.sweep_cost,
+            iteration=sweeps * moments.sweep_cost,
         )
         normalizer = run.part(self.normalizer)
         tilde = start(problem, run, moments, run.part(self.test_matrix), problem.k)
@@ -72,7 +76,7 @@ class AppGrad(Solver):
         update = iteration.alternating if self.update == "alternating" else iteration.simultaneous
         while run.proceed(
             residual=pair.canonical_residual(diagonals),
-            current=lambda pair=pair: {"x_weights": pair.phi, "y_weights": pair.psi},
+            current=partial(pair.weights, problem.k),
         ):
             tilde, pair = update(tilde, pair)
         return run.finish(x_weights=pair.phi, y_weights=pair.psi)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from linspec import Run, Solution, Solver, Status, option, part
@@ -52,7 +53,7 @@ class DiagonalCCA(Solver):
         pair, rho = _in_diagonal_metric(pair, dx, dy).normalized(normalizer).canonical()
         while run.proceed(
             residual=pair.leading(k).residual(rho[:k], (dx, dy)),
-            current=lambda pair=pair: {"x_weights": pair.phi[:, :k], "y_weights": pair.psi[:, :k]},
+            current=partial(pair.weights, problem.k),
         ):
             phi = weights[0] * pair.Cpsi
             _, _, Ctphi, _ = moments.products(phi, None)

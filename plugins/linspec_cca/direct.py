@@ -25,7 +25,10 @@ class Direct(Solver):
     """Orthogonal bases of both views and the SVD of their product (Björck & Golub 1973)."""
 
     rank_tol: float | None = option(
-        None, "singular values below this share of the largest are zero; none: max(n, p) eps", above=0, below=1
+        None,
+        "singular values below this share of the largest are zero; none: max(n, p) eps",
+        above=0,
+        below=1,
     )
 
     def solve(self, problem: Any, run: Run) -> Solution:

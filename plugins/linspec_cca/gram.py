@@ -84,7 +84,9 @@ class _Whitener:
         """F⁻¹ M."""
         if self.lower is None:
             return self.half.T @ M
-        return scipy.linalg.solve_triangular(self.lower, M * self.scale[:, None], lower=True, check_finite=False)
+        return scipy.linalg.solve_triangular(
+            self.lower, M * self.scale[:, None], lower=True, check_finite=False
+        )
 
     def solve_adjoint(self, U: Array) -> Array:
         """F⁻ᵀ U."""

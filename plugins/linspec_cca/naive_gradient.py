@@ -10,6 +10,7 @@ blocks themselves, then normalised again. A canonical pair with correlation ρ <
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from linspec import Run, Solution, Solver, Status, option, part
@@ -39,7 +40,7 @@ class NaiveGradient(Solver):
         step = self.step / problem.X.shape[0]
         while run.proceed(
             residual=pair.canonical_residual(diagonals),
-            current=lambda pair=pair: {"x_weights": pair.phi, "y_weights": pair.psi},
+            current=partial(pair.weights, problem.k),
         ):
             phi = pair.phi - (pair.Sphi - pair.Cpsi) * step
             psi = pair.psi - (pair.Spsi - pair.Ctphi) * step
@@ -47,4 +48,3 @@ class NaiveGradient(Solver):
         text = "naive-gradient does not lead to canonical pairs; it is kept to show that."
         run.note(Status.APPROXIMATE, text)
         return run.finish(x_weights=pair.phi, y_weights=pair.psi)
-

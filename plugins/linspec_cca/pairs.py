@@ -65,6 +65,10 @@ class Pair:
             self.Ctphi[:, :k],
         )
 
+    def weights(self, k: int) -> dict[str, Array]:
+        """The first k columns of both blocks, as the law of CCA takes them."""
+        return {"x_weights": self.phi[:, :k], "y_weights": self.psi[:, :k]}
+
     def gaps(self, rho: np.ndarray) -> tuple[Array, Array]:
         """C Ψ − Sx Φ diag(ρ) and Cᵀ Φ − Sy Ψ diag(ρ)."""
         r = self.home.place(rho)[None, :]

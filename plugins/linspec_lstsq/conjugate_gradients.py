@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from linspec import LinearOperator, Run, Solution, Solver, option
+from linspec import LinearOperator, Moments, Run, Solution, Solver, option
 from linspec.arrays import Array
 from linspec_lstsq.normal_equations import NormalEquationsState, solve_normal_equations
 
@@ -25,15 +25,13 @@ class ConjugateGradients(Solver):
 
     tol: float | None = option(None, "relative residual to stop at; none: 1e-8, more for float32", above=0)
     max_iterations: int = option(1000, "iterations at most", at_least=1)
-    form: str = option(
-        "auto", "hold AᵀA or sweep the data", choices=("auto", "dense", "sparse", "implicit")
-    )
+    form: str = option("auto", "hold AᵀA or sweep the data", choices=("auto", "dense", "sparse", "implicit"))
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""
         return solve_normal_equations(problem, run, conjugate_gradients, self.form)
 
-    def prepare(self, A: LinearOperator, ridge: float, run: Run) -> NormalEquationsState:
+    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> NormalEquationsState:
         """Make ready for many right-hand sides."""
         tol = 1e-8 if self.tol is None else self.tol
         return NormalEquationsState(A, ridge, run, conjugate_gradients, self.max_iterations, tol)

@@ -30,7 +30,10 @@ class Direct(Solver):
     """Cholesky of the Gram matrix, QR and SVD on evidence (Golub & Van Loan 2013, 5.3 and 5.5)."""
 
     rank_tol: float | None = option(
-        None, "singular values below this share of the largest are zero; none: max(n, p) eps", above=0, below=1
+        None,
+        "singular values below this share of the largest are zero; none: max(n, p) eps",
+        above=0,
+        below=1,
     )
 
     def solve(self, problem: Any, run: Run) -> Solution:
@@ -70,7 +73,7 @@ class Direct(Solver):
     def _cut(self, A: LinearOperator) -> float:
         return max(A.shape) * float(np.finfo(A.dtype).eps) if self.rank_tol is None else self.rank_tol
 
-    def prepare(self, A: LinearOperator, ridge: float, run: Run) -> FactorisedState:
+    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> FactorisedState:
         """Factorise once for many right-hand sides."""
         return FactorisedState(A, ridge)
 
@@ -88,7 +91,7 @@ class Direct(Solver):
 class FactorisedState(LeastSquaresState):
     """An eigen-decomposition of the scaled Gram matrix, applied to each right-hand side."""
 
-    def __init__(self, A: LinearOperator, ridge: float) -> None:
+    def __init__(self, A: LinearOperator | Moments, ridge: float) -> None:
         self.A = A
         moments = A if isinstance(A, Moments) else Moments(A, form="dense")
         self.home = moments.home

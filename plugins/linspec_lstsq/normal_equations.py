@@ -8,6 +8,7 @@ or as a part of an outer method.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,16 @@ def solve_normal_equations(problem: Any, run: Run, iteration: Iteration, form: s
     home = moments.home
     xp = home.xp
     _, AtB, _, _ = moments.products(None, home.eye(problem.B.shape[1]))
-    x = home.zeros(tuple(AtB.shape))
+    start = home.zeros(tuple(AtB.shape))
+    x = start
     scale = _column_norms(AtB, xp)
 
     def multiply(V: Array) -> Array:
         return moments.gram_matmat(V) + V * problem.ridge
 
-    for x, gradient in iteration(multiply, x, AtB, xp):
+    for x, gradient in iteration(multiply, start, AtB, xp):
         worst = _worst(gradient, scale, xp)
-        if not run.proceed(residual=worst, current=lambda x=x: {"x": x}):  # type: ignore[misc]
+        if not run.proceed(residual=worst, current=partial(dict, x=x)):
             break
     return run.finish(x=x)
 
@@ -43,7 +45,13 @@ class NormalEquationsState(LeastSquaresState):
     """The same iteration as a part: made ready for one matrix, stopped at a residual or a count."""
 
     def __init__(
-        self, A: LinearOperator, ridge: float, run: Run, iteration: Iteration, limit: int, tol: float
+        self,
+        A: LinearOperator | Moments,
+        ridge: float,
+        run: Run,
+        iteration: Iteration,
+        limit: int,
+        tol: float,
     ) -> None:
         self.A, self.ridge, self.run = A, ridge, run
         self.iteration, self.limit, self.tol = iteration, limit, tol
@@ -59,14 +67,16 @@ class NormalEquationsState(LeastSquaresState):
             AtB = Moments(self.A, B, form="implicit").products(None, home.eye(B.shape[1]))[1]
         scale = _column_norms(AtB, xp)
         tol = self.tol if tol is None else tol
-        x = home.zeros(tuple(AtB.shape)) if x0 is None else home.place(x0)
+        start = home.zeros(tuple(AtB.shape)) if x0 is None else home.place(x0)
+        x = start
 
         def multiply(V: Array) -> Array:
             return self.moments.gram_matmat(V) + V * self.ridge
 
-        for step, (x, gradient) in enumerate(self.iteration(multiply, x, AtB, xp)):  # noqa: B007
-            done = _worst(gradient, scale, xp) <= tol or step >= self.limit
-            if done or not self.run.affords(self.moments.sweep_cost):
+        iterates = self.iteration(multiply, start, AtB, xp)
+        for _ in range(self.limit + 1):
+            x, gradient = next(iterates)
+            if _worst(gradient, scale, xp) <= tol or not self.run.affords(self.moments.sweep_cost):
                 break
         return x
 
