@@ -1,0 +1,595 @@
+"""Scores of canonical correlations, distances of subspaces, recovery of a support.
+
+Problem: say how good an answer is, independently of the solver that gave it, on the rows it was found on or
+on others.
+Method: every score depends on the span of the columns alone (or says that it does not), so it does not
+matter how a solver scales, signs or rotates its vectors. Scores of canonical correlations need the data in
+one sweep, in which the products of all weights are made together; the rest is k x k algebra in float64.
+Angles between subspaces come from the residual of a projection where they are small and from its cosines
+where they are large.
+Source: Ma, Lu & Foster 2015, ICML, section 4 (total and proportion of correlation captured); Björck & Golub
+1973, doi:10.1090/S0025-5718-1973-0348991-3, and Knyazev & Argentati 2002, doi:10.1137/S1064827500377332
+(angles, also in the inner product of a matrix).
+Where we differ: a block is whitened twice with the products of one sweep, so that nearly parallel columns
+cost an error in proportion to their condition number and not to its square. The sines in a metric are found
+after a rotation to principal vectors and a scaling, because the metric is known by its products only and
+squared lengths alone would lose every angle below 1e-8 of the largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HOST, Array, Home, HostArray, all_finite, host_dtype, is_array, to_host
+from linspec.block_algebra import EPS, canonical_rotation, whitening
+from linspec.errors import InvalidProblem, NonFiniteData
+from linspec.moments import Moments
+from linspec.operators import as_operator
+from linspec.problems import CCA
+from linspec.solution import CCASolution
+
+__all__ = [
+    "auc",
+    "chordal_distance",
+    "correlations",
+    "f1",
+    "pcc",
+    "principal_angles",
+    "subspace_distance",
+    "tcc",
+]
+
+ASYMMETRY = 1e-6
+"""A metric whose products differ from their transposes by more than this share is not symmetric."""
+
+Product = Callable[[Array], Array]
+"""V -> S V."""
+
+
+# ---- canonical correlations ------------------------------------------------------------------------
+
+
+def tcc(X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, center: Any = False) -> float:
+    """Total correlation captured: the sum of the canonical correlations of XΦ and YΨ.
+
+    With Sx = XᵀX + rx·I, Sy = YᵀY + ry·I and C = XᵀY it is the sum of the singular values of
+    (ΦᵀSxΦ)^(-1/2) ΦᵀCΨ (ΨᵀSyΨ)^(-1/2): the most that any rotation or scaling of the given columns can show.
+    It lies between 0 and k.
+
+    Parameters
+    ----------
+    X : data of shape (n, p), or Moments
+        Anything `linspec.as_operator` takes. Moments of two views stand for both of them; Y is None then.
+    Y : data of shape (n, q)
+    x_weights, y_weights : array of shape (p, k), (q, k)
+        Φ and Ψ; one-dimensional arrays are one column. Columns that depend on the others count for nothing.
+    ridge : float or pair of floats, default 0.0
+        rx and ry: the problem's, or 0 for plain correlations. The exact solution of a problem with a ridge is
+        the best for the score with that ridge and not for the plain one.
+    center : bool or pair of arrays, default False
+        Whether column means are taken out. A pair of means is taken out as it stands: new rows are scored
+        with ``center=(solution.x_mean, solution.y_mean)``.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InvalidProblem
+        Shapes that do not fit, a negative ridge.
+    NonFiniteData
+        NaN or infinity in the weights or in the data.
+
+    Notes
+    -----
+    One sweep over the data; one more where ``center=True`` and the means are not known yet.
+    Directions of XΦ and YΨ below the rounding of float32 data, or of half the digits of float64, count for
+    nothing.
+    """
+    problem = _problem(X, Y, ridge, center)
+    pair = _weights(problem, x_weights, y_weights, ("x_weights", "y_weights"))
+    return float(_Swept(problem, [pair]).canonical(0).sum())
+
+
+def pcc(
+    X: Any,
+    Y: Any,
+    x_weights: Any,
+    y_weights: Any,
+    reference: Any,
+    *,
+    ridge: Any = 0.0,
+    center: Any = False,
+) -> float:
+    """Proportion of correlation captured: `tcc` over that of reference weights, on the same rows.
+
+    Parameters
+    ----------
+    X, Y, x_weights, y_weights, ridge, center
+        As for `tcc`.
+    reference : CCASolution or pair of arrays
+        The exact solution, or its weights of shapes (p, k') and (q, k').
+
+    Returns
+    -------
+    float
+        1 where the weights capture as much as the reference. More than 1 is possible where the reference is
+        not the best for this score: on other rows, or with another ridge than it was found with.
+
+    Raises
+    ------
+    InvalidProblem
+        As for `tcc`, and where the reference captures nothing.
+    NonFiniteData
+        As for `tcc`.
+
+    Notes
+    -----
+    Both scores come from the same sweep.
+    """
+    if isinstance(reference, CCASolution):
+        reference = (reference.x_weights, reference.y_weights)
+    if not isinstance(reference, tuple | list) or len(reference) != 2:
+        raise InvalidProblem(
+            "reference must be a CCASolution or a pair (x_weights, y_weights); got "
+            f"{type(reference).__name__}."
+        )
+    problem = _problem(X, Y, ridge, center)
+    swept = _Swept(
+        problem,
+        [
+            _weights(problem, x_weights, y_weights, ("x_weights", "y_weights")),
+            _weights(problem, reference[0], reference[1], ("reference x_weights", "reference y_weights")),
+        ],
+    )
+    captured, best = (float(swept.canonical(which).sum()) for which in (0, 1))
+    if best == 0:
+        raise InvalidProblem(
+            "the reference captures no correlation on these rows, so there is no proportion of it. Pass the "
+            "weights of a solver that finds some."
+        )
+    return captured / best
+
+
+def correlations(
+    X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, center: Any = False
+) -> HostArray:
+    """Correlation of each pair of columns as it stands: φᵢᵀCψᵢ / √(φᵢᵀSxφᵢ · ψᵢᵀSyψᵢ).
+
+    Unlike `tcc` it depends on how the columns are rotated, so it tells what each component is worth by
+    itself.
+
+    Parameters
+    ----------
+    X, Y, x_weights, y_weights, ridge, center
+        As for `tcc`.
+
+    Returns
+    -------
+    numpy.ndarray of shape (k,)
+        In the order of the columns, between -1 and 1; 0 where a column of XΦ or YΨ is zero.
+
+    Raises
+    ------
+    InvalidProblem, NonFiniteData
+        As for `tcc`.
+    """
+    problem = _problem(X, Y, ridge, center)
+    pair = _weights(problem, x_weights, y_weights, ("x_weights", "y_weights"))
+    return _Swept(problem, [pair]).componentwise()
+
+
+class _Swept:
+    """All products of several pairs of blocks, made in one sweep."""
+
+    def __init__(self, problem: CCA, pairs: list[tuple[Array, Array]]) -> None:
+        widths = [phi.shape[1] for phi, _ in pairs]
+        moments = problem.moments("implicit", (1, sum(widths)))
+        self.home = moments.home
+        phi, psi = (self.home.concat([self.home.place(pair[side]) for pair in pairs]) for side in (0, 1))
+        Sphi, Cpsi, _, Spsi = moments.products(phi, psi)
+        rx, ry = problem.ridge
+        self.arrays = (phi, Sphi + phi * rx, psi, Spsi + psi * ry, Cpsi)
+        edges = np.cumsum([0, *widths]).tolist()
+        self.slices = [slice(a, b) for a, b in pairwise(edges)]
+        # Products with float32 rows are good to float32; rounded weights perturb squares by squares.
+        rounded = max(float(np.finfo(host_dtype(W)).eps) for pair in pairs for W in pair)
+        self.cut = max(EPS, rounded**2, float(np.finfo(problem.dtype).eps))
+
+    def canonical(self, which: int) -> HostArray:
+        """The canonical correlations of one pair."""
+        cut = self.cut
+        phi, Sphi, psi, Spsi, Cpsi = (V[:, self.slices[which]] for V in self.arrays)
+        Tx, Ty = (self.home.place(whitening(to_host(V.T @ SV), cut)) for V, SV in ((phi, Sphi), (psi, Spsi)))
+        phi, Sphi, psi, Spsi, Cpsi = phi @ Tx, Sphi @ Tx, psi @ Ty, Spsi @ Ty, Cpsi @ Ty
+        if 0 in (phi.shape[1], psi.shape[1]):
+            return np.zeros(0)
+        Gx, C, Gy = (to_host(G) for G in (phi.T @ Sphi, phi.T @ Cpsi, psi.T @ Spsi))
+        return canonical_rotation(Gx, C, Gy, min(C.shape))[1]
+
+    def componentwise(self) -> HostArray:
+        """The correlation of each column of Φ with the same of Ψ."""
+        xp = self.home.xp
+        phi, Sphi, psi, Spsi, Cpsi = self.arrays
+        sums = [xp.sum(A * B, axis=0) for A, B in ((phi, Sphi), (psi, Spsi), (phi, Cpsi))]
+        xx, yy, xy = to_host(xp.stack(sums))
+        lengths = np.sqrt(np.maximum(xx, 0.0)) * np.sqrt(np.maximum(yy, 0.0))
+        found = np.divide(xy, lengths, out=np.zeros_like(xy), where=lengths > 0)
+        clipped: HostArray = np.clip(found, -1.0, 1.0)
+        return clipped
+
+
+def _problem(X: Any, Y: Any, ridge: Any, center: Any) -> CCA:
+    """The problem whose law the scores share: it checks shapes, places and the ridge."""
+    if not isinstance(center, tuple | list):
+        return CCA(X, Y, k=1, ridge=ridge, center=bool(center))
+    if isinstance(X, Moments) or len(center) != 2:
+        raise InvalidProblem(
+            "center must be True, False or, for data that are not Moments, a pair (x_mean, y_mean); got "
+            f"{len(center)} arrays for {type(X).__name__}."
+        )
+    views = []
+    for name, data, mean in zip("XY", (X, Y), center, strict=True):
+        A = as_operator(data, name)
+        mean = _array(mean, f"the mean of {name}")
+        if tuple(mean.shape) != (A.shape[1],):
+            raise InvalidProblem(
+                f"the mean of {name} must have shape ({A.shape[1]},); got {tuple(mean.shape)}."
+            )
+        views.append(A.centered(A.home.blocks.place(mean)))
+    return CCA(views[0], views[1], k=1, ridge=ridge, center=False)
+
+
+def _weights(problem: CCA, phi: Any, psi: Any, names: tuple[str, str]) -> tuple[Array, Array]:
+    """Both blocks of weights as two-dimensional arrays that fit the data and each other."""
+    phi, psi = _block(phi, names[0]), _block(psi, names[1])
+    for W, A, name, view in zip((phi, psi), (problem.X, problem.Y), names, "XY", strict=True):
+        if W.shape[0] != A.shape[1]:
+            raise InvalidProblem(
+                f"{name} must have a row for each of the {A.shape[1]} columns of {view}; got shape "
+                f"{tuple(W.shape)}."
+            )
+    if phi.shape[1] != psi.shape[1]:
+        raise InvalidProblem(
+            f"{names[0]} and {names[1]} must have equally many columns; got {phi.shape[1]} and "
+            f"{psi.shape[1]}. Take as many of both."
+        )
+    return phi, psi
+
+
+# ---- subspaces -------------------------------------------------------------------------------------
+
+
+def subspace_distance(W: Any, Z: Any, metric: Any = None) -> float:
+    """Sine of the largest principal angle between two spans: ‖P_W − P_Z‖₂.
+
+    Parameters
+    ----------
+    W, Z : array of shape (p, k)
+        Columns that span the subspaces; they need not be orthonormal. One-dimensional arrays are one column.
+    metric : array, sparse matrix or operator of shape (p, p), or callable, optional
+        A symmetric positive semidefinite S whose inner product xᵀSy takes the place of xᵀy, or a function
+        V -> S V. Canonical weights are compared in ``lambda V: moments.gram_matmat(V) + ridge * V``.
+
+    Returns
+    -------
+    float
+        0 for equal spans, 1 where some direction of one is orthogonal to all of the other. Small values are
+        right to rounding, not to its square root.
+
+    Raises
+    ------
+    InvalidProblem
+        Shapes that do not fit, spans of different dimension, a metric that is not symmetric or not positive
+        semidefinite.
+    NonFiniteData
+        NaN or infinity in W, in Z, or in products with the metric.
+    """
+    return float(_sines_and_cosines(W, Z, metric)[0][0])
+
+
+def chordal_distance(W: Any, Z: Any, metric: Any = None) -> float:
+    """Chordal distance of two spans: ‖sin θ‖₂ = ‖P_W − P_Z‖_F / √2.
+
+    Parameters
+    ----------
+    W, Z, metric
+        As for `subspace_distance`.
+
+    Returns
+    -------
+    float
+        Between 0 and √k.
+
+    Raises
+    ------
+    InvalidProblem, NonFiniteData
+        As for `subspace_distance`.
+    """
+    return float(np.linalg.norm(_sines_and_cosines(W, Z, metric)[0]))
+
+
+def principal_angles(W: Any, Z: Any, metric: Any = None) -> HostArray:
+    """Principal angles between two spans, each from its sine where it is small and its cosine where large.
+
+    Parameters
+    ----------
+    W, Z, metric
+        As for `subspace_distance`.
+
+    Returns
+    -------
+    numpy.ndarray of shape (k,)
+        In radians, in decreasing order; k is the dimension of the spans.
+
+    Raises
+    ------
+    InvalidProblem, NonFiniteData
+        As for `subspace_distance`.
+    """
+    sines, cosines = _sines_and_cosines(W, Z, metric)
+    angles: HostArray = np.where(sines**2 <= 0.5, np.arcsin(sines), np.arccos(cosines))
+    return angles
+
+
+def _sines_and_cosines(W: Any, Z: Any, metric: Any) -> tuple[HostArray, HostArray]:
+    """Sines in decreasing order and cosines in increasing order: from the largest angle to the smallest.
+
+    Björck & Golub's choice: for orthonormal W and Z the cosines are the singular values of WᵀZ, and the sines
+    those of Z − W(WᵀZ). √(1 − cos²) would be zero for every angle below 1e-8.
+    """
+    W, Z = _block(W, "W"), _block(Z, "Z")
+    if W.shape[0] != Z.shape[0]:
+        raise InvalidProblem(
+            f"W and Z must have equally many rows; got shapes {tuple(W.shape)} and {tuple(Z.shape)}."
+        )
+    home, product = _metric(metric, W, Z)
+    bases = [_basis(V, home, product, name) for V, name in ((W, "W"), (Z, "Z"))]
+    (Q, SQ), (P, SP) = bases
+    if Q.shape[1] != P.shape[1]:
+        raise InvalidProblem(
+            "W and Z must span equally many dimensions; got "
+            f"{Q.shape[1]} ({W.shape[1]} columns) and {P.shape[1]} ({Z.shape[1]} columns). Compare the "
+            "leading columns of the larger one."
+        )
+    cross = Q.T @ SP
+    _, cosines, turn = np.linalg.svd(to_host(cross))
+    gap = P - Q @ cross
+    # What the first projection leaves within span(W), by rounding, goes with a second one.
+    gap = gap - Q @ (SQ.T @ gap)
+    sines = _lengths(gap, home, product, turn.T)
+    return np.clip(sines, 0.0, 1.0), np.clip(cosines[::-1], 0.0, 1.0)
+
+
+def _lengths(V: Array, home: Home, product: Product | None, turn: HostArray) -> HostArray:
+    """The singular values of V in a metric, in decreasing order.
+
+    With `turn` the columns of V become nearly orthogonal: only those mix whose cosines are 1 to rounding,
+    that is, whose lengths are below 1e-8. Scaling to unit columns then keeps small lengths beside large ones.
+    """
+    if product is None:
+        return to_host(home.xp.linalg.svd(V, full_matrices=False)[1])
+    V = V @ home.place(turn)
+    G = to_host(V.T @ product(V))
+    d = np.sqrt(np.maximum(np.diag(G), 0.0))
+    inverse = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
+    values, vectors = np.linalg.eigh((G + G.T) / 2 * np.outer(inverse, inverse))
+    lengths: HostArray = np.linalg.svd(
+        d[:, None] * vectors * np.sqrt(np.maximum(values, 0.0)), compute_uv=False
+    )
+    return lengths
+
+
+def _basis(V: Array, home: Home, product: Product | None, name: str) -> tuple[Array, Array]:
+    """An orthonormal basis Q of the span of the columns, and S Q."""
+    eps = float(np.finfo(host_dtype(V)).eps)
+    V = home.place(V)
+    Q, SQ = _plain_basis(V, home, eps) if product is None else _metric_basis(V, product, home, eps)
+    if Q.shape[1] == 0:
+        where = "" if product is None else " in the metric"
+        raise InvalidProblem(f"{name} must span something; got {V.shape[1]} columns of length zero{where}.")
+    return Q, SQ
+
+
+def _plain_basis(V: Array, home: Home, eps: float) -> tuple[Array, Array]:
+    """Left singular vectors of the columns, scaled so that long and short ones count alike."""
+    xp = home.xp
+    largest = xp.max(xp.abs(V), axis=0)
+    safe = xp.where(largest > 0, largest, xp.ones_like(largest))
+    U, s, _ = xp.linalg.svd(V / safe[None, :], full_matrices=False)
+    values = to_host(s)
+    rank = int(np.sum(values > max(V.shape) * eps * values[0]))
+    return U[:, :rank], U[:, :rank]
+
+
+def _metric_basis(V: Array, product: Product, home: Home, eps: float) -> tuple[Array, Array]:
+    """Whitening by the Gram matrix in the metric, twice: the first makes the second exact."""
+    for first in (True, False):
+        SV = product(V)
+        G = to_host(V.T @ SV)
+        if first:
+            _check_metric(G)
+        T = home.place(whitening(G, max(EPS, eps**2)))
+        V, SV = V @ T, SV @ T
+    return V, SV
+
+
+def _check_metric(G: HostArray) -> None:
+    if not np.isfinite(G).all():
+        raise NonFiniteData(
+            "products with the metric must be finite; got NaN or infinity. Check its entries."
+        )
+    largest = float(np.abs(G).max(initial=0.0))
+    if float(np.abs(G - G.T).max(initial=0.0)) > ASYMMETRY * largest:
+        raise InvalidProblem(
+            "metric must be symmetric; got VᵀSV ≠ (VᵀSV)ᵀ. Pass (S + Sᵀ) / 2 if that is meant."
+        )
+    lowest = float(np.linalg.eigvalsh((G + G.T) / 2)[0]) if len(G) else 0.0
+    if lowest < -ASYMMETRY * largest:
+        raise InvalidProblem(
+            f"metric must be positive semidefinite; got a direction with xᵀSx = {lowest:.2g}. Pass XᵀX "
+            "plus a ridge, a covariance matrix, or the like."
+        )
+
+
+def _metric(metric: Any, W: Array, Z: Array) -> tuple[Home, Product | None]:
+    """Where to compute, and the function V -> S V; None for the plain inner product."""
+    home = next((Home.of(V).blocks for V in (W, Z) if not isinstance(V, np.ndarray)), HOST)
+    rows = W.shape[0]
+    if metric is None:
+        return home, None
+    if callable(metric) and not hasattr(metric, "shape"):
+
+        def called(V: Array) -> Array:
+            SV = metric(V)
+            if tuple(getattr(SV, "shape", ())) != tuple(V.shape):
+                raise InvalidProblem(
+                    f"metric must answer a block of shape {tuple(V.shape)} with one of the same shape; got "
+                    f"{getattr(SV, 'shape', type(SV).__name__)}."
+                )
+            return home.place(SV)
+
+        return home, called
+    S = as_operator(_array(metric, "metric") if isinstance(metric, list) else metric, "metric")
+    if S.shape != (rows, rows):
+        raise InvalidProblem(f"metric must have shape ({rows}, {rows}); got {S.shape}.")
+    home = S.home.blocks
+    return home, lambda V: home.place(S.matmat(V))
+
+
+# ---- support ---------------------------------------------------------------------------------------
+
+
+def f1(u: Any, support: Any, threshold: float = 0.05) -> float:
+    """F1 score of the entries that a vector singles out: the harmonic mean of precision and recall.
+
+    Parameters
+    ----------
+    u : array of shape (p,)
+        Weights; entry i is singled out where ``|u[i]| > threshold * max(|u|)``.
+    support : array of bool of shape (p,), or of distinct integers
+        The true support, as a mask or as indices.
+    threshold : float, default 0.05
+        A share of the largest entry, so that the scale of u does not matter; 0 for every entry that is not 0.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    InvalidProblem
+        u is not one-dimensional, the support is empty or does not fit, the threshold is not in [0, 1).
+    NonFiniteData
+        NaN or infinity in u.
+    """
+    sizes, true = _magnitudes(u, support)
+    if not 0 <= threshold < 1:
+        raise InvalidProblem(f"threshold must be at least 0 and below 1; got {threshold!r}.")
+    singled_out = sizes > threshold * sizes.max()
+    hits = float(np.sum(singled_out & true))
+    return 2 * hits / float(np.sum(singled_out) + np.sum(true))
+
+
+def auc(u: Any, support: Any) -> float:
+    """Probability that an entry of the support is larger in magnitude than one outside; ties count half.
+
+    It is the area under the ROC curve of |u|: no threshold enters.
+
+    Parameters
+    ----------
+    u, support
+        As for `f1`; the support must not be everything.
+
+    Returns
+    -------
+    float
+        1 where every entry of the support exceeds every other one; 0.5 for no information.
+
+    Raises
+    ------
+    InvalidProblem, NonFiniteData
+        As for `f1`, and where every entry belongs to the support.
+
+    Notes
+    -----
+    The Mann-Whitney statistic: with R the sum of the ranks of |u| on a support of s among p entries,
+    (R − s(s + 1)/2) / (s(p − s)).
+    """
+    sizes, true = _magnitudes(u, support)
+    inside = int(np.sum(true))
+    outside = len(true) - inside
+    if outside == 0:
+        raise InvalidProblem(f"support must leave entries outside it; got all {inside}.")
+    _, place, counts = np.unique(sizes, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]  # equal entries share their mean rank
+    return float((ranks[true].sum() - inside * (inside + 1) / 2) / (inside * outside))
+
+
+def _magnitudes(u: Any, support: Any) -> tuple[HostArray, HostArray]:
+    """|u| on the host, and the support as a mask."""
+    u = _array(u, "u")
+    if u.ndim != 1 or u.shape[0] == 0:
+        raise InvalidProblem(
+            f"u must be one vector of weights; got shape {tuple(u.shape)}. Pass one column: weights[:, 0]."
+        )
+    sizes = np.abs(to_host(u).astype(np.float64))
+    chosen = to_host(support) if is_array(support) else np.asarray(support)
+    mask = _mask(chosen, len(sizes))
+    if not mask.any():
+        raise InvalidProblem("support must hold at least one entry; got none.")
+    return sizes, mask
+
+
+def _mask(chosen: HostArray, length: int) -> HostArray:
+    if chosen.dtype == np.bool_:
+        if chosen.shape != (length,):
+            raise InvalidProblem(f"support, as a mask, must have shape ({length},); got {chosen.shape}.")
+        return chosen
+    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+        raise InvalidProblem(
+            f"support must be a mask of bools or an array of indices; got dtype {chosen.dtype}, shape "
+            f"{chosen.shape}."
+        )
+    if chosen.size and not (chosen.min() >= 0 and chosen.max() < length):
+        raise InvalidProblem(
+            f"support, as indices, must lie between 0 and {length - 1}; got {chosen.min()} to {chosen.max()}."
+        )
+    if len(np.unique(chosen)) != len(chosen):
+        raise InvalidProblem(
+            "support, as indices, must name each entry once; got repeated ones. A mask of zeros and ones "
+            "must have dtype bool."
+        )
+    mask = np.zeros(length, dtype=bool)
+    mask[chosen.astype(np.intp)] = True
+    return mask
+
+
+# ---- arguments -------------------------------------------------------------------------------------
+
+
+def _array(x: Any, name: str) -> Array:
+    """A finite array of real numbers, made of a list where it is one."""
+    array = x if is_array(x) else np.asarray(x)
+    dtype = host_dtype(array)
+    if dtype.kind not in "fiub":
+        raise InvalidProblem(f"{name} must hold real numbers; got dtype {dtype}.")
+    if not all_finite(array):
+        raise NonFiniteData(f"{name} must be finite; got NaN or infinity.")
+    return array if dtype.kind == "f" else Home.of(array).place(array)
+
+
+def _block(x: Any, name: str) -> Array:
+    """A two-dimensional array with columns."""
+    V = _array(x, name)
+    if V.ndim == 1:
+        V = V[:, None]
+    if V.ndim != 2 or 0 in V.shape:
+        raise InvalidProblem(f"{name} must have rows and columns; got shape {tuple(V.shape)}.")
+    return V
