@@ -212,6 +212,7 @@ def _number(path: Path) -> int | None:
     return int(lines[0]) if lines and lines[0].strip().isdigit() else None
 
 
+@lru_cache(maxsize=8)  # it stays as it is, and reading it takes most of a millisecond
 def _cache_size(root: Path, cores: tuple[int, ...]) -> int:
     levels: dict[int, dict[str, int]] = {}
     for core in cores:

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -61,9 +61,13 @@ VISITS_PER_SLAB = 32
 FEWEST_ENTRIES, MOST_ENTRIES = 2**16, 2**21
 MOST_DENSE_BYTES = 2**23
 # Multiply-adds below which another thread costs more than it brings.
-WORK_PER_THREAD = 2**18
+WORK_PER_THREAD = 2**20
 # The same for a product of two sparse matrices, whose multiply-adds are slower.
 PAIRS_PER_THREAD = 2**15
+# Numbers that a core's own cache holds beside as many others.
+CACHED_NUMBERS = 2**14
+# Accumulators that any machine holds.
+NEGLIGIBLE_BYTES = 2**24
 # Narrower tiles would read the matrix again for less than one cache line an entry.
 NARROWEST_TILE_BYTES = 64
 # Parts a thread where any thread may take any part: evens out cores that are busy with something else.
@@ -175,13 +179,13 @@ def _scatter_all(A: CSR, U: Block, dtype: np.dtype[Any], threads: int) -> Block:
     shape = A.shape[1], U.shape[1]
     rows, entries = _slab_limits((A,), U.shape[1], dtype)
 
-    def scatter(part: tuple[int, int]) -> Block:
+    def scatter(part: tuple[int, int]) -> list[Block]:
         accumulator = _Accumulator(shape, dtype, _stretch(A))
         for start, stop in _slabs((A,), *part, rows=rows, entries=entries):
             accumulator.add(_slab(A, start, stop, dtype), np.ascontiguousarray(U[start:stop], dtype))
-        return accumulator.total()
+        return accumulator.parts()
 
-    return _add_up(machine.map_parallel(scatter, _partition((A,), threads)), shape)
+    return _add_up(list(chain(*machine.map_parallel(scatter, _partition((A,), threads)))), shape)
 
 
 def products(
@@ -308,7 +312,7 @@ def _sweep(views: list[_View], dtype: np.dtype[Any], threads: int) -> Products:
     shapes = [(matrix.shape[1], width) for matrix in matrices]
     rows, entries = _slab_limits(matrices, width, dtype)
 
-    def sweep(part: tuple[int, int]) -> list[Block]:
+    def sweep(part: tuple[int, int]) -> list[list[Block]]:
         accumulators = [
             _Accumulator((view.matrix.shape[1], width), dtype, _stretch(view.matrix)) for view in views
         ]
@@ -322,11 +326,12 @@ def _sweep(views: list[_View], dtype: np.dtype[Any], threads: int) -> Products:
             sums += _column_sums(block)
             for accumulator, slab in zip(accumulators, slabs, strict=True):
                 accumulator.add(slab, block)
-        return [sums, *(accumulator.total() for accumulator in accumulators)]
+        return [[sums], *(accumulator.parts() for accumulator in accumulators)]
 
     parts = machine.map_parallel(sweep, _partition(matrices, threads)) if width else []
     sums, *grams = (
-        _add_up([part[i] for part in parts], shape) for i, shape in enumerate([(width,), *shapes])
+        _add_up(list(chain(*(part[i] for part in parts))), shape)
+        for i, shape in enumerate([(width,), *shapes])
     )
     with_y = _split(grams[1], views) if len(views) == 2 else (None, None)
     return Products(*_split(grams[0], views), *with_y, *_split(sums, views))
@@ -620,9 +625,10 @@ def _scatter_threads(matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any]) ->
     entries = sum(matrix.nnz for matrix in matrices)
     columns = sum(matrix.shape[1] for matrix in matrices)
     threads = min(_threads(entries * k), entries // max(1, columns))
-    if threads > 1:
-        accumulators = columns * k * (8 if dtype == np.float64 else 12)
-        threads = min(threads, machine.available_memory() // 4 // max(1, accumulators))
+    accumulators = columns * k * (8 if dtype == np.float64 else 12)
+    # Asking the system costs as much as a small product.
+    if threads > 1 and threads * accumulators > NEGLIGIBLE_BYTES:
+        threads = min(threads, machine.available_memory() // 4 // accumulators)
     return int(max(1, threads))
 
 
@@ -650,31 +656,38 @@ class _Accumulator:
 
     def add(self, slab: _Slab, block: Block) -> None:
         if self._rows + slab.rows > self._stretch and self._current.dtype == np.float32:
-            self._folded = self.total()
+            if self._folded is None:
+                self._folded = self._current.astype(np.float64)
+            else:
+                self._folded += self._current
             self._current.fill(0)
             self._rows = 0
         _scatter(slab, block, self._current)
         self._rows += slab.rows
 
-    def total(self) -> Block:
-        if self._folded is None:
-            return self._current.astype(np.float64, copy=False)
-        return np.add(self._folded, self._current, out=self._folded)
+    def parts(self) -> list[Block]:
+        """Give the arrays whose sum it is."""
+        return [self._current] if self._folded is None else [self._folded, self._current]
 
 
 def _add_up(blocks: list[Block], shape: tuple[int, ...]) -> Block:
-    """Add up what the threads have, in their order; the first of it is overwritten."""
-    if not blocks:
-        return np.zeros(shape)
-    total, *others = blocks
+    """Add up, in their order, what the threads have, in float64; a float64 one of them is overwritten."""
+    total = next((block for block in blocks if block.dtype == np.float64), None)
+    total = np.zeros(shape) if total is None else total
+    others = [block for block in blocks if block is not total]
+    if not others or not total.size:
+        return total
+    # A few rows of all blocks at a time: the sum of these stays in a core's cache.
+    step = max(1, CACHED_NUMBERS * len(total) // total.size)
 
-    def add(rows: slice) -> None:
-        for other in others:
-            total[rows] += other[rows]
+    def add(part: tuple[int, int]) -> None:
+        for start in range(*part, step):
+            rows = slice(start, min(start + step, part[1]))
+            for other in others:
+                total[rows] += other[rows]
 
-    count = _threads(total.size * len(others)) if others else 1
-    cuts = [len(total) * i // count for i in range(count + 1)]
-    machine.map_parallel(add, [slice(*cut) for cut in pairwise(cuts)])
+    count = _threads(total.size * len(others))
+    machine.map_parallel(add, list(pairwise(len(total) * i // count for i in range(count + 1))))
     return total
 
 

@@ -297,6 +297,7 @@ def test_fewer_threads_where_the_memory_does_not_hold_their_accumulators(monkeyp
     A = sparse.random_array((2000, 100), density=0.5, format="csr", rng=np.random.default_rng(4))
     monkeypatch.setattr(machine, "cpu_count", lambda: 8)
     monkeypatch.setattr(kernels, "WORK_PER_THREAD", 1)
+    monkeypatch.setattr(kernels, "NEGLIGIBLE_BYTES", 0)
     one = 100 * 10 * 8
     for memory, threads in ((2**40, 8), (4 * 3 * one, 3), (one, 1), (0, 1)):
         monkeypatch.setattr(machine, "available_memory", lambda memory=memory: memory)
