@@ -93,7 +93,9 @@ class Run:
         self._shared_before = problem.shared.passes if problem.shared else 0.0
         self._history = History()
         self._iteration = 0
-        self._iteration_passes = 0.0
+        self._iteration_passes = 1.0
+        self._planned = False
+        self._reserved = 0.0
         self._passes_before = 0.0
         self._ending: Status | None = None
         self._notes: list[tuple[Status, str]] = []
@@ -147,14 +149,16 @@ class Run:
     # ---- budget -------------------------------------------------------------------------------
 
     def plan(self, *, setup: float = 0.0, iteration: float = 1.0) -> None:
-        """Declare the passes of the set-up and of one iteration, before any is made.
+        """Declare the passes of the set-up and the least of one iteration, before any is made.
+
+        Without a plan, an iteration is taken to cost what the last one did.
 
         Raises
         ------
         BudgetTooSmall
             When set-up and certificate do not fit into `max_passes`; the message names the least number.
         """
-        self._iteration_passes = iteration
+        self._iteration_passes, self._planned = iteration, True
         least = self.passes + setup + self._certificate(after_setup=setup > 0)
         if least > self._max_passes:
             raise BudgetTooSmall(
@@ -164,8 +168,17 @@ class Run:
 
     def affords(self, passes: float) -> bool:
         """Whether so many more passes leave room for the certificate, and time is left."""
-        room = self.passes + passes + self._certificate() <= self._max_passes
+        room = self.passes + passes + self._reserved + self._certificate() <= self._max_passes
         return room and self.seconds < self._max_seconds and not self._interrupts
+
+    @contextmanager
+    def reserving(self, passes: float) -> Iterator[None]:
+        """Keep so many passes back from the parts that run inside the block."""
+        self._reserved += passes
+        try:
+            yield
+        finally:
+            self._reserved -= passes
 
     def _certificate(self, after_setup: bool = False) -> float:
         moments = self.moments("implicit") if self._moments is None else self._moments
@@ -189,7 +202,7 @@ class Run:
         current : callable
             Returns the current iterate as a dict of arrays.
         """
-        if self._iteration:
+        if self._iteration and not self._planned:
             self._iteration_passes = self.passes - self._passes_before
         self._passes_before = self.passes
         self._history.add(

@@ -42,7 +42,7 @@ class AlternatingLeastSquares(Solver):
         """Solve a CCA problem."""
         width = block_width(problem, self.oversample)
         moments = run.moments(self.form, expect=(200, width))
-        run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=4 * moments.sweep_cost)
+        run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=3 * moments.sweep_cost)
         pair = start(problem, run, moments, run.part(self.test_matrix), width)
         diagonals = diagonals_of(problem, moments)
         matrices = self._matrices(problem, moments)
@@ -56,17 +56,17 @@ class AlternatingLeastSquares(Solver):
         ):
             # 1. Φ from Ψ
             tol = self.inner_reduction * _relative(pair.gaps(rho)[0], pair.Cpsi, moments.home.xp)
-            phi = states[0].solve(
-                _times(problem.Y, pair.psi), pair.phi * moments.home.place(rho), tol, pair.Cpsi
-            )
+            x0 = pair.phi * moments.home.place(rho)
+            with run.reserving(3 * moments.sweep_cost):
+                phi = states[0].solve(_times(problem.Y, pair.psi), x0, tol, pair.Cpsi)
             Sphi, _, Ctphi, _ = moments.products(phi, None)
             pair = pair.with_x(phi, Sphi + phi * rx, Ctphi).normalized(normalizer)
             # 2. Ψ from the new Φ
             pair, rho = pair.canonical()
             tol = self.inner_reduction * _relative(pair.gaps(rho)[1], pair.Ctphi, moments.home.xp)
-            psi = states[1].solve(
-                _times(problem.X, pair.phi), pair.psi * moments.home.place(rho), tol, pair.Ctphi
-            )
+            x0 = pair.psi * moments.home.place(rho)
+            with run.reserving(moments.sweep_cost):
+                psi = states[1].solve(_times(problem.X, pair.phi), x0, tol, pair.Ctphi)
             _, Cpsi, _, Spsi = moments.products(None, psi)
             pair = pair.with_y(psi, Spsi + psi * ry, Cpsi).normalized(normalizer)
             # 3. canonical pairs of the two spans

@@ -46,7 +46,7 @@ class AppGrad(Solver):
     )
     auxiliary: str = option(
         "zero",
-        "where the auxiliary variables begin: at zero or at the random start",
+        "where the auxiliary variables begin: at zero or fitted to the start",
         choices=("zero", "start"),
     )
     normalizer: Any = part("inverse-sqrt", "normalizer of the blocks", kind="normalizer")
@@ -71,7 +71,7 @@ class AppGrad(Solver):
         diagonals = diagonals_of(problem, moments)
         steps = [self.step, self.step] if self.step else _steps(problem, run, moments, self.test_matrix)
         pair = tilde.normalized(normalizer)
-        tilde = _scaled(pair, 0.0 if self.auxiliary == "zero" else float(np.sqrt(problem.X.shape[0])))
+        tilde = _auxiliary(pair, self.auxiliary, problem.X.shape[0])
         iteration = _Iteration(problem, moments, normalizer, steps)
         update = iteration.alternating if self.update == "alternating" else iteration.simultaneous
         while run.proceed(
@@ -158,9 +158,10 @@ def _steps(problem: Any, run: Run, moments: Any, test_matrix: Any) -> list[float
     return [STEP * n / value if value > 0 else 1.0 for value in largest]
 
 
-def _scaled(pair: Pair, factor: float) -> Pair:
-    k = pair.phi.shape[1]
-    return pair.turned(factor * np.eye(k), factor * np.eye(k))
+def _auxiliary(pair: Pair, kind: str, n: int) -> Pair:
+    """Φ̃, Ψ̃ at zero, or the multiples Φ M, Ψ Mᵀ of the start that fit the other view best (M = ΦᵀCΨ)."""
+    M = to_host(pair.phi.T @ pair.Cpsi) * float(np.sqrt(n) if kind == "start" else 0.0)
+    return pair.turned(M, M.T)
 
 
 def _full(T: np.ndarray) -> np.ndarray:

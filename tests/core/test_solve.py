@@ -1,0 +1,181 @@
+"""The one call: names and instances, budgets, endings, histories, callbacks, interrupts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+
+
+@pytest.fixture(scope="module")
+def views():
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((400, 4))
+    X = shared @ rng.standard_normal((4, 12)) + rng.standard_normal((400, 12))
+    Y = shared @ rng.standard_normal((4, 9)) + rng.standard_normal((400, 9))
+    return X, Y
+
+
+def test_names_and_instances_agree(views):
+    problem = ls.CCA(*views, 3, ridge=1.0)
+    als = ls.get_solver("als", ls.CCA)
+    answers = [
+        ls.solve(problem, solver, rng=5)
+        for solver in ("als", "cca/als", "linspec:als", als(), als(lstsq=ls.get_solver("cg", ls.LeastSquares)()))
+    ]
+    for answer in answers[1:]:
+        np.testing.assert_array_equal(answer.x_weights, answers[0].x_weights)
+        assert answer.solver == "als"
+
+
+def test_auto_says_what_it_chose(views):
+    problem = ls.CCA(*views, 3)
+    selection = ls.select(problem)
+    assert selection.name in ls.solvers("cca")
+    assert "GB" in selection.reason or "MB" in selection.reason
+    assert ls.solve(problem).solver == selection.name
+
+
+def test_auto_takes_tol_alone(views):
+    assert ls.solve(ls.CCA(*views, 3), tol=1e-9).converged
+    with pytest.raises(TypeError, match="only tol"):
+        ls.solve(ls.CCA(*views, 3), oversample=3)
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "density", "expected"),
+    [(2000, 40, None, "gram"), (40, 60, None, "direct"), (5000, 3000, 0.001, "gram")],
+)
+def test_select_takes_the_least_time(n, p, density, expected):
+    if density is None:
+        X = np.empty((n, p))
+    else:
+        X = scipy.sparse.random(n, p, density, format="csr", random_state=0)
+    assert ls.select(ls.CCA(X, X, 2)).name in {expected, "gram"}
+
+
+def test_select_refuses_what_does_not_fit(monkeypatch):
+    from linspec import machine
+
+    X = scipy.sparse.random(1000, 800, 0.01, format="csr", random_state=0)
+    problem = ls.CCA(X, X, 2)
+    need = 8.0 * (2 * 3 + 1) * 800**2
+    monkeypatch.setattr(machine, "available_memory", lambda: int(2.1 * need))
+    assert ls.select(problem).name == "gram"
+    monkeypatch.setattr(machine, "available_memory", lambda: int(0.5 * need))
+    with pytest.raises(ls.errors.NoSuitableSolver, match="als"):
+        ls.select(problem)
+
+
+@pytest.mark.parametrize("form", ["dense", "implicit"])
+def test_budget_is_a_ceiling_and_no_warning(views, form):
+    problem = ls.CCA(*views, 3, ridge=1.0)
+    with pytest.raises(ls.errors.BudgetTooSmall) as caught:
+        ls.solve(problem, "als", form=form, max_passes=0.5, tol=1e-14)
+    least = int(str(caught.value).split("at least ")[1].split()[0])
+    for budget in range(least, least + 8):
+        solution = ls.solve(problem, "als", rng=0, form=form, max_passes=budget, tol=1e-14, max_iterations=2000)
+        assert solution.passes <= budget
+        if form == "implicit":
+            assert solution.status is ls.Status.BUDGET
+            assert not solution.converged
+
+
+def test_seconds_end_a_run(views):
+    solution = ls.solve(ls.CCA(*views, 3), "naive-gradient", max_seconds=0.05, max_iterations=10**7)
+    assert solution.status is ls.Status.BUDGET
+
+
+def test_iteration_limit_warns(views):
+    with pytest.warns(ls.errors.ConvergenceWarning, match="max_iterations"):
+        solution = ls.solve(ls.CCA(*views, 3), "appgrad", max_iterations=2, rng=0)
+    assert solution.status is ls.Status.ITERATION_LIMIT
+    assert solution.iterations == 2
+
+
+def test_callback_sees_and_stops(views):
+    seen = []
+
+    def stop_at_three(progress):
+        seen.append((progress.iteration, progress.current()["x_weights"].shape))
+        return progress.iteration == 3
+
+    solution = ls.solve(ls.CCA(*views, 3), "als", tol=1e-15, oversample=0, callback=stop_at_three, rng=0)
+    assert solution.status is ls.Status.STOPPED
+    assert seen == [(i, (12, 3)) for i in range(4)]
+    assert list(solution.history["iteration"]) == [0, 1, 2, 3]
+
+
+def test_history_counts_up(views):
+    history = ls.solve(ls.CCA(*views, 3), "als", form="implicit", rng=0).history
+    for name in ("passes", "columns", "flops", "seconds"):
+        assert (np.diff(history[name]) >= 0).all()
+        assert history[name].dtype == np.float64
+
+
+def test_shared_moments_are_paid_once(views):
+    moments = ls.Moments(*views, center=True, form="dense")
+    first = ls.solve(ls.CCA(moments, k=3), "gram")
+    second = ls.solve(ls.CCA(moments, k=2, ridge=5.0), "als", rng=0)
+    assert (first.passes, first.setup_passes) == (1, 0)
+    assert (second.passes, second.setup_passes) == (0, 1)
+    with pytest.raises(ls.errors.InvalidProblem, match="center=True"):
+        ls.CCA(moments, k=3, center=False)
+
+
+def test_transform_uses_the_training_means(views):
+    X, Y = views
+    solution = ls.solve(ls.CCA(X + 100, Y, 3), "gram")
+    U, V = solution.transform(X + 100, Y)
+    np.testing.assert_allclose(U.mean(axis=0), 0, atol=1e-10)
+    found = [np.corrcoef(U[:, i], V[:, i])[0, 1] for i in range(3)]
+    np.testing.assert_allclose(found, solution.correlations, atol=1e-10)
+    np.testing.assert_allclose(solution.transform(scipy.sparse.csr_matrix(X + 100)), U, atol=1e-9)
+
+
+def test_interrupt_ends_with_the_best_iterate(views):
+    """Ctrl-C during a run: the first one ends it cleanly, and Python's own handler is back afterwards."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupt(progress):
+        if progress.iteration == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    solution = ls.solve(ls.CCA(*views, 3), "als", tol=1e-15, oversample=0, callback=interrupt, rng=0)
+    assert solution.status is ls.Status.INTERRUPTED
+    assert solution.iterations in (4, 5)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_runs_outside_the_main_thread(views):
+    found = []
+    worker = threading.Thread(target=lambda: found.append(ls.solve(ls.CCA(*views, 3), "gram")))
+    worker.start()
+    worker.join()
+    assert found[0].converged
+
+
+def test_random_state_of_numpy_is_left_alone(views):
+    before = np.random.get_state()[1].copy()
+    ls.solve(ls.CCA(*views, 3), "als")
+    np.testing.assert_array_equal(before, np.random.get_state()[1])
+
+
+def test_progress_draws_on_standard_error_and_clears():
+    script = (
+        "import numpy as np, linspec as ls\n"
+        "X = np.random.default_rng(0).standard_normal((300, 20))\n"
+        "ls.solve(ls.CCA(X, X[:, ::-1] ** 2, 3), 'naive-gradient', max_seconds=0.6, max_iterations=10**6, progress=True)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert b"\rnaive-gradient: iteration" in done.stderr
+    assert done.stderr.endswith(b" \r")
+    assert done.stdout == b""
