@@ -1,0 +1,44 @@
+"""Every least-squares solver: a ridge regression of some columns of one view on the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from benchmarks.base import BACKENDS, PROBLEMS, SolverBenchmark, attribute, dense, import_solvers, views
+
+SOLVERS = ["cg", "direct", "gd"]
+
+TARGETS = 3
+RIDGE = 1.0
+
+import_solvers("least-squares", SOLVERS)
+
+
+class LeastSquaresSolvers(SolverBenchmark):
+    """The error is ‖x − x*‖ / ‖x*‖."""
+
+    params = (SOLVERS, BACKENDS, PROBLEMS)
+    kind = "least-squares"
+
+    def state(self, first: Any, second: Any) -> Any:
+        return attribute("linspec", "LeastSquares")(first, second[:, :TARGETS], ridge=RIDGE)
+
+    def answer(self, solution: Any) -> Any:
+        return solution.x
+
+    def error(self, solution: Any, problem: str) -> float:
+        A, B = (dense(view) for view in views(problem))
+        x = attribute("linspec.arrays", "to_host")(solution.x)
+        best = exact_coefficients(A, B[:, :TARGETS])
+        return float(np.linalg.norm(x - best) / np.linalg.norm(best))
+
+
+def exact_coefficients(A: Any, B: Any) -> Any:
+    """The ridge regression by QR, the ridge entering as rows."""
+    p = A.shape[1]
+    A = np.vstack([A, np.sqrt(RIDGE) * np.eye(p)])
+    B = np.vstack([B, np.zeros((p, B.shape[1]))])
+    return scipy.linalg.lstsq(A, B)[0]

@@ -1,0 +1,157 @@
+"""The benchmarks: none of the solvers is missing, what cannot run is skipped with a reason, errors are right."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from linspec.registry import Registry
+
+FOLDER = Path(__file__).parents[2] / "asv_bench"
+MODULES = {"cca": "cca", "least-squares": "least_squares"}
+RUNS = [("cca", "gram"), ("cca", "als"), ("least-squares", "direct"), ("least-squares", "cg")]
+
+
+@pytest.fixture
+def benchmark(monkeypatch: pytest.MonkeyPatch):
+    """Give the benchmark of a problem, imported as asv imports it."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+
+    def make(problem: str):
+        module = __import__(f"benchmarks.{MODULES[problem]}", fromlist=["benchmarks"])
+        name = "CCASolvers" if problem == "cca" else "LeastSquaresSolvers"
+        return getattr(module, name)()
+
+    yield make
+    for name in [name for name in sys.modules if name.partition(".")[0] == "benchmarks"]:
+        del sys.modules[name]
+
+
+def literal(module: str, name: str) -> object:
+    """A module-level assignment, which must be a literal: asv drops old results when parameters change."""
+    tree = ast.parse((FOLDER / "benchmarks" / f"{module}.py").read_text("utf-8"))
+    (value,) = (
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [name]
+    )
+    return ast.literal_eval(value)
+
+
+@pytest.mark.parametrize("problem", MODULES)
+def test_every_solver_that_linspec_registers_is_in_the_literal_list(problem):
+    assert literal(MODULES[problem], "SOLVERS") == list(Registry(disabled="*").solvers(problem))
+
+
+def test_backends_and_problems_are_literal_too():
+    assert literal("base", "BACKENDS")[0] == "numpy"
+    assert len(literal("base", "PROBLEMS")) == 3
+
+
+def test_asv_finds_the_four_measurements_of_either_problem_and_nothing_of_the_base(tmp_path):
+    pytest.importorskip("asv_runner")
+    code = (
+        "import sys; from asv_runner.discovery import disc_benchmarks, update_sys_path\n"
+        "root = sys.argv[1]; update_sys_path(root)\n"
+        "print(*(b.name for b in disc_benchmarks(root)))\n"
+    )
+    found = python(code, str(FOLDER / "benchmarks")).split()
+    for name in ("cca.CCASolvers", "least_squares.LeastSquaresSolvers"):
+        for measurement in ("time_solve", "peakmem_solve", "track_passes", "track_error"):
+            assert f"{name}.{measurement}" in found
+    assert {"imports.Imports.time_import_linspec", "imports.Imports.time_list_solvers"} <= set(found)
+    assert not [name for name in found if name.startswith("base.")]
+
+
+def test_a_blas_is_held_to_one_thread():
+    """The variables are read when NumPy is loaded: the package must set them before."""
+    pytest.importorskip("threadpoolctl")
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import benchmarks; assert 'numpy' not in sys.modules\n"
+        "import benchmarks.cca, threadpoolctl\n"
+        "print(*{pool['num_threads'] for pool in threadpoolctl.threadpool_info()})\n"
+    )
+    assert python(code, str(FOLDER)).split() == ["1"]
+
+
+def python(code: str, argument: str) -> str:
+    plain = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    run = subprocess.run(
+        [sys.executable, "-c", code, argument], capture_output=True, text=True, check=False, env=plain
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+@pytest.mark.parametrize("data", ["tall", "words", "one-hot"])
+@pytest.mark.parametrize(("problem", "solver"), RUNS)
+def test_solvers_run_and_their_errors_are_small_and_not_zero_by_construction(
+    benchmark, problem, solver, data
+):
+    bench = benchmark(problem)
+    bench.setup(solver, "numpy", data)
+    bench.time_solve(solver, "numpy", data)
+    assert bench.track_passes(solver, "numpy", data) >= 1
+    exact = solver in {"gram", "direct"}
+    assert bench.track_error(solver, "numpy", data) < (1e-12 if exact else 1e-2)
+    solution = bench.run()
+    wrong = getattr(solution, "x", None)
+    if wrong is None:
+        wrong = solution.x_weights
+    wrong[:] = np.random.default_rng(0).standard_normal(wrong.shape)
+    assert bench.error(solution, data) > 0.1
+
+
+@pytest.mark.parametrize(("problem", "solver"), RUNS)
+def test_arrays_of_another_library_go_the_same_way(benchmark, problem, solver):
+    """array-api-strict stands for the libraries that are timed and not installed here."""
+    bench = benchmark(problem)
+    bench.setup(solver, "array-api-strict", "tall")
+    assert bench.track_error(solver, "array-api-strict", "tall") < 1e-2
+    assert type(bench.answer(bench.run())).__module__.startswith("array_api_strict")
+
+
+@pytest.mark.parametrize("data", ["tall", "words", "one-hot"])
+def test_data_are_the_same_in_every_run(benchmark, data):
+    benchmark("cca")
+    base = sys.modules["benchmarks.base"]
+    first, second = ([np.asarray(base.dense(view)) for view in base.views(data)] for _ in range(2))
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert len(a) == len(first[0])
+
+
+@pytest.mark.parametrize(
+    ("solver", "backend", "data", "missing", "words"),
+    [
+        ("gram", "torch", "tall", "torch", "torch is not installed"),
+        ("gram", "cupy", "words", "cupy", "cupy is not installed"),
+        ("gram", "torch", "words", "", "no sparse matrices of torch"),
+        ("no-such-solver", "numpy", "tall", "", "this commit has no solver cca/no-such-solver"),
+        ("gram", "numpy", "tall", "linspec", "this commit has no linspec"),
+    ],
+)
+def test_what_is_missing_is_skipped_with_its_reason(
+    benchmark, monkeypatch, solver, backend, data, missing, words
+):
+    bench = benchmark("cca")
+    base = sys.modules["benchmarks.base"]
+    there = base.optional
+    monkeypatch.setattr(base, "optional", lambda name: None if name == missing else there(name))
+    with pytest.raises(NotImplementedError, match=words):  # what asv takes for "skip"
+        bench.setup(solver, backend, data)
+
+
+def test_a_new_interpreter_imports_and_lists(benchmark):
+    benchmark("cca")
+    imports = __import__("benchmarks.imports", fromlist=["imports"])
+    imports.Imports().setup()
+    assert imports.python("import linspec; linspec.solvers()") == 0
+    assert imports.python("import linspec; linspec.no_such_name") != 0
