@@ -48,7 +48,9 @@ def main() -> None:
     begin = time.perf_counter()
     s = ls.solve(ls.CCA(X, Y, 20, center=False), "d-cca", rng=0)
     print(f"ridge 0: components {len(np.unique(labels[present]))}; {s.status.name}: {s.message}")
-    print(f"  correlations {np.array2string(s.correlations, precision=5)}; {time.perf_counter() - begin:.1f} s")
+    print(
+        f"  correlations {np.array2string(s.correlations, precision=5)}; {time.perf_counter() - begin:.1f} s"
+    )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         s = ls.solve(ls.CCA(X, Y, 20, ridge=1.0), "d-cca", rng=0)

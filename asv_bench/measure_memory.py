@@ -66,11 +66,21 @@ def main() -> None:
         path = Path(folder) / "views.npy"
         write(path, ROWS // scale)
         print(f"file of {path.stat().st_size / 2**30:.2f} GiB")
-        for solver, options in (("gram", {}), ("appgrad", {}), ("appgrad", {"form": "implicit", "max_iterations": 20})):
+        for solver, options in (
+            ("gram", {}),
+            ("appgrad", {}),
+            ("appgrad", {"form": "implicit", "max_iterations": 20}),
+        ):
             for center in (False, True):
-                show(solver, options, center, child(CHILD, path=str(path), solver=solver, center=center, options=options))
+                show(
+                    solver,
+                    options,
+                    center,
+                    child(CHILD, path=str(path), solver=solver, center=center, options=options),
+                )
     found = child(WIDE, n=500_000 // scale, p=100_000 // scale)
-    print(f"\nsparse pair, {found['seconds']:.2f} s, resident +{found['peak'] - found['before']:.0f} MiB:\n  {found['said']}")
+    grown = found["peak"] - found["before"]
+    print(f"\nsparse pair, {found['seconds']:.2f} s, resident +{grown:.0f} MiB:\n  {found['said']}")
 
 
 def write(path: Path, rows: int) -> None:
@@ -90,7 +100,7 @@ def write(path: Path, rows: int) -> None:
 def child(script: str, **values: object) -> dict[str, float]:
     """Run a script in a fresh process and read the JSON that it prints."""
     begin = time.perf_counter()
-    done = subprocess.run(
+    done = subprocess.run(  # noqa: S603  # our own scripts
         [sys.executable, "-c", script.format(**values)], check=True, capture_output=True, text=True
     )
     found: dict[str, float] = json.loads(done.stdout)

@@ -53,7 +53,9 @@ def exact(X: np.ndarray, Y: np.ndarray, ridge: float) -> None:
             f"passes {s.passes:g}  {s.status.name}"
         )
     gap = np.abs(found["gram"].correlations - found["direct"].correlations).max()
-    print(f"  largest difference of a correlation: {gap:.1e}" + (f"  (exact sum {EXACT_SUM})" if ridge else ""))
+    print(
+        f"  largest difference of a correlation: {gap:.1e}" + (f"  (exact sum {EXACT_SUM})" if ridge else "")
+    )
     print(f"  {found['gram'].message}")
 
 
@@ -98,7 +100,9 @@ def curves(X: np.ndarray, Y: np.ndarray, ridge: float, seeds: int) -> None:
         rows = np.array([curve(problem, score, reference, seed, options) for seed in range(seeds)])
         cells = [f"{np.median(column):5.1f} ({column.min():5.1f})" for column in rows[:, :-1].T]
         print(f"  {label:30s} " + "  ".join(cells) + f"   {np.median(rows[:, -1]):.1f} s")
-        print(f"    first iteration at each of the authors' values: {reached(problem, score, reference, options)}")
+        print(
+            f"    first iteration at each of the authors' values: {reached(problem, score, reference, options)}"
+        )
 
 
 def curve(problem: Any, score: Any, reference: float, seed: int, options: dict[str, Any]) -> list[float]:

@@ -40,9 +40,14 @@ def main() -> None:
 def uncentred(X: np.ndarray, Y: np.ndarray, ridge: float) -> dict[str, Callable[[], Any]]:
     """`gram` and the three products that it cannot avoid."""
     return {
-        "XᵀX, XᵀY, YᵀY by NumPy": lambda: (X.T @ X, X.T @ Y, Y.T @ Y) and None,
+        "XᵀX, XᵀY, YᵀY by NumPy": lambda: bare_products(X, Y),
         "linspec gram": lambda: ls.solve(ls.CCA(X, Y, K, ridge=ridge, center=False), "gram").correlations,
     }
+
+
+def bare_products(X: np.ndarray, Y: np.ndarray) -> None:
+    """XᵀX, XᵀY and YᵀY, and nothing else."""
+    _ = X.T @ X, X.T @ Y, Y.T @ Y
 
 
 def ridged(X: np.ndarray, Y: np.ndarray, ridge: float) -> dict[str, Callable[[], Any]]:
@@ -73,10 +78,10 @@ def plain(X: np.ndarray, Y: np.ndarray) -> dict[str, Callable[[], Any]]:
 
         methods["cca-zoo CCA"] = peer
     if importlib.util.find_spec("sklearn"):
-        from sklearn.cross_decomposition import CCA as SklearnCCA
+        from sklearn import cross_decomposition
 
         def slow() -> Any:
-            model = SklearnCCA(K, max_iter=500).fit(X, Y)
+            model = cross_decomposition.CCA(K, max_iter=500).fit(X, Y)
             return regularized(X, Y, model.x_rotations_, model.y_rotations_, 0.0)
 
         methods["scikit-learn CCA (slow)"] = slow

@@ -35,8 +35,37 @@ def whitening(G: HostArray, cut: float = EPS) -> HostArray:
     return whitened
 
 
+def whitening_above_noise(G: HostArray, H: HostArray, cut: float) -> HostArray:
+    """T with Tᵀ G T = I over the directions in which G is more than the rounding of what it was made of.
+
+    Parameters
+    ----------
+    G : numpy.ndarray of shape (k, k)
+        WᵀSW for a block W.
+    H : numpy.ndarray of shape (k, k)
+        Wᵀ diag(S) W. A vector that S all but annihilates has a G far below its H, however it is scaled: what G
+        says of it then is rounding.
+    cut : float
+        Directions with G below `cut` times the largest, in units of H, are left out.
+
+    Returns
+    -------
+    numpy.ndarray of shape (k, r)
+    """
+    first = whitening(H)
+    values, vectors = np.linalg.eigh(first.T @ ((G + G.T) / 2) @ first)
+    keep = values > cut * max(values[-1], 0.0) if len(values) else np.zeros(0, dtype=bool)
+    whitened: HostArray = first @ (vectors[:, keep] / np.sqrt(values[keep]))
+    # Once more in the metric found: the first step is exact only to the condition of H.
+    return whitened @ whitening(whitened.T @ G @ whitened)
+
+
 def canonical_rotation(
-    Gx: HostArray, C: HostArray, Gy: HostArray, k: int
+    Gx: HostArray,
+    C: HostArray,
+    Gy: HostArray,
+    k: int,
+    noise: tuple[tuple[HostArray, float], tuple[HostArray, float]] | None = None,
 ) -> tuple[tuple[HostArray, HostArray], HostArray]:
     """Exact CCA of two spans, given their metrics and cross products.
 
@@ -46,12 +75,17 @@ def canonical_rotation(
         WxᵀSxWx, WxᵀCWy and WyᵀSyWy for bases Wx, Wy.
     k : int
         Pairs wanted.
+    noise : pair of (numpy.ndarray, float), optional
+        Per span, the `H` and `cut` of `whitening_above_noise`.
 
     Returns
     -------
     (Tx, Ty), correlations
         Wx Tx and Wy Ty are canonical; at most k pairs, fewer when a span has lower rank.
     """
-    Ux, Uy = whitening(Gx), whitening(Gy)
+    if noise is None:
+        Ux, Uy = whitening(Gx), whitening(Gy)
+    else:
+        Ux, Uy = (whitening_above_noise(G, *level) for G, level in zip((Gx, Gy), noise, strict=True))
     P, rho, Qt = np.linalg.svd(Ux.T @ C @ Uy, full_matrices=False)
     return (Ux @ P[:, :k], Uy @ Qt[:k].T), np.clip(rho[:k], 0.0, 1.0)

@@ -309,9 +309,14 @@ class CCA(Problem):
         W = [home.place(x_weights), home.place(y_weights)]
         SxW, CW, CtW, SyW = moments.products(*W)
         SW = [SxW + W[0] * rx, SyW + W[1] * ry]
+        diagonal = moments.diagonal()
         if correlations is None:
+            Hx, Hy = (
+                to_host(w.T @ (w * (d + r)[:, None])) for w, d, r in zip(W, diagonal, (rx, ry), strict=True)
+            )
+            noise = tuple((H, _rounding(A)) for H, A in zip((Hx, Hy), (self.X, self.Y), strict=True))
             Gx, C, Gy = (to_host(G) for G in (W[0].T @ SW[0], W[0].T @ CW, W[1].T @ SW[1]))
-            (Tx, Ty), rho = canonical_rotation(Gx, C, Gy, self.k)
+            (Tx, Ty), rho = canonical_rotation(Gx, C, Gy, self.k, noise)
         else:
             rho = np.clip(np.asarray(to_host(correlations), dtype=np.float64), 0.0, 1.0)
             order = np.argsort(-rho, kind="stable")[: self.k]
@@ -320,7 +325,6 @@ class CCA(Problem):
         Tx, Ty = home.place(Tx), home.place(Ty)
         phi, psi, Sphi, Spsi = W[0] @ Tx, W[1] @ Ty, SW[0] @ Tx, SW[1] @ Ty
         signs = home.place(_signs(phi, home))[None, :]
-        diagonal = moments.diagonal()
         gaps = [CW @ Ty - Sphi * home.place(rho)[None, :], CtW @ Tx - Spsi * home.place(rho)[None, :]]
         weighted = [
             _weighted_squares(g, d + r, home) for g, d, r in zip(gaps, diagonal, (rx, ry), strict=True)
@@ -364,6 +368,12 @@ class CCA(Problem):
             text = f"{ones} of {len(rho)} correlations are 1 as far as can be told: the views share {least}{ones} "
             found.append((Status.DEGENERATE, f"{text}direction{'s' * (ones > 1)} exactly. {remedy}"))
         return tuple(found)
+
+
+def _rounding(A: LinearOperator) -> float:
+    """The relative rounding of VᵀSV: sums are float64, float32 data round the vectors they multiply."""
+    eps = float(np.finfo(A.dtype).eps)
+    return 10 * eps if A.dtype == np.float32 else A.shape[1] * eps
 
 
 # ---- validation -------------------------------------------------------------------------------

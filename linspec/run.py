@@ -28,7 +28,7 @@ from linspec.solution import History, Solution, Status
 WARNED = frozenset({Status.ITERATION_LIMIT, Status.STAGNATED, Status.INACCURATE, Status.BREAKDOWN})
 """Endings that come with a ConvergenceWarning: the solver, not the caller, gave up."""
 
-FINDINGS_FIRST = (Status.RANK_DEFICIENT, Status.DEGENERATE)
+FINDINGS_FIRST = (Status.ILL_CONDITIONED, Status.RANK_DEFICIENT, Status.DEGENERATE)
 """Facts about the data that become the status of an otherwise converged run."""
 
 

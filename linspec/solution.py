@@ -39,6 +39,10 @@ class Status(Enum):
         "Correlations equal to 1 to rounding: the two views share directions exactly, often because a view "
         "has nearly as many columns as rows. Add a ridge to tell signal from chance."
     )
+    ILL_CONDITIONED = (
+        "Forming the Gram matrices has squared a large condition number, and digits are lost that the "
+        "residual, taken from the same Gram matrices, cannot show. Choose \"direct\", or add a ridge."
+    )
     APPROXIMATE = (
         "The solver ended by its own rule, which does not lead to the exact solution of this problem; the "
         "residual says how far away it is."

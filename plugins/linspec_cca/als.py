@@ -20,7 +20,7 @@ from typing import Any
 from linspec import Run, Solution, Solver, option, part
 from linspec.arrays import Array, to_host
 from linspec.operators import DenseOperator, ProductOperator
-from linspec_cca.pairs import block_width, diagonals_of, start
+from linspec_cca.pairs import block_width, start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,16 +44,13 @@ class AlternatingLeastSquares(Solver):
         moments = run.moments(self.form, expect=(200, width))
         run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=3 * moments.sweep_cost)
         pair = start(problem, run, moments, run.part(self.test_matrix), width)
-        diagonals = diagonals_of(problem, moments)
         matrices = self._matrices(problem, moments)
         lstsq, normalizer = run.part(self.lstsq), run.part(self.normalizer)
         states = [lstsq.prepare(A, r, run) for A, r in zip(matrices, problem.ridge, strict=True)]
         rx, ry = problem.ridge
         pair, rho = pair.normalized(normalizer).canonical()
         k = problem.k
-        while run.proceed(
-            residual=pair.leading(k).residual(rho[:k], diagonals), current=partial(pair.weights, k)
-        ):
+        while run.proceed(residual=pair.leading(k).residual(rho[:k]), current=partial(pair.weights, k)):
             # 1. Φ from Ψ
             tol = self.inner_reduction * _relative(pair.gaps(rho)[0], pair.Cpsi, moments.home.xp)
             x0 = pair.phi * moments.home.place(rho)

@@ -24,7 +24,7 @@ import numpy as np
 
 from linspec import Run, Solution, Solver, option, part
 from linspec.arrays import Array, to_host
-from linspec_cca.pairs import Pair, diagonals_of, start
+from linspec_cca.pairs import Pair, next_pair, square, start
 
 STEP = 1.7
 """The default step in units of 1/λmax; gradient descent on a quadratic is stable below 2."""
@@ -68,14 +68,13 @@ class AppGrad(Solver):
         )
         normalizer = run.part(self.normalizer)
         tilde = start(problem, run, moments, run.part(self.test_matrix), problem.k)
-        diagonals = diagonals_of(problem, moments)
         steps = [self.step, self.step] if self.step else _steps(problem, run, moments, self.test_matrix)
         pair = tilde.normalized(normalizer)
         tilde = _auxiliary(pair, self.auxiliary, problem.X.shape[0])
         iteration = _Iteration(problem, moments, normalizer, steps)
         update = iteration.alternating if self.update == "alternating" else iteration.simultaneous
         while run.proceed(
-            residual=pair.canonical_residual(diagonals),
+            residual=pair.canonical_residual(),
             current=partial(pair.weights, problem.k),
         ):
             tilde, pair = update(tilde, pair)
@@ -99,10 +98,7 @@ class _Iteration:
         """Both blocks from the old ones: one sweep."""
         phi = tilde.phi - self._gradient(tilde.Sphi, pair.Cpsi) * self.steps[0]
         psi = tilde.psi - self._gradient(tilde.Spsi, pair.Ctphi) * self.steps[1]
-        Sphi, Cpsi, Ctphi, Spsi = self.moments.products(phi, psi)
-        rx, ry = self.problem.ridge
-        new = Pair(tilde.home, phi, psi, Sphi + phi * rx, Spsi + psi * ry, Cpsi, Ctphi)
-        return self._checked(new, tilde, pair)
+        return self._checked(next_pair(self.problem, self.moments, tilde, phi, psi), tilde, pair)
 
     def alternating(self, tilde: Pair, pair: Pair) -> tuple[Pair, Pair]:
         """Φ from the old Ψ, then Ψ from the new Φ: two sweeps."""
@@ -110,7 +106,7 @@ class _Iteration:
         phi = tilde.phi - self._gradient(tilde.Sphi, pair.Cpsi) * self.steps[0]
         Sphi, _, Ctphi, _ = self.moments.products(phi, None)
         new = tilde.with_x(phi, Sphi + phi * rx, Ctphi)
-        T = tilde.home.place(_full(self.normalizer.orthonormalize(new.phi, new.Sphi)[1]))
+        T = tilde.views.home.place(square(self.normalizer.orthonormalize(new.phi, new.Sphi)[1]))
         psi = tilde.psi - self._gradient(tilde.Spsi, Ctphi @ T) * self.steps[1]
         _, Cpsi, _, Spsi = self.moments.products(None, psi)
         return self._checked(new.with_y(psi, Spsi + psi * ry, Cpsi), tilde, pair)
@@ -121,7 +117,7 @@ class _Iteration:
 
     def _checked(self, new: Pair, old: Pair, pair: Pair) -> tuple[Pair, Pair]:
         """The new pair; where it grew beyond what the answer allows, the old one and half the step."""
-        xp = new.home.xp
+        xp = new.views.home.xp
         k = new.phi.shape[1]
         squares = to_host(xp.stack([xp.sum(new.phi * new.Sphi), xp.sum(new.psi * new.Spsi)])) / (self.n * k)
         before = to_host(xp.stack([xp.sum(old.phi * old.Sphi), xp.sum(old.psi * old.Spsi)])) / (self.n * k)
@@ -138,7 +134,7 @@ def _steps(problem: Any, run: Run, moments: Any, test_matrix: Any) -> list[float
     pair = start(problem, run, moments, test_matrix, width)
     largest = [0.0, 0.0]
     for sweep in range(POWER_SWEEPS):
-        xp = pair.home.xp
+        xp = pair.views.home.xp
         norms = to_host(
             xp.stack(
                 [
@@ -151,9 +147,7 @@ def _steps(problem: Any, run: Run, moments: Any, test_matrix: Any) -> list[float
         if sweep == POWER_SWEEPS - 1 or not all(norm > 0 for norm in norms):
             break
         phi, psi = pair.Sphi / float(norms[0]), pair.Spsi / float(norms[1])
-        rx, ry = problem.ridge
-        Sphi, Cpsi, Ctphi, Spsi = moments.products(phi, psi)
-        pair = Pair(pair.home, phi, psi, Sphi + phi * rx, Spsi + psi * ry, Cpsi, Ctphi)
+        pair = next_pair(problem, moments, pair, phi, psi)
     n = problem.X.shape[0]
     return [STEP * n / value if value > 0 else 1.0 for value in largest]
 
@@ -162,8 +156,3 @@ def _auxiliary(pair: Pair, kind: str, n: int) -> Pair:
     """Φ̃, Ψ̃ at zero, or the multiples Φ M, Ψ Mᵀ of the start that fit the other view best (M = ΦᵀCΨ)."""
     M = to_host(pair.phi.T @ pair.Cpsi) * float(np.sqrt(n) if kind == "start" else 0.0)
     return pair.turned(M, M.T)
-
-
-def _full(T: np.ndarray) -> np.ndarray:
-    k, r = T.shape
-    return T if r == k else np.hstack([T, np.zeros((k, k - r))])

@@ -19,7 +19,7 @@ from typing import Any
 from linspec import Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, to_host
 from linspec.errors import AccuracyWarning
-from linspec_cca.pairs import Pair, block_width, diagonals_of, start
+from linspec_cca.pairs import Pair, block_width, inverse_diagonal, start
 
 MATERIAL = 1e-6
 """Share of a column's squares in its mean above which centring spoils a diagonal Gram matrix."""
@@ -44,15 +44,15 @@ class DiagonalCCA(Solver):
         moments = run.moments(self.form, expect=(200, width))
         run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=2 * moments.sweep_cost)
         pair = start(problem, run, moments, run.part(self.test_matrix), width)
-        dx, dy = diagonals_of(problem, moments)
+        dx, dy = pair.views.diagonals
         if problem.center:
             _warn_of_means(moments, (dx, dy))
         normalizer = run.part(self.normalizer)
         xp, k = moments.home.xp, problem.k
-        weights = [_inverse(d, xp)[:, None] for d in (dx, dy)]
+        weights = [inverse_diagonal(d, xp)[:, None] for d in (dx, dy)]
         pair, rho = _in_diagonal_metric(pair, dx, dy).normalized(normalizer).canonical()
         while run.proceed(
-            residual=pair.leading(k).residual(rho[:k], (dx, dy)),
+            residual=pair.leading(k).residual(rho[:k]),
             current=partial(pair.weights, problem.k),
         ):
             phi = weights[0] * pair.Cpsi
@@ -70,11 +70,6 @@ class DiagonalCCA(Solver):
 def _in_diagonal_metric(pair: Pair, dx: Array, dy: Array) -> Pair:
     x = pair.with_x(pair.phi, dx[:, None] * pair.phi, pair.Ctphi)
     return x.with_y(pair.psi, dy[:, None] * pair.psi, pair.Cpsi)
-
-
-def _inverse(d: Array, xp: Any) -> Array:
-    live = d > 0
-    return xp.where(live, 1.0 / xp.where(live, d, xp.ones_like(d)), xp.zeros_like(d))
 
 
 def _warn_of_means(moments: Any, diagonals: tuple[Array, Array]) -> None:

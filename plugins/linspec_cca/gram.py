@@ -17,12 +17,17 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from linspec import Run, Solution, Solver
+from linspec import Run, Solution, Solver, Status
 from linspec.arrays import Array, Home, to_host
 from linspec.cost import DENSE_RATE, FACTOR_RATE, PAIR_RATE, Estimate, Sizes
 
 SMALL = 1500
 """Up to this order a full SVD costs less than it would take to choose."""
+
+EPS = float(np.finfo(np.float64).eps)
+
+DIGITS_LOST = 1e-8
+"""Relative error by squaring above which the solution says so."""
 
 CHOLESKY_LIMIT = 1e-12
 """Reciprocal condition number of the scaled Gram matrix below which its rank is decided by eigenvalues."""
@@ -41,6 +46,12 @@ class Gram(Solver):
         x, y = (_Whitener(S, r, home) for S, r in zip((Sx, Sy), problem.ridge, strict=True))
         T = x.solve(y.solve(C.T).T)
         U, rho, V = _leading_svd(T, problem.k, home)
+        for name, view in (("X", x), ("Y", y)):
+            if view.condition * EPS > DIGITS_LOST:
+                text = f"The Gram matrix of {name} has condition number {view.condition:.0e}: correlations may be "
+                text += f"off by {view.condition * EPS:.0e}, and the residual, taken from the same Gram matrix, cannot "
+                text += 'show it. Choose "direct", or add a ridge.'
+                run.note(Status.ILL_CONDITIONED, text)
         return run.finish(
             x_weights=x.solve_adjoint(U),
             y_weights=y.solve_adjoint(V),
@@ -72,12 +83,16 @@ class _Whitener:
         self.scale = xp.where(live, 1.0 / xp.where(live, d, xp.ones_like(d)), xp.zeros_like(d))
         S = S * self.scale[:, None] * self.scale[None, :]
         self.rank = int(S.shape[0])
-        self.lower = _cholesky(S) if home.on_host and bool(np.all(live)) else None
+        self.condition = 1.0
+        self.lower, rcond = _cholesky(S) if home.on_host and bool(np.all(live)) else (None, 0.0)
+        if self.lower is not None:
+            self.condition = 1 / rcond
         if self.lower is None:
             values, vectors = xp.linalg.eigh(S)
             host = to_host(values)
             first = int(np.sum(host <= len(host) * np.finfo(np.float64).eps * max(host[-1], 0.0)))
             self.rank = len(host) - first
+            self.condition = float(host[-1] / host[first]) if first < len(host) else 1.0
             self.half = vectors[:, first:] / xp.sqrt(values[first:])[None, :] * self.scale[:, None]
 
     def solve(self, M: Array) -> Array:
@@ -96,13 +111,13 @@ class _Whitener:
         return solved * self.scale[:, None]
 
 
-def _cholesky(S: np.ndarray) -> np.ndarray | None:
-    """The Cholesky factor of a scaled Gram matrix; None where its condition forbids it."""
+def _cholesky(S: np.ndarray) -> tuple[np.ndarray | None, float]:
+    """The Cholesky factor of a scaled Gram matrix and its reciprocal condition; None where that forbids it."""
     lower, info = scipy.linalg.lapack.dpotrf(S, lower=1, clean=1)
     if info != 0:
-        return None
+        return None, 0.0
     rcond, _ = scipy.linalg.lapack.dpocon(lower, np.abs(S).sum(axis=0).max(), uplo="L")
-    return lower if rcond > CHOLESKY_LIMIT else None
+    return (lower if rcond > CHOLESKY_LIMIT else None), float(rcond)
 
 
 def _leading_svd(T: Array, k: int, home: Home) -> tuple[Array, np.ndarray, Array]:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from linspec import Run, Solution, Solver, Status, option, part
-from linspec_cca.pairs import diagonals_of, start, with_products
+from linspec_cca.pairs import next_pair, start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,15 +36,14 @@ class NaiveGradient(Solver):
         run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.sweep_cost)
         normalizer = run.part(self.normalizer)
         pair = start(problem, run, moments, run.part(self.test_matrix), problem.k).normalized(normalizer)
-        diagonals = diagonals_of(problem, moments)
         step = self.step / problem.X.shape[0]
         while run.proceed(
-            residual=pair.canonical_residual(diagonals),
+            residual=pair.canonical_residual(),
             current=partial(pair.weights, problem.k),
         ):
             phi = pair.phi - (pair.Sphi - pair.Cpsi) * step
             psi = pair.psi - (pair.Spsi - pair.Ctphi) * step
-            pair = with_products(problem, moments, phi, psi).normalized(normalizer)
+            pair = next_pair(problem, moments, pair, phi, psi).normalized(normalizer)
         text = "naive-gradient does not lead to canonical pairs; it is kept to show that."
         run.note(Status.APPROXIMATE, text)
         return run.finish(x_weights=pair.phi, y_weights=pair.psi)

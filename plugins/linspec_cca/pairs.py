@@ -15,11 +15,35 @@ from linspec import CCA, Moments, Run
 from linspec.arrays import Array, Home, to_host
 
 
+NOISE = 1e3 * float(np.finfo(np.float64).eps)
+"""Length beside the longest column below which a column is rounding."""
+
+
+@dataclass(frozen=True)
+class Views:
+    """What belongs to the two views and not to the blocks.
+
+    Attributes
+    ----------
+    home : Home
+        Where the blocks live.
+    diagonals : pair of arrays
+        diag(Sx) and diag(Sy), ridge included.
+    cuts : pair of float
+        Relative rounding of the metrics: a unit vector longer than 1/cut in the diagonal's metric is made of
+        directions that the view does not have.
+    """
+
+    home: Home
+    diagonals: tuple[Array, Array]
+    cuts: tuple[float, float]
+
+
 @dataclass(frozen=True)
 class Pair:
     """Blocks Φ (p x k) and Ψ (q x k) with Sx Φ, Sy Ψ (ridge included), C Ψ and Cᵀ Φ."""
 
-    home: Home
+    views: Views
     phi: Array
     psi: Array
     Sphi: Array
@@ -37,26 +61,51 @@ class Pair:
 
     def turned(self, Tx: np.ndarray, Ty: np.ndarray) -> Pair:
         """Φ Tx and Ψ Ty."""
-        x, y = self.home.place(Tx), self.home.place(Ty)
+        x, y = self.views.home.place(Tx), self.views.home.place(Ty)
         return Pair(
-            self.home, self.phi @ x, self.psi @ y, self.Sphi @ x, self.Spsi @ y, self.Cpsi @ y, self.Ctphi @ x
+            self.views,
+            self.phi @ x,
+            self.psi @ y,
+            self.Sphi @ x,
+            self.Spsi @ y,
+            self.Cpsi @ y,
+            self.Ctphi @ x,
         )
 
     def normalized(self, normalizer: Any) -> Pair:
         """Both blocks orthonormal in their metrics; what lacks rank is filled with zero columns."""
-        Tx = _square(normalizer.orthonormalize(self.phi, self.Sphi)[1])
-        Ty = _square(normalizer.orthonormalize(self.psi, self.Spsi)[1])
-        return self.turned(Tx, Ty)
+        real = self._without_rounding()
+        Tx = square(normalizer.orthonormalize(real.phi, real.Sphi)[1])
+        Ty = square(normalizer.orthonormalize(real.psi, real.Spsi)[1])
+        return real.turned(Tx, Ty)._without_rounding()
+
+    def _without_rounding(self) -> Pair:
+        """Zero in place of columns that the metric all but annihilates.
+
+        A deficient view has directions v with Sv = 0. Rounding gives them a length in S, small beside their
+        length in diag(S); scaled to unit length they would look like any other. The same holds for columns that
+        are as small beside the largest as the rounding of the products that made them.
+        """
+        xp = self.views.home.xp
+        factors = []
+        blocks = ((self.phi, self.Sphi), (self.psi, self.Spsi))
+        for (V, SV), d, cut in zip(blocks, self.views.diagonals, self.views.cuts, strict=True):
+            squares = to_host(xp.stack([xp.sum(V * SV, axis=0), xp.sum(V * V * d[:, None], axis=0)]))
+            real = (squares[0] > cut * squares[1]) & (squares[0] > NOISE**2 * squares[0].max(initial=0.0))
+            factors.append(np.diag(real.astype(np.float64)))
+        if all(factor.all(where=np.eye(len(factor), dtype=bool)) for factor in factors):
+            return self
+        return self.turned(*factors)
 
     def canonical(self) -> tuple[Pair, np.ndarray]:
         """The canonical pairs of two orthonormal blocks, and their correlations."""
         P, rho, Qt = np.linalg.svd(to_host(self.phi.T @ self.Cpsi))
-        return self.turned(P, Qt.T), np.clip(rho, 0.0, None)
+        return self.turned(P, Qt.T), rho
 
     def leading(self, k: int) -> Pair:
         """The first k columns."""
         return Pair(
-            self.home,
+            self.views,
             self.phi[:, :k],
             self.psi[:, :k],
             self.Sphi[:, :k],
@@ -71,46 +120,43 @@ class Pair:
 
     def gaps(self, rho: np.ndarray) -> tuple[Array, Array]:
         """C Ψ − Sx Φ diag(ρ) and Cᵀ Φ − Sy Ψ diag(ρ)."""
-        r = self.home.place(rho)[None, :]
+        r = self.views.home.place(rho)[None, :]
         return self.Cpsi - self.Sphi * r, self.Ctphi - self.Spsi * r
 
-    def canonical_residual(self, diagonals: tuple[Array, Array]) -> float:
-        """The residual of the canonical pairs within two orthonormal blocks, found without turning them."""
-        P, rho, Qt = np.linalg.svd(to_host(self.phi.T @ self.Cpsi))
-        return self.turned(P, Qt.T).residual(np.clip(rho, 0.0, None), diagonals)
-
-    def residual(self, rho: np.ndarray, diagonals: tuple[Array, Array]) -> float:
+    def residual(self, rho: np.ndarray) -> float:
         """The law of CCA from the products at hand: Σ‖ϱᵢ‖² / Σρᵢ in the norm of diag(Sx, Sy)⁻¹."""
-        xp = self.home.xp
+        xp = self.views.home.xp
         squares = []
-        for gap, d in zip(self.gaps(rho), diagonals, strict=True):
-            live = d > 0
-            weight = xp.where(live, 1.0 / xp.where(live, d, xp.ones_like(d)), xp.zeros_like(d))
-            squares.append(xp.sum(gap * gap * weight[:, None]))
+        for gap, d in zip(self.gaps(rho), self.views.diagonals, strict=True):
+            squares.append(xp.sum(gap * gap * inverse_diagonal(d, xp)[:, None]))
         total, correlation = float(to_host(xp.stack(squares)).sum()), float(rho.sum())
         if correlation > 0:
             return total / correlation
         return 0.0 if total == 0 else np.inf
 
+    def canonical_residual(self) -> float:
+        """The residual of the canonical pairs within two orthonormal blocks."""
+        pair, rho = self.canonical()
+        return pair.residual(rho)
+
 
 def start(problem: CCA, run: Run, moments: Moments, test_matrix: Any, columns: int) -> Pair:
-    """Random blocks for both views (the same numbers on every backend) with their products."""
-    phi = moments.home.place(test_matrix.draw(problem.X.shape[1], columns, run.rng))
-    psi = moments.home.place(test_matrix.draw(problem.Y.shape[1], columns, run.rng))
-    return with_products(problem, moments, phi, psi)
+    """Random blocks for both views (the same numbers on every backend) with their products: one sweep."""
+    home, (rx, ry) = moments.home, problem.ridge
+    phi = home.place(test_matrix.draw(problem.X.shape[1], columns, run.rng))
+    psi = home.place(test_matrix.draw(problem.Y.shape[1], columns, run.rng))
+    Sphi, Cpsi, Ctphi, Spsi = moments.products(phi, psi)
+    dx, dy = moments.diagonal()
+    cuts = tuple(_rounding(A) for A in (problem.X, problem.Y))
+    views = Views(home, (dx + rx, dy + ry), (cuts[0], cuts[1]))
+    return Pair(views, phi, psi, Sphi + phi * rx, Spsi + psi * ry, Cpsi, Ctphi)
 
 
-def with_products(problem: CCA, moments: Moments, phi: Array, psi: Array) -> Pair:
-    """A pair from two blocks: one sweep."""
+def next_pair(problem: CCA, moments: Moments, old: Pair, phi: Array, psi: Array) -> Pair:
+    """Other blocks for both views with their products: one sweep."""
     rx, ry = problem.ridge
     Sphi, Cpsi, Ctphi, Spsi = moments.products(phi, psi)
-    return Pair(moments.home, phi, psi, Sphi + phi * rx, Spsi + psi * ry, Cpsi, Ctphi)
-
-
-def diagonals_of(problem: CCA, moments: Moments) -> tuple[Array, Array]:
-    """The diagonals of Sx and Sy, ridge included; known after the first sweep."""
-    dx, dy = moments.diagonal()
-    return dx + problem.ridge[0], dy + problem.ridge[1]
+    return Pair(old.views, phi, psi, Sphi + phi * rx, Spsi + psi * ry, Cpsi, Ctphi)
 
 
 def block_width(problem: CCA, oversample: int) -> int:
@@ -118,6 +164,18 @@ def block_width(problem: CCA, oversample: int) -> int:
     return int(min(problem.k + oversample, problem.X.shape[1], problem.Y.shape[1], problem.X.shape[0]))
 
 
-def _square(T: np.ndarray) -> np.ndarray:
+def inverse_diagonal(d: Array, xp: Any) -> Array:
+    """1/d, and 0 where a column of the data is zero."""
+    live = d > 0
+    return xp.where(live, 1.0 / xp.where(live, d, xp.ones_like(d)), xp.zeros_like(d))
+
+
+def square(T: np.ndarray) -> np.ndarray:
+    """A normalizer's matrix with zero columns for the directions it dropped."""
     k, r = T.shape
     return T if r == k else np.hstack([T, np.zeros((k, k - r))])
+
+
+def _rounding(A: Any) -> float:
+    eps = float(np.finfo(A.dtype).eps)
+    return 10 * eps if A.dtype == np.float32 else A.shape[1] * eps

@@ -4,8 +4,8 @@ Problem: (AᵀA + rI) x = AᵀB, symmetric and positive (semi)definite.
 Method: the iteration of Hestenes & Stiefel (1952, section 3), run for all right-hand sides at once: one block
 product with AᵀA an iteration, the scalars of each column its own. From x = 0 at ridge 0 it leads to the
 solution of least norm.
-Where we differ: a column whose gradient has become zero stands still instead of dividing by zero, and nothing
-is read back to the host inside the iteration.
+Where we differ: a column whose gradient has come down to rounding stands still instead of dividing noise by
+noise, and nothing is read back to the host inside the iteration.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ConjugateGradients(Solver):
 
 
 def conjugate_gradients(
-    multiply: Callable[[Array], Array], x: Array, AtB: Array, xp: Any
+    multiply: Callable[[Array], Array], x: Array, AtB: Array, floor: Array, xp: Any
 ) -> Iterator[tuple[Array, Array]]:
     """Iterates of M x = AᵀB, with their residuals r = AᵀB − M x."""
     r = AtB - multiply(x) if bool(xp.any(x != 0)) else AtB
@@ -46,7 +46,8 @@ def conjugate_gradients(
     while True:
         yield x, r
         Mp = multiply(p)
-        a = _quotient(rr, xp.sum(p * Mp, axis=0), xp)  # 1. step length of each column
+        pMp = xp.where(rr > floor, xp.sum(p * Mp, axis=0), xp.zeros_like(rr))
+        a = _quotient(rr, pMp, xp)  # 1. step length of each column
         x = x + p * a[None, :]
         r = r - Mp * a[None, :]
         rr, rr_old = xp.sum(r * r, axis=0), rr

@@ -42,7 +42,7 @@ class GradientDescent(Solver):
 
 
 def gradient_descent(
-    multiply: Callable[[Array], Array], x: Array, AtB: Array, xp: Any
+    multiply: Callable[[Array], Array], x: Array, AtB: Array, floor: Array, xp: Any
 ) -> Iterator[tuple[Array, Array]]:
     """Iterates of M x = AᵀB by steepest descent, with their negative gradients w = AᵀB − M x."""
     w = AtB - multiply(x) if bool(xp.any(x != 0)) else AtB
@@ -50,7 +50,7 @@ def gradient_descent(
         yield x, w
         Mw = multiply(w)
         ww, wMw = xp.sum(w * w, axis=0), xp.sum(w * Mw, axis=0)
-        safe = wMw > 0
+        safe = (wMw > 0) & (ww > floor)
         s = xp.where(safe, ww / xp.where(safe, wMw, xp.ones_like(wMw)), xp.zeros_like(wMw))
         x = x + w * s[None, :]
         w = AtB - multiply(x) if step % REFRESH == 0 else w - Mw * s[None, :]

@@ -16,8 +16,15 @@ import numpy as np
 from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution
 from linspec.arrays import Array, to_host
 
-Iteration = Callable[[Callable[[Array], Array], Array, Array, Any], Iterator[tuple[Array, Array]]]
-"""(M, x, AᵀB, xp) -> iterates with their gradients AᵀB − M x."""
+Iteration = Callable[[Callable[[Array], Array], Array, Array, Array, Any], Iterator[tuple[Array, Array]]]
+"""(M, x, AᵀB, floor, xp) -> iterates with their gradients AᵀB − M x.
+
+A column stands still once the square of its gradient is at `floor`: what is left then is rounding, which has parts
+where M vanishes, and a step along those would have no bound.
+"""
+
+ROUNDING = 20
+"""Relative gradient, in units of the data's rounding, at which a column stands still."""
 
 
 def solve_normal_equations(problem: Any, run: Run, iteration: Iteration, form: str) -> Solution:
@@ -34,7 +41,8 @@ def solve_normal_equations(problem: Any, run: Run, iteration: Iteration, form: s
     def multiply(V: Array) -> Array:
         return moments.gram_matmat(V) + V * problem.ridge
 
-    for x, gradient in iteration(multiply, start, AtB, xp):
+    floor = _floor(AtB, problem.A, xp)
+    for x, gradient in iteration(multiply, start, AtB, floor, xp):
         worst = _worst(gradient, scale, xp)
         if not run.proceed(residual=worst, current=partial(dict, x=x)):
             break
@@ -73,12 +81,17 @@ class NormalEquationsState(LeastSquaresState):
         def multiply(V: Array) -> Array:
             return self.moments.gram_matmat(V) + V * self.ridge
 
-        iterates = self.iteration(multiply, start, AtB, xp)
+        iterates = self.iteration(multiply, start, AtB, _floor(AtB, self.A, xp), xp)
         for _ in range(self.limit + 1):
             x, gradient = next(iterates)
             if _worst(gradient, scale, xp) <= tol or not self.run.affords(self.moments.sweep_cost):
                 break
         return x
+
+
+def _floor(AtB: Array, A: Any, xp: Any) -> Array:
+    dtype = A.X.dtype if isinstance(A, Moments) else A.dtype
+    return xp.sum(AtB * AtB, axis=0) * (ROUNDING * float(np.finfo(dtype).eps)) ** 2
 
 
 def _column_norms(V: Array, xp: Any) -> Array:

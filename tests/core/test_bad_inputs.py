@@ -111,7 +111,9 @@ CALLS: dict[str, Callable[[], Any]] = {
     "options for auto": lambda: cca(solver="auto", max_iterations=3),
     "max_passes = 0": lambda: cca(max_passes=0),
     "max_passes too small": lambda: cca(solver="direct", max_passes=1),
-    "a solver that needs entries, products only": lambda: cca(by_products(X), by_products(Y), solver="direct"),
+    "a solver that needs entries, products only": lambda: cca(
+        by_products(X), by_products(Y), solver="direct"
+    ),
     "two libraries mixed": lambda: cca(X, strict(Y)),
     "two devices mixed": lambda: cca(strict(X), strict(Y, "device1")),
     "a missing file": lambda: cca("nowhere.npy"),
@@ -189,7 +191,7 @@ def print_table() -> None:
         try:
             call()
             said = "no error"
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is printed
             said = f"{type(error).__name__}: {error}"
         print(f"{case}\n    {said}")
     for case, make in FILES.items():

@@ -29,7 +29,13 @@ def test_names_and_instances_agree(views):
     als = ls.get_solver("als", ls.CCA)
     answers = [
         ls.solve(problem, solver, rng=5)
-        for solver in ("als", "cca/als", "linspec:als", als(), als(lstsq=ls.get_solver("cg", ls.LeastSquares)()))
+        for solver in (
+            "als",
+            "cca/als",
+            "linspec:als",
+            als(),
+            als(lstsq=ls.get_solver("cg", ls.LeastSquares)()),
+        )
     ]
     for answer in answers[1:]:
         np.testing.assert_array_equal(answer.x_weights, answers[0].x_weights)
@@ -52,14 +58,12 @@ def test_auto_takes_tol_alone(views):
 
 @pytest.mark.parametrize(
     ("n", "p", "density", "expected"),
-    [(2000, 40, None, "gram"), (40, 60, None, "direct"), (5000, 3000, 0.001, "gram")],
+    [(2000, 40, None, "gram"), (40, 60, None, "gram"), (5000, 3000, 0.001, "gram")],
 )
 def test_select_takes_the_least_time(n, p, density, expected):
-    if density is None:
-        X = np.empty((n, p))
-    else:
-        X = scipy.sparse.random(n, p, density, format="csr", random_state=0)
-    assert ls.select(ls.CCA(X, X, 2)).name in {expected, "gram"}
+    sparse = scipy.sparse.random(n, p, density or 0.0, format="csr", random_state=0)
+    X = np.zeros((n, p)) if density is None else sparse
+    assert ls.select(ls.CCA(X, X, 2)).name == expected
 
 
 def test_select_refuses_what_does_not_fit(monkeypatch):
@@ -82,7 +86,9 @@ def test_budget_is_a_ceiling_and_no_warning(views, form):
         ls.solve(problem, "als", form=form, max_passes=0.5, tol=1e-14)
     least = int(str(caught.value).split("at least ")[1].split()[0])
     for budget in range(least, least + 8):
-        solution = ls.solve(problem, "als", rng=0, form=form, max_passes=budget, tol=1e-14, max_iterations=2000)
+        solution = ls.solve(
+            problem, "als", rng=0, form=form, max_passes=budget, tol=1e-14, max_iterations=2000
+        )
         assert solution.passes <= budget
         if form == "implicit":
             assert solution.status is ls.Status.BUDGET
@@ -164,16 +170,16 @@ def test_runs_outside_the_main_thread(views):
 
 
 def test_random_state_of_numpy_is_left_alone(views):
-    before = np.random.get_state()[1].copy()
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
     ls.solve(ls.CCA(*views, 3), "als")
-    np.testing.assert_array_equal(before, np.random.get_state()[1])
+    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
 def test_progress_draws_on_standard_error_and_clears():
     script = (
-        "import numpy as np, linspec as ls\n"
-        "X = np.random.default_rng(0).standard_normal((300, 20))\n"
-        "ls.solve(ls.CCA(X, X[:, ::-1] ** 2, 3), 'naive-gradient', max_seconds=0.6, max_iterations=10**6, progress=True)"
+        "import numpy as np, linspec as ls; rng = np.random.default_rng(0)\n"
+        "X = rng.standard_normal((300, 20)); Y = X[:, ::-1] ** 2\n"
+        "ls.solve(ls.CCA(X, Y, 3), 'naive-gradient', max_seconds=0.6, max_iterations=9**9, progress=True)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert b"\rnaive-gradient: iteration" in done.stderr
