@@ -1,0 +1,111 @@
+"""What the documentation shows runs: Python blocks, commands, links.
+
+A block that cannot run here is preceded by a line ``<!-- not run: reason -->``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^(<!-- not run: .+ -->\n)?^```(\w+)[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    text: str
+    line: int  # of its first line within the page
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text("utf-8")
+    return [
+        Block(match[2], match[3], text.count("\n", 0, match.start(3)) + 1)
+        for match in BLOCK.finditer(text)
+        if match[1] is None
+    ]
+
+
+def commands() -> list[tuple[str, str]]:
+    """Every command of a block of commands that begins with linspec, with the place where it stands."""
+    found = []
+    for page in PAGES:
+        for block in blocks(page):
+            if block.language not in {"sh", "console"}:
+                continue
+            lines = block.text.replace("\\\n", " ").splitlines()
+            if block.language == "console":  # the rest is output
+                lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+            if lines and lines[0].startswith("linspec "):
+                found += [(f"{page.name}:{block.line}", line) for line in lines if line.strip()]
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that the pages speak of."""
+    path = tmp_path_factory.mktemp("pages")
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((150, 3))
+    for name, columns in (("X", 8), ("Y", 6), ("A", 8), ("B", 2)):
+        data = shared @ rng.standard_normal((3, columns)) + rng.standard_normal((150, columns))
+        np.save(path / f"{name}.npy", data)
+        scipy.sparse.save_npz(path / f"{name}.npz", scipy.sparse.csr_array(np.where(data > 0, data, 0.0)))
+    return path
+
+
+def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "MPLBACKEND": "Agg", "NO_COLOR": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_blocks_run_one_after_the_other(page: Path, folder: Path) -> None:
+    """As a script of their own, at the lines where they stand, so that a traceback points into the page."""
+    lines = [""] * (page.read_text("utf-8").count("\n") + 1)
+    for block in blocks(page):
+        if block.language == "python":
+            for offset, line in enumerate(block.text.splitlines()):
+                lines[block.line - 1 + offset] = line
+    script = folder / f"{page.stem}.py"
+    script.write_text("\n".join(lines), "utf-8")
+    done = run([str(script)], folder)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(importlib.util.find_spec("linspec.cli") is None, reason="no command line yet")
+@pytest.mark.parametrize(("place", "command"), commands())
+def test_commands_run(place: str, command: str, folder: Path) -> None:
+    words = shlex.split(command, comments=True)
+    assert not {"|", ">", "&&", ";"} & set(words), f"{place}: only plain commands are run; mark the block"
+    done = run(["-m", *words], folder)
+    assert done.returncode == 0, f"{place}: {done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
+    text = BLOCK.sub("", page.read_text("utf-8"))
+    targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
+    local = [target for target in targets if target and "://" not in target]
+    assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+def test_blocks_are_found() -> None:
+    """Otherwise a changed style of fences would leave nothing to test, and everything green."""
+    assert all(any(block.language == "python" for block in blocks(page)) for page in PAGES)
+    assert commands()

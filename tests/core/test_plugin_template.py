@@ -1,0 +1,265 @@
+"""The plugin template, installed as another distribution is: by itself, beside a namesake, beside a wreck.
+
+Distributions are put on the path as installers leave them, package and metadata, so nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TEMPLATE = ROOT / "docs" / "plugin-template"
+PAGE = ROOT / "docs" / "write-a-plugin.md"
+PACKAGE = TEMPLATE / "linspec_two_point"
+
+PROBLEM = """
+import json, warnings
+import numpy as np
+import linspec as ls
+rng = np.random.default_rng(0)
+A = rng.standard_normal((60, 6)) * np.arange(1.0, 7.0)
+problem = ls.LeastSquares(A, rng.standard_normal(60))
+exact = np.linalg.lstsq(A, problem.B.dense()[:, 0], rcond=None)[0]
+def good(solution):
+    return bool(solution.converged and np.linalg.norm(solution.x - exact) < 1e-6 * np.linalg.norm(exact))
+def message(call, *arguments, **options):
+    try:
+        call(*arguments, **options)
+    except Exception as error:
+        return type(error).__name__ + ": " + str(error)
+"""
+
+
+class Site:
+    """A folder of installed distributions, and interpreters that see it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def install(self, distribution: str, entries: dict[str, str], version: str = "0.1.0") -> None:
+        """Write the metadata of a distribution."""
+        info = self.folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
+        points = "".join(f"{name} = {module}\n" for name, module in entries.items())
+        (info / "entry_points.txt").write_text(f"[linspec]\n{points}")
+
+    def install_template(self) -> None:
+        """Install the template under the names in its own pyproject.toml."""
+        project = tomllib.loads((TEMPLATE / "pyproject.toml").read_text("utf-8"))["project"]
+        shutil.copytree(PACKAGE, self.folder / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+        self.install(project["name"], project["entry-points"]["linspec"], project["version"])
+
+    def install_copy(self, distribution: str, *names: str) -> None:
+        """Install the template's code as another author would have it: same solver names, other package."""
+        package = distribution.replace("-", "_")
+        shutil.copytree(PACKAGE, self.folder / package, ignore=shutil.ignore_patterns("__pycache__"))
+        table = self.folder / package / "plugin.py"
+        (spec,) = [
+            node
+            for node in ast.walk(ast.parse(table.read_text("utf-8")))
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "SolverSpec"
+        ]
+        record = ast.unparse(spec).replace("linspec_two_point", package)
+        records = [record.replace("name='two-point'", f"name={name!r}") for name in names]
+        table.write_text(
+            "from linspec import SolverSpec, hookimpl\n\n"
+            f"@hookimpl\ndef linspec_solvers():\n    return [{', '.join(records)}]\n"
+        )
+        self.install(distribution, {"solvers": f"{package}.plugin"})
+
+    def install_wreck(self, distribution: str) -> None:
+        """Install a plugin that fails on import."""
+        package = distribution.replace("-", "_")
+        (self.folder / f"{package}.py").write_text("import a_library_that_is_not_there\n")
+        self.install(distribution, {"solvers": package})
+
+    def run(self, *arguments: str, cwd: Path | None = None, **environment: str) -> Any:
+        path = os.pathsep.join([str(self.folder), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+        return subprocess.run(
+            [sys.executable, *arguments],
+            env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", **environment},
+            cwd=cwd or self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def ask(self, expression: str, **environment: str) -> Any:
+        """The value of an expression in an interpreter that has a problem and its exact solution."""
+        done = self.run("-c", f"{PROBLEM}\nprint(json.dumps({expression}))", **environment)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    monkeypatch.delenv("LINSPEC_DISABLE_PLUGINS", raising=False)
+    return Site(tmp_path)
+
+
+# ------------------------------------------------------------------------------------------------ the template
+
+
+def test_the_template_is_found_and_solves(site: Site) -> None:
+    site.install_template()
+    names, solved, provider = site.ask(
+        "[ls.solvers(problem), good(ls.solve(problem, 'two-point')), ls.describe('two-point').provider]"
+    )
+    assert "two-point" in names
+    assert solved
+    assert provider == "linspec-two-point:two-point"
+
+
+def test_the_tests_of_the_template_pass(site: Site) -> None:
+    """The public kit among them, as an author runs it."""
+    site.install_template()
+    done = site.run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=TEMPLATE)
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+def test_the_template_builds_a_wheel_with_its_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = pytest.importorskip(
+        "hatchling.build", reason="hatchling is not installed; nox -s template builds it"
+    )
+    copy = tmp_path / "plugin-template"
+    shutil.copytree(TEMPLATE, copy, ignore=shutil.ignore_patterns("__pycache__", "dist"))
+    monkeypatch.chdir(copy)
+    wheel = zipfile.ZipFile(tmp_path / build.build_wheel(str(tmp_path)))
+    names = wheel.namelist()
+    assert {"linspec_two_point/plugin.py", "linspec_two_point/two_point.py"} <= set(names)
+    assert not [name for name in names if "test" in name]
+    (points,) = [name for name in names if name.endswith("entry_points.txt")]
+    assert wheel.read(points).decode().split() == ["[linspec]", "two-point", "=", "linspec_two_point.plugin"]
+
+
+def test_the_plugin_is_less_than_forty_lines_of_code() -> None:
+    assert sum(len(code_lines(path)) for path in PACKAGE.glob("*.py")) < 40
+
+
+def code_lines(path: Path) -> set[int]:
+    """The lines on which something stands that is neither a docstring nor a comment."""
+    tree = ast.parse(path.read_text("utf-8"))
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    doc = {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, documented) and ast.get_docstring(node) is not None
+        for line in range(node.body[0].lineno, node.body[0].end_lineno + 1)
+    }
+    lines = path.read_text("utf-8").splitlines()
+    return {
+        number
+        for number, line in enumerate(lines, 1)
+        if number not in doc and line.strip() and not line.lstrip().startswith("#")
+    }
+
+
+def test_the_page_shows_the_template_as_it_is() -> None:
+    page = PAGE.read_text("utf-8")
+    for name in ("two_point.py", "plugin.py"):
+        assert f"```python\n{(PACKAGE / name).read_text('utf-8')}```" in page
+    config = (TEMPLATE / "pyproject.toml").read_text("utf-8")
+    table = config[config.index("[project.entry-points") : config.index("[tool.hatch")].strip()
+    assert f"```toml\n{table}\n```" in page
+    test = (TEMPLATE / "tests" / "test_two_point.py").read_text("utf-8")
+    assert 'test_conformance = conformance("least-squares/two-point")\n' in test
+
+
+# ------------------------------------------------------------------------- two of one name, and one that breaks
+
+
+def test_two_distributions_of_one_name_and_a_wreck_leave_everything_else_at_work(site: Site) -> None:
+    site.install_copy("acme-solvers", "two-point", "acme-only")
+    site.install_copy("bolt", "two-point")
+    site.install_wreck("crash")
+    ambiguous, unknown, listed, states, works = site.ask(
+        "[message(ls.solve, problem, 'two-point'), message(ls.solve, problem, 'three-point'),"
+        " ls.solvers(problem), [[i.identity, i.status, i.error] for i in ls.plugins()],"
+        " [good(ls.solve(problem, name)) for name in"
+        "  ('direct', 'acme-only', 'acme-solvers:two-point', 'bolt:two-point',"
+        "   'least-squares/bolt:two-point')]]"
+    )
+    # Who offers the name, and how to choose.
+    assert ambiguous.startswith("AmbiguousName: ")
+    assert "'acme-solvers:two-point' or 'bolt:two-point'" in ambiguous
+    # Who is broken, why, and that it might have had the name.
+    assert unknown.startswith("UnknownName: ")
+    assert "crash:solvers is broken" in unknown
+    assert "a_library_that_is_not_there" in unknown
+    # The rest keeps working, the namesakes too.
+    assert {"acme-only", "acme-solvers:two-point", "bolt:two-point", "direct"} <= set(listed)
+    assert works == [True] * 5
+    status = {identity: (state, error) for identity, state, error in states}
+    assert status["crash:solvers"][0] == "broken"
+    assert "a_library_that_is_not_there" in status["crash:solvers"][1]
+    assert status["bolt:solvers"] == ("loaded", None)
+
+
+def test_an_instance_of_either_namesake_can_be_used_and_is_named(site: Site) -> None:
+    site.install_copy("acme", "two-point")
+    site.install_copy("bolt", "two-point")
+    chosen = "ls.get_solver('bolt:two-point', problem)"
+    module, solved, name = site.ask(
+        f"[{chosen}.__module__, good(ls.solve(problem, {chosen}(tol=1e-10))),"
+        f" ls.solve(problem, {chosen}()).solver]"
+    )
+    assert module == "bolt.two_point"
+    assert solved
+    assert "two-point" in name
+
+
+def test_disabling_one_of_two_namesakes_gives_the_name_to_the_other(site: Site) -> None:
+    site.install_copy("acme", "two-point")
+    site.install_copy("bolt", "two-point")
+    module = "ls.get_solver('two-point', problem).__module__"
+    assert site.ask(module, LINSPEC_DISABLE_PLUGINS="bolt") == "acme.two_point"
+    assert site.ask(module, LINSPEC_DISABLE_PLUGINS="acme") == "bolt.two_point"
+    assert "two-point" not in site.ask("ls.solvers(problem)", LINSPEC_DISABLE_PLUGINS="*")
+
+
+def test_a_name_of_linspec_stays_its_own_with_one_warning(site: Site) -> None:
+    site.install_copy("acme", "cg")
+    done = site.run(
+        "-W",
+        "always",
+        "-c",
+        f"{PROBLEM}\nfor _ in range(3): ours = ls.get_solver('cg', problem)\n"
+        "print(ours.__module__, ls.get_solver('acme:cg', problem).__module__)\n"
+        "print(good(ls.solve(problem, 'cg')), good(ls.solve(problem, 'acme:cg')))",
+    )
+    assert done.stdout.split() == [
+        "linspec_lstsq.conjugate_gradients",
+        "acme.two_point",
+        "True",
+        "True",
+    ], done.stderr
+    assert done.stderr.count("PluginWarning") == 1
+    assert "'acme:cg'" in done.stderr
+
+
+def test_a_solver_whose_own_import_fails_says_who_to_ask(site: Site) -> None:
+    """The table is sound, what it points to is not: the others stay, and so does the cause."""
+    site.install_copy("acme", "two-point")
+    (site.folder / "acme" / "two_point.py").write_text("import a_library_that_is_not_there\n")
+    said, works, listed = site.ask(
+        "[message(ls.solve, problem, 'two-point'), good(ls.solve(problem, 'cg')), ls.solvers(problem)]"
+    )
+    assert said.startswith("BrokenPlugin: least-squares/two-point, registered by acme:solvers")
+    assert "a_library_that_is_not_there" in said
+    assert "Update acme, or tell its authors" in said
+    assert works
+    assert "two-point" in listed
