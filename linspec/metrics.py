@@ -582,7 +582,7 @@ def _array(x: Any, name: str) -> Array:
         raise InvalidProblem(f"{name} must hold real numbers; got dtype {dtype}.")
     if not all_finite(array):
         raise NonFiniteData(f"{name} must be finite; got NaN or infinity.")
-    return array if dtype.kind == "f" else Home.of(array).place(array)
+    return array if dtype.kind == "f" else Home.of(array).blocks.place(array)
 
 
 def _block(x: Any, name: str) -> Array:

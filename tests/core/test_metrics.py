@@ -183,6 +183,20 @@ def test_new_rows_are_scored_about_the_means_of_the_old_ones(array):
     assert metrics.tcc(*sparse, *host, center=(mx, my)) == pytest.approx(expected.sum(), rel=1e-10)
 
 
+def test_a_device_without_float64_array_api_strict():
+    X, Y, W, V = a_pair()
+    device = array_api_strict.Device("no_float64")
+    single = [array_api_strict.asarray(a.astype(np.float32), device=device) for a in (X, Y, W, V)]
+    expected = exact(X, Y, W, V, center=True).sum()
+    assert metrics.tcc(*single, center=True) == pytest.approx(expected, rel=1e-5)
+    means = [array_api_strict.asarray(a.mean(axis=0).astype(np.float32), device=device) for a in (X, Y)]
+    assert metrics.tcc(*single, center=means) == pytest.approx(expected, rel=1e-5)
+    assert metrics.pcc(*single, (W, V)) == pytest.approx(1.0, rel=1e-5)
+    assert metrics.subspace_distance(single[2], W) < 1e-6
+    whole = array_api_strict.asarray([[1, 0], [1, 1], [0, 3]], device=device)
+    assert metrics.subspace_distance(whole, np.array([[2.0, 1], [2, 0], [0, -3]])) < 1e-15
+
+
 def test_pcc_is_a_ratio_on_the_same_rows(array):
     X, Y, W, V = a_pair()
     best = linspec.solve(linspec.CCA(array(X), array(Y), 3, center=False), "gram")
