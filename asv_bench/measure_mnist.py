@@ -94,7 +94,7 @@ def curves(X: np.ndarray, Y: np.ndarray, ridge: float, seeds: int) -> None:
         ("as printed, step .05", printed),
         ("step .085", {**printed, "step": 0.085}),
         ("default", {}),
-        ("default steps, alternating", {"update": "alternating"}),
+        ("default steps, simultaneous", {"update": "simultaneous"}),
     )
     for label, options in settings:
         rows = np.array([curve(problem, score, reference, seed, options) for seed in range(seeds)])

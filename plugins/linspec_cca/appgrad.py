@@ -42,7 +42,7 @@ class AppGrad(Solver):
 
     step: float | None = option(None, "step for XᵀX/n; none: from the data, one for each view", above=0)
     update: str = option(
-        "simultaneous", "whether Ψ takes the old Φ or the new one", choices=("simultaneous", "alternating")
+        "alternating", "whether Ψ takes the new Φ or the old one", choices=("alternating", "simultaneous")
     )
     auxiliary: str = option(
         "zero",
