@@ -1,0 +1,219 @@
+"""The libraries and kinds of data on which the conformance kit runs every solver.
+
+Problem: "works on any array" is a claim about libraries that the author of a solver may not have.
+Method: each backend turns a host array into its own kind of data and says what may be expected of the answer.
+array-api-strict stands for the libraries that are not installed: its devices refuse to be mixed and one of
+them has no float64. Read-only NumPy arrays refuse every writing.
+Source: the backend table of SciPy's array-API tests.
+Where we differ: sparse matrices, files and operators known by products are in the same table, because to a
+user they are data too. A backend that is missing is reported with its reason, never left out in silence.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+
+from linspec.arrays import HostArray, to_host
+from linspec.testing.operators import ProductsOnly
+
+__all__ = ["BACKENDS", "Backend", "backends"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backend:
+    """One library, or one kind of data.
+
+    Attributes
+    ----------
+    name : str
+        Part of a test's id.
+    wrap : callable
+        Makes data of a host array.
+    snapshot : callable
+        Returns what the data hold, as bytes: to see whether a solver changed them.
+    missing : callable
+        Returns why the backend cannot be used here; "" when it can.
+    is_array : bool
+        Whether the data are arrays, so that answers belong to the same library and device. Answers to other
+        kinds of data are NumPy arrays.
+    float64 : bool
+        Whether float64 exists there.
+    readable : bool
+        Whether the entries can be read.
+    sparse : bool
+        Whether the data are sparse matrices.
+    """
+
+    name: str
+    wrap: Callable[[HostArray], Any]
+    snapshot: Callable[[Any], bytes]
+    missing: Callable[[], str] = lambda: ""
+    is_array: bool = True
+    float64: bool = True
+    readable: bool = True
+    sparse: bool = False
+
+    def companion(self, array: HostArray) -> Any:
+        """Right-hand sides beside the data: of the same library, plain NumPy for other kinds of data."""
+        return self.wrap(array) if self.is_array else array.copy()
+
+
+def _plain(x: HostArray) -> HostArray:
+    return x.copy()
+
+
+def _readonly(x: HostArray) -> HostArray:
+    x = x.copy()
+    x.flags.writeable = False
+    return x
+
+
+def _bytes(x: Any) -> bytes:
+    return np.ascontiguousarray(to_host(x)).tobytes()
+
+
+def _strict(device: str) -> Callable[[HostArray], Any]:
+    def wrap(x: HostArray) -> Any:
+        import array_api_strict
+
+        return array_api_strict.asarray(x.copy(), device=array_api_strict.Device(device))
+
+    return wrap
+
+
+def _torch(x: HostArray) -> Any:
+    import torch
+
+    return torch.from_numpy(x.copy())
+
+
+def _cupy(x: HostArray) -> Any:
+    import cupy
+
+    return cupy.asarray(x)
+
+
+def _file(x: HostArray) -> Any:
+    folder = tempfile.mkdtemp(prefix="linspec-")
+    path = Path(folder) / "rows.npy"
+    np.save(path, x)
+    mapped = np.load(path, mmap_mode="r")
+    weakref.finalize(mapped, shutil.rmtree, folder, ignore_errors=True)
+    return mapped
+
+
+def _sparse(kind: Callable[[HostArray], Any]) -> Callable[[HostArray], Any]:
+    return lambda x: kind(x.copy())
+
+
+def _sparse_bytes(x: Any) -> bytes:
+    return b"".join(np.ascontiguousarray(part).tobytes() for part in (x.data, x.indices, x.indptr))
+
+
+def _lacks(module: str) -> Callable[[], str]:
+    return lambda: "" if importlib.util.find_spec(module) else f"no {module}"
+
+
+def _lacks_cupy() -> str:
+    if importlib.util.find_spec("cupy") is None:
+        return "no cupy"
+    import cupy
+
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"cupy finds no device ({error})"
+    return "" if count else "cupy finds no device"
+
+
+_STRICT = _lacks("array_api_strict")
+
+BACKENDS: tuple[Backend, ...] = (
+    Backend(name="numpy", wrap=_plain, snapshot=_bytes),
+    Backend(name="numpy-readonly", wrap=_readonly, snapshot=_bytes),
+    Backend(name="array-api-strict", wrap=_strict("CPU_DEVICE"), snapshot=_bytes, missing=_STRICT),
+    Backend(name="array-api-strict-device1", wrap=_strict("device1"), snapshot=_bytes, missing=_STRICT),
+    Backend(
+        name="array-api-strict-no-float64",
+        wrap=_strict("no_float64"),
+        snapshot=_bytes,
+        missing=_STRICT,
+        float64=False,
+    ),
+    Backend(name="torch", wrap=_torch, snapshot=_bytes, missing=_lacks("torch")),
+    Backend(name="cupy", wrap=_cupy, snapshot=_bytes, missing=_lacks_cupy),
+    Backend(name="npy-file", wrap=_file, snapshot=_bytes, is_array=False),
+    Backend(
+        name="scipy-csr",
+        wrap=_sparse(scipy.sparse.csr_matrix),
+        snapshot=_sparse_bytes,
+        is_array=False,
+        sparse=True,
+    ),
+    Backend(
+        name="scipy-csc",
+        wrap=_sparse(scipy.sparse.csc_matrix),
+        snapshot=_sparse_bytes,
+        is_array=False,
+        sparse=True,
+    ),
+    Backend(
+        name="scipy-sparse-array",
+        wrap=_sparse(scipy.sparse.csr_array),
+        snapshot=_sparse_bytes,
+        is_array=False,
+        sparse=True,
+    ),
+    Backend(
+        name="scipy-operator",
+        wrap=lambda x: scipy.sparse.linalg.aslinearoperator(x.copy()),
+        snapshot=lambda operator: _bytes(operator.A),
+        is_array=False,
+        readable=False,
+    ),
+    Backend(
+        name="products-only",
+        wrap=ProductsOnly,
+        snapshot=lambda operator: operator.snapshot(),
+        is_array=False,
+        readable=False,
+    ),
+)
+"""All backends, present or not."""
+
+
+def backends(names: Sequence[str] | None = None) -> tuple[Backend, ...]:
+    """Backends by name.
+
+    Parameters
+    ----------
+    names : sequence of str, optional
+        By default all, also those that are missing here.
+
+    Returns
+    -------
+    tuple of Backend
+
+    Raises
+    ------
+    ValueError
+        A name is not known.
+    """
+    if names is None:
+        return BACKENDS
+    known = {backend.name: backend for backend in BACKENDS}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ValueError(f"no backend is named {', '.join(unknown)}; there are {', '.join(known)}.")
+    return tuple(known[name] for name in names)

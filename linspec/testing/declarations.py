@@ -1,0 +1,176 @@
+"""What a record and a class say of themselves, checked without solving anything.
+
+Problem: listing, help, documentation and the other checks all read declarations, so a declaration that is
+wrong is wrong everywhere.
+Method: each check takes the record and the class and says what is the matter. Bad option values are generated
+from the options' own constraints. That a table loads no array library is seen in a fresh interpreter.
+Source: scikit-learn's parameter-constraint tests.
+Where we differ: nothing is guessed of what an option means; only what it declares is used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from typing import Any
+
+from linspec import registry
+from linspec.errors import InvalidOption, UnknownOption
+from linspec.hookspecs import PROJECT
+from linspec.options import RUN_ARGUMENTS, Option, build, invalid_values, options_of
+
+__all__ = ["declaration_issues"]
+
+ARRAY_LIBRARIES = ("numpy", "scipy", "cupy", "torch", "jax", "dask", "sklearn", "array_api_compat")
+
+
+def declaration_issues(spec: Any, provider: str) -> Iterator[tuple[str, str]]:
+    """Check a record and the class it names.
+
+    Parameters
+    ----------
+    spec : SolverSpec, NormalizerSpec or TestMatrixSpec
+    provider : str
+        ``distribution:entry`` of the plugin that registers it.
+
+    Yields
+    ------
+    (check, issue) : tuple of str
+        The name of the check, and what is wrong; the issue is "" where the check passed. An issue that
+        begins with "skipped: " says why a check was not made.
+    """
+    try:
+        cls = _import(spec.target)
+    except Exception as error:  # noqa: BLE001 (an import may fail in any way)
+        yield "target", f"{spec.target} cannot be imported ({type(error).__name__}: {error})"
+        return
+    yield "target", ""
+    for name, check in (
+        ("dataclass", _dataclass_issue),
+        ("defaults", _defaults_issue),
+        ("invalid-options", _invalid_options_issue),
+        ("option-names", _option_names_issue),
+        ("docstring", _docstring_issue),
+        ("reference", _reference_issue),
+        ("summary", _summary_issue),
+    ):
+        try:
+            yield name, check(spec, cls)
+        except Exception as error:  # noqa: BLE001 (a broken declaration may fail in any way)
+            yield name, f"raised {type(error).__name__}: {error}"
+    yield "light-table", _table_issue(provider)
+
+
+def _import(target: str) -> Any:
+    module, _, path = target.partition(":")
+    found: Any = importlib.import_module(module)
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found
+
+
+def _dataclass_issue(spec: Any, cls: Any) -> str:
+    if not isinstance(cls, type) or not dataclasses.is_dataclass(cls):
+        return f"{spec.target} must be a dataclass; decorate it with @dataclass(frozen=True, kw_only=True)"
+    if not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        return f"{cls.__name__} must be frozen: a solver is a value"
+    loose = [field.name for field in dataclasses.fields(cls) if field.init and not field.kw_only]
+    return f"{', '.join(loose)} of {cls.__name__} must be keyword-only" if loose else ""
+
+
+def _defaults_issue(_: Any, cls: Any) -> str:
+    first, second = cls(), cls()
+    return "" if first == second else f"two {cls.__name__}() with default options must be equal"
+
+
+def _invalid_options_issue(_: Any, cls: Any) -> str:
+    issues = [
+        _accepted(cls, declared, value) for declared in options_of(cls) for value in invalid_values(declared)
+    ]
+    try:
+        build(cls, {"no_such_option": 1})
+        issues.append("an unknown option was accepted")
+    except UnknownOption:
+        pass
+    return "; ".join(issue for issue in issues if issue)
+
+
+def _accepted(cls: Any, declared: Option, value: Any) -> str:
+    try:
+        cls(**{declared.name: value})
+    except InvalidOption:
+        return ""
+    except Exception as error:  # noqa: BLE001 (any other exception is the issue)
+        return f"{declared.name}={value!r} must raise InvalidOption; raised {type(error).__name__}: {error}"
+    return f"{declared.name}={value!r} must be refused: it has to be {declared.expects}"
+
+
+def _option_names_issue(_: Any, cls: Any) -> str:
+    clash = sorted(RUN_ARGUMENTS.intersection(declared.name for declared in options_of(cls)))
+    if clash:
+        return f"{', '.join(clash)}: arguments of linspec.solve cannot be options"
+    silent = [declared.name for declared in options_of(cls) if not declared.help.strip()]
+    return f"{', '.join(silent)} must be explained by help=" if silent else ""
+
+
+def _docstring_issue(spec: Any, cls: Any) -> str:
+    own = (cls.__doc__ or "").strip()
+    # A dataclass without a docstring is given its signature as one.
+    if not own or own.startswith(f"{cls.__name__}("):
+        return f"{cls.__name__} needs a docstring"
+    text = own + (sys.modules[cls.__module__].__doc__ or "")
+    years = re.findall(r"\b(1[89]\d\d|20\d\d)\b", spec.reference)
+    if years and not any(year in text for year in years):
+        return f"the docstring of {cls.__name__} or of its module must name the source ({spec.reference})"
+    return ""
+
+
+def _reference_issue(spec: Any, _: Any) -> str:
+    if not re.search(r"\b(1[89]\d\d|20\d\d)\b", spec.reference):
+        return f"the reference must have author and year; got {spec.reference!r}"
+    if not re.match(r"[^\W\d]", spec.reference):
+        return f"the reference must begin with its author; got {spec.reference!r}"
+    doi = re.search(r"doi:\s*(\S*)", spec.reference)
+    if doi and not re.match(r"10\.\d{4,9}/\S+", doi[1]):
+        return f"a DOI is written doi:10.1234/...; got {doi[0]!r}"
+    return ""
+
+
+def _summary_issue(spec: Any, _: Any) -> str:
+    summary = spec.summary
+    if "\n" in summary or not summary.endswith(".") or len(summary.split()) < 3 or summary[0].islower():
+        return f"the summary must be one sentence, from a capital to a full stop; got {summary!r}"
+    return ""
+
+
+def _table_issue(provider: str) -> str:
+    """Import the plugin's table in a fresh interpreter and see what came with it."""
+    distribution, _, entry = provider.partition(":")
+    if distribution == registry.LOCAL:
+        return "skipped: registered by hand, without a table"
+    found = [
+        point
+        for point in metadata.entry_points(group=PROJECT)
+        if point.name == entry and point.dist is not None and point.dist.name == distribution
+    ]
+    if not found:
+        return f"skipped: no entry point {provider}"
+    code = (
+        "import importlib, sys\n"
+        f"importlib.import_module({found[0].module!r})\n"
+        f"print(*[name for name in {ARRAY_LIBRARIES!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode != 0:
+        return f"{found[0].module} cannot be imported by itself: {done.stderr.strip().splitlines()[-1]}"
+    loaded = done.stdout.split()
+    return (
+        f"importing {found[0].module} loads {', '.join(loaded)}; a table must load no array library"
+        if loaded
+        else ""
+    )

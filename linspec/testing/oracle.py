@@ -1,0 +1,363 @@
+"""Exact answers and the residual laws, computed a second time: dense, float64, on the host.
+
+Problem: a kit that judges by the library's own code agrees with its mistakes.
+Method: plain NumPy from the definitions. Least squares by the SVD of A; canonical correlations by the SVD of
+each view and of the product of their bases; singular values by the SVD. The laws are evaluated on the arrays
+that a solver returned. What an answer may be off by follows from its own residual: for least squares
+‖x − x*‖ ≤ ‖Aᵀ(b − Ax) − rx‖ / λmin; for singular and canonical vectors Wedin's bound with the gap of the
+exact values. So a tolerance is never chosen, except for the multiple of rounding that comes with it.
+Source: Björck & Golub 1973; Wedin 1972.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray, to_host, working_dtype
+from linspec.testing.problems import Case
+
+PROBES = 16
+"""Random-sign products from which the norms of columns are estimated where entries cannot be read."""
+
+ROUNDING = 30.0
+"""Multiple of the unit roundoff that a backward-stable computation with a hundred terms may lose."""
+
+
+@dataclass(frozen=True)
+class Law:
+    """A residual recomputed, and how much of it may be rounding.
+
+    Attributes
+    ----------
+    residual : float
+    floor : float
+        Residuals that rounding in the working precision can make of the exact answer.
+    low, high : float, optional
+        Between which the law lies where the data do not tell its weights exactly.
+    """
+
+    residual: float
+    floor: float
+    low: float | None = None
+    high: float | None = None
+
+    def contradicts(self, claimed: float) -> bool:
+        """Whether a claimed residual cannot be this one: roots are compared, since both are norms."""
+        if not math.isfinite(claimed) or not math.isfinite(self.residual):
+            return claimed != self.residual
+        root, blur = math.sqrt(claimed), 1.005 * math.sqrt(self.floor)
+        low = self.residual if self.low is None else self.low
+        high = self.residual if self.high is None else self.high
+        return not 0.995 * math.sqrt(low) - blur <= root <= 1.005 * math.sqrt(high) + blur
+
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the entries reach the arithmetic: what centring them costs.
+
+    Attributes
+    ----------
+    readable : bool
+        Dense entries, centred in float64 before they are rounded to the working precision. Otherwise the means
+        are taken out of products in working precision.
+    subtracted : bool
+        Sparse: the means may also be taken out of Gram matrices, which squares what centring loses.
+    """
+
+    readable: bool = True
+    subtracted: bool = False
+
+    def rounding(self, unit: float, shift: float) -> float:
+        """The relative rounding of centred data whose means are `shift` times their spread."""
+        if self.readable:
+            return max(unit, EPS * shift)
+        return max(unit * shift, EPS * shift**2 if self.subtracted else 0.0)
+
+
+def precision(case: Case) -> float:
+    """The unit roundoff of the least precise working dtype."""
+    return max(float(np.finfo(working_dtype(x.dtype)).eps) for x in case.arrays.values())
+
+
+def shift_of(X: HostArray) -> float:
+    """The largest norm of a column beside that of the same column centred; constant columns are left out."""
+    spread = np.linalg.norm(X - X.mean(axis=0), axis=0)
+    size = np.linalg.norm(X, axis=0)
+    live = spread > 1e-10 * size
+    return float((size[live] / spread[live]).max(initial=1.0))
+
+
+def as_host(x: Any) -> HostArray:
+    """Whatever was returned as float64 on the host."""
+    return np.asarray(to_host(x), dtype=np.float64)
+
+
+def _ratio(a: float, b: float) -> float:
+    return 0.0 if a == 0 else a / b if b > 0 else math.inf
+
+
+# ---- least squares ----------------------------------------------------------------------------
+
+
+class LeastSquaresOracle:
+    """The exact solution of least norm, and the law."""
+
+    def __init__(self, case: Case, reading: Reading) -> None:
+        self.unit = precision(case)
+        self.A = case.arrays["A"].astype(np.float64)
+        self.B = case.arrays["B"].astype(np.float64)
+        self.vector = self.B.ndim == 1
+        self.B = self.B[:, None] if self.vector else self.B
+        self.ridge = float(case.parameters.get("ridge", 0.0))
+        U, s, Vt = np.linalg.svd(self.A, full_matrices=False)
+        keep = s > max(self.A.shape) * self.unit * s[0]
+        self.rank = int(keep.sum())
+        self.s, self.V = s[keep], Vt[keep].T
+        self.x = self.V @ ((self.s / (self.s**2 + self.ridge))[:, None] * (U[:, keep].T @ self.B))
+        self.least = float(self.s[-1] ** 2 + self.ridge) if self.rank else 1.0
+        self.AtB = np.linalg.norm(self.A.T @ self.B, axis=0)
+
+    @property
+    def condition(self) -> float:
+        """Condition number of AᵀA + ridge on its range."""
+        return float(self.s[0] ** 2 + self.ridge) / self.least
+
+    @property
+    def attainable(self) -> float:
+        """The residual that rounding alone may leave."""
+        return self._floor(self.x)
+
+    def _floor(self, x: HostArray) -> float:
+        size = self.s[0] ** 2 * np.linalg.norm(x, axis=0) + self.s[0] * np.linalg.norm(self.B, axis=0)
+        live = self.AtB > 0
+        return ROUNDING * self.unit * float((size[live] / self.AtB[live]).max(initial=0.0))
+
+    def law(self, solution: Any) -> Law:
+        """The residual of the normal equations, column by column."""
+        x = as_host(solution.x).reshape(self.A.shape[1], -1)
+        gap = np.linalg.norm(self.A.T @ (self.B - self.A @ x) - self.ridge * x, axis=0)
+        worst = max((_ratio(float(a), float(b)) for a, b in zip(gap, self.AtB, strict=True)), default=0.0)
+        return Law(worst, self._floor(x))
+
+    def errors(self, solution: Any) -> list[str]:
+        """How the answer misses the exact one by more than its own residual explains."""
+        x = as_host(solution.x).reshape(self.A.shape[1], -1)
+        law = self.law(solution)
+        gap = np.linalg.norm(x - self.x, axis=0)
+        allowed = (law.residual + law.floor) * self.AtB / self.least
+        # Components outside the row space: only rounding may bring them in.
+        allowed += ROUNDING * self.unit * self.condition * np.linalg.norm(self.x, axis=0)
+        bad = np.flatnonzero(~(gap <= allowed))
+        return [f"x[:, {j}] is off by {gap[j]:.2g}; {allowed[j]:.2g} can be explained" for j in bad]
+
+
+# ---- singular values --------------------------------------------------------------------------
+
+
+class SVDOracle:
+    """The exact leading triplets, and the law."""
+
+    def __init__(self, case: Case, reading: Reading) -> None:
+        A = case.arrays["A"].astype(np.float64)
+        self.center = bool(case.parameters.get("center", False))
+        self.unit = reading.rounding(precision(case), shift_of(A) if self.center else 1.0)
+        self.k = int(case.parameters["k"])
+        self.mean = A.mean(axis=0)
+        self.A = A - self.mean if self.center else A
+        _, s, Vt = np.linalg.svd(self.A, full_matrices=False)
+        self.rank = int(np.sum(s > max(A.shape) * precision(case) * s[0]))
+        self.count = min(self.k, self.rank)
+        self.S, self.V = s[: self.count], Vt[: self.count].T
+        after = s[self.count] if self.count < len(s) else 0.0
+        self.gap = float(self.S[-1] ** 2 - after**2) / float(s[0] ** 2)
+        self.condition = 1.0
+
+    @property
+    def attainable(self) -> float:
+        """The residual that rounding alone may leave."""
+        return ROUNDING * self.unit
+
+    def law(self, solution: Any) -> Law:
+        """max ‖AᵀAv − σ²v‖ / σ₁²."""
+        V, S = as_host(solution.Vh).T, as_host(solution.S)
+        gap = np.linalg.norm(self.A.T @ (self.A @ V) - V * S**2, axis=0)
+        residual = max((_ratio(float(g), float(S.max() ** 2)) for g in gap), default=0.0)
+        return Law(residual, ROUNDING * self.unit)
+
+    def errors(self, solution: Any) -> list[str]:
+        """How the answer misses the exact one by more than its own residual explains."""
+        order = np.argsort(-as_host(solution.S), kind="stable")
+        S, V = as_host(solution.S)[order], as_host(solution.Vh).T[:, order]
+        if len(S) != self.count:
+            return [f"{len(S)} singular values are returned; there are {self.count}"]
+        law = self.law(solution)
+        error = math.sqrt(self.count) * law.residual + law.floor
+        squares = np.abs(S**2 - self.S**2).max() / self.S[0] ** 2
+        found = []
+        if not squares <= error:
+            found.append(f"σ² is off by {squares:.2g} σ₁²; {error:.2g} can be explained")
+        if not np.abs(V.T @ V - np.eye(self.count)).max() <= ROUNDING * self.unit + 10 * law.residual:
+            found.append("the rows of Vh are not orthonormal")
+        if self.gap > 1e-6 and error < self.gap:
+            angle = float(np.linalg.norm(V - self.V @ (self.V.T @ V), 2))
+            if not angle <= 2 * error / self.gap:
+                found.append(
+                    f"Vh spans a space at sine {angle:.2g}; {2 * error / self.gap:.2g} can be explained"
+                )
+        if getattr(solution, "U", None) is not None:
+            U = as_host(solution.U)[:, order]
+            misfit = float(np.abs(self.A @ V - U * S).max() / self.S[0])
+            if not misfit <= math.sqrt(error):
+                found.append(f"AV − US is {misfit:.2g} σ₁")
+        return found
+
+
+# ---- canonical correlations -------------------------------------------------------------------
+
+
+class _ViewOracle:
+    """One view by its SVD: S = XᵀX + ridge on its range, and what scaling leaves of its condition.
+
+    `factor` is orthonormal at ridge 0; with a ridge its singular values are s/√(s² + ridge), so that
+    factor_xᵀ factor_y has the canonical correlations for singular values.
+    """
+
+    def __init__(self, X: HostArray, ridge: float, center: bool, unit: float) -> None:
+        size = np.linalg.norm(X, axis=0)
+        self.X = X - X.mean(axis=0) if center else X
+        # A column that the mean takes out but for rounding is a column of zeros.
+        self.X = self.X * (np.linalg.norm(self.X, axis=0) > 1e-13 * size)
+        self.ridge = ridge
+        d = np.linalg.norm(self.X, axis=0)
+        scale = np.where(d > 0, d, 1.0)
+        s = np.linalg.svd(self.X / scale, compute_uv=False)
+        self.rank = int(np.sum(s > max(X.shape) * unit * s[0])) if s[0] > 0 else 0
+        U, t, Vt = np.linalg.svd(self.X, full_matrices=False)
+        U, t, self.V = U[:, : self.rank], t[: self.rank], Vt[: self.rank].T
+        self.shrunk = np.sqrt(t**2 + ridge)
+        self.factor = U * (t / self.shrunk)
+        self.diagonal = d**2 + ridge
+        root = np.sqrt(np.where(self.diagonal > 0, self.diagonal, 1.0))
+        self.S = self.X.T @ self.X + ridge * np.eye(X.shape[1])
+        values = np.linalg.eigvalsh(self.S / np.outer(root, root))
+        self.least = float(values[0] if ridge > 0 else values[-self.rank :][0] if self.rank else 1.0)
+        self.condition = float(values[-1]) / self.least
+
+    def estimates(self) -> tuple[HostArray, HostArray]:
+        """Between which the diagonal lies with certainty (4 σ) when it is estimated from random signs."""
+        G = self.X.T @ self.X
+        d = np.diag(G)
+        spread = 4 * np.sqrt(np.maximum((G**2).sum(axis=0) - d**2, 0.0) / PROBES)
+        floor = 0.5e-3 * np.abs(d).mean()
+        low, high = np.maximum(d - spread, floor), np.maximum(d + spread, 2 * floor)
+        return low + self.ridge, high + self.ridge
+
+
+class CCAOracle:
+    """The exact canonical correlations, and the law."""
+
+    def __init__(self, case: Case, reading: Reading) -> None:
+        self.reading = reading
+        self.k = int(case.parameters["k"])
+        ridge = case.parameters.get("ridge", 0.0)
+        rx, ry = ridge if isinstance(ridge, tuple) else (ridge, ridge)
+        center = bool(case.parameters.get("center", True))
+        X, Y = case.arrays["X"].astype(np.float64), case.arrays["Y"].astype(np.float64)
+        given = precision(case)
+        self.unit = reading.rounding(given, max(shift_of(X), shift_of(Y)) if center else 1.0)
+        self.x, self.y = _ViewOracle(X, float(rx), center, given), _ViewOracle(Y, float(ry), center, given)
+        T = self.x.factor.T @ self.y.factor
+        self.left, rho, _ = np.linalg.svd(T)
+        self.all = np.clip(rho, 0.0, 1.0)
+        # With a ridge every direction has a length, so weights beyond the rank exist (of correlation 0).
+        ranks = [view.rank for view in (self.x, self.y) if view.ridge == 0]
+        self.count = min(self.k, *ranks) if ranks else self.k
+        padded = np.concatenate([self.all, np.zeros(max(self.count - len(rho), 0) + 1)])
+        self.correlations = padded[: self.count]
+        self.gap = float(padded[self.count - 1] - padded[self.count])
+        self.condition = max(self.x.condition, self.y.condition)
+
+    @property
+    def attainable(self) -> float:
+        """The residual that rounding alone may leave."""
+        return self._floor(float(self.correlations.sum()))
+
+    def _floor(self, total: float) -> float:
+        columns = len(self.x.diagonal) + len(self.y.diagonal)
+        return _ratio((ROUNDING * self.unit) ** 2 * columns * self.condition * 2 * self.count, total)
+
+    def law(self, solution: Any) -> Law:
+        """Σ‖ϱᵢ‖² / Σρᵢ in the norm of diag(Sx, Sy)⁻¹."""
+        phi, psi = as_host(solution.x_weights), as_host(solution.y_weights)
+        rho = as_host(solution.correlations)
+        total = low = high = 0.0
+        for a, b, v, w in ((self.x, self.y, phi, psi), (self.y, self.x, psi, phi)):
+            gap = a.X.T @ (b.X @ w) - (a.S @ v) * rho
+            squares = (gap**2).sum(axis=1)
+            total += _weighted(squares, a.diagonal)
+            least, most = a.estimates()
+            low, high = low + _weighted(squares, most), high + _weighted(squares, least)
+        values = [_ratio(value, float(rho.sum())) for value in (total, low, high)]
+        floor = self._floor(float(rho.sum()))
+        estimated = not self.reading.readable and not self.reading.subtracted
+        return Law(values[0], floor, values[1], values[2]) if estimated else Law(values[0], floor)
+
+    def errors(self, solution: Any) -> list[str]:
+        """How the answer misses the exact one by more than its own residual explains."""
+        rho = as_host(solution.correlations)
+        order = np.argsort(-rho, kind="stable")
+        rho, phi, psi = (
+            rho[order],
+            as_host(solution.x_weights)[:, order],
+            as_host(solution.y_weights)[:, order],
+        )
+        if len(rho) != self.count:
+            return [f"{len(rho)} canonical pairs are returned; there are {self.count}"]
+        rounding = ROUNDING * self.unit * self.condition
+        law = self.law(solution)
+        # ‖(TV − UΣ, TᵀU − VΣ)‖ in the exact norms, from the law's norm and the scaled condition.
+        off = math.sqrt((law.residual + law.floor) * float(rho.sum()) / min(self.x.least, self.y.least))
+        limit = rounding + math.sqrt(2) * off
+        if self.gap > 1e-6:
+            limit = min(limit, rounding + 2 * (off / self.gap) ** 2)
+        found = []
+        error = float(np.abs(rho - self.correlations).max(initial=0.0))
+        if not error <= limit:
+            found.append(f"a correlation is off by {error:.2g}; {limit:.2g} can be explained")
+        for name, view, W in (("x", self.x, phi), ("y", self.y, psi)):
+            misfit = float(np.abs(W.T @ view.S @ W - np.eye(len(rho))).max(initial=0.0))
+            if not misfit <= 10 * rounding:
+                found.append(f"{name}_weights are not orthonormal in their metric: off by {misfit:.2g}")
+        if self.gap > 1e-6 and off < self.gap:
+            angle, limit = self._angle(phi), (2 * off + rounding) / self.gap
+            if not angle <= limit:
+                found.append(f"x_weights span a space at sine {angle:.2g}; {limit:.2g} can be explained")
+        return found
+
+    def _angle(self, phi: HostArray) -> float:
+        """Sine of the angle between Sx^(1/2) Φ and the exact leading space."""
+        x = self.x
+        root = np.vstack([x.X, math.sqrt(x.ridge) * np.eye(x.X.shape[1])])
+        Q = np.linalg.qr(root @ phi)[0]
+        exact = root @ (x.V @ (self.left[:, : self.count] / x.shrunk[:, None]))
+        return float(np.linalg.norm(Q - exact @ (exact.T @ Q), 2))
+
+
+def _weighted(squares: HostArray, d: HostArray) -> float:
+    live = d > 0
+    return float((squares[live] / d[live]).sum())
+
+
+ORACLES: Mapping[str, type[LeastSquaresOracle | SVDOracle | CCAOracle]] = {
+    "least-squares": LeastSquaresOracle,
+    "svd": SVDOracle,
+    "cca": CCAOracle,
+}

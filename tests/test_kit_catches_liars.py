@@ -1,0 +1,356 @@
+"""The kit itself is tested: solvers that break one promise each fail the check of that promise, and no other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linspec as ls
+from linspec import Needs, Solver, SolverSpec, Status, option, registry
+from linspec.arrays import is_array, to_host
+from linspec.testing import check_operator, interface_issues, run_checks
+
+BACKENDS = ["numpy", "numpy-readonly", "array-api-strict", "products-only"]
+
+
+def least_norm(A: np.ndarray, B: np.ndarray, ridge: float, eps: float) -> np.ndarray:
+    U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    keep = s > max(A.shape) * eps * s[0]
+    return Vt[keep].T @ ((s[keep] / (s[keep] ** 2 + ridge))[:, None] * (U[:, keep].T @ B))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Honest(Solver):
+    """The SVD of the entries (Golub 1965)."""
+
+    def solve(self, problem: Any, run: Any) -> Any:
+        run.plan(setup=2.0)
+        run.moments("implicit").column_means()  # refuses what is not finite
+        A, B = (np.asarray(to_host(M.dense()), dtype=np.float64) for M in (problem.A, problem.B))
+        x = least_norm(A, B, problem.ridge, float(np.finfo(problem.A.dtype).eps))
+        return self.twist(run.finish(x=problem.A.home.blocks.place(x)), problem, run)
+
+    def twist(self, solution: Any, problem: Any, run: Any) -> Any:
+        return solution
+
+
+@dataclass(frozen=True, kw_only=True)
+class HonestSVD(Solver):
+    """The SVD of the entries (Golub 1965)."""
+
+    def solve(self, problem: Any, run: Any) -> Any:
+        run.plan(setup=2.0)
+        run.moments("implicit").column_means()
+        A = np.asarray(to_host(problem.A.dense()), dtype=np.float64)
+        if problem.center:
+            mean = A.mean(axis=0)
+            A = A - (mean + (A - mean).mean(axis=0))
+        U, s, Vt = np.linalg.svd(A, full_matrices=False)
+        k = min(problem.k, int(np.sum(s > max(A.shape) * np.finfo(problem.A.dtype).eps * s[0])))
+        place = problem.A.home.blocks.place
+        found = run.finish(Vh=place(Vt[:k]), S=s[:k], U=place(U[:, :k]) if problem.left else None)
+        return self.twist(found, problem, run)
+
+    def twist(self, solution: Any, problem: Any, run: Any) -> Any:
+        return solution
+
+
+@dataclass(frozen=True, kw_only=True)
+class HonestIteration(Solver):
+    """Conjugate gradients on the normal equations (Hestenes & Stiefel 1952)."""
+
+    tol: float | None = option(None, "residual to stop at", kind=float, above=0)
+    max_iterations: int = option(300, "iterations at most", at_least=1)
+    form: str = option("implicit", "how the Gram matrix is kept", choices=("implicit", "dense"))
+
+    def solve(self, problem: Any, run: Any) -> Any:
+        moments = run.moments(self.form)
+        self.prepare(run)
+        run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.sweep_cost)
+        m = problem.B.shape[1]
+        AtB = moments.products(None, moments.home.eye(m))[1]
+        scale = np.linalg.norm(to_host(AtB), axis=0)
+        x, r = moments.home.zeros(tuple(AtB.shape)), AtB
+        p, rr = r, np.sum(to_host(r) ** 2, axis=0)
+        while run.proceed(residual=self.measure(rr, scale), current=lambda x=x: {"x": x}):
+            Mp = moments.gram_matmat(p) + p * problem.ridge
+            pMp = np.sum(to_host(p) * to_host(Mp), axis=0)
+            a = moments.home.place(np.divide(rr, pMp, out=np.zeros(m), where=pMp > 0))
+            x, r = x + p * a[None, :], r - Mp * a[None, :]
+            old, rr = rr, np.sum(to_host(r) ** 2, axis=0)
+            b = moments.home.place(np.divide(rr, old, out=np.zeros(m), where=old > 0))
+            p = r + p * b[None, :]
+        return self.twist(run.finish(x=x), problem, run)
+
+    def measure(self, rr: np.ndarray, scale: np.ndarray) -> float:
+        return float(np.max(np.sqrt(rr) / np.where(scale > 0, scale, 1.0), initial=0.0))
+
+    def prepare(self, run: Any) -> None:
+        """For liars."""
+
+    def twist(self, solution: Any, problem: Any, run: Any) -> Any:
+        return solution
+
+
+# ---- one lie each -----------------------------------------------------------------------------
+
+
+class ChangesItsInput(Honest):
+    def twist(self, solution, problem, run):
+        source = getattr(getattr(problem.A, "operator", problem.A), "array", None)
+        if source is not None and "float" in str(source.dtype):
+            source[0, :] = 0 * source[0, :]
+        return solution
+
+
+class LiesAboutNeeds(Honest):
+    pass
+
+
+class ReturnsNumPy(Honest):
+    def twist(self, solution, problem, run):
+        return replace(solution, x=np.array(to_host(solution.x)))
+
+
+class WrongResidual(Honest):
+    def twist(self, solution, problem, run):
+        return replace(solution, residual=solution.residual + 1e-9)
+
+
+class Overconfident(HonestIteration):
+    """Gives up early and says it has not."""
+
+    max_iterations: int = option(2, "iterations at most", at_least=1)
+
+    def twist(self, solution, problem, run):
+        return replace(solution, converged=True, status=Status.CONVERGED)
+
+
+class IgnoresTheBudget(HonestIteration):
+    def prepare(self, run):
+        run._max_passes = np.inf
+
+
+class CountsTooLittle(Honest):
+    def twist(self, solution, problem, run):
+        return replace(solution, passes=solution.passes / 2)
+
+
+class UsesTheGlobalGenerator(Honest):
+    def twist(self, solution, problem, run):
+        np.random.random()  # noqa: NPY002
+        return solution
+
+
+class DrawsAnswersFromTheGlobalGenerator(Honest):
+    def twist(self, solution, problem, run):
+        return replace(solution, x=solution.x * float(1 + 1e-15 * np.random.random()))  # noqa: NPY002
+
+
+class Unseeded(Honest):
+    def twist(self, solution, problem, run):
+        tiny = float(1 + 3e-15 * np.random.default_rng().random())
+        return replace(solution, x=solution.x * tiny) if solution.x.dtype == np.float64 else solution
+
+
+class Unsorted(HonestSVD):
+    def twist(self, solution, problem, run):
+        xp = problem.A.home.xp
+        U = None if solution.U is None else xp.flip(solution.U, axis=1)
+        return replace(solution, S=solution.S[::-1].copy(), Vh=xp.flip(solution.Vh, axis=0), U=U)
+
+
+class WrongSigns(HonestSVD):
+    def twist(self, solution, problem, run):
+        return replace(solution, Vh=-solution.Vh, U=None if solution.U is None else -solution.U)
+
+
+class ReturnsNoise(HonestSVD):
+    """As many triplets as asked for, whatever the rank."""
+
+    def twist(self, solution, problem, run):
+        missing = problem.k - len(solution.S)
+        if missing == 0:
+            return solution
+        xp, V = (
+            problem.A.home.xp,
+            np.linalg.qr(np.array(to_host(solution.Vh), dtype=np.float64).T, mode="complete")[0],
+        )
+        rest = problem.A.home.place(V[:, -missing:].T, problem.A.dtype)
+        S = np.concatenate([solution.S, np.full(missing, 1e-12)])
+        U = solution.U
+        if U is not None:
+            U = xp.concat([U, xp.zeros_like(U[:, :missing])], axis=1)
+        return replace(solution, S=S, Vh=xp.concat([solution.Vh, rest], axis=0), U=U)
+
+
+class IgnoresTheCallback(HonestIteration):
+    def prepare(self, run):
+        run._callbacks = ()
+
+
+class Crashes(Honest):
+    def twist(self, solution, problem, run):
+        if problem.A.dtype == np.float32:
+            raise ZeroDivisionError
+        return solution
+
+
+DENSE = Needs(dense=True)
+LIARS = [
+    (Honest, DENSE, ("direct",), set()),
+    (HonestSVD, DENSE, ("direct",), set()),
+    (HonestIteration, Needs(), ("iterative",), set()),
+    (ChangesItsInput, DENSE, ("direct",), {"input-untouched"}),
+    (LiesAboutNeeds, Needs(), ("direct",), {"declared-needs"}),
+    (ReturnsNumPy, DENSE, ("direct",), {"output-home"}),
+    (WrongResidual, DENSE, ("direct",), {"residual-law"}),
+    (Overconfident, Needs(), ("iterative",), {"converged", "starved", "budget", "callback", "warnings"}),
+    (IgnoresTheBudget, Needs(), ("iterative",), {"budget"}),
+    (CountsTooLittle, DENSE, ("direct",), {"counts"}),
+    (UsesTheGlobalGenerator, DENSE, ("direct",), {"random-state"}),
+    (DrawsAnswersFromTheGlobalGenerator, DENSE, ("direct",), {"random-state", "same-seed"}),
+    (Unseeded, DENSE, ("direct",), {"same-seed"}),
+    (Unsorted, DENSE, ("direct",), {"order"}),
+    (WrongSigns, DENSE, ("direct",), {"signs"}),
+    (ReturnsNoise, DENSE, ("direct",), {"accuracy"}),
+    (IgnoresTheCallback, Needs(), ("iterative",), {"callback"}),
+    (Crashes, DENSE, ("direct",), {"solves"}),
+]
+for _liar, *_ in LIARS:
+    _liar.__doc__ = (_liar.__doc__ or "") + " After Golub 1965."
+    if _liar not in (Honest, HonestSVD, HonestIteration):
+        dataclass(frozen=True, kw_only=True)(_liar)  # in place: the class itself is returned
+
+
+@pytest.fixture
+def fresh_registry(monkeypatch):
+    """A registry of its own, so that liars are registered for nobody else."""
+    own = registry.Registry()
+    monkeypatch.setattr(registry, "default_registry", lambda: own)
+    return own
+
+
+def declare(cls, needs, traits, **changes):
+    problem = "svd" if issubclass(cls, HonestSVD) else "least-squares"
+    fields = {
+        "name": "liar",
+        "problem": problem,
+        "target": f"{__name__}:{cls.__name__}",
+        "summary": "A solver that is here to be caught.",
+        "reference": "Golub 1965, SIAM J. Numer. Anal. 2(2)",
+        "needs": needs,
+        "traits": traits,
+    }
+    ls.register(SolverSpec(**(fields | changes)))
+    return f"{problem}/liar"
+
+
+@pytest.mark.parametrize("cls, needs, traits, caught", LIARS, ids=[row[0].__name__ for row in LIARS])
+def test_liar_fails_its_check_and_no_other(fresh_registry, cls, needs, traits, caught):
+    report = run_checks(declare(cls, needs, traits), backends=BACKENDS)
+    assert {check.partition(":")[0] for check, _ in report.failed} == caught, str(report)
+    assert report.passed > 30
+
+
+def test_returned_numpy_is_caught_on_the_strict_backend_only(fresh_registry):
+    report = run_checks(declare(ReturnsNumPy, DENSE, ("direct",)), backends=BACKENDS)
+    assert [check for check, _ in report.failed] == ["output-home:array-api-strict"]
+
+
+def test_changed_input_is_caught_where_it_cannot_be_written_too(fresh_registry):
+    report = run_checks(declare(ChangesItsInput, DENSE, ("direct",)), backends=["numpy", "numpy-readonly"])
+    assert [check for check, _ in report.failed] == [
+        "input-untouched:numpy",
+        "input-untouched:numpy-readonly",
+    ]
+
+
+# ---- declarations -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithoutSource(Solver):
+    """No year, no name."""
+
+    def solve(self, problem, run):
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lenient(Solver):
+    """Accepts anything (Golub 1965)."""
+
+    step: float = option(1.0, "step length", above=0)
+
+    def __post_init__(self):
+        pass
+
+    def solve(self, problem, run):
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    "cls, changes, caught",
+    [
+        (Honest, {}, []),
+        (Honest, {"target": "no_such_module:Solver"}, ["target"]),
+        (Honest, {"reference": "Somebody, somewhere"}, ["reference"]),
+        (Honest, {"summary": "fast"}, ["summary"]),
+        (WithoutSource, {}, ["docstring"]),
+        (Lenient, {}, ["invalid-options"]),
+    ],
+)
+def test_declarations(fresh_registry, cls, changes, caught):
+    name = declare(cls, DENSE, ("direct",), **changes)
+    assert sorted({issue.partition(":")[0] for issue in interface_issues(name)}) == caught
+
+
+# ---- operators --------------------------------------------------------------------------------
+
+
+class Crooked(ls.LinearOperator):
+    """An operator with one fault."""
+
+    def __init__(self, fault: str) -> None:
+        self.M = np.random.default_rng(0).standard_normal((9, 4))
+        self.shape, self.dtype, self.fault = self.M.shape, np.dtype(np.float64), fault
+        self.sliceable = fault == "rows"
+        self.readable = fault == "dense"
+
+    def _matmat(self, V):
+        if self.fault == "linearity":
+            return self.M @ V + 1e-3 * (self.M @ V) ** 2
+        if self.fault == "blocks" and V.shape[1] > 1:
+            return (self.M @ V)[:, ::-1].copy() if V.shape[1] == 3 else self.M @ V
+        return self.M @ V
+
+    def _rmatmat(self, U):
+        if self.fault == "adjoint":
+            return (1 + 1e-9) * (self.M.T @ U)
+        if self.fault == "kind":
+            return (self.M.T @ U).astype(np.float32)
+        return self.M.T @ U
+
+    def _rows(self, selection):
+        if not self.sliceable:
+            return super()._rows(selection)
+        return ls.as_operator(self.M[selection][::-1].copy())
+
+    def _dense(self):
+        return self.M + 1e-9 if self.readable else super()._dense()
+
+
+@pytest.mark.parametrize("fault", ["linearity", "blocks", "adjoint", "kind", "rows", "dense"])
+def test_operator_faults_are_named(fault):
+    issues = check_operator(Crooked(fault))
+    assert any(issue.startswith(f"{fault}:") for issue in issues), issues
+
+
+def test_an_operator_without_faults_has_no_issues():
+    operator = Crooked("none")
+    assert check_operator(operator) == []
+    assert is_array(operator.matmat(np.eye(4)))
