@@ -28,8 +28,22 @@ _DTYPE_NAMES = (
 
 
 def is_array(x: object) -> bool:
-    """Whether `x` is an array of a supported library (a SciPy sparse matrix is not)."""
-    return bool(compat.is_array_api_obj(x))
+    """Whether `x` is an array that can be multiplied here.
+
+    A SciPy sparse matrix is none. Neither are the lazy, immutable or sparse arrays of dask, JAX, ndonnx and
+    pydata/sparse: they follow the standard as far as they can, which is less than is asked for here.
+    """
+    if isinstance(x, np.ndarray):
+        return True
+    return bool(compat.is_array_api_obj(x)) and not any(is_other(x) for is_other in _OTHER_LIBRARIES)
+
+
+_OTHER_LIBRARIES = (
+    compat.is_dask_array,
+    compat.is_jax_array,
+    compat.is_ndonnx_array,
+    compat.is_pydata_sparse_array,
+)
 
 
 def namespace(*arrays: Array) -> ModuleType:
@@ -73,9 +87,11 @@ def working_dtype(dtype: Any, what: str = "data") -> np.dtype[Any]:
         For complex, object, string and other dtypes that are not real numbers.
     """
     try:
-        dtype = np.dtype(dtype)
+        # NumPy would take None for float64.
+        dtype = np.dtype("O" if dtype is None else dtype)
     except TypeError as error:
-        raise UnsupportedData(f"{what} has no numeric dtype; got {dtype!r}.") from error
+        message = f"{what} must hold numbers; got dtype {dtype!r}. Convert it to float64."
+        raise UnsupportedData(message) from error
     if dtype.kind == "c":
         raise UnsupportedData(
             f"{what} must be real; got dtype {dtype}. Pass the real and imaginary parts as columns."
@@ -88,17 +104,25 @@ def working_dtype(dtype: Any, what: str = "data") -> np.dtype[Any]:
 
 
 def to_host(x: Array) -> HostArray:
-    """Copy `x` to the host: the one place where a device hands numbers over."""
+    """`x` as a NumPy array: the one place where a device hands numbers over.
+
+    A NumPy array is returned as it is; what comes from elsewhere may share memory with `x`.
+    """
     if isinstance(x, np.ndarray):
         return x
     if compat.is_cupy_array(x):
         host: HostArray = x.get()
         return host
     if compat.is_torch_array(x):
-        return np.asarray(x.detach().cpu().numpy())
+        x = x.detach().cpu()
+        return np.asarray((x.float() if _is_bfloat16(x) else x).numpy())
     xp = namespace(x)
     devices = xp.__array_namespace_info__().devices()
     return np.asarray(compat.to_device(x, devices[0]))
+
+
+def _is_bfloat16(x: Array) -> bool:
+    return str(x.dtype) == "torch.bfloat16"  # NumPy has none
 
 
 def synchronize(x: Array) -> None:
@@ -136,7 +160,7 @@ class Home:
     @classmethod
     def of(cls, x: Array) -> Home:
         """The home of the array `x` itself."""
-        return cls(namespace(x), device_of(x))
+        return HOST if isinstance(x, np.ndarray) else cls(namespace(x), device_of(x))
 
     @property
     def on_host(self) -> bool:
@@ -166,8 +190,11 @@ class Home:
                 f"an array of {type(x).__module__.split('.')[0]} cannot be multiplied with data of "
                 f"{self.xp.__name__}. Convert one of them first."
             )
-        x = cast(x, dtype)
-        return x if device_of(x) == self.device else compat.to_device(x, self.device)
+        if device_of(x) != self.device:
+            # Narrow before the journey, widen after it: one of the two devices may lack float64.
+            narrower = np.dtype(dtype).itemsize < host_dtype(x).itemsize
+            x = compat.to_device(cast(x, dtype) if narrower else x, self.device)
+        return cast(x, dtype)
 
     def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """Zeros of `shape` here."""
@@ -182,14 +209,22 @@ class Home:
         """Blocks side by side."""
         return blocks[0] if len(blocks) == 1 else self.xp.concat(blocks, axis=1)
 
+    def __str__(self) -> str:
+        return f"{self.xp.__name__.split('.')[-1]} on {self.device}"
+
 
 HOST = Home(compat.array_namespace(np.empty(0)), "cpu")
 """Where SciPy sparse matrices, files and foreign operators live."""
 
 
 def from_host(host: HostArray, *, like: Array) -> Array:
-    """`host` as an array of the library and on the device of `like`, its dtype kept where possible."""
-    return Home.of(like).place(host, dtype=host.dtype)
+    """`host` as an array of the library and on the device of `like`.
+
+    Its dtype is kept, except that float64 becomes float32 on a device that has no float64.
+    """
+    home = Home.of(like)
+    narrow = host.dtype == np.float64 and home.blocks != home
+    return home.place(host, dtype=np.float32 if narrow else host.dtype)
 
 
 def all_finite(x: Array) -> bool:

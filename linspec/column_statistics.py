@@ -1,23 +1,37 @@
-"""Column means and sums of squares of operators whose entries can be read, gathered block by block."""
+"""Column means and sums of squares about them, gathered over blocks of rows.
+
+Method: each block is summed about its own mean and merged into the rest (Chan, Golub & LeVeque 1983,
+doi:10.1080/00031305.1983.10483115), so that nothing cancels where means are large beside their spread.
+Where we differ: within a block the first row is subtracted before anything is summed. A constant column then
+has a spread of exactly zero, however its value is rounded; else its spread would be noise that a later
+division by it would blow up.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from linspec.arrays import Array, Home
-from linspec.operators import CenteredOperator, DenseOperator, LinearOperator, SparseOperator, sparse_kernels
-
-
-def has_statistics(operator: LinearOperator) -> bool:
-    """Whether exact column norms of this operator can be had."""
-    return isinstance(operator, DenseOperator | SparseOperator)
+from linspec.operators import (
+    CenteredOperator,
+    ColumnScaledOperator,
+    LinearOperator,
+    ScaledOperator,
+    SparseOperator,
+    sparse_kernels,
+)
+from linspec.operators.dense import row_blocks
 
 
 class ColumnStatistics:
-    """Column means and sums of squares about them, merged block by block.
+    """Running column means and sums of squares about them, float64 at `home`.
 
-    Each block is summed about its own mean and merged (Chan, Golub & LeVeque 1983), so that nothing cancels
-    where means are large beside their spread.
+    Attributes
+    ----------
+    count : int
+        Rows taken in.
+    mean, spread : array of shape (p,) or None
+        Column means, and sums of squares about them; None before the first row.
     """
 
     def __init__(self, home: Home) -> None:
@@ -27,34 +41,61 @@ class ColumnStatistics:
         self.spread: Array = None
 
     def add(self, block: LinearOperator) -> None:
-        """Take in some rows, centred or not; rows whose entries cannot be read are passed over."""
-        inner = block.parts[0] if isinstance(block, CenteredOperator) else block
-        if isinstance(inner, SparseOperator):
-            total, square = sparse_kernels.column_statistics(inner.matrix)
-            mean = total / max(inner.shape[0], 1)
-            spread = square - inner.shape[0] * mean**2
-            # What is left of a subtraction below rounding is a constant column.
-            spread = np.where(spread > 1e-12 * square, spread, 0.0)
-            if isinstance(block, CenteredOperator):
-                mean = mean - block.mean
-        elif isinstance(block, DenseOperator):
-            entries = self.home.place(block.dense())
-            mean = self.home.xp.mean(entries, axis=0)
-            spread = self.home.xp.sum((entries - mean[None, :]) ** 2, axis=0)
+        """Take in the rows of an operator whose entries can be read."""
+        if isinstance(block, SparseOperator):
+            self._add_sparse(block)
+        elif isinstance(block, CenteredOperator | ScaledOperator | ColumnScaledOperator):
+            self._add_changed(block)
         else:
+            width = 8 * block.shape[1]
+            for rows in row_blocks(block.shape[0], width, self.home):
+                part = block if rows.stop - rows.start == block.shape[0] else block.rows(rows)
+                self._merge(part.shape[0], *mean_and_rest(self.home.place(part.dense()), self.home)[:2])
+
+    def _add_sparse(self, block: SparseOperator) -> None:
+        n = block.shape[0]
+        total, square = sparse_kernels.column_statistics(block.matrix)
+        spread = square - total**2 / max(n, 1)
+        # What is left of a subtraction below its rounding is a constant column.
+        self._merge(n, total / max(n, 1), np.where(spread > 1e-12 * square, spread, 0.0))
+
+    def _add_changed(self, block: CenteredOperator | ScaledOperator | ColumnScaledOperator) -> None:
+        inner = ColumnStatistics(self.home)
+        inner.add(block.parts[0])
+        if inner.mean is None:
             return
-        self._merge(block.shape[0], mean, spread)
+        if isinstance(block, CenteredOperator):
+            self._merge(inner.count, inner.mean - block.mean, inner.spread)
+        else:
+            factor = block.factor if isinstance(block, ScaledOperator) else block.scale
+            self._merge(inner.count, inner.mean * factor, inner.spread * factor**2)
 
     def _merge(self, count: int, mean: Array, spread: Array) -> None:
+        if count == 0:
+            return
         if self.count == 0:
             self.count, self.mean, self.spread = count, mean, spread
             return
         step, n = mean - self.mean, self.count + count
-        self.spread = self.spread + spread + step**2 * (self.count * count / n)
+        self.spread = self.spread + spread + step**2 * (self.count * (count / n))
         self.mean = self.mean + step * (count / n)
         self.count = n
 
-    @property
-    def squares(self) -> Array:
-        """Sums of squares about zero."""
-        return None if self.mean is None else self.spread + self.count * self.mean**2
+    def squares_about(self, point: Array | None) -> Array:
+        """Sums of squares about a point a column, about zero without one."""
+        gap = self.mean if point is None else self.mean - point
+        return self.spread + self.count * gap**2
+
+
+def mean_and_rest(entries: Array, home: Home) -> tuple[Array, Array, Array]:
+    """Column means of some rows, the sums of squares about them, and the rows without them."""
+    first = entries[0, :]
+    rest = entries - first[None, :]
+    mean = home.xp.mean(rest, axis=0)
+    rest = rest - mean[None, :]
+    return first + mean, home.xp.sum(rest * rest, axis=0), rest
+
+
+def has_statistics(operator: LinearOperator) -> bool:
+    """Whether exact column norms of this operator can be had."""
+    return operator.readable

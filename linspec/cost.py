@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linspec.operators import CenteredOperator, LinearOperator, SparseOperator
+from linspec.operators import CenteredOperator, CountedOperator, LinearOperator, SparseOperator
 from linspec.operators.sparse_kernels import pair_count
 
 DENSE_RATE = 2e10
@@ -111,30 +111,38 @@ def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
 
 
 def _bare(operator: LinearOperator) -> LinearOperator:
-    from linspec.operators import uncounted
-
-    operator, _ = uncounted(operator)
-    return operator.parts[0] if isinstance(operator, CenteredOperator) else operator
+    """The operator without counters and centrings."""
+    while isinstance(operator, CountedOperator | CenteredOperator):
+        operator = operator.operator if isinstance(operator, CountedOperator) else operator.parts[0]
+    return operator
 
 
 def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Estimate]:
     """What each form of the moments would take for `products` products of `columns` columns."""
     sweep = 4.0 * sizes.nnz * columns * (2 if sizes.q else 1)
     rate = SPARSE_RATE if sizes.sparse else DENSE_RATE
-    found = {
-        "implicit": Estimate(products * sweep / rate, 8.0 * columns * (sizes.p + sizes.q) * 4, "sweeps")
-    }
+    found = {"implicit": Estimate(products * sweep / rate, 8.0 * columns * (sizes.p + sizes.q) * 4, "sweeps")}
     if not sizes.readable:
         return found
-    build = 2.0 * sizes.nnz * (sizes.p + sizes.q) / DENSE_RATE
+    blocks = 2.0 * sizes.n * (sizes.p + sizes.q) ** 2 / DENSE_RATE
+    spare = 8.0 * max(sizes.p, sizes.q) ** 2  # the product of a block, before it is added to the sum
     if sizes.pairs is not None:
         build = sizes.pairs / PAIR_RATE
         entries = min(float(sizes.pairs), sizes.gram_entries)
         use = products * 4.0 * entries * columns / SPARSE_RATE
         found["sparse"] = Estimate(build + use, 16.0 * entries, "sparse Gram matrices")
+        if sparse_gram_is_cheaper(sizes):
+            blocks, spare = build, 16.0 * entries
     use = products * 4.0 * sizes.gram_entries * columns / DENSE_RATE
-    found["dense"] = Estimate(build + use, 8.0 * sizes.gram_entries, "dense Gram matrices")
+    found["dense"] = Estimate(blocks + use, 8.0 * sizes.gram_entries + spare, "dense Gram matrices")
     return found
+
+
+def sparse_gram_is_cheaper(sizes: Sizes) -> bool:
+    """Whether dense Gram matrices of sparse data are better formed as sparse ones first than from dense rows."""
+    if sizes.pairs is None:
+        return False
+    return sizes.pairs / PAIR_RATE < 2.0 * sizes.n * (sizes.p + sizes.q) ** 2 / DENSE_RATE
 
 
 def least_time(estimates: dict[str, Estimate], memory: float) -> str:

@@ -9,14 +9,14 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, namespace
 from linspec.operators import sparse_kernels
 
-Products = tuple[Array | None, Array | None, Array | None, Array | None]
+Products = tuple[Array, Array, Array, Array]
 """(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy), None where a block or a view is absent."""
 
 
 class DenseGram:
-    """Sx, C, Sy as dense float64 arrays."""
+    """Sx, C, Sy as dense float64 arrays; None before the first rows, C and Sy also without a second view."""
 
-    def __init__(self, Sx: Array, C: Array | None, Sy: Array | None) -> None:
+    def __init__(self, Sx: Array = None, C: Array = None, Sy: Array = None) -> None:
         self.Sx, self.C, self.Sy = Sx, C, Sy
 
     @classmethod
@@ -26,17 +26,16 @@ class DenseGram:
     def add_rows(self, slabs: list[Array]) -> None:
         """Take in some rows of each view."""
         X = slabs[0]
-        self.Sx += X.T @ X
-        if self.C is not None and self.Sy is not None:
+        self.Sx = _plus(self.Sx, X.T @ X)
+        if len(slabs) == 2:
             Y = slabs[1]
-            self.C += X.T @ Y
-            self.Sy += Y.T @ Y
+            self.C = _plus(self.C, X.T @ Y)
+            self.Sy = _plus(self.Sy, Y.T @ Y)
 
     def add_outer(self, steps: list[Array], weight: float) -> None:
         """Add weight times the outer products of mean differences: the merging of centred blocks."""
-        if weight == 0:
-            return
-        self.add_rows([step[None, :] * weight**0.5 for step in steps])
+        if weight != 0:
+            self.add_rows([step[None, :] * weight**0.5 for step in steps])
 
     def products(self, Vx: Array | None, Vy: Array | None) -> Products:
         """The four products."""
@@ -57,76 +56,99 @@ class DenseGram:
         return _diagonal(self.Sx), None if self.Sy is None else _diagonal(self.Sy)
 
 
+def _plus(total: Array | None, product: Array) -> Array:
+    """The sum, in the place of the first matrix that came."""
+    if total is None:
+        return product
+    total += product
+    return total
+
+
 def _diagonal(S: Array) -> Array:
     return namespace(S).linalg.diagonal(S)
 
 
 class SparseGram:
-    """Sx, C, Sy as sparse float64 matrices on the host, with the means beside them."""
+    """Sx, C, Sy as sparse float64 matrices on the host, and what centring subtracts from their products.
 
-    def __init__(
-        self, Sx: Any, C: Any, Sy: Any, means: list[HostArray], centered: list[bool], n: int
-    ) -> None:
-        self.Sx, self.C, self.Sy, self.n = Sx, C, Sy, n
-        self.mx = means[0] if centered[0] else None
-        self.my = means[1] if len(means) == 2 and centered[1] else None
-        # One centred view is enough to centre the cross products.
-        self.cross = (means[0], means[1]) if len(means) == 2 and any(centered) else (None, None)
+    Parameters
+    ----------
+    Sx, C, Sy : csr_array or csr_matrix, or None
+        Uncentred.
+    views : list of (array, array or None)
+        Per view, the column means μ and the row t that is taken out of its rows (usually μ; None: nothing).
+    n : int
+        Rows of the data.
+
+    Notes
+    -----
+    (A − 1tᵀ)ᵀ(B − 1sᵀ) = AᵀB − n μ_A sᵀ − n t (μ_B − s)ᵀ, and the last term vanishes for s = μ_B.
+    """
+
+    def __init__(self, Sx: Any, C: Any, Sy: Any, views: list[tuple[Array, Array | None]], n: int) -> None:
+        self.Sx, self.C, self.Sy, self.views, self.n = Sx, C, Sy, views, n
 
     def products(self, Vx: Array | None, Vy: Array | None) -> Products:
         return (
-            self._times(self.Sx, Vx, self.mx, self.mx, False),
-            self._times(self.C, Vy, self.cross[0], self.cross[1], False),
-            self._times(self.C, Vx, self.cross[1], self.cross[0], True),
-            self._times(self.Sy, Vy, self.my, self.my, False),
+            self._times(self.Sx, Vx, 0, 0),
+            self._times(self.C, Vy, 0, 1),
+            self._times(self.C, Vx, 1, 0),
+            self._times(self.Sy, Vy, 1, 1),
         )
 
-    def _times(self, G: Any, V: Any, left: Any, right: Any, adjoint: bool) -> Array | None:
+    def _times(self, G: Any, V: Any, i: int, j: int) -> Array | None:
         if G is None or V is None:
             return None
-        kernel = sparse_kernels.rmatmat if adjoint else sparse_kernels.matmat
+        kernel = sparse_kernels.matmat if i <= j else sparse_kernels.rmatmat
         product = kernel(G, V, np.dtype(np.float64))
-        return product if left is None else product - self.n * left[:, None] * (right @ V)[None, :]
+        for left, right in self._corrections(i, j):
+            product -= left[:, None] * (right @ V)[None, :]
+        return product
+
+    def _corrections(self, i: int, j: int) -> list[tuple[HostArray, HostArray]]:
+        """The rank-one matrices, as pairs of vectors, to take out of the products of the i-th and j-th view."""
+        (mean, taken), (other_mean, other_taken) = self.views[i], self.views[j]
+        found = []
+        if other_taken is not None:
+            found.append((self.n * mean, other_taken))
+        if taken is not None and other_taken is not other_mean:
+            rest = other_mean if other_taken is None else other_mean - other_taken
+            found.append((self.n * taken, rest))
+        return found
 
     def view(self, index: int) -> SparseGram:
         """The Gram matrix of one view alone."""
-        mean, S = (self.mx, self.Sx) if index == 0 else (self.my, self.Sy)
-        return SparseGram(S, None, None, [mean], [mean is not None], self.n)
+        return SparseGram((self.Sx, self.Sy)[index], None, None, [self.views[index]], self.n)
 
     def diagonal(self) -> tuple[Array, Array | None]:
         """The diagonals of both Gram matrices."""
-        return self._spread(self.Sx, self.mx), None if self.Sy is None else self._spread(self.Sy, self.my)
+        return self._spread(self.Sx, 0), None if self.Sy is None else self._spread(self.Sy, 1)
 
-    def _spread(self, S: Any, mean: HostArray | None) -> HostArray:
+    def _spread(self, S: Any, i: int) -> HostArray:
         d = np.asarray(S.diagonal())
-        if mean is None:
-            return d
-        spread = d - self.n * mean**2
+        spread = d - sum(left * right for left, right in self._corrections(i, i))
+        # What is left of a subtraction below its rounding is a constant column.
         return np.where(spread > 1e-12 * d, spread, 0.0)
 
     def lost_digits(self) -> float:
         """Decimal digits that the subtraction of the means costs the worst column."""
         worst = 0.0
-        for S, mean in ((self.Sx, self.mx), (self.Sy, self.my)):
-            if S is None or mean is None:
-                continue
-            d, spread = np.asarray(S.diagonal()), self._spread(S, mean)
+        for i, S in enumerate((self.Sx, self.Sy)[: len(self.views)]):
+            d, spread = np.asarray(S.diagonal()), self._spread(S, i)
             live = spread > 0
             if live.any():
                 worst = max(worst, float(np.log10(d[live] / spread[live]).max()))
         return worst
 
     def dense(self) -> tuple[HostArray, HostArray | None, HostArray | None]:
-        def full(G: Any, left: Any, right: Any) -> Any:
+        """Sx, C, Sy as dense arrays, centred."""
+
+        def full(G: Any, i: int, j: int) -> Any:
             if G is None:
                 return None
-            out = G.toarray()
-            if left is not None:
-                out -= self.n * np.outer(left, right)
+            out = np.asarray(G.toarray())
+            for left, right in self._corrections(i, j):
+                out -= np.outer(left, right)
             return out
 
-        return (
-            full(self.Sx, self.mx, self.mx),
-            full(self.C, *self.cross),
-            full(self.Sy, self.my, self.my),
-        )
+        return full(self.Sx, 0, 0), full(self.C, 0, 1), full(self.Sy, 1, 1)

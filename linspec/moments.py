@@ -11,7 +11,8 @@ The least estimated time among the forms that fit into half of the available mem
 
 Centring is implicit and never subtracts large numbers from each other: row blocks are centred before they are
 multiplied, dense Gram matrices are gathered about the mean of each block and merged (Chan, Golub & LeVeque
-1983). Only a sparse Gram needs the subtraction XᵀX − nμμᵀ; it estimates what that loses and warns.
+1983). Only what has no entries to centre (a sparse Gram, a sparse or foreign operator) needs a subtraction of
+products; what that loses is estimated, and warned of.
 
 An operator known only by its products is asked for exactly one forward and one adjoint product a view. Its
 column norms are estimated from random-sign probes that ride in the first product.
@@ -20,20 +21,20 @@ column norms are estimated from random-sign probes that ride in the first produc
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from linspec import cost, machine
 from linspec.arrays import Array, Home, to_host
-from linspec.column_statistics import ColumnStatistics, has_statistics
+from linspec.column_statistics import ColumnStatistics, mean_and_rest
 from linspec.errors import AccuracyWarning, InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.gram import DenseGram, Products, SparseGram
 from linspec.operators import (
     CenteredOperator,
-    CountedOperator,
     DenseOperator,
+    Ledger,
     LinearOperator,
     MappedOperator,
     SparseOperator,
@@ -41,7 +42,7 @@ from linspec.operators import (
     sparse_kernels,
     uncounted,
 )
-from linspec.operators.dense import DEVICE_BLOCK_BYTES, HOST_BLOCK_BYTES, row_blocks
+from linspec.operators.dense import row_blocks
 
 FORMS = ("auto", "dense", "sparse", "implicit")
 
@@ -49,7 +50,16 @@ PROBES = 16
 """Random-sign columns from which unknown column norms are estimated (relative error about 1/4)."""
 
 IDENTITY_COLUMNS = 256
-"""Columns of the identity multiplied at once when a Gram matrix is formed from products alone."""
+"""Columns of the identity multiplied at once, at most, when a Gram matrix is formed from products alone."""
+
+IDENTITY_BYTES = 2**29
+"""What their products may take."""
+
+GRAM_ROWS, GRAM_BYTES = 4096, 2**27
+"""Rows from which adding up p x p products costs little, and bytes that a block of them should not exceed."""
+
+DIGITS_TO_WARN, SINGLE_DIGITS_TO_WARN = 6, 3
+"""Decimal digits, of sixteen in float64 and seven in float32, that centring may lose before a warning."""
 
 
 class Moments:
@@ -66,6 +76,13 @@ class Moments:
         Hold the Gram matrices as dense or sparse arrays, or sweep the data at every product.
     expect : (int, int), optional
         Products to come and their columns, on which "auto" rests.
+
+    Raises
+    ------
+    InvalidProblem
+        When the views have no rows or unequally many, or the form is not one of the four.
+    UnsupportedData
+        When the views do not live in one place, or cannot be multiplied.
 
     Notes
     -----
@@ -85,15 +102,21 @@ class Moments:
         if form not in FORMS:
             raise InvalidProblem(f"form must be one of {', '.join(FORMS)}; got {form!r}.")
         data = [("X", X)] if Y is None else [("X", X), ("Y", Y)]
-        self._views = [_View(name, as_operator(source, name), center) for name, source in data]
-        _check_alike(self._views)
+        views = [_View(name, as_operator(source, name), center=center) for name, source in data]
+        _check_alike(views)
+        self._set_up(views, center=center, form=form, expect=expect)
+
+    def _set_up(self, views: list[_View], *, center: bool, form: str, expect: tuple[int, int]) -> None:
+        self._views = views
         self.center = center
-        self.n = self._views[0].operator.shape[0]
-        self.home = self._views[0].operator.home.blocks
+        self.n: int = views[0].given.shape[0]
+        self.home: Home = views[0].given.home.blocks
         self._given_form = form
         self._expect = expect
         self._form = ""
         self._gram: DenseGram | SparseGram | None = None
+        self._both: Moments | None = None
+        self._index = 0
         self._alone: dict[int, Moments] = {}
         self._checked = False
 
@@ -101,13 +124,13 @@ class Moments:
 
     @property
     def X(self) -> LinearOperator:
-        """The first view, without its mean taken out."""
-        return self._views[0].operator
+        """The first view as it was given."""
+        return self._views[0].given
 
     @property
     def Y(self) -> LinearOperator | None:
         """The second view."""
-        return self._views[1].operator if len(self._views) == 2 else None
+        return self._views[1].given if len(self._views) == 2 else None
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -121,40 +144,46 @@ class Moments:
 
     @property
     def form(self) -> str:
-        """ "dense", "sparse" or "implicit": the form in force (chosen at the first look)."""
-        if not self._form:
-            self._form = self._choose_form()
+        """The form in force in force , "dense", "sparse" or "implicit": chosen at the first look."""
+        if self._both is not None and not self._form:
+            return self._both.form
+        self._form = self._form or self._choose_form()
         return self._form
 
     @property
     def held(self) -> bool:
         """Whether products cost no sweep (any more)."""
-        return self._gram is not None
+        return self._gram is not None or (self._sharing is not None and self._sharing.held)
 
     @property
     def sweep_cost(self) -> float:
-        """Passes that one call of `products` takes: 0 held, 1 fused, 2 on products alone."""
-        return 0.0 if self.held else 1.0 if self._sliceable else 2.0
+        """Passes that one call of `products` takes after the set-up: 0 held, 1 fused, 2 on products alone."""
+        return 0.0 if self.form != "implicit" else 1.0 if self._sliceable else 2.0
 
     @property
     def setup_cost(self) -> float:
         """Passes still to be made before the first product: for the means, or to form what is held."""
         if self.held:
             return 0.0
-        if self.form != "implicit":
-            widest = max(-(-view.operator.shape[1] // IDENTITY_COLUMNS) for view in self._views)
-            others = sum(-(-view.operator.shape[1] // IDENTITY_COLUMNS) for view in self._views) - widest
-            return 1.0 if self._readable else self._means_cost + 2.0 * widest + others
-        return self._means_cost
+        if self._sharing is not None:
+            return self._sharing.setup_cost
+        if self.form == "implicit":
+            return self._means_cost
+        if self._readable:
+            return 1.0
+        widths = [view.operator.shape[1] for view in self._views]
+        blocks: list[int] = [-(-width // self._identity_columns) for width in widths]
+        # The blocks of X give XᵀX at two sweeps of X each; those of Y give XᵀY, too, at one sweep of X.
+        return self._means_cost + max(2.0 * blocks[0] + sum(blocks[1:]), 2.0 * blocks[-1])
 
     @property
     def _means_cost(self) -> float:
-        return 1.0 if any(view.center and view.mean is None for view in self._views) else 0.0
+        return 1.0 if any(view.lacks_mean for view in self._views) else 0.0
 
     @property
     def exact_diagonal(self) -> bool:
         """Whether column norms are exact, or estimated from probes."""
-        return all(has_statistics(view.operator) for view in self._views)
+        return self._readable or self.form != "implicit"
 
     @property
     def _sliceable(self) -> bool:
@@ -168,17 +197,28 @@ class Moments:
     def _all_sparse(self) -> bool:
         return all(isinstance(view.operator, SparseOperator) for view in self._views)
 
+    @property
+    def _sharing(self) -> Moments | None:
+        """The moments of both views, where they form and hold this one's Gram matrix together with theirs."""
+        return self._both if self._both is not None and self._both.form != "implicit" else None
+
+    @property
+    def _identity_columns(self) -> int:
+        return min(IDENTITY_COLUMNS, max(1, IDENTITY_BYTES // (8 * self.n)))
+
     def _choose_form(self) -> str:
         if self._given_form == "sparse" and not self._all_sparse:
             raise InvalidProblem(
                 'form "sparse" holds the Gram matrices of sparse matrices; got '
-                f'{", ".join(repr(view.operator) for view in self._views)}. Use "auto", "dense" or "implicit".'
+                f'{", ".join(repr(view.given) for view in self._views)}. Use "auto", "dense" or "implicit".'
             )
         if self._given_form != "auto":
             return self._given_form
-        sizes = cost.sizes_of(self.X, self.Y, self._expect[1])
-        estimates = cost.moments_estimates(sizes, *self._expect)
+        estimates = cost.moments_estimates(self._sizes(), *self._expect)
         return cost.least_time(estimates, machine.available_memory() / 2) or "implicit"
+
+    def _sizes(self) -> cost.Sizes:
+        return cost.sizes_of(self.X, self.Y, self._expect[1])
 
     # ---- what methods call --------------------------------------------------------------------
 
@@ -198,10 +238,11 @@ class Moments:
         blocks = [self._block(Vx, 0), self._block(Vy, 1)]
         if self.form == "implicit":
             return self._swept(blocks)
-        return self._held_gram().products(*blocks)
+        products: Products = self._held_gram().products(*blocks)
+        return products
 
     def gram_matmat(self, V: Array) -> Array:
-        """XᵀX V; the second view is not touched."""
+        """XᵀX V; the second view is not touched, unless Gram matrices are held and not formed yet."""
         if len(self._views) == 1 or self.form != "implicit":
             return self.products(V)[0]
         return self.view(0).products(V)[0]
@@ -214,15 +255,14 @@ class Moments:
         index : {0, 1}
             The view X or the view Y.
         """
+        if index not in range(len(self._views)):
+            raise InvalidProblem(f"there are {len(self._views)} views; got index {index}.")
         if index not in self._alone:
-            view = self._views[index]
-            source = CountedOperator(view.operator, view.ledger)
-            self._alone[index] = Moments(source, center=view.center, form=self.form)
-        alone = self._alone[index]
-        alone._views[0] = self._views[index]
-        if self._gram is not None:
-            alone._gram = self._gram.view(index)
-        return alone
+            alone = object.__new__(type(self))
+            alone._set_up([self._views[index]], center=self.center, form="auto", expect=self._expect)
+            alone._both, alone._index = self, index
+            self._alone[index] = alone
+        return self._alone[index]
 
     def cross_matmat(self, V: Array) -> Array:
         """XᵀY V."""
@@ -231,20 +271,21 @@ class Moments:
     def diagonal(self) -> tuple[Array, Array | None]:
         """The diagonals of XᵀX and YᵀY: exact, or estimated where only products are known."""
         if self.form != "implicit":
-            return self._held_gram().diagonal()
-        if any(view.squares is None for view in self._views):
-            self._gather()
-        if any(view.squares is None for view in self._views):  # products alone: send the probes
-            self._swept([self.home.zeros((view.operator.shape[1], 0)) for view in self._views])
+            diagonal: tuple[Array, Array | None] = self._held_gram().diagonal()
+            return diagonal
+        self._gather([view for view in self._views if view.squares is None and view.operator.readable])
+        for i, view in enumerate(self._views):
+            if view.squares is None:  # products alone: send the probes
+                self.view(i)._swept([self.home.zeros((view.operator.shape[1], 0)), None])
         return self._views[0].squares, self._views[1].squares if len(self._views) == 2 else None
 
     def column_means(self) -> tuple[Array, Array | None]:
         """The column means of both views."""
         if self.form != "implicit" and self.center:
             self._held_gram()
-        if any(view.mean is None for view in self._views):
-            self._gather()
-        return self._views[0].mean, self._views[1].mean if len(self._views) == 2 else None
+        self._gather([view for view in self._views if view.mean is None])
+        means = [view.mean_as_given for view in self._views]
+        return means[0], means[1] if len(means) == 2 else None
 
     def column_sums(self) -> tuple[Array, Array | None]:
         """The column sums of both views."""
@@ -252,11 +293,14 @@ class Moments:
         return mx * self.n, None if my is None else my * self.n
 
     def dense(self) -> tuple[Array, Array | None, Array | None]:
-        """(XᵀX, XᵀY, YᵀY) as dense float64 arrays; the moments hold them from then on."""
-        if isinstance(self._gram, SparseGram):
-            self._gram = DenseGram.of_sparse(self._gram, self.home)
+        """(XᵀX, XᵀY, YᵀY) as dense float64 arrays; the moments hold them from then on.
+
+        They are the arrays that later products use: leave them as they are.
+        """
         self._form = "dense"
         gram = self._held_gram()
+        if isinstance(gram, SparseGram):
+            gram = self._gram = DenseGram.of_sparse(gram, self.home)
         return gram.Sx, gram.C, gram.Sy
 
     # ---- one sweep ----------------------------------------------------------------------------
@@ -264,53 +308,89 @@ class Moments:
     def _block(self, V: Array | None, index: int) -> Array | None:
         if V is None:
             return None
-        rows = self._views[index].operator.shape[1] if index < len(self._views) else 0
-        if rows == 0 or V.ndim != 2 or V.shape[0] != rows:
-            name = ("Vx", "Vy")[index]
+        name = ("Vx", "Vy")[index]
+        if index >= len(self._views):
+            raise InvalidProblem(f"{name} multiplies a second view, and there is none. Leave it out.")
+        rows = self._views[index].operator.shape[1]
+        if V.ndim != 2 or V.shape[0] != rows:
             raise InvalidProblem(f"{name} must have shape ({rows}, k); got {tuple(V.shape)}.")
         return self.home.place(V)
 
     def _swept(self, blocks: list[Array | None]) -> Products:
         if all(block is None for block in blocks):
             return None, None, None, None
-        if any(view.center and view.mean is None for view in self._views):
-            self._gather()
-        if not self._sliceable:
-            found = self._by_products(blocks, probing=True)
-        elif self._all_sparse:
-            found = self._by_sparse_slabs(blocks)
-        else:
-            found = self._by_row_blocks(blocks)
+        self._gather([view for view in self._views if view.lacks_mean])
+        for view in self._views:
+            view.warn_of_cancellation()
+        with np.errstate(all="ignore"):  # what is not finite is found by the check
+            if not self._sliceable:
+                found = self._by_products(self._asked(blocks))
+            elif self._all_sparse:
+                found = self._by_sparse_slabs(blocks)
+            else:
+                found = self._by_row_blocks(self._asked(blocks))
         self._check_finite(found)
         return found
 
-    def _by_row_blocks(self, blocks: list[Array | None]) -> Products:
+    def _asked(self, blocks: list[Array | None]) -> _Asked:
+        """The blocks, with probes for the norms that only products can tell."""
+        probes: list[Array | None] = [None, None]
+        for i, view in enumerate(self._views):
+            if blocks[i] is not None and view.squares is None and not view.operator.readable:
+                probes[i] = _signs(view.operator.shape[1], self.home)
+        return _Asked(blocks, probes, self.home)
+
+    def _by_row_blocks(self, asked: _Asked) -> Products:
         """Any operators with row slices, one block of rows after the other."""
-        gathering = any(view.squares is None for view in self._views)
-        operators = [view.centered() for view in self._views]
-        statistics = [ColumnStatistics(self.home) for _ in self._views]
-        sums = _Sums(self.home, blocks)
-        for rows in self._row_blocks():
-            slabs = [operator.rows(rows) for operator in operators]
-            sums.add(slabs)
-            if gathering:
-                for slab, gathered in zip(slabs, statistics, strict=True):
-                    gathered.add(slab)
+        unknown = [i for i, v in enumerate(self._views) if v.squares is None and v.operator.readable]
+        statistics = [ColumnStatistics(self.home) for _ in unknown]
+        totals = [self.home.zeros((view.operator.shape[1], asked.columns)) for view in self._views]
+        dtype = self._common_dtype
+        for rows in self._row_blocks(self._views, asked.columns):
+            read = [view.operator.rows(rows) for view in self._views]
+            slabs = [view.centred(part).loaded() for view, part in zip(self._views, read, strict=True)]
+            W = self._forward(slabs, asked, dtype)
+            for total, slab in zip(totals, slabs, strict=True):
+                total += slab.rmatmat(W)
+            for i, gathered in zip(unknown, statistics, strict=True):
+                gathered.add(read[i])
             self._release()
-        if gathering and self.exact_diagonal:
-            for view, gathered in zip(self._views, statistics, strict=True):
-                view.squares = gathered.squares
-        elif gathering:
-            self._estimate_squares()
-        self._record(blocks, sweeps=1.0)
-        return sums.products()
+        for i, gathered in zip(unknown, statistics, strict=True):
+            self._views[i].learn(gathered)
+        return self._conclude(asked, totals, sweeps=1.0)
+
+    def _by_products(self, asked: _Asked, onto: tuple[int, ...] = (0, 1)) -> Products:
+        """One forward and one adjoint block product a view; the adjoint ones of `onto` alone."""
+        operators = [view.centred(view.operator) for view in self._views]
+        W = self._forward(operators, asked, self._common_dtype)
+        adjoints = [A.rmatmat(W) if i in onto else None for i, A in enumerate(operators)]
+        return self._conclude(asked, adjoints, sweeps=2.0)
+
+    def _forward(self, operators: list[LinearOperator], asked: _Asked, dtype: Any) -> Array:
+        """[P Q] = [X Vx, Y Vy]."""
+        home = operators[0].home
+        pairs = zip(operators, asked.wide, strict=False)
+        return home.concat([home.place(A.matmat(V), dtype) for A, V in pairs if V is not None])
+
+    def _conclude(self, asked: _Asked, adjoints: list[Array | None], sweeps: float) -> Products:
+        """Enter the products into the ledgers, read the probes, cut out what was asked for."""
+        widths = [0 if V is None else V.shape[1] for V in asked.wide]
+        for i, (view, adjoint) in enumerate(zip(self._views, adjoints, strict=True)):
+            backward = 0 if adjoint is None else asked.columns
+            trips = (widths[i] > 0) + (adjoint is not None)
+            view.record(widths[i], backward, sweeps=sweeps if sweeps == 1.0 else float(trips))
+            Z = asked.probes[i]
+            if Z is not None and adjoint is not None:
+                view.squares = _probed(Z, adjoint[:, asked.edges[i][1] : asked.edges[i][2]], self.home)
+        return asked.cut(adjoints)
 
     def _by_sparse_slabs(self, blocks: list[Array | None]) -> Products:
         """SciPy matrices: threads over slabs of rows with equally many entries."""
         Vx, Vy = blocks
-        if any(view.squares is None for view in self._views):
-            self._gather_sparse()
-        mx, my = (self._views[i].shift() if i < len(self._views) else None for i in (0, 1))
+        for view in self._views:
+            if view.squares is None:
+                view.learn_from_matrix()
+        mx, my = (self._views[i].taken if i < len(self._views) else None for i in (0, 1))
         X = self._views[0].operator
         Y = self._views[1].operator if len(self._views) == 2 else None
         XtP, XtQ, YtP, YtQ, sum_p, sum_q = sparse_kernels.products(
@@ -323,7 +403,9 @@ class Moments:
             dtype_x=X.dtype,
             dtype_y=None if Y is None else Y.dtype,
         )
-        self._record(blocks, sweeps=1.0)
+        widths = [0 if V is None else V.shape[1] for V in blocks]
+        for view, own in zip(self._views, widths, strict=False):
+            view.record(own, sum(widths), sweeps=1.0)
         return (
             _less_mean(XtP, mx, sum_p),
             _less_mean(XtQ, mx, sum_q),
@@ -331,164 +413,127 @@ class Moments:
             _less_mean(YtQ, my, sum_q),
         )
 
-    def _by_products(self, blocks: list[Array | None], probing: bool) -> Products:
-        """One forward and one adjoint block product a view, probes for unknown norms riding along."""
-        operators = [view.centered() for view in self._views]
-        probes: list[Array | None] = [None, None]
-        wide = list(blocks)
-        for i, view in enumerate(self._views):
-            if probing and view.squares is None and blocks[i] is not None:
-                probes[i] = self._probes(i)
-                wide[i] = self.home.concat([blocks[i], probes[i]])
-        dtype = np.result_type(*(view.operator.dtype for view in self._views))
-        place = self.X.home.place
-        pieces = [place(A.matmat(V), dtype) for A, V in zip(operators, wide, strict=False) if V is not None]
-        W = self.X.home.concat(pieces)
-        adjoints = [A.rmatmat(W) for A in operators]
-        self._record(wide, sweeps=2.0)
-        edges = _edges(blocks, probes)
-        for i, Z in enumerate(probes):
-            if Z is not None:
-                self._views[i].squares = self._probed(Z, adjoints[i][:, edges[i][1] : edges[i][2]])
-        return _cut(adjoints, edges, blocks)
+    @property
+    def _common_dtype(self) -> np.dtype[Any]:
+        return np.result_type(*(view.operator.dtype for view in self._views))
 
-    def _probes(self, index: int) -> Array:
-        rows = self._views[index].operator.shape[1]
-        signs = np.random.default_rng(index).integers(0, 2, (rows, PROBES)) * 2.0 - 1.0
-        return self.home.place(signs)
-
-    def _probed(self, Z: Array, SZ: Array) -> Array:
-        """The diagonal of S as the mean of z ∘ Sz over random signs z, floored well above zero."""
-        xp = self.home.xp
-        estimate = xp.sum(Z * SZ, axis=1) / Z.shape[1]
-        floor = xp.mean(xp.abs(estimate)) * 1e-3
-        return xp.where(estimate > floor, estimate, floor * xp.ones_like(estimate))
-
-    def _estimate_squares(self) -> None:
-        """Column norms of sliceable operators whose entries cannot be read: two products with probes."""
-        for i, view in enumerate(self._views):
-            if view.squares is None:
-                operator, Z = view.centered(), self._probes(i)
-                view.squares = self._probed(Z, operator.rmatmat(operator.matmat(Z)))
-                view.record(PROBES, PROBES, sweeps=2.0)
-
-    def _row_blocks(self) -> Iterator[slice]:
-        width = sum(view.operator.shape[1] * view.operator.dtype.itemsize for view in self._views)
-        return row_blocks(self.n, width, self.X.home)
+    def _row_blocks(self, views: list[_View], columns: int = 0) -> Iterable[slice]:
+        if not all(view.operator.sliceable for view in views):
+            return [slice(0, self.n)]
+        row_bytes = sum(view.row_bytes for view in views)
+        sum_bytes = 8 * columns * sum(view.operator.shape[1] for view in views)
+        return row_blocks(self.n, row_bytes, self.X.home, sum_bytes)
 
     def _release(self) -> None:
         for view in self._views:
             view.operator.release()
 
-    def _record(self, blocks: list[Array | None], sweeps: float) -> None:
-        widths = [0 if V is None else V.shape[1] for V in blocks] or [0, 0]
-        for view, own in zip(self._views, widths, strict=False):
-            one_way = 1.0 if own == 0 and sweeps == 2.0 else sweeps
-            view.record(own, sum(widths), sweeps=one_way)
-
     # ---- means and column norms -----------------------------------------------------------------
 
-    def _gather(self) -> None:
-        """What one sweep can tell of the columns: means and norms (of products alone: the means)."""
-        if self._all_sparse:
-            self._gather_sparse()
-            self._record([], sweeps=1.0)
-        elif self.exact_diagonal:
-            statistics = [ColumnStatistics(self.home) for _ in self._views]
-            for rows in self._row_blocks():
-                for view, gathered in zip(self._views, statistics, strict=True):
-                    gathered.add(view.operator.rows(rows))
+    def _gather(self, views: list[_View]) -> None:
+        """What one sweep can tell of the columns of some views: means and norms (of products alone: means)."""
+        if not views:
+            return
+        with np.errstate(all="ignore"):
+            blockwise = [
+                v for v in views if v.operator.readable and not isinstance(v.operator, SparseOperator)
+            ]
+            for view in views:
+                if isinstance(view.operator, SparseOperator):
+                    view.learn_from_matrix()
+                elif not view.operator.readable:
+                    view.learn_from_products(self.home)
+            # Together, so that two views of one file are read together.
+            statistics = [ColumnStatistics(self.home) for _ in blockwise]
+            for rows in self._row_blocks(blockwise) if blockwise else ():
+                for view, gathered in zip(blockwise, statistics, strict=True):
+                    gathered.add(view.read(rows))
                 self._release()
-            for view, gathered in zip(self._views, statistics, strict=True):
-                view.mean = gathered.mean if view.mean is None else view.mean
-                view.squares = gathered.spread if view.center else gathered.squares
-            self._record([], sweeps=1.0)
-        else:
-            for view in self._views:
-                if view.mean is None:
-                    ones = view.operator.home.place(np.ones((self.n, 1)), view.operator.dtype)
-                    view.mean = view.operator.rmatmat(ones)[:, 0] / self.n
-                    view.record(0, 1, sweeps=1.0)
-        self._check_finite([view.mean for view in self._views])
-
-    def _gather_sparse(self) -> None:
-        """Means and norms of matrices in memory; part of whichever sweep comes first."""
-        for view in self._views:
-            gathered = ColumnStatistics(self.home)
-            gathered.add(view.operator)
-            view.mean = gathered.mean if view.mean is None else view.mean
-            view.squares = gathered.spread if view.center else gathered.squares
+        for view, gathered in zip(blockwise, statistics, strict=True):
+            view.learn(gathered)
+        for view in views:
+            view.record(0, 0 if view.operator.readable else 1, sweeps=1.0)
+        self._check_finite([view.mean for view in views])
 
     def _check_finite(self, arrays: Iterable[Array | None]) -> None:
         """On the first sweep's small results; only on failure is the data searched."""
         if self._checked:
             return
-        for array in arrays:
-            if array is not None and not np.isfinite(float(to_host(self.home.xp.sum(array)))):
-                raise NonFiniteData(self._name_the_culprit())
+        with np.errstate(all="ignore"):
+            sums = [self.home.xp.sum(array) for array in arrays if array is not None]
+            good = all(np.isfinite(float(to_host(total))) for total in sums)
+        if not good:
+            raise NonFiniteData(self._name_the_culprit())
         self._checked = True
 
     def _name_the_culprit(self) -> str:
         for view in self._views:
             found = first_non_finite(view.operator)
             if found is not None:
-                return f"{view.name} must be finite; got {found[2]} at row {found[0]}, column {found[1]}."
+                row, column, value = found
+                return (
+                    f"{view.name} must be finite; got {value} at row {row}, column {column}. Drop or impute such "
+                    "rows."
+                )
+        names = " and ".join(view.name for view in self._views)
         return (
-            "products with the data are not finite although no entry was found that is not: the products "
-            "overflow, or an operator's matmat or rmatmat is wrong. Scale the columns."
+            f"products with {names} are not finite, although no entry that can be read is at fault. Either they "
+            "overflow: scale the columns, or pass float64. Or matmat or rmatmat of an operator answers with NaN or "
+            "infinity: check it with one column of ones."
         )
 
     # ---- held forms ---------------------------------------------------------------------------
 
     def _held_gram(self) -> Any:
-        if self._gram is None:
+        if self._gram is not None:
+            return self._gram
+        if self._sharing is not None:
+            return self._sharing._held_gram().view(self._index)
+        with np.errstate(all="ignore"):
             if self.form == "sparse":
                 self._gram = self._form_sparse()
-            elif self._all_sparse:
+            elif self._all_sparse and cost.sparse_gram_is_cheaper(self._sizes()):
                 self._gram = DenseGram.of_sparse(self._form_sparse(), self.home)
             elif self._readable:
                 self._gram = self._form_dense()
             else:
                 self._gram = self._form_by_products()
-            self._check_finite(self._gram.diagonal())
+        self._check_finite(self._gram.diagonal())
         return self._gram
-
-    def _zero_gram(self) -> DenseGram:
-        p, q = self.shape[1:]
-        zeros = self.home.zeros
-        return DenseGram(zeros((p, p)), zeros((p, q)) if q else None, zeros((q, q)) if q else None)
 
     def _form_dense(self) -> DenseGram:
         """The Gram matrices in one sweep, about the mean of each block where the mean is not known yet."""
-        gram = self._zero_gram()
-        merging = any(view.center and view.mean is None for view in self._views)
+        gram = DenseGram()
+        merging = any(view.lacks_mean for view in self._views)
         means = [self.home.zeros((view.operator.shape[1],)) for view in self._views]
         seen = 0
         for rows in self._gram_blocks():
             slabs = [view.float64_rows(rows, self.home) for view in self._views]
             count = slabs[0].shape[0]
             if merging:
-                news = [self.home.xp.mean(Z, axis=0) for Z in slabs]
-                slabs = [Z - new[None, :] for Z, new in zip(slabs, news, strict=True)]
-                steps = [new - mean for new, mean in zip(news, means, strict=True)]
-                gram.add_outer(steps, seen * count / (seen + count))
-                means = [m + s * (count / (seen + count)) for m, s in zip(means, steps, strict=True)]
-            gram.add_rows(slabs)
+                split = [mean_and_rest(Z, self.home) for Z in slabs]
+                slabs = [rest for _, _, rest in split]
+                steps = [new - mean for (new, _, _), mean in zip(split, means, strict=True)]
+                gram.add_rows(slabs)
+                gram.add_outer(steps, seen * (count / (seen + count)))
+                means = [
+                    mean + step * (count / (seen + count)) for mean, step in zip(means, steps, strict=True)
+                ]
+            else:
+                gram.add_rows(slabs)
             seen += count
             self._release()
-        if merging:
-            for view, mean in zip(self._views, means, strict=True):
-                view.mean = mean
-        self._record_forming()
+        for view, mean in zip(self._views, means, strict=True):
+            view.mean = mean if view.lacks_mean else view.mean
+            view.record(0, sum(self.shape[1:]), sweeps=1.0)
         return gram
 
     def _gram_blocks(self) -> Iterable[slice]:
         """Row blocks for forming Gram matrices: tall enough that adding p x p sums costs little."""
-        if all(view.resident_float64 for view in self._views):
+        if all(view.resident_float64 for view in self._views) or not self._sliceable:
             return [slice(0, self.n)]
-        width = sum(self.shape[1:])
-        target = HOST_BLOCK_BYTES if self.X.home.on_host else DEVICE_BLOCK_BYTES
-        rows = max(target // (8 * width), 2 * width, 1)
+        fewer = GRAM_BYTES // (8 * sum(self.shape[1:]))
+        rows = max(min(GRAM_ROWS, fewer), GRAM_ROWS // 8)
         return (slice(a, min(a + rows, self.n)) for a in range(0, self.n, rows))
 
     def _form_sparse(self) -> SparseGram:
@@ -497,11 +542,11 @@ class Moments:
         Sx = sparse_kernels.gram(X)
         C = None if Y is None else sparse_kernels.gram(X, Y)
         Sy = None if Y is None else sparse_kernels.gram(Y)
-        self._gather_sparse()
-        self._record_forming()
-        means = [view.mean for view in self._views]
-        gram = SparseGram(Sx, C, Sy, means, [view.center for view in self._views], self.n)
-        if gram.lost_digits() > 6:
+        for view in self._views:
+            view.learn_from_matrix()
+            view.record(0, sum(self.shape[1:]), sweeps=1.0)
+        gram = SparseGram(Sx, C, Sy, [(view.mean, view.taken) for view in self._views], self.n)
+        if gram.lost_digits() > DIGITS_TO_WARN:
             warnings.warn(
                 f"centring a sparse Gram matrix by subtraction loses {gram.lost_digits():.0f} digits here, "
                 'because column means are large beside their spread. Use form="implicit" or dense data.',
@@ -512,62 +557,135 @@ class Moments:
 
     def _form_by_products(self) -> DenseGram:
         """The Gram matrices of operators known by products, some columns of the identity at a time."""
-        if any(view.center and view.mean is None for view in self._views):
-            self._gather()
-        gram = self._zero_gram()
+        self._gather([view for view in self._views if view.lacks_mean])
+        found: list[tuple[list[Array], list[Array]]] = [([], []), ([], [])]
         for i, view in enumerate(self._views):
-            width = view.operator.shape[1]
-            for a in range(0, width, IDENTITY_COLUMNS):
-                b = min(a + IDENTITY_COLUMNS, width)
-                E = self.home.place(np.eye(width, b - a, -a))
-                XtP, XtQ, _, YtQ = self._by_products([E, None] if i == 0 else [None, E], probing=False)
-                if i == 0:
-                    gram.Sx[:, a:b] = XtP
-                else:
-                    gram.C[:, a:b], gram.Sy[:, a:b] = XtQ, YtQ
-        return gram
-
-    def _record_forming(self) -> None:
-        width = sum(self.shape[1:])
-        for view in self._views:
-            view.record(0, width, sweeps=1.0)
+            width, columns = view.operator.shape[1], self._identity_columns
+            for a in range(0, width, columns):
+                E = self.home.place(np.eye(width, min(columns, width - a), -a))
+                asked = _Asked([E, None] if i == 0 else [None, E], [None, None], self.home)
+                XtP, XtQ, _, YtQ = self._by_products(asked, onto=(0,) if i == 0 else (0, 1))
+                found[i][0].append(XtP if i == 0 else YtQ)
+                found[i][1].append(XtQ)
+        Sx = self.home.concat(found[0][0])
+        if len(self._views) == 1:
+            return DenseGram(Sx)
+        return DenseGram(Sx, self.home.concat(found[1][1]), self.home.concat(found[1][0]))
 
 
 class _View:
-    """One matrix of the moments: its operator, its ledger, and what sweeps have told of its columns."""
+    """One matrix of the moments: its operator, its ledger, and what sweeps have told of its columns.
 
-    def __init__(self, name: str, operator: LinearOperator, center: bool) -> None:
+    Attributes
+    ----------
+    given : LinearOperator
+        As it was given, without a counter.
+    operator : LinearOperator
+        The same without what it takes out of its columns.
+    mean : array or None
+        Column means of `operator`.
+    squares : array or None
+        Column norms, squared, of what is multiplied: of `operator` with `taken` taken out.
+    """
+
+    given: LinearOperator
+    ledger: Ledger
+    operator: Any
+
+    def __init__(self, name: str, operator: LinearOperator, *, center: bool) -> None:
         self.name = name
-        self.center = center
+        self.given, self.ledger = uncounted(operator)
+        self.operator, self._offset = _without_offset(self.given)
+        self._center = center
         self.mean: Array | None = None
         self.squares: Array | None = None
-        if isinstance(operator, CenteredOperator):  # its mean is known: take it out the better way here
-            self.center, self.mean = True, operator.mean
-            operator = operator.parts[0]
-        self.operator: Any
-        self.operator, self.ledger = uncounted(operator)
+        self._warned = False
 
-    def centered(self) -> LinearOperator:
-        """The operator with its mean taken out where that is wanted."""
-        operator: LinearOperator = self.operator.centered(self.mean) if self.center else self.operator
-        return operator
+    @property
+    def taken(self) -> Array | None:
+        """What is taken out of each row: its mean, or what the operator itself takes out, or nothing."""
+        return self.mean if self._center else self._offset
 
-    def shift(self) -> Array | None:
-        """The mean to take out; None where nothing is."""
-        return self.mean if self.center else None
+    @property
+    def lacks_mean(self) -> bool:
+        """Whether a sweep must tell the mean before the first product."""
+        return self._center and self.mean is None
+
+    @property
+    def mean_as_given(self) -> Array | None:
+        """The column means of `given`."""
+        return self.mean if self.mean is None or self._offset is None else self.mean - self._offset
+
+    @property
+    def row_bytes(self) -> int:
+        """What a row takes when it is read."""
+        A = self.operator
+        n, p = A.shape
+        return int(min(p * A.dtype.itemsize, A.nnz * (A.dtype.itemsize + 4) // n + 1))
 
     @property
     def resident_float64(self) -> bool:
         """Whether the data can be multiplied as they lie, without conversion, centring or blocks."""
         A = self.operator
         plain = isinstance(A, DenseOperator) and not isinstance(A, MappedOperator) and A.plain
-        return plain and not self.center and A.dtype == np.float64
+        return plain and not self._center and self._offset is None and A.dtype == np.float64
+
+    def centred(self, rows: LinearOperator) -> LinearOperator:
+        """Some rows of the operator with what is to be taken out of them taken out."""
+        return rows if self.taken is None else rows.centered(self.taken)
+
+    def read(self, rows: slice) -> LinearOperator:
+        """Some rows; of an operator that has no slices, all of them as an array."""
+        A = self.operator
+        part: LinearOperator = A.rows(rows) if A.sliceable else DenseOperator(A.dense())
+        return part
 
     def float64_rows(self, rows: slice, home: Home) -> Array:
-        """Some rows as dense float64, with the mean taken out where it is known."""
+        """Some rows as dense float64, with what is known to be taken out of them taken out."""
+        part = self.read(rows)
+        # From the entries as they are stored: wide integers and float32 are exact in float64.
+        entries = home.place(part.array if isinstance(part, DenseOperator) else part.dense())
+        return entries if self.taken is None else entries - self.taken[None, :]
+
+    def learn(self, gathered: ColumnStatistics) -> None:
+        """Take over means and norms from the statistics of `operator`."""
+        self.mean = gathered.mean if self.mean is None else self.mean
+        self.squares = gathered.squares_about(self.taken)
+
+    def learn_from_matrix(self) -> None:
+        """Means and norms of a matrix in memory; part of whichever sweep comes first."""
+        gathered = ColumnStatistics(self.operator.home)
+        gathered.add(self.operator)
+        self.learn(gathered)
+
+    def learn_from_products(self, home: Home) -> None:
+        """The mean of an operator known by its products: Aᵀ 1 / n."""
         A = self.operator
-        entries = home.place(A.array[rows, :] if isinstance(A, DenseOperator) else A.rows(rows).dense())
-        return entries - self.mean[None, :] if self.center and self.mean is not None else entries
+        ones = A.home.place(np.ones((A.shape[0], 1)), A.dtype)
+        self.mean = home.place(A.rmatmat(ones))[:, 0] / A.shape[0]
+
+    def warn_of_cancellation(self) -> None:
+        """Say once when what is taken out of products, and not of entries, leaves few digits."""
+        if (
+            self._warned
+            or self.taken is None
+            or self.squares is None
+            or isinstance(self.operator, DenseOperator)
+        ):
+            return
+        self._warned = True
+        squares, taken = to_host(self.squares), to_host(self.taken)
+        live = squares > 0
+        worst = np.max(taken[live] ** 2 * self.operator.shape[0] / squares[live], initial=1.0)
+        lost, digits = np.log10(worst) / 2, 16 if self.operator.dtype == np.float64 else 7
+        if lost > (DIGITS_TO_WARN if digits == 16 else SINGLE_DIGITS_TO_WARN):
+            warnings.warn(
+                f"centring {self.name} by a correction of its products loses {lost:.0f} of {digits} digits, because "
+                "column means are large beside their spread. Pass a dense array or a file, or subtract a constant "
+                "from each column.",
+                AccuracyWarning,
+                stacklevel=5,
+            )
 
     def record(self, forward: int, adjoint: int, sweeps: float) -> None:
         """Enter products into the ledger."""
@@ -575,47 +693,56 @@ class _View:
         self.ledger.record(sweeps=sweeps, columns=columns, flops=2.0 * self.operator.nnz * columns)
 
 
-class _Sums:
-    """Xᵀ[P Q] and Yᵀ[P Q] for P = X Vx, Q = Y Vy, gathered over row blocks in float64."""
-
-    def __init__(self, home: Home, blocks: list[Array | None]) -> None:
-        self.home = home
-        self.blocks = blocks
-        self.totals: list[Array] = []
-
-    def add(self, slabs: list[LinearOperator]) -> None:
-        place, dtype = slabs[0].home.place, np.result_type(*(slab.dtype for slab in slabs))
-        products = [s.matmat(V) for s, V in zip(slabs, self.blocks, strict=False) if V is not None]
-        W = slabs[0].home.concat([place(product, dtype) for product in products])
-        sums = [slab.rmatmat(W) for slab in slabs]
-        self.totals = [t + s for t, s in zip(self.totals, sums, strict=True)] if self.totals else sums
-
-    def products(self) -> Products:
-        return _cut(self.totals, _edges(self.blocks, [None, None]), self.blocks)
+def _without_offset(A: LinearOperator) -> tuple[LinearOperator, Array | None]:
+    """An operator without the row that it takes out of every row, and that row."""
+    if isinstance(A, CenteredOperator):
+        inner, offset = _without_offset(A.parts[0])
+        return inner, A.mean if offset is None else A.mean + offset
+    if isinstance(A, DenseOperator) and A.mean is not None:
+        return A.bare, A.mean
+    return A, None
 
 
-def _edges(blocks: list[Array | None], probes: list[Array | None]) -> list[tuple[int, int, int]]:
-    """Per view, where its own columns begin and end in [P Q], and where its probes end."""
-    edges, start = [], 0
-    for V, Z in zip(blocks, probes, strict=True):
-        own = start + (0 if V is None else V.shape[1])
-        end = own + (0 if Z is None else Z.shape[1])
-        edges.append((start, own, end))
-        start = end
-    return edges
+class _Asked:
+    """The blocks of one call, the probes behind them, and where each lies in [P Q]."""
+
+    def __init__(self, blocks: list[Array | None], probes: list[Array | None], home: Home) -> None:
+        self.blocks, self.probes = blocks, probes
+        self.wide: list[Array | None] = []
+        self.edges: list[tuple[int, int, int]] = []
+        self.columns = 0
+        for V, Z in zip(blocks, probes, strict=True):
+            own = self.columns + (0 if V is None else V.shape[1])
+            end = own + (0 if Z is None else Z.shape[1])
+            self.wide.append(V if Z is None else home.concat([V, Z]))
+            self.edges.append((self.columns, own, end))
+            self.columns = end
+
+    def cut(self, adjoints: list[Array | None]) -> Products:
+        """The four products out of Xᵀ[P Q] and Yᵀ[P Q]."""
+        found: list[Array | None] = []
+        for adjoint in (*adjoints, None)[:2]:
+            for (start, stop, _), V in zip(self.edges, self.blocks, strict=True):
+                found.append(None if adjoint is None or V is None else adjoint[:, start:stop])
+        return found[0], found[1], found[2], found[3]
 
 
-def _cut(adjoints: list[Array], edges: list[tuple[int, int, int]], blocks: list[Array | None]) -> Products:
-    """The four products out of Xᵀ[P Q] and Yᵀ[P Q]."""
-    found: list[Array | None] = []
-    for i in (0, 1):
-        for (start, stop, _), V in zip(edges, blocks, strict=True):
-            present = i < len(adjoints) and V is not None
-            found.append(adjoints[i][:, start:stop] if present else None)
-    return found[0], found[1], found[2], found[3]
+def _signs(rows: int, home: Home) -> Array:
+    """Random signs, the same ones at every call."""
+    return home.place(np.random.default_rng(0).integers(0, 2, (rows, PROBES)) * 2.0 - 1.0)
+
+
+def _probed(Z: Array, SZ: Array, home: Home) -> Array:
+    """The diagonal of S as the mean of z ∘ Sz over random signs z, floored well above zero."""
+    estimate = home.xp.sum(Z * SZ, axis=1) / Z.shape[1]
+    floor = home.xp.mean(home.xp.abs(estimate)) * 1e-3
+    return home.xp.where(estimate > floor, estimate, floor * home.xp.ones_like(estimate))
 
 
 def _check_alike(views: list[_View]) -> None:
+    for view in views:
+        if view.operator.shape[0] == 0:
+            raise InvalidProblem(f"{view.name} must have rows; got shape {view.operator.shape}.")
     if len(views) == 1:
         return
     X, Y = (view.operator for view in views)
@@ -627,16 +754,18 @@ def _check_alike(views: list[_View]) -> None:
 
 def first_non_finite(A: LinearOperator) -> tuple[int, int, float] | None:
     """Row, column and value of the first entry that is not finite; None where entries cannot be read."""
+    A, _ = _without_offset(uncounted(A)[0])
     if isinstance(A, SparseOperator):
         return sparse_kernels.first_non_finite(A.matrix)
-    if not isinstance(A, DenseOperator):
+    if not (A.readable and A.sliceable):
         return None
-    for rows in row_blocks(A.shape[0], A.row_bytes, A.home):
-        block = to_host(A.array[rows, :])
-        bad = np.argwhere(~np.isfinite(block)) if block.dtype.kind == "f" else np.empty((0, 2), dtype=int)
+    for rows in row_blocks(A.shape[0], 8 * A.shape[1], A.home):
+        block = A.rows(rows)
+        entries = to_host(block.array if isinstance(block, DenseOperator) else block.dense())
+        bad = np.argwhere(~np.isfinite(entries)) if entries.dtype.kind == "f" else np.empty((0, 2), dtype=int)
         if len(bad):
             i, j = bad[0]
-            return rows.start + int(i), int(j), float(block[i, j])
+            return rows.start + int(i), int(j), float(entries[i, j])
         A.release()
     return None
 

@@ -8,6 +8,8 @@ column of ones takes the column means out by the same transformations.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from linspec.arrays import Array, Home
@@ -51,7 +53,7 @@ def reduce_rows(
     for extra in _ridge_rows(widths, ridges):
         R = _triangle(home.xp.concat([R, home.place(extra)], axis=0), home)
     edges = np.cumsum([0, *widths]).tolist()
-    return [R[:, a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [R[:, a:b] for a, b in pairwise(edges)]
 
 
 def _triangle(M: Array, home: Home) -> Array:

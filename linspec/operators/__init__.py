@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import is_array
-from linspec.errors import UnsupportedData
+from linspec.errors import BrokenPlugin, InvalidProblem, UnsupportedData
 from linspec.operators.base import (
     AdjointOperator,
     CenteredOperator,
@@ -22,7 +22,7 @@ from linspec.operators.base import (
     VerticalStack,
 )
 from linspec.operators.counted import CountedOperator, Ledger, uncounted
-from linspec.operators.dense import DenseOperator, MappedOperator, open_npy
+from linspec.operators.dense import DenseOperator, MappedOperator, memory_map, open_npy
 from linspec.operators.foreign import CupySparseOperator, ForeignOperator, is_cupy_sparse, quacks
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 
@@ -57,7 +57,8 @@ def as_operator(data: Any, name: str = "data") -> LinearOperator:
     data : array, sparse matrix, memory map, path of a `.npy` file, or operator
         NumPy, CuPy, torch and array-api-strict arrays; `scipy.sparse` and `cupyx.scipy.sparse`
         matrices; `numpy.memmap`; a linspec or SciPy LinearOperator, or any object with `shape`, `dtype`,
-        `matmat` and `rmatmat`. Nothing is copied; integers and bools become floats block by block.
+        `matmat` and `rmatmat`; whatever the adapter of an installed plugin takes. Nothing is copied; integers
+        and bools become floats block by block.
     name : str, default "data"
         What messages call it.
 
@@ -74,24 +75,50 @@ def as_operator(data: Any, name: str = "data") -> LinearOperator:
     """
     if isinstance(data, LinearOperator):
         return data
+    try:
+        operator = _known(data)
+    except (UnsupportedData, InvalidProblem) as error:
+        message = str(error)
+        # The operators do not know what their data are called.
+        message = name + message[4:] if message.startswith("data ") else f"{name}: {message}"
+        raise type(error)(message) from error
+    if operator is None:
+        operator = _adapted(data)
+    if operator is None:
+        remedy = "its values, `.to_numpy()`" if hasattr(data, "to_numpy") else "numpy.asarray(...) of it"
+        raise UnsupportedData(
+            f"{name} must be an array, a sparse matrix, a .npy file or an object with shape, dtype, matmat and "
+            f"rmatmat; got {type(data).__module__}.{type(data).__qualname__}. Pass {remedy}."
+        )
+    return operator
+
+
+def _known(data: Any) -> LinearOperator | None:
+    """The operator of data that linspec itself knows; None of others."""
+    if isinstance(data, np.ndarray):
+        return DenseOperator(data) if memory_map(data) is None else MappedOperator(data)
+    if is_array(data):
+        return DenseOperator(data)
+    if is_scipy_sparse(data):
+        return SparseOperator(data)
+    if is_cupy_sparse(data):
+        return CupySparseOperator(data)
     if isinstance(data, str | Path):
         return open_npy(data)
-    try:
-        if isinstance(data, np.memmap):
-            return MappedOperator(data)
-        if is_array(data):
-            return DenseOperator(data)
-        if is_scipy_sparse(data):
-            return SparseOperator(data)
-        if is_cupy_sparse(data):
-            return CupySparseOperator(data)
-        if quacks(data):
-            return ForeignOperator(data)
-    except (UnsupportedData, ValueError) as error:
-        message = str(error)
-        raise type(error)(f"{name}: {message}" if not message.startswith(name) else message) from error
-    remedy = "Pass its values: `.to_numpy()`." if hasattr(data, "to_numpy") else "Pass numpy.asarray(...) of it."
-    raise UnsupportedData(
-        f"{name} must be an array, a sparse matrix, a .npy file or an object with shape, dtype, matmat and "
-        f"rmatmat; got {type(data).__name__}. {remedy}"
-    )
+    return ForeignOperator(data) if quacks(data) else None
+
+
+def _adapted(data: Any) -> LinearOperator | None:
+    """The operator that a plugin's adapter makes of the data; None where there is no adapter for them."""
+    from linspec.registry import operator_adapters
+
+    for adapter in operator_adapters():
+        if adapter.matches(data):
+            operator = adapter.adapt(data)
+            if not isinstance(operator, LinearOperator):
+                raise BrokenPlugin(
+                    f"{adapter.qualified} must make a linspec.LinearOperator of {type(data).__name__}; got "
+                    f"{type(operator).__name__}. This is a fault of the plugin that has the adapter."
+                )
+            return operator
+    return None

@@ -12,22 +12,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import pairwise
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, Home, HostArray, is_array
+from linspec.arrays import HOST, Array, Home, HostArray, host_dtype, is_array, to_host, working_dtype
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 
 Selection = slice | HostArray
+
+LONGEST_STRETCH = 2**14
+"""Rows over which a float32 sum may run before it is added into float64."""
 
 
 class LinearOperator(ABC):
     """An n x p matrix known by what it does to thin blocks.
 
     A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines
-    `_matmat` and `_rmatmat`. It may define `_rows` (and set `sliceable`) and `_dense` (and set
-    `readable`).
+    `_matmat` and `_rmatmat`, whose blocks come checked and in their places. It may define `_rows` (and set
+    `sliceable`) and `_dense` (and set `readable`).
 
     Attributes
     ----------
@@ -47,13 +52,15 @@ class LinearOperator(ABC):
     sliceable: bool = False
     readable: bool = False
 
+    __array_ufunc__ = None  # NumPy numbers and arrays leave `2 * A` and `x @ A` to the methods below
+
     @abstractmethod
     def _matmat(self, V: Array) -> Array:
-        """A V for V (p x k), in the working dtype."""
+        """A V for V (p x k), float64 at `home.blocks`: in the working dtype, at `home`."""
 
     @abstractmethod
     def _rmatmat(self, U: Array) -> Array:
-        """Aᵀ U for U (n x k), in float64 at `home.blocks`."""
+        """Aᵀ U for U (n x k), in the working dtype at `home`: in float64, at `home.blocks`."""
 
     def _rows(self, selection: Selection) -> LinearOperator:
         raise MissingCapability(
@@ -86,7 +93,7 @@ class LinearOperator(ABC):
         array of shape (n, k), in the operator's working dtype
         """
         self._check_block(V, self.shape[1], "matmat")
-        return self._matmat(V)
+        return self._matmat(self.home.blocks.place(V))
 
     def rmatmat(self, U: Array) -> Array:
         """Aᵀ U.
@@ -100,20 +107,27 @@ class LinearOperator(ABC):
         array of shape (p, k), float64
         """
         self._check_block(U, self.shape[0], "rmatmat")
-        return self._rmatmat(U)
+        return self._rmatmat(self.home.place(U, self.dtype))
 
     def rows(self, selection: Selection) -> LinearOperator:
         """The rows that a slice or an integer array selects, as an operator.
+
+        Parameters
+        ----------
+        selection : slice, or array of integers
+            Negative numbers count from the end. Rows come in the order given, and as often.
 
         Raises
         ------
         MissingCapability
             When the operator is known by its products only.
+        InvalidProblem
+            When there are no such rows.
         """
-        return self._rows(selection)
+        return self._rows(_selected(selection, self.shape[0]))
 
     def dense(self) -> Array:
-        """The n x p entries in the working dtype, at `home`.
+        """The n x p entries in the working dtype, at `home`: perhaps the data themselves, so leave them as they are.
 
         Raises
         ------
@@ -122,7 +136,11 @@ class LinearOperator(ABC):
         """
         return self._dense()
 
-    def release(self) -> None:
+    def loaded(self) -> LinearOperator:
+        """The same rows, made ready to be multiplied several times: read, converted and centred once."""
+        return self
+
+    def release(self) -> None:  # noqa: B027 (most data have nothing to give back)
         """Give back memory that reading the rows has filled; nothing for data held in memory."""
 
     def _check_block(self, V: Array, rows: int, name: str) -> None:
@@ -130,8 +148,9 @@ class LinearOperator(ABC):
             got = getattr(V, "shape", type(V).__name__)
             raise InvalidProblem(
                 f"{name} of a {self.shape[0]} x {self.shape[1]} operator takes an array with {rows} rows "
-                f"and two dimensions; got {got}."
+                f"and two dimensions; got {got}. A vector is a block of one column, `x[:, None]`."
             )
+        working_dtype(host_dtype(V), f"the block of {name}")
 
     # ---- algebra ------------------------------------------------------------------------------
 
@@ -141,25 +160,25 @@ class LinearOperator(ABC):
         return AdjointOperator(self)
 
     def __add__(self, other: LinearOperator) -> LinearOperator:
-        return SumOperator(self, other)
+        return SumOperator(self, other) if isinstance(other, LinearOperator) else NotImplemented
 
     def __sub__(self, other: LinearOperator) -> LinearOperator:
-        return SumOperator(self, -1.0 * other)
+        return SumOperator(self, -other) if isinstance(other, LinearOperator) else NotImplemented
 
     def __neg__(self) -> LinearOperator:
         return ScaledOperator(self, -1.0)
 
     def __mul__(self, factor: float) -> LinearOperator:
-        return ScaledOperator(self, float(factor))
+        return ScaledOperator(self, float(factor)) if isinstance(factor, Real) else NotImplemented
 
     __rmul__ = __mul__
 
     def __matmul__(self, other: Any) -> Any:
         if isinstance(other, LinearOperator):
             return ProductOperator(self, other)
-        if is_array(other) and other.ndim == 1:
-            return self.matmat(other[:, None])[:, 0]
-        return self.matmat(other)
+        if not is_array(other):
+            return NotImplemented
+        return self.matmat(other[:, None])[:, 0] if other.ndim == 1 else self.matmat(other)
 
     def centered(self, mean: Array) -> LinearOperator:
         """A − 1 meanᵀ, never formed: sparse rows stay sparse."""
@@ -178,6 +197,24 @@ class LinearOperator(ABC):
         return f"{type(self).__name__}({n} x {p}, {self.dtype})"
 
 
+def _selected(selection: Any, n: int) -> Selection:
+    """A slice of step 1 within n rows, or an array of row numbers from 0 to n - 1."""
+    if isinstance(selection, slice):
+        start, stop, step = selection.indices(n)
+        return slice(start, max(start, stop)) if step == 1 else np.arange(start, stop, step)
+    index = np.asarray(to_host(selection) if is_array(selection) else selection)
+    if index.ndim != 1 or (index.dtype.kind not in "iu" and index.size):
+        raise InvalidProblem(
+            f"rows are selected by a slice or a one-dimensional array of integers; got {index.ndim} dimensions "
+            f"of {index.dtype}. Turn a mask into numbers with numpy.flatnonzero(mask)."
+        )
+    index = index.astype(np.intp)
+    if index.size and not (-n <= index.min() and index.max() < n):
+        outside = index[(index < -n) | (index >= n)][0]
+        raise InvalidProblem(f"rows must be from 0 to {n - 1}; got {outside}.")
+    return np.where(index < 0, index + n, index)
+
+
 class _Composite(LinearOperator):
     """An operator made of others, with what they have in common."""
 
@@ -189,10 +226,15 @@ class _Composite(LinearOperator):
         for part in parts[1:]:
             if part.home != self.home:
                 raise UnsupportedData(
-                    f"operators of one expression must live in one place; got {self.home} and {part.home}."
+                    f"operators of one expression must live in one place; got {self.home} and {part.home}. "
+                    "Move one of them."
                 )
         self.sliceable = all(part.sliceable for part in parts)
         self.readable = all(part.readable for part in parts)
+
+    @property
+    def nnz(self) -> int:
+        return sum(part.nnz for part in self.parts)
 
     def release(self) -> None:
         for part in self.parts:
@@ -270,10 +312,6 @@ class AdjointOperator(_Composite):
     def H(self) -> LinearOperator:
         return self.parts[0]
 
-    @property
-    def nnz(self) -> int:
-        return self.parts[0].nnz
-
     def _matmat(self, V: Array) -> Array:
         return self._cast(self.parts[0].rmatmat(V))
 
@@ -294,10 +332,6 @@ class ProductOperator(_Composite):
         super().__init__([left, right], (left.shape[0], right.shape[1]))
         self.sliceable = left.sliceable
         self.readable = left.readable and right.readable
-
-    @property
-    def nnz(self) -> int:
-        return self.parts[0].nnz + self.parts[1].nnz
 
     def _matmat(self, V: Array) -> Array:
         return self._cast(self.parts[0].matmat(self.parts[1].matmat(V)))
@@ -320,13 +354,9 @@ class HorizontalStack(_Composite):
         self.edges = np.cumsum([0, *(part.shape[1] for part in parts)]).tolist()
         super().__init__(parts, (parts[0].shape[0], self.edges[-1]))
 
-    @property
-    def nnz(self) -> int:
-        return sum(part.nnz for part in self.parts)
-
     def _matmat(self, V: Array) -> Array:
-        pieces = zip(self.parts, self.edges, self.edges[1:], strict=False)
-        products = [self._cast(part.matmat(V[a:b, :])) for part, a, b in pieces]
+        pieces = zip(self.parts, pairwise(self.edges), strict=True)
+        products = [self._cast(part.matmat(V[a:b, :])) for part, (a, b) in pieces]
         total = products[0]
         for product in products[1:]:
             total = total + product
@@ -350,75 +380,71 @@ class VerticalStack(_Composite):
         self.edges = np.cumsum([0, *(part.shape[0] for part in parts)]).tolist()
         super().__init__(parts, (self.edges[-1], parts[0].shape[1]))
 
-    @property
-    def nnz(self) -> int:
-        return sum(part.nnz for part in self.parts)
-
     def _matmat(self, V: Array) -> Array:
         return self.home.xp.concat([self._cast(part.matmat(V)) for part in self.parts], axis=0)
 
     def _rmatmat(self, U: Array) -> Array:
-        pieces = zip(self.parts, self.edges, self.edges[1:], strict=False)
-        products = [part.rmatmat(U[a:b, :]) for part, a, b in pieces]
+        pieces = zip(self.parts, pairwise(self.edges), strict=True)
+        products = [part.rmatmat(U[a:b, :]) for part, (a, b) in pieces]
         total = products[0]
         for product in products[1:]:
             total = total + product
         return total
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        if not isinstance(selection, slice):
-            raise MissingCapability("rows of a vertical stack are selected by a slice; got an index array.")
-        start, stop, step = selection.indices(self.shape[0])
-        if step != 1:
-            raise MissingCapability(f"rows of a vertical stack are selected by step 1; got step {step}.")
-        chosen = [
-            part.rows(slice(max(start - a, 0), min(stop, b) - a))
-            for part, a, b in zip(self.parts, self.edges, self.edges[1:], strict=False)
-            if max(start, a) < min(stop, b)
-        ]
+        if isinstance(selection, slice):
+            spans = zip(self.parts, pairwise(self.edges), strict=True)
+            chosen = [
+                part.rows(slice(max(selection.start, a) - a, min(selection.stop, b) - a))
+                for part, (a, b) in spans
+                if max(selection.start, a) < min(selection.stop, b)
+            ]
+        else:  # runs of rows that lie in one part
+            owner = np.searchsorted(self.edges, selection, side="right") - 1
+            runs = np.split(np.arange(len(selection)), np.flatnonzero(np.diff(owner)) + 1)
+            chosen = [
+                self.parts[owner[run[0]]].rows(selection[run] - self.edges[owner[run[0]]])
+                for run in runs
+                if len(run)
+            ]
+        if not chosen:
+            return self.parts[0].rows(slice(0, 0))
         return chosen[0] if len(chosen) == 1 else VerticalStack(*chosen)
 
     def _dense(self) -> Array:
         return self.home.xp.concat([self._cast(part.dense()) for part in self.parts], axis=0)
 
 
-class _WithFactor(_Composite):
-    """An operator and thin factors beside it."""
+class _WithRow(_Composite):
+    """An operator and one number beside each of its columns."""
 
-    def _factor(self, x: Array, rows: int, what: str) -> Array:
-        x = self.home.blocks.place(x)
-        if x.shape[0] != rows:
-            raise InvalidProblem(f"{what} needs {rows} entries; got shape {tuple(x.shape)}.")
-        return x
+    def _row(self, x: Array, what: str) -> Array:
+        """One number a column, in float64 beside the p x k blocks."""
+        if tuple(x.shape) != (self.shape[1],):
+            raise InvalidProblem(f"{what} needs shape ({self.shape[1]},); got {tuple(x.shape)}.")
+        return self.home.blocks.place(x)
 
 
-class CenteredOperator(_WithFactor):
+class CenteredOperator(_WithRow):
     """A − 1 mᵀ: the column means taken out by a rank-one correction."""
 
     def __init__(self, operator: LinearOperator, mean: Array) -> None:
         super().__init__([operator], operator.shape)
-        self.mean = self._factor(mean, self.shape[1], "a column mean")
-
-    @property
-    def nnz(self) -> int:
-        return self.parts[0].nnz
+        self.mean = self._row(mean, "a column mean")
 
     def _matmat(self, V: Array) -> Array:
-        V = self.home.blocks.place(V)
         shift = self._cast(self.mean[None, :] @ V)
         return self.parts[0].matmat(V) - shift
 
     def _rmatmat(self, U: Array) -> Array:
-        total = self.home.xp.sum(U, axis=0, dtype=self._sum_dtype())
-        total = self.home.blocks.place(total)
-        return self.parts[0].rmatmat(U) - self.mean[:, None] * total[None, :]
-
-    def _sum_dtype(self) -> Any:
-        xp = self.home.xp
-        return xp.float64 if self.home.blocks == self.home or self.home.on_host else xp.float32
+        return self.parts[0].rmatmat(U) - self.mean[:, None] * _column_sums(U, self.home)[None, :]
 
     def _rows(self, selection: Selection) -> LinearOperator:
         return CenteredOperator(self.parts[0].rows(selection), self.mean)
+
+    def centered(self, mean: Array) -> LinearOperator:
+        """A − 1 meanᵀ for the A that is centred already."""
+        return CenteredOperator(self.parts[0], self.mean + self._row(mean, "a column mean"))
 
     def _dense(self) -> Array:
         # Subtract in float64: float32 entries about a large mean would lose what the mean hides.
@@ -426,19 +452,27 @@ class CenteredOperator(_WithFactor):
         return self._cast(entries - self.mean[None, :])
 
 
-class ColumnScaledOperator(_WithFactor):
+def _column_sums(U: Array, home: Home) -> Array:
+    """Sums over rows in float64; where the device has none, over stretches of rows that the host adds up."""
+    if home.blocks == home:
+        return home.xp.sum(U, axis=0, dtype=home.xp.float64)
+    total = home.blocks.zeros((U.shape[1],))
+    n = U.shape[0]
+    for start in range(0, n, LONGEST_STRETCH):
+        stretch = U[start : min(start + LONGEST_STRETCH, n), :]
+        total = total + home.blocks.place(home.xp.sum(stretch, axis=0))
+    return total
+
+
+class ColumnScaledOperator(_WithRow):
     """A diag(d)."""
 
     def __init__(self, operator: LinearOperator, scale: Array) -> None:
         super().__init__([operator], operator.shape)
-        self.scale = self._factor(scale, self.shape[1], "a column scale")
-
-    @property
-    def nnz(self) -> int:
-        return self.parts[0].nnz
+        self.scale = self._row(scale, "a column scale")
 
     def _matmat(self, V: Array) -> Array:
-        return self.parts[0].matmat(self.scale[:, None] * self.home.blocks.place(V))
+        return self.parts[0].matmat(self.scale[:, None] * V)
 
     def _rmatmat(self, U: Array) -> Array:
         return self.scale[:, None] * self.parts[0].rmatmat(U)
@@ -450,33 +484,33 @@ class ColumnScaledOperator(_WithFactor):
         return self.parts[0].dense() * self._cast(self.scale)[None, :]
 
 
-class LowRankUpdate(_WithFactor):
+class LowRankUpdate(_Composite):
     """A + U Vᵀ."""
 
-    def __init__(self, operator: LinearOperator, U: Array, V: Array) -> None:
-        super().__init__([operator], operator.shape)
-        self.U = self._cast(U)
-        self.V = self._factor(V, self.shape[1], "the right factor of a low-rank update")
-        if self.U.shape != (self.shape[0], self.V.shape[1]):
+    def __init__(self, operator: LinearOperator, U: Any, V: Array) -> None:
+        from linspec.operators.dense import DenseOperator
+
+        left = U if isinstance(U, LinearOperator) else DenseOperator(U)
+        if left.shape[0] != operator.shape[0] or tuple(V.shape) != (operator.shape[1], left.shape[1]):
             raise InvalidProblem(
-                f"a low-rank update of a {self.shape} operator needs U with {self.shape[0]} rows and as many "
-                f"columns as V; got {tuple(self.U.shape)} and {tuple(self.V.shape)}."
+                f"a low-rank update of a {operator.shape} operator needs U with {operator.shape[0]} rows, and V "
+                f"with {operator.shape[1]} rows and as many columns; got {left.shape} and {tuple(V.shape)}."
             )
+        super().__init__([operator, left], operator.shape)
+        self.V = self.home.blocks.place(V)
 
     def _matmat(self, V: Array) -> Array:
-        inner = self.V.T @ self.home.blocks.place(V)
-        return self.parts[0].matmat(V) + self.U @ self._cast(inner)
+        operator, left = self.parts
+        return self._cast(operator.matmat(V)) + self._cast(left.matmat(self.V.T @ V))
 
     def _rmatmat(self, U: Array) -> Array:
-        inner = self.U.T @ self._cast(U)
-        return self.parts[0].rmatmat(U) + self.V @ self.home.blocks.place(inner)
+        operator, left = self.parts
+        return operator.rmatmat(U) + self.V @ left.rmatmat(U)
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        chosen = selection if isinstance(selection, slice) else self.home.xp.asarray(selection)
-        U = self.U[chosen, :] if isinstance(chosen, slice) else self.home.xp.take(self.U, chosen, axis=0)
-        return LowRankUpdate(self.parts[0].rows(selection), U, self.V)
+        operator, left = self.parts
+        return LowRankUpdate(operator.rows(selection), left.rows(selection), self.V)
 
     def _dense(self) -> Array:
-        V = self._cast(self.V)
-        return self.parts[0].dense() + self.U @ V.T
-
+        operator, left = self.parts
+        return self._cast(operator.dense()) + self._cast(left.matmat(self.V.T))

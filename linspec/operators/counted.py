@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from linspec.arrays import Array
-from linspec.operators.base import LinearOperator, Selection
+from linspec.operators.base import CenteredOperator, LinearOperator, Selection
 
 
 @dataclass
@@ -69,12 +69,22 @@ class CountedOperator(LinearOperator):
         self.ledger.record(sweeps=1)
         return self.operator.dense()
 
+    def centered(self, mean: Array) -> LinearOperator:
+        """A − 1 meanᵀ on the same ledger."""
+        return CountedOperator(self.operator.centered(mean), self.ledger)
+
     def release(self) -> None:
         self.operator.release()
 
 
 def uncounted(operator: LinearOperator) -> tuple[LinearOperator, Ledger]:
-    """An operator without its counter, and the ledger to write into (a fresh one where it had none)."""
+    """An operator without its counter, and the ledger to write into (a fresh one where it had none).
+
+    A counter within a centring is taken out of it.
+    """
+    if isinstance(operator, CenteredOperator) and isinstance(operator.parts[0], CountedOperator):
+        inner = operator.parts[0]
+        return CenteredOperator(inner.operator, operator.mean), inner.ledger
     if isinstance(operator, CountedOperator):
         return operator.operator, operator.ledger
     return operator, Ledger()

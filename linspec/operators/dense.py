@@ -3,6 +3,11 @@
 Blocks keep three promises at once: integers and bools become floats one block at a time, never as a whole
 copy; sums over rows are gathered in float64; and what a file has brought into memory is given back after
 each block.
+
+Centring. A block of float64 rows has the mean subtracted while it lies in the cache, which costs nearly
+nothing there and cancels nothing. A block of float32 rows has the mean rounded to float32 subtracted, which
+loses no more than storing the difference does; what the rounding of the mean left over is so small that a
+rank-one correction of the product takes it out without harm.
 """
 
 from __future__ import annotations
@@ -14,23 +19,55 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, cast, host_dtype, working_dtype
-from linspec.errors import InvalidProblem
-from linspec.operators.base import LinearOperator, Selection
+from linspec.arrays import Array, Home, HostArray, cast, host_dtype, working_dtype
+from linspec.errors import InvalidProblem, UnsupportedData
+from linspec.operators.base import LONGEST_STRETCH, CenteredOperator, LinearOperator, Selection
 
-HOST_BLOCK_BYTES = 8 << 20
-"""A block that stays in the cache of a processor core (measured best between 1.5 and 12 MiB)."""
+HOST_BLOCK_BYTES = 4 << 20
+"""A block that stays in the cache of a processor core (measured best between 2 and 8 MiB)."""
 
 DEVICE_BLOCK_BYTES = 256 << 20
 """A block large enough to keep an accelerator busy."""
 
+LARGEST_HOST_BLOCK = 64 << 20
+"""What a block of very wide rows may take."""
 
-def row_blocks(n: int, row_bytes: int, home: Home) -> Iterator[slice]:
-    """Slices of at most one block's bytes that together cover `n` rows."""
-    target = HOST_BLOCK_BYTES if home.on_host else DEVICE_BLOCK_BYTES
-    size = max(256, target // max(row_bytes, 1))
+LONGEST_DEVICE_STRETCH = 2**17
+"""Rows over which an accelerator may sum in float32: fewer would not keep it busy."""
+
+FEWEST_ROWS = 256
+"""Rows below which adding a block's product to the sum costs as much as the product; wide rows have fewer."""
+
+
+def row_blocks(n: int, row_bytes: int, home: Home, sum_bytes: int = 0) -> Iterator[slice]:
+    """Slices that together cover `n` rows.
+
+    Parameters
+    ----------
+    n : int
+        Rows.
+    row_bytes : int
+        What a row takes.
+    home : Home
+        Where the rows live: an accelerator takes larger blocks.
+    sum_bytes : int, default 0
+        What is added up after each block: a block is to be larger than that.
+    """
+    size = rows_per_block(row_bytes, home, sum_bytes)
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
+
+
+def rows_per_block(row_bytes: int, home: Home, sum_bytes: int = 0) -> int:
+    """Rows of the blocks of `row_blocks`."""
+    usual, largest = (HOST_BLOCK_BYTES, LARGEST_HOST_BLOCK) if home.on_host else (DEVICE_BLOCK_BYTES,) * 2
+    row_bytes = max(row_bytes, 1)
+    rows = max(min(max(usual, 4 * sum_bytes), largest) // row_bytes, min(FEWEST_ROWS, largest // row_bytes))
+    return int(min(max(rows, 1), _longest_stretch(home)))
+
+
+def _longest_stretch(home: Home) -> int:
+    return LONGEST_STRETCH if home.on_host else LONGEST_DEVICE_STRETCH
 
 
 class DenseOperator(LinearOperator):
@@ -41,14 +78,15 @@ class DenseOperator(LinearOperator):
     array : array of shape (n, p)
         Integers, bools and floats; it is never modified.
     mean : array of shape (p,), optional
-        Column means taken out of every block as it is read, in float64: exact where a rank-one
-        correction of the product would cancel.
+        Column means taken out of every block as it is read: exact where a rank-one correction of the product
+        would cancel.
     """
 
     sliceable = True
     readable = True
 
     def __init__(self, array: Array, mean: Array | None = None) -> None:
+        array = _unadorned(array)
         if array.ndim != 2:
             raise InvalidProblem(
                 f"data must have two dimensions; got {array.ndim} with shape {tuple(array.shape)}. "
@@ -58,6 +96,8 @@ class DenseOperator(LinearOperator):
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.dtype = working_dtype(host_dtype(array))
         self.home = Home.of(array)
+        if mean is not None and tuple(mean.shape) != (self.shape[1],):
+            raise InvalidProblem(f"a column mean needs shape ({self.shape[1]},); got {tuple(mean.shape)}.")
         self.mean = None if mean is None else self.home.blocks.place(mean)
 
     @property
@@ -67,38 +107,55 @@ class DenseOperator(LinearOperator):
 
     @property
     def plain(self) -> bool:
-        """Whether the array itself is the operator: no conversion, no centring."""
-        return self.mean is None and host_dtype(self.array) == self.dtype
+        """Whether the array itself can be multiplied: no conversion, no centring, no copy inside BLAS."""
+        return self.mean is None and self._as_stored
 
-    def block(self, rows: slice) -> Array:
-        """The rows of one slice in the working dtype, centred."""
-        block = self.array[rows, :]
+    @property
+    def _as_stored(self) -> bool:
+        stored = self.array.dtype
+        if isinstance(self.array, np.ndarray):
+            return bool(stored == self.dtype) and _fits_blas(self.array)
+        return bool(stored == getattr(self.home.xp, self.dtype.name))
+
+    def loaded(self) -> LinearOperator:
+        """The same rows converted and centred once; they are all read, so let them be few."""
+        block = self.array
+        if not self._as_stored:
+            block = cast(block, self.dtype)
+            block = np.ascontiguousarray(block) if isinstance(block, np.ndarray) else block
         if self.mean is None:
-            return cast(block, self.dtype)
-        home = self.home.blocks
-        return self.home.place(home.place(block) - self.mean[None, :], self.dtype)
+            return self if block is self.array else DenseOperator(block)
+        coarse = self.home.place(self.mean, self.dtype)
+        centred = DenseOperator(block - coarse[None, :])
+        if self.dtype == np.float64:
+            return centred
+        return CenteredOperator(centred, self.mean - self.home.blocks.place(coarse))
 
-    def _blocks(self) -> Iterator[tuple[slice, Array]]:
-        if self.plain and self.dtype == np.float64:
-            yield slice(0, self.shape[0]), self.array
-            return
+    def _blocks(self) -> Iterator[tuple[slice, LinearOperator]]:
+        """Row slices and the rows themselves, made ready to be multiplied."""
         for rows in row_blocks(self.shape[0], self.row_bytes, self.home):
-            yield rows, self.block(rows)
+            yield rows, DenseOperator(self.array[rows, :], self.mean).loaded()
             self.release()
 
+    @property
+    def _at_once(self) -> bool:
+        """Whether the whole array can be multiplied in one piece."""
+        return self.plain
+
     def _matmat(self, V: Array) -> Array:
-        V = self.home.place(V, self.dtype)
-        if self.plain:
-            return self.array @ V
+        if self._at_once:
+            return self.array @ self.home.place(V, self.dtype)
         product = self.home.zeros((self.shape[0], V.shape[1]), self.dtype)
         for rows, block in self._blocks():
-            product[rows, :] = block @ V
+            product[rows, :] = block.matmat(V)
         return product
 
     def _rmatmat(self, U: Array) -> Array:
+        if self._at_once and (self.dtype == np.float64 or self.shape[0] <= _longest_stretch(self.home)):
+            return self.home.blocks.place(self.array.T @ U)
         total = self.home.blocks.zeros((self.shape[1], U.shape[1]))
         for rows, block in self._blocks():
-            total += self.home.blocks.place(block.T @ self.home.place(U[rows, :], self.dtype))
+            total += block.rmatmat(U[rows, :])
         return total
 
     def _rows(self, selection: Selection) -> LinearOperator:
@@ -108,12 +165,49 @@ class DenseOperator(LinearOperator):
         return DenseOperator(self.home.xp.take(self.array, index, axis=0), self.mean)
 
     def _dense(self) -> Array:
-        return self.block(slice(0, self.shape[0]))
+        if self.mean is None:
+            return cast(self.array, self.dtype)
+        entries = self.home.zeros(self.shape, self.dtype)
+        for rows, block in self._blocks():
+            entries[rows, :] = block.dense()
+        return entries
+
+    @property
+    def H(self) -> LinearOperator:
+        """The adjoint operator, as the transposed view of the array."""
+        return super().H if self.mean is not None else type(self)(self._source.T)
+
+    @property
+    def bare(self) -> LinearOperator:
+        """The same rows with nothing taken out."""
+        return self if self.mean is None else type(self)(self._source)
+
+    @property
+    def _source(self) -> Array:
+        return self.array
 
     def centered(self, mean: Array) -> LinearOperator:
         """A − 1 meanᵀ, taken out of each block as it is read."""
         mean = self.home.blocks.place(mean)
-        return type(self)(self.array, mean if self.mean is None else mean + self.mean)
+        return type(self)(self._source, mean if self.mean is None else mean + self.mean)
+
+
+def _unadorned(array: Array) -> Array:
+    """A NumPy array of the base class; arrays of other libraries as they are."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise UnsupportedData(
+            "data must not be masked: the mask would be ignored. Fill the gaps, `data.filled(value)`."
+        )
+    return np.asarray(array) if isinstance(array, np.ndarray) else array
+
+
+def _fits_blas(array: HostArray) -> bool:
+    """Whether BLAS can take the array as it lies: aligned, and without gaps along one axis."""
+    step = array.itemsize
+    (n, p), (down, across) = array.shape, array.strides
+    by_rows = across == step and down % step == 0 and down >= p * step
+    by_columns = down == step and across % step == 0 and across >= n * step
+    return array.flags.aligned and (by_rows or by_columns or array.size <= 1)
 
 
 class MappedOperator(DenseOperator):
@@ -123,44 +217,36 @@ class MappedOperator(DenseOperator):
     without this would grow to the size of the file.
     """
 
-    def __init__(self, array: np.memmap[Any, Any], mean: Array | None = None) -> None:
-        super().__init__(np.asarray(array), mean)
-        self._source = array
-        self._map = _memory_map(array)
+    def __init__(self, array: HostArray, mean: Array | None = None) -> None:
+        super().__init__(array, mean)
+        self._mapped = array
+        self._map = memory_map(array)
 
     def release(self) -> None:
         """Return the pages that sweeps have touched."""
         if self._map is not None:
             self._map.madvise(mmap.MADV_DONTNEED)
 
-    def _blocks(self) -> Iterator[tuple[slice, Array]]:
-        for rows in row_blocks(self.shape[0], self.row_bytes, self.home):
-            yield rows, self.block(rows)
-            self.release()
+    @property
+    def _at_once(self) -> bool:
+        return False
 
-    def _matmat(self, V: Array) -> Array:
-        V = self.home.place(V, self.dtype)
-        product = np.empty((self.shape[0], V.shape[1]), self.dtype)
-        for rows, block in self._blocks():
-            product[rows, :] = block @ V
-        return product
-
-    def centered(self, mean: Array) -> LinearOperator:
-        """A − 1 meanᵀ, taken out of each block as it is read."""
-        mean = self.home.blocks.place(mean)
-        return MappedOperator(self._source, mean if self.mean is None else mean + self.mean)
+    @property
+    def _source(self) -> Array:
+        return self._mapped
 
 
-def _memory_map(array: Any) -> mmap.mmap | None:
-    """The map under `array`, where releasing its pages loses nothing.
+def memory_map(array: Any) -> mmap.mmap | None:
+    """The file's map under an array, where releasing its pages loses nothing; None where there is none.
 
     A copy-on-write map keeps a user's changes in the very pages that a release would drop: it is left alone.
     """
-    if getattr(array, "mode", "c") == "c" or not hasattr(mmap, "MADV_DONTNEED"):
-        return None
-    while array is not None and not isinstance(array, mmap.mmap):
-        array = getattr(array, "base", None)
-    return array
+    mode = None
+    while isinstance(array, np.ndarray):
+        mode = getattr(array, "mode", None) or mode
+        array = array.base
+    known = isinstance(array, mmap.mmap) and mode in ("r", "r+", "w+")
+    return array if known and hasattr(mmap, "MADV_DONTNEED") else None
 
 
 def open_npy(path: str | Path) -> MappedOperator:
@@ -169,10 +255,15 @@ def open_npy(path: str | Path) -> MappedOperator:
     Raises
     ------
     InvalidProblem
-        When the file is missing, truncated, or holds pickled objects.
+        When the file is missing, truncated or empty, or is no `.npy` file of numbers.
     """
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InvalidProblem(f"{path} cannot be read as a .npy array: {error}") from error
+    except (OSError, ValueError, EOFError) as error:
+        raise InvalidProblem(
+            f"{path} cannot be read as the rows of a .npy file: {error}. Write it with numpy.save."
+        ) from error
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise InvalidProblem(f"{path} holds several arrays. Load it, and pass one of them.")
     return MappedOperator(array)

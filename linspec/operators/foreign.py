@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, is_array, working_dtype
-from linspec.errors import InvalidProblem, UnsupportedData
+from linspec.arrays import Array, Home, HostArray, is_array, working_dtype
+from linspec.errors import InvalidProblem, MissingCapability
 from linspec.operators.base import LinearOperator, Selection
 
 
@@ -17,32 +17,43 @@ def quacks(source: Any) -> bool:
 
 
 class ForeignOperator(LinearOperator):
-    """An object known by its `matmat` and `rmatmat` alone; its products are NumPy arrays."""
+    """An object known by its `matmat` and `rmatmat` alone; its products are NumPy arrays.
+
+    They are made in float32 only where the object's dtype is a short float: a declared integer says nothing
+    about the products.
+    """
 
     def __init__(self, source: Any) -> None:
         if len(source.shape) != 2:
-            raise InvalidProblem(f"an operator must have two dimensions; got shape {source.shape}.")
+            raise InvalidProblem(f"data must have two dimensions; got an operator of shape {source.shape}.")
         self.source = source
         self.shape = (int(source.shape[0]), int(source.shape[1]))
-        self.dtype = working_dtype(source.dtype, f"{type(source).__name__}.dtype")
+        dtype = working_dtype(source.dtype)
+        self.dtype = dtype if np.dtype(source.dtype).kind == "f" else np.dtype(np.float64)
 
     def _matmat(self, V: Array) -> Array:
-        V = np.ascontiguousarray(V, dtype=self.dtype)
-        return self._checked(self.source.matmat(V), (self.shape[0], V.shape[1]), self.dtype, "matmat")
+        return self._product("matmat", V, self.shape[0]).astype(self.dtype, copy=False)
 
     def _rmatmat(self, U: Array) -> Array:
-        U = np.ascontiguousarray(U, dtype=self.dtype)
-        return self._checked(self.source.rmatmat(U), (self.shape[1], U.shape[1]), np.float64, "rmatmat")
+        return self._product("rmatmat", U, self.shape[1]).astype(np.float64, copy=False)
 
-    def _checked(self, product: Any, shape: tuple[int, int], dtype: Any, name: str) -> Array:
-        product = np.asarray(product)
-        if product.shape != shape:
+    def _product(self, name: str, block: Array, rows: int) -> HostArray:
+        if block.shape[1] == 0:  # many operators cannot multiply nothing
+            return np.zeros((rows, 0))
+        method, label = getattr(self.source, name), f"{type(self.source).__name__}.{name}"
+        block = np.ascontiguousarray(block, dtype=self.dtype)
+        try:
+            product = np.asarray(method(block))
+        except NotImplementedError as error:
+            raise MissingCapability(
+                f"{label} is not implemented ({error}). Define it: linspec multiplies by A and by its adjoint."
+            ) from error
+        if product.shape != (rows, block.shape[1]):
             raise InvalidProblem(
-                f"{type(self.source).__name__}.{name} must answer with shape {shape}; got {product.shape}."
+                f"{label} must answer with shape {(rows, block.shape[1])}; got {product.shape}."
             )
-        if product.dtype.kind == "c":
-            raise UnsupportedData(f"{type(self.source).__name__}.{name} answered with complex numbers.")
-        return product.astype(dtype, copy=False)
+        working_dtype(product.dtype, f"what {label} answers")
+        return product
 
 
 class CupySparseOperator(LinearOperator):

@@ -25,7 +25,9 @@ class SparseOperator(LinearOperator):
 
     def __init__(self, matrix: Any) -> None:
         if matrix.ndim != 2:
-            raise InvalidProblem(f"data must have two dimensions; got a sparse array of shape {matrix.shape}.")
+            raise InvalidProblem(
+                f"data must have two dimensions; got {matrix.ndim} with shape {matrix.shape}. Reshape it."
+            )
         self.dtype = working_dtype(matrix.dtype)
         self.matrix = matrix if matrix.format == "csr" else matrix.tocsr()
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
@@ -42,13 +44,16 @@ class SparseOperator(LinearOperator):
 
     def _rows(self, selection: Selection) -> LinearOperator:
         if isinstance(selection, slice):
-            start, stop, step = selection.indices(self.shape[0])
-            if step == 1:
-                return SparseOperator(sparse_kernels.row_block(self.matrix, start, max(start, stop)))
+            return SparseOperator(sparse_kernels.row_block(self.matrix, selection.start, selection.stop))
         return SparseOperator(self.matrix[selection])
 
     def _dense(self) -> Array:
         return np.asarray(self.matrix.astype(self.dtype).toarray())
+
+    @property
+    def H(self) -> LinearOperator:
+        """The adjoint operator: the matrix transposed, which takes as much memory again."""
+        return SparseOperator(self.matrix.T)
 
 
 def is_scipy_sparse(source: Any) -> bool:
