@@ -1,0 +1,41 @@
+"""The command `linspec`, also `python -m linspec`: solve, compare and look up, from a shell.
+
+Problem: a first look at the library, or at one's data, should need no program; and a command that loads an array
+library before it prints its help feels broken.
+Method: click for the commands, one file each. Importing this package loads click and the registry and nothing
+else: array libraries, rich (tables and bars) and matplotlib (plots) are imported where they are used, the
+last two only where the extra ``cli`` is installed.
+"""
+
+from __future__ import annotations
+
+import click
+
+from linspec import __version__
+from linspec.cli.compare import compare, measure
+from linspec.cli.demo import demo
+from linspec.cli.failures import Program
+from linspec.cli.listing import check, describe, plugins, solvers
+from linspec.cli.solve import solve
+
+__all__ = ["main"]
+
+
+@click.group(
+    cls=Program,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="linspec")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Linear structure in large data: least squares, SVD and canonical correlations.
+
+    Begin with `linspec demo`.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+for command in (demo, solve, compare, solvers, describe, plugins, check, measure):
+    main.add_command(command)

@@ -1,0 +1,234 @@
+"""`linspec demo`: canonical correlations of the two halves of handwritten digits, exactly and by three solvers.
+
+The data are the 1797 digits that scikit-learn ships (8 x 8 pixels; Alpaydin & Kaynak 1998, UCI repository). CCA
+finds what the left half of an image tells about its right half. The iterative solvers are asked to sweep the data
+instead of holding Gram matrices, which for 32 + 32 columns they would otherwise do: so one sees how they would
+fare with data that do not fit into memory.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+import time
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from linspec.cli import plots
+from linspec.cli.compare import show_outcomes
+from linspec.cli.failures import INTERRUPTED, Command, install_hint
+from linspec.cli.kinds import KINDS
+from linspec.cli.measured import Limits, Outcome, measured_solve
+from linspec.cli.results import check_target
+
+if TYPE_CHECKING:
+    from linspec.arrays import Array
+
+__all__ = ["demo"]
+
+K = 10
+RIDGE = 1000.0
+PASSES = 150
+QUICK_PASSES = 30
+PICTURE = "linspec-demo.png"
+PAIRS_DRAWN = 5
+SIDE = 8
+HALF = SIDE // 2
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A solver to show, its options, and what it is in a few words."""
+
+    solver: str
+    words: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+ENTRIES = (
+    _Entry("gram", "one pass forms the Gram matrices, a small SVD does the rest"),
+    _Entry("als", "alternating least squares, each solved by conjugate gradients", {"form": "implicit"}),
+    _Entry(
+        "appgrad",
+        "gradient steps that keep only a few blocks of weights",
+        {"form": "implicit", "update": "alternating"},
+    ),
+)
+
+
+@click.command(cls=Command)
+@click.option("--plot", metavar="FILE", help=f"Where to draw. By default {PICTURE} in the working directory.")
+@click.option(
+    "--quick", is_flag=True, help=f"{QUICK_PASSES} passes at most, not {PASSES}; draw only with --plot."
+)
+@click.option(
+    "--save", is_flag=True, help="Write the views, left.npy and right.npy, to try other commands on."
+)
+def demo(plot: str | None, quick: bool, save: bool) -> None:
+    """Solve CCA of handwritten digits by three solvers, and draw it."""
+    target = plots.check_plot("--plot", plot)
+    if target is None and not quick and plots.can_draw():
+        target = check_target("--plot", PICTURE, plots.SUFFIXES)
+    begun = time.perf_counter()
+    images = _images()
+    left, right = _halves(images)
+    _say(
+        f"{len(left)} handwritten digits of {SIDE} x {SIDE} pixels, cut in two: X holds the left halves, Y the "
+        f"right ones, {HALF * SIDE} columns each. CCA finds {K} pairs of weights, one for each half, whose scores "
+        f"agree most from digit to digit. The ridge, {RIDGE:g}, is 3 % of the sum of squares of an average pixel."
+    )
+    limits = Limits(max_passes=float(QUICK_PASSES if quick else PASSES))
+    with _one_thread():
+        exact, outcomes = _solved(left, right, limits)
+    correlations = "  ".join(f"{value:.3f}" for value in exact.correlations)
+    click.echo(f"exact correlations   {correlations}")
+    click.echo(f"their sum            {exact.correlations.sum():.6f}   (solver: direct)\n")
+    show_outcomes(KINDS["cca"], outcomes, K, best=float(exact.correlations.sum()))
+    click.echo()
+    for entry in ENTRIES:
+        click.echo(f"{entry.solver:<9}{entry.words}")
+    click.echo()
+    _say(
+        "PCC is the share of the exact sum that a solver found, residual how far its pairs are from solving the "
+        f"equations of CCA. The two iterative solvers read the data again in every step, {limits.max_passes:g} "
+        "passes at most, as they would read files that do not fit into memory."
+    )
+    if save:
+        _save(left, right)
+    if target is not None:
+        _draw(target, exact, (left, right), outcomes)
+        click.echo(f"picture   {target.resolve()}")
+    elif not quick:
+        click.echo("picture   none: it needs matplotlib, pip install 'linspec[cli]'")
+    click.echo(f"time      {time.perf_counter() - begun:.1f} s")
+    _tell_next(save)
+    if any(outcome.status == "INTERRUPTED" for outcome in outcomes):
+        click.get_current_context().exit(INTERRUPTED)
+
+
+def _images() -> Array:
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError as error:
+        raise install_hint("demo needs the digits of scikit-learn", "demo") from error
+    return load_digits().images
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    """One thread for BLAS: for products as small as these, several would wait for each other."""
+    try:
+        from threadpoolctl import threadpool_limits  # scikit-learn brings it
+    except ImportError:
+        return nullcontext()
+    return threadpool_limits(1, user_api="blas")  # type: ignore[no-any-return]
+
+
+def _halves(images: Array) -> tuple[Array, Array]:
+    """Left and right halves, one row a digit."""
+    rows = len(images)
+    return images[:, :, :HALF].reshape(rows, -1).copy(), images[:, :, HALF:].reshape(rows, -1).copy()
+
+
+def _solved(left: Array, right: Array, limits: Limits) -> tuple[Any, list[Outcome]]:
+    """The exact solution, and what each solver found; an interrupt ends the series."""
+    import linspec
+
+    problem = linspec.CCA(left, right, k=K, ridge=RIDGE)
+    exact = linspec.solve(problem, "direct")
+    outcomes = []
+    for entry in ENTRIES:
+        score = KINDS["cca"].score
+        solution, figures = measured_solve(problem, entry.solver, entry.options, limits, score=score)
+        outcomes.append(Outcome(solver=entry.solver, **figures))
+        if solution.status is linspec.Status.INTERRUPTED:
+            break
+    return exact, outcomes
+
+
+def _say(text: str) -> None:
+    click.echo(textwrap.fill(text, 96) + "\n")
+
+
+def _save(left: Array, right: Array) -> None:
+    import numpy as np
+
+    for name, view in (("left.npy", left), ("right.npy", right)):
+        np.save(name, view)
+        click.echo(f"written   {Path(name).resolve()}")
+
+
+def _tell_next(saved: bool) -> None:
+    program = "linspec" if not sys.argv[0].endswith("__main__.py") else "python -m linspec"
+    files = "left.npy right.npy"
+    click.echo("\nTry next:")
+    if not saved:
+        click.echo(f"  {program} demo --quick --save      # writes {files.replace(' ', ' and ')}")
+    click.echo(f"  {program} solve cca {files} -k {K} --ridge {RIDGE:g}")
+    click.echo(f"  {program} compare cca {files} -k {K} --ridge {RIDGE:g} --plot compare.png")
+    click.echo(f"  {program} solvers cca")
+
+
+# ---- the picture ------------------------------------------------------------------------------
+
+
+def _draw(path: Path, exact: Any, views: tuple[Array, Array], outcomes: list[Outcome]) -> None:
+    """Convergence above; below, the weights of the leading pairs and what they respond to, as images."""
+    import numpy as np
+
+    weights = [np.asarray(exact.x_weights), np.asarray(exact.y_weights)]
+    loadings = [_loadings(view, phi) for view, phi in zip(views, weights, strict=True)]
+    curves = plots.curves_of(outcomes, "passes")
+    best = float(exact.correlations.sum())
+    with plots.new_figure((10.5, 8.4)) as figure:
+        above, below = figure.subfigures(2, 1, height_ratios=(1.0, 1.05), hspace=0.04)
+        panels = above.subplots(1, 2)
+        plots.residual_panel(panels[0], curves)
+        plots.score_panel(panels[1], curves, best, "PCC (% of the exact sum)")
+        plots.legend_below(above, panels[0])
+        grid = below.subplots(2, PAIRS_DRAWN)
+        for row, (halves, label) in enumerate(
+            ((weights, "weights"), (loadings, "correlation with the score"))
+        ):
+            for pair, axes in enumerate(grid[row]):
+                _image(axes, [half[:, pair] for half in halves])
+            grid[row][0].set_ylabel(label, fontsize=10)
+        for pair, axes in enumerate(grid[0]):
+            axes.set_title(f"pair {pair + 1}: ρ = {exact.correlations[pair]:.2f}", fontsize=10)
+        below.suptitle(
+            "Leading canonical pairs: the left half of each image is X's, the right half Y's "
+            "(red and blue: opposite signs)",
+            fontsize=10.5,
+        )
+        above.suptitle(
+            f"CCA of the halves of {len(views[0])} digits: k = {K}, ridge {RIDGE:g}", fontsize=11.5
+        )
+        figure.savefig(path)
+
+
+def _loadings(view: Array, weights: Array) -> Array:
+    """Correlation of each pixel with each score; 0 for a pixel that never changes."""
+    import numpy as np
+
+    centred = view - view.mean(axis=0)
+    scores = centred @ weights
+    lengths = np.linalg.norm(centred, axis=0)[:, None] * np.linalg.norm(scores, axis=0)
+    return centred.T @ scores / np.where(lengths > 0, lengths, 1.0)
+
+
+def _image(axes: Any, halves: list[Array]) -> None:
+    """The two halves side by side, zero white."""
+    import numpy as np
+
+    picture = np.hstack([half.reshape(SIDE, HALF) for half in halves])
+    most = float(np.abs(picture).max())
+    axes.imshow(picture, cmap="RdBu_r", vmin=-most, vmax=most)
+    axes.axvline(HALF - 0.5, color="#333333", linewidth=0.8)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.grid(visible=False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)

@@ -1,0 +1,149 @@
+"""How the command line fails: one line that says what, got and remedy, and an exit status that scripts can use.
+
+Problem: a traceback tells a user of a command nothing; a script wants to know whether the request was wrong.
+Method: every error that linspec raises on purpose, and every error of the operating system, becomes one line
+on standard error and exit status 2, as do click's own errors. ``--debug``, which every command takes, adds the
+traceback. An interrupt ends with 130, as in a shell. Warnings are one line each, too.
+Source: click's exceptions; the exit statuses are those of POSIX shells.
+Where we differ: click prints the usage before the error; one line is easier to read, and to log.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from linspec.errors import AccuracyWarning, ConvergenceWarning, LinspecError, PluginWarning
+
+__all__ = ["INTERRUPTED", "Command", "Failure", "Program", "in_one_line", "install_hint"]
+
+INTERRUPTED = 130
+"""Exit status of a command that Ctrl-C has ended: 128 + SIGINT."""
+
+_DEBUG = "linspec.cli.debug"
+
+
+class Failure(click.ClickException):
+    """An error of the request or of the data; its message is the one line that is shown."""
+
+    exit_code = 2
+
+
+class Defect(click.ClickException):
+    """An error of the program itself."""
+
+    exit_code = 70  # EX_SOFTWARE of sysexits.h
+
+
+class Command(click.Command):
+    """A command that takes ``--debug``."""
+
+    def __init__(self, *args: Any, **extra: Any) -> None:
+        super().__init__(*args, **extra)
+        self.params.append(
+            click.Option(
+                ["--debug"],
+                is_flag=True,
+                expose_value=False,
+                callback=_remember,
+                help="Show the traceback of an error.",
+            )
+        )
+
+
+class Program(click.Group):
+    """The command `linspec`: commands in the order of their definition, and every error as one line."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of the commands, in order of definition."""
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; what goes wrong becomes a Failure, and each warning one line."""
+        try:
+            with _warnings_in_one_line():
+                return super().invoke(ctx)
+        except (click.ClickException, click.Abort, click.exceptions.Exit):
+            raise
+        except Exception as error:
+            if ctx.meta.get(_DEBUG):
+                traceback.print_exc(file=sys.stderr)
+            raise _as_failure(error) from error
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        """Run the program as click does, errors shown as one line."""
+        run: Any = super().main
+        if not standalone_mode:
+            return run(*args, standalone_mode=False, **extra)
+        try:
+            outcome = run(*args, standalone_mode=False, **extra)
+        except click.ClickException as error:
+            click.echo(f"Error: {in_one_line(error.format_message())}{_where_to_read(error)}", err=True)
+            sys.exit(error.exit_code)
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("Interrupted.", err=True)
+            sys.exit(INTERRUPTED)
+        sys.exit(outcome if isinstance(outcome, int) else 0)
+
+
+def in_one_line(text: str) -> str:
+    """The text with every run of blanks and line ends as one blank."""
+    return " ".join(text.split())
+
+
+def install_hint(what: str, extra: str) -> Failure:
+    """The failure for something that an extra of the distribution provides.
+
+    Parameters
+    ----------
+    what : str
+        What needs what: ``"--plot needs matplotlib"``.
+    extra : str
+        The extra that installs it.
+    """
+    return Failure(f"{what}, which is not installed. Install it with: pip install 'linspec[{extra}]'")
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Collect warnings, and tell each once at the end: a progress bar or a table may be under way."""
+    with warnings.catch_warnings(record=True) as heard:
+        for category in (AccuracyWarning, ConvergenceWarning, PluginWarning):
+            warnings.simplefilter("always", category)
+        try:
+            yield
+        finally:
+            for text in dict.fromkeys(str(warning.message) for warning in heard):
+                click.echo(f"Warning: {in_one_line(text)}", err=True)
+
+
+def _as_failure(error: Exception) -> click.ClickException:
+    if isinstance(error, LinspecError):
+        return Failure(str(error))
+    if isinstance(error, MemoryError):
+        return Failure(f"out of memory. {error} Use a .npy file, which is read in blocks, or sparse data.")
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return Failure(f"{where}{error.strerror or error}.")
+    return Defect(
+        f"unexpected {type(error).__name__}: {error}. This is a defect of linspec or of a plugin; run again with "
+        "--debug and report the traceback."
+    )
+
+
+def _where_to_read(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    return f" See: {context.command_path} --help" if context is not None else ""
+
+
+def _remember(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[_DEBUG] = True

@@ -1,0 +1,89 @@
+"""`linspec solvers`, `describe`, `plugins` and `check`: what there is, and whether it keeps its promises."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import click
+
+from linspec import registry
+from linspec.cli.failures import Command, Failure, install_hint
+from linspec.cli.progress import Goal, shown_progress
+from linspec.cli.tables import show_facts, show_table
+from linspec.errors import BrokenPlugin
+
+__all__ = ["check", "describe", "plugins", "solvers"]
+
+
+@click.command(cls=Command)
+@click.argument("problem", required=False)
+def solvers(problem: str | None) -> None:
+    """List the solvers, all or those of one PROBLEM."""
+    names = registry.solvers(problem)
+    rows = []
+    for name in names:
+        spec = registry.get_spec("solver", name, problem)
+        rows.append((name, ", ".join(spec.traits), spec.summary))
+    show_table(("solver", "traits", "what it does"), rows)
+    click.echo(f"\n{len(rows)} solvers. `linspec describe NAME` shows the options and the source of one.")
+
+
+@click.command(cls=Command, short_help="Describe a solver, its source, needs and options.")
+@click.argument("name")
+def describe(name: str) -> None:
+    """Describe a solver, normalizer or test matrix: source, needs, options.
+
+    NAME is a bare name where it means one thing, else cca/gram, normalizer/qr, DISTRIBUTION:NAME.
+    """
+    click.echo(str(registry.describe(name)))
+
+
+@click.command(cls=Command)
+def plugins() -> None:
+    """List the plugins found, loaded or not, and what they provide."""
+    found = registry.plugins()
+    head = ("name", "distribution", "version", "status", "provides")
+    rows = [(p.name, p.distribution, p.version, p.status, ", ".join(p.provides)) for p in found]
+    show_table(head, rows)
+    broken = [(plugin.identity, plugin.error) for plugin in found if plugin.error]
+    if broken:
+        click.echo()
+        show_facts([(name, f"error: {error}") for name, error in broken])
+
+
+@click.command(cls=Command, short_help="Hold a solver to the conformance tests.")
+@click.argument("name")
+def check(name: str) -> None:
+    """Hold one solver, normalizer or test matrix to the conformance tests.
+
+    The exit status is 1 when it fails one of them.
+    """
+    try:
+        from linspec import testing
+    except ImportError as error:
+        missing = error.name or "a package"
+        if missing.startswith("linspec"):
+            raise Failure(f"the conformance kit cannot be loaded: {error}.") from error
+        raise install_hint(f"check needs {missing}", "testing") from error
+    with shown_progress(f"checking {name}", Goal(), None):
+        failed = [("interface", issue) for issue in testing.interface_issues(name)]
+        passed, skipped = (0 if failed else 1), Counter[str]()
+        if _kind_of(name) == "solver":  # the kit has the interface among its checks of a solver
+            report = testing.run_checks(name)
+            passed, failed = report.passed, report.failed
+            skipped.update(reason for _, reason in report.skipped)
+    for check, message in failed:
+        click.echo(f"FAILED {check}: {message}")
+    reasons = ", ".join(f"{count} x {reason}" for reason, count in skipped.most_common())
+    why = f" ({reasons})" if reasons else ""
+    click.echo(f"{name}: {passed} passed, {len(failed)} failed, {skipped.total()} skipped{why}.")
+    if failed:
+        click.get_current_context().exit(1)
+
+
+def _kind_of(name: str) -> str:
+    """The kind of what has a name; "" where its class cannot be used."""
+    try:
+        return registry.describe(name).kind
+    except BrokenPlugin:
+        return ""

@@ -1,0 +1,442 @@
+"""One solver in a process of its own: what it finds, what it costs, how much memory it takes.
+
+Problem: the peak memory of a process only grows, so a second solver in it would be charged for the first; and one
+that runs out of memory should not take the comparison with it.
+Method: the parent starts a fresh Python for each solver, writes a request to it as one line of JSON and reads
+events, one line each: progress, warnings, and at the end the result or an error. An interrupt is passed on, so that
+the child ends its run with what it has; a second one kills it.
+The peak is that of the whole child, libraries and data included: ``VmHWM`` where there is /proc, because
+``ru_maxrss`` of a child on Linux begins with the memory of the parent that started it.
+The scores on the way, which a plot wants, cost sweeps of their own: they are taken at iterations that grow by a
+quarter each time, on operators that the run does not count, and their time is taken out of the run's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import IO, Any
+
+import linspec
+from linspec import registry
+from linspec.cli.data import read_matrix
+from linspec.cli.failures import Failure, in_one_line
+from linspec.cli.kinds import KINDS, Score
+from linspec.cli.settings import AUTO, only_declared, solver_options
+from linspec.errors import LinspecError, NonFiniteData
+from linspec.options import build
+
+__all__ = ["Limits", "Outcome", "Request", "answer_request", "measured_solve", "run_apart"]
+
+REPORTS = 0.1
+"""Seconds between two reports of progress."""
+
+SPACING = 1.25
+"""Scores are taken at iterations 1, 2, 3, 4, 5, 7, ... , each at least this factor after the last."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a child is to do; all of it goes through JSON."""
+
+    problem: str
+    files: Sequence[str]
+    values: Mapping[str, Any]
+    solver: str
+    options: Sequence[str] = ()
+    tol: float | None = None
+    seed: int = 0
+    max_passes: float | None = None
+    max_seconds: float | None = None
+    scored: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of it.
+
+    Attributes
+    ----------
+    solver : str
+        As it was asked for.
+    status, message : str
+        The status's name, and the message of the solution; "FAILED" with what went wrong.
+    products : float or None
+        Products with one column, forward or adjoint, during the iterations; None for direct solvers.
+    score : float or None
+        By the problem's score.
+    peak : float or None
+        Bytes of memory at the peak of the whole process.
+    history : dict of lists
+        "iteration", "passes", "seconds", "residual" for each iteration.
+    scores : dict of lists
+        "iteration", "passes", "seconds", "residual", "score" where one was taken; this residual is the
+        law's, while that of the history is the solver's.
+    """
+
+    solver: str
+    status: str
+    message: str = ""
+    traits: Sequence[str] = ()
+    converged: bool = False
+    tol: float | None = None
+    residual: float | None = None
+    passes: float | None = None
+    iterations: int = 0
+    seconds: float | None = None
+    products: float | None = None
+    score: float | None = None
+    peak: float | None = None
+    history: dict[str, list[float]] = field(default_factory=dict)
+    scores: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def direct(self) -> bool:
+        """Whether the solver does not iterate."""
+        return "direct" in self.traits
+
+    @property
+    def approximate(self) -> bool:
+        """Whether the solver may judge itself by another law than the problem's."""
+        return "approximate" in self.traits
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is no solution."""
+        return self.status == "FAILED"
+
+
+# ---- the parent -------------------------------------------------------------------------------
+
+
+def run_apart(request: Request, report: Callable[[Any], None] | None) -> tuple[Outcome, bool]:
+    """Run a request in a fresh process.
+
+    Parameters
+    ----------
+    request : Request
+    report : callable or None
+        Called with the progress: iteration, passes, seconds, residual.
+
+    Returns
+    -------
+    Outcome, bool
+        The second says whether Ctrl-C came.
+
+    Raises
+    ------
+    Failure
+        The data cannot be read or the problem cannot be stated: no other solver will fare better.
+    """
+    with _child() as process, _forwarded_interrupts(process) as interrupted:
+        stdin, stdout = process.stdin, process.stdout
+        if stdin is None or stdout is None:  # they are pipes
+            raise Failure("a process without pipes was started.")
+        stdin.write(json.dumps(dataclasses.asdict(request)) + "\n")
+        stdin.close()
+        outcome = None
+        for event in _events(stdout):
+            outcome = _received(event, request, report) or outcome
+        code = process.wait()
+        return outcome or _lost(request.solver, code, interrupted()), interrupted()
+
+
+def _received(
+    event: dict[str, Any], request: Request, report: Callable[[Any], None] | None
+) -> Outcome | None:
+    kind = event.pop("event")
+    if kind == "progress" and report is not None:
+        report(SimpleNamespace(**event))
+    elif kind == "warning":
+        warnings.warn(event["text"], UserWarning, stacklevel=2)
+    elif kind == "error" and event["fatal"]:
+        raise Failure(event["message"])
+    elif kind == "error":
+        return Outcome(solver=request.solver, status="FAILED", message=event["message"])
+    elif kind == "result":
+        return Outcome(solver=request.solver, **event)
+    return None
+
+
+@contextmanager
+def _child() -> Iterator[subprocess.Popen[str]]:
+    """A Python that answers requests, with the import path of this one."""
+    code = f"import sys; sys.path[:] = {sys.path!r}; from linspec.cli import main; main(['measure'])"
+    process = subprocess.Popen(  # noqa: S603 (this Python, and a text of our own)
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        start_new_session=True,  # Ctrl-C comes from this process, once
+    )
+    try:
+        with process:
+            yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def _events(stream: IO[str]) -> Iterator[dict[str, Any]]:
+    """The events among the lines; anything else was printed by a solver and is passed on."""
+    for line in stream:
+        try:
+            event = json.loads(line)
+        except ValueError:
+            event = None
+        if isinstance(event, dict) and "event" in event:
+            yield event
+        else:
+            sys.stderr.write(line)
+
+
+@contextmanager
+def _forwarded_interrupts(process: subprocess.Popen[str]) -> Iterator[Callable[[], bool]]:
+    """Pass the first Ctrl-C on to the child; a second one kills it and is raised here.
+
+    Yields a function that says whether there was one. Only in the main thread can signals be handled.
+    """
+    count = 0
+    usual = signal.default_int_handler
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not usual:
+        yield lambda: False
+        return
+
+    def forward(signum: int, frame: Any) -> None:
+        nonlocal count
+        count += 1
+        if count > 1:
+            process.kill()
+            usual(signum, frame)
+        if os.name == "posix":  # elsewhere the console tells the child itself
+            process.send_signal(signal.SIGINT)
+
+    signal.signal(signal.SIGINT, forward)
+    try:
+        yield lambda: count > 0
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
+def _lost(solver: str, code: int, interrupted: bool) -> Outcome:
+    """What can be said of a child that ended without a result."""
+    if interrupted:
+        return Outcome(solver=solver, status="FAILED", message="interrupted before the first iteration")
+    if code == -9:
+        reason = "its process was killed, most likely because the memory ran out"
+    else:
+        reason = f"its process ended with status {code} and no result"
+    return Outcome(solver=solver, status="FAILED", message=reason)
+
+
+# ---- the child --------------------------------------------------------------------------------
+
+
+def answer_request(text: str, tell: Callable[[dict[str, Any]], None]) -> None:
+    """Do what a request asks and tell events.
+
+    Parameters
+    ----------
+    text : str
+        A `Request` as JSON.
+    tell : callable
+        Takes one event.
+    """
+    request = Request(**json.loads(text))
+    kind = KINDS[request.problem]
+    try:
+        problem = kind.construct([read_matrix(file) for file in request.files], request.values)
+    except (Failure, LinspecError, OSError, MemoryError) as error:
+        tell({"event": "error", "message": _message(error), "fatal": True})
+        return
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", category=UserWarning)
+        try:
+            options = solver_options(request.problem, request.solver, request.options, request.tol)
+            name = request.solver
+            if name == AUTO:
+                name = linspec.select(problem).name
+                options = only_declared(request.problem, name, options)
+            limits = Limits(request.seed, request.max_passes, request.max_seconds)
+            score = kind.score if request.scored else None
+            _, figures = measured_solve(problem, name, options, limits, score=score, report=_reporter(tell))
+            tell({"event": "result", **figures, "peak": peak_memory()})
+        except Exception as error:  # noqa: BLE001 (whatever it is, the other solvers are still to run)
+            tell({"event": "error", "message": _message(error), "fatal": isinstance(error, NonFiniteData)})
+    for warning in heard:
+        tell({"event": "warning", "text": str(warning.message)})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The seed and the budgets of a run."""
+
+    seed: int = 0
+    max_passes: float | None = None
+    max_seconds: float | None = None
+
+
+def measured_solve(
+    problem: Any,
+    solver: str,
+    options: Mapping[str, Any],
+    limits: Limits,
+    *,
+    score: Score | None = None,
+    report: Callable[[Any], None] | None = None,
+) -> tuple[Any, dict[str, Any]]:
+    """Solve a problem, and gather the figures of the run.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : str
+        Its name.
+    options : mapping
+        Its options.
+    limits : Limits
+        Seed and budgets.
+    score : Score, optional
+        Score iterates on the way by this.
+    report : callable, optional
+        Called with the progress of each iteration.
+
+    Returns
+    -------
+    Solution, dict
+        The solution, and the fields of an `Outcome` but for the solver and the peak.
+    """
+    kind = KINDS[problem.name]
+    from linspec.solver import with_parts
+
+    cls = registry.get_solver(solver, problem)
+    with_parts(build(cls, options), problem)  # imports what the solver uses: no part of its time
+    watch = _Watch(problem, score, report)
+    start = time.perf_counter()
+    solution = linspec.solve(
+        problem,
+        solver,
+        rng=limits.seed,
+        max_passes=limits.max_passes,
+        max_seconds=limits.max_seconds,
+        callback=watch,
+        **options,
+    )
+    seconds = time.perf_counter() - start - watch.spent
+    history = solution.history
+    fields = {entry.name: getattr(solution, entry.name) for entry in dataclasses.fields(solution)}
+    return solution, {
+        "status": solution.status.name,
+        "message": solution.message,
+        "traits": list(registry.get_spec("solver", solver, problem).traits),
+        "converged": solution.converged,
+        "tol": options.get("tol") or problem.default_tol,
+        "residual": solution.residual,
+        "passes": solution.passes,
+        "iterations": solution.iterations,
+        "seconds": seconds,
+        "products": float(history["columns"][-1]) if len(history) else None,
+        "score": kind.score.of(fields) if kind.score else None,
+        "history": watch.corrected(history),
+        "scores": watch.scores,
+    }
+
+
+class _Watch:
+    """A callback that reports progress and, where asked, scores iterates without charging the run."""
+
+    def __init__(self, problem: Any, score: Score | None, report: Callable[[Any], None] | None) -> None:
+        self.problem, self.score, self.report = problem, score, report
+        self.spent = 0.0
+        self.spent_before: list[float] = []  # at each iteration, the time that this callback had taken
+        self.scores: dict[str, list[float]] = {
+            name: [] for name in ("iteration", "passes", "seconds", "residual", "score")
+        }
+        self._moments: Any = None
+        self._next = 0.0
+
+    def __call__(self, progress: Any) -> None:
+        """Take note of one iteration."""
+        start = time.perf_counter()
+        self.spent_before.append(self.spent)
+        if self.report is not None:
+            self.report(progress)
+        if self.score is not None and progress.iteration >= self._next:
+            self._next = max(progress.iteration + 1, progress.iteration * SPACING)
+            self._take(progress, self.score)
+        self.spent += time.perf_counter() - start
+
+    def _take(self, progress: Any, score: Score) -> None:
+        """Judge an iterate by the problem's law."""
+        if self._moments is None:
+            self._moments = self.problem.moments("implicit", (1, 1))
+        try:
+            conclusion = self.problem.conclude(self._moments, **progress.current())
+            taken = (conclusion.residual, score.of(conclusion.fields))
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            self.score = None  # what this solver iterates on is no solution
+            return
+        figures = (progress.iteration, progress.passes, progress.seconds - self.spent, *taken)
+        for column, value in zip(self.scores.values(), figures, strict=True):
+            column.append(float(value))
+
+    def corrected(self, history: Any) -> dict[str, list[float]]:
+        """The history with the time of the scores taken out."""
+        columns = {name: history[name].tolist() for name in ("iteration", "passes", "seconds", "residual")}
+        spent = [*self.spent_before, *[self.spent] * len(history)][: len(history)]
+        columns["seconds"] = [t - s for t, s in zip(columns["seconds"], spent, strict=True)]
+        return columns
+
+
+def _reporter(tell: Callable[[dict[str, Any]], None]) -> Callable[[Any], None]:
+    """A callback that tells of progress now and then."""
+    due = 0.0
+
+    def report(progress: Any) -> None:
+        nonlocal due
+        now = time.monotonic()
+        if now >= due:
+            due = now + REPORTS
+            figures = {
+                name: getattr(progress, name) for name in ("iteration", "passes", "seconds", "residual")
+            }
+            tell({"event": "progress", **figures})
+
+    return report
+
+
+def peak_memory() -> float | None:
+    """The most memory that this process has had in use, in bytes; None where the system does not say."""
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return float(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:  # not a POSIX system
+        return None
+    peak = float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, Failure | LinspecError):
+        return in_one_line(error.message if isinstance(error, Failure) else str(error))
+    return f"{type(error).__name__}: {in_one_line(str(error))}"

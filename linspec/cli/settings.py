@@ -1,0 +1,214 @@
+"""Which solver, with which options, and how far it may go: what `solve` and `compare` ask alike.
+
+Problem: a solver's options are declared on its class, and its parts (the least-squares solver of an outer
+method, say) have options of their own.
+Method: ``--option name=value`` is read by the declaration of that option, ``--option lstsq.rank=100`` by that of
+the part; a part whose options are set becomes an instance, any other stays a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from linspec import options, registry
+from linspec.cli.failures import Command, Failure
+from linspec.cli.kinds import Kind, kind_named, offered
+from linspec.errors import UnknownOption
+
+__all__ = [
+    "AUTO",
+    "ProblemGroup",
+    "complete_solver",
+    "declared_names",
+    "only_declared",
+    "problem_command",
+    "run_parameters",
+    "solver_options",
+    "split_option",
+]
+
+AUTO = "auto"
+"""The solver that `linspec.select` chooses."""
+
+T = TypeVar("T")
+
+
+def complete_solver(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names for the shell to complete: the solvers of the problem at hand, the last of a list with commas."""
+    problem = ctx.info_name if ctx.info_name in offered() else None
+    before, comma, begun = incomplete.rpartition(",")
+    return [
+        CompletionItem(before + comma + name) for name in registry.solvers(problem) if name.startswith(begun)
+    ]
+
+
+class ProblemGroup(click.Group):
+    """A command with one subcommand a problem, made from the records when it is asked for.
+
+    Parameters
+    ----------
+    name, help_ : str
+        Of the command.
+    make : callable
+        Takes a `Kind`, returns the subcommand.
+    """
+
+    def __init__(self, name: str, help_: str, make: Callable[[Kind], click.Command]) -> None:
+        super().__init__(
+            name,
+            help=help_,
+            options_metavar="",
+            subcommand_metavar="PROBLEM FILE... [OPTIONS]",
+            invoke_without_command=True,
+            callback=_help_alone,
+        )
+        self._make = make
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The problems that can be stated."""
+        return list(offered())
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The subcommand of a problem."""
+        return self._make(kind_named(name))
+
+
+def _help_alone() -> None:
+    """Show the help where no problem is named."""
+    ctx = click.get_current_context()
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def problem_command(
+    kind: Kind, action: Callable[..., Any], summary: str, parameters: Iterable[click.Parameter]
+) -> Command:
+    """A command that takes the matrices and the parameters of a problem, and others."""
+    files: list[click.Parameter] = [
+        click.Argument([name.lower()], metavar=f"{name}-FILE", type=click.Path(path_type=str))
+        for name in kind.matrices
+    ]
+    return Command(
+        kind.name,
+        callback=action,
+        params=[*files, *kind.parameters(), *parameters],
+        help=f"{kind.title}\n\n{summary}",
+        short_help=kind.title,
+    )
+
+
+def run_parameters() -> list[click.Parameter]:
+    """What a run takes, whatever the problem."""
+    return [
+        click.Option(
+            ["--option", "-o", "options"],
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="An option of the solver, as `linspec describe SOLVER` lists them; of a part: lstsq.tol=1e-3. "
+            "May be repeated.",
+        ),
+        click.Option(["--tol"], type=float, metavar="NUMBER", help="Residual to stop at."),
+        click.Option(["--seed"], type=int, default=0, show_default=True, help="Of everything random."),
+        click.Option(["--max-passes"], type=float, metavar="NUMBER", help="Sweeps over the data at most."),
+        click.Option(
+            ["--max-seconds"], type=float, metavar="NUMBER", help="Time after which no sweep is begun."
+        ),
+        click.Option(
+            ["--progress/--no-progress"],
+            default=None,
+            help="Show how far the run has come. By default on a terminal.",
+        ),
+    ]
+
+
+def solver_options(problem: str, solver: str, texts: Sequence[str], tol: float | None) -> dict[str, Any]:
+    """The options of a solver from what was typed.
+
+    Parameters
+    ----------
+    problem, solver : str
+        Their names; the solver may be "auto", which takes only a tolerance.
+    texts : sequence of str
+        ``name=value``, ``part=name`` or ``part.name=value``.
+    tol : float or None
+        The tolerance where it has an argument of its own.
+
+    Returns
+    -------
+    dict
+        Keyword arguments of the solver.
+
+    Raises
+    ------
+    Failure, LinspecError
+        Not of that form; no such solver, option or part; a value out of range.
+    """
+    pairs = [_pair(text) for text in texts]
+    if tol is not None:
+        pairs.append(("tol", repr(tol)))
+    if solver == AUTO:
+        other = [name for name, _ in pairs if name != "tol"]
+        if other:
+            raise Failure(
+                f'"auto" takes only tol; got {", ".join(other)}. Name a --solver to set its options.'
+            )
+        return {name: float(text) for name, text in pairs}
+    return _values(registry.get_solver(solver, problem), pairs)
+
+
+def declared_names(problem: str, solver: str) -> set[str]:
+    """The names of a solver's options."""
+    return {option.name for option in options.options_of(registry.get_solver(solver, problem))}
+
+
+def split_option(text: str) -> tuple[str, str]:
+    """``lstsq.tol=1e-3`` as (``lstsq``, ``tol=1e-3``); without a dot before the ``=`` the first is empty."""
+    name = text.partition("=")[0]
+    front, dot, _ = name.partition(".")
+    return (front, text[len(front) + 1 :]) if dot else ("", text)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise Failure(f"--option must be NAME=VALUE; got {text!r}.")
+    return name.strip().replace("-", "_"), value.strip()
+
+
+def _values(cls: type[Any], pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Values by name; those of parts are gathered first and make the part."""
+    declared = {option.name: option for option in options.options_of(cls)}
+    values: dict[str, Any] = {}
+    nested: dict[str, list[tuple[str, str]]] = {}
+    for name, text in pairs:
+        front, dot, rest = name.partition(".")
+        if front not in declared:
+            options.build(cls, {front: text})  # says what there is, and what was perhaps meant
+            raise UnknownOption(f"{cls.__name__} has no option {front!r}.")
+        if dot and declared[front].part_kind is None:
+            raise Failure(f"the option {front!r} of {cls.__name__} is no part and has no option {rest!r}.")
+        if dot:
+            nested.setdefault(front, []).append((rest, text))
+        else:
+            values[front] = options.parse(declared[front], text)
+    for name, inner in nested.items():
+        values[name] = _part(declared[name], values.get(name, declared[name].default), inner)
+    return values
+
+
+def _part(option: options.Option, chosen: Any, pairs: list[tuple[str, str]]) -> Any:
+    """An instance of a part with some of its options set."""
+    if not isinstance(chosen, str):
+        raise Failure(f"say which {option.name} first, as in --option {option.name}=NAME.")
+    cls: type[Any] = registry.get_part(str(option.part_kind), chosen, option.part_problem)
+    return options.build(cls, _values(cls, pairs))
+
+
+def only_declared(problem: str, solver: str, values: Mapping[str, T]) -> dict[str, T]:
+    """Those of some options that a solver has."""
+    names = declared_names(problem, solver)
+    return {name: value for name, value in values.items() if name in names}

@@ -1,0 +1,137 @@
+"""`linspec solve`: one problem, one solver, its answer as a table and, where asked, as files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from linspec.cli import plots
+from linspec.cli.data import described, read_matrix
+from linspec.cli.failures import INTERRUPTED, Command
+from linspec.cli.kinds import Kind
+from linspec.cli.measured import Limits, Outcome, measured_solve
+from linspec.cli.progress import Goal, shown_progress
+from linspec.cli.results import check_target, write_solution
+from linspec.cli.settings import (
+    AUTO,
+    ProblemGroup,
+    complete_solver,
+    only_declared,
+    problem_command,
+    run_parameters,
+    solver_options,
+)
+from linspec.cli.tables import show_facts, status_in_words
+
+__all__ = ["solve"]
+
+FILES = """Files: .npy (read in blocks, never loaded whole), .npz (dense: FILE.npz:NAME picks an array; or of
+scipy.sparse), .mtx, .svm (FILE.svm:labels and FILE.svm:classes for the labels), .csv, .tsv, .txt."""
+
+
+def _command(kind: Kind) -> Command:
+    def action(**given: Any) -> None:
+        _solve(kind, given)
+
+    parameters = [
+        click.Option(
+            ["--solver"],
+            shell_complete=complete_solver,
+            default=AUTO,
+            show_default=True,
+            help="As `linspec solvers` lists.",
+        ),
+        *run_parameters(),
+        click.Option(["--out"], metavar="FILE", help="Write the solution to FILE.npz or FILE.json."),
+        click.Option(["--plot"], metavar="FILE", help="Draw how the run converged, to FILE.png."),
+    ]
+    return problem_command(kind, action, FILES, parameters)
+
+
+solve = ProblemGroup("solve", "Solve a problem with data from files.", _command)
+
+
+def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
+    """Everything that can be refused is refused before the data are read."""
+    out = check_target("--out", given["out"])
+    plot = plots.check_plot("--plot", given["plot"])
+    name, tol = given["solver"], given["tol"]
+    options = solver_options(kind.name, name, given["options"], tol)
+    files = {matrix: given[matrix.lower()] for matrix in kind.matrices}
+    values = {parameter.name: given[parameter.name] for parameter in kind.parameters() if parameter.name}
+    matrices = {matrix: read_matrix(text) for matrix, text in files.items()}
+    problem = kind.construct(list(matrices.values()), values)
+    name, reason, options = _chosen(problem, name, options)
+    solution, outcome = _run(problem, name, options, given)
+    seconds = outcome.seconds or 0.0
+    show_facts(
+        [
+            ("problem", f"{kind.name}, {kind.stated(values)}"),
+            *((matrix, f"{files[matrix]} ({described(data)})") for matrix, data in matrices.items()),
+            ("solver", solution.solver),
+            ("chosen", reason),
+            *kind.answer(solution),
+            *_ending(solution, seconds),
+        ]
+    )
+    if out:
+        about = {"problem": kind.name, "files": files, **values, "options": options, "seed": given["seed"]}
+        write_solution(out, solution, {**about, "seconds": seconds, "linspec": _version()})
+    if plot:
+        plots.draw_run(plot, kind, solution, outcome)
+    for path in filter(None, (out, plot)):
+        click.echo(f"written: {path}")
+    if solution.status.name == "INTERRUPTED":
+        click.get_current_context().exit(INTERRUPTED)
+
+
+def _chosen(problem: Any, name: str, options: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """The solver's name, why it was chosen, and its options."""
+    if name != AUTO:
+        return name, "", options
+    import linspec
+
+    selection = linspec.select(problem)
+    return selection.name, selection.reason, only_declared(problem.name, selection.name, options)
+
+
+def _run(
+    problem: Any, name: str, options: Mapping[str, Any], given: Mapping[str, Any]
+) -> tuple[Any, Outcome]:
+    """The solution, and the figures of the run."""
+    goal = Goal(
+        tol=options.get("tol") or problem.default_tol,
+        max_passes=given["max_passes"] or math.inf,
+        max_seconds=given["max_seconds"] or math.inf,
+    )
+    limits = Limits(given["seed"], given["max_passes"], given["max_seconds"])
+    with shown_progress(name, goal, given["progress"]) as report:
+        solution, figures = measured_solve(problem, name, options, limits, report=report)
+    return solution, Outcome(solver=solution.solver, **figures)
+
+
+def _ending(solution: Any, seconds: float) -> list[tuple[str, str]]:
+    from linspec.run import WARNED
+
+    recomputed = solution.residual_kind == "recomputed"
+    how = "recomputed by a sweep" if recomputed else "from the Gram matrices that are held"
+    # A warning says the message already, on standard error.
+    message = "" if solution.status in WARNED else f": {solution.message}"
+    return [
+        ("residual", f"{solution.residual:.3g}, {how}"),
+        ("status", f"{status_in_words(solution.status.name)}{message}"),
+        (
+            "passes",
+            f"{solution.passes:g} ({solution.iterations} iteration{'' if solution.iterations == 1 else 's'})",
+        ),
+        ("seconds", f"{seconds:.3g}"),
+    ]
+
+
+def _version() -> str:
+    import linspec
+
+    return linspec.__version__
