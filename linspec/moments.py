@@ -21,7 +21,7 @@ column norms are estimated from random-sign probes that ride in the first produc
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,9 @@ IDENTITY_BYTES = 2**29
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27
 """Rows from which adding up p x p products costs little, and bytes that a block of them should not exceed."""
 
+CONSTANT = 32
+"""Standard deviation of a column, in units of the rounding of its mean, up to which products call it constant."""
+
 DIGITS_TO_WARN, SINGLE_DIGITS_TO_WARN = 6, 3
 """Decimal digits, of sixteen in float64 and seven in float32, that centring may lose before a warning."""
 
@@ -76,6 +79,8 @@ class Moments:
         Hold the Gram matrices as dense or sparse arrays, or sweep the data at every product.
     expect : (int, int), optional
         Products to come and their columns, on which "auto" rests.
+    names : (str, str), default ("X", "Y")
+        What messages call the views.
 
     Raises
     ------
@@ -98,10 +103,11 @@ class Moments:
         center: bool = False,
         form: str = "auto",
         expect: tuple[int, int] = (cost.EXPECTED_PRODUCTS, 20),
+        names: tuple[str, str] = ("X", "Y"),
     ) -> None:
         if form not in FORMS:
             raise InvalidProblem(f"form must be one of {', '.join(FORMS)}; got {form!r}.")
-        data = [("X", X)] if Y is None else [("X", X), ("Y", Y)]
+        data = [(names[0], X)] if Y is None else [(names[0], X), (names[1], Y)]
         views = [_View(name, as_operator(source, name), center=center) for name, source in data]
         _check_alike(views)
         self._set_up(views, center=center, form=form, expect=expect)
@@ -463,24 +469,8 @@ class Moments:
             sums = [self.home.xp.sum(array) for array in arrays if array is not None]
             good = all(np.isfinite(float(to_host(total))) for total in sums)
         if not good:
-            raise NonFiniteData(self._name_the_culprit())
+            raise NonFiniteData(explain_non_finite({view.name: view.operator for view in self._views}))
         self._checked = True
-
-    def _name_the_culprit(self) -> str:
-        for view in self._views:
-            found = first_non_finite(view.operator)
-            if found is not None:
-                row, column, value = found
-                return (
-                    f"{view.name} must be finite; got {value} at row {row}, column {column}. Drop or impute such "
-                    "rows."
-                )
-        names = " and ".join(view.name for view in self._views)
-        return (
-            f"products with {names} are not finite, although no entry that can be read is at fault. Either they "
-            "overflow: scale the columns, or pass float64. Or matmat or rmatmat of an operator answers with NaN or "
-            "infinity: check it with one column of ones."
-        )
 
     # ---- held forms ---------------------------------------------------------------------------
 
@@ -567,10 +557,22 @@ class Moments:
                 XtP, XtQ, _, YtQ = self._by_products(asked, onto=(0,) if i == 0 else (0, 1))
                 found[i][0].append(XtP if i == 0 else YtQ)
                 found[i][1].append(XtQ)
-        Sx = self.home.concat(found[0][0])
+        live = [
+            self._varying(view, self.home.concat(f[0])) for view, f in zip(self._views, found, strict=False)
+        ]
+        Sx = self.home.concat(found[0][0]) * live[0][:, None] * live[0][None, :]
         if len(self._views) == 1:
             return DenseGram(Sx)
-        return DenseGram(Sx, self.home.concat(found[1][1]), self.home.concat(found[1][0]))
+        C = self.home.concat(found[1][1]) * live[0][:, None] * live[1][None, :]
+        return DenseGram(Sx, C, self.home.concat(found[1][0]) * live[1][:, None] * live[1][None, :])
+
+    def _varying(self, view: _View, S: Array) -> Array:
+        """1 for columns with a spread, 0 for constant ones, of which centred products leave rounding."""
+        d = self.home.xp.linalg.diagonal(S)
+        if view.taken is None:
+            return self.home.xp.ones_like(d)
+        unit = CONSTANT * float(np.finfo(view.operator.dtype).eps)
+        return self.home.xp.astype(d > self.n * (unit * view.taken) ** 2, d.dtype)
 
 
 class _View:
@@ -768,6 +770,22 @@ def first_non_finite(A: LinearOperator) -> tuple[int, int, float] | None:
             return rows.start + int(i), int(j), float(entries[i, j])
         A.release()
     return None
+
+
+def explain_non_finite(views: Mapping[str, LinearOperator]) -> str:
+    """Which view is at fault for results that are not finite, and where: the data are searched for it."""
+    for name, operator in views.items():
+        found = first_non_finite(operator)
+        if found is not None:
+            row, column, value = found
+            return (
+                f"{name} must be finite; got {value} at row {row}, column {column}. Drop or impute such rows."
+            )
+    return (
+        f"products with {' and '.join(views)} are not finite, although no entry that can be read is at fault. "
+        "Either they overflow: scale the columns, or pass float64. Or matmat or rmatmat of an operator answers "
+        "with NaN or infinity: try it on one column of ones."
+    )
 
 
 def _less_mean(XtP: Array | None, mean: Array | None, total: Array | None) -> Array | None:

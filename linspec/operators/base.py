@@ -224,13 +224,17 @@ class _Composite(LinearOperator):
         self.dtype = np.result_type(*(part.dtype for part in parts))
         self.home = parts[0].home
         for part in parts[1:]:
-            if part.home != self.home:
+            if part.home not in self._homes():
                 raise UnsupportedData(
                     f"operators of one expression must live in one place; got {self.home} and {part.home}. "
                     "Move one of them."
                 )
         self.sliceable = all(part.sliceable for part in parts)
         self.readable = all(part.readable for part in parts)
+
+    def _homes(self) -> tuple[Home, ...]:
+        """Where the parts may live."""
+        return (self.home,)
 
     @property
     def nnz(self) -> int:
@@ -333,17 +337,24 @@ class ProductOperator(_Composite):
         self.sliceable = left.sliceable
         self.readable = left.readable and right.readable
 
+    def _homes(self) -> tuple[Home, ...]:
+        # A p x k block is a fine right factor, too.
+        return self.home, self.home.blocks
+
     def _matmat(self, V: Array) -> Array:
-        return self._cast(self.parts[0].matmat(self.parts[1].matmat(V)))
+        return self._cast(self.parts[0].matmat(self._between(self.parts[1].matmat(V))))
 
     def _rmatmat(self, U: Array) -> Array:
-        return self.parts[1].rmatmat(self.parts[0].rmatmat(U))
+        return self.home.blocks.place(self.parts[1].rmatmat(self.parts[0].rmatmat(U)))
 
     def _rows(self, selection: Selection) -> LinearOperator:
         return ProductOperator(self.parts[0].rows(selection), self.parts[1])
 
     def _dense(self) -> Array:
-        return self._cast(self.parts[0].matmat(self.parts[1].dense()))
+        return self._cast(self.parts[0].matmat(self._between(self.parts[1].dense())))
+
+    def _between(self, x: Array) -> Array:
+        return self.home.blocks.place(x)
 
 
 class HorizontalStack(_Composite):

@@ -85,6 +85,8 @@ class DenseOperator(LinearOperator):
     sliceable = True
     readable = True
 
+    _ready = False  # whether rows were copied into an order that BLAS takes
+
     def __init__(self, array: Array, mean: Array | None = None) -> None:
         array = _unadorned(array)
         if array.ndim != 2:
@@ -96,6 +98,11 @@ class DenseOperator(LinearOperator):
         self.shape = (int(array.shape[0]), int(array.shape[1]))
         self.dtype = working_dtype(host_dtype(array))
         self.home = Home.of(array)
+        if self.dtype == np.float64 and self.home.blocks != self.home:
+            raise UnsupportedData(
+                f"data of dtype {host_dtype(array)} need float64, which their device does not have. Convert them to "
+                "float32, or move them to the host."
+            )
         if mean is not None and tuple(mean.shape) != (self.shape[1],):
             raise InvalidProblem(f"a column mean needs shape ({self.shape[1]},); got {tuple(mean.shape)}.")
         self.mean = None if mean is None else self.home.blocks.place(mean)
@@ -114,7 +121,7 @@ class DenseOperator(LinearOperator):
     def _as_stored(self) -> bool:
         stored = self.array.dtype
         if isinstance(self.array, np.ndarray):
-            return bool(stored == self.dtype) and _fits_blas(self.array)
+            return self._ready or (bool(stored == self.dtype) and _fits_blas(self.array))
         return bool(stored == getattr(self.home.xp, self.dtype.name))
 
     def loaded(self) -> LinearOperator:
@@ -124,9 +131,9 @@ class DenseOperator(LinearOperator):
             block = cast(block, self.dtype)
             block = np.ascontiguousarray(block) if isinstance(block, np.ndarray) else block
         if self.mean is None:
-            return self if block is self.array else DenseOperator(block)
+            return self if block is self.array else _ready_made(block)
         coarse = self.home.place(self.mean, self.dtype)
-        centred = DenseOperator(block - coarse[None, :])
+        centred = _ready_made(block - coarse[None, :])
         if self.dtype == np.float64:
             return centred
         return CenteredOperator(centred, self.mean - self.home.blocks.place(coarse))
@@ -192,6 +199,13 @@ class DenseOperator(LinearOperator):
         return type(self)(self._source, mean if self.mean is None else mean + self.mean)
 
 
+def _ready_made(block: Array) -> DenseOperator:
+    """An operator on rows that are ready to be multiplied."""
+    operator = DenseOperator(block)
+    operator._ready = True
+    return operator
+
+
 def _unadorned(array: Array) -> Array:
     """A NumPy array of the base class; arrays of other libraries as they are."""
     if isinstance(array, np.ma.MaskedArray):
@@ -205,9 +219,10 @@ def _fits_blas(array: HostArray) -> bool:
     """Whether BLAS can take the array as it lies: aligned, and without gaps along one axis."""
     step = array.itemsize
     (n, p), (down, across) = array.shape, array.strides
-    by_rows = across == step and down % step == 0 and down >= p * step
-    by_columns = down == step and across % step == 0 and across >= n * step
-    return array.flags.aligned and (by_rows or by_columns or array.size <= 1)
+    # The stride of an axis of length one is never taken and may be anything.
+    by_rows = (across == step or p == 1) and down % step == 0 and (down >= p * step or n == 1)
+    by_columns = (down == step or n == 1) and across % step == 0 and (across >= n * step or p == 1)
+    return array.flags.aligned and (by_rows or by_columns)
 
 
 class MappedOperator(DenseOperator):

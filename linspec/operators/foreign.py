@@ -17,19 +17,14 @@ def quacks(source: Any) -> bool:
 
 
 class ForeignOperator(LinearOperator):
-    """An object known by its `matmat` and `rmatmat` alone; its products are NumPy arrays.
-
-    They are made in float32 only where the object's dtype is a short float: a declared integer says nothing
-    about the products.
-    """
+    """An object known by its `matmat` and `rmatmat` alone; its products are NumPy arrays."""
 
     def __init__(self, source: Any) -> None:
         if len(source.shape) != 2:
             raise InvalidProblem(f"data must have two dimensions; got an operator of shape {source.shape}.")
         self.source = source
         self.shape = (int(source.shape[0]), int(source.shape[1]))
-        dtype = working_dtype(source.dtype)
-        self.dtype = dtype if np.dtype(source.dtype).kind == "f" else np.dtype(np.float64)
+        self.dtype = working_dtype(source.dtype)
 
     def _matmat(self, V: Array) -> Array:
         return self._product("matmat", V, self.shape[0]).astype(self.dtype, copy=False)
