@@ -5,11 +5,24 @@ All of it is NumPy float64. What is larger than a block stays with the data.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from linspec.arrays import HostArray
 
 EPS = float(np.finfo(np.float64).eps)
+
+
+def rank_cut(shape: tuple[int, int], dtype: Any) -> float:
+    """Share of the largest singular value below which one of an n x p matrix with unit columns is rounding.
+
+    Rounding every entry perturbs the singular values by about eps (√n + √p), beside a largest one of √n at
+    least; a factor of √p is for what the columns add up to in a decomposition.
+    """
+    n, p = shape
+    eps = float(np.finfo(dtype).eps)
+    return float(8 * eps * (1 + np.sqrt(p)) * (1 + np.sqrt(p / n)))
 
 
 def whitening(G: HostArray, cut: float = EPS) -> HostArray:

@@ -89,6 +89,11 @@ class Problem(ABC):
         """Whether some matrix is float32."""
         return self.dtype == np.float32
 
+    @property
+    def certificate_products(self) -> int:
+        """Products with the moments that the law makes at most."""
+        return 1
+
     def with_matrices(self, matrices: Mapping[str, LinearOperator]) -> Any:
         """The same problem on other operators (counted ones, say)."""
         twin = object.__new__(type(self))
@@ -146,7 +151,7 @@ class LeastSquares(Problem):
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of A and B."""
-        return Moments(self.A, self.B, form=form, expect=expect)
+        return Moments(self.A, self.B, form=form, expect=expect, names=("A", "B"))
 
     def conclude(  # type: ignore[override]  # each law names the arrays that it takes
         self, moments: Moments, *, x: Array, rank: int | None = None
@@ -207,7 +212,7 @@ class SVD(Problem):
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of A."""
-        return self.shared or Moments(self.A, center=self.center, form=form, expect=expect)
+        return self.shared or Moments(self.A, center=self.center, form=form, expect=expect, names=("A", ""))
 
     def conclude(  # type: ignore[override]
         self, moments: Moments, *, Vh: Array, S: HostArray | None = None, U: Array | None = None
@@ -290,6 +295,11 @@ class CCA(Problem):
             raise InvalidProblem(f"ridge must be a number or a pair; got {len(pair)} numbers.")
         object.__setattr__(self, "ridge", (_check_ridge(pair[0]), _check_ridge(pair[1])))
 
+    @property
+    def certificate_products(self) -> int:
+        """One; float32 weights are turned by the first and judged, rounded as they are returned, by another."""
+        return 2 if self.single else 1
+
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of X and Y."""
         return self.shared or Moments(self.X, self.Y, center=self.center, form=form, expect=expect)
@@ -305,46 +315,30 @@ class CCA(Problem):
     ) -> Conclusion:
         """Scale to unit length, rotate to canonical pairs unless they are given as such, judge."""
         home = moments.home
-        rx, ry = self.ridge
-        W = [home.place(x_weights), home.place(y_weights)]
-        SxW, CW, CtW, SyW = moments.products(*W)
-        SW = [SxW + W[0] * rx, SyW + W[1] * ry]
-        diagonal = moments.diagonal()
+        blocks = _Blocks(self, moments, [home.place(x_weights), home.place(y_weights)])
         if correlations is None:
-            Hx, Hy = (
-                to_host(w.T @ (w * (d + r)[:, None])) for w, d, r in zip(W, diagonal, (rx, ry), strict=True)
-            )
-            noise = tuple((H, _rounding(A)) for H, A in zip((Hx, Hy), (self.X, self.Y), strict=True))
-            Gx, C, Gy = (to_host(G) for G in (W[0].T @ SW[0], W[0].T @ CW, W[1].T @ SW[1]))
-            (Tx, Ty), rho = canonical_rotation(Gx, C, Gy, self.k, noise)
+            blocks, rho = blocks.multiplied().canonical(self.k)
         else:
             rho = np.clip(np.asarray(to_host(correlations), dtype=np.float64), 0.0, 1.0)
             order = np.argsort(-rho, kind="stable")[: self.k]
-            Tx, Ty = (_unit_columns(w, s, order, home) for w, s in zip(W, SW, strict=True))
-            rho = rho[order]
-        Tx, Ty = home.place(Tx), home.place(Ty)
-        phi, psi, Sphi, Spsi = W[0] @ Tx, W[1] @ Ty, SW[0] @ Tx, SW[1] @ Ty
-        signs = home.place(_signs(phi, home))[None, :]
-        gaps = [CW @ Ty - Sphi * home.place(rho)[None, :], CtW @ Tx - Spsi * home.place(rho)[None, :]]
-        weighted = [
-            _weighted_squares(g, d + r, home) for g, d, r in zip(gaps, diagonal, (rx, ry), strict=True)
-        ]
-        plain = [home.xp.sum(g * g, axis=0) for g in gaps]
-        squares = to_host(home.xp.stack([*weighted, *plain]))
+            rho, blocks = rho[order], blocks.turned([_chosen(len(rho), order)] * 2)
+        returned = blocks.as_returned()
+        squares = returned.residual_squares(rho)
         residual = _ratio(float(squares[:2].sum()), float(rho.sum()))
         fields: dict[str, Any] = {
-            "x_weights": self.X.home.place(phi * signs, self.X.dtype),
-            "y_weights": self.Y.home.place(psi * signs, self.Y.dtype),
+            "x_weights": self.X.home.place(returned.W[0], self.X.dtype),
+            "y_weights": self.Y.home.place(returned.W[1], self.Y.dtype),
             "correlations": rho,
             "ranks": ranks,
         }
-        if min(rx, ry) > 0:
-            fields["bounds"] = np.sqrt(squares[2:].sum(axis=0) / (2 * min(rx, ry)))
+        if min(self.ridge) > 0:
+            fields["bounds"] = np.sqrt(squares[2:].sum(axis=0) / (2 * min(self.ridge)))
         if self.center:
             mx, my = moments.column_means()
             fields["x_mean"] = self.X.home.place(mx, self.X.dtype)
             fields["y_mean"] = self.Y.home.place(my, self.Y.dtype)
-        return Conclusion(fields, residual, self._findings(rho, squares[:2].sum(axis=0), ranks, diagonal))
+        findings = self._findings(rho, squares[:2].sum(axis=0), ranks, moments.diagonal())
+        return Conclusion(fields, residual, findings)
 
     def _findings(
         self,
@@ -368,6 +362,84 @@ class CCA(Problem):
             text = f"{ones} of {len(rho)} correlations are 1 as far as can be told: the views share {least}{ones} "
             found.append((Status.DEGENERATE, f"{text}direction{'s' * (ones > 1)} exactly. {remedy}"))
         return tuple(found)
+
+
+class _Blocks:
+    """Weights for both views with their products, once those are made."""
+
+    def __init__(
+        self, problem: CCA, moments: Moments, W: list[Array], made: list[Array] | None = None
+    ) -> None:
+        self.problem, self.moments, self.W, self.made = problem, moments, W, made
+        self.home = moments.home
+
+    def multiplied(self) -> _Blocks:
+        """The same with [Sx Φ, Sy Ψ, C Ψ, Cᵀ Φ]: one sweep, unless they are there."""
+        if self.made is not None:
+            return self
+        SxW, CW, CtW, SyW = self.moments.products(*self.W)
+        (rx, ry), (x, y) = self.problem.ridge, self.W
+        return _Blocks(self.problem, self.moments, self.W, [SxW + x * rx, SyW + y * ry, CW, CtW])
+
+    def turned(self, turns: list[HostArray]) -> _Blocks:
+        """Φ Tx and Ψ Ty."""
+        Tx, Ty = (self.home.place(T) for T in turns)
+        made = None
+        if self.made is not None:
+            made = [V @ T for V, T in zip(self.made, (Tx, Ty, Ty, Tx), strict=True)]
+        return _Blocks(self.problem, self.moments, [self.W[0] @ Tx, self.W[1] @ Ty], made)
+
+    def canonical(self, k: int) -> tuple[_Blocks, HostArray]:
+        """The canonical pairs within the two spans."""
+        assert self.made is not None  # noqa: S101  # multiplied() comes first
+        Sphi, Spsi, Cpsi, _ = self.made
+        x, y = self.W
+        Gx, C, Gy = (to_host(G) for G in (x.T @ Sphi, x.T @ Cpsi, y.T @ Spsi))
+        noise = [
+            (to_host(w.T @ (w * d[:, None])), _rounding(A))
+            for w, d, A in zip(self.W, self._diagonals(), (self.problem.X, self.problem.Y), strict=True)
+        ]
+        turns, rho = canonical_rotation(Gx, C, Gy, k, (noise[0], noise[1]))
+        return self.turned(list(turns)), rho
+
+    def as_returned(self) -> _Blocks:
+        """Signs fixed, unit length, and rounded as they will be returned: it is that which is judged."""
+        blocks = self if self.made is not None else self._rounded().multiplied()
+        signs = _signs(blocks.W[0], self.home)
+        blocks = blocks.turned([np.diag(signs / length) for length in blocks._lengths()])
+        return blocks._rounded().multiplied()
+
+    def _lengths(self) -> list[HostArray]:
+        """Lengths in the metrics; those that are 1 to the rounding of the data are 1."""
+        assert self.made is not None  # noqa: S101
+        found = []
+        for w, s, A in zip(self.W, self.made[:2], (self.problem.X, self.problem.Y), strict=True):
+            length = np.sqrt(np.maximum(to_host(self.home.xp.sum(w * s, axis=0)), 0.0))
+            near = np.abs(length - 1) < (1e-3 if A.dtype == np.float32 else 0.0)
+            found.append(np.where(near | (length == 0), 1.0, length))
+        return found
+
+    def _rounded(self) -> _Blocks:
+        """In the dtype of the data; products that belong to other numbers are dropped."""
+        if not self.problem.single:
+            return self
+        views = (self.problem.X, self.problem.Y)
+        rounded = [self.home.place(A.home.place(w, A.dtype)) for w, A in zip(self.W, views, strict=True)]
+        moved = any(bool(self.home.xp.any(a != b)) for a, b in zip(self.W, rounded, strict=True))
+        return _Blocks(self.problem, self.moments, rounded, None if moved else self.made)
+
+    def _diagonals(self) -> list[Array]:
+        return [d + r for d, r in zip(self.moments.diagonal(), self.problem.ridge, strict=True)]
+
+    def residual_squares(self, rho: HostArray) -> HostArray:
+        """Rows: ‖ϱ‖² of both views in the norm of the diagonals, then in the plain one; a column a pair."""
+        assert self.made is not None  # noqa: S101
+        Sphi, Spsi, Cpsi, Ctphi = self.made
+        r = self.home.place(rho)[None, :]
+        gaps = [Cpsi - Sphi * r, Ctphi - Spsi * r]
+        weighted = [_weighted_squares(g, d, self.home) for g, d in zip(gaps, self._diagonals(), strict=True)]
+        plain = [self.home.xp.sum(g * g, axis=0) for g in gaps]
+        return to_host(self.home.xp.stack([*weighted, *plain]))
 
 
 def _rounding(A: LinearOperator) -> float:
@@ -455,16 +527,13 @@ def _weighted_squares(gap: Array, d: Array, home: Home) -> Array:
 
 
 def _select(V: Array, order: HostArray, home: Home) -> Array:
-    T = np.zeros((V.shape[1], len(order)))
+    return V @ home.place(_chosen(V.shape[1], order))
+
+
+def _chosen(count: int, order: HostArray) -> HostArray:
+    """The matrix that picks columns in an order."""
+    T = np.zeros((count, len(order)))
     T[order, np.arange(len(order))] = 1.0
-    return V @ home.place(T)
-
-
-def _unit_columns(W: Array, SW: Array, order: HostArray, home: Home) -> HostArray:
-    """The matrix that picks columns in order and scales them to unit length in the metric."""
-    squares = to_host(home.xp.sum(W * SW, axis=0))
-    T = np.zeros((len(squares), len(order)))
-    T[order, np.arange(len(order))] = 1.0 / np.sqrt(np.where(squares[order] > 0, squares[order], 1.0))
     return T
 
 

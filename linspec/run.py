@@ -184,7 +184,8 @@ class Run:
         moments = self.moments("implicit") if self._moments is None else self._moments
         if moments.held or (after_setup and moments.form != "implicit"):
             return 0.0
-        return moments.sweep_cost + (0.0 if after_setup else moments.setup_cost)
+        products: float = self.problem.certificate_products * moments.sweep_cost
+        return products + (0.0 if after_setup else moments.setup_cost)
 
     # ---- the loop -----------------------------------------------------------------------------
 
@@ -277,6 +278,9 @@ class Run:
             residual_kind="from-gram" if held else "recomputed",
             iterations=self._iteration,
             passes=self.passes,
+            columns=self.columns,
+            flops=self.flops,
+            seconds=self.seconds,
             setup_passes=self._shared_before,
             history=self._history.table(),
             solver=self.name,

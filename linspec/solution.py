@@ -41,7 +41,7 @@ class Status(Enum):
     )
     ILL_CONDITIONED = (
         "Forming the Gram matrices has squared a large condition number, and digits are lost that the "
-        "residual, taken from the same Gram matrices, cannot show. Choose \"direct\", or add a ridge."
+        'residual, taken from the same Gram matrices, cannot show. Choose "direct", or add a ridge.'
     )
     APPROXIMATE = (
         "The solver ended by its own rule, which does not lead to the exact solution of this problem; the "
@@ -81,6 +81,12 @@ class Solution:
         Iterations of the solver's outer loop; 0 for direct solvers.
     passes : float
         The largest number of sweeps over any one matrix of the problem, everything included.
+    columns : float
+        Products with one column, forward and adjoint, over all matrices, the certificate's included.
+    flops : float
+        Floating-point operations of those products.
+    seconds : float
+        Wall time of the run.
     setup_passes : float
         Passes made before this run by moments that were shared with it.
     history : numpy structured array
@@ -96,6 +102,9 @@ class Solution:
     residual_kind: str
     iterations: int
     passes: float
+    columns: float
+    flops: float
+    seconds: float
     setup_passes: float
     history: HostArray
     solver: str

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from linspec.errors import UnsupportedData
 from linspec.options import options_of
 from linspec.testing.backends import Backend
 from linspec.testing.oracle import ORACLES, Reading, precision
@@ -121,7 +122,11 @@ class Trial:
     def _done(self) -> tuple[Attempt, Mapping[str, Any], bool]:
         data = self.data()
         before = [self.snapshot(name, value) for name, value in data.items()]
-        result = attempt(self.case.state(data), self.subject.for_case(self.case), rng=0)
+        try:
+            problem = self.case.state(data)
+        except UnsupportedData as error:  # what cannot be stated is judged like what cannot be solved
+            return Attempt(error=error), data, True
+        result = attempt(problem, self.subject.for_case(self.case), rng=0)
         after = [self.snapshot(name, value) for name, value in data.items()]
         return result, data, before == after
 

@@ -82,7 +82,7 @@ class AlternatingLeastSquares(Solver):
 
 def _times(A: Any, V: Array) -> ProductOperator:
     """A V as an operator that is multiplied only if someone asks for it."""
-    return ProductOperator(A, DenseOperator(V))
+    return ProductOperator(A, DenseOperator(A.home.place(V, A.dtype)))
 
 
 def _relative(gap: Array, target: Array, xp: Any) -> float:

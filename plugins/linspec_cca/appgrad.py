@@ -8,7 +8,8 @@ unnormalised ones Φ̃, Ψ̃, on which gradient descent runs:
 
 and the same for Ψ. A canonical pair is a fixed point (Φ̃ = ΦΛ), which it is not for projected gradient descent.
 Where we differ: "simultaneous" takes the old Φ for Ψ, as printed, in one sweep an iteration; "alternating" takes
-the new one (Remark 4.2.4), as in the authors' experiments, in two. The step is by default 1.7 over the largest
+the new one (Remark 4.2.4), as in the authors' experiments, in two; the former can settle into a cycle of two in
+which the spans no longer improve, so the latter is the default. The step is by default 1.7 over the largest
 eigenvalue of each view's own Gram matrix, estimated by a short block power iteration, and halved when the
 iteration grows. The fixed point is determined up to a rotation of both blocks: the end re-whitens and turns
 them to canonical pairs.

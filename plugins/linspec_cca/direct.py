@@ -16,6 +16,7 @@ import numpy as np
 
 from linspec import Run, Solution, Solver, option
 from linspec.arrays import Array, Home, to_host
+from linspec.block_algebra import rank_cut
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
 from linspec.row_reduction import reduce_rows
 
@@ -26,16 +27,16 @@ class Direct(Solver):
 
     rank_tol: float | None = option(
         None,
-        "singular values below this share of the largest are zero; none: max(n, p) eps",
+        "singular values below this share of the largest are zero; none: rounding",
         above=0,
         below=1,
     )
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""
-        run.plan(setup=1.0)
+        run.plan(setup=1.0 + run.moments("implicit").setup_cost)
         home = problem.X.home.blocks
-        rows = reduce_rows([problem.X, problem.Y], center=problem.center, ridges=problem.ridge)
+        rows = reduce_rows(problem.matrices, center=problem.center, ridges=problem.ridge)
         bases = [
             _orthonormal_basis(R, self._cut(A), home)
             for R, A in zip(rows, (problem.X, problem.Y), strict=True)
@@ -51,7 +52,7 @@ class Direct(Solver):
         )
 
     def _cut(self, A: Any) -> float:
-        return max(A.shape) * float(np.finfo(A.dtype).eps) if self.rank_tol is None else self.rank_tol
+        return rank_cut(A.shape, A.dtype) if self.rank_tol is None else self.rank_tol
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

@@ -19,6 +19,7 @@ import scipy.linalg
 
 from linspec import Run, Solution, Solver, Status
 from linspec.arrays import Array, Home, to_host
+from linspec.block_algebra import rank_cut
 from linspec.cost import DENSE_RATE, FACTOR_RATE, PAIR_RATE, Estimate, Sizes
 
 SMALL = 1500
@@ -43,7 +44,10 @@ class Gram(Solver):
         run.plan(setup=moments.setup_cost)
         home = moments.home
         Sx, C, Sy = moments.dense()
-        x, y = (_Whitener(S, r, home) for S, r in zip((Sx, Sy), problem.ridge, strict=True))
+        x, y = (
+            _Whitener(S, r, _squared_cut(A), home)
+            for S, r, A in zip((Sx, Sy), problem.ridge, (problem.X, problem.Y), strict=True)
+        )
         T = x.solve(y.solve(C.T).T)
         U, rho, V = _leading_svd(T, problem.k, home)
         for name, view in (("X", x), ("Y", y)):
@@ -71,10 +75,15 @@ class Gram(Solver):
         return Estimate(forming + flops / FACTOR_RATE, 8.0 * (2 * sizes.gram_entries + p * q), note)
 
 
+def _squared_cut(A: Any) -> float:
+    """Share of the largest eigenvalue of a scaled Gram matrix that is rounding: of the matrix, or of the data."""
+    return float(max(A.shape[1] * EPS, rank_cut(A.shape, A.dtype) ** 2))
+
+
 class _Whitener:
     """A factor F of S + ridge·I = F Fᵀ on its numerical range, applied as F⁻¹ and F⁻ᵀ."""
 
-    def __init__(self, S: Array, ridge: float, home: Home) -> None:
+    def __init__(self, S: Array, ridge: float, cut: float, home: Home) -> None:
         xp = home.xp
         self.home = home
         S = S + ridge * home.eye(S.shape[0]) if ridge > 0 else S
@@ -84,13 +93,13 @@ class _Whitener:
         S = S * self.scale[:, None] * self.scale[None, :]
         self.rank = int(S.shape[0])
         self.condition = 1.0
-        self.lower, rcond = _cholesky(S) if home.on_host and bool(np.all(live)) else (None, 0.0)
+        self.lower, rcond = _cholesky(S, cut) if home.on_host and bool(np.all(live)) else (None, 0.0)
         if self.lower is not None:
             self.condition = 1 / rcond
         if self.lower is None:
             values, vectors = xp.linalg.eigh(S)
             host = to_host(values)
-            first = int(np.sum(host <= len(host) * np.finfo(np.float64).eps * max(host[-1], 0.0)))
+            first = int(np.sum(host <= (cut if ridge == 0 else len(host) * EPS) * max(host[-1], 0.0)))
             self.rank = len(host) - first
             self.condition = float(host[-1] / host[first]) if first < len(host) else 1.0
             self.half = vectors[:, first:] / xp.sqrt(values[first:])[None, :] * self.scale[:, None]
@@ -111,13 +120,13 @@ class _Whitener:
         return solved * self.scale[:, None]
 
 
-def _cholesky(S: np.ndarray) -> tuple[np.ndarray | None, float]:
+def _cholesky(S: np.ndarray, cut: float) -> tuple[np.ndarray | None, float]:
     """The Cholesky factor of a scaled Gram matrix and its reciprocal condition; None where that forbids it."""
     lower, info = scipy.linalg.lapack.dpotrf(S, lower=1, clean=1)
     if info != 0:
         return None, 0.0
     rcond, _ = scipy.linalg.lapack.dpocon(lower, np.abs(S).sum(axis=0).max(), uplo="L")
-    return (lower if rcond > CHOLESKY_LIMIT else None), float(rcond)
+    return (lower if rcond > max(CHOLESKY_LIMIT, 100 * cut) else None), float(rcond)
 
 
 def _leading_svd(T: Array, k: int, home: Home) -> tuple[Array, np.ndarray, Array]:

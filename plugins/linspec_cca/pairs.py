@@ -14,7 +14,6 @@ import numpy as np
 from linspec import CCA, Moments, Run
 from linspec.arrays import Array, Home, to_host
 
-
 NOISE = 1e3 * float(np.finfo(np.float64).eps)
 """Length beside the longest column below which a column is rounding."""
 

@@ -18,6 +18,7 @@ import scipy.linalg
 
 from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, option
 from linspec.arrays import Array, from_host, to_host
+from linspec.block_algebra import rank_cut
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec.row_reduction import reduce_rows
 
@@ -31,7 +32,7 @@ class Direct(Solver):
 
     rank_tol: float | None = option(
         None,
-        "singular values below this share of the largest are zero; none: max(n, p) eps",
+        "singular values below this share of the largest are zero; none: rounding",
         above=0,
         below=1,
     )
@@ -56,7 +57,7 @@ class Direct(Solver):
     def _by_rows(self, A: LinearOperator, B: LinearOperator, ridge: float) -> tuple[Array, int]:
         """Least norm from the SVD of the reduced rows, columns scaled to unit length first."""
         home = A.home.blocks
-        R, QtB = (to_host(M) for M in reduce_rows([A, B], ridges=(ridge, 0.0)))
+        R, QtB = (to_host(M) for M in reduce_rows({"A": A, "B": B}, ridges=(ridge, 0.0)))
         x, rank = minimum_norm(R, QtB, self._cut(A))
         return home.place(x), rank
 
@@ -65,13 +66,14 @@ class Direct(Solver):
         home = A.home.blocks
         entries, rhs = home.place(A.dense()), to_host(home.place(B.dense()))
         values, vectors = np.linalg.eigh(to_host(entries @ entries.T))
-        keep = values > len(values) * np.finfo(A.dtype).eps * max(values[-1], 0.0)
+        cut = max(len(values) * float(np.finfo(np.float64).eps), self._cut(A.H) ** 2)
+        keep = values > cut * max(values[-1], 0.0)
         inverse = 1.0 / (values[keep] + ridge)
         z = vectors[:, keep] @ (inverse[:, None] * (vectors[:, keep].T @ rhs))
         return entries.T @ home.place(z), int(keep.sum())
 
     def _cut(self, A: LinearOperator) -> float:
-        return max(A.shape) * float(np.finfo(A.dtype).eps) if self.rank_tol is None else self.rank_tol
+        return rank_cut(A.shape, A.dtype) if self.rank_tol is None else self.rank_tol
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> FactorisedState:
         """Factorise once for many right-hand sides."""

@@ -30,7 +30,7 @@ ROUNDING = 20
 def solve_normal_equations(problem: Any, run: Run, iteration: Iteration, form: str) -> Solution:
     """Run an iteration as the solver of a least-squares problem."""
     moments = run.moments(form)
-    run.plan(setup=moments.setup_cost + (1.0 if moments.form == "implicit" else 0.0))
+    run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.view(0).sweep_cost)
     home = moments.home
     xp = home.xp
     _, AtB, _, _ = moments.products(None, home.eye(problem.B.shape[1]))
