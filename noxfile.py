@@ -90,7 +90,8 @@ def bench(session: nox.Session) -> None:
     # asv keeps its notes on this machine in the home folder; a trial run has no business there.
     home = {"HOME": session.create_tmp()}
     config = ("--config", "asv_bench/asv.conf.json")
-    options = ("--python=same", "--quick", "--show-stderr")
+    # One server that forks, not an interpreter for each of hundreds of parameters.
+    options = ("--python=same", "--quick", "--show-stderr", "--launch-method", "forkserver")
     session.run("asv", "machine", "--yes", *config, env=home, silent=True)
     session.run("asv", "run", *config, *options, *session.posargs, env=home)
 

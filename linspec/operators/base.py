@@ -159,16 +159,16 @@ class LinearOperator(ABC):
         """The adjoint operator Aᵀ."""
         return AdjointOperator(self)
 
-    def __add__(self, other: LinearOperator) -> LinearOperator:
+    def __add__(self, other: Any) -> LinearOperator:
         return SumOperator(self, other) if isinstance(other, LinearOperator) else NotImplemented
 
-    def __sub__(self, other: LinearOperator) -> LinearOperator:
+    def __sub__(self, other: Any) -> LinearOperator:
         return SumOperator(self, -other) if isinstance(other, LinearOperator) else NotImplemented
 
     def __neg__(self) -> LinearOperator:
         return ScaledOperator(self, -1.0)
 
-    def __mul__(self, factor: float) -> LinearOperator:
+    def __mul__(self, factor: Any) -> LinearOperator:
         return ScaledOperator(self, float(factor)) if isinstance(factor, Real) else NotImplemented
 
     __rmul__ = __mul__

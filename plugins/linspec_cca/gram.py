@@ -44,6 +44,7 @@ class Gram(Solver):
         run.plan(setup=moments.setup_cost)
         home = moments.home
         Sx, C, Sy = moments.dense()
+        assert C is not None  # noqa: S101  # CCA has two views
         x, y = (
             _Whitener(S, r, _squared_cut(A), home)
             for S, r, A in zip((Sx, Sy), problem.ridge, (problem.X, problem.Y), strict=True)
