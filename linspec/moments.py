@@ -748,10 +748,11 @@ def _check_alike(views: list[_View]) -> None:
     if len(views) == 1:
         return
     X, Y = (view.operator for view in views)
+    names = " and ".join(view.name for view in views)
     if X.shape[0] != Y.shape[0]:
-        raise InvalidProblem(f"X and Y must have equally many rows; got {X.shape[0]} and {Y.shape[0]}.")
+        raise InvalidProblem(f"{names} must have equally many rows; got {X.shape[0]} and {Y.shape[0]}.")
     if X.home != Y.home:
-        raise UnsupportedData(f"X and Y must live in one place; got {X.home} and {Y.home}. Move one of them.")
+        raise UnsupportedData(f"{names} must live in one place; got {X.home} and {Y.home}. Move one of them.")
 
 
 def first_non_finite(A: LinearOperator) -> tuple[int, int, float] | None:

@@ -23,7 +23,7 @@ from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 
 Selection = slice | HostArray
 
-LONGEST_STRETCH = 2**14
+LONGEST_STRETCH = 2**12
 """Rows over which a float32 sum may run before it is added into float64."""
 
 
@@ -63,16 +63,12 @@ class LinearOperator(ABC):
         """Aᵀ U for U (n x k), in the working dtype at `home`: in float64, at `home.blocks`."""
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        raise MissingCapability(
-            f"{type(self).__name__} has no row slices; pass an array, a sparse matrix or a file, "
-            "or choose a solver that needs products only."
-        )
+        """Some rows: of a slice of step 1, or of an array of numbers from 0 to n - 1."""
+        raise NotImplementedError(f"{type(self).__name__} sets sliceable and defines no _rows")
 
     def _dense(self) -> Array:
-        raise MissingCapability(
-            f"{type(self).__name__} is known by its products only; pass an array, a sparse matrix or a "
-            "file, or choose a solver that does not need the entries."
-        )
+        """The entries, in the working dtype at `home`."""
+        raise NotImplementedError(f"{type(self).__name__} sets readable and defines no _dense")
 
     # ---- what everyone calls ------------------------------------------------------------------
 
@@ -124,6 +120,11 @@ class LinearOperator(ABC):
         InvalidProblem
             When there are no such rows.
         """
+        if not self.sliceable:
+            raise MissingCapability(
+                f"{type(self).__name__} has no row slices; pass an array, a sparse matrix or a file, or choose a "
+                "solver that needs products only."
+            )
         return self._rows(_selected(selection, self.shape[0]))
 
     def dense(self) -> Array:
@@ -134,6 +135,11 @@ class LinearOperator(ABC):
         MissingCapability
             When the operator is known by its products only.
         """
+        if not self.readable:
+            raise MissingCapability(
+                f"{type(self).__name__} is known by its products only; pass an array, a sparse matrix or a file, "
+                "or choose a solver that does not need the entries."
+            )
         return self._dense()
 
     def loaded(self) -> LinearOperator:
@@ -221,8 +227,9 @@ class _Composite(LinearOperator):
     def __init__(self, parts: Sequence[LinearOperator], shape: tuple[int, int]) -> None:
         self.parts = tuple(parts)
         self.shape = shape
-        self.dtype = np.result_type(*(part.dtype for part in parts))
         self.home = parts[0].home
+        single = self.home.blocks != self.home  # the place of the rows has no float64
+        self.dtype = np.dtype(np.float32) if single else np.result_type(*(part.dtype for part in parts))
         for part in parts[1:]:
             if part.home not in self._homes():
                 raise UnsupportedData(

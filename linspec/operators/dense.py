@@ -129,9 +129,9 @@ class DenseOperator(LinearOperator):
         block = self.array
         if not self._as_stored:
             block = cast(block, self.dtype)
-            block = np.ascontiguousarray(block) if isinstance(block, np.ndarray) else block
+            block = np.require(block, requirements="CA") if isinstance(block, np.ndarray) else block
         if self.mean is None:
-            return self if block is self.array else _ready_made(block)
+            return self if self._as_stored else _ready_made(block)
         coarse = self.home.place(self.mean, self.dtype)
         centred = _ready_made(block - coarse[None, :])
         if self.dtype == np.float64:

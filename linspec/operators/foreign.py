@@ -39,7 +39,9 @@ class ForeignOperator(LinearOperator):
         block = np.ascontiguousarray(block, dtype=self.dtype)
         try:
             product = np.asarray(method(block))
-        except NotImplementedError as error:
+        except (NotImplementedError, TypeError) as error:
+            if isinstance(error, TypeError) and "'NoneType' object is not callable" not in str(error):
+                raise  # SciPy calls the function that it was not given
             raise MissingCapability(
                 f"{label} is not implemented ({error}). Define it: linspec multiplies by A and by its adjoint."
             ) from error
