@@ -147,6 +147,7 @@ class LeastSquares(Problem):
         A = self._adopt("A", self.A)
         B = self._adopt("B", B[:, None] if vector else B)
         _check_rows("A", A, "B", B)
+        _check_place("A", A, "B", B)
         object.__setattr__(self, "ridge", _check_ridge(self.ridge))
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:

@@ -113,6 +113,8 @@ def interrupted(args: list[str], folder: Path, sign: str) -> tuple[int, str]:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        # A shell lets what it runs in the background ignore Ctrl-C; these must not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     seen = ""
     deadline = time.monotonic() + 30
