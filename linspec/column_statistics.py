@@ -2,9 +2,9 @@
 
 Method: each block is summed about its own mean and merged into the rest (Chan, Golub & LeVeque 1983,
 doi:10.1080/00031305.1983.10483115), so that nothing cancels where means are large beside their spread.
-Where we differ: within a block the first row is subtracted before anything is summed. A constant column then
-has a spread of exactly zero, however its value is rounded; else its spread would be noise that a later
-division by it would blow up.
+Where we differ: the first row of all is subtracted before anything is summed. A constant column then has a
+spread of exactly zero, however its value is rounded; else its spread would be noise that a later division by it
+would blow up. And the running means are small, so that merging many blocks costs no digits.
 """
 
 from __future__ import annotations
@@ -30,15 +30,21 @@ class ColumnStatistics:
     ----------
     count : int
         Rows taken in.
-    mean, spread : array of shape (p,) or None
-        Column means, and sums of squares about them; None before the first row.
+    spread : array of shape (p,) or None
+        Sums of squares about the column means; None before the first row.
     """
 
     def __init__(self, home: Home) -> None:
         self.home = home
         self.count = 0
-        self.mean: Array = None
         self.spread: Array = None
+        self._origin: Array = None
+        self._mean: Array = None
+
+    @property
+    def mean(self) -> Array:
+        """Column means; None before the first row."""
+        return None if self._mean is None else self._origin + self._mean
 
     def add(self, block: LinearOperator) -> None:
         """Take in the rows of an operator whose entries can be read."""
@@ -50,50 +56,54 @@ class ColumnStatistics:
             width = 8 * block.shape[1]
             for rows in row_blocks(block.shape[0], width, self.home):
                 part = block if rows.stop - rows.start == block.shape[0] else block.rows(rows)
-                self._merge(part.shape[0], *mean_and_rest(self.home.place(part.dense()), self.home)[:2])
+                entries = self.home.place(part.dense())
+                self._origin = entries[0, :] if self._origin is None else self._origin
+                rest, mean = without_mean(entries - self._origin[None, :], self.home)
+                self._merge(part.shape[0], mean, self.home.xp.sum(rest * rest, axis=0))
 
     def _add_sparse(self, block: SparseOperator) -> None:
         n = block.shape[0]
         total, square = sparse_kernels.column_statistics(block.matrix)
         spread = square - total**2 / max(n, 1)
         # What is left of a subtraction below its rounding is a constant column.
-        self._merge(n, total / max(n, 1), np.where(spread > 1e-12 * square, spread, 0.0))
+        self._merge_about_zero(n, total / max(n, 1), np.where(spread > 1e-12 * square, spread, 0.0))
 
     def _add_changed(self, block: CenteredOperator | ScaledOperator | ColumnScaledOperator) -> None:
         inner = ColumnStatistics(self.home)
         inner.add(block.parts[0])
-        if inner.mean is None:
+        if inner.count == 0:
             return
         if isinstance(block, CenteredOperator):
-            self._merge(inner.count, inner.mean - block.mean, inner.spread)
+            self._merge_about_zero(inner.count, inner.mean - block.mean, inner.spread)
         else:
             factor = block.factor if isinstance(block, ScaledOperator) else block.scale
-            self._merge(inner.count, inner.mean * factor, inner.spread * factor**2)
+            self._merge_about_zero(inner.count, inner.mean * factor, inner.spread * factor**2)
+
+    def _merge_about_zero(self, count: int, mean: Array, spread: Array) -> None:
+        self._origin = mean if self._origin is None else self._origin
+        self._merge(count, mean - self._origin, spread)
 
     def _merge(self, count: int, mean: Array, spread: Array) -> None:
         if count == 0:
             return
         if self.count == 0:
-            self.count, self.mean, self.spread = count, mean, spread
+            self.count, self._mean, self.spread = count, mean, spread
             return
-        step, n = mean - self.mean, self.count + count
+        step, n = mean - self._mean, self.count + count
         self.spread = self.spread + spread + step**2 * (self.count * (count / n))
-        self.mean = self.mean + step * (count / n)
+        self._mean = self._mean + step * (count / n)
         self.count = n
 
     def squares_about(self, point: Array | None) -> Array:
         """Sums of squares about a point a column, about zero without one."""
-        gap = self.mean if point is None else self.mean - point
+        gap = self.mean if point is None else (self._origin - point) + self._mean
         return self.spread + self.count * gap**2
 
 
-def mean_and_rest(entries: Array, home: Home) -> tuple[Array, Array, Array]:
-    """Column means of some rows, the sums of squares about them, and the rows without them."""
-    first = entries[0, :]
-    rest = entries - first[None, :]
-    mean = home.xp.mean(rest, axis=0)
-    rest = rest - mean[None, :]
-    return first + mean, home.xp.sum(rest * rest, axis=0), rest
+def without_mean(rows: Array, home: Home) -> tuple[Array, Array]:
+    """Some rows about their mean, and the mean."""
+    mean = home.xp.mean(rows, axis=0)
+    return rows - mean[None, :], mean
 
 
 def has_statistics(operator: LinearOperator) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, namespace
+from linspec.column_statistics import without_mean
 from linspec.operators import sparse_kernels
 
 Products = tuple[Array, Array, Array, Array]
@@ -31,11 +32,6 @@ class DenseGram:
             Y = slabs[1]
             self.C = _plus(self.C, X.T @ Y)
             self.Sy = _plus(self.Sy, Y.T @ Y)
-
-    def add_outer(self, steps: list[Array], weight: float) -> None:
-        """Add weight times the outer products of mean differences: the merging of centred blocks."""
-        if weight != 0:
-            self.add_rows([step[None, :] * weight**0.5 for step in steps])
 
     def products(self, Vx: Array | None, Vy: Array | None) -> Products:
         """The four products."""
@@ -66,6 +62,49 @@ def _plus(total: Array | None, product: Array) -> Array:
 
 def _diagonal(S: Array) -> Array:
     return namespace(S).linalg.diagonal(S)
+
+
+class RunningGram:
+    """Gram matrices about the means of all rows, block after block.
+
+    Each block is taken about its own means and merged (Chan, Golub & LeVeque 1983), all of it about the first
+    row, so that constant columns vanish exactly and the means that are merged are small.
+
+    Attributes
+    ----------
+    gram : DenseGram
+        Of the rows so far.
+    """
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.gram = DenseGram()
+        self._count = 0
+        self._origins: list[Array] = []
+        self._means: list[Array] = []
+
+    def add_rows(self, slabs: list[Array]) -> None:
+        """Take in some rows of each view."""
+        if not self._origins:
+            self._origins = [Z[0, :] for Z in slabs]
+            self._means = [self.home.zeros(tuple(Z[0, :].shape)) for Z in slabs]
+        rests, means = [], []
+        for Z, origin in zip(slabs, self._origins, strict=True):
+            rest, mean = without_mean(Z - origin[None, :], self.home)
+            rests.append(rest)
+            means.append(mean)
+        steps = [new - mean for new, mean in zip(means, self._means, strict=True)]
+        count, seen = slabs[0].shape[0], self._count
+        self.gram.add_rows(rests)
+        if seen:
+            self.gram.add_rows([step[None, :] * (seen * (count / (seen + count))) ** 0.5 for step in steps])
+        self._count = seen + count
+        self._means = [m + step * (count / self._count) for m, step in zip(self._means, steps, strict=True)]
+
+    @property
+    def means(self) -> list[Array]:
+        """The column means of each view."""
+        return [origin + mean for origin, mean in zip(self._origins, self._means, strict=True)]
 
 
 class SparseGram:

@@ -28,9 +28,9 @@ import numpy as np
 
 from linspec import cost, machine
 from linspec.arrays import Array, Home, to_host
-from linspec.column_statistics import ColumnStatistics, mean_and_rest
+from linspec.column_statistics import ColumnStatistics
 from linspec.errors import AccuracyWarning, InvalidProblem, NonFiniteData, UnsupportedData
-from linspec.gram import DenseGram, Products, SparseGram
+from linspec.gram import DenseGram, Products, RunningGram, SparseGram
 from linspec.operators import (
     CenteredOperator,
     DenseOperator,
@@ -440,23 +440,21 @@ class Moments:
         """What one sweep can tell of the columns of some views: means and norms (of products alone: means)."""
         if not views:
             return
-        with np.errstate(all="ignore"):
-            blockwise = [
-                v for v in views if v.operator.readable and not isinstance(v.operator, SparseOperator)
-            ]
+        blockwise = [v for v in views if v.operator.readable and not isinstance(v.operator, SparseOperator)]
+        statistics = [ColumnStatistics(self.home) for _ in blockwise]
+        with np.errstate(all="ignore"):  # what is not finite is found by the check
             for view in views:
                 if isinstance(view.operator, SparseOperator):
                     view.learn_from_matrix()
                 elif not view.operator.readable:
                     view.learn_from_products(self.home)
             # Together, so that two views of one file are read together.
-            statistics = [ColumnStatistics(self.home) for _ in blockwise]
             for rows in self._row_blocks(blockwise) if blockwise else ():
                 for view, gathered in zip(blockwise, statistics, strict=True):
                     gathered.add(view.read(rows))
                 self._release()
-        for view, gathered in zip(blockwise, statistics, strict=True):
-            view.learn(gathered)
+            for view, gathered in zip(blockwise, statistics, strict=True):
+                view.learn(gathered)
         for view in views:
             view.record(0, 0 if view.operator.readable else 1, sweeps=1.0)
         self._check_finite([view.mean for view in views])
@@ -493,28 +491,16 @@ class Moments:
 
     def _form_dense(self) -> DenseGram:
         """The Gram matrices in one sweep, about the mean of each block where the mean is not known yet."""
-        gram = DenseGram()
         merging = any(view.lacks_mean for view in self._views)
-        means = [self.home.zeros((view.operator.shape[1],)) for view in self._views]
-        seen = 0
+        running = RunningGram(self.home) if merging else None
+        gram = DenseGram() if running is None else running.gram
         for rows in self._gram_blocks():
             slabs = [view.float64_rows(rows, self.home) for view in self._views]
-            count = slabs[0].shape[0]
-            if merging:
-                split = [mean_and_rest(Z, self.home) for Z in slabs]
-                slabs = [rest for _, _, rest in split]
-                steps = [new - mean for (new, _, _), mean in zip(split, means, strict=True)]
-                gram.add_rows(slabs)
-                gram.add_outer(steps, seen * (count / (seen + count)))
-                means = [
-                    mean + step * (count / (seen + count)) for mean, step in zip(means, steps, strict=True)
-                ]
-            else:
-                gram.add_rows(slabs)
-            seen += count
+            (gram if running is None else running).add_rows(slabs)
             self._release()
-        for view, mean in zip(self._views, means, strict=True):
-            view.mean = mean if view.lacks_mean else view.mean
+        for i, view in enumerate(self._views):
+            if running is not None and view.lacks_mean:
+                view.mean = running.means[i]
             view.record(0, sum(self.shape[1:]), sweeps=1.0)
         return gram
 
@@ -652,7 +638,7 @@ class _View:
     def learn(self, gathered: ColumnStatistics) -> None:
         """Take over means and norms from the statistics of `operator`."""
         self.mean = gathered.mean if self.mean is None else self.mean
-        self.squares = gathered.squares_about(self.taken)
+        self.squares = gathered.spread if self._center else gathered.squares_about(self.taken)
 
     def learn_from_matrix(self) -> None:
         """Means and norms of a matrix in memory; part of whichever sweep comes first."""

@@ -129,7 +129,7 @@ class DenseOperator(LinearOperator):
         block = self.array
         if not self._as_stored:
             block = cast(block, self.dtype)
-            block = np.require(block, requirements="CA") if isinstance(block, np.ndarray) else block
+            block = np.require(block, requirements=["C", "A"]) if isinstance(block, np.ndarray) else block
         if self.mean is None:
             return self if self._as_stored else _ready_made(block)
         coarse = self.home.place(self.mean, self.dtype)

@@ -1,0 +1,774 @@
+"""Moments against Gram matrices summed in extended precision: every form, kind of data, and account."""
+
+from __future__ import annotations
+
+import warnings
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.sparse.linalg
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linspec import Moments, as_operator, cost, moments
+from linspec.arrays import HOST, Home, host_dtype, to_host
+from linspec.errors import AccuracyWarning, InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.operators import (
+    CenteredOperator,
+    CountedOperator,
+    HorizontalStack,
+    Ledger,
+    LinearOperator,
+    dense,
+)
+
+N, P, Q = 57, 7, 5
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N, P)) * (RNG.random((N, P)) < 0.5)
+Y = X[:, :Q] * 0.5 + RNG.standard_normal((N, Q)) * (RNG.random((N, Q)) < 0.5)
+VX, VY = RNG.standard_normal((P, 3)), RNG.standard_normal((Q, 2))
+
+
+class Duck:
+    """Known by its products, which it counts."""
+
+    def __init__(self, array):
+        self._array, self.shape, self.dtype = array, array.shape, array.dtype
+        self.forward = self.adjoint = 0
+        self.widths = []
+
+    def matmat(self, V):
+        self.forward += 1
+        self.widths.append(V.shape[1])
+        return self._array @ V
+
+    def rmatmat(self, U):
+        self.adjoint += 1
+        self.widths.append(U.shape[1])
+        return self._array.T @ U
+
+
+class Slices(LinearOperator):
+    """An operator with row slices and no entries."""
+
+    sliceable = True
+
+    def __init__(self, array):
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+
+    def _matmat(self, V):
+        return (self.array @ V).astype(self.dtype)
+
+    def _rmatmat(self, U):
+        return (self.array.T @ U).astype(np.float64)
+
+    def _rows(self, selection):
+        return Slices(self.array[selection])
+
+
+def on(device):
+    return lambda x: strict.asarray(x.copy(), device=strict.Device(device))
+
+
+KINDS = {
+    "numpy": np.copy,
+    "f-order": np.asfortranarray,
+    "strict": on("CPU_DEVICE"),
+    "strict-device1": on("device1"),
+    "csr": scipy.sparse.csr_array,
+    "csc": scipy.sparse.csc_matrix,
+    "coo": scipy.sparse.coo_array,
+    "stack": lambda x: HorizontalStack(
+        as_operator(x[:, :2].copy()), as_operator(scipy.sparse.csr_array(x[:, 2:]))
+    ),
+    "scaled-sparse": lambda x: as_operator(scipy.sparse.csr_array(x / 3)).scaled_columns(
+        np.full(x.shape[1], 3.0)
+    ),
+    "scaled-dense": lambda x: 2.0 * as_operator(x / 2),
+    "transposed": lambda x: (as_operator(x.T.copy()) * 1.0).H,
+    "slices": Slices,
+    "scipy-operator": scipy.sparse.linalg.aslinearoperator,
+    "duck": Duck,
+}
+EXACT = [kind for kind in KINDS if kind not in ("slices", "scipy-operator", "duck")]
+PAIRS = [
+    ("numpy", "numpy"),
+    ("f-order", "numpy"),
+    ("strict-device1", "strict-device1"),
+    ("csr", "csr"),
+    ("csc", "coo"),
+    ("numpy", "csr"),
+    ("csr", "numpy"),
+    ("scaled-sparse", "csr"),
+    ("stack", "scaled-dense"),
+    ("transposed", "numpy"),
+    ("slices", "numpy"),
+    ("slices", "slices"),
+    ("duck", "duck"),
+    ("duck", "numpy"),
+    ("csr", "scipy-operator"),
+]
+
+
+def exact(x, y=None, *, center=False, shift=None):
+    """Sx, C, Sy in extended precision."""
+    views = [np.asarray(v, np.longdouble) for v in ((x,) if y is None else (x, y))]
+    if center:
+        views = [v - v.mean(axis=0) for v in views]
+    if shift is not None:
+        views = [v - s for v, s in zip(views, shift, strict=True)]
+    x, y = views[0], views[-1]
+    return tuple(np.asarray(g, np.float64) for g in (x.T @ x, x.T @ y, y.T @ y))
+
+
+def assert_close(found, wanted, rtol=1e-13, scale=None):
+    found = to_host(found)
+    assert found.dtype == np.float64
+    assert found.shape == wanted.shape
+    scale = np.abs(wanted).max() if scale is None else scale
+    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol * scale)
+
+
+def forms_of(*kinds):
+    sparse = all(kind in ("csr", "csc", "coo") for kind in kinds)
+    return ("implicit", "dense", "sparse", "auto") if sparse else ("implicit", "dense", "auto")
+
+
+@pytest.fixture(params=["one-block", "many-blocks"])
+def blocks(request, monkeypatch):
+    """Everything twice: the data as one block of rows, and as many."""
+    if request.param == "many-blocks":
+        monkeypatch.setattr(dense, "HOST_BLOCK_BYTES", 500)
+        monkeypatch.setattr(dense, "DEVICE_BLOCK_BYTES", 500)
+        monkeypatch.setattr(dense, "FEWEST_ROWS", 1)
+        monkeypatch.setattr(moments, "GRAM_ROWS", 10)
+        monkeypatch.setattr(moments, "IDENTITY_COLUMNS", 3)
+
+
+# ---- products ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("kind, form", [(kind, form) for kind in KINDS for form in forms_of(kind)])
+def test_one_view(kind, form, center, blocks):
+    S = exact(X, center=center)[0]
+    m = Moments(KINDS[kind](X), center=center, form=form)
+    V = m.home.place(VX)
+    XtXV, *nothing = m.products(V)
+    assert nothing == [None, None, None]
+    assert Home.of(XtXV) == m.home
+    assert_close(XtXV, S @ VX)
+    assert_close(m.gram_matmat(V), S @ VX)
+    assert_close(m.column_means()[0], X.mean(axis=0))
+    assert_close(m.column_sums()[0], X.sum(axis=0))
+    if m.exact_diagonal:
+        assert_close(m.diagonal()[0], np.diag(S))
+    assert m.diagonal()[1] is None
+    assert_close(m.dense()[0], S)
+    assert m.dense()[1:] == (None, None)
+    assert_close(m.products(V)[0], S @ VX)
+    assert m.form == "dense"
+    assert m.shape == (N, P, 0)
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("kinds, form", [(kinds, form) for kinds in PAIRS for form in forms_of(*kinds)])
+def test_two_views(kinds, form, center, blocks):
+    Sx, C, Sy = exact(X, Y, center=center)
+    m = Moments(KINDS[kinds[0]](X), KINDS[kinds[1]](Y), center=center, form=form)
+    vx, vy = m.home.place(VX), m.home.place(VY)
+    wanted = (Sx @ VX, C @ VY, C.T @ VX, Sy @ VY)
+    for found, right in zip(m.products(vx, vy), wanted, strict=True):
+        assert Home.of(found) == m.home
+        assert_close(found, right)
+    a, b, c, d = m.products(vx, None)
+    assert b is None
+    assert d is None
+    assert_close(a, wanted[0])
+    assert_close(c, wanted[2])
+    a, b, c, d = m.products(None, vy)
+    assert a is None
+    assert c is None
+    assert_close(b, wanted[1])
+    assert_close(d, wanted[3])
+    assert_close(m.cross_matmat(vy), wanted[1])
+    assert_close(m.gram_matmat(vx), wanted[0])
+    for i, (S, v, z) in enumerate(((Sx, VX, X), (Sy, VY, Y))):
+        assert_close(m.view(i).products(m.home.place(v))[0], S @ v)
+        assert_close(m.column_means()[i], z.mean(axis=0))
+        assert_close(m.view(i).column_means()[0], z.mean(axis=0))
+        if m.exact_diagonal:
+            assert_close(m.diagonal()[i], np.diag(S))
+            assert_close(m.view(i).diagonal()[0], np.diag(S))
+    for found, right in zip(m.dense(), (Sx, C, Sy), strict=True):
+        assert_close(found, right)
+    for i, S in enumerate((Sx, Sy)):
+        assert_close(m.view(i).dense()[0], S)
+    assert m.products() == (None, None, None, None)
+
+
+def test_the_gram_matrix_is_symmetric_to_the_bit(blocks):
+    for center in (False, True):
+        S = Moments(X, center=center, form="dense").dense()[0]
+        assert np.array_equal(S, S.T)
+
+
+@pytest.mark.parametrize("form", ["implicit", "dense"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "int64", "float16", "float32"])
+@pytest.mark.parametrize(
+    "wrap", [np.asarray, scipy.sparse.csr_array, on("device1")], ids=["numpy", "csr", "device1"]
+)
+def test_other_dtypes(dtype, wrap, form, blocks):
+    if dtype == "float16" and wrap is not np.asarray:
+        pytest.skip("neither library has float16")
+    x = (10 * X).astype(dtype)
+    limit = 1e-13 if dtype in ("int32", "int64") else 2e-6
+    for center in (False, True):
+        S = exact(x, center=center)[0]
+        m = Moments(wrap(x), center=center, form=form)
+        assert_close(m.products(m.home.place(VX))[0], S @ VX, limit)
+        assert_close(m.diagonal()[0], np.diag(S), 1e-13)
+
+
+def test_integers_give_exact_gram_matrices():
+    """Sums of integers below 2**53 are float64 numbers, however long the sums are."""
+    x = RNG.integers(-100, 100, (5000, 4)).astype(np.int8)
+    assert np.array_equal(Moments(x, form="dense").dense()[0], x.T.astype(int) @ x)
+
+
+def test_views_of_two_precisions(blocks):
+    x, y = X.astype(np.float32), Y
+    for center in (False, True):
+        Sx, C, Sy = exact(x, y, center=center)
+        for form in ("implicit", "dense"):
+            found = Moments(x, y, center=center, form=form).products(VX, VY)
+            for a, b in zip(found, (Sx @ VX, C @ VY, C.T @ VX, Sy @ VY), strict=True):
+                assert_close(a, b, 2e-6)
+
+
+def test_a_device_without_float64(blocks):
+    x, y = X.astype(np.float32), Y.astype(np.float32)
+    for center in (False, True):
+        Sx, C, Sy = exact(x, y, center=center)
+        for form, limit in (("implicit", 2e-6), ("dense", 1e-13)):
+            m = Moments(on("no_float64")(x), on("no_float64")(y), center=center, form=form)
+            assert m.home == HOST
+            for a, b in zip(m.products(VX, VY), (Sx @ VX, C @ VY, C.T @ VX, Sy @ VY), strict=True):
+                assert_close(a, b, limit)
+            assert_close(m.diagonal()[1], np.diag(Sy), 1e-13)
+
+
+@given(
+    st.integers(1, 40), st.integers(1, 6), st.integers(0, 5), st.booleans(), st.sampled_from(["implicit", "dense", "sparse"]),
+    st.integers(0, 2**20), st.integers(0, 4),
+)  # fmt: skip
+def test_any_sizes(n, p, q, center, form, seed, k):
+    rng = np.random.default_rng(seed)
+    x, y = (np.asarray(scipy.sparse.random(n, c, 0.4, random_state=rng).toarray()) for c in (p, max(q, 1)))
+    data = [scipy.sparse.csr_array(v) if form == "sparse" else v for v in ((x, y) if q else (x,))]
+    Sx, C, Sy = exact(x, y, center=center)
+    m = Moments(*data, center=center, form=form)
+    vx, vy = rng.standard_normal((p, k)), rng.standard_normal((q, k)) if q else None
+    found = m.products(vx, vy)
+    assert_close(found[0], Sx @ vx, 1e-12, scale=n)
+    if q:
+        assert_close(found[1], C @ vy, 1e-12, scale=n)
+        assert_close(found[2], C.T @ vx, 1e-12, scale=n)
+        assert_close(found[3], Sy @ vy, 1e-12, scale=n)
+
+
+# ---- precision --------------------------------------------------------------------------------------
+
+OFFSET = 1e4 * np.linspace(1, 2, P) * np.array([1, -1] * 4)[:P]
+
+
+def offset_data(dtype):
+    rng = np.random.default_rng(3)
+    return (rng.standard_normal((4001, P)) + OFFSET).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype, sweep_limit", [("float64", 1e-11), ("float32", 5e-6)])
+@pytest.mark.parametrize("kind", ["numpy", "f-order", "strict-device1", "scaled-dense"])
+def test_means_of_ten_thousand_deviations(kind, dtype, sweep_limit, blocks):
+    """XᵀX − nμμᵀ would be off by 1e-5 in float64 and by 64 in float32."""
+    x = offset_data(dtype)
+    S = exact(x, center=True)[0]
+    scale = np.sqrt(np.outer(np.diag(S), np.diag(S)))
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", AccuracyWarning
+        )  # a scaled float32 operator has only products to centre
+        m = Moments(KINDS[kind](x), center=True, form="implicit")
+        found = to_host(m.products(m.home.eye(P))[0])
+    limit = sweep_limit if kind != "scaled-dense" else max(sweep_limit, 2e-3 if dtype == "float32" else 0)
+    assert (np.abs(found - S) / scale).max() < limit
+    assert_close(m.diagonal()[0], np.diag(S), 1e-12)
+    assert_close(m.column_means()[0], x.astype(np.longdouble).mean(axis=0).astype(float), 1e-15)
+    found = to_host(Moments(KINDS[kind](x), center=True, form="dense").dense()[0])
+    assert (np.abs(found - S) / scale).max() < 1e-12
+
+
+@pytest.mark.parametrize("form", ["implicit", "dense"])
+def test_sorted_rows_are_no_worse(form, blocks):
+    """Each block then has a mean far from that of the whole."""
+    x = np.sort(offset_data("float64"), axis=0)
+    S = exact(x, center=True)[0]
+    found = Moments(x, center=True, form=form).products(np.eye(P))[0]
+    assert (np.abs(found - S) / S.max()).max() < 1e-12
+
+
+def test_an_outlying_first_row_is_no_worse(blocks):
+    x = offset_data("float64")
+    x[0] += 1e9
+    S = exact(x, center=True)[0]
+    for form in ("implicit", "dense"):
+        found = Moments(x, center=True, form=form).products(np.eye(P))[0]
+        assert (np.abs(found - S) / S.max()).max() < 1e-11
+
+
+@pytest.mark.parametrize("form", ["implicit", "dense"])
+@pytest.mark.parametrize("value", [0.1, 1e8 / 3, -7.0])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_constant_columns_have_no_spread_at_all(form, value, dtype, blocks):
+    """Rounding left there would be divided by itself, and be taken for data."""
+    x = X.astype(dtype)
+    x[:, 2] = value
+    m = Moments(x, center=True, form=form)
+    assert m.diagonal()[0][2] == 0
+    assert not m.products(np.eye(P))[0][2].any()
+    assert m.column_means()[0][2] == x[0, 2]
+
+
+@pytest.mark.parametrize("kind", ["csr", "duck"])
+def test_constant_columns_vanish_from_gram_matrices_of_products(kind):
+    x = X.copy()
+    x[:, 2] = 1 / 3
+    m = Moments(KINDS[kind](x), center=True, form="dense")
+    assert m.diagonal()[0][2] == 0
+    assert (np.delete(m.diagonal()[0], 2) > 1).all()
+
+
+def test_float32_data_are_summed_in_float64():
+    """A float32 sum over the rows of 300,000 equal numbers is off by percents."""
+    x = np.full((300_000, 2), 0.1, np.float32)
+    value = 300_000 * float(np.float32(0.1)) ** 2
+    np.testing.assert_allclose(Moments(x, form="dense").dense()[0], value, rtol=1e-12)
+    np.testing.assert_allclose(Moments(x, form="implicit").products(np.eye(2))[0], value, rtol=3e-5)
+    np.testing.assert_allclose(Moments(x, form="implicit").diagonal()[0], value, rtol=1e-12)
+
+
+def test_a_sparse_gram_matrix_that_loses_digits_says_so():
+    x = scipy.sparse.csr_array(X + 1e4)
+    with pytest.warns(AccuracyWarning, match=r'loses \d+ digits.*Use form="implicit" or dense data'):
+        Moments(x, center=True, form="sparse").products(VX)
+
+
+@pytest.mark.parametrize("wrap", [scipy.sparse.csr_array, Duck], ids=["csr", "duck"])
+def test_centred_products_that_lose_digits_say_so_once(wrap):
+    m = Moments(wrap((X + 1e4).astype(np.float32)), center=True, form="implicit")
+    with pytest.warns(
+        AccuracyWarning, match=r"centring X by a correction of its products loses 4 of 7 digits"
+    ) as seen:
+        [m.products(VX) for _ in range(3)]
+    assert len(seen) == 1
+
+
+# ---- operators that take out a row themselves -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["numpy", "strict-device1", "csr", "scaled-dense", "slices", "duck"])
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("counted", ["no", "inside", "outside"])
+def test_an_operator_with_a_row_taken_out(kind, center, counted, blocks):
+    """The row is anything, not the mean; centring takes out what is left of the mean."""
+    row = np.linspace(-1, 2, P)
+    for form in forms_of(kind):
+        A = as_operator(KINDS[kind](X))
+        A = CountedOperator(A, Ledger()) if counted == "inside" else A
+        A = A.centered(A.home.blocks.place(row))
+        A = CountedOperator(A, Ledger()) if counted == "outside" else A
+        S = exact(X - row, center=center)[0]
+        m = Moments(A, center=center, form=form)
+        assert_close(m.products(m.home.place(VX))[0], S @ VX, 1e-12)
+        assert_close(m.column_means()[0], (X - row).mean(axis=0), 1e-12, scale=3.0)
+        if m.exact_diagonal:
+            assert_close(m.diagonal()[0], np.diag(S), 1e-12)
+        assert_close(m.dense()[0], S, 1e-12)
+        np.testing.assert_allclose(to_host(m.X.matmat(m.home.place(VX))), (X - row) @ VX, atol=1e-12)
+
+
+def test_one_view_with_a_row_taken_out_and_one_without():
+    row = np.linspace(-1, 2, P)
+    for wrap, forms in (
+        (np.asarray, ("implicit", "dense")),
+        (scipy.sparse.csr_array, ("implicit", "dense", "sparse")),
+    ):
+        Sx, C, Sy = exact(X, Y, shift=(row, 0))
+        for form in forms:
+            found = Moments(CenteredOperator(as_operator(wrap(X)), row), wrap(Y), form=form).products(VX, VY)
+            for a, b in zip(found, (Sx @ VX, C @ VY, C.T @ VX, Sy @ VY), strict=True):
+                assert_close(a, b)
+
+
+# ---- accounts ---------------------------------------------------------------------------------------
+
+
+def ledgers(kinds, **options):
+    books = Ledger(), Ledger()
+    data = [
+        CountedOperator(as_operator(KINDS[kind](x)), book)
+        for kind, x, book in zip(kinds, (X, Y), books, strict=True)
+    ]
+    return Moments(*data, **options), books
+
+
+def spent(books):
+    return tuple((book.sweeps, book.columns) for book in books)
+
+
+ONE_SWEEP = [("numpy", "numpy"), ("csr", "csr"), ("csr", "numpy"), ("strict", "strict"), ("stack", "csr")]
+
+
+@pytest.mark.parametrize("kinds", ONE_SWEEP)
+@pytest.mark.parametrize("center", [False, True])
+def test_a_product_is_one_sweep_of_data_with_slices(kinds, center, blocks):
+    m, books = ledgers(kinds, center=center, form="implicit")
+    assert m.setup_cost == center
+    assert m.sweep_cost == 1
+    vx, vy = m.home.place(VX), m.home.place(VY)
+    m.products(vx, vy)
+    assert spent(books) == ((1 + center, 3 + 5), (1 + center, 2 + 5)), "3 forward or 2, and 5 adjoint"
+    assert m.setup_cost == 0
+    m.products(vx, None)
+    assert spent(books) == ((2 + center, 3 + 5 + 3 + 3), (2 + center, 2 + 5 + 3))
+    m.diagonal()
+    m.column_means()
+    m.column_sums()
+    assert m.passes == 2 + center, "means and norms came with the first sweep"
+    flops = books[0].flops / books[0].columns
+    assert flops == 2.0 * as_operator(KINDS[kinds[0]](X)).nnz
+
+
+@pytest.mark.parametrize("kinds", ONE_SWEEP)
+@pytest.mark.parametrize("center", [False, True])
+def test_diagonal_and_means_cost_one_sweep_together(kinds, center, blocks):
+    for first, second in (("diagonal", "column_means"), ("column_means", "diagonal")):
+        m, books = ledgers(kinds, center=center, form="implicit")
+        getattr(m, first)()
+        getattr(m, second)()
+        assert spent(books) == ((1, 0), (1, 0))
+        assert m.setup_cost == 0
+        m.products(m.home.place(VX), m.home.place(VY))
+        assert m.passes == 2
+
+
+@pytest.mark.parametrize("kinds", [*ONE_SWEEP, ("csc", "coo")])
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_a_held_form_is_one_sweep(kinds, center, form, blocks):
+    if form not in forms_of(*kinds):
+        pytest.skip("not sparse")
+    m, books = ledgers(kinds, center=center, form=form)
+    assert not m.held
+    assert (m.setup_cost, m.sweep_cost) == (1, 0)
+    for _ in range(3):
+        m.products(m.home.place(VX), m.home.place(VY))
+    m.gram_matmat(m.home.place(VX))
+    m.diagonal()
+    assert m.held
+    assert m.setup_cost == 0
+    assert [book.sweeps for book in books] == [1, 1]
+    if center:
+        m.column_means()
+        assert m.passes == 1
+    m.dense()
+    m.view(1).dense()
+    assert m.passes == 1
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_operators_known_by_products_are_asked_once_each_way(center):
+    a, b = Duck(X), Duck(Y)
+    m = Moments(a, b, center=center, form="implicit")
+    assert (m.setup_cost, m.sweep_cost) == (center, 2)
+    m.products(VX, VY)
+    assert (a.forward, a.adjoint, b.forward, b.adjoint) == (1, 1 + center, 1, 1 + center)
+    assert m.passes == 2 + center
+    before = m.passes
+    m.products(VX, VY)
+    assert a.widths[-2:] == [3, 5], "the probes rode in the first product only"
+    assert m.passes == before + m.sweep_cost
+    m.products(VX, None)
+    assert (a.forward, a.adjoint, b.forward, b.adjoint) == (3, 3 + center, 2, 3 + center)
+    m.diagonal()
+    m.gram_matmat(VX)
+    assert (a.forward, b.forward) == (4, 2), "diagonals were probed, and gram_matmat touches X alone"
+
+
+@pytest.mark.parametrize("kinds", [("duck", "duck"), ("numpy", "csr"), ("csr", "csr"), ("strict", "strict")])
+@pytest.mark.parametrize("center", [False, True])
+def test_gram_matmat_touches_one_view(kinds, center):
+    m, books = ledgers(kinds, center=center, form="implicit")
+    m.gram_matmat(m.home.place(VX))
+    assert books[0].sweeps == m.sweep_cost + center
+    assert spent(books)[1] == (0, 0)
+
+
+@pytest.mark.parametrize("width", [3, 7, 256])
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("two", [False, True])
+def test_forming_from_products_costs_what_it_says(width, center, two, monkeypatch):
+    monkeypatch.setattr(moments, "IDENTITY_COLUMNS", width)
+    a, b = Duck(X), Duck(Y)
+    m = Moments(a, b if two else None, center=center, form="dense")
+    cost_told = m.setup_cost
+    assert m.sweep_cost == 0
+    m.products(VX, VY if two else None)
+    assert m.passes == cost_told
+    assert m.passes == max(a.forward + a.adjoint, b.forward + b.adjoint)
+    assert_close(m.dense()[0], exact(X, center=center)[0])
+    assert m.passes == cost_told
+
+
+def test_long_operators_are_multiplied_by_few_columns_at_once(monkeypatch):
+    monkeypatch.setattr(moments, "IDENTITY_BYTES", 8 * N * 2)
+    a = Duck(X)
+    Moments(a, form="dense").dense()
+    assert max(a.widths) == 2
+
+
+def test_a_view_shares_ledger_means_and_gram_matrix():
+    for kinds in (("numpy", "numpy"), ("csr", "csr"), ("duck", "duck")):
+        for form in forms_of(*kinds)[:-1]:
+            m, books = ledgers(kinds, center=True, form=form)
+            alone = m.view(1)
+            assert alone is m.view(1)
+            assert alone.form == m.form
+            assert alone.setup_cost == m.setup_cost
+            m.products(m.home.place(VX), m.home.place(VY))
+            before = spent(books)
+            assert alone.setup_cost == 0
+            assert alone.held == m.held == (form != "implicit")
+            alone.column_means()
+            alone.diagonal()
+            assert spent(books) == before
+            alone.products(m.home.place(VY))
+            assert spent(books)[0] == before[0]
+            assert books[1].sweeps == before[1][0] + m.sweep_cost
+            assert alone.passes == books[1].sweeps
+
+
+def test_a_view_taken_early_holds_what_is_formed_later():
+    m, books = ledgers(("numpy", "numpy"), form="dense")
+    alone = m.view(0)
+    alone.products(VX)
+    m.products(VX, VY)
+    assert spent(books) == ((1, P + Q), (1, P + Q))
+    n, books = ledgers(("numpy", "numpy"), form="implicit")
+    alone = n.view(0)
+    n.dense()
+    alone.products(VX)
+    assert books[0].sweeps == 1
+
+
+def test_a_dense_view_of_swept_moments_touches_that_view():
+    m, books = ledgers(("numpy", "csr"), form="implicit")
+    assert_close(m.view(1).dense()[0], exact(Y)[0])
+    assert [book.sweeps for book in books] == [0, 1]
+    assert m.form == "implicit"
+
+
+def test_nothing_is_read_before_the_first_product():
+    a = Duck(X)
+    m = Moments(a, center=True)
+    assert (m.form, m.setup_cost, m.sweep_cost, m.shape, m.passes) == ("implicit", 1, 2, (N, P, 0), 0)
+    assert not m.held
+    assert a.forward == a.adjoint == 0
+
+
+# ---- norms that only products can tell -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["duck", "slices", "scipy-operator"])
+def test_probed_diagonals_are_near(kind):
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((400, 30)) * np.geomspace(1, 100, 30)
+    for center in (False, True):
+        book = Ledger()
+        m = Moments(CountedOperator(as_operator(KINDS[kind](x)), book), center=center, form="implicit")
+        assert not m.exact_diagonal
+        ratio = m.diagonal()[0] / np.diag(exact(x, center=center)[0])
+        assert book.sweeps == m.sweep_cost + center
+        assert np.median(np.abs(np.log(ratio))) < 0.7
+        assert (m.diagonal()[0] > 0).all()
+        again = Moments(KINDS[kind](x), center=center, form="implicit")
+        again.products(np.eye(30, 2))
+        assert_close(again.diagonal()[0], m.diagonal()[0])
+
+
+def test_exact_and_probed_views_side_by_side():
+    m, books = ledgers(("numpy", "duck"), form="implicit")
+    dx, dy = m.diagonal()
+    assert_close(dx, np.diag(exact(X)[0]))
+    assert dy.shape == (Q,)
+    assert [book.sweeps for book in books] == [1, 2]
+
+
+# ---- which form ------------------------------------------------------------------------------------------
+
+
+def test_auto_takes_the_least_time(monkeypatch):
+    tall = as_operator(np.ones((2000, 4)))
+    assert Moments(tall, expect=(100, 10)).form == "dense"
+    assert Moments(np.ones((20, 900)), expect=(1, 1)).form == "implicit"
+    rows, rng = np.arange(20_001), np.random.default_rng(0)
+    words, next_words = (
+        scipy.sparse.csr_array((np.ones(20_000), rng.integers(0, 5000, 20_000), rows), shape=(20_000, 5000))
+        for _ in "ab"
+    )
+    assert Moments(words, next_words, expect=(500, 30)).form == "sparse"
+    assert Moments(words, next_words, expect=(1, 1)).form == "implicit"
+    monkeypatch.setattr("linspec.machine.available_memory", lambda: 100)
+    assert Moments(tall, expect=(100, 10)).form == "implicit", "nothing else fits"
+
+
+def test_estimates_are_those_of_the_formulas():
+    sizes = cost.Sizes(n=1000, p=20, q=10, nnz=30_000, pairs=None, k=5, readable=True)
+    found = cost.moments_estimates(sizes, products=7, columns=5)
+    assert set(found) == {"implicit", "dense"}
+    assert found["dense"].bytes >= 8 * (20**2 + 10**2 + 20 * 10)
+    assert cost.moments_estimates(cost.Sizes(1000, 20, 10, 30_000, None, 5, False), 7, 5).keys() == {
+        "implicit"
+    }
+    assert cost.least_time(found, memory=0) == ""
+    assert "dense" in cost.least_time(found, memory=1e9)
+
+
+def test_sizes_are_read_through_counters_and_centrings():
+    A = scipy.sparse.csr_array(X)
+    counted = CountedOperator(as_operator(A), Ledger()).centered(np.zeros(P))
+    assert cost.sizes_of(counted, None, 2) == cost.sizes_of(as_operator(A), None, 2)
+    rows = np.diff(A.indptr)
+    assert cost.sizes_of(counted, as_operator(A), 2).pairs == 3 * (rows**2).sum()
+    mixed = cost.sizes_of(counted, as_operator(Y), 2)
+    assert (mixed.pairs, mixed.nnz, mixed.n, mixed.p, mixed.q) == (None, A.nnz + Y.size, N, P, Q)
+
+
+@pytest.mark.parametrize("density", [0.01, 0.9])
+def test_dense_gram_matrices_of_sparse_data(density):
+    """Formed from dense rows where the entries are many, and from sparse products where they are few."""
+    x = scipy.sparse.random(400, 50, density, format="csr", random_state=np.random.default_rng(0))
+    for center in (False, True):
+        assert_close(Moments(x, center=center, form="dense").dense()[0], exact(x.toarray(), center=center)[0])
+
+
+# ---- misuse ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: Moments(X, form="fast"), "form must be one of auto, dense, sparse, implicit; got 'fast'"),
+        (
+            lambda: Moments(X, form="sparse").products(VX),
+            'form "sparse" holds .*; got DenseOperator.*Use "auto"',
+        ),
+        (lambda: Moments(X, Y[:-1]), f"equally many rows; got {N} and {N - 1}"),
+        (lambda: Moments(X[:0]), "X must have rows"),
+        (lambda: Moments(X).products(VY), rf"Vx must have shape \({P}, k\); got \({Q}, 2\)"),
+        (lambda: Moments(X).products(VX[:, 0]), rf"Vx must have shape \({P}, k\); got \({P},\)"),
+        (lambda: Moments(X).products(None, VY), "Vy multiplies a second view, and there is none"),
+        (lambda: Moments(X).view(1), "there are 1 views; got index 1"),
+    ],
+)
+def test_misuse_is_told(call, message):
+    with pytest.raises(InvalidProblem, match=message):
+        call()
+
+
+def test_views_live_in_one_place():
+    with pytest.raises(
+        UnsupportedData, match=r"one place; got numpy on cpu and array_api_strict on .*device1"
+    ):
+        Moments(X, on("device1")(Y))
+
+
+# ---- NaN and infinity --------------------------------------------------------------------------------------
+
+LOCATED = ["numpy", "f-order", "strict-device1", "csr", "csc", "coo", "scaled-dense", "stack"]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", LOCATED)
+@pytest.mark.parametrize("act", ["implicit", "dense", "centred", "diagonal", "means", "view"])
+@pytest.mark.parametrize("where", ["X", "Y"])
+def test_the_bad_entry_is_named(kind, value, act, where, blocks):
+    x, y = X.copy(), Y.copy()
+    (x if where == "X" else y)[41, 3] = value
+    data = [KINDS[kind](v) for v in (x, y)]
+    acts = {
+        "implicit": lambda: Moments(*data, form="implicit").products(*both),
+        "dense": lambda: Moments(*data, form="dense").products(*both),
+        "centred": lambda: Moments(*data, center=True, form="implicit").products(*both),
+        "diagonal": lambda: Moments(*data, form="implicit").diagonal(),
+        "means": lambda: Moments(*data, form="implicit").column_means(),
+        "view": lambda: Moments(*data, form="implicit").view("XY".index(where)).dense(),
+    }
+    home = Moments(*data).home
+    both = home.place(VX), home.place(VY)
+    message = rf"^{where} must be finite; got {value} at row 41, column 3\. Drop or impute"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(NonFiniteData, match=message):
+            acts[act]()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("form", ["implicit", "dense"])
+@pytest.mark.parametrize("center", [False, True])
+def test_an_operator_that_answers_nonsense_is_named(value, form, center):
+    x = X.copy()
+    x[41, 3] = value
+    with pytest.raises(
+        NonFiniteData, match=r"products with X and Y are not finite.*matmat or rmatmat of an operator"
+    ):
+        Moments(Duck(x), Duck(Y), center=center, form=form).products(VX, VY)
+
+
+def test_overflow_is_told_apart_from_bad_entries():
+    x = (X * 1e30).astype(np.float32)
+    with pytest.raises(
+        NonFiniteData, match=r"no entry that can be read is at fault.*overflow: scale the columns"
+    ):
+        Moments(x, form="implicit").products(VX * 1e30)
+
+
+def test_names_are_the_callers():
+    x = X.copy()
+    x[0, 0] = np.nan
+    with pytest.raises(NonFiniteData, match=r"^A must be finite"):
+        Moments(x, Y, names=("A", "B")).products(VX)
+    with pytest.raises(InvalidProblem, match=r"^B must have two dimensions"):
+        Moments(X, np.ones(N), names=("A", "B"))
+
+
+def test_first_non_finite_looks_through_wrappers():
+    x = X.copy()
+    assert moments.first_non_finite(as_operator(x)) is None
+    x[5, 1] = np.inf
+    x[6, 0] = np.nan
+    A = CountedOperator(as_operator(x), Ledger())
+    for B in (A, A.centered(np.zeros(P)), CenteredOperator(A, np.zeros(P)), 2 * as_operator(x)):
+        assert moments.first_non_finite(B) == (5, 1, np.inf)
+    assert moments.first_non_finite(as_operator(Duck(x))) is None
+    assert moments.first_non_finite(as_operator(np.ones((2, 2), int))) is None
+
+
+def test_blocks_of_any_home_and_dtype_are_taken():
+    for V in (VX.astype(np.float32), np.asfortranarray(VX)):
+        assert_close(Moments(X).products(V)[0], exact(X)[0] @ V.astype(float))
+    m = Moments(on("device1")(X))
+    assert_close(m.products(VX)[0], exact(X)[0] @ VX)
+    assert host_dtype(m.products(VX)[0]) == np.float64
