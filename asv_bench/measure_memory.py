@@ -69,7 +69,7 @@ def main() -> None:
         for solver, options in (
             ("gram", {}),
             ("appgrad", {}),
-            ("appgrad", {"form": "implicit", "max_iterations": 20}),
+            ("appgrad", {"form": "implicit", "max_iterations": 5}),
         ):
             for center in (False, True):
                 show(
@@ -111,7 +111,7 @@ def child(script: str, **values: object) -> dict[str, float]:
 def show(solver: str, options: dict[str, object], center: bool, found: dict[str, float]) -> None:
     """One line of the table."""
     print(
-        f"  {solver:8s} {options!s:45s} center={center!s:5s}  resident +{found['peak'] - found['before']:.0f} MiB over "
+        f"  {solver:8s} {options!s:44s} center={center!s:5s}  resident +{found['peak'] - found['before']:.0f} MiB over "
         f"{found['before']:.0f} MiB  {found['seconds']:.1f} s  {found['passes']:g} passes  {found['iterations']:g} "
         f"iterations  sum {found['total']:.6f}  residual {found['residual']:.1e}  {found['status']}",
         flush=True,
