@@ -261,9 +261,14 @@ def test_a_device_without_float64(blocks):
 
 
 @given(
-    st.integers(1, 40), st.integers(1, 6), st.integers(0, 5), st.booleans(), st.sampled_from(["implicit", "dense", "sparse"]),
-    st.integers(0, 2**20), st.integers(0, 4),
-)  # fmt: skip
+    st.integers(1, 40),
+    st.integers(1, 6),
+    st.integers(0, 5),
+    st.booleans(),
+    st.sampled_from(["implicit", "dense", "sparse"]),
+    st.integers(0, 2**20),
+    st.integers(0, 4),
+)
 def test_any_sizes(n, p, q, center, form, seed, k):
     rng = np.random.default_rng(seed)
     x, y = (np.asarray(scipy.sparse.random(n, c, 0.4, random_state=rng).toarray()) for c in (p, max(q, 1)))
