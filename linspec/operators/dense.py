@@ -39,6 +39,10 @@ FEWEST_ROWS = 256
 """Rows below which adding a block's product to the sum costs as much as the product; wide rows have fewer."""
 
 
+COLUMNS_AT_ONCE = 16
+"""Columns of a file in column order that are read before their pages are given back."""
+
+
 def row_blocks(n: int, row_bytes: int, home: Home, sum_bytes: int = 0) -> Iterator[slice]:
     """Slices that together cover `n` rows.
 
@@ -245,6 +249,25 @@ class MappedOperator(DenseOperator):
     @property
     def _at_once(self) -> bool:
         return False
+
+    def _blocks(self) -> Iterator[tuple[slice, LinearOperator]]:
+        for rows in row_blocks(self.shape[0], self.row_bytes, self.home):
+            yield rows, self.rows(rows).loaded()
+            self.release()
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        down, across = self.array.strides
+        if down >= across or self.shape[1] <= COLUMNS_AT_ONCE or self._map is None:
+            return super()._rows(selection)
+        # Columns lie one after the other, so a block touches the file in as many places as there are columns,
+        # and the system may map some megabytes around each.
+        count = len(self.array[selection, :1])
+        block = np.empty((count, self.shape[1]), self.array.dtype, order="F")
+        for start in range(0, self.shape[1], COLUMNS_AT_ONCE):
+            columns = slice(start, start + COLUMNS_AT_ONCE)
+            block[:, columns] = self.array[selection, columns]
+            self.release()
+        return DenseOperator(block, self.mean)
 
     @property
     def _source(self) -> Array:
