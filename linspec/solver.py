@@ -136,8 +136,7 @@ def select(problem: Problem) -> Selection:
         When none fits; the message names what each would need and what can be called by name.
     """
     memory = machine.available_memory() / 2
-    first, *rest = problem.matrices.values()
-    sizes = cost.sizes_of(first, rest[0] if rest else None, getattr(problem, "k", 1))
+    sizes = _sizes(problem)
     estimates: dict[str, cost.Estimate] = {}
     others = []
     for name in registry.solvers(problem):
@@ -206,6 +205,8 @@ def solve(
         When the data hold NaN or infinities; the entry is named.
     MissingCapability
         When the solver needs what the data cannot give.
+    NoSuitableSolver
+        When "auto" finds none, or the one named cannot fit into memory.
     BudgetTooSmall
         When not even the set-up fits into `max_passes`.
     """
@@ -218,14 +219,15 @@ def solve(
     instance, spec = _resolve(problem, solver, options_)
     lacking = _lacks(problem, spec.needs) if spec is not None else ""
     if lacking:
-        able = [name for name in registry.solvers(problem) if not _lacks(problem, _needs(name, problem))]
+        able = [name for name in registry.solvers(problem) if not _lacks(problem, _spec(name, problem).needs)]
         raise MissingCapability(
             f"{spec.name} needs {lacking}, which the data cannot give. Solvers that can take them: "
             f"{', '.join(able) or 'none'}."
         )
+    name = spec.name if spec is not None else type(instance).__name__
+    _check_memory(problem, instance, name)
     _check_entries(problem)
     callbacks = (callback,) if callback is not None else ()
-    name = spec.name if spec is not None else type(instance).__name__
     with report_progress(name, progress) as reporter:
         run = Run(
             problem,
@@ -238,6 +240,25 @@ def solve(
         )
         with run.interruptible():
             return instance.solve(run.problem, run)
+
+
+def _sizes(problem: Problem) -> cost.Sizes:
+    first, *rest = problem.matrices.values()
+    return cost.sizes_of(first, rest[0] if rest else None, getattr(problem, "k", 1))
+
+
+def _check_memory(problem: Problem, instance: Solver, name: str) -> None:
+    """Refuse a solver by whose own estimate the problem cannot fit, rather than let the machine run out."""
+    if type(instance).estimate.__func__ is Solver.estimate.__func__:  # type: ignore[attr-defined]
+        return
+    estimate, available = type(instance).estimate(_sizes(problem)), machine.available_memory()
+    if estimate is not None and estimate.bytes > available:
+        others = [other for other in registry.solvers(problem) if "iterative" in _spec(other, problem).traits]
+        also = f" Solvers that iterate need less: {', '.join(others)}." if others else ""
+        raise NoSuitableSolver(
+            f"{name} would need {cost.human_bytes(estimate.bytes)} of memory ({estimate.note}); "
+            f"{cost.human_bytes(available)} are available.{also}"
+        )
 
 
 def _check_budget(name: str, value: Any) -> None:
@@ -297,8 +318,8 @@ def with_parts(instance: Any, problem: Any) -> Any:
     return dataclasses.replace(instance, **found) if found else instance
 
 
-def _needs(name: str, problem: Problem) -> Any:
-    return registry.get_spec("solver", name, problem).needs
+def _spec(name: str, problem: Problem) -> Any:
+    return registry.get_spec("solver", name, problem)
 
 
 def _lacks(problem: Problem, needs: Any) -> str:

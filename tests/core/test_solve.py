@@ -79,6 +79,15 @@ def test_select_refuses_what_does_not_fit(monkeypatch):
         ls.select(problem)
 
 
+def test_what_cannot_fit_is_refused_by_name_too(monkeypatch):
+    from linspec import machine
+
+    X = scipy.sparse.random(1000, 800, 0.01, format="csr", random_state=0)
+    monkeypatch.setattr(machine, "available_memory", lambda: 10**7)
+    with pytest.raises(ls.errors.NoSuitableSolver, match=r"gram would need .* MB .*10 MB are available.*als"):
+        ls.solve(ls.CCA(X, X, 2, ridge=1.0), "gram")
+
+
 @pytest.mark.parametrize("form", ["dense", "implicit"])
 def test_budget_is_a_ceiling_and_no_warning(views, form):
     problem = ls.CCA(*views, 3, ridge=1.0)
