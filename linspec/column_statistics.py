@@ -53,13 +53,17 @@ class ColumnStatistics:
         elif isinstance(block, CenteredOperator | ScaledOperator | ColumnScaledOperator):
             self._add_changed(block)
         else:
-            width = 8 * block.shape[1]
-            for rows in row_blocks(block.shape[0], width, self.home):
+            # Few rows at once: what is computed from them stays in the cache, and a sparse slab stays sparse.
+            row_bytes = (4 if self.home.on_host else 1) * 8 * block.shape[1]
+            for rows in row_blocks(block.shape[0], row_bytes, self.home):
                 part = block if rows.stop - rows.start == block.shape[0] else block.rows(rows)
-                entries = self.home.place(part.dense())
-                self._origin = entries[0, :] if self._origin is None else self._origin
-                rest, mean = without_mean(entries - self._origin[None, :], self.home)
-                self._merge(part.shape[0], mean, self.home.xp.sum(rest * rest, axis=0))
+                self._add_entries(self.home.place(part.dense()))
+
+    def _add_entries(self, entries: Array) -> None:
+        if self._origin is None:
+            self._origin = entries[0, :] + 0.0  # a copy
+        rest, mean = without_mean(entries - self._origin[None, :], self.home)
+        self._merge(entries.shape[0], mean, self.home.xp.sum(rest * rest, axis=0))
 
     def _add_sparse(self, block: SparseOperator) -> None:
         n = block.shape[0]
@@ -101,9 +105,10 @@ class ColumnStatistics:
 
 
 def without_mean(rows: Array, home: Home) -> tuple[Array, Array]:
-    """Some rows about their mean, and the mean."""
+    """Some rows about their mean, in their own place, and the mean."""
     mean = home.xp.mean(rows, axis=0)
-    return rows - mean[None, :], mean
+    rows -= mean[None, :]
+    return rows, mean
 
 
 def has_statistics(operator: LinearOperator) -> bool:

@@ -67,44 +67,35 @@ def _diagonal(S: Array) -> Array:
 class RunningGram:
     """Gram matrices about the means of all rows, block after block.
 
-    Each block is taken about its own means and merged (Chan, Golub & LeVeque 1983), all of it about the first
+    Each block is taken about its own means and merged (Chan, Golub & LeVeque 1983), all of it less the first
     row, so that constant columns vanish exactly and the means that are merged are small.
 
     Attributes
     ----------
     gram : DenseGram
         Of the rows so far.
+    means : list of array
+        Per view, the means of the rows so far, less the first row.
     """
 
     def __init__(self, home: Home) -> None:
         self.home = home
         self.gram = DenseGram()
+        self.means: list[Array] = []
         self._count = 0
-        self._origins: list[Array] = []
-        self._means: list[Array] = []
 
     def add_rows(self, slabs: list[Array]) -> None:
-        """Take in some rows of each view."""
-        if not self._origins:
-            self._origins = [Z[0, :] for Z in slabs]
-            self._means = [self.home.zeros(tuple(Z[0, :].shape)) for Z in slabs]
-        rests, means = [], []
-        for Z, origin in zip(slabs, self._origins, strict=True):
-            rest, mean = without_mean(Z - origin[None, :], self.home)
-            rests.append(rest)
-            means.append(mean)
-        steps = [new - mean for new, mean in zip(means, self._means, strict=True)]
+        """Take in some rows of each view, less its first row; they are overwritten."""
+        if not self.means:
+            self.means = [self.home.zeros((Z.shape[1],)) for Z in slabs]
+        means = [without_mean(Z, self.home)[1] for Z in slabs]
+        steps = [new - mean for new, mean in zip(means, self.means, strict=True)]
         count, seen = slabs[0].shape[0], self._count
-        self.gram.add_rows(rests)
+        self.gram.add_rows(slabs)
         if seen:
             self.gram.add_rows([step[None, :] * (seen * (count / (seen + count))) ** 0.5 for step in steps])
         self._count = seen + count
-        self._means = [m + step * (count / self._count) for m, step in zip(self._means, steps, strict=True)]
-
-    @property
-    def means(self) -> list[Array]:
-        """The column means of each view."""
-        return [origin + mean for origin, mean in zip(self._origins, self._means, strict=True)]
+        self.means = [m + step * (count / self._count) for m, step in zip(self.means, steps, strict=True)]
 
 
 class SparseGram:

@@ -492,15 +492,15 @@ class Moments:
     def _form_dense(self) -> DenseGram:
         """The Gram matrices in one sweep, about the mean of each block where the mean is not known yet."""
         merging = any(view.lacks_mean for view in self._views)
+        slabs = [_Slab(view, self.home, about_first=merging) for view in self._views]
         running = RunningGram(self.home) if merging else None
         gram = DenseGram() if running is None else running.gram
         for rows in self._gram_blocks():
-            slabs = [view.float64_rows(rows, self.home) for view in self._views]
-            (gram if running is None else running).add_rows(slabs)
+            (running or gram).add_rows([slab.read(rows) for slab in slabs])
             self._release()
         for i, view in enumerate(self._views):
             if running is not None and view.lacks_mean:
-                view.mean = running.means[i]
+                view.mean = slabs[i].less + running.means[i]
             view.record(0, sum(self.shape[1:]), sweeps=1.0)
         return gram
 
@@ -628,12 +628,10 @@ class _View:
         part: LinearOperator = A.rows(rows) if A.sliceable else DenseOperator(A.dense())
         return part
 
-    def float64_rows(self, rows: slice, home: Home) -> Array:
-        """Some rows as dense float64, with what is known to be taken out of them taken out."""
+    def stored_rows(self, rows: slice) -> Array:
+        """Some rows as they are stored: wide integers and float32 are exact in float64."""
         part = self.read(rows)
-        # From the entries as they are stored: wide integers and float32 are exact in float64.
-        entries = home.place(part.array if isinstance(part, DenseOperator) else part.dense())
-        return entries if self.taken is None else entries - self.taken[None, :]
+        return part.array if isinstance(part, DenseOperator) else part.dense()
 
     def learn(self, gathered: ColumnStatistics) -> None:
         """Take over means and norms from the statistics of `operator`."""
@@ -679,6 +677,43 @@ class _View:
         """Enter products into the ledger."""
         columns = forward + adjoint
         self.ledger.record(sweeps=sweeps, columns=columns, flops=2.0 * self.operator.nnz * columns)
+
+
+class _Slab:
+    """Dense float64 rows of a view, one block after the other, in one buffer where that is on the host.
+
+    Parameters
+    ----------
+    view : _View
+    home : Home
+        Where the rows are wanted.
+    about_first : bool
+        Take the first row out of all; otherwise, what the view says.
+    """
+
+    def __init__(self, view: _View, home: Home, *, about_first: bool) -> None:
+        self.view, self.home, self._about_first = view, home, about_first
+        self.less: Array = None if about_first else view.taken
+        self._buffer = np.empty((0, view.operator.shape[1]))
+
+    def read(self, rows: slice) -> Array:
+        """Some rows: valid until the next are read, and the data themselves where nothing had to be done."""
+        stored = self.view.stored_rows(rows)
+        if self._about_first and self.less is None:
+            self.less = self.home.place(stored[:1, :])[0, :] + 0.0  # a copy
+        if not isinstance(stored, np.ndarray):
+            entries = self.home.place(stored)
+            return entries if self.less is None else entries - self.less[None, :]
+        if self.less is None and self.view.resident_float64:
+            return stored
+        if len(stored) > len(self._buffer):
+            self._buffer = np.empty(stored.shape)
+        out = self._buffer[: len(stored)]
+        if self.less is None:
+            out[...] = stored
+        else:
+            np.subtract(stored, self.less, out=out)
+        return out
 
 
 def _without_offset(A: LinearOperator) -> tuple[LinearOperator, Array | None]:
