@@ -114,7 +114,7 @@ def interrupted(args: list[str], folder: Path, sign: str) -> tuple[int, str]:
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
         # A shell lets what it runs in the background ignore Ctrl-C; these must not.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # no threads here
     )
     seen = ""
     deadline = time.monotonic() + 30
