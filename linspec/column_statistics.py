@@ -15,12 +15,13 @@ from linspec.arrays import Array, Home
 from linspec.operators import (
     CenteredOperator,
     ColumnScaledOperator,
+    DenseOperator,
     LinearOperator,
     ScaledOperator,
     SparseOperator,
     sparse_kernels,
 )
-from linspec.operators.dense import row_blocks
+from linspec.operators.dense import RowBuffer, row_blocks
 
 
 class ColumnStatistics:
@@ -40,6 +41,7 @@ class ColumnStatistics:
         self.spread: Array = None
         self._origin: Array = None
         self._mean: Array = None
+        self._buffer = RowBuffer()
 
     @property
     def mean(self) -> Array:
@@ -48,22 +50,29 @@ class ColumnStatistics:
 
     def add(self, block: LinearOperator) -> None:
         """Take in the rows of an operator whose entries can be read."""
-        if isinstance(block, SparseOperator):
+        bare, offset = without_offset(block)
+        if offset is not None:
+            self._add_changed(bare, 1.0, offset)
+        elif isinstance(block, SparseOperator):
             self._add_sparse(block)
-        elif isinstance(block, CenteredOperator | ScaledOperator | ColumnScaledOperator):
-            self._add_changed(block)
+        elif isinstance(block, ScaledOperator):
+            self._add_changed(block.parts[0], block.factor, 0.0)
+        elif isinstance(block, ColumnScaledOperator):
+            self._add_changed(block.parts[0], block.scale, 0.0)
         else:
             # Few rows at once: what is computed from them stays in the cache, and a sparse slab stays sparse.
             row_bytes = (4 if self.home.on_host else 1) * 8 * block.shape[1]
             for rows in row_blocks(block.shape[0], row_bytes, self.home):
                 part = block if rows.stop - rows.start == block.shape[0] else block.rows(rows)
-                self._add_entries(self.home.place(part.dense()))
+                self._add_entries(part.array if isinstance(part, DenseOperator) else part.dense())
 
     def _add_entries(self, entries: Array) -> None:
+        home = self.home
         if self._origin is None:
-            self._origin = entries[0, :] + 0.0  # a copy
-        rest, mean = without_mean(entries - self._origin[None, :], self.home)
-        self._merge(entries.shape[0], mean, self.home.xp.sum(rest * rest, axis=0))
+            self._origin = home.place(entries[:1, :])[0, :] + 0.0  # a copy
+        rest, mean = without_mean(self._buffer.less(entries, self._origin, np.dtype(np.float64), home), home)
+        squares = np.einsum("ij,ij->j", rest, rest) if home.on_host else home.xp.sum(rest * rest, axis=0)
+        self._merge(entries.shape[0], mean, squares)
 
     def _add_sparse(self, block: SparseOperator) -> None:
         n = block.shape[0]
@@ -72,16 +81,12 @@ class ColumnStatistics:
         # What is left of a subtraction below its rounding is a constant column.
         self._merge_about_zero(n, total / max(n, 1), np.where(spread > 1e-12 * square, spread, 0.0))
 
-    def _add_changed(self, block: CenteredOperator | ScaledOperator | ColumnScaledOperator) -> None:
+    def _add_changed(self, block: LinearOperator, factor: Array, offset: Array) -> None:
+        """Take in the rows of a block times a factor (a column), less an offset."""
         inner = ColumnStatistics(self.home)
-        inner.add(block.parts[0])
-        if inner.count == 0:
-            return
-        if isinstance(block, CenteredOperator):
-            self._merge_about_zero(inner.count, inner.mean - block.mean, inner.spread)
-        else:
-            factor = block.factor if isinstance(block, ScaledOperator) else block.scale
-            self._merge_about_zero(inner.count, inner.mean * factor, inner.spread * factor**2)
+        inner.add(block)
+        if inner.count:
+            self._merge_about_zero(inner.count, inner.mean * factor - offset, inner.spread * factor**2)
 
     def _merge_about_zero(self, count: int, mean: Array, spread: Array) -> None:
         self._origin = mean if self._origin is None else self._origin
@@ -102,6 +107,16 @@ class ColumnStatistics:
         """Sums of squares about a point a column, about zero without one."""
         gap = self.mean if point is None else (self._origin - point) + self._mean
         return self.spread + self.count * gap**2
+
+
+def without_offset(A: LinearOperator) -> tuple[LinearOperator, Array | None]:
+    """An operator without the row that it takes out of every row, and that row."""
+    if isinstance(A, CenteredOperator):
+        inner, offset = without_offset(A.parts[0])
+        return inner, A.mean if offset is None else A.mean + offset
+    if isinstance(A, DenseOperator) and A.mean is not None:
+        return A.bare, A.mean
+    return A, None
 
 
 def without_mean(rows: Array, home: Home) -> tuple[Array, Array]:

@@ -28,7 +28,7 @@ import numpy as np
 
 from linspec import cost, machine
 from linspec.arrays import Array, Home, to_host
-from linspec.column_statistics import ColumnStatistics
+from linspec.column_statistics import ColumnStatistics, without_offset
 from linspec.errors import AccuracyWarning, InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.gram import DenseGram, Products, RunningGram, SparseGram
 from linspec.operators import (
@@ -42,7 +42,7 @@ from linspec.operators import (
     sparse_kernels,
     uncounted,
 )
-from linspec.operators.dense import row_blocks
+from linspec.operators.dense import RowBuffer, row_blocks
 
 FORMS = ("auto", "dense", "sparse", "implicit")
 
@@ -351,10 +351,13 @@ class Moments:
         unknown = [i for i, v in enumerate(self._views) if v.squares is None and v.operator.readable]
         statistics = [ColumnStatistics(self.home) for _ in unknown]
         totals = [self.home.zeros((view.operator.shape[1], asked.columns)) for view in self._views]
-        dtype = self._common_dtype
+        dtype, buffers = self._common_dtype, [RowBuffer() for _ in self._views]
         for rows in self._row_blocks(self._views, asked.columns):
             read = [view.operator.rows(rows) for view in self._views]
-            slabs = [view.centred(part).loaded() for view, part in zip(self._views, read, strict=True)]
+            slabs = [
+                view.centred(part).loaded(buffer)
+                for view, part, buffer in zip(self._views, read, buffers, strict=True)
+            ]
             W = self._forward(slabs, asked, dtype)
             for total, slab in zip(totals, slabs, strict=True):
                 total += slab.rmatmat(W)
@@ -583,7 +586,7 @@ class _View:
     def __init__(self, name: str, operator: LinearOperator, *, center: bool) -> None:
         self.name = name
         self.given, self.ledger = uncounted(operator)
-        self.operator, self._offset = _without_offset(self.given)
+        self.operator, self._offset = without_offset(self.given)
         self._center = center
         self.mean: Array | None = None
         self.squares: Array | None = None
@@ -694,36 +697,16 @@ class _Slab:
     def __init__(self, view: _View, home: Home, *, about_first: bool) -> None:
         self.view, self.home, self._about_first = view, home, about_first
         self.less: Array = None if about_first else view.taken
-        self._buffer = np.empty((0, view.operator.shape[1]))
+        self._buffer = RowBuffer()
 
     def read(self, rows: slice) -> Array:
         """Some rows: valid until the next are read, and the data themselves where nothing had to be done."""
         stored = self.view.stored_rows(rows)
         if self._about_first and self.less is None:
             self.less = self.home.place(stored[:1, :])[0, :] + 0.0  # a copy
-        if not isinstance(stored, np.ndarray):
-            entries = self.home.place(stored)
-            return entries if self.less is None else entries - self.less[None, :]
         if self.less is None and self.view.resident_float64:
             return stored
-        if len(stored) > len(self._buffer):
-            self._buffer = np.empty(stored.shape)
-        out = self._buffer[: len(stored)]
-        if self.less is None:
-            out[...] = stored
-        else:
-            np.subtract(stored, self.less, out=out)
-        return out
-
-
-def _without_offset(A: LinearOperator) -> tuple[LinearOperator, Array | None]:
-    """An operator without the row that it takes out of every row, and that row."""
-    if isinstance(A, CenteredOperator):
-        inner, offset = _without_offset(A.parts[0])
-        return inner, A.mean if offset is None else A.mean + offset
-    if isinstance(A, DenseOperator) and A.mean is not None:
-        return A.bare, A.mean
-    return A, None
+        return self._buffer.less(stored, self.less, np.dtype(np.float64), self.home)
 
 
 class _Asked:
@@ -778,7 +761,7 @@ def _check_alike(views: list[_View]) -> None:
 
 def first_non_finite(A: LinearOperator) -> tuple[int, int, float] | None:
     """Row, column and value of the first entry that is not finite; None where entries cannot be read."""
-    A, _ = _without_offset(uncounted(A)[0])
+    A, _ = without_offset(uncounted(A)[0])
     if isinstance(A, SparseOperator):
         return sparse_kernels.first_non_finite(A.matrix)
     if not (A.readable and A.sliceable):

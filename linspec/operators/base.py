@@ -14,12 +14,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linspec.arrays import HOST, Array, Home, HostArray, host_dtype, is_array, to_host, working_dtype
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
+
+if TYPE_CHECKING:
+    from linspec.operators.dense import RowBuffer
 
 Selection = slice | HostArray
 
@@ -142,8 +145,14 @@ class LinearOperator(ABC):
             )
         return self._dense()
 
-    def loaded(self) -> LinearOperator:
-        """The same rows, made ready to be multiplied several times: read, converted and centred once."""
+    def loaded(self, buffer: RowBuffer | None = None) -> LinearOperator:
+        """The same rows, made ready to be multiplied several times: read, converted and centred once.
+
+        Parameters
+        ----------
+        buffer : RowBuffer, optional
+            Memory to use; what was loaded into it before is lost.
+        """
         return self
 
     def release(self) -> None:  # noqa: B027 (most data have nothing to give back)

@@ -74,6 +74,32 @@ def _longest_stretch(home: Home) -> int:
     return LONGEST_STRETCH if home.on_host else LONGEST_DEVICE_STRETCH
 
 
+class RowBuffer:
+    """Rows in another precision or about another point, one block after the other in the same memory.
+
+    Large temporary arrays would be given back to the system and cleared again at every block, which takes
+    several times as long as what is computed in them.
+    """
+
+    def __init__(self) -> None:
+        self._memory = np.empty(0)
+
+    def less(self, block: Array, row: Array | None, dtype: np.dtype[Any], home: Home) -> Array:
+        """The rows of a block in `dtype` at `home`, less a row: on the host, valid until the next call."""
+        if not isinstance(block, np.ndarray):
+            block = home.place(block, dtype)
+            return block if row is None else block - row[None, :]
+        size = block.size * dtype.itemsize
+        if size > self._memory.nbytes:
+            self._memory = np.empty(-(-size // 8))
+        out = self._memory.view(dtype)[: block.size].reshape(block.shape)
+        if row is None:
+            out[...] = block
+        else:
+            np.subtract(block, row, out=out, casting="same_kind")
+        return out
+
+
 class DenseOperator(LinearOperator):
     """A two-dimensional array of any supported library.
 
@@ -128,25 +154,25 @@ class DenseOperator(LinearOperator):
             return self._ready or (bool(stored == self.dtype) and _fits_blas(self.array))
         return bool(stored == getattr(self.home.xp, self.dtype.name))
 
-    def loaded(self) -> LinearOperator:
+    def loaded(self, buffer: RowBuffer | None = None) -> LinearOperator:
         """The same rows converted and centred once; they are all read, so let them be few."""
-        block = self.array
-        if not self._as_stored:
-            block = cast(block, self.dtype)
-            block = np.require(block, requirements=["C", "A"]) if isinstance(block, np.ndarray) else block
-        if self.mean is None:
-            return self if self._as_stored else _ready_made(block)
-        coarse = self.home.place(self.mean, self.dtype)
-        centred = _ready_made(block - coarse[None, :])
-        if self.dtype == np.float64:
-            return centred
-        return CenteredOperator(centred, self.mean - self.home.blocks.place(coarse))
+        if self.plain:
+            return self
+        coarse = None if self.mean is None else self.home.place(self.mean, self.dtype)
+        block = _ready_made((buffer or RowBuffer()).less(self.array, coarse, self.dtype, self.home))
+        if coarse is None or self.dtype == np.float64:
+            return block
+        return CenteredOperator(block, self.mean - self.home.blocks.place(coarse))
 
     def _blocks(self) -> Iterator[tuple[slice, LinearOperator]]:
-        """Row slices and the rows themselves, made ready to be multiplied."""
+        """Row slices and the rows themselves, made ready to be multiplied before the next are read."""
+        buffer = RowBuffer()
         for rows in row_blocks(self.shape[0], self.row_bytes, self.home):
-            yield rows, DenseOperator(self.array[rows, :], self.mean).loaded()
+            yield rows, self._piece(rows).loaded(buffer)
             self.release()
+
+    def _piece(self, rows: slice) -> LinearOperator:
+        return DenseOperator(self.array[rows, :], self.mean)
 
     @property
     def _at_once(self) -> bool:
@@ -250,10 +276,8 @@ class MappedOperator(DenseOperator):
     def _at_once(self) -> bool:
         return False
 
-    def _blocks(self) -> Iterator[tuple[slice, LinearOperator]]:
-        for rows in row_blocks(self.shape[0], self.row_bytes, self.home):
-            yield rows, self.rows(rows).loaded()
-            self.release()
+    def _piece(self, rows: slice) -> LinearOperator:
+        return self.rows(rows)
 
     def _rows(self, selection: Selection) -> LinearOperator:
         down, across = self.array.strides

@@ -404,6 +404,19 @@ def test_an_operator_with_a_row_taken_out(kind, center, counted, blocks):
         np.testing.assert_allclose(to_host(m.X.matmat(m.home.place(VX))), (X - row) @ VX, atol=1e-12)
 
 
+@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array], ids=["numpy", "csr"])
+@pytest.mark.parametrize("center", [False, True])
+def test_a_row_taken_out_beneath_other_nodes(wrap, center, blocks):
+    row, scale = np.linspace(-1, 2, P), np.linspace(1, 3, P)
+    A = 2.0 * as_operator(wrap(X)).centered(row).scaled_columns(scale)
+    S = exact(2 * (X - row) * scale, center=center)[0]
+    for form in ("implicit", "dense"):
+        m = Moments(A, center=center, form=form)
+        assert_close(m.products(VX)[0], S @ VX, 1e-12)
+        assert_close(m.diagonal()[0], np.diag(S), 1e-12)
+        assert_close(m.column_means()[0], (2 * (X - row) * scale).mean(axis=0), 1e-12)
+
+
 def test_one_view_with_a_row_taken_out_and_one_without():
     row = np.linspace(-1, 2, P)
     for wrap, forms in (
