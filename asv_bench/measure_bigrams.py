@@ -45,12 +45,10 @@ def main() -> None:
     graph = scipy.sparse.bmat([[None, C], [C.T, None]])
     labels = connected_components(graph, directed=False)[1]
     present = np.concatenate([np.asarray(X.sum(axis=0)).ravel(), np.asarray(Y.sum(axis=0)).ravel()]) > 0
-    begin = time.perf_counter()
-    s = ls.solve(ls.CCA(X, Y, 20, center=False), "d-cca", rng=0)
-    print(f"ridge 0: components {len(np.unique(labels[present]))}; {s.status.name}: {s.message}")
-    print(
-        f"  correlations {np.array2string(s.correlations, precision=5)}; {time.perf_counter() - begin:.1f} s"
-    )
+    print(f"ridge 0: {len(np.unique(labels[present]))} connected components")
+    for k, options in ((20, {}), (20, {"tol": 1e-10}), (40, {"tol": 1e-10})):
+        s = ls.solve(ls.CCA(X, Y, k, center=False), "d-cca", rng=0, **options)
+        print(f"  k = {k} {options}: {s.status.name}, {s.seconds:.1f} s: {s.message}")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         s = ls.solve(ls.CCA(X, Y, 20, ridge=1.0), "d-cca", rng=0)
