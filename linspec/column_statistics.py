@@ -103,6 +103,11 @@ class ColumnStatistics:
         self._mean = self._mean + step * (count / n)
         self.count = n
 
+    def absorb(self, other: ColumnStatistics) -> None:
+        """Take in the rows that another one has taken in."""
+        if other.count:
+            self._merge_about_zero(other.count, other.mean, other.spread)
+
     def squares_about(self, point: Array | None) -> Array:
         """Sums of squares about a point a column, about zero without one."""
         gap = self.mean if point is None else (self._origin - point) + self._mean

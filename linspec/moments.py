@@ -21,28 +21,33 @@ column norms are estimated from random-sign probes that ride in the first produc
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from linspec import cost, machine
 from linspec.arrays import Array, Home, to_host
-from linspec.column_statistics import ColumnStatistics, without_offset
-from linspec.errors import AccuracyWarning, InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.column_statistics import ColumnStatistics
+from linspec.errors import AccuracyWarning, InvalidProblem, NonFiniteData
 from linspec.gram import DenseGram, Products, RunningGram, SparseGram
 from linspec.operators import (
-    CenteredOperator,
-    DenseOperator,
-    Ledger,
     LinearOperator,
-    MappedOperator,
     SparseOperator,
     as_operator,
     sparse_kernels,
-    uncounted,
 )
-from linspec.operators.dense import RowBuffer, row_blocks
+from linspec.row_sweep import Asked, forward, row_slices, sweep
+from linspec.views import (
+    DIGITS_TO_WARN,
+    FloatRows,
+    View,
+    check_alike,
+    explain_non_finite,
+    first_non_finite,
+)
+
+__all__ = ["FORMS", "Moments", "explain_non_finite", "first_non_finite"]
 
 FORMS = ("auto", "dense", "sparse", "implicit")
 
@@ -60,9 +65,6 @@ GRAM_ROWS, GRAM_BYTES = 4096, 2**27
 
 CONSTANT = 32
 """Standard deviation of a column, in units of the rounding of its mean, up to which products call it constant."""
-
-DIGITS_TO_WARN, SINGLE_DIGITS_TO_WARN = 6, 3
-"""Decimal digits, of sixteen in float64 and seven in float32, that centring may lose before a warning."""
 
 
 class Moments:
@@ -108,11 +110,11 @@ class Moments:
         if form not in FORMS:
             raise InvalidProblem(f"form must be one of {', '.join(FORMS)}; got {form!r}.")
         data = [(names[0], X)] if Y is None else [(names[0], X), (names[1], Y)]
-        views = [_View(name, as_operator(source, name), center=center) for name, source in data]
-        _check_alike(views)
+        views = [View(name, as_operator(source, name), center=center) for name, source in data]
+        check_alike(views)
         self._set_up(views, center=center, form=form, expect=expect)
 
-    def _set_up(self, views: list[_View], *, center: bool, form: str, expect: tuple[int, int]) -> None:
+    def _set_up(self, views: list[View], *, center: bool, form: str, expect: tuple[int, int]) -> None:
         self._views = views
         self.center = center
         self.n: int = views[0].given.shape[0]
@@ -334,54 +336,27 @@ class Moments:
             elif self._all_sparse:
                 found = self._by_sparse_slabs(blocks)
             else:
-                found = self._by_row_blocks(self._asked(blocks))
+                asked = self._asked(blocks)
+                found = self._conclude(asked, sweep(self._views, asked, self.home), sweeps=1.0)
         self._check_finite(found)
         return found
 
-    def _asked(self, blocks: list[Array | None]) -> _Asked:
+    def _asked(self, blocks: list[Array | None]) -> Asked:
         """The blocks, with probes for the norms that only products can tell."""
         probes: list[Array | None] = [None, None]
         for i, view in enumerate(self._views):
             if blocks[i] is not None and view.squares is None and not view.operator.readable:
                 probes[i] = _signs(view.operator.shape[1], self.home)
-        return _Asked(blocks, probes, self.home)
+        return Asked(blocks, probes, self.home)
 
-    def _by_row_blocks(self, asked: _Asked) -> Products:
-        """Any operators with row slices, one block of rows after the other."""
-        unknown = [i for i, v in enumerate(self._views) if v.squares is None and v.operator.readable]
-        statistics = [ColumnStatistics(self.home) for _ in unknown]
-        totals = [self.home.zeros((view.operator.shape[1], asked.columns)) for view in self._views]
-        dtype, buffers = self._common_dtype, [RowBuffer() for _ in self._views]
-        for rows in self._row_blocks(self._views, asked.columns):
-            read = [view.operator.rows(rows) for view in self._views]
-            slabs = [
-                view.centred(part).loaded(buffer)
-                for view, part, buffer in zip(self._views, read, buffers, strict=True)
-            ]
-            W = self._forward(slabs, asked, dtype)
-            for total, slab in zip(totals, slabs, strict=True):
-                total += slab.rmatmat(W)
-            for i, gathered in zip(unknown, statistics, strict=True):
-                gathered.add(read[i])
-            self._release()
-        for i, gathered in zip(unknown, statistics, strict=True):
-            self._views[i].learn(gathered)
-        return self._conclude(asked, totals, sweeps=1.0)
-
-    def _by_products(self, asked: _Asked, onto: tuple[int, ...] = (0, 1)) -> Products:
+    def _by_products(self, asked: Asked, onto: tuple[int, ...] = (0, 1)) -> Products:
         """One forward and one adjoint block product a view; the adjoint ones of `onto` alone."""
         operators = [view.centred(view.operator) for view in self._views]
-        W = self._forward(operators, asked, self._common_dtype)
+        W = forward(operators, asked)
         adjoints = [A.rmatmat(W) if i in onto else None for i, A in enumerate(operators)]
         return self._conclude(asked, adjoints, sweeps=2.0)
 
-    def _forward(self, operators: list[LinearOperator], asked: _Asked, dtype: Any) -> Array:
-        """[P Q] = [X Vx, Y Vy]."""
-        home = operators[0].home
-        pairs = zip(operators, asked.wide, strict=False)
-        return home.concat([home.place(A.matmat(V), dtype) for A, V in pairs if V is not None])
-
-    def _conclude(self, asked: _Asked, adjoints: list[Array | None], sweeps: float) -> Products:
+    def _conclude(self, asked: Asked, adjoints: list[Array | None], sweeps: float) -> Products:
         """Enter the products into the ledgers, read the probes, cut out what was asked for."""
         widths = [0 if V is None else V.shape[1] for V in asked.wide]
         for i, (view, adjoint) in enumerate(zip(self._views, adjoints, strict=True)):
@@ -422,24 +397,13 @@ class Moments:
             _less_mean(YtQ, my, sum_q),
         )
 
-    @property
-    def _common_dtype(self) -> np.dtype[Any]:
-        return np.result_type(*(view.operator.dtype for view in self._views))
-
-    def _row_blocks(self, views: list[_View], columns: int = 0) -> Iterable[slice]:
-        if not all(view.operator.sliceable for view in views):
-            return [slice(0, self.n)]
-        row_bytes = sum(view.row_bytes for view in views)
-        sum_bytes = 8 * columns * sum(view.operator.shape[1] for view in views)
-        return row_blocks(self.n, row_bytes, self.X.home, sum_bytes)
-
     def _release(self) -> None:
         for view in self._views:
             view.operator.release()
 
     # ---- means and column norms -----------------------------------------------------------------
 
-    def _gather(self, views: list[_View]) -> None:
+    def _gather(self, views: list[View]) -> None:
         """What one sweep can tell of the columns of some views: means and norms (of products alone: means)."""
         if not views:
             return
@@ -452,7 +416,7 @@ class Moments:
                 elif not view.operator.readable:
                     view.learn_from_products(self.home)
             # Together, so that two views of one file are read together.
-            for rows in self._row_blocks(blockwise) if blockwise else ():
+            for rows in row_slices(blockwise) if blockwise else ():
                 for view, gathered in zip(blockwise, statistics, strict=True):
                     gathered.add(view.read(rows))
                 self._release()
@@ -495,7 +459,7 @@ class Moments:
     def _form_dense(self) -> DenseGram:
         """The Gram matrices in one sweep, about the mean of each block where the mean is not known yet."""
         merging = any(view.lacks_mean for view in self._views)
-        slabs = [_Slab(view, self.home, about_first=merging) for view in self._views]
+        slabs = [FloatRows(view, self.home, about_first=merging) for view in self._views]
         running = RunningGram(self.home) if merging else None
         gram = DenseGram() if running is None else running.gram
         for rows in self._gram_blocks():
@@ -542,7 +506,7 @@ class Moments:
             width, columns = view.operator.shape[1], self._identity_columns
             for a in range(0, width, columns):
                 E = self.home.place(np.eye(width, min(columns, width - a), -a))
-                asked = _Asked([E, None] if i == 0 else [None, E], [None, None], self.home)
+                asked = Asked([E, None] if i == 0 else [None, E], [None, None], self.home)
                 XtP, XtQ, _, YtQ = self._by_products(asked, onto=(0,) if i == 0 else (0, 1))
                 found[i][0].append(XtP if i == 0 else YtQ)
                 found[i][1].append(XtQ)
@@ -555,182 +519,13 @@ class Moments:
         C = self.home.concat(found[1][1]) * live[0][:, None] * live[1][None, :]
         return DenseGram(Sx, C, self.home.concat(found[1][0]) * live[1][:, None] * live[1][None, :])
 
-    def _varying(self, view: _View, S: Array) -> Array:
+    def _varying(self, view: View, S: Array) -> Array:
         """1 for columns with a spread, 0 for constant ones, of which centred products leave rounding."""
         d = self.home.xp.linalg.diagonal(S)
         if view.taken is None:
             return self.home.xp.ones_like(d)
         unit = CONSTANT * float(np.finfo(view.operator.dtype).eps)
         return self.home.xp.astype(d > self.n * (unit * view.taken) ** 2, d.dtype)
-
-
-class _View:
-    """One matrix of the moments: its operator, its ledger, and what sweeps have told of its columns.
-
-    Attributes
-    ----------
-    given : LinearOperator
-        As it was given, without a counter.
-    operator : LinearOperator
-        The same without what it takes out of its columns.
-    mean : array or None
-        Column means of `operator`.
-    squares : array or None
-        Column norms, squared, of what is multiplied: of `operator` with `taken` taken out.
-    """
-
-    given: LinearOperator
-    ledger: Ledger
-    operator: Any
-
-    def __init__(self, name: str, operator: LinearOperator, *, center: bool) -> None:
-        self.name = name
-        self.given, self.ledger = uncounted(operator)
-        self.operator, self._offset = without_offset(self.given)
-        self._center = center
-        self.mean: Array | None = None
-        self.squares: Array | None = None
-        self._warned = False
-
-    @property
-    def taken(self) -> Array | None:
-        """What is taken out of each row: its mean, or what the operator itself takes out, or nothing."""
-        return self.mean if self._center else self._offset
-
-    @property
-    def lacks_mean(self) -> bool:
-        """Whether a sweep must tell the mean before the first product."""
-        return self._center and self.mean is None
-
-    @property
-    def mean_as_given(self) -> Array | None:
-        """The column means of `given`."""
-        return self.mean if self.mean is None or self._offset is None else self.mean - self._offset
-
-    @property
-    def row_bytes(self) -> int:
-        """What a row takes when it is read."""
-        A = self.operator
-        n, p = A.shape
-        return int(min(p * A.dtype.itemsize, A.nnz * (A.dtype.itemsize + 4) // n + 1))
-
-    @property
-    def resident_float64(self) -> bool:
-        """Whether the data can be multiplied as they lie, without conversion, centring or blocks."""
-        A = self.operator
-        plain = isinstance(A, DenseOperator) and not isinstance(A, MappedOperator) and A.plain
-        return plain and not self._center and self._offset is None and A.dtype == np.float64
-
-    def centred(self, rows: LinearOperator) -> LinearOperator:
-        """Some rows of the operator with what is to be taken out of them taken out."""
-        return rows if self.taken is None else rows.centered(self.taken)
-
-    def read(self, rows: slice) -> LinearOperator:
-        """Some rows; of an operator that has no slices, all of them as an array."""
-        A = self.operator
-        part: LinearOperator = A.rows(rows) if A.sliceable else DenseOperator(A.dense())
-        return part
-
-    def stored_rows(self, rows: slice) -> Array:
-        """Some rows as they are stored: wide integers and float32 are exact in float64."""
-        part = self.read(rows)
-        return part.array if isinstance(part, DenseOperator) else part.dense()
-
-    def learn(self, gathered: ColumnStatistics) -> None:
-        """Take over means and norms from the statistics of `operator`."""
-        self.mean = gathered.mean if self.mean is None else self.mean
-        self.squares = gathered.spread if self._center else gathered.squares_about(self.taken)
-
-    def learn_from_matrix(self) -> None:
-        """Means and norms of a matrix in memory; part of whichever sweep comes first."""
-        gathered = ColumnStatistics(self.operator.home)
-        gathered.add(self.operator)
-        self.learn(gathered)
-
-    def learn_from_products(self, home: Home) -> None:
-        """The mean of an operator known by its products: Aᵀ 1 / n."""
-        A = self.operator
-        ones = A.home.place(np.ones((A.shape[0], 1)), A.dtype)
-        self.mean = home.place(A.rmatmat(ones))[:, 0] / A.shape[0]
-
-    def warn_of_cancellation(self) -> None:
-        """Say once when what is taken out of products, and not of entries, leaves few digits."""
-        if (
-            self._warned
-            or self.taken is None
-            or self.squares is None
-            or isinstance(self.operator, DenseOperator)
-        ):
-            return
-        self._warned = True
-        squares, taken = to_host(self.squares), to_host(self.taken)
-        live = squares > 0
-        worst = np.max(taken[live] ** 2 * self.operator.shape[0] / squares[live], initial=1.0)
-        lost, digits = np.log10(worst) / 2, 16 if self.operator.dtype == np.float64 else 7
-        if lost > (DIGITS_TO_WARN if digits == 16 else SINGLE_DIGITS_TO_WARN):
-            warnings.warn(
-                f"centring {self.name} by a correction of its products loses {lost:.0f} of {digits} digits, because "
-                "column means are large beside their spread. Pass a dense array or a file, or subtract a constant "
-                "from each column.",
-                AccuracyWarning,
-                stacklevel=5,
-            )
-
-    def record(self, forward: int, adjoint: int, sweeps: float) -> None:
-        """Enter products into the ledger."""
-        columns = forward + adjoint
-        self.ledger.record(sweeps=sweeps, columns=columns, flops=2.0 * self.operator.nnz * columns)
-
-
-class _Slab:
-    """Dense float64 rows of a view, one block after the other, in one buffer where that is on the host.
-
-    Parameters
-    ----------
-    view : _View
-    home : Home
-        Where the rows are wanted.
-    about_first : bool
-        Take the first row out of all; otherwise, what the view says.
-    """
-
-    def __init__(self, view: _View, home: Home, *, about_first: bool) -> None:
-        self.view, self.home, self._about_first = view, home, about_first
-        self.less: Array = None if about_first else view.taken
-        self._buffer = RowBuffer()
-
-    def read(self, rows: slice) -> Array:
-        """Some rows: valid until the next are read, and the data themselves where nothing had to be done."""
-        stored = self.view.stored_rows(rows)
-        if self._about_first and self.less is None:
-            self.less = self.home.place(stored[:1, :])[0, :] + 0.0  # a copy
-        if self.less is None and self.view.resident_float64:
-            return stored
-        return self._buffer.less(stored, self.less, np.dtype(np.float64), self.home)
-
-
-class _Asked:
-    """The blocks of one call, the probes behind them, and where each lies in [P Q]."""
-
-    def __init__(self, blocks: list[Array | None], probes: list[Array | None], home: Home) -> None:
-        self.blocks, self.probes = blocks, probes
-        self.wide: list[Array | None] = []
-        self.edges: list[tuple[int, int, int]] = []
-        self.columns = 0
-        for V, Z in zip(blocks, probes, strict=True):
-            own = self.columns + (0 if V is None else V.shape[1])
-            end = own + (0 if Z is None else Z.shape[1])
-            self.wide.append(V if Z is None else home.concat([V, Z]))
-            self.edges.append((self.columns, own, end))
-            self.columns = end
-
-    def cut(self, adjoints: list[Array | None]) -> Products:
-        """The four products out of Xᵀ[P Q] and Yᵀ[P Q]."""
-        found: list[Array | None] = []
-        for adjoint in (*adjoints, None)[:2]:
-            for (start, stop, _), V in zip(self.edges, self.blocks, strict=True):
-                found.append(None if adjoint is None or V is None else adjoint[:, start:stop])
-        return found[0], found[1], found[2], found[3]
 
 
 def _signs(rows: int, home: Home) -> Array:
@@ -743,54 +538,6 @@ def _probed(Z: Array, SZ: Array, home: Home) -> Array:
     estimate = home.xp.sum(Z * SZ, axis=1) / Z.shape[1]
     floor = home.xp.mean(home.xp.abs(estimate)) * 1e-3
     return home.xp.where(estimate > floor, estimate, floor * home.xp.ones_like(estimate))
-
-
-def _check_alike(views: list[_View]) -> None:
-    for view in views:
-        if view.operator.shape[0] == 0:
-            raise InvalidProblem(f"{view.name} must have rows; got shape {view.operator.shape}.")
-    if len(views) == 1:
-        return
-    X, Y = (view.operator for view in views)
-    names = " and ".join(view.name for view in views)
-    if X.shape[0] != Y.shape[0]:
-        raise InvalidProblem(f"{names} must have equally many rows; got {X.shape[0]} and {Y.shape[0]}.")
-    if X.home != Y.home:
-        raise UnsupportedData(f"{names} must live in one place; got {X.home} and {Y.home}. Move one of them.")
-
-
-def first_non_finite(A: LinearOperator) -> tuple[int, int, float] | None:
-    """Row, column and value of the first entry that is not finite; None where entries cannot be read."""
-    A, _ = without_offset(uncounted(A)[0])
-    if isinstance(A, SparseOperator):
-        return sparse_kernels.first_non_finite(A.matrix)
-    if not (A.readable and A.sliceable):
-        return None
-    for rows in row_blocks(A.shape[0], 8 * A.shape[1], A.home):
-        block = A.rows(rows)
-        entries = to_host(block.array if isinstance(block, DenseOperator) else block.dense())
-        bad = np.argwhere(~np.isfinite(entries)) if entries.dtype.kind == "f" else np.empty((0, 2), dtype=int)
-        if len(bad):
-            i, j = bad[0]
-            return rows.start + int(i), int(j), float(entries[i, j])
-        A.release()
-    return None
-
-
-def explain_non_finite(views: Mapping[str, LinearOperator]) -> str:
-    """Which view is at fault for results that are not finite, and where: the data are searched for it."""
-    for name, operator in views.items():
-        found = first_non_finite(operator)
-        if found is not None:
-            row, column, value = found
-            return (
-                f"{name} must be finite; got {value} at row {row}, column {column}. Drop or impute such rows."
-            )
-    return (
-        f"products with {' and '.join(views)} are not finite, although no entry that can be read is at fault. "
-        "Either they overflow: scale the columns, or pass float64. Or matmat or rmatmat of an operator answers "
-        "with NaN or infinity: try it on one column of ones."
-    )
 
 
 def _less_mean(XtP: Array | None, mean: Array | None, total: Array | None) -> Array | None:

@@ -19,8 +19,8 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import NonFiniteData
-from linspec.moments import explain_non_finite
 from linspec.operators import LinearOperator
+from linspec.views import explain_non_finite
 
 FEWEST_ROWS = 4096
 """Rows of a block, at least."""

@@ -1,0 +1,221 @@
+"""The matrices of one problem side by side: what each takes out of its rows, and what is known of its columns."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import Array, Home, to_host
+from linspec.column_statistics import ColumnStatistics, without_offset
+from linspec.errors import AccuracyWarning, InvalidProblem, UnsupportedData
+from linspec.operators import (
+    DenseOperator,
+    Ledger,
+    LinearOperator,
+    MappedOperator,
+    SparseOperator,
+    sparse_kernels,
+    uncounted,
+)
+from linspec.operators.dense import RowBuffer, row_blocks
+
+DIGITS_TO_WARN, SINGLE_DIGITS_TO_WARN = 6, 3
+"""Decimal digits, of sixteen in float64 and seven in float32, that centring may lose before a warning."""
+
+
+class View:
+    """One matrix of the moments: its operator, its ledger, and what sweeps have told of its columns.
+
+    Attributes
+    ----------
+    given : LinearOperator
+        As it was given, without a counter.
+    operator : LinearOperator
+        The same without what it takes out of its columns.
+    mean : array or None
+        Column means of `operator`.
+    squares : array or None
+        Column norms, squared, of what is multiplied: of `operator` with `taken` taken out.
+    """
+
+    given: LinearOperator
+    ledger: Ledger
+    operator: Any
+
+    def __init__(self, name: str, operator: LinearOperator, *, center: bool) -> None:
+        self.name = name
+        self.given, self.ledger = uncounted(operator)
+        self.operator, self._offset = without_offset(self.given)
+        self._center = center
+        self.mean: Array | None = None
+        self.squares: Array | None = None
+        self._warned = False
+
+    @property
+    def taken(self) -> Array | None:
+        """What is taken out of each row: its mean, or what the operator itself takes out, or nothing."""
+        return self.mean if self._center else self._offset
+
+    @property
+    def lacks_mean(self) -> bool:
+        """Whether a sweep must tell the mean before the first product."""
+        return self._center and self.mean is None
+
+    @property
+    def mean_as_given(self) -> Array | None:
+        """The column means of `given`."""
+        return self.mean if self.mean is None or self._offset is None else self.mean - self._offset
+
+    @property
+    def row_bytes(self) -> int:
+        """What a row takes when it is read."""
+        A = self.operator
+        n, p = A.shape
+        return int(min(p * A.dtype.itemsize, A.nnz * (A.dtype.itemsize + 4) // n + 1))
+
+    @property
+    def resident_float64(self) -> bool:
+        """Whether the data can be multiplied as they lie, without conversion, centring or blocks."""
+        A = self.operator
+        plain = isinstance(A, DenseOperator) and not isinstance(A, MappedOperator) and A.plain
+        return plain and not self._center and self._offset is None and A.dtype == np.float64
+
+    def centred(self, rows: LinearOperator) -> LinearOperator:
+        """Some rows of the operator with what is to be taken out of them taken out."""
+        return rows if self.taken is None else rows.centered(self.taken)
+
+    def read(self, rows: slice) -> LinearOperator:
+        """Some rows; of an operator that has no slices, all of them as an array."""
+        A = self.operator
+        part: LinearOperator = A.rows(rows) if A.sliceable else DenseOperator(A.dense())
+        return part
+
+    def stored_rows(self, rows: slice) -> Array:
+        """Some rows as they are stored: wide integers and float32 are exact in float64."""
+        part = self.read(rows)
+        return part.array if isinstance(part, DenseOperator) else part.dense()
+
+    def learn(self, gathered: ColumnStatistics) -> None:
+        """Take over means and norms from the statistics of `operator`."""
+        self.mean = gathered.mean if self.mean is None else self.mean
+        self.squares = gathered.spread if self._center else gathered.squares_about(self.taken)
+
+    def learn_from_matrix(self) -> None:
+        """Means and norms of a matrix in memory; part of whichever sweep comes first."""
+        gathered = ColumnStatistics(self.operator.home)
+        gathered.add(self.operator)
+        self.learn(gathered)
+
+    def learn_from_products(self, home: Home) -> None:
+        """The mean of an operator known by its products: Aᵀ 1 / n."""
+        A = self.operator
+        ones = A.home.place(np.ones((A.shape[0], 1)), A.dtype)
+        self.mean = home.place(A.rmatmat(ones))[:, 0] / A.shape[0]
+
+    def warn_of_cancellation(self) -> None:
+        """Say once when what is taken out of products, and not of entries, leaves few digits."""
+        if (
+            self._warned
+            or self.taken is None
+            or self.squares is None
+            or isinstance(self.operator, DenseOperator)
+        ):
+            return
+        self._warned = True
+        squares, taken = to_host(self.squares), to_host(self.taken)
+        live = squares > 0
+        worst = np.max(taken[live] ** 2 * self.operator.shape[0] / squares[live], initial=1.0)
+        lost, digits = np.log10(worst) / 2, 16 if self.operator.dtype == np.float64 else 7
+        if lost > (DIGITS_TO_WARN if digits == 16 else SINGLE_DIGITS_TO_WARN):
+            warnings.warn(
+                f"centring {self.name} by a correction of its products loses {lost:.0f} of {digits} digits, because "
+                "column means are large beside their spread. Pass a dense array or a file, or subtract a constant "
+                "from each column.",
+                AccuracyWarning,
+                stacklevel=5,
+            )
+
+    def record(self, forward: int, adjoint: int, sweeps: float) -> None:
+        """Enter products into the ledger."""
+        columns = forward + adjoint
+        self.ledger.record(sweeps=sweeps, columns=columns, flops=2.0 * self.operator.nnz * columns)
+
+
+class FloatRows:
+    """Dense float64 rows of a view, one block after the other, in one buffer where that is on the host.
+
+    Parameters
+    ----------
+    view : View
+    home : Home
+        Where the rows are wanted.
+    about_first : bool
+        Take the first row out of all; otherwise, what the view says.
+    """
+
+    def __init__(self, view: View, home: Home, *, about_first: bool) -> None:
+        self.view, self.home, self._about_first = view, home, about_first
+        self.less: Array = None if about_first else view.taken
+        self._buffer = RowBuffer()
+
+    def read(self, rows: slice) -> Array:
+        """Some rows: valid until the next are read, and the data themselves where nothing had to be done."""
+        stored = self.view.stored_rows(rows)
+        if self._about_first and self.less is None:
+            self.less = self.home.place(stored[:1, :])[0, :] + 0.0  # a copy
+        if self.less is None and self.view.resident_float64:
+            return stored
+        return self._buffer.less(stored, self.less, np.dtype(np.float64), self.home)
+
+
+def check_alike(views: list[View]) -> None:
+    """Refuse views that have no rows, or not the same ones, or live in two places."""
+    for view in views:
+        if view.operator.shape[0] == 0:
+            raise InvalidProblem(f"{view.name} must have rows; got shape {view.operator.shape}.")
+    if len(views) == 1:
+        return
+    X, Y = (view.operator for view in views)
+    names = " and ".join(view.name for view in views)
+    if X.shape[0] != Y.shape[0]:
+        raise InvalidProblem(f"{names} must have equally many rows; got {X.shape[0]} and {Y.shape[0]}.")
+    if X.home != Y.home:
+        raise UnsupportedData(f"{names} must live in one place; got {X.home} and {Y.home}. Move one of them.")
+
+
+def first_non_finite(A: LinearOperator) -> tuple[int, int, float] | None:
+    """Row, column and value of the first entry that is not finite; None where entries cannot be read."""
+    A, _ = without_offset(uncounted(A)[0])
+    if isinstance(A, SparseOperator):
+        return sparse_kernels.first_non_finite(A.matrix)
+    if not A.readable:
+        return None
+    A = A if A.sliceable else DenseOperator(A.dense())
+    for rows in row_blocks(A.shape[0], 8 * A.shape[1], A.home):
+        block = A.rows(rows)
+        entries = to_host(block.array if isinstance(block, DenseOperator) else block.dense())
+        bad = np.argwhere(~np.isfinite(entries)) if entries.dtype.kind == "f" else np.empty((0, 2), dtype=int)
+        if len(bad):
+            i, j = bad[0]
+            return rows.start + int(i), int(j), float(entries[i, j])
+        A.release()
+    return None
+
+
+def explain_non_finite(views: Mapping[str, LinearOperator]) -> str:
+    """Which view is at fault for results that are not finite, and where: the data are searched for it."""
+    for name, operator in views.items():
+        found = first_non_finite(operator)
+        if found is not None:
+            row, column, value = found
+            return (
+                f"{name} must be finite; got {value} at row {row}, column {column}. Drop or impute such rows."
+            )
+    return (
+        f"products with {' and '.join(views)} are not finite, although no entry that can be read is at fault. "
+        "Either they overflow: scale the columns, or pass float64. Or matmat or rmatmat of an operator answers "
+        "with NaN or infinity: try it on one column of ones."
+    )
