@@ -24,7 +24,7 @@ from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.operators.base import LONGEST_STRETCH, CenteredOperator, LinearOperator, Selection
 
 HOST_BLOCK_BYTES = 4 << 20
-"""A block that stays in the cache of a processor core (measured best between 2 and 8 MiB; a small one meets the other threads of BLAS more often)."""
+"""A block that stays in the cache of a processor core; measured best between 2 and 8 MiB."""
 
 DEVICE_BLOCK_BYTES = 256 << 20
 """A block large enough to keep an accelerator busy."""
