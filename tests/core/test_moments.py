@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 
 import array_api_strict as strict
@@ -12,7 +13,7 @@ import scipy.sparse.linalg
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linspec import Moments, as_operator, cost, moments
+from linspec import Moments, as_operator, cost, moments, row_sweep
 from linspec.arrays import HOST, Home, host_dtype, to_host
 from linspec.errors import AccuracyWarning, InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.operators import (
@@ -23,6 +24,7 @@ from linspec.operators import (
     LinearOperator,
     dense,
 )
+from linspec.views import View
 
 N, P, Q = 57, 7, 5
 RNG = np.random.default_rng(0)
@@ -715,7 +717,7 @@ def test_views_live_in_one_place():
 
 # ---- NaN and infinity --------------------------------------------------------------------------------------
 
-LOCATED = ["numpy", "f-order", "strict-device1", "csr", "csc", "coo", "scaled-dense", "stack"]
+LOCATED = ["numpy", "f-order", "strict-device1", "csr", "csc", "coo", "scaled-dense", "stack", "transposed"]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -790,3 +792,57 @@ def test_blocks_of_any_home_and_dtype_are_taken():
     m = Moments(on("device1")(X))
     assert_close(m.products(VX)[0], exact(X)[0] @ VX)
     assert host_dtype(m.products(VX)[0]) == np.float64
+
+
+# ---- threads ---------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def no_limit(*, needed):
+    yield
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("kind", ["numpy", "f-order"])
+def test_threads_share_a_sweep(kind, center, blocks, monkeypatch):
+    """Any number of threads gives the same sums, the same statistics, and the same account."""
+    rng = np.random.default_rng(4)
+    x, y = rng.standard_normal((500, P)) + 3, rng.standard_normal((500, Q))
+    x[:, 1] = 0.1
+    Sx, C, Sy = exact(x, y, center=center)
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(row_sweep, "_threads", lambda views, count, threads=threads: min(threads, count))
+        monkeypatch.setattr(row_sweep, "_one_blas_thread", no_limit)
+        m = Moments(KINDS[kind](x), KINDS[kind](y), center=center, form="implicit")
+        found = m.products(VX, VY)
+        for a, b in zip(found, (Sx @ VX, C @ VY, C.T @ VX, Sy @ VY), strict=True):
+            assert_close(a, b, 1e-12)
+        assert_close(m.diagonal()[0], np.diag(Sx), 1e-12)
+        assert_close(m.column_means()[0], x.mean(axis=0), 1e-13)
+        assert m.passes == 1 + center
+        again = Moments(KINDS[kind](x), KINDS[kind](y), center=center, form="implicit").products(VX, VY)
+        assert all(np.array_equal(a, b) for a, b in zip(found, again, strict=True)), (
+            "the same bits every time"
+        )
+
+
+def test_the_blas_gets_its_threads_back():
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        before = threadpoolctl.threadpool_info()
+        with row_sweep._one_blas_thread(needed=True):
+            inside = threadpoolctl.threadpool_info()
+        assert threadpoolctl.threadpool_info() == before
+    assert any(library["num_threads"] == 1 for library in inside)
+
+
+def test_operators_of_others_are_not_asked_from_several_threads():
+    many = 10 * row_sweep.FEWEST_BLOCKS
+    for source in (Slices(X), as_operator(scipy.sparse.csr_array(X))):
+        assert row_sweep._threads([View("X", as_operator(source), center=False)], many) == 1
+
+
+def test_without_threadpoolctl_one_thread_sweeps(monkeypatch):
+    monkeypatch.setattr(row_sweep, "_blas", lambda: None)
+    assert row_sweep._threads([View("X", as_operator(X), center=False)], 1000) == 1
+    assert_close(Moments(X, form="implicit").products(VX)[0], exact(X)[0] @ VX)
