@@ -227,6 +227,13 @@ def from_host(host: HostArray, *, like: Array) -> Array:
     return home.place(host, dtype=np.float32 if narrow else host.dtype)
 
 
+def reciprocal(d: Array) -> Array:
+    """1/d where d is positive, 0 elsewhere: a column of zeros gets no weight instead of infinity."""
+    xp = namespace(d)
+    live = d > 0
+    return xp.where(live, 1.0 / xp.where(live, d, xp.ones_like(d)), xp.zeros_like(d))
+
+
 def all_finite(x: Array) -> bool:
     """Whether every entry is finite, at the price of one sum in the good case."""
     if isinstance(x, np.ndarray):

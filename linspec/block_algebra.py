@@ -25,6 +25,12 @@ def rank_cut(shape: tuple[int, int], dtype: Any) -> float:
     return float(8 * eps * (1 + np.sqrt(p)) * (1 + np.sqrt(p / n)))
 
 
+def metric_rounding(columns: int, dtype: Any) -> float:
+    """The relative rounding of VᵀSV: sums are float64, float32 data round the vectors they multiply."""
+    eps = float(np.finfo(dtype).eps)
+    return 10 * eps if np.dtype(dtype) == np.float32 else columns * eps
+
+
 def whitening(G: HostArray, cut: float = EPS) -> HostArray:
     """T with Tᵀ G T = I over the numerical range of a symmetric positive semidefinite G.
 

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, is_array, to_host
-from linspec.block_algebra import canonical_rotation
+from linspec.arrays import Array, Home, HostArray, is_array, reciprocal, to_host
+from linspec.block_algebra import canonical_rotation, metric_rounding
 from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.moments import Moments
 from linspec.operators import LinearOperator, as_operator
@@ -397,7 +397,7 @@ class _Blocks:
         x, y = self.W
         Gx, C, Gy = (to_host(G) for G in (x.T @ Sphi, x.T @ Cpsi, y.T @ Spsi))
         noise = [
-            (to_host(w.T @ (w * d[:, None])), _rounding(A))
+            (to_host(w.T @ (w * d[:, None])), metric_rounding(A.shape[1], A.dtype))
             for w, d, A in zip(self.W, self._diagonals(), (self.problem.X, self.problem.Y), strict=True)
         ]
         turns, rho = canonical_rotation(Gx, C, Gy, k, (noise[0], noise[1]))
@@ -441,12 +441,6 @@ class _Blocks:
         weighted = [_weighted_squares(g, d, self.home) for g, d in zip(gaps, self._diagonals(), strict=True)]
         plain = [self.home.xp.sum(g * g, axis=0) for g in gaps]
         return to_host(self.home.xp.stack([*weighted, *plain]))
-
-
-def _rounding(A: LinearOperator) -> float:
-    """The relative rounding of VᵀSV: sums are float64, float32 data round the vectors they multiply."""
-    eps = float(np.finfo(A.dtype).eps)
-    return 10 * eps if A.dtype == np.float32 else A.shape[1] * eps
 
 
 # ---- validation -------------------------------------------------------------------------------
@@ -522,9 +516,7 @@ def _column_norms(V: Array, home: Home) -> Array:
 
 def _weighted_squares(gap: Array, d: Array, home: Home) -> Array:
     """Column sums of gap² / d; a column of zeros in the data (d = 0) carries no weight."""
-    live = d > 0
-    weight = home.xp.where(live, 1.0 / home.xp.where(live, d, home.xp.ones_like(d)), home.xp.zeros_like(d))
-    return home.xp.sum(gap * gap * weight[:, None], axis=0)
+    return home.xp.sum(gap * gap * reciprocal(d)[:, None], axis=0)
 
 
 def _select(V: Array, order: HostArray, home: Home) -> Array:

@@ -93,7 +93,6 @@ class _Iteration:
         self.problem, self.moments, self.normalizer = problem, moments, normalizer
         self.steps = list(steps)
         self.n = problem.X.shape[0]
-        self.safe: Pair | None = None
 
     def simultaneous(self, tilde: Pair, pair: Pair) -> tuple[Pair, Pair]:
         """Both blocks from the old ones: one sweep."""

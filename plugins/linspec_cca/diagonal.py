@@ -17,9 +17,9 @@ from functools import partial
 from typing import Any
 
 from linspec import Run, Solution, Solver, Status, option, part
-from linspec.arrays import Array, to_host
+from linspec.arrays import Array, reciprocal, to_host
 from linspec.errors import AccuracyWarning
-from linspec_cca.pairs import Pair, block_width, inverse_diagonal, start
+from linspec_cca.pairs import Pair, block_width, start
 
 MATERIAL = 1e-6
 """Share of a column's squares in its mean above which centring spoils a diagonal Gram matrix."""
@@ -48,8 +48,8 @@ class DiagonalCCA(Solver):
         if problem.center:
             _warn_of_means(moments, (dx, dy))
         normalizer = run.part(self.normalizer)
-        xp, k = moments.home.xp, problem.k
-        weights = [inverse_diagonal(d, xp)[:, None] for d in (dx, dy)]
+        k = problem.k
+        weights = [reciprocal(d)[:, None] for d in (dx, dy)]
         pair, rho = _in_diagonal_metric(pair, dx, dy).normalized(normalizer).canonical()
         while run.proceed(
             residual=pair.leading(k).residual(rho[:k]),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from linspec import Run, Solution, Solver, option
-from linspec.arrays import Array, Home, to_host
+from linspec.arrays import Array, Home, reciprocal, to_host
 from linspec.block_algebra import rank_cut
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
 from linspec.row_reduction import reduce_rows
@@ -66,7 +66,7 @@ def _orthonormal_basis(R: Array, cut: float, home: Home) -> tuple[Array, Array]:
     """(U, W) with R W = U orthonormal over the numerical rank of R."""
     xp = home.xp
     d = xp.sqrt(xp.sum(R * R, axis=0))
-    scale = xp.where(d > 0, 1.0 / xp.where(d > 0, d, xp.ones_like(d)), xp.zeros_like(d))
+    scale = reciprocal(d)
     U, s, Vt = xp.linalg.svd(R * scale[None, :], full_matrices=False)
     values = to_host(s)
     rank = int(np.sum(values > cut * values[0])) if values[0] > 0 else 0

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.linalg
 
 from linspec import Run, Solution, Solver, Status
-from linspec.arrays import Array, Home, to_host
+from linspec.arrays import Array, Home, reciprocal, to_host
 from linspec.block_algebra import rank_cut
 from linspec.cost import DENSE_RATE, FACTOR_RATE, PAIR_RATE, Estimate, Sizes
 
@@ -89,12 +89,11 @@ class _Whitener:
         self.home = home
         S = S + ridge * home.eye(S.shape[0]) if ridge > 0 else S
         d = xp.sqrt(xp.linalg.diagonal(S))
-        live = d > 0
-        self.scale = xp.where(live, 1.0 / xp.where(live, d, xp.ones_like(d)), xp.zeros_like(d))
+        self.scale = reciprocal(d)
         S = S * self.scale[:, None] * self.scale[None, :]
         self.rank = int(S.shape[0])
         self.condition = 1.0
-        self.lower, rcond = _cholesky(S, cut) if home.on_host and bool(np.all(live)) else (None, 0.0)
+        self.lower, rcond = _cholesky(S, cut) if home.on_host and bool(np.all(d > 0)) else (None, 0.0)
         if self.lower is not None:
             self.condition = 1 / rcond
         if self.lower is None:

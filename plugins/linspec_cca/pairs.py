@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from linspec import CCA, Moments, Run
-from linspec.arrays import Array, Home, to_host
+from linspec.arrays import Array, Home, reciprocal, to_host
+from linspec.block_algebra import metric_rounding
 
 NOISE = 1e3 * float(np.finfo(np.float64).eps)
 """Length beside the longest column below which a column is rounding."""
@@ -127,7 +128,7 @@ class Pair:
         xp = self.views.home.xp
         squares = []
         for gap, d in zip(self.gaps(rho), self.views.diagonals, strict=True):
-            squares.append(xp.sum(gap * gap * inverse_diagonal(d, xp)[:, None]))
+            squares.append(xp.sum(gap * gap * reciprocal(d)[:, None]))
         total, correlation = float(to_host(xp.stack(squares)).sum()), float(rho.sum())
         if correlation > 0:
             return total / correlation
@@ -146,7 +147,7 @@ def start(problem: CCA, run: Run, moments: Moments, test_matrix: Any, columns: i
     psi = home.place(test_matrix.draw(problem.Y.shape[1], columns, run.rng))
     Sphi, Cpsi, Ctphi, Spsi = moments.products(phi, psi)
     dx, dy = moments.diagonal()
-    cuts = tuple(_rounding(A) for A in (problem.X, problem.Y))
+    cuts = tuple(metric_rounding(A.shape[1], A.dtype) for A in (problem.X, problem.Y))
     views = Views(home, (dx + rx, dy + ry), (cuts[0], cuts[1]))
     return Pair(views, phi, psi, Sphi + phi * rx, Spsi + psi * ry, Cpsi, Ctphi)
 
@@ -163,18 +164,7 @@ def block_width(problem: CCA, oversample: int) -> int:
     return int(min(problem.k + oversample, problem.X.shape[1], problem.Y.shape[1], problem.X.shape[0]))
 
 
-def inverse_diagonal(d: Array, xp: Any) -> Array:
-    """1/d, and 0 where a column of the data is zero."""
-    live = d > 0
-    return xp.where(live, 1.0 / xp.where(live, d, xp.ones_like(d)), xp.zeros_like(d))
-
-
 def square(T: np.ndarray) -> np.ndarray:
     """A normalizer's matrix with zero columns for the directions it dropped."""
     k, r = T.shape
     return T if r == k else np.hstack([T, np.zeros((k, k - r))])
-
-
-def _rounding(A: Any) -> float:
-    eps = float(np.finfo(A.dtype).eps)
-    return 10 * eps if A.dtype == np.float32 else A.shape[1] * eps
