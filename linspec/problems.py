@@ -90,6 +90,11 @@ class Problem(ABC):
         return self.dtype == np.float32
 
     @property
+    def width(self) -> int:
+        """Columns of the blocks that iterate."""
+        return int(getattr(self, "k", 1))
+
+    @property
     def certificate_products(self) -> int:
         """Products with the moments that the law makes at most."""
         return 1
@@ -122,17 +127,21 @@ class LeastSquares(Problem):
         Anything `linspec.as_operator` takes.
     B : data of shape (n, m), or an array of shape (n,)
         Right-hand sides.
-    ridge : float, default 0.0
-        Added to the unnormalised AᵀA. 0 asks for the least squares solution of least norm.
+    ridge : float or sequence of floats, default 0.0
+        Added to the unnormalised AᵀA. 0 asks for the least squares solution of least norm. A sequence asks for a
+        path: one solution for each ridge, in one run.
 
     Notes
     -----
-    Residual: max over right-hand sides of ‖Aᵀ(b − Ax) − ridge x‖ / ‖Aᵀb‖.
+    Residual: max over right-hand sides and ridges of ‖Aᵀ(b − Ax) − ridge x‖ / ‖Aᵀb‖.
+
+    A solver sees a path as more columns: those of all right-hand sides for the first ridge, then for the second,
+    and so on. `column_ridges` has the ridge of each, and `run.finish` takes an x of so many columns.
     """
 
     A: Any
     B: Any
-    ridge: float = 0.0
+    ridge: Any = 0.0
 
     name: ClassVar[str] = "least-squares"
     tolerance: ClassVar[float] = 1e-8
@@ -148,7 +157,27 @@ class LeastSquares(Problem):
         B = self._adopt("B", B[:, None] if vector else B)
         _check_rows("A", A, "B", B)
         _check_place("A", A, "B", B)
-        object.__setattr__(self, "ridge", _check_ridge(self.ridge))
+        object.__setattr__(self, "ridge", _check_path(self.ridge))
+
+    @property
+    def path(self) -> bool:
+        """Whether a solution is asked for each of several ridges."""
+        return isinstance(self.ridge, tuple)
+
+    @property
+    def ridges(self) -> tuple[float, ...]:
+        """All ridges, also of one."""
+        return self.ridge if isinstance(self.ridge, tuple) else (self.ridge,)
+
+    @property
+    def column_ridges(self) -> HostArray:
+        """The ridge of each column of a solution."""
+        return np.repeat(np.asarray(self.ridges), self.B.shape[1])
+
+    @property
+    def width(self) -> int:
+        """Columns of a solution: right-hand sides times ridges."""
+        return int(self.B.shape[1]) * len(self.ridges)
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of A and B."""
@@ -162,19 +191,23 @@ class LeastSquares(Problem):
         returned = self.A.home.place(x, self.A.dtype)
         x = home.place(returned)
         AtAx, AtB, _, _ = moments.products(x, home.eye(self.B.shape[1]))
-        xp = home.xp
-        gap = AtB - AtAx - x * self.ridge
-        norms = to_host(xp.stack([_column_norms(gap, home), _column_norms(AtB, home)]))
-        residual = float(np.max([_ratio(a, b) for a, b in norms.T], initial=0.0))
+        gap = home.concat([AtB] * len(self.ridges)) - AtAx - x * home.place(self.column_ridges)[None, :]
+        gaps, scales = to_host(_column_norms(gap, home)), to_host(_column_norms(AtB, home))
+        ratios = [_ratio(a, b) for a, b in zip(gaps, np.tile(scales, len(self.ridges)), strict=True)]
+        residuals = np.max(np.reshape(ratios, (len(self.ridges), -1)), axis=1, initial=0.0)
         findings: tuple[tuple[Status, str], ...] = ()
-        if rank is not None and rank < self.A.shape[1] and self.ridge == 0:
-            findings = (
-                (
-                    Status.RANK_DEFICIENT,
-                    f"A has numerical rank {rank} of {self.A.shape[1]} columns: x is the least-norm solution.",
-                ),
-            )
-        return Conclusion({"x": returned[:, 0] if self.vector else returned}, residual, findings)
+        if rank is not None and rank < self.A.shape[1] and 0 in self.ridges:
+            text = f"A has numerical rank {rank} of {self.A.shape[1]} columns: x is the least-norm solution."
+            findings = ((Status.RANK_DEFICIENT, text),)
+        fields = {"x": self._shaped(returned), "residuals": residuals}
+        return Conclusion(fields, float(residuals.max()), findings)
+
+    def _shaped(self, x: Array) -> Array:
+        """Columns as they are returned: a vector for a vector, and stacked where there are several ridges."""
+        if self.path:
+            xp = self.A.home.xp
+            x = xp.permute_dims(xp.reshape(x.T, (len(self.ridges), -1, x.shape[0])), (0, 2, 1))
+        return x[..., 0] if self.vector else x
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -481,6 +514,17 @@ def _check_ridge(ridge: Any) -> float:
     if not (math.isfinite(ridge) and ridge >= 0):
         raise InvalidProblem(f"ridge must be finite and at least 0; got {ridge}.")
     return float(ridge)
+
+
+def _check_path(ridge: Any) -> float | tuple[float, ...]:
+    """A ridge, or a tuple of several."""
+    if isinstance(ridge, np.ndarray) and ridge.ndim == 1:
+        ridge = ridge.tolist()
+    if not isinstance(ridge, tuple | list):
+        return _check_ridge(ridge)
+    if not ridge:
+        raise InvalidProblem("ridge must be a number or a sequence of numbers; got an empty sequence.")
+    return tuple(_check_ridge(value) for value in ridge)
 
 
 def _shared_moments(problem: Problem, data: Any, center: bool) -> Moments | None:

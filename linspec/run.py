@@ -114,8 +114,8 @@ class Run:
             Products to come and their columns.
         """
         if self._moments is None:
-            k = getattr(self.problem, "k", 1)
-            self._moments = self.problem.moments(form, expect or (cost.EXPECTED_PRODUCTS, k))
+            expect = expect or (cost.EXPECTED_PRODUCTS, self.problem.width)
+            self._moments = self.problem.moments(form, expect)
         return self._moments
 
     def part(self, value: Any) -> Any:

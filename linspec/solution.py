@@ -127,10 +127,13 @@ class LeastSquaresSolution(Solution):
     Attributes
     ----------
     x : array of shape (p, m), or (p,) for one-dimensional B
-        In the library, dtype and on the device of A.
+        In the library, dtype and on the device of A. For a sequence of r ridges, r of them: (r, p, m) or (r, p).
+    residuals : numpy.ndarray of shape (r,)
+        The residual of each ridge's solution; `residual` is the largest.
     """
 
     x: Array
+    residuals: HostArray
 
     def _headline(self) -> str:
         return f"x {tuple(self.x.shape)}"

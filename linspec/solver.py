@@ -140,12 +140,13 @@ def select(problem: Problem) -> Selection:
     estimates: dict[str, cost.Estimate] = {}
     others = []
     for name in registry.solvers(problem):
-        spec = registry.get_spec("solver", name, problem)
+        spec = _spec(name, problem)
         try:
             estimate = registry.get_solver(name, problem).estimate(sizes)
         except BrokenPlugin:  # it harms nobody else; `plugins()` tells of it
             continue
-        if estimate is not None and not _lacks(problem, spec.needs):
+        path = not getattr(problem, "path", False) or "path" in spec.traits
+        if estimate is not None and path and not _lacks(problem, spec.needs):
             estimates[name] = estimate
         elif "demonstration" not in spec.traits and "iterative" in spec.traits:
             others.append(name)
@@ -225,6 +226,7 @@ def solve(
             f"{', '.join(able) or 'none'}."
         )
     name = spec.name if spec is not None else type(instance).__name__
+    _check_path(problem, spec, name)
     _check_memory(problem, instance, name)
     _check_entries(problem)
     callbacks = (callback,) if callback is not None else ()
@@ -242,9 +244,19 @@ def solve(
             return instance.solve(run.problem, run)
 
 
+def _check_path(problem: Problem, spec: Any, name: str) -> None:
+    """Refuse several ridges for a solver that takes one."""
+    if getattr(problem, "path", False) and (spec is None or "path" not in spec.traits):
+        able = [other for other in registry.solvers(problem) if "path" in _spec(other, problem).traits]
+        raise MissingCapability(
+            f"{name} solves for one ridge at a time; got {len(problem.ridges)}. Solve them one by one, or take one "  # type: ignore[attr-defined]
+            f"of: {', '.join(able)}."
+        )
+
+
 def _sizes(problem: Problem) -> cost.Sizes:
     first, *rest = problem.matrices.values()
-    return cost.sizes_of(first, rest[0] if rest else None, getattr(problem, "k", 1))
+    return cost.sizes_of(first, rest[0] if rest else None, problem.width)
 
 
 def _check_memory(problem: Problem, instance: Solver, name: str) -> None:
