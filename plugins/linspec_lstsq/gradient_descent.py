@@ -5,18 +5,27 @@ Method: Lu (2015), Algorithms 3 and 13. With w = AᵀB − (AᵀA + rI) x and s 
 x ← x + s w. The gap of the objective shrinks a step by at least ((d₁² − d_p²) / (d₁² + d_p² + 2r))², where d₁
 and d_p are the largest and smallest singular values of A (Kantorovich).
 Where we differ: the gradient is updated by w ← w − s Mw, which saves a product; what that drifts by rounding, the
-residual of the solution shows, which is computed from the answer. A column at rounding stands still.
+residual of the solution shows, which is computed from the answer. A column at rounding stands still. Every ridge
+of a path is a column with a step of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from linspec import LinearOperator, Moments, Run, Solution, Solver, option
-from linspec.arrays import Array
-from linspec_lstsq.normal_equations import NormalEquationsState, solve_normal_equations
+from linspec.arrays import Array, HostArray
+from linspec_lstsq.normal_equations import (
+    Iteration,
+    NormalEquationsState,
+    System,
+    column_norms,
+    solve_normal_equations,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,24 +38,49 @@ class GradientDescent(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""
-        return solve_normal_equations(problem, run, gradient_descent, self.form)
+        return solve_normal_equations(problem, run, descents, self.form)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> NormalEquationsState:
         """Make ready for many right-hand sides."""
         tol = 1e-8 if self.tol is None else self.tol
-        return NormalEquationsState(A, ridge, run, gradient_descent, self.max_iterations, tol)
+        return NormalEquationsState(A, ridge, run, descents, self.max_iterations, tol)
 
 
-def gradient_descent(
-    multiply: Callable[[Array], Array], x: Array, AtB: Array, floor: Array, xp: Any
-) -> Iterator[tuple[Array, Array]]:
-    """Iterates of M x = AᵀB by steepest descent, with their negative gradients w = AᵀB − M x."""
-    w = AtB - multiply(x) if bool(xp.any(x != 0)) else AtB
-    while True:
-        yield x, w
-        Mw = multiply(w)
+def descents(system: System) -> Sequence[Iteration]:
+    """One iteration for all columns and ridges."""
+    return [Descent(system)]
+
+
+class Descent(Iteration):
+    """Steepest descent; the columns of all ridges side by side."""
+
+    def __init__(self, system: System) -> None:
+        home, count = system.home, len(system.ridges)
+        self.home, self.xp = home, home.xp
+        self.ridge = home.place(np.repeat(system.ridges, system.AtB.shape[1]))
+        self.w = home.concat([system.gradient] * count)
+        self.iterate = home.zeros(tuple(self.w.shape)) if system.start is None else system.start
+        # What is left of a gradient at rounding has parts where M vanishes: a step along those has no bound.
+        self.floor = home.place(np.tile(system.scales, count) * system.noise) ** 2
+
+    def ask(self) -> Array:
+        """The gradients."""
+        return self.w
+
+    def tell(self, AtAV: Array) -> None:
+        """A step along each gradient to the lowest point."""
+        xp, w = self.xp, self.w
+        Mw = AtAV + w * self.ridge[None, :]
         ww, wMw = xp.sum(w * w, axis=0), xp.sum(w * Mw, axis=0)
-        safe = (wMw > 0) & (ww > floor)
+        safe = (wMw > 0) & (ww > self.floor)
         s = xp.where(safe, ww / xp.where(safe, wMw, xp.ones_like(wMw)), xp.zeros_like(wMw))
-        x = x + w * s[None, :]
-        w = w - Mw * s[None, :]
+        self.iterate = self.iterate + w * s[None, :]
+        self.w = w - Mw * s[None, :]
+
+    def x(self) -> Array:
+        """The iterate."""
+        return self.iterate
+
+    def gradient_norms(self) -> HostArray:
+        """‖w‖ of every column."""
+        return column_norms(self.w, self.home)

@@ -1,106 +1,208 @@
-"""What gradient descent and conjugate gradients share: a loop over the normal equations.
+"""What methods on the normal equations share: products with AᵀA in one sweep for everything that is iterated.
 
-Both solve (AᵀA + rI) x = AᵀB by products with AᵀA alone. The iteration itself is a generator that yields the
-iterate and the relative residual of each column; here it is run to an end, either as the solver of a problem
-or as a part of an outer method.
+Problem: (AᵀA + rI) x = AᵀB for a block of right-hand sides and for one or several ridges r.
+Method: an iteration is an object that asks for a block to be multiplied by AᵀA and is told the product. Whoever
+drives it decides how products are had, and several iterations (one for each ridge, say) share a sweep. Here they
+are driven to an end, either as the solver of a problem or as a part of an outer method.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution
-from linspec.arrays import Array, to_host
-
-Iteration = Callable[[Callable[[Array], Array], Array, Array, Array, Any], Iterator[tuple[Array, Array]]]
-"""(M, x, AᵀB, floor, xp) -> iterates with their gradients AᵀB − M x.
-
-A column stands still once the square of its gradient is at `floor`: what is left then is rounding, which has parts
-where M vanishes, and a step along those would have no bound.
-"""
+from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Status
+from linspec.arrays import Array, Home, HostArray, to_host
 
 ROUNDING = 20
-"""Relative gradient, in units of the data's rounding, at which a column stands still."""
+"""Relative gradient, in units of the data's rounding, at which what is left of a gradient is noise."""
 
 
-def solve_normal_equations(problem: Any, run: Run, iteration: Iteration, form: str) -> Solution:
-    """Run an iteration as the solver of a least-squares problem."""
+class Iteration(ABC):
+    """An iteration on the normal equations, driven from outside."""
+
+    @abstractmethod
+    def ask(self) -> Array:
+        """The block that is to be multiplied by AᵀA next; no columns once nothing is left to do."""
+
+    @abstractmethod
+    def tell(self, AtAV: Array) -> None:
+        """Take the product of the block and make the step."""
+
+    @abstractmethod
+    def x(self) -> Array:
+        """The iterate, one column for each right-hand side and ridge, ridges outermost."""
+
+    @abstractmethod
+    def gradient_norms(self) -> HostArray:
+        """‖AᵀB − (AᵀA + rI) x‖ of every column of the iterate."""
+
+
+Begin = Callable[["System"], Sequence[Iteration]]
+"""From a system to the iterations that solve it, in the order of its ridges."""
+
+
+class System:
+    """The equations to solve, and where to start.
+
+    Attributes
+    ----------
+    AtB : array of shape (p, m)
+    ridges : tuple of float
+    gradient : array of shape (p, m)
+        AᵀB − (AᵀA + rI) x at the start x.
+    start : array of shape (p, m), or None
+        None: zero. Any other start comes with one ridge.
+    home : Home
+        Where blocks live.
+    scales : numpy.ndarray of shape (m,)
+        ‖AᵀB‖ of every column.
+    noise : float
+        The relative size of a gradient that is rounding of the data and of sums.
+    """
+
+    def __init__(
+        self,
+        moments: Moments,
+        AtB: Array,
+        ridges: tuple[float, ...],
+        start: Array | None = None,
+        gradient: Array | None = None,
+    ) -> None:
+        self.AtB, self.ridges, self.start, self.home = AtB, ridges, start, moments.home
+        self.gradient = AtB if gradient is None else gradient
+        self.scales = column_norms(AtB, self.home)
+        self.noise = ROUNDING * float(np.finfo(moments.X.dtype).eps)
+
+    def relative(self, norms: HostArray) -> HostArray:
+        """Norms of columns, ridges outermost, relative to AᵀB; infinite for what should be 0 and is not."""
+        scale = np.tile(self.scales, len(norms) // max(len(self.scales), 1))
+        ratios = np.divide(norms, scale, out=np.zeros_like(norms), where=scale > 0)
+        ratios[(scale == 0) & (norms > 0)] = np.inf
+        return ratios
+
+    def drift(self, norm: float, iterations: Sequence[Iteration]) -> float:
+        """About how far updated gradients may be from true ones, relative to AᵀB, for a norm of AᵀA."""
+        sizes = [column_norms(iteration.x(), self.home) for iteration in iterations]
+        relative = self.relative((norm + max(self.ridges)) * np.concatenate(sizes))
+        return self.noise * float(relative.max(initial=0.0))
+
+
+def solve_normal_equations(problem: Any, run: Run, begin: Begin, form: str) -> Solution:
+    """Run an iteration from zero as the solver of a least-squares problem."""
     moments = run.moments(form)
     run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.view(0).sweep_cost)
-    home = moments.home
-    xp = home.xp
-    _, AtB, _, _ = moments.products(None, home.eye(problem.B.shape[1]))
-    start = home.zeros(tuple(AtB.shape))
-    x = start
-    scale = _column_norms(AtB, xp)
+    AtB = moments.products(None, moments.home.eye(problem.B.shape[1]))[1]
+    return finish(run, moments, System(moments, AtB, problem.ridges), begin)
 
-    def multiply(V: Array) -> Array:
-        return moments.gram_matmat(V) + V * problem.ridge
 
-    floor = _floor(AtB, problem.A, xp)
-    for x, gradient in iteration(multiply, start, AtB, floor, xp):
-        worst = _worst(gradient, scale, xp)
-        if not run.proceed(residual=worst, current=partial(dict, x=x)):
-            break
-    return run.finish(x=x)
+def finish(run: Run, moments: Moments, system: System, begin: Begin) -> Solution:
+    """Drive the iterations of a system until the run ends, and hand in what they found.
+
+    Gradients that are updated drift from those of the iterate by rounding. Where that may be more than the tolerance
+    allows, a tolerance that seems to be met is looked at with a product, and the iteration begins again from what
+    it has found, unless that does not help any more.
+    """
+    iterations, seen = begin(system), np.inf
+    norm = 0.0  # of AᵀA, from below
+    while True:
+        residual = worst_residual(iterations, system)
+        cost = moments.view(0).sweep_cost
+        doubtful = system.drift(norm, iterations) > run.tol / 4 or (cost == 0 and seen == np.inf and norm > 0)
+        if residual <= run.tol and doubtful and run.affords(cost):
+            iterations = _begun_again(iterations, moments, system, begin)
+            residual, before = worst_residual(iterations, system), seen
+            seen = residual
+            if residual > max(run.tol, before / 2):
+                run.end(Status.STAGNATED)
+        if not run.proceed(residual=residual, current=partial(_current, iterations, system.home)):
+            return run.finish(x=_current(iterations, system.home)["x"])
+        live = [one for one in iterations if worst_residual([one], system) > run.tol]
+        norm = max(norm, together(live, moments.gram_matmat, system.home))
+
+
+def _begun_again(
+    iterations: Sequence[Iteration], moments: Moments, system: System, begin: Begin
+) -> list[Iteration]:
+    """Iterations that start from what has been found, with its true gradients: one product for all ridges."""
+    home = system.home
+    x = _current(iterations, home)["x"]
+    AtAx, count = moments.gram_matmat(x), system.AtB.shape[1]
+    found: list[Iteration] = []
+    for i, ridge in enumerate(system.ridges):
+        columns = slice(i * count, (i + 1) * count)
+        start = x[:, columns]
+        gradient = system.AtB - AtAx[:, columns] - start * ridge
+        found.extend(begin(System(moments, system.AtB, (ridge,), start, gradient)))
+    return found
+
+
+def together(iterations: Sequence[Iteration], multiply: Callable[[Array], Array], home: Home) -> float:
+    """One step of each iteration, their products made in one; the most that a column was stretched by AᵀA."""
+    blocks = [iteration.ask() for iteration in iterations]
+    V = home.concat(blocks)
+    products = multiply(V)
+    edges = np.cumsum([0, *(block.shape[1] for block in blocks)]).tolist()
+    for iteration, (a, b) in zip(iterations, pairwise(edges), strict=True):
+        iteration.tell(products[:, a:b])
+    sizes, stretched = column_norms(V, home), column_norms(products, home)
+    return float(np.max(stretched[sizes > 0] / sizes[sizes > 0], initial=0.0))
+
+
+def _current(iterations: Sequence[Iteration], home: Home) -> dict[str, Array]:
+    return {"x": home.concat([iteration.x() for iteration in iterations])}
+
+
+def worst_residual(iterations: Sequence[Iteration], system: System) -> float:
+    """The largest relative residual of a column; one with AᵀB = 0 counts only if it is not solved."""
+    norms = np.concatenate([iteration.gradient_norms() for iteration in iterations])
+    return float(system.relative(norms).max(initial=0.0))
+
+
+def column_norms(V: Array, home: Home) -> HostArray:
+    """Euclidean norms of the columns, on the host."""
+    return np.sqrt(to_host(home.xp.sum(V * V, axis=0)))
 
 
 class NormalEquationsState(LeastSquaresState):
-    """The same iteration as a part: made ready for one matrix, stopped at a residual or a count."""
+    """An iteration as a part: made ready for one matrix, stopped at a residual or a count."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         A: LinearOperator | Moments,
         ridge: float,
         run: Run,
-        iteration: Iteration,
+        begin: Begin,
         limit: int,
         tol: float,
     ) -> None:
         self.A, self.ridge, self.run = A, ridge, run
-        self.iteration, self.limit, self.tol = iteration, limit, tol
+        self.begin, self.limit, self.tol = begin, limit, tol
         self.moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
 
     def solve(
         self, B: LinearOperator, x0: Array | None = None, tol: float | None = None, AtB: Array | None = None
     ) -> Array:
         """See `LeastSquaresState.solve`."""
-        home = self.moments.home
-        xp = home.xp
+        moments, home = self.moments, self.moments.home
         if AtB is None:
             AtB = Moments(self.A, B, form="implicit").products(None, home.eye(B.shape[1]))[1]
-        scale = _column_norms(AtB, xp)
+        start, gradient = None, None
+        if x0 is not None:
+            start = home.place(x0)
+            gradient = AtB - moments.gram_matmat(start) - start * self.ridge
+        system = System(moments, AtB, (self.ridge,), start, gradient)
+        iterations = self.begin(system)
         tol = self.tol if tol is None else tol
-        start = home.zeros(tuple(AtB.shape)) if x0 is None else home.place(x0)
-        x = start
-
-        def multiply(V: Array) -> Array:
-            return self.moments.gram_matmat(V) + V * self.ridge
-
-        iterates = self.iteration(multiply, start, AtB, _floor(AtB, self.A, xp), xp)
-        for _ in range(self.limit + 1):
-            x, gradient = next(iterates)
-            if _worst(gradient, scale, xp) <= tol or not self.run.affords(self.moments.sweep_cost):
+        for _ in range(self.limit):
+            if worst_residual(iterations, system) <= tol:
                 break
-        return x
-
-
-def _floor(AtB: Array, A: Any, xp: Any) -> Array:
-    dtype = A.X.dtype if isinstance(A, Moments) else A.dtype
-    return xp.sum(AtB * AtB, axis=0) * (ROUNDING * float(np.finfo(dtype).eps)) ** 2
-
-
-def _column_norms(V: Array, xp: Any) -> Array:
-    return xp.sqrt(xp.sum(V * V, axis=0))
-
-
-def _worst(gradient: Array, scale: Array, xp: Any) -> float:
-    """The largest relative residual of a column; a column with AᵀB = 0 counts only if it is not solved."""
-    norms = to_host(xp.stack([_column_norms(gradient, xp), scale]))
-    ratios = np.divide(norms[0], norms[1], out=np.zeros_like(norms[0]), where=norms[1] > 0)
-    ratios[(norms[1] == 0) & (norms[0] > 0)] = np.inf
-    return float(ratios.max(initial=0.0))
+            if not self.run.affords(moments.sweep_cost):
+                break
+            together(iterations, moments.gram_matmat, home)
+        return _current(iterations, home)["x"]

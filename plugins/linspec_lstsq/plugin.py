@@ -22,14 +22,14 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_lstsq.gradient_descent:GradientDescent",
             summary="Gradient descent with exact line search, each right-hand side its own step.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), Algorithms 3 and 13",
-            traits=("iterative",),
+            traits=("iterative", "path"),
         ),
         SolverSpec(
             name="cg",
             problem="least-squares",
             target="linspec_lstsq.conjugate_gradients:ConjugateGradients",
-            summary="Conjugate gradients on the normal equations, all right-hand sides in one block product.",
-            reference="Hestenes & Stiefel 1952, J. Res. Natl. Bur. Stand. 49(6), doi:10.6028/jres.049.044",
-            traits=("iterative",),
+            summary="Block conjugate gradients: all right-hand sides search together, all ridges share the products.",
+            reference="O'Leary 1980, doi:10.1016/0024-3795(80)90247-5; Dubrulle 2001, Electron. Trans. Numer. Anal. 12",
+            traits=("iterative", "path"),
         ),
     )
