@@ -89,3 +89,65 @@ def titles_and_queries(given: argparse.Namespace) -> tuple[Any, Any]:
     names = ("homedepot/title_counts.npz", "homedepot/query_counts.npz")
     X, Y = (scipy.sparse.load_npz(find(given, name)).astype(np.float64).tocsr() for name in names)
     return X, Y
+
+
+UCI = ("keggundirected", "protein", "kin40k", "pol", "gas")
+"""Regression sets from 2565 x 128 to 63608 x 27."""
+
+
+def uci_regression(given: argparse.Namespace, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """One regression set as it is, float64.
+
+    The small ones that `--quick` generates have correlated columns of very different sizes, one of them constant.
+    """
+    if given.quick:
+        rng = np.random.default_rng(UCI.index(name))
+        n, p = 1500 + 300 * UCI.index(name), 12 + 4 * UCI.index(name)
+        X = rng.standard_normal((n, p // 2)) @ rng.standard_normal((p // 2, p))
+        X = (X + 0.1 * rng.standard_normal((n, p))) * np.logspace(-1, 4, p)
+        y = (X / np.logspace(-1, 4, p)) @ rng.standard_normal(p) + rng.standard_normal(n)
+        X[:, 3] = 2.0
+        return X, y
+    held = np.load(find(given, f"uci_regression/{name}.npz"))
+    return held["X"].astype(np.float64), held["y"].astype(np.float64)
+
+
+def standardized(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of mean 0 and deviation 1; those without spread are left out."""
+    spread = X.std(axis=0)
+    there = spread > 1e-12 * np.abs(X).max(axis=0)
+    X = np.ascontiguousarray((X[:, there] - X[:, there].mean(axis=0)) / spread[there])
+    return X, (y - y.mean()) / y.std()
+
+
+def newsgroups(given: argparse.Namespace) -> tuple[Any, np.ndarray]:
+    """Words of the training posts, tf-idf, and the groups, one-hot.
+
+    A count is multiplied by ln((1 + n)/(1 + rows that have the word)) + 1, then rows get unit length. Words that
+    only the test posts have remain as columns of zeros.
+    """
+    if given.quick:
+        rng = np.random.default_rng(0)
+        groups = rng.integers(0, 20, 600)
+        home = rng.integers(0, 20, 3000)
+        rate = 0.3 / np.arange(1, 3001) ** 0.7 + 0.03 * (groups[:, None] == home[None, :])
+        counts = scipy.sparse.csr_matrix(rng.poisson(rate).astype(np.float64))
+    else:
+        counts = scipy.sparse.load_npz(find(given, "newsgroups20/X.npz")).tocsr()[:11314].astype(np.float64)
+        groups = np.load(find(given, "newsgroups20/meta.npz"))["y"][:11314]
+    n = counts.shape[0]
+    weights = np.log((1 + n) / (1 + np.bincount(counts.indices, minlength=counts.shape[1]))) + 1
+    A = counts @ scipy.sparse.diags_array(weights)
+    length = np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).ravel())
+    A = scipy.sparse.csr_matrix(scipy.sparse.diags_array(1 / np.where(length > 0, length, 1.0)) @ A)
+    return A, np.eye(20)[groups]
+
+
+def tall_dense(given: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
+    """Generated: 500,000 x 500 normal entries, column sizes from 1 to 1/100, and 5 noisy targets."""
+    n, p = (6_000, 60) if given.quick else (500_000, 500)
+    rng = np.random.default_rng(0)
+    A = np.empty((n, p))
+    rng.standard_normal(out=A)
+    A *= np.logspace(0, -2, p)
+    return A, A @ rng.standard_normal((p, 5)) + rng.standard_normal((n, 5))
