@@ -37,6 +37,7 @@ _PUBLIC = {
     "TestMatrix": "linspec.test_matrix",
     "TestMatrixSpec": "linspec.spec",
     "as_operator": "linspec.operators",
+    "datasets": "linspec.datasets",
     "describe": "linspec.registry",
     "errors": "linspec.errors",
     "get_solver": "linspec.registry",

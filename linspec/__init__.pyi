@@ -1,3 +1,4 @@
+from linspec import datasets as datasets
 from linspec import errors as errors
 from linspec import metrics as metrics
 from linspec import testing as testing

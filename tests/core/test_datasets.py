@@ -1,0 +1,229 @@
+"""Models of regression: what they promise of their spectra, and their risks against the definition of risk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linspec
+from linspec.datasets import RegressionModel, flat_spectrum, spiked_spectrum, steep_spectrum
+from linspec.errors import InvalidProblem, NonFiniteData
+
+MODELS = (steep_spectrum, flat_spectrum, spiked_spectrum)
+N, P = 90, 60
+
+Make = Callable[..., RegressionModel]
+
+each_model = pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
+
+
+def ridge_hat(model: RegressionModel, ridge: float) -> np.ndarray:
+    """The matrix that takes y to the predictions of ridge regression."""
+    U, d, _ = np.linalg.svd(model.A, full_matrices=False)
+    return U * (d**2 / (d**2 + ridge)) @ U.T
+
+
+# ---- spectra ---------------------------------------------------------------------------------------
+
+
+@each_model
+def test_the_matrix_has_the_singular_values_in_decreasing_order(make: Make) -> None:
+    model = make(3, n=N, p=P)
+    d = model.singular_values
+    assert model.A.shape == (N, P)
+    assert np.all(np.diff(d) <= 0)
+    np.testing.assert_allclose(np.linalg.svd(model.A, compute_uv=False), d, atol=1e-13 * d[0])
+
+
+def test_the_steep_spectrum_falls_by_powers() -> None:
+    d = steep_spectrum(0, n=N, p=P, tail=(2.0, 3.0)).singular_values
+    np.testing.assert_allclose(d[:30], [1.3**i for i in range(40, 10, -1)], rtol=1e-14)
+    assert np.all((d[30:] >= 2.0) & (d[30:] <= 3.0))
+
+
+def test_the_flat_spectrum_lies_within_a_factor_of_two() -> None:
+    d = flat_spectrum(0, n=400, p=300).singular_values
+    assert d[-1] >= np.sqrt(400) / 2
+    assert d[0] <= np.sqrt(400)
+    # Uniform: the middle of 300 numbers is within four standard errors of the middle of the interval.
+    assert abs(np.mean(d) - 15.0) < 4 * (10 / np.sqrt(12)) / np.sqrt(300)
+
+
+def test_the_spiked_spectrum_has_fifteen_large_values() -> None:
+    d = spiked_spectrum(0, n=400, p=300).singular_values
+    assert np.all((d[15:] >= 10.0) & (d[15:] <= 20.0))
+    assert np.all((d[:15] >= 10 * d[15]) & (d[:15] <= 200.0))
+
+
+def test_the_sizes_of_the_thesis_are_the_defaults() -> None:
+    model = spiked_spectrum(0)
+    assert model.A.shape == (2000, 1500)
+    assert model.sigma == 1.0
+    assert np.flatnonzero(model.beta).tolist() == [*range(15), *range(500, 1500)]
+
+
+# ---- directions and coefficients -------------------------------------------------------------------
+
+
+def test_the_spiked_model_has_orthogonal_columns_in_the_order_of_their_lengths() -> None:
+    model = spiked_spectrum(1, n=N, p=P)
+    gram = model.A.T @ model.A
+    np.testing.assert_allclose(
+        gram, np.diag(model.singular_values**2), atol=1e-13 * model.singular_values[0] ** 2
+    )
+    np.testing.assert_array_equal(model.alpha, model.beta)
+
+
+def test_the_signal_of_the_spiked_model_lies_at_both_ends() -> None:
+    beta = spiked_spectrum(1, n=N, p=P).beta
+    assert np.flatnonzero(beta).tolist() == [*range(15), *range(20, 60)]
+
+
+@pytest.mark.parametrize("make", [steep_spectrum, flat_spectrum])
+def test_rotated_models_mix_the_columns(make: Make) -> None:
+    model = make(1, n=N, p=P)
+    gram = model.A.T @ model.A
+    assert np.abs(gram - np.diag(np.diag(gram))).max() > 0.1 * np.abs(np.diag(gram)).min()
+
+
+@each_model
+def test_coefficients_are_uniform_within_their_interval(make: Make) -> None:
+    beta = make(2, n=N, p=P).beta
+    assert np.abs(beta).max() <= 2.5
+    assert np.abs(beta).max() > 2.0
+
+
+@each_model
+def test_alpha_is_beta_in_the_basis_of_the_right_singular_vectors(make: Make) -> None:
+    model = make(2, n=N, p=P)
+    _, _, Vt = np.linalg.svd(model.A, full_matrices=False)
+    np.testing.assert_allclose(np.abs(Vt @ model.beta), np.abs(model.alpha), atol=1e-8)
+
+
+def test_directions_prefer_no_sign() -> None:
+    """QR alone gives the first column of every matrix a first entry of the opposite sign of R's."""
+    positive = sum(spiked_spectrum(seed, n=50, p=45).A[0, 0] > 0 for seed in range(40))
+    assert 8 <= positive <= 32
+
+
+# ---- seeds -----------------------------------------------------------------------------------------
+
+
+@each_model
+def test_a_seed_gives_the_same_model_and_another_seed_another(make: Make) -> None:
+    first, again, other = make(7, n=N, p=P), make(7, n=N, p=P), make(8, n=N, p=P)
+    np.testing.assert_array_equal(first.A, again.A)
+    np.testing.assert_array_equal(first.beta, again.beta)
+    assert not np.array_equal(first.A, other.A)
+    assert not np.array_equal(first.beta, other.beta)
+
+
+def test_a_generator_goes_on() -> None:
+    rng = np.random.default_rng(0)
+    model = flat_spectrum(rng, n=N, p=P)
+    assert not np.array_equal(model.draw(rng), model.draw(rng))
+    np.testing.assert_array_equal(model.draw(5), model.draw(np.random.default_rng(5)))
+
+
+def test_noise_has_the_promised_deviation() -> None:
+    model = flat_spectrum(0, n=4000, p=2, sigma=3.0)
+    noise = model.draw(1) - model.A @ model.beta
+    assert abs(np.mean(noise)) < 4 * 3 / np.sqrt(4000)
+    assert abs(np.var(noise) - 9) < 4 * 9 * np.sqrt(2 / 4000)
+
+
+def test_without_noise_the_mean_is_drawn() -> None:
+    model = flat_spectrum(0, n=N, p=P, sigma=0.0)
+    np.testing.assert_array_equal(model.draw(1), model.mean)
+    np.testing.assert_array_equal(model.mean, model.A @ model.beta)
+
+
+# ---- risks -----------------------------------------------------------------------------------------
+
+
+@each_model
+@pytest.mark.parametrize("ridge", [0.0, 1.0, 100.0, 1e6])
+def test_the_risk_of_ridge_regression_is_that_of_its_hat_matrix(make: Make, ridge: float) -> None:
+    """Bias and variance of the predictions H y, without any formula for their sum."""
+    model = make(4, n=N, p=P, sigma=1.7)
+    H = ridge_hat(model, ridge)
+    exact = (1.7**2 * np.sum(H * H) + np.sum((H @ model.mean - model.mean) ** 2)) / N
+    assert model.ridge_risk(ridge) == pytest.approx(exact, rel=1e-9)
+
+
+@each_model
+@pytest.mark.parametrize("ridge", [1.0, 100.0])
+def test_the_risk_of_ridge_regression_is_what_simulation_gives(make: Make, ridge: float) -> None:
+    model = make(5, n=N, p=P)
+    H = ridge_hat(model, ridge)
+    rng = np.random.default_rng(6)
+    losses = [np.sum((H @ model.draw(rng) - model.mean) ** 2) / N for _ in range(2000)]
+    error = np.std(losses, ddof=1) / np.sqrt(len(losses))
+    assert abs(np.mean(losses) - model.ridge_risk(ridge)) < 4 * error
+
+
+def test_a_direction_that_is_not_there_adds_no_risk() -> None:
+    model = RegressionModel(
+        np.array([[2.0, 0.0], [0.0, 0.0]]), np.ones(2), np.array([2.0, 0.0]), np.ones(2), 1.0
+    )
+    assert model.ridge_risk(0.0) == 0.5
+
+
+def test_the_risk_of_coefficients_is_the_mean_square_of_what_they_miss() -> None:
+    model = flat_spectrum(0, n=N, p=P)
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((P, 3))
+    np.testing.assert_allclose(
+        model.risk(x), np.mean((model.A @ x - model.mean[:, None]) ** 2, axis=0), rtol=1e-12
+    )
+    assert model.risk(x[:, 1]) == pytest.approx(model.risk(x)[1], rel=1e-12)
+    assert isinstance(model.risk(x[:, 1]), float)
+    assert model.risk(model.beta) == 0.0
+    assert model.risk(list(model.beta)) == 0.0
+
+
+def test_ridge_regression_by_a_solver_has_the_risk() -> None:
+    model = flat_spectrum(0, n=N, p=P)
+    y = model.draw(2)
+    solution = linspec.solve(linspec.LeastSquares(model.A, y, ridge=10.0), "direct")
+    own = np.mean((ridge_hat(model, 10.0) @ y - model.mean) ** 2)
+    assert model.risk(solution.x) == pytest.approx(own, rel=1e-10)
+
+
+# ---- arguments -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: steep_spectrum(n=40, p=29), r"n ≥ p ≥ 30; got n=40, p=29"),
+        (lambda: steep_spectrum(n=40, p=50), r"n ≥ p ≥ 30; got n=40, p=50"),
+        (lambda: flat_spectrum(n=40, p=0), r"n ≥ p ≥ 1; got n=40, p=0"),
+        (lambda: spiked_spectrum(n=60, p=44), r"n ≥ p ≥ 45; got n=60, p=44"),
+        (lambda: flat_spectrum(n=40.0, p=10), r"n must be a whole number; got 40.0"),
+        (lambda: flat_spectrum(n=40, p=True), r"p must be a whole number; got True"),
+        (lambda: steep_spectrum(n=40, p=35, tail=(5.0, 1.0)), r"lowest ≤ highest < 17.92; got \(5, 1\)"),
+        (lambda: steep_spectrum(n=40, p=35, tail=(5.0, 18.0)), r"got \(5, 18\)\. Shorten it"),
+        (lambda: steep_spectrum(n=40, p=35, tail=3.0), r"tail must be a pair of numbers; got 3.0"),
+        (lambda: steep_spectrum(n=40, p=35, tail=(-1.0, 3.0)), r"tail must be at least 0; got -1.0"),
+        (lambda: flat_spectrum(n=40, p=10, sigma=-1.0), r"sigma must be at least 0; got -1.0"),
+        (lambda: spiked_spectrum(n=60, p=45, sigma="1"), r"sigma must be a number; got '1'"),
+        (lambda: flat_spectrum(0, n=40, p=10).ridge_risk(-1.0), r"ridge must be at least 0; got -1.0"),
+        (lambda: flat_spectrum(0, n=40, p=10).risk(np.zeros(9)), r"\(10,\).*got \(9,\)"),
+        (lambda: flat_spectrum(0, n=40, p=10).risk(np.zeros((2, 10, 1))), r"got \(2, 10, 1\)"),
+    ],
+)
+def test_bad_arguments_are_refused_in_words(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(InvalidProblem, match=message):
+        call()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_numbers_must_be_finite(value: float) -> None:
+    with pytest.raises(NonFiniteData, match="sigma must be finite"):
+        flat_spectrum(n=40, p=10, sigma=value)
+    with pytest.raises(NonFiniteData, match="ridge must be finite"):
+        flat_spectrum(0, n=40, p=10).ridge_risk(value)
