@@ -1,6 +1,7 @@
 """What the documentation shows runs: Python blocks, commands, links.
 
-A block that cannot run here is preceded by a line ``<!-- not run: reason -->``.
+A block that cannot run here is preceded by a line ``<!-- not run: reason -->``. An experiment runs with ``--quick``,
+whatever its page shows.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def commands() -> list[tuple[str, str]]:
-    """Every command of a block of commands that begins with linspec, with the place where it stands."""
+    """Every command of a block that begins with linspec or an experiment, with the place where it stands."""
     found = []
     for page in PAGES:
         for block in blocks(page):
@@ -49,7 +50,7 @@ def commands() -> list[tuple[str, str]]:
             lines = block.text.replace("\\\n", " ").splitlines()
             if block.language == "console":  # the rest is output
                 lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-            if lines and lines[0].startswith("linspec "):
+            if lines and lines[0].startswith(("linspec ", "python docs/experiments/")):
                 found += [(f"{page.name}:{block.line}", line) for line in lines if line.strip()]
     return found
 
@@ -93,7 +94,11 @@ def test_python_blocks_run_one_after_the_other(page: Path, folder: Path) -> None
 def test_commands_run(place: str, command: str, folder: Path) -> None:
     words = shlex.split(command, comments=True)
     assert not {"|", ">", "&&", ";"} & set(words), f"{place}: only plain commands are run; mark the block"
-    done = run(["-m", *words], folder)
+    if words[0] == "python":
+        words = [str(ROOT / words[1]), *words[2:], *(["--quick"] if "--quick" not in words else [])]
+    else:
+        words = ["-m", *words]
+    done = run(words, folder)
     assert done.returncode == 0, f"{place}: {done.stdout}\n{done.stderr}"
 
 
