@@ -85,8 +85,8 @@ class BlockConjugateGradients(Iteration):
         self.weights = np.divide(
             1 / system.noise, system.scales, out=np.zeros_like(system.scales), where=system.scales > 0
         )
-        self.Q, rho = orthonormal_factors(system.gradient, self.home)
-        start = self.home.zeros(tuple(system.gradient.shape)) if system.start is None else system.start
+        start, gradient = system.at_start
+        self.Q, rho = orthonormal_factors(gradient, self.home)
         self.shifts = [
             Shifted(r - self.ridge, self.Q, rho, (r - self.ridge) * np.eye(len(rho)), start)
             for r in system.ridges
@@ -111,7 +111,9 @@ class BlockConjugateGradients(Iteration):
         self.Q, tau = orthonormal_factors(S, home)
         # Left out: directions in which no right-hand side has anything left but rounding.
         weighted = np.hstack([tau @ shifted.carried for shifted in self.shifts])
-        left, sizes, _ = np.linalg.svd(weighted * np.tile(self.weights, len(self.shifts)), full_matrices=False)
+        left, sizes, _ = np.linalg.svd(
+            weighted * np.tile(self.weights, len(self.shifts)), full_matrices=False
+        )
         if not (sizes > 1).all():
             turn = left[:, sizes > 1]
             self.Q, tau = self.Q @ home.place(turn), turn.T @ tau
@@ -121,6 +123,10 @@ class BlockConjugateGradients(Iteration):
     def x(self) -> Array:
         """The iterates of all ridges."""
         return self.home.concat([shifted.X for shifted in self.shifts])
+
+    def gradient(self) -> Array:
+        """AᵀB − (AᵀA + rI) x of all ridges."""
+        return self.Q @ self.home.place(np.hstack([shifted.z for shifted in self.shifts]))
 
     def gradient_norms(self) -> HostArray:
         """‖Q z‖ = ‖z‖ of every column."""

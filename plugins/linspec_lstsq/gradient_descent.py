@@ -58,8 +58,8 @@ class Descent(Iteration):
         home, count = system.home, len(system.ridges)
         self.home, self.xp = home, home.xp
         self.ridge = home.place(np.repeat(system.ridges, system.AtB.shape[1]))
-        self.w = home.concat([system.gradient] * count)
-        self.iterate = home.zeros(tuple(self.w.shape)) if system.start is None else system.start
+        start, gradient = system.at_start
+        self.w, self.iterate = home.concat([gradient] * count), home.concat([start] * count)
         # What is left of a gradient at rounding has parts where M vanishes: a step along those has no bound.
         self.floor = home.place(np.tile(system.scales, count) * system.noise) ** 2
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -47,6 +48,7 @@ Begin = Callable[["System"], Sequence[Iteration]]
 """From a system to the iterations that solve it, in the order of its ridges."""
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class System:
     """The equations to solve, and where to start.
 
@@ -54,30 +56,45 @@ class System:
     ----------
     AtB : array of shape (p, m)
     ridges : tuple of float
-    gradient : array of shape (p, m)
-        AᵀB − (AᵀA + rI) x at the start x.
-    start : array of shape (p, m), or None
-        None: zero. Any other start comes with one ridge.
     home : Home
         Where blocks live.
-    scales : numpy.ndarray of shape (m,)
-        ‖AᵀB‖ of every column.
     noise : float
         The relative size of a gradient that is rounding of the data and of sums.
+    norm : float
+        A lower bound of the norm of AᵀA, where one is known.
+    start, gradient : array of shape (p, m), or None
+        A start x with its gradient AᵀB − (AᵀA + rI) x, for one ridge; None: zero.
     """
 
-    def __init__(
-        self,
-        moments: Moments,
-        AtB: Array,
-        ridges: tuple[float, ...],
-        start: Array | None = None,
-        gradient: Array | None = None,
-    ) -> None:
-        self.AtB, self.ridges, self.start, self.home = AtB, ridges, start, moments.home
-        self.gradient = AtB if gradient is None else gradient
-        self.scales = column_norms(AtB, self.home)
-        self.noise = ROUNDING * float(np.finfo(moments.X.dtype).eps)
+    AtB: Array
+    ridges: tuple[float, ...]
+    home: Home
+    noise: float
+    norm: float = 0.0
+    start: Array = None
+    gradient: Array = None
+
+    @classmethod
+    def of(cls, moments: Moments, AtB: Array, ridges: tuple[float, ...]) -> System:
+        """The system of some moments, from zero."""
+        noise = ROUNDING * float(np.finfo(moments.X.dtype).eps)
+        return cls(AtB=AtB, ridges=ridges, home=moments.home, noise=noise)
+
+    @property
+    def at_start(self) -> tuple[Array, Array]:
+        """The start and its gradient."""
+        if self.start is None:
+            return self.home.zeros(tuple(self.AtB.shape)), self.AtB
+        return self.start, self.gradient
+
+    def separately(self) -> list[System]:
+        """The systems of each ridge."""
+        return [self] if len(self.ridges) == 1 else [replace(self, ridges=(ridge,)) for ridge in self.ridges]
+
+    @cached_property
+    def scales(self) -> HostArray:
+        """‖AᵀB‖ of every column."""
+        return column_norms(self.AtB, self.home)
 
     def relative(self, norms: HostArray) -> HostArray:
         """Norms of columns, ridges outermost, relative to AᵀB; infinite for what should be 0 and is not."""
@@ -98,7 +115,7 @@ def solve_normal_equations(problem: Any, run: Run, begin: Begin, form: str) -> S
     moments = run.moments(form)
     run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.view(0).sweep_cost)
     AtB = moments.products(None, moments.home.eye(problem.B.shape[1]))[1]
-    return finish(run, moments, System(moments, AtB, problem.ridges), begin)
+    return finish(run, moments, System.of(moments, AtB, problem.ridges), begin)
 
 
 def finish(run: Run, moments: Moments, system: System, begin: Begin) -> Solution:
@@ -108,12 +125,11 @@ def finish(run: Run, moments: Moments, system: System, begin: Begin) -> Solution
     allows, a tolerance that seems to be met is looked at with a product, and the iteration begins again from what
     it has found, unless that does not help any more.
     """
-    iterations, seen = begin(system), np.inf
-    norm = 0.0  # of AᵀA, from below
+    iterations, seen, norm = begin(system), np.inf, system.norm
     while True:
         residual = worst_residual(iterations, system)
         cost = moments.view(0).sweep_cost
-        doubtful = system.drift(norm, iterations) > run.tol / 4 or (cost == 0 and seen == np.inf and norm > 0)
+        doubtful = system.drift(norm, iterations) > run.tol / 10 or (cost == 0 and seen == np.inf and norm > 0)
         if residual <= run.tol and doubtful and run.affords(cost):
             iterations = _begun_again(iterations, moments, system, begin)
             residual, before = worst_residual(iterations, system), seen
@@ -123,7 +139,8 @@ def finish(run: Run, moments: Moments, system: System, begin: Begin) -> Solution
         if not run.proceed(residual=residual, current=partial(_current, iterations, system.home)):
             return run.finish(x=_current(iterations, system.home)["x"])
         live = [one for one in iterations if worst_residual([one], system) > run.tol]
-        norm = max(norm, together(live, moments.gram_matmat, system.home))
+        blocks, products = together(live, moments.gram_matmat, system.home)
+        norm = norm or most_stretched(blocks, products, system.home)
 
 
 def _begun_again(
@@ -138,20 +155,27 @@ def _begun_again(
         columns = slice(i * count, (i + 1) * count)
         start = x[:, columns]
         gradient = system.AtB - AtAx[:, columns] - start * ridge
-        found.extend(begin(System(moments, system.AtB, (ridge,), start, gradient)))
+        found.extend(begin(replace(system, ridges=(ridge,), start=start, gradient=gradient)))
     return found
 
 
-def together(iterations: Sequence[Iteration], multiply: Callable[[Array], Array], home: Home) -> float:
-    """One step of each iteration, their products made in one; the most that a column was stretched by AᵀA."""
+def together(
+    iterations: Sequence[Iteration], multiply: Callable[[Array], Array], home: Home
+) -> tuple[Array, Array]:
+    """One step of each iteration, their products made in one: the blocks side by side, and their products."""
     blocks = [iteration.ask() for iteration in iterations]
     V = home.concat(blocks)
     products = multiply(V)
     edges = np.cumsum([0, *(block.shape[1] for block in blocks)]).tolist()
     for iteration, (a, b) in zip(iterations, pairwise(edges), strict=True):
         iteration.tell(products[:, a:b])
-    sizes, stretched = column_norms(V, home), column_norms(products, home)
-    return float(np.max(stretched[sizes > 0] / sizes[sizes > 0], initial=0.0))
+    return V, products
+
+
+def most_stretched(V: Array, MV: Array, home: Home) -> float:
+    """The largest factor by which a column has grown: a lower bound of the norm of M."""
+    before, after = column_norms(V, home), column_norms(MV, home)
+    return float(np.max(after[before > 0] / before[before > 0], initial=0.0))
 
 
 def _current(iterations: Sequence[Iteration], home: Home) -> dict[str, Array]:
@@ -166,13 +190,14 @@ def worst_residual(iterations: Sequence[Iteration], system: System) -> float:
 
 def column_norms(V: Array, home: Home) -> HostArray:
     """Euclidean norms of the columns, on the host."""
-    return np.sqrt(to_host(home.xp.sum(V * V, axis=0)))
+    norms: HostArray = np.sqrt(to_host(home.xp.sum(V * V, axis=0)))
+    return norms
 
 
 class NormalEquationsState(LeastSquaresState):
     """An iteration as a part: made ready for one matrix, stopped at a residual or a count."""
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         A: LinearOperator | Moments,
         ridge: float,
@@ -192,11 +217,11 @@ class NormalEquationsState(LeastSquaresState):
         moments, home = self.moments, self.moments.home
         if AtB is None:
             AtB = Moments(self.A, B, form="implicit").products(None, home.eye(B.shape[1]))[1]
-        start, gradient = None, None
+        system = System.of(moments, AtB, (self.ridge,))
         if x0 is not None:
             start = home.place(x0)
             gradient = AtB - moments.gram_matmat(start) - start * self.ridge
-        system = System(moments, AtB, (self.ridge,), start, gradient)
+            system = replace(system, start=start, gradient=gradient)
         iterations = self.begin(system)
         tol = self.tol if tol is None else tol
         for _ in range(self.limit):

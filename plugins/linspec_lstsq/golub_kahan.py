@@ -1,0 +1,342 @@
+"""LSQR for many right-hand sides, ridges and starts at once, with or without a preconditioner.
+
+Problem: min ‖A x − b‖² + r ‖x‖² for every column b of a block and every one of some ridges r, without AᵀA, whose
+condition number is the square of that of A.
+Method: Golub & Kahan's bidiagonalisation from b and the QR recurrences of LSQR (Paige & Saunders 1982,
+doi:10.1145/355984.355989), simultaneous: one block product with A and one with Aᵀ for all columns, the scalars of
+each column its own. The bidiagonalisation from x = 0 does not know the ridge (Saunders 1995,
+doi:10.1007/BF01739829), so all ridges of a column share it, and each has its own recurrences. A start or a
+preconditioner that depends on the ridge does not allow that: then every pair of a column and a ridge r is a column
+of its own, of [A; √r I].
+Where we differ: a block of rows goes through both products while it is at hand, W = A V − U α and then Aᵀ W, and
+lengths are divided out afterwards; so an iteration is one sweep where there are row slices, and two products
+elsewhere. The long vectors are kept with the length that they come in. Columns that are done leave the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from linspec import LinearOperator
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.errors import NonFiniteData
+from linspec.operators import uncounted
+from linspec.operators.dense import RowBuffer, rows_per_block
+from linspec.views import explain_non_finite
+
+SPARSE_BLOCK = 2**21
+"""Stored entries of a block of sparse rows: enough for several threads."""
+
+ROUNDING = 20
+"""Relative gradient, in units of the data's rounding, at which what is left of a gradient is noise."""
+
+
+def sweeps_of(A: LinearOperator) -> float:
+    """Sweeps of an iteration."""
+    return 1.0 if A.sliceable else 2.0
+
+
+class RightHandSides:
+    """A block of right-hand sides before a matrix, read block of rows by block of rows.
+
+    Parameters
+    ----------
+    A : LinearOperator of shape (n, p)
+    B : LinearOperator of shape (n, m)
+    ridges : tuple of float
+    """
+
+    def __init__(self, A: LinearOperator, B: LinearOperator, ridges: tuple[float, ...]) -> None:
+        self._given = {"A": A, "B": B}
+        self.A, self._ledger = uncounted(A)
+        self.home: Home = A.home.blocks
+        with np.errstate(all="ignore"):  # what is not finite is found in the first sums
+            self.B = A.home.place(B.matmat(B.home.blocks.eye(B.shape[1])), A.dtype)
+        self.columns: int = B.shape[1]
+        self.ridges = np.repeat(np.asarray(ridges, dtype=np.float64), self.columns)
+        self.sweeps = sweeps_of(A)
+
+    def residuals(self, x: Array | None) -> tuple[list[Array], Array, Array]:
+        """W = B − A x, its squared column norms, and AᵀW: for x = 0 with as many columns as B."""
+        repeats = 1 if x is None else x.shape[1] // self.columns
+        with np.errstate(all="ignore"):
+            W, squares, AtW = self._sweep(
+                x, lambda rows, _, AV: self._less(self.B[rows, :], repeats, AV), self.columns * repeats
+            )
+        self._check_finite(AtW)
+        return W, squares, AtW
+
+    def advance(self, V: Array, W: list[Array], shift: HostArray) -> tuple[list[Array], Array, Array]:
+        """A V − W diag(shift) in the place of W, its squared column norms, and its product with Aᵀ."""
+        factor = self.A.home.place(shift, self.A.dtype)[None, :]
+        return self._sweep(V, lambda _, i, AV: AV - W[i] * factor, V.shape[1])
+
+    def _less(self, B: Array, repeats: int, AV: Array | None) -> Array:
+        B = self.A.home.concat([B] * repeats)
+        return B if AV is None else B - AV
+
+    def _sweep(self, V: Array | None, combine: Any, columns: int) -> tuple[list[Array], Array, Array]:
+        found, squares = [], self.home.zeros((columns,))
+        AtW = self.home.zeros((self.A.shape[1], columns))
+        for i, (rows, part) in enumerate(self._parts()):
+            block = combine(rows, i, None if V is None else part.matmat(V))
+            squares = squares + self._squares(block)
+            AtW = AtW + part.rmatmat(block)
+            found.append(block)
+            self.A.release()
+        products = 1 if V is None else 2
+        self._ledger.record(
+            sweeps=1.0 if self.A.sliceable else float(products),
+            columns=products * columns,
+            flops=2.0 * self.A.nnz * products * columns,
+        )
+        return found, squares, AtW
+
+    def _parts(self) -> Iterator[tuple[slice, LinearOperator]]:
+        """Slices of rows and the rows, made ready for two products; all of them where there are no slices."""
+        n, p = self.A.shape
+        if not self.A.sliceable:
+            yield slice(0, n), self.A
+            return
+        sparse = 4 * self.A.nnz < n * p
+        size = SPARSE_BLOCK * n // max(self.A.nnz, 1) + 1 if sparse else self._dense_rows()
+        buffer = RowBuffer()
+        for start in range(0, n, size):
+            rows = slice(start, min(start + size, n))
+            yield rows, self.A.rows(rows).loaded(buffer)
+
+    def _dense_rows(self) -> int:
+        p = self.A.shape[1]
+        return rows_per_block(p * self.A.dtype.itemsize, self.A.home, 8 * p * self.columns)
+
+    def _squares(self, W: Array) -> Array:
+        """Squared column norms, gathered in float64 where that exists."""
+        if self.home == self.A.home:
+            W = self.home.place(W)
+        return self.home.place(self.A.home.xp.sum(W * W, axis=0))
+
+    def _check_finite(self, AtW: Array) -> None:
+        with np.errstate(all="ignore"):
+            total = float(to_host(self.home.xp.sum(AtW)))
+        if not np.isfinite(total):
+            raise NonFiniteData(explain_non_finite(self._given))
+
+
+class Preconditioner:
+    """Directions and lengths: x = N y with N = D⁻¹ Q diag(g), g of each column its own.
+
+    Parameters
+    ----------
+    Q : array of shape (p, k)
+        Orthonormal columns.
+    lengths : numpy.ndarray of shape (k, columns)
+        g: 0 for directions that are left out.
+    scale : array of shape (p,)
+        The diagonal of D⁻¹.
+    """
+
+    def __init__(self, Q: Array, lengths: HostArray, scale: Array, home: Home) -> None:
+        self.Q, self.scale, self.home = Q, scale[:, None], home
+        self.lengths = home.place(lengths)
+
+    def chosen(self, index: HostArray) -> Preconditioner:
+        """The same for some of the columns."""
+        twin = object.__new__(Preconditioner)
+        twin.Q, twin.scale, twin.home = self.Q, self.scale, self.home
+        twin.lengths = _take(self.lengths, index, self.home)
+        return twin
+
+    def forward(self, Y: Array) -> Array:
+        """N y."""
+        return self.scale * (self.Q @ (self.lengths * Y))
+
+    def adjoint(self, Z: Array) -> Array:
+        """Nᵀ z."""
+        return self.lengths * (self.Q.T @ (self.scale * Z))
+
+    def undone(self, Y: Array) -> Array:
+        """z in the span of D Q with Nᵀ z = y."""
+        return (self.Q @ (reciprocal(self.lengths) * Y)) / self.scale
+
+
+class LSQR:
+    """The iterates of all columns and ridges, from zero or from a start.
+
+    Parameters
+    ----------
+    data : RightHandSides
+    start : array of shape (p, columns times ridges), optional
+        Where to start; with one, each ridge has columns of its own.
+    preconditioner : Preconditioner, optional
+        Of as many columns; it needs a start.
+
+    Attributes
+    ----------
+    gradients : numpy.ndarray of shape (columns times ridges,)
+        ‖Aᵀ(b − A x) − r x‖ of the iterates by the recurrences, exact at the start.
+    steps : numpy.ndarray of the same shape
+        By how much the last step changed [A x; √r x].
+    sizes : numpy.ndarray of the same shape
+        ‖[b − A x; −√r x]‖ at the start.
+    norm : float
+        Of A, from below; without a preconditioner.
+    """
+
+    def __init__(
+        self,
+        data: RightHandSides,
+        start: Array | None = None,
+        preconditioner: Preconditioner | None = None,
+    ) -> None:
+        self.data, self.home, self.start = data, data.home, start
+        self.preconditioner, self._whole = preconditioner, preconditioner
+        pairs = len(data.ridges)
+        self._W, squares, Z = data.residuals(start)
+        roots = np.sqrt(data.ridges)
+        self._damping = roots if start is None else np.zeros(pairs)
+        self._roots: Array | None = None
+        if start is not None and roots.any():
+            # 1. what the start leaves of the rows √r I
+            self._roots = self.home.place(roots)[None, :]
+            self._below = -start * self._roots
+            squares = squares + self._sums(self._below)
+            Z = Z + self._below * self._roots
+        gradients = self._sums(Z)
+        Z = Z if preconditioner is None else preconditioner.adjoint(Z)
+        host = self._fetch(squares, self._sums(Z), gradients)
+        # 2. owner: the column of the bidiagonalisation to which each pair belongs
+        self._owner = np.arange(pairs) % host.shape[1]
+        self._beta = host[0]
+        self._alpha = _ratio(host[1], host[0])
+        self._V = Z * self.home.place(_ratio(np.ones_like(host[1]), host[1]))[None, :]
+        self.gradients = host[2][self._owner]
+        self.sizes = host[0][self._owner]
+        self.steps = np.full(pairs, np.inf)
+        self.norm = 0.0
+        self._phi_bar, self._rho_bar = self._beta[self._owner], self._alpha[self._owner]
+        self._direction = self._owned(self._V)
+        self._Y = self.home.zeros((self._V.shape[0], pairs))
+        self._live = np.arange(pairs)
+        self._done: list[tuple[HostArray, Array]] = []
+
+    @property
+    def live(self) -> HostArray:
+        """The pairs that still iterate."""
+        return self._live
+
+    def x(self) -> Array:
+        """All iterates, ridges outermost."""
+        parts = [*self._done, (self._live, self._Y)]
+        order = np.argsort(np.concatenate([index for index, _ in parts]))
+        Y = self.home.concat([part for _, part in parts])
+        Y = Y if len(parts) == 1 else _take(Y, order, self.home)
+        if self._whole is not None:
+            Y = self._whole.forward(Y)
+        return Y if self.start is None else self.start + Y
+
+    def step(self) -> None:
+        """One step of every pair that is live."""
+        self._bidiagonalize()
+        self._descend()
+
+    def _bidiagonalize(self) -> None:
+        """β u ← A v − α u, then α v ← Aᵀ u − β v."""
+        N, V = self.preconditioner, self._V
+        shift = _ratio(self._alpha, self._beta)
+        along = V if N is None else N.forward(V)
+        self._W, squares, Z = self.data.advance(along, self._W, shift)
+        if self._roots is not None:
+            self._below = along * self._roots - self._below * self.home.place(shift)[None, :]
+            squares = squares + self._sums(self._below)
+            Z = Z + self._below * self._roots
+        Z = Z if N is None else N.adjoint(Z)
+        beta = self.home.xp.sqrt(squares)
+        Z = Z * reciprocal(beta)[None, :] - V * beta[None, :]
+        length = self._sums(Z)
+        self._V = Z * reciprocal(self.home.xp.sqrt(length))[None, :]
+        sums = [squares, length]
+        if N is not None:
+            sums.append(self._sums(N.undone(self._V)))  # what a unit of v is in the gradient of x
+        host = self._fetch(*sums)
+        self.norm = max(self.norm, float(np.hypot(self._alpha, host[0]).max(initial=0.0)))
+        self._beta, self._alpha = host[0], host[1] * (host[0] > 0)
+        self._unit = host[2] if N is not None else np.ones_like(host[0])
+
+    def _descend(self) -> None:
+        """The rotations of LSQR on the host, the steps of x and of the directions."""
+        alpha, beta = self._alpha[self._owner], self._beta[self._owner]
+        damped = np.hypot(self._rho_bar, self._damping)
+        phi_bar = _ratio(self._rho_bar, damped) * self._phi_bar
+        rho = np.hypot(damped, beta)
+        c, s = _ratio(damped, rho), _ratio(beta, rho)
+        phi = c * phi_bar
+        self._phi_bar, self._rho_bar = s * phi_bar, -c * alpha
+        step, turn = self.home.place(_ratio(phi, rho)), self.home.place(_ratio(s * alpha, rho))
+        self._Y = self._Y + self._direction * step[None, :]
+        self._direction = self._owned(self._V) - self._direction * turn[None, :]
+        self.gradients[self._live] = alpha * np.abs(s * phi) * self._unit[self._owner]
+        self.steps[self._live] = np.abs(phi)
+
+    def leave(self, finished: HostArray) -> None:
+        """Let pairs stand still where `finished`, one entry for each that is live; empty columns are dropped."""
+        if not finished.any():
+            return
+        stay, go = np.flatnonzero(~finished), np.flatnonzero(finished)
+        self._done.append((self._live[go], _take(self._Y, go, self.home)))
+        self._live = self._live[stay]
+        self._Y = _take(self._Y, stay, self.home)
+        self._direction = _take(self._direction, stay, self.home)
+        self._damping, self._owner = self._damping[stay], self._owner[stay]
+        self._phi_bar, self._rho_bar = self._phi_bar[stay], self._rho_bar[stay]
+        columns, self._owner = np.unique(self._owner, return_inverse=True)
+        if len(columns) < len(self._beta):
+            self._drop_to(columns)
+
+    def _drop_to(self, columns: HostArray) -> None:
+        self._beta, self._alpha = self._beta[columns], self._alpha[columns]
+        self._V = _take(self._V, columns, self.home)
+        self._W = [_take(W, columns, self.data.A.home) for W in self._W]
+        if self._roots is not None:
+            self._roots = _take(self._roots, columns, self.home)
+            self._below = _take(self._below, columns, self.home)
+        if self.preconditioner is not None:
+            self.preconditioner = self.preconditioner.chosen(columns)
+
+    def _owned(self, V: Array) -> Array:
+        """Of each pair its column of V."""
+        if np.array_equal(self._owner, np.arange(V.shape[1])):
+            return V
+        return _take(V, self._owner, self.home)
+
+    def _sums(self, Z: Array) -> Array:
+        return self.home.xp.sum(Z * Z, axis=0)
+
+    def _fetch(self, *squares: Array) -> HostArray:
+        """Norms from their squares, in one transfer."""
+        norms: HostArray = np.sqrt(to_host(self.home.xp.stack(list(squares))))
+        return norms
+
+
+def column_norms(V: Array, home: Home) -> HostArray:
+    """Norms of the columns of a p x k block."""
+    norms: HostArray = np.sqrt(to_host(home.xp.sum(V * V, axis=0)))
+    return norms
+
+
+def _take(M: Array, columns: HostArray, home: Home) -> Array:
+    return home.xp.take(M, home.xp.asarray(columns, device=home.device), axis=1)
+
+
+def _ratio(a: HostArray, b: HostArray) -> HostArray:
+    """a / b, and 0 where b is 0: a recurrence that has come to its end stays there."""
+    return np.divide(a, b, out=np.zeros_like(a), where=b != 0)
+
+
+def relative(norms: HostArray, scales: HostArray) -> HostArray:
+    """Norms in units of others; infinite for what should be 0 and is not."""
+    ratios = _ratio(norms, scales)
+    ratios[(scales == 0) & (norms > 0)] = np.inf
+    return ratios

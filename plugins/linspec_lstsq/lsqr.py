@@ -1,0 +1,109 @@
+"""LSQR: least squares by products with A and Aᵀ, as stable as products allow.
+
+Problem: min ‖A x − b‖² + r ‖x‖²; at r = 0 the solution of least norm.
+Method: Paige & Saunders (1982), doi:10.1145/355984.355989, a ridge r as damping √r. In exact arithmetic the iterates
+are those of conjugate gradients on the normal equations; what LSQR never makes is a product with AᵀA of what it has
+found, so an error of x grows with the condition number of A where that of conjugate gradients may with its square.
+All right-hand sides iterate at once, and a path of ridges costs the products of one (`golub_kahan`).
+Where we differ: the residual is ‖Aᵀ(b − A x) − r x‖ relative to ‖Aᵀb‖, which LSQR knows from its recurrences. They
+drift by rounding. Where that may be more than the tolerance allows, a residual that seems to meet it is computed
+afresh, and the iteration begins again from what it has found, unless that does not help any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, Status, option
+from linspec.arrays import Array, HostArray
+from linspec.operators import uncounted
+from linspec_lstsq.golub_kahan import LSQR, ROUNDING, RightHandSides, column_norms, relative, sweeps_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimultaneousLSQR(Solver):
+    """LSQR for all right-hand sides at once (Paige & Saunders 1982, doi:10.1145/355984.355989)."""
+
+    tol: float | None = option(None, "relative residual to stop at; none: 1e-8, more for float32", above=0)
+    max_iterations: int = option(1000, "iterations at most", at_least=1)
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve a least-squares problem."""
+        run.plan(setup=1.0, iteration=sweeps_of(problem.A))
+        data = RightHandSides(problem.A, problem.B, problem.ridges)
+        iterates = LSQR(data)
+        scales = iterates.gradients.copy()  # at x = 0 they are AᵀB
+        seen = np.inf
+        while True:
+            residual = float(relative(iterates.gradients, scales).max(initial=0.0))
+            if residual <= run.tol and _doubtful(iterates, scales, run.tol) and run.affords(data.sweeps):
+                iterates = LSQR(data, iterates.x())
+                residual, before = float(relative(iterates.gradients, scales).max()), seen
+                seen = residual
+                if residual > max(run.tol, before / 2):
+                    run.end(Status.STAGNATED)
+            if not run.proceed(residual=residual, current=partial(_current, iterates)):
+                return run.finish(x=iterates.x())
+            _advance(iterates, scales, run.tol)
+
+    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> LSQRState:
+        """Make ready for many right-hand sides."""
+        return LSQRState(A, ridge, run, self.max_iterations, 1e-8 if self.tol is None else self.tol)
+
+
+class LSQRState(LeastSquaresState):
+    """LSQR as a part: the matrix itself, whose Gram matrix is of no use here even where it is held."""
+
+    def __init__(self, A: LinearOperator | Moments, ridge: float, run: Run, limit: int, tol: float) -> None:
+        self.A = _matrix(A, run) if isinstance(A, Moments) else A
+        self.ridge, self.run, self.limit, self.tol = ridge, run, limit, tol
+
+    def solve(
+        self, B: LinearOperator, x0: Array | None = None, tol: float | None = None, AtB: Array | None = None
+    ) -> Array:
+        """See `LeastSquaresState.solve`; B is multiplied out, for LSQR needs more than AᵀB."""
+        data = RightHandSides(self.A, B, (self.ridge,))
+        tol = self.tol if tol is None else tol
+        if x0 is None:
+            iterates = LSQR(data)
+            scales = iterates.gradients.copy()
+        else:
+            scales = column_norms(self.A.rmatmat(data.B) if AtB is None else AtB, data.home)
+            live = data.home.place((scales > 0).astype(np.float64))
+            iterates = LSQR(data, data.home.place(x0) * live[None, :])
+        for _ in range(self.limit):
+            residual = float(relative(iterates.gradients, scales).max(initial=0.0))
+            if residual <= tol or not len(iterates.live) or not self.run.affords(data.sweeps):
+                break
+            _advance(iterates, scales, tol)
+        return iterates.x()
+
+
+def _advance(iterates: LSQR, scales: HostArray, tol: float) -> None:
+    """Let go of what has been found, and make a step with the rest."""
+    live = iterates.live
+    iterates.leave(iterates.gradients[live] <= tol * scales[live])
+    iterates.step()
+
+
+def _doubtful(iterates: LSQR, scales: HostArray, tol: float) -> bool:
+    """Whether rounding may have moved the gradients of the iterates away from those of the recurrences."""
+    noise = ROUNDING * float(np.finfo(iterates.data.A.dtype).eps)
+    size = iterates.norm * (iterates.norm * column_norms(iterates.x(), iterates.home) + iterates.sizes)
+    drift = noise * relative(size, scales)[scales > 0]
+    return bool(iterates.norm > 0 and drift.max(initial=0.0) > tol / 4)
+
+
+def _current(iterates: LSQR) -> dict[str, Array]:
+    return {"x": iterates.x()}
+
+
+def _matrix(moments: Moments, run: Run) -> LinearOperator:
+    """The matrix behind moments of one view, on the ledger of the run."""
+    known = (M for M in run.problem.matrices.values() if uncounted(M)[0] is moments.X)
+    A = next(known, moments.X)
+    return A.centered(moments.column_means()[0]) if moments.center else A

@@ -1,0 +1,342 @@
+"""Conjugate gradients with a randomized Nyström preconditioner.
+
+Problem: (AᵀA + rI) x = AᵀB, where few large eigenvalues of AᵀA slow down what knows only products.
+Method: one sweep multiplies a random block Ω. With Y = AᵀAΩ, the Nyström approximation Y(ΩᵀY)⁺Yᵀ = UΛUᵀ
+holds the leading eigenvectors well, and
+
+    P = U (Λ + r)/(λ_l + r) Uᵀ + (I − UUᵀ)
+
+takes the large eigenvalues down to λ_l + r. Conjugate gradients then run on P^(-1/2) (AᵀA + rI) P^(-1/2).
+Source: Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244, Algorithms 2.1, 5.1 and E.2.
+
+Where we differ. The rank is found by a rule of costs: it is doubled, in one sweep for the new columns alone, while
+what the last doubling did to the spectrum says that the next one will save more than it costs. Where the iteration
+itself would be done with the large eigenvalues at a lower price, there is no preconditioner. All right-hand sides run
+in one block, and all ridges take the same sketch. Columns of dense data that differ much in length are first scaled
+to equal length (Jacobi), with a ridge only: at ridge 0 the scaled iteration would not lead to the least norm. (Counts
+of words have one unit, and scaling them was measured to cost up to twice the iterations.) Where the sketch has
+seen the whole range, the rest is taken to r itself and not to λ_l + r.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from linspec import LinearOperator, Moments, Run, Solution, Solver, cost, option, part
+from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.block_algebra import EPS, whitening
+from linspec_lstsq.normal_equations import Iteration, NormalEquationsState, System, finish
+from linspec_lstsq.transformed import Transformed
+
+FIRST_RANK = 50
+"""Columns of the first sketch."""
+
+SPREAD = 1e4
+"""Ratio of squared column norms, ridge included, from which columns count as badly scaled."""
+
+READING = 16
+"""Floating-point operations that take as long as reading an entry."""
+
+PER_OUTLIER = 2.0
+"""Iterations that conjugate gradients with one right-hand side spend on an eigenvalue far above the others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NystromPCG(Solver):
+    """Nyström preconditioned conjugate gradients (Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244)."""
+
+    tol: float | None = option(None, "relative residual to stop at; none: 1e-8, more for float32", above=0)
+    max_iterations: int = option(1000, "iterations at most", at_least=1)
+    rank: int | None = option(
+        None, "columns of the sketch; none: doubled while it pays", kind=int, at_least=1
+    )
+    max_rank: int = option(800, "columns of the sketch at most, where it is doubled", at_least=1)
+    scaling: str = option(
+        "auto",
+        "scale the columns: where they are very unequal, always, never",
+        choices=("auto", "jacobi", "none"),
+    )
+    test_matrix: Any = part("gaussian", "what the sketch multiplies", kind="test-matrix")
+    form: str = option("auto", "hold AᵀA or sweep the data", choices=("auto", "dense", "sparse", "implicit"))
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve a least-squares problem."""
+        moments = run.moments(self.form)
+        sweep = moments.view(0).sweep_cost
+        run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=sweep)
+        eye = moments.home.eye(problem.B.shape[1])
+        sketch, AtB = self._sketch(moments, run, problem.ridges, problem.width, eye)
+        system = replace(System.of(moments, AtB, problem.ridges), norm=sketch.norm)
+        return finish(run, moments, system, sketch.begin)
+
+    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> NormalEquationsState:
+        """Sketch once for many right-hand sides."""
+        moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
+        sketch, _ = self._sketch(moments, run, (ridge,), run.problem.width, None)
+        tol = 1e-8 if self.tol is None else self.tol
+        return NormalEquationsState(A, ridge, run, sketch.begin, self.max_iterations, tol)
+
+    def _sketch(
+        self, moments: Moments, run: Run, ridges: tuple[float, ...], width: int, eye: Array | None
+    ) -> tuple[Sketch, Array]:
+        """A sketch as wide as it pays, and AᵀB from the same sweep."""
+        home, test_matrix, ridge = moments.home, run.part(self.test_matrix), min(ridges)
+        n, p, _ = moments.shape
+
+        def draw(columns: int) -> Array:
+            return home.place(test_matrix.draw(p, columns, run.rng))
+
+        first = min(self.rank or FIRST_RANK, p)
+        Omega = draw(first)
+        Y, AtB, _, _ = moments.products(Omega, eye)
+        outlook = Outlook(
+            size=min(n, p),
+            trace=float(to_host(home.xp.sum(moments.diagonal()[0]))),
+            prices=Prices.of(moments, width),
+            digits=float(np.log(2 / run.tol)) / 2,
+        )
+        sketch = Sketch(Omega, Y, moments.diagonal()[0], home, outlook)
+        sweep = moments.view(0).sweep_cost
+        dense = moments.X.readable and moments.X.nnz == n * p
+        scaled = self.scaling == "jacobi" or (self.scaling == "auto" and dense and sketch.unequal(ridge))
+        if scaled and run.affords(sweep):
+            Omega = draw(first) / sketch.roots(ridge)[:, None]
+            sketch = Sketch(Omega, moments.gram_matmat(Omega), sketch.diagonal, home, outlook, scaled=True)
+        most = first if self.rank else min(self.max_rank, p)
+        while sketch.columns < most and run.affords(2 * sweep) and sketch.pays(ridge):
+            more = draw(min(sketch.columns, most - sketch.columns))
+            more = more / sketch.roots(ridge)[:, None] if sketch.scaled else more
+            sketch = sketch.widened(more, moments.gram_matmat(more))
+        return sketch, AtB
+
+
+@dataclass(frozen=True)
+class Prices:
+    """What products cost, in seconds of a typical core.
+
+    Attributes
+    ----------
+    entries : float
+        What a product with one column multiplies.
+    rate : float
+        Operations a second there.
+    p, width : int
+        Rows and columns of the iterates.
+    """
+
+    entries: float
+    rate: float
+    p: int
+    width: int
+
+    @classmethod
+    def of(cls, moments: Moments, width: int) -> Prices:
+        """Of products with the data, or with a Gram matrix that is held."""
+        n, p, _ = moments.shape
+        if moments.form == "dense":
+            return cls(float(p) ** 2 / 2, cost.DENSE_RATE, p, width)
+        nnz = moments.X.nnz
+        return cls(float(nnz), cost.DENSE_RATE if nnz == n * p else cost.SPARSE_RATE, p, width)
+
+    def product(self, columns: int) -> float:
+        """A product with so many columns."""
+        return self.entries * (READING + 4 * columns) / self.rate
+
+    def iteration(self, rank: int) -> float:
+        """An iteration with a preconditioner of a rank."""
+        return self.product(self.width) + 12.0 * self.p * rank * self.width / cost.DENSE_RATE
+
+    def widening(self, rank: int) -> float:
+        """Twice the rank."""
+        return self.product(rank) + 6.0 * self.p * (2.0 * rank) ** 2 / cost.DENSE_RATE
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What iterations with and without a preconditioner are expected to take.
+
+    Iterations are reckoned as √κ times the digits wanted (half their natural logarithm), κ being that of the
+    spectrum from the largest eigenvalue left down to the mean of those that the sketch has not seen. An eigenvalue
+    that is left costs no more than a few iterations by itself, shared among the right-hand sides.
+    """
+
+    size: int
+    trace: float
+    prices: Prices
+    digits: float
+
+    def iterations(self, values: HostArray, shift: float) -> float:
+        """Iterations once the eigenvalues `values` are taken down to their last."""
+        rest = max(self.trace - float(values.sum()), 0.0) / max(self.size - len(values), 1)
+        last = values[-1] + shift
+        return float(self.digits * np.sqrt(last / max(min(rest + shift, last), EPS * last)))
+
+    def pays(self, values: HostArray, shift: float) -> bool:
+        """Whether so many eigenvalues more are worth their price, if they fall as the last half of these did."""
+        rank, iterations = len(values), self.iterations(values, shift)
+        fall = np.sqrt((values[-1] + shift) / (values[rank // 2 - 1] + shift))
+        fewer = iterations - min(iterations * (1 - fall), PER_OUTLIER * rank / self.prices.width)
+        without = iterations * self.prices.iteration(rank)
+        return bool(fewer * self.prices.iteration(2 * rank) + self.prices.widening(rank) < without)
+
+    def useful(self, values: HostArray, shift: float) -> bool:
+        """Whether iterations with the preconditioner, once there is one, cost less than without."""
+        rank, iterations = len(values), self.iterations(values, shift)
+        alone = iterations * np.sqrt((values[0] + shift) / (values[-1] + shift))
+        alone = min(alone, iterations + PER_OUTLIER * rank / self.prices.width)
+        return bool(iterations * self.prices.iteration(rank) < alone * self.prices.iteration(0))
+
+
+class Sketch:
+    """Ω and Y = AᵀAΩ, and the preconditioners that follow from them for any ridge.
+
+    Parameters
+    ----------
+    Omega, Y : array of shape (p, l)
+    diagonal : array of shape (p,)
+        Of AᵀA, estimated where it cannot be known.
+    home : Home
+    scaled : bool
+        Whether columns are scaled to equal length, ridge included.
+    """
+
+    def __init__(
+        self,
+        Omega: Array,
+        Y: Array,
+        diagonal: Array,
+        home: Home,
+        outlook: Outlook,
+        *,
+        scaled: bool = False,
+    ) -> None:
+        self.Omega, self.Y, self.diagonal, self.home, self.scaled = Omega, Y, diagonal, home, scaled
+        self.outlook = replace(outlook, trace=float(len(diagonal))) if scaled else outlook
+        self._found: dict[float, Nystrom] = {}
+
+    @property
+    def columns(self) -> int:
+        """Columns of Ω."""
+        return int(self.Omega.shape[1])
+
+    @property
+    def norm(self) -> float:
+        """A lower bound of the norm of AᵀA."""
+        values = [] if self.scaled else self.nystrom(0.0).values[:1].tolist()
+        return max(values, default=float(to_host(self.home.xp.max(self.diagonal))))
+
+    def widened(self, Omega: Array, Y: Array) -> Sketch:
+        """With more columns."""
+        both = self.home.concat([self.Omega, Omega]), self.home.concat([self.Y, Y])
+        return Sketch(*both, self.diagonal, self.home, self.outlook, scaled=self.scaled)
+
+    def unequal(self, ridge: float) -> bool:
+        """Whether columns differ so much in length that they should be scaled; at ridge 0 they must not."""
+        d = to_host(self.diagonal) + ridge
+        return ridge > 0 and bool(d.max() > SPREAD * d.min())
+
+    def roots(self, ridge: float) -> Array:
+        """√(diag AᵀA + r), 1 where that is 0."""
+        xp = self.home.xp
+        d = xp.sqrt(self.diagonal + ridge)
+        return xp.where(d > 0, d, xp.ones_like(d))
+
+    def nystrom(self, ridge: float) -> Nystrom:
+        """The approximation, of AᵀA or of the scaled AᵀA + rI."""
+        key = ridge if self.scaled else 0.0
+        if key not in self._found:
+            Omega, Y = self.Omega, self.Y
+            if self.scaled:
+                roots = self.roots(ridge)[:, None]
+                Omega, Y = Omega * roots, (Y + Omega * ridge) / roots
+            self._found[key] = Nystrom.of(Omega, Y, self.home)
+        return self._found[key]
+
+    def shift(self, ridge: float) -> float:
+        """What is added to the eigenvalues found; those of the scaled matrix have the ridge in them."""
+        return 0.0 if self.scaled else ridge
+
+    def pays(self, ridge: float) -> bool:
+        """Whether twice as many columns would save more than they cost."""
+        found = self.nystrom(ridge)
+        full = not found.complete and len(found.values) > 1
+        return full and self.outlook.pays(found.values, self.shift(ridge))
+
+    def begin(self, system: System) -> Sequence[Iteration]:
+        """An iteration for each ridge, all with this sketch."""
+        return [Transformed(one, Preconditioner.of(self, one.ridges[0])) for one in system.separately()]
+
+
+@dataclass(frozen=True)
+class Nystrom:
+    """UΛUᵀ; `complete` when the sketch has seen the whole numerical range."""
+
+    U: Array
+    values: HostArray
+    complete: bool
+
+    @classmethod
+    def of(cls, Omega: Array, Y: Array, home: Home) -> Nystrom:
+        """Y (ΩᵀY)⁺ Yᵀ by its eigenvectors, over the directions above rounding."""
+        T = whitening(to_host(Omega.T @ Y), cut=10 * EPS)
+        F = Y @ home.place(T)
+        U, values = _eigenvectors(F, home)
+        # Orthonormal only to the condition number of FᵀF: those of small eigenvalues lean on those of large ones.
+        L = np.linalg.cholesky(to_host(U.T @ U))
+        upright = np.linalg.inv(L).T
+        return cls(U @ home.place(upright), values, len(values) < Omega.shape[1])
+
+
+def _eigenvectors(F: Array, home: Home) -> tuple[Array, HostArray]:
+    """Eigenvectors and eigenvalues of FFᵀ, decreasing, down to rounding."""
+    values, vectors = np.linalg.eigh(to_host(F.T @ F))
+    keep = values > 10 * len(values) * EPS * max(values[-1], 0.0) if len(values) else np.zeros(0, dtype=bool)
+    values, vectors = values[keep][::-1], vectors[:, keep][:, ::-1]
+    return F @ home.place(vectors / np.sqrt(values)), values
+
+
+@dataclass(frozen=True)
+class Preconditioner:
+    """H = D^(-1/2) P^(-1/2), so that HᵀMH is what the iteration sees."""
+
+    U: Array
+    shrink: Array
+    roots: Array | None
+
+    @classmethod
+    def of(cls, sketch: Sketch, ridge: float) -> Preconditioner:
+        """For one ridge; without U where the iteration does better alone."""
+        found, shift, home = sketch.nystrom(ridge), sketch.shift(ridge), sketch.home
+        values = found.values
+        useful = len(values) > 0 and sketch.outlook.useful(values, shift)
+        count = len(values) if useful else 0
+        floor = 0.0 if found.complete and shift > 0 else values[-1] if useful else 0.0
+        shrink = np.sqrt((floor + shift) / (values[:count] + shift))
+        roots = sketch.roots(ridge)[:, None] if sketch.scaled else None
+        return cls(found.U[:, :count], home.place(shrink)[:, None], roots)
+
+    def forward(self, V: Array) -> Array:
+        """H V."""
+        V = self._stretched(V, self.shrink)
+        return V if self.roots is None else V / self.roots
+
+    def back(self, MV: Array) -> Array:
+        """Hᵀ of a product."""
+        return self._stretched(MV if self.roots is None else MV / self.roots, self.shrink)
+
+    def answer(self, Y: Array) -> Array:
+        """H Y."""
+        return self.forward(Y)
+
+    def gradient(self, G: Array) -> Array:
+        """H⁻ᵀ G."""
+        G = self._stretched(G, 1 / self.shrink)
+        return G if self.roots is None else G * self.roots
+
+    def _stretched(self, V: Array, factors: Array) -> Array:
+        """V with its parts along U multiplied."""
+        return V if self.U.shape[1] == 0 else V + self.U @ ((factors - 1) * (self.U.T @ V))

@@ -1,0 +1,403 @@
+"""Stochastic variance reduced gradient.
+
+Problem: min ‖A x − B‖² + r ‖x‖², all right-hand sides and all ridges of a path in one block.
+Method: Johnson & Zhang (2013, NIPS 26), with minibatches. An epoch begins at a snapshot x̃ whose full gradient is known
+and walks through the rows in random order. For least squares the variance-reduced gradient on the rows S is
+
+    (n/|S|) A_Sᵀ A_S e + r e − w,    e = x − x̃,    w = Aᵀ(B − A x̃) − r x̃,
+
+one forward and one adjoint product of few rows: the right-hand sides enter through w alone. A random partition of the
+rows is drawn for every epoch. Each of its parts is a uniform sample, so each step is unbiased, and no row is read
+twice. From x = 0 at ridge 0 all steps lie in the row space of A, so the limit is the solution of least norm.
+Step and batch: with L = λ_max(AᵀA) and the largest row norm R, E[H_S²] ≼ L_b AᵀA for H_S = (n/b) A_SᵀA_S and
+
+    L_b = n(b−1)/(b(n−1)) L + (n−b)/(b(n−1)) n R²
+
+(Gower et al. 2019, doi:10.48550/arXiv.1901.09401; Sebbouh et al. 2019, doi:10.48550/arXiv.1908.02725), and half of
+1/(L_b + r) is a safe step. n R² comes with the sweep that makes AᵀB; L from a random chunk of rows, which on average
+overestimates it. Rows in a batch are few beside n R²/L, from where on more of them make no longer step possible, but
+enough for matrix speed.
+Where we differ: the next snapshot is not the end of the epoch but the point of least objective in the span of the
+displacement e and those of the last two epochs. The next full gradient needs AᵀA x for a new x; made as AᵀA e
+instead, it gives this point for each column at no further product, as the exact step does in conjugate gradients.
+That takes a half to a third of the passes, and makes the constant in the step all but irrelevant;
+``snapshot="last"`` is the form of the paper. Whether the objective would have grown over an epoch is known exactly
+from the same products; then the column's step is halved, and ``snapshot="last"`` stays where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, Status, option
+from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.operators import DenseOperator, SparseOperator, uncounted
+
+STEP = 0.5
+"""Step of the inner iteration in units of 1/(L_b + r): the variance is bounded below 2, and 1/4 to 1 do alike."""
+
+MEMORY = 2
+"""Displacements of earlier epochs among which the next snapshot is sought."""
+
+FEWEST_ROWS, FEWEST_STEPS = 32, 16
+"""Rows of a batch, so that its products are worth their calls, and batches in all rows, which come first."""
+
+FEWEST_ENTRIES, MOST_ENTRIES = 2**13, 2**17
+"""Entries of a batch: the interpreter takes as long as so few, and a core's own cache holds so many."""
+
+DEVICE_FACTOR = 64
+"""An accelerator takes batches and chunks so many times larger."""
+
+CHUNK_BYTES = 4 << 20
+"""Rows that are gathered at once, out of which batches are then cut without a copy."""
+
+PROBES, POWERS = 8, 8
+"""Columns and steps of the power iteration for the largest eigenvalue of a chunk."""
+
+ROUNDING = 20
+"""Relative gradient, in units of the data's rounding, at which a column stands still."""
+
+SHARES = 1e-9
+"""Room for the rounding of sums of shares of a sweep."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SVRG(Solver):
+    """Stochastic variance reduced gradient (Johnson & Zhang 2013, NIPS 26)."""
+
+    batch: int | None = option(None, "rows of a minibatch; none: from the data", kind=int, at_least=1)
+    step: float | None = option(
+        None, "step on the gradient of half the objective; none: from the data", above=0
+    )
+    epoch: float = option(
+        1.0, "rows that the steps between two full gradients take, as a share of all", above=0
+    )
+    snapshot: str = option(
+        "best", "least objective among displacements, or last iterate", choices=("best", "last")
+    )
+    tol: float | None = option(None, "relative residual to stop at; none: 1e-8, more for float32", above=0)
+    max_iterations: int = option(1000, "epochs at most", at_least=1)
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve a least-squares problem."""
+        A = problem.A
+        run.plan(setup=1.0, iteration=1.0 + _rows_of_an_epoch(A, self.epoch) / A.shape[0] - SHARES)
+        probes = run.rng.standard_normal((A.shape[1], PROBES))
+        home, moments = A.home.blocks, run.moments("implicit")
+        largest, AtB = survey(A, problem.B, probes)
+        if not np.isfinite(largest + to_host(AtB).sum()):
+            moments.products(
+                home.zeros((A.shape[1], 1)), home.eye(problem.B.shape[1])
+            )  # raises NonFiniteData
+        AtB = home.concat([AtB] * len(problem.ridges))
+        epochs = Epochs(self, A, moments.gram_matmat, problem.column_ridges, largest, probes, run)
+        scale = _column_norms(AtB, home)
+        start = x = AtB * 0.0
+        for x, w in epochs.snapshots(start, AtB, scale):
+            if epochs.stuck:
+                run.end(Status.STAGNATED)
+            if not run.proceed(residual=_worst(w, scale, home), current=partial(dict, x=x)):
+                break
+        if epochs.diverged and self.step is not None:
+            text = (
+                f"The objective grew with step={self.step:g}: smaller steps were taken. Leave the option out."
+            )
+            run.note(Status.BREAKDOWN, text)
+        return run.finish(x=x)
+
+    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> SVRGState:
+        """Make ready for many right-hand sides, at one sweep."""
+        return SVRGState(self, A, ridge, run)
+
+
+class SVRGState(LeastSquaresState):
+    """The same iteration as a part: row norms known, stopped at a residual or a count."""
+
+    def __init__(self, solver: SVRG, A: LinearOperator | Moments, ridge: float, run: Run) -> None:
+        self.solver, self.ridge, self.run = solver, ridge, run
+        self.moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
+        self.A = _matrix(A, run) if isinstance(A, Moments) else A
+        self.probes = run.rng.standard_normal((self.A.shape[1], PROBES))
+        self.largest, _ = survey(self.A, None, self.probes)
+
+    def solve(
+        self, B: LinearOperator, x0: Array | None = None, tol: float | None = None, AtB: Array | None = None
+    ) -> Array:
+        """See `LeastSquaresState.solve`."""
+        if AtB is None:
+            AtB = self.A.rmatmat(B.matmat(B.home.blocks.eye(B.shape[1])))
+        home, k = self.A.home.blocks, B.shape[1]
+        tol = tol or self.solver.tol or 1e-8
+        ridges = np.full(k, self.ridge)
+        epochs = Epochs(
+            self.solver, self.A, self.moments.gram_matmat, ridges, self.largest, self.probes, self.run
+        )
+        scale = _column_norms(AtB, home)
+        x, w = AtB * 0.0, AtB
+        if x0 is not None:
+            x = home.place(x0) * home.xp.astype(scale > 0, AtB.dtype)[None, :]
+            w = AtB - self.moments.gram_matmat(x) - x * self.ridge
+        iterates = epochs.snapshots(x, w, scale)
+        for _ in range(self.solver.max_iterations + 1):
+            x, w = next(iterates)
+            if _worst(w, scale, home) <= tol or epochs.stuck or not self.run.affords(epochs.passes - SHARES):
+                break
+        return x
+
+
+class Epochs:
+    """The iteration: epochs of inner steps, and the snapshots between them.
+
+    Parameters
+    ----------
+    solver : SVRG
+    A : LinearOperator of shape (n, p)
+        With row slices, and counted.
+    multiply : callable
+        AᵀA V of a block V, in one sweep.
+    ridges : numpy.ndarray of shape (k,)
+        The ridge of each column.
+    largest : float
+        The largest squared row norm.
+    probes : numpy.ndarray of shape (p, PROBES)
+        Where the power iteration begins.
+    run : Run
+
+    Attributes
+    ----------
+    diverged : bool
+        Whether the objective of some column would have grown.
+    stuck : bool
+        Whether no column moves any more.
+    """
+
+    def __init__(
+        self,
+        solver: SVRG,
+        A: LinearOperator,
+        multiply: Callable[[Array], Array],
+        ridges: HostArray,
+        largest: float,
+        probes: HostArray,
+        run: Run,
+    ) -> None:
+        self.solver, self.A, self.multiply, self.run = solver, A, multiply, run
+        self.home = A.home.blocks
+        self.ridges, self.largest, self.probes = ridges, largest, probes
+        self.rows = _rows_of_an_epoch(A, solver.epoch)
+        self.passes = 1.0 + self.rows / A.shape[0]
+        self.batch = 0
+        self.own_steps = self.steps = ridges  # both known once rows have been read
+        self.diverged = self.stuck = False
+
+    def snapshots(self, x: Array, w: Array, scale: Array) -> Iterator[tuple[Array, Array]]:
+        """Snapshots with their negative gradients, from a first one."""
+        xp, ridges = self.home.xp, self.home.place(self.ridges)
+        floor = scale * (ROUNDING * float(np.finfo(self.A.dtype).eps))
+        past: list[tuple[Array, Array, Array]] = []
+        while True:
+            yield x, w
+            live = _column_norms(w, self.home) > floor
+            self.stuck = not bool(xp.any(live))
+            d = None if self.stuck else self._displacement(w * xp.astype(live, w.dtype)[None, :])
+            if d is None:
+                continue  # no budget is left, which the caller is about to find
+            finite = xp.isfinite(xp.sum(d * d, axis=0))
+            d = xp.where(finite[None, :], d, xp.zeros_like(d))
+            Hd = self.multiply(d) + d * ridges[None, :]
+            dw, dHd = xp.sum(d * w, axis=0), xp.sum(d * Hd, axis=0)
+            grew = ~finite | (dHd > 2 * dw)  # f(x + d) − f(x) = dᵀHd/2 − dᵀw
+            self._shorten(to_host(grew))
+            if self.solver.snapshot == "last":
+                s = xp.astype(~grew, w.dtype)
+            else:
+                for q, Hq, qHq in past:
+                    t = _quotient(xp.sum(q * Hd, axis=0), qHq, xp)
+                    d, Hd = d - q * t[None, :], Hd - Hq * t[None, :]
+                dw, before, dHd = xp.sum(d * w, axis=0), dHd, xp.sum(d * Hd, axis=0)
+                # What is left of a displacement within the span of earlier ones is rounding.
+                dHd = xp.where(dHd > 1e-10 * before, dHd, xp.zeros_like(dHd))
+                s = _quotient(dw, dHd, xp)
+                past = [(d, Hd, dHd), *past][:MEMORY]
+            x, w = x + d * s[None, :], w - Hd * s[None, :]
+
+    def _displacement(self, w: Array) -> Array | None:
+        """Where the inner steps of an epoch lead from its snapshot; None where the budget ends on the way."""
+        A, n = self.A, self.A.shape[0]
+        e = w * 0.0
+        with np.errstate(all="ignore"):  # a step that is too long is found out afterwards
+            for chosen in self._draw():
+                if not self.run.affords(1.0 + len(chosen) / n - SHARES):
+                    return None
+                rows = A.rows(chosen).loaded()
+                if not self.batch:
+                    self._learn(rows)
+                e = self._walk(rows, e, w)
+                A.release()
+        return e
+
+    def _walk(self, rows: LinearOperator, e: Array, w: Array) -> Array:
+        """Inner steps through some rows, batch by batch."""
+        h = self.home.place(self.steps)[None, :]
+        drift, keep = w * h, None
+        if self.ridges.any():
+            keep = self.home.place(1.0 - self.steps * self.ridges)[None, :]
+        for batch in equal_slices(rows.shape[0], self.batch):
+            bent = curvature(rows.rows(batch), e, self.A.shape[0])
+            e = (e if keep is None else e * keep) + drift - bent * h
+        return e
+
+    def _draw(self) -> Iterator[HostArray]:
+        """The rows of an epoch in random order, in chunks; each row once before any comes twice."""
+        left = self.rows
+        while left > 0:
+            order = self.run.rng.permutation(self.A.shape[0])[:left]
+            left -= len(order)
+            for part in equal_slices(len(order), max(rows_at_once(self.A), self.solver.batch or 1)):
+                yield order[part]
+
+    def _learn(self, rows: LinearOperator) -> None:
+        """Batch size and steps, from the largest row norm and some random rows."""
+        A = self.A
+        n = A.shape[0]
+        curved = n / rows.shape[0] * largest_eigenvalue(rows, self.home.place(self.probes))
+        self.batch = min(self.solver.batch or choose_batch(A, curved, self.largest), n)
+        bound = smoothness(curved, self.largest, n, self.batch) + self.ridges
+        self.own_steps = np.divide(STEP, bound, out=np.zeros_like(bound), where=bound > 0)
+        given = self.solver.step
+        self.steps = self.own_steps if given is None else np.full_like(self.own_steps, given)
+
+    def _shorten(self, grew: HostArray) -> None:
+        """Halve the steps of some columns; steps that were given come down to those of the data at least."""
+        if grew.any():
+            self.diverged = True
+            self.steps = np.where(grew, np.minimum(self.steps / 2, self.own_steps), self.steps)
+
+
+def curvature(rows: LinearOperator, e: Array, n: int) -> Array:
+    """(n/|S|) A_Sᵀ A_S e for the rows S of a matrix of n rows: an unbiased estimate of AᵀA e."""
+    return rows.rmatmat(rows.matmat(e)) * (n / rows.shape[0])
+
+
+def smoothness(curved: float, largest: float, n: int, batch: int) -> float:
+    """L_b: the least multiple of AᵀA that surely bounds the mean square of its estimates from batches.
+
+    Parameters
+    ----------
+    curved : float
+        λ_max(AᵀA).
+    largest : float
+        The largest squared row norm.
+    n, batch : int
+        Rows of the matrix, and of a batch drawn without replacement.
+    """
+    if n == 1:
+        return curved
+    whole = n * (batch - 1) / (batch * (n - 1))
+    single = n * (n - batch) / (batch * (n - 1))
+    return whole * curved + single * largest
+
+
+def choose_batch(A: LinearOperator, curved: float, largest: float) -> int:
+    """Rows of a batch: half of n R²/L, within what the machine does well, and not too few batches."""
+    n = A.shape[0]
+    entries, factor = max(A.nnz / n, 1.0), 1 if A.home.on_host else DEVICE_FACTOR
+    fewest = max(FEWEST_ROWS, factor * FEWEST_ENTRIES / entries)
+    most = max(fewest, min(factor * MOST_ENTRIES / entries, rows_at_once(A)))
+    wanted = n * largest / (2 * curved) if curved > 0 else fewest
+    return int(max(1, min(max(wanted, fewest), most, n // FEWEST_STEPS)))
+
+
+def largest_eigenvalue(rows: LinearOperator, V: Array) -> float:
+    """λ_max(A_SᵀA_S) by the power method, from below."""
+    home = rows.home.blocks
+    xp = home.xp
+    norms = _column_norms(V, home)
+    for _ in range(POWERS):
+        V = V * _quotient(xp.ones_like(norms), norms, xp)[None, :]
+        V = rows.rmatmat(rows.matmat(V))
+        norms = _column_norms(V, home)
+    return float(to_host(xp.max(norms)))
+
+
+def survey(A: LinearOperator, B: LinearOperator | None, probes: HostArray) -> tuple[float, Array]:
+    """The largest squared row norm of A, and AᵀB, in one sweep."""
+    home = A.home.blocks
+    Z = home.place(probes)
+    total = home.zeros((A.shape[1], 0 if B is None else B.shape[1]))
+    columns = None if B is None else B.home.blocks.eye(B.shape[1])
+    largest = 0.0
+    with np.errstate(all="ignore"):  # whoever asks looks for what is not finite
+        for part in equal_slices(A.shape[0], rows_at_once(A)):
+            rows = A.rows(part).loaded()
+            largest = np.maximum(largest, float(to_host(home.xp.max(row_squares(rows, Z)))))
+            if B is not None:
+                total = total + rows.rmatmat(B.rows(part).matmat(columns))
+                B.release()
+            A.release()
+    return float(largest), total
+
+
+def row_squares(rows: LinearOperator, Z: Array) -> Array:
+    """Squared row norms; of what is neither an array nor a sparse matrix estimates, of which the largest is too large.
+
+    Parameters
+    ----------
+    rows : LinearOperator of shape (m, p)
+    Z : array of shape (p, PROBES)
+        Independent entries of mean 0 and variance 1, for the estimates.
+    """
+    blocks = rows.home.blocks
+    xp = blocks.xp
+    if isinstance(rows, SparseOperator):
+        entries = rows.matrix.astype(np.float64)
+        return np.asarray(entries.multiply(entries).sum(axis=1)).reshape(-1)
+    X = blocks.place(rows.dense() if isinstance(rows, DenseOperator) else rows.matmat(Z))
+    scale = 1.0 if isinstance(rows, DenseOperator) else 1.0 / Z.shape[1]
+    return xp.sum(X * X, axis=1) * scale
+
+
+def rows_at_once(A: LinearOperator) -> int:
+    """Rows that are read together: a few megabytes, and more than a batch."""
+    n, p = A.shape
+    row_bytes = min(p * A.dtype.itemsize, A.nnz * (A.dtype.itemsize + 4) // n + 1)
+    size = CHUNK_BYTES if A.home.on_host else DEVICE_FACTOR * CHUNK_BYTES
+    return int(max(size // row_bytes, 2 * FEWEST_ROWS))
+
+
+def equal_slices(n: int, size: int) -> Iterator[slice]:
+    """Slices of about `size` that cover n, none longer than another by more than one."""
+    count = max(1, round(n / size))
+    for i in range(count):
+        yield slice(n * i // count, n * (i + 1) // count)
+
+
+def _rows_of_an_epoch(A: LinearOperator, epoch: float) -> int:
+    return max(1, round(epoch * A.shape[0]))
+
+
+def _matrix(moments: Moments, run: Run) -> LinearOperator:
+    """The matrix behind moments of one view, on the ledger of the run."""
+    known = (M for M in run.problem.matrices.values() if uncounted(M)[0] is moments.X)
+    A = next(known, moments.X)
+    return A.centered(moments.column_means()[0]) if moments.center else A
+
+
+def _column_norms(V: Array, home: Home) -> Array:
+    return home.xp.sqrt(home.xp.sum(V * V, axis=0))
+
+
+def _quotient(a: Array, b: Array, xp: Any) -> Array:
+    """a/b, and 0 where b is not positive."""
+    safe = b > 0
+    return xp.where(safe, a / xp.where(safe, b, xp.ones_like(b)), xp.zeros_like(b))
+
+
+def _worst(w: Array, scale: Array, home: Home) -> float:
+    """The largest relative gradient of a column; of a column with AᵀB = 0 there is none."""
+    return float(to_host(home.xp.max(_quotient(_column_norms(w, home), scale, home.xp))))

@@ -1,0 +1,80 @@
+"""Conjugate gradients in other variables: what preconditioning and deflation are to the iteration.
+
+Problem: M x = b, M = AᵀA + rI, where the iteration itself shall know of nothing but products.
+Method: a transform says how blocks of the new variables become blocks of the old ones, how products come back, and
+what x and its gradient are. The iteration is the same block conjugate gradients, on the transformed products.
+Source: split preconditioning and deflation as in Saad 2003, Iterative Methods for Sparse Linear Systems, 9.2 and
+Frank & Vuik 2001, doi:10.1137/S1064827500373231.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+from linspec.arrays import Array, HostArray
+from linspec_lstsq.conjugate_gradients import BlockConjugateGradients
+from linspec_lstsq.normal_equations import Iteration, System, column_norms
+
+
+class Transform(Protocol):
+    """New variables for one ridge."""
+
+    def forward(self, V: Array) -> Array:
+        """A block of the new variables as one that M multiplies."""
+
+    def back(self, MV: Array) -> Array:
+        """A product with M, or a right-hand side, in the new variables."""
+
+    def answer(self, Y: Array) -> Array:
+        """What a solution in the new variables adds to the start."""
+
+    def gradient(self, G: Array) -> Array:
+        """A gradient in the old variables, from one in the new."""
+
+
+class Transformed(Iteration):
+    """Block conjugate gradients in new variables.
+
+    Parameters
+    ----------
+    system : System
+        With one ridge.
+    transform : Transform
+    kind : type of Iteration, default BlockConjugateGradients
+        What runs in the new variables; it must have a method `gradient`.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        transform: Transform,
+        kind: type[BlockConjugateGradients] = BlockConjugateGradients,
+    ) -> None:
+        (self.ridge,) = system.ridges
+        self.transform, self.home = transform, system.home
+        self.start, gradient = system.at_start
+        AtB = gradient if system.start is None else system.AtB
+        new = replace(system, AtB=transform.back(AtB), ridges=(0.0,), start=None, gradient=None)
+        if system.start is not None:
+            back = transform.back(gradient)
+            new = replace(new, start=system.home.zeros(tuple(back.shape)), gradient=back)
+        self.inner = kind(new)
+        self._asked: Array = None
+
+    def ask(self) -> Array:
+        """The directions, in the old variables."""
+        self._asked = self.transform.forward(self.inner.ask())
+        return self._asked
+
+    def tell(self, AtAV: Array) -> None:
+        """The step."""
+        self.inner.tell(self.transform.back(AtAV + self._asked * self.ridge))
+
+    def x(self) -> Array:
+        """The iterate."""
+        return self.start + self.transform.answer(self.inner.x())
+
+    def gradient_norms(self) -> HostArray:
+        """Of the gradients in the old variables."""
+        return column_norms(self.transform.gradient(self.inner.gradient()), self.home)
