@@ -107,17 +107,22 @@ LING = {
 
 SWEEPING = {"tol": ENDLESS, "form": "implicit"}  # AᵀA is not formed: the cost is that of sweeps
 
-PRINTED = "ling, printed"
+PRINTED_SVRG, PRINTED_LING = "svrg as printed", "ling as printed"
+THESIS = ("gd", PRINTED_SVRG, "pcr", PRINTED_LING)
+
 CURVES = (
     Curve("gd", "gd", GD, SWEEPING),
-    Curve("svrg", "svrg", SVRG, {"tol": ENDLESS}, by_rows=True),  # an epoch is what the thesis calls a pass
+    # An epoch is what the thesis calls a pass: as many steps as there are rows.
+    Curve(PRINTED_SVRG, "svrg", SVRG, {"tol": ENDLESS, "snapshot": "last"}, by_rows=True),
     Curve("pcr", "pcr", PCR, varies="rank"),
-    Curve(PRINTED, "ling", LING, {"tol": ENDLESS, "rank": K2, "form": "simplified", "inner": "gd"}),
+    Curve(PRINTED_LING, "ling", LING, {"tol": ENDLESS, "rank": K2, "form": "simplified", "inner": "gd"}),
+    Curve("svrg", "svrg", SVRG, {"tol": ENDLESS}, by_rows=True),
     Curve("ling", "ling", LING, {"tol": ENDLESS, "rank": K2}),
     Curve("cg", "cg", everywhere(KRYLOV), SWEEPING),
+    Curve("nystrom-pcg, 20", "nystrom-pcg", everywhere(KRYLOV), {**SWEEPING, "rank": K2}),
+    # With a rank of its own, which depends on the tolerance: the default one.
     Curve("nystrom-pcg", "nystrom-pcg", everywhere(KRYLOV), {"form": "implicit"}),
 )
-THESIS = ("gd", "svrg", "pcr", PRINTED)
 
 EXACT_FORMS = ("ridge", "deflated")
 """The forms of LING whose predictions ought to be those of ridge regression."""
@@ -292,7 +297,7 @@ class Claim:
 
     def __str__(self) -> str:
         verdict = "SKIPPED" if self.held is None else "HELD" if self.held else "FAILED"
-        return f"CLAIM {self.text}: {verdict} ({self.figures})"
+        return f"{self.text}: {verdict} ({self.figures})"
 
 
 @dataclass(frozen=True)
@@ -335,11 +340,11 @@ def claims_on_steep(costs: Costs) -> list[Claim]:
             "PCR comes close at less cost than ridge regression", ("pcr",), lambda k: k < costs.exact
         ),
         costs.claim(
-            "LING comes close at less cost than ridge regression", (PRINTED,), lambda k: k < costs.exact
+            "LING comes close at less cost than ridge regression", (PRINTED_LING,), lambda k: k < costs.exact
         ),
         costs.claim(
             "SVRG comes close, at more cost than PCR and LING",
-            ("svrg", "pcr", PRINTED),
+            (PRINTED_SVRG, "pcr", PRINTED_LING),
             lambda svrg, pcr, ling: max(pcr, ling) < svrg < np.inf,
         ),
         costs.claim("GD does not come close", ("gd",), np.isinf),
@@ -356,7 +361,7 @@ def claims_on_flat(costs: Costs) -> list[Claim]:
         ),
         costs.claim(
             "LING and SVRG come close at less cost than ridge regression",
-            (PRINTED, "svrg"),
+            (PRINTED_LING, PRINTED_SVRG),
             lambda *both: max(both) < costs.exact,
         ),
         costs.claim("PCR does not come close", ("pcr",), np.isinf),
@@ -368,16 +373,18 @@ def claims_on_spiked(costs: Costs) -> list[Claim]:
     return [
         costs.claim(
             "LING comes close at the least cost",
-            (PRINTED, "gd", "svrg", "pcr"),
+            (PRINTED_LING, "gd", PRINTED_SVRG, "pcr"),
             lambda ling, *others: np.isfinite(ling) and ling <= min(others),
         ),
         costs.claim(
             "SVRG comes close at somewhat more cost than LING, but less than ridge regression",
-            ("svrg", PRINTED),
+            (PRINTED_SVRG, PRINTED_LING),
             lambda svrg, ling: ling < svrg < costs.exact,
         ),
         costs.claim(
-            "GD comes close, at more cost than LING", ("gd", PRINTED), lambda gd, ling: ling < gd < np.inf
+            "GD comes close, at more cost than LING",
+            ("gd", PRINTED_LING),
+            lambda gd, ling: ling < gd < np.inf,
         ),
         costs.claim("PCR does not come close", ("pcr",), np.isinf),
     ]
@@ -418,7 +425,7 @@ def report(given: argparse.Namespace, results: Results) -> None:
     exact = given.rows * given.columns**2 + given.columns**3 / 3
     for model in given.models:
         print(f"\n{model} spectrum, {given.rows} x {given.columns}, {given.repeats} repeats")
-        print(f"{'solver':14s} {'setting':>8s} {'passes':>8s} {'flops':>9s} {'risk':>10s} {'/ ridge':>8s}")
+        print(f"{'solver':15s} {'setting':>8s} {'passes':>8s} {'flops':>9s} {'risk':>10s} {'/ ridge':>8s}")
         for ridge in given.ridge:
             reference = results.references[model, ridge]
             rows = averages(results.points, model, ridge)
@@ -426,19 +433,19 @@ def report(given: argparse.Namespace, results: Results) -> None:
         for ridge in given.ridge:
             reference = results.references[model, ridge]
             costs = Costs(averages(results.points, model, ridge), reference.risk, exact)
-            print(f"\nridge {ridge:g}")
+            print()
             for claim in claims(model, costs, reference):
-                print(claim)
+                print(f"CLAIM ({model}, ridge {ridge:g}) {claim}")
 
 
 def show_rows(ridge: float, rows: Rows, reference: Reference, exact: float) -> None:
     """The table of one model and ridge."""
     print(f"-- ridge {ridge:g}: expected risk of ridge regression {reference.expected:.5g}")
-    print(f"{'direct':14s} {'':8s} {'':8s} {exact:9.2e} {reference.risk:10.5g} {1:8.3f}")
+    print(f"{'direct':15s} {'':8s} {'':8s} {exact:9.2e} {reference.risk:10.5g} {1:8.3f}")
     for curve, found in rows.items():
         for row in found:
             print(
-                f"{curve:14s} {row.setting:8d} {row.passes:8.1f} {row.flops:9.2e} {row.risk:10.5g} "
+                f"{curve:15s} {row.setting:8d} {row.passes:8.1f} {row.flops:9.2e} {row.risk:10.5g} "
                 f"{row.risk / reference.risk:8.3f}"
             )
 
