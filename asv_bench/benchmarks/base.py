@@ -178,9 +178,10 @@ class SolverBenchmark(ABC):
             cls = get_solver(name, self.kind)
         except LookupError as error:
             raise NotImplementedError(f"this commit has no solver {self.kind}/{name}") from error
-        wanted = {"max_iterations": MOST_ITERATIONS, "form": "implicit"}
-        fields = {field.name for field in dataclasses.fields(cls)}
-        return cls(**{option: value for option, value in wanted.items() if option in fields})
+        fields = {field.name: field.metadata for field in dataclasses.fields(cls)}
+        wanted: dict[str, Any] = {"max_iterations": MOST_ITERATIONS} if "max_iterations" in fields else {}
+        wanted |= {option: "implicit" for option, metadata in fields.items() if "'implicit'" in str(metadata)}
+        return cls(**wanted)
 
     def run(self) -> Any:
         """Solve once, from the same seed every time."""

@@ -175,7 +175,7 @@ def check_budget(subject: Subject) -> Iterator[str]:
         ("row slices", lambda: _limited(case, sliceable=True, readable=needs["readable"])[0]),
     ]
     tol = Trial.of(subject, BACKENDS[0], case).tol
-    forms: list[dict[str, Any]] = [{}, {"form": "implicit"}] if subject.has("form") else [{}]
+    forms: list[dict[str, Any]] = [{}, subject.sweeping] if subject.sweeping else [{}]
     for what, make in kinds:
         for form in forms:
             solver = subject.make(max_iterations=30, **form)

@@ -57,6 +57,12 @@ class Subject:
         """Whether it must solve the stated problem."""
         return not (self.trait("approximate") or self.trait("demonstration"))
 
+    @property
+    def sweeping(self) -> dict[str, str]:
+        """The option that makes the solver sweep its data where it could hold Gram matrices."""
+        able = [option.name for option in options_of(self.cls) if "implicit" in (option.choices or ())]
+        return dict.fromkeys(able, "implicit")
+
     def make(self, **wanted: Any) -> Any:
         """An instance, with those of the wanted options that it has."""
         return self.cls(**{name: value for name, value in wanted.items() if self.has(name)})

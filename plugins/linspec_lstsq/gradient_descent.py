@@ -81,6 +81,10 @@ class Descent(Iteration):
         """The iterate."""
         return self.iterate
 
+    def gradient(self) -> Array:
+        """AᵀB − (AᵀA + rI) x."""
+        return self.w
+
     def gradient_norms(self) -> HostArray:
         """‖w‖ of every column."""
         return column_norms(self.w, self.home)

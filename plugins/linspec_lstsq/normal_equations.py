@@ -99,7 +99,7 @@ class System:
     def relative(self, norms: HostArray) -> HostArray:
         """Norms of columns, ridges outermost, relative to AᵀB; infinite for what should be 0 and is not."""
         scale = np.tile(self.scales, len(norms) // max(len(self.scales), 1))
-        ratios = np.divide(norms, scale, out=np.zeros_like(norms), where=scale > 0)
+        ratios: HostArray = np.divide(norms, scale, out=np.zeros_like(norms), where=scale > 0)
         ratios[(scale == 0) & (norms > 0)] = np.inf
         return ratios
 
@@ -129,15 +129,17 @@ def finish(run: Run, moments: Moments, system: System, begin: Begin) -> Solution
     while True:
         residual = worst_residual(iterations, system)
         cost = moments.view(0).sweep_cost
-        doubtful = system.drift(norm, iterations) > run.tol / 10 or (cost == 0 and seen == np.inf and norm > 0)
+        doubtful = system.drift(norm, iterations) > run.tol / 10 or (
+            cost == 0 and seen == np.inf and norm > 0
+        )
         if residual <= run.tol and doubtful and run.affords(cost):
             iterations = _begun_again(iterations, moments, system, begin)
             residual, before = worst_residual(iterations, system), seen
             seen = residual
             if residual > max(run.tol, before / 2):
                 run.end(Status.STAGNATED)
-        if not run.proceed(residual=residual, current=partial(_current, iterations, system.home)):
-            return run.finish(x=_current(iterations, system.home)["x"])
+        if not run.proceed(residual=residual, current=partial(current, iterations, system.home)):
+            return run.finish(x=current(iterations, system.home)["x"])
         live = [one for one in iterations if worst_residual([one], system) > run.tol]
         blocks, products = together(live, moments.gram_matmat, system.home)
         norm = norm or most_stretched(blocks, products, system.home)
@@ -148,7 +150,7 @@ def _begun_again(
 ) -> list[Iteration]:
     """Iterations that start from what has been found, with its true gradients: one product for all ridges."""
     home = system.home
-    x = _current(iterations, home)["x"]
+    x = current(iterations, home)["x"]
     AtAx, count = moments.gram_matmat(x), system.AtB.shape[1]
     found: list[Iteration] = []
     for i, ridge in enumerate(system.ridges):
@@ -178,7 +180,8 @@ def most_stretched(V: Array, MV: Array, home: Home) -> float:
     return float(np.max(after[before > 0] / before[before > 0], initial=0.0))
 
 
-def _current(iterations: Sequence[Iteration], home: Home) -> dict[str, Array]:
+def current(iterations: Sequence[Iteration], home: Home) -> dict[str, Array]:
+    """The iterates of all ridges, as `run.finish` takes them."""
     return {"x": home.concat([iteration.x() for iteration in iterations])}
 
 
@@ -230,4 +233,4 @@ class NormalEquationsState(LeastSquaresState):
             if not self.run.affords(moments.sweep_cost):
                 break
             together(iterations, moments.gram_matmat, home)
-        return _current(iterations, home)["x"]
+        return current(iterations, home)["x"]

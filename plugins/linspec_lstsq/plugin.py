@@ -34,6 +34,22 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             traits=("iterative", "randomized", "path"),
         ),
         SolverSpec(
+            name="pcr",
+            problem="least-squares",
+            target="linspec_lstsq.pcr:PrincipalComponentRegression",
+            summary="Regression on the leading principal components alone, in two sweeps.",
+            reference="Lu 2015, Fast linear algorithms for machine learning (thesis), chapter 2",
+            traits=("randomized", "approximate", "path"),
+        ),
+        SolverSpec(
+            name="ling",
+            problem="least-squares",
+            target="linspec_lstsq.ling:Ling",
+            summary="A few leading components by projection, the rest by an iteration they no longer slow down.",
+            reference="Lu 2015, Fast linear algorithms for machine learning (thesis), Algorithms 1 and 5",
+            traits=("iterative", "randomized", "path"),
+        ),
+        SolverSpec(
             name="cg",
             problem="least-squares",
             target="linspec_lstsq.conjugate_gradients:ConjugateGradients",
@@ -56,5 +72,15 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             summary="LSQR for all right-hand sides at once, which never squares the condition number as cg does.",
             reference="Paige & Saunders 1982, doi:10.1145/355984.355989",
             traits=("iterative", "path"),
+        ),
+        SolverSpec(
+            name="sketch-precondition",
+            problem="least-squares",
+            target="linspec_lstsq.sketch_precondition:SketchPrecondition",
+            summary="LSQR preconditioned by a sketch: accurate as QR on tall ill-conditioned data, dozens of sweeps.",
+            reference="Avron, Maymon & Toledo 2010, doi:10.1137/090767911; Meng, Saunders & Mahoney 2014, "
+            "doi:10.1137/120866580; Epperly, Meier & Nakatsukasa 2024, arXiv:2406.03468",
+            needs=Needs(dense=True, rows=True),
+            traits=("iterative", "randomized", "path"),
         ),
     )

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from linspec.arrays import Array, HostArray
 from linspec_lstsq.conjugate_gradients import BlockConjugateGradients
+from linspec_lstsq.gradient_descent import Descent
 from linspec_lstsq.normal_equations import Iteration, System, column_norms
 
 
@@ -41,15 +42,15 @@ class Transformed(Iteration):
     system : System
         With one ridge.
     transform : Transform
-    kind : type of Iteration, default BlockConjugateGradients
-        What runs in the new variables; it must have a method `gradient`.
+    kind : type, default BlockConjugateGradients
+        What runs in the new variables.
     """
 
     def __init__(
         self,
         system: System,
         transform: Transform,
-        kind: type[BlockConjugateGradients] = BlockConjugateGradients,
+        kind: type[BlockConjugateGradients | Descent] = BlockConjugateGradients,
     ) -> None:
         (self.ridge,) = system.ridges
         self.transform, self.home = transform, system.home

@@ -1,0 +1,227 @@
+"""LING: a few leading principal components by projection, the rest by an iteration that they no longer slow down.
+
+Problem: min ‖A x − T‖² + r ‖x‖² where few singular values of A are much larger than the others.
+Method: Lu (2015), in four forms. U, d, V are k leading singular triplets by a randomized SVD, and Z has A Z = U.
+
+`form="ridge"`, Algorithm 1: γ₁ = UᵀT, then γ₂ from A_r = (I − UUᵀ)A and T − Uγ₁ with ridge r by gradient descent,
+and ŷ = U (d²/(d² + r)) γ₁ + A_r γ₂.
+`form="simplified"`, the same without shrinking γ₁: what the experiments of the source run.
+`form="projection"`, Algorithm 5: γ₂ from A itself and T − Uγ₁, and ŷ = Uγ₁ + Aγ₂; with `complement`, Remark A.3.1,
+each γ₂ is projected onto the complement of V.
+`form="deflated"`, ours: conjugate gradients for M = AᵀA + rI, M-conjugate to leading Ritz vectors Q of AᵀA. With
+E = QᵀMQ they start from Q E⁻¹QᵀAᵀT and see the products Πᵀ M, Π = I − Q E⁻¹(MQ)ᵀ (Nicolaides 1987; Frank & Vuik 2001,
+doi:10.1137/S1064827500373231).
+
+Where we differ: the printed forms stop short of ridge regression by as much as U misses singular vectors, because
+what they project out is not looked at again, and without shrinking they are not ridge regression at all; a status
+says so. The deflated form has the same cost and converges for any Q: it is the default. Every form returns
+coefficients. For the printed ones A Z = U makes them exact: x = Z (s γ₁ − d Vᵀγ₂) + γ₂ predicts ŷ to rounding, where
+V/d in place of Z would not. No n x k matrix is formed: AᵀU = V d, UᵀT = ZᵀAᵀT, and products with A_rᵀA_r
+are those with AᵀA less V d² Vᵀ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, Status, option, part
+from linspec.arrays import Array, Home, HostArray
+from linspec.errors import InvalidOption
+from linspec_lstsq.conjugate_gradients import BlockConjugateGradients
+from linspec_lstsq.gradient_descent import Descent
+from linspec_lstsq.normal_equations import (
+    Iteration,
+    NormalEquationsState,
+    System,
+    column_norms,
+    current,
+    finish,
+    together,
+    worst_residual,
+)
+from linspec_lstsq.principal_components import SWEEPS, PrincipalComponents, principal_components
+from linspec_lstsq.transformed import Transformed
+
+FORMS = ("deflated", "ridge", "simplified", "projection")
+
+INNER: dict[str, type[BlockConjugateGradients | Descent]] = {"cg": BlockConjugateGradients, "gd": Descent}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ling(Solver):
+    """Projection on leading components and an iteration for the rest (Lu 2015, Algorithms 1 and 5)."""
+
+    rank: int = option(20, "leading components", at_least=1)
+    form: str = option("deflated", "the one that converges, or one of those printed", choices=FORMS)
+    inner: str = option("cg", "what iterates", choices=tuple(INNER))
+    complement: bool = option(False, "project each iterate off V (form projection, inner gd)")
+    tol: float | None = option(None, "relative residual to stop at; none: 1e-8, more for float32", above=0)
+    max_iterations: int = option(1000, "iterations at most", at_least=1)
+    test_matrix: Any = part("gaussian", "what the randomized SVD multiplies", kind="test-matrix")
+    gram: str = option("auto", "hold AᵀA or sweep the data", choices=("auto", "dense", "sparse", "implicit"))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.complement and (self.form, self.inner) != ("projection", "gd"):
+            raise InvalidOption(
+                f'complement belongs to form="projection" with inner="gd"; got form={self.form!r}, '
+                f"inner={self.inner!r}. Leave it out, or change them."
+            )
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve a least-squares problem."""
+        moments = run.moments(self.gram)
+        sweep = moments.sweep_cost
+        extra = sweep if self.complement else 0.0
+        run.plan(setup=moments.setup_cost + SWEEPS * sweep + extra, iteration=moments.view(0).sweep_cost)
+        eye = moments.home.eye(problem.B.shape[1])
+        found = principal_components(moments, eye, self.rank, run.part(self.test_matrix), run)
+        system = System.of(moments, found.AtB, problem.ridges)
+        if self.form == "deflated":
+            norm = float(found.theta[0]) if len(found.theta) else 0.0
+            return finish(run, moments, replace(system, norm=norm), partial(self._deflated, found))
+        return self._as_printed(run, moments, system, found)
+
+    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> LeastSquaresState:
+        """Find the components once for many right-hand sides."""
+        moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
+        found = principal_components(moments, None, self.rank, run.part(self.test_matrix), run)
+        begin = self._deflated if self.form == "deflated" else self._printed(moments)
+        tol = 1e-8 if self.tol is None else self.tol
+        return NormalEquationsState(A, ridge, run, partial(begin, found), self.max_iterations, tol)
+
+    def _deflated(self, found: PrincipalComponents, system: System) -> Sequence[Iteration]:
+        """The form that converges, one iteration for each ridge."""
+        kind = INNER[self.inner]
+        iterations = []
+        for one in system.separately():
+            deflation = Deflation.of(found, one.ridges[0], system.home)
+            start, gradient = one.at_start
+            above = replace(one, start=start + deflation.along(gradient), gradient=deflation.back(gradient))
+            iterations.append(Transformed(above, deflation, kind))
+        return iterations
+
+    def _printed(self, moments: Moments) -> Any:
+        """How a printed form begins."""
+        home = moments.home
+
+        def begin(found: PrincipalComponents, system: System) -> Sequence[Iteration]:
+            AtAV = moments.gram_matmat(found.V) if self.complement else None
+            return [Printed(self, found, one, home, AtAV) for one in system.separately()]
+
+        return begin
+
+    def _as_printed(self, run: Run, moments: Moments, system: System, found: PrincipalComponents) -> Solution:
+        """Until the second stage has converged: what it leaves of the full problem's residual stays."""
+        iterations = self._printed(moments)(found, system)
+        iterate = partial(current, iterations, system.home)
+        text = f"form {self.form!r} stops short of ridge regression by what its components miss; deflated does not."
+        run.note(Status.APPROXIMATE, text)
+        while True:
+            if all(one.settled(run.tol) for one in iterations):
+                run.end(Status.CONVERGED)
+            if not run.proceed(residual=worst_residual(iterations, system), current=iterate):
+                return run.finish(**iterate())
+            together(iterations, moments.gram_matmat, system.home)
+
+
+@dataclass(frozen=True)
+class Deflation:
+    """Π and its transpose for one ridge."""
+
+    Q: Array
+    MQ: Array
+    E: Array
+
+    @classmethod
+    def of(cls, found: PrincipalComponents, ridge: float, home: Home) -> Deflation:
+        """M-conjugate to the Ritz vectors; QᵀMQ is diagonal, because they are Ritz vectors."""
+        return cls(found.Q, found.AtAQ + found.Q * ridge, home.place(found.theta + ridge)[:, None])
+
+    def along(self, G: Array) -> Array:
+        """Q E⁻¹ Qᵀ G: the step that solves for a gradient within the span of Q."""
+        return self.Q @ ((self.Q.T @ G) / self.E)
+
+    def forward(self, V: Array) -> Array:
+        """M comes first."""
+        return V
+
+    def back(self, MV: Array) -> Array:
+        """Πᵀ of a product."""
+        return MV - self.MQ @ ((self.Q.T @ MV) / self.E)
+
+    def answer(self, Y: Array) -> Array:
+        """Π Y."""
+        return Y - self.Q @ ((self.MQ.T @ Y) / self.E)
+
+    def gradient(self, G: Array) -> Array:
+        """Gradients are the same: Π leaves nothing along Q to do."""
+        return G
+
+
+class Printed(Iteration):
+    """The second stage of a printed form, and the coefficients of both.
+
+    From a start other than zero it solves for the correction.
+    """
+
+    def __init__(
+        self, solver: Ling, found: PrincipalComponents, system: System, home: Home, AtAV: Array | None
+    ) -> None:
+        (self.ridge,) = system.ridges
+        self.home, self.found, self.form = home, found, solver.form
+        self.start, gradient = system.at_start
+        self.d = home.place(found.d)[:, None]
+        gamma = found.Z.T @ gradient
+        shrink = self.d**2 / (self.d**2 + self.ridge) if solver.form == "ridge" else 1.0
+        self.first = gamma * shrink
+        rest = gradient - found.V @ (self.d * gamma)
+        # Judged by the full gradient: what the components take out to rounding is noise and no direction.
+        second = replace(system, AtB=gradient, start=home.zeros(tuple(rest.shape)), gradient=rest)
+        self.scales = second.scales
+        self.inner = INNER[solver.inner](second)
+        self.unsolved = found.V @ (self.d * (gamma - self.first))  # what shrinking leaves of AᵀT
+        self.AtAV = AtAV
+        self._asked: Array = None
+
+    def ask(self) -> Array:
+        """The directions of the second stage."""
+        self._asked = self.inner.ask()
+        return self._asked
+
+    def tell(self, AtAV: Array) -> None:
+        """A step of the second stage."""
+        if self.form != "projection":
+            AtAV = AtAV - self.found.V @ (self.d**2 * (self.found.V.T @ self._asked))
+        self.inner.tell(AtAV)
+        if self.AtAV is not None:
+            self._project()
+
+    def _project(self) -> None:
+        """Remark A.3.1: the iterate off V, and its gradient with it."""
+        descent = self.inner
+        assert isinstance(descent, Descent)  # noqa: S101 (`complement` says so)
+        along = self.found.V.T @ descent.iterate
+        descent.iterate = descent.iterate - self.found.V @ along
+        descent.w = descent.w + (self.AtAV + self.found.V * self.ridge) @ along
+
+    def settled(self, tol: float) -> bool:
+        """Whether the second stage has converged."""
+        return bool((self.inner.gradient_norms() <= tol * self.scales).all())
+
+    def x(self) -> Array:
+        """Coefficients that predict what the form does."""
+        gamma = self.inner.x()
+        first = self.first
+        if self.form != "projection":
+            first = first - self.d * (self.found.V.T @ gamma)
+        return self.start + self.found.Z @ first + gamma
+
+    def gradient_norms(self) -> HostArray:
+        """Of the full problem, which follows from that of the second stage."""
+        step = self.x() - self.start
+        full = self.unsolved + self.inner.gradient() + (self.inner.x() - step) * self.ridge
+        return column_norms(full, self.home)

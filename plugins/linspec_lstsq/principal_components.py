@@ -1,0 +1,106 @@
+"""The leading singular triplets of A by a randomized method, in the terms that regression needs.
+
+Problem: for min ‖A x − B‖ the leading left singular vectors U are wanted only as what they do to B and to
+coefficients; an n x k matrix need not exist.
+Method: randomized SVD with one power iteration (Halko, Martinsson & Tropp 2011, doi:10.1137/090771806, Algorithms
+4.4 and 5.1). With W = orth(AᵀAΩ) and Q = orth(A W): QᵀA = U₀ d Vᵀ and U = QU₀. Everything follows from
+G = WᵀAᵀAW and AᵀAW: for G = R⁻ᵀR⁻¹, Q = A W R. So Z = W R U₀ has A Z = U exactly, Aᵀ U = V d exactly, and
+Uᵀ B = Zᵀ AᵀB. Two sweeps in all, AᵀB among them.
+Where we differ: the power iteration is made on the p side, where a sweep is one product with AᵀA. Triplets below
+rounding are left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec import Moments, Run
+from linspec.arrays import Array, HostArray, to_host
+from linspec.block_algebra import EPS, whitening
+
+OVERSAMPLING = 10
+"""Columns of the random block beyond the components wanted."""
+
+
+@dataclass(frozen=True)
+class PrincipalComponents:
+    """Leading singular triplets of A, and AᵀB.
+
+    Attributes
+    ----------
+    d : numpy.ndarray of shape (k,)
+        Singular values, decreasing.
+    V : array of shape (p, k)
+        Right singular vectors.
+    Z : array of shape (p, k)
+        Coefficients of the left ones: A Z = U.
+    Q, AtAQ : array of shape (p, l)
+        Approximate eigenvectors of AᵀA from the same block, orthonormal, and what it does to them.
+    theta : numpy.ndarray of shape (l,)
+        Their Rayleigh quotients, decreasing.
+    AtB : array of shape (p, m)
+    """
+
+    d: HostArray
+    V: Array
+    Z: Array
+    Q: Array
+    AtAQ: Array
+    theta: HostArray
+    AtB: Array
+
+
+SWEEPS = 2
+"""Readings of the data that the components take."""
+
+
+def principal_components(
+    moments: Moments, eye: Array | None, rank: int, test_matrix: Any, run: Run
+) -> PrincipalComponents:
+    """At most `rank` components, fewer where A has lower numerical rank.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of A and B.
+    eye : array of shape (m, m), or None
+        The identity of B's columns; None: no AᵀB is wanted.
+    rank : int
+    test_matrix : TestMatrix
+    run : Run
+    """
+    home, p = moments.home, moments.shape[1]
+    Omega = home.place(test_matrix.draw(p, min(rank + OVERSAMPLING, p), run.rng))
+    AtAOmega, AtB, _, _ = moments.products(Omega, eye)
+    W = _orthonormal(AtAOmega, home)
+    AtAW = moments.gram_matmat(W)
+    G = to_host(W.T @ AtAW)
+    theta, C = np.linalg.eigh((G + G.T) / 2)
+    keep = theta > len(theta) * EPS * max(theta[-1], 0.0) if len(theta) else np.zeros(0, dtype=bool)
+    theta, C = theta[keep][::-1], C[:, keep][:, ::-1]
+    R = C / np.sqrt(theta)
+    H = AtAW @ home.place(R)  # Aᵀ Q for the orthonormal Q = A W R
+    squares, U0 = np.linalg.eigh(to_host(H.T @ H))
+    squares, U0 = squares[::-1][:rank], U0[:, ::-1][:, :rank]
+    d = np.sqrt(np.maximum(squares, 0.0))
+    d, U0 = d[d > 0], U0[:, d > 0]
+    turn = home.place(C[:, :rank])
+    return PrincipalComponents(
+        d=d,
+        V=H @ home.place(U0 / d),
+        Z=W @ home.place(R @ U0),
+        Q=W @ turn,
+        AtAQ=AtAW @ turn,
+        theta=theta[:rank],
+        AtB=AtB,
+    )
+
+
+def _orthonormal(Y: Array, home: Any) -> Array:
+    """An orthonormal basis of the columns, over what is not rounding; twice, for κ of the first."""
+    for _ in range(2):
+        Y = Y @ home.place(whitening(to_host(Y.T @ Y)))
+    return Y
