@@ -13,14 +13,14 @@ Step and batch: with L = λ_max(AᵀA) and the largest row norm R, E[H_S²] ≼ 
 
     L_b = n(b−1)/(b(n−1)) L + (n−b)/(b(n−1)) n R²
 
-(Gower et al. 2019, doi:10.48550/arXiv.1901.09401; Sebbouh et al. 2019, doi:10.48550/arXiv.1908.02725), and half of
+(Gower et al. 2019, doi:10.48550/arXiv.1901.09401; Sebbouh et al. 2019, doi:10.48550/arXiv.1908.02725), and
 1/(L_b + r) is a safe step. n R² comes with the sweep that makes AᵀB; L from a random chunk of rows, which on average
 overestimates it. Rows in a batch are few beside n R²/L, from where on more of them make no longer step possible, but
 enough for matrix speed.
 Where we differ: the next snapshot is not the end of the epoch but the point of least objective in the span of the
 displacement e and those of the last two epochs. The next full gradient needs AᵀA x for a new x; made as AᵀA e
 instead, it gives this point for each column at no further product, as the exact step does in conjugate gradients.
-That takes a half to a third of the passes, and makes the constant in the step all but irrelevant;
+That takes half of the passes or fewer (measured), and makes the constant in the step all but irrelevant;
 ``snapshot="last"`` is the form of the paper. Whether the objective would have grown over an epoch is known exactly
 from the same products; then the column's step is halved, and ``snapshot="last"`` stays where it was.
 """
@@ -38,8 +38,9 @@ from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, S
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.operators import DenseOperator, SparseOperator, uncounted
 
-STEP = 0.5
-"""Step of the inner iteration in units of 1/(L_b + r): the variance is bounded below 2, and 1/4 to 1 do alike."""
+STEPS = {"best": 0.5, "last": 1.0}
+"""Steps of the inner iteration in units of 1/(L_b + r), by the kind of snapshot: measured. At 2 the variance may grow;
+the best snapshot asks for less variance, and lengthens what a short step has made too short."""
 
 MEMORY = 2
 """Displacements of earlier epochs among which the next snapshot is sought."""
@@ -48,7 +49,8 @@ FEWEST_ROWS, FEWEST_STEPS = 32, 16
 """Rows of a batch, so that its products are worth their calls, and batches in all rows, which come first."""
 
 FEWEST_ENTRIES, MOST_ENTRIES = 2**13, 2**17
-"""Entries of a batch: the interpreter takes as long as so few, and a core's own cache holds so many."""
+"""Entries of a batch: the interpreter takes as long as so few, and a core's own cache holds so many. Of sparse rows
+there are as many as columns at least, because a step goes through all coefficients."""
 
 DEVICE_FACTOR = 64
 """An accelerator takes batches and chunks so many times larger."""
@@ -268,7 +270,9 @@ class Epochs:
         curved = n / rows.shape[0] * largest_eigenvalue(rows, self.home.place(self.probes))
         self.batch = min(self.solver.batch or choose_batch(A, curved, self.largest), n)
         bound = smoothness(curved, self.largest, n, self.batch) + self.ridges
-        self.own_steps = np.divide(STEP, bound, out=np.zeros_like(bound), where=bound > 0)
+        self.own_steps = np.divide(
+            STEPS[self.solver.snapshot], bound, out=np.zeros_like(bound), where=bound > 0
+        )
         given = self.solver.step
         self.steps = self.own_steps if given is None else np.full_like(self.own_steps, given)
 
@@ -281,7 +285,7 @@ class Epochs:
 
 def curvature(rows: LinearOperator, e: Array, n: int) -> Array:
     """(n/|S|) A_Sᵀ A_S e for the rows S of a matrix of n rows: an unbiased estimate of AᵀA e."""
-    return rows.rmatmat(rows.matmat(e)) * (n / rows.shape[0])
+    return rows.rmatmat(rows.matmat(e) * (n / rows.shape[0]))
 
 
 def smoothness(curved: float, largest: float, n: int, batch: int) -> float:
@@ -307,7 +311,7 @@ def choose_batch(A: LinearOperator, curved: float, largest: float) -> int:
     """Rows of a batch: half of n R²/L, within what the machine does well, and not too few batches."""
     n = A.shape[0]
     entries, factor = max(A.nnz / n, 1.0), 1 if A.home.on_host else DEVICE_FACTOR
-    fewest = max(FEWEST_ROWS, factor * FEWEST_ENTRIES / entries)
+    fewest = max(FEWEST_ROWS, factor * FEWEST_ENTRIES / entries, A.shape[1] / entries)
     most = max(fewest, min(factor * MOST_ENTRIES / entries, rows_at_once(A)))
     wanted = n * largest / (2 * curved) if curved > 0 else fewest
     return int(max(1, min(max(wanted, fewest), most, n // FEWEST_STEPS)))
