@@ -9,7 +9,7 @@ import scipy.linalg
 
 from benchmarks.base import BACKENDS, PROBLEMS, SolverBenchmark, attribute, dense, import_solvers, views
 
-SOLVERS = ["cg", "direct", "gd", "ling", "nystrom-pcg", "pcr", "svrg"]
+SOLVERS = ["cg", "direct", "gd", "ling", "lsqr", "nystrom-pcg", "pcr", "sketch-precondition", "svrg"]
 
 TARGETS = 3
 RIDGE = 1.0

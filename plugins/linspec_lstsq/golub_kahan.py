@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import LinearOperator
+from linspec import LinearOperator, Moments, Run
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.errors import NonFiniteData
 from linspec.operators import uncounted
@@ -51,7 +51,7 @@ class RightHandSides:
 
     def __init__(self, A: LinearOperator, B: LinearOperator, ridges: tuple[float, ...]) -> None:
         self._given = {"A": A, "B": B}
-        self.A, self._ledger = uncounted(A)
+        self.A, self.ledger = uncounted(A)
         self.home: Home = A.home.blocks
         with np.errstate(all="ignore"):  # what is not finite is found in the first sums
             self.B = A.home.place(B.matmat(B.home.blocks.eye(B.shape[1])), A.dtype)
@@ -66,7 +66,7 @@ class RightHandSides:
             W, squares, AtW = self._sweep(
                 x, lambda rows, _, AV: self._less(self.B[rows, :], repeats, AV), self.columns * repeats
             )
-        self._check_finite(AtW)
+        self.check_finite(AtW)
         return W, squares, AtW
 
     def advance(self, V: Array, W: list[Array], shift: HostArray) -> tuple[list[Array], Array, Array]:
@@ -83,12 +83,12 @@ class RightHandSides:
         AtW = self.home.zeros((self.A.shape[1], columns))
         for i, (rows, part) in enumerate(self._parts()):
             block = combine(rows, i, None if V is None else part.matmat(V))
-            squares = squares + self._squares(block)
+            squares = squares + self.squares(block)
             AtW = AtW + part.rmatmat(block)
             found.append(block)
             self.A.release()
         products = 1 if V is None else 2
-        self._ledger.record(
+        self.ledger.record(
             sweeps=1.0 if self.A.sliceable else float(products),
             columns=products * columns,
             flops=2.0 * self.A.nnz * products * columns,
@@ -112,13 +112,14 @@ class RightHandSides:
         p = self.A.shape[1]
         return rows_per_block(p * self.A.dtype.itemsize, self.A.home, 8 * p * self.columns)
 
-    def _squares(self, W: Array) -> Array:
+    def squares(self, W: Array) -> Array:
         """Squared column norms, gathered in float64 where that exists."""
         if self.home == self.A.home:
             W = self.home.place(W)
         return self.home.place(self.A.home.xp.sum(W * W, axis=0))
 
-    def _check_finite(self, AtW: Array) -> None:
+    def check_finite(self, AtW: Array) -> None:
+        """Refuse data of which a product is not finite."""
         with np.errstate(all="ignore"):
             total = float(to_host(self.home.xp.sum(AtW)))
         if not np.isfinite(total):
@@ -318,6 +319,15 @@ class LSQR:
         """Norms from their squares, in one transfer."""
         norms: HostArray = np.sqrt(to_host(self.home.xp.stack(list(squares))))
         return norms
+
+
+def matrix_of(A: LinearOperator | Moments, run: Run) -> LinearOperator:
+    """The matrix behind moments of one view, on the ledger of the run; an operator as it is."""
+    if not isinstance(A, Moments):
+        return A
+    counted = (M for M in run.problem.matrices.values() if uncounted(M)[0] is A.X)
+    matrix = next(counted, A.X)
+    return matrix.centered(A.column_means()[0]) if A.center else matrix
 
 
 def column_norms(V: Array, home: Home) -> HostArray:

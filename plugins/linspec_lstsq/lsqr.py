@@ -20,8 +20,15 @@ import numpy as np
 
 from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, Status, option
 from linspec.arrays import Array, HostArray
-from linspec.operators import uncounted
-from linspec_lstsq.golub_kahan import LSQR, ROUNDING, RightHandSides, column_norms, relative, sweeps_of
+from linspec_lstsq.golub_kahan import (
+    LSQR,
+    ROUNDING,
+    RightHandSides,
+    column_norms,
+    matrix_of,
+    relative,
+    sweeps_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +66,7 @@ class LSQRState(LeastSquaresState):
     """LSQR as a part: the matrix itself, whose Gram matrix is of no use here even where it is held."""
 
     def __init__(self, A: LinearOperator | Moments, ridge: float, run: Run, limit: int, tol: float) -> None:
-        self.A = _matrix(A, run) if isinstance(A, Moments) else A
-        self.ridge, self.run, self.limit, self.tol = ridge, run, limit, tol
+        self.A, self.ridge, self.run, self.limit, self.tol = matrix_of(A, run), ridge, run, limit, tol
 
     def solve(
         self, B: LinearOperator, x0: Array | None = None, tol: float | None = None, AtB: Array | None = None
@@ -100,10 +106,3 @@ def _doubtful(iterates: LSQR, scales: HostArray, tol: float) -> bool:
 
 def _current(iterates: LSQR) -> dict[str, Array]:
     return {"x": iterates.x()}
-
-
-def _matrix(moments: Moments, run: Run) -> LinearOperator:
-    """The matrix behind moments of one view, on the ledger of the run."""
-    known = (M for M in run.problem.matrices.values() if uncounted(M)[0] is moments.X)
-    A = next(known, moments.X)
-    return A.centered(moments.column_means()[0]) if moments.center else A

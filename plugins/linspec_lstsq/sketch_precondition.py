@@ -1,0 +1,260 @@
+"""Sketch, precondition, iterate, refine: least squares as accurate as by QR, in a few dozen sweeps.
+
+Problem: min ‖A x − b‖² + r ‖x‖² for A with far more rows than columns, of any condition number; at r = 0 the
+solution of least norm.
+Method: a sketch S A of a few p rows has nearly the singular values of A and its right singular vectors, S A = U Σ Vᵀ.
+With N = V (Σ² + r)^(−1/2) the columns of [A; √r I] N are nearly orthonormal, whatever A is like, and LSQR takes as
+many iterations as the sketch asks for and no more: the error shrinks an iteration by about √(p/d) for d rows
+(Rokhlin & Tygert 2008; Blendenpik: Avron, Maymon & Toledo 2010, doi:10.1137/090767911). With the SVD, rank
+deficiency is no obstacle (LSRN: Meng, Saunders & Mahoney 2014, doi:10.1137/120866580). The start is the solution of
+the sketched problem. LSQR on the correction, from a residual computed afresh, makes the whole backward stable
+(Epperly, Meier & Nakatsukasa 2024, arXiv:2406.03468).
+Where we differ: one SVD serves all ridges, and all pairs of a right-hand side and a ridge iterate in one block. By
+default the iteration does not end where the residual meets the tolerance: for an ill-conditioned A that says little of
+x. It goes on until steps are rounding, once more after the refinement; the history ends at the tolerance. With no
+more rows than the sketch would have, A itself is decomposed: then the start is the solution, and N that of A.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, Status, option
+from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.block_algebra import rank_cut
+from linspec.cost import DENSE_RATE, FACTOR_RATE, SPARSE_RATE, Estimate, Sizes
+from linspec_lstsq.golub_kahan import (
+    LSQR,
+    Preconditioner,
+    RightHandSides,
+    column_norms,
+    matrix_of,
+    relative,
+)
+from linspec_lstsq.row_sketch import SparseSigns, sketch_rows
+
+LONGEST = 200
+"""Iterations beyond the tolerance, at most, before and after a refinement."""
+
+EXPECTED_SWEEPS = 60
+"""Sweeps of a typical solve, for the estimate."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SketchPrecondition(Solver):
+    """LSQR preconditioned by a sketch (Epperly, Meier & Nakatsukasa 2024, arXiv:2406.03468)."""
+
+    oversampling: float = option(4.0, "rows of the sketch in units of the columns", above=1)
+    nonzeros: int = option(8, "rows of the sketch to which every row is added", at_least=1)
+    refinements: int = option(
+        1, "times to solve for the correction once steps are rounding; 0: stop at tol", at_least=0
+    )
+    rank_tol: float | None = option(
+        None, "singular values below this share of the largest are zero; none: rounding", above=0, below=1
+    )
+    tol: float | None = option(None, "relative residual to be met; none: 1e-8, more for float32", above=0)
+    max_iterations: int = option(1000, "iterations at most", at_least=1)
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve a least-squares problem."""
+        run.plan(setup=2.0, iteration=1.0)
+        data = RightHandSides(problem.A, problem.B, problem.ridges)
+        factor, SB, AtB = self._factor(data, run)
+        scales = np.tile(column_norms(AtB, data.home), len(problem.ridges))
+        N = factor.preconditioner(data.ridges)
+        iterates = LSQR(data, factor.solution(SB, data.ridges) * _live(scales, data.home), N)
+        x = self._run(iterates, scales, Rounding(data, factor.column_norms), run)
+        return run.finish(x=x, rank=factor.rank)
+
+    def _factor(self, data: RightHandSides, run: Run) -> tuple[SketchedFactor, HostArray, Array]:
+        """The SVD of the sketch (of A where that is no larger), the sketched right-hand sides, and AᵀB."""
+        n, p = data.A.shape
+        size = int(np.ceil(self.oversampling * p)) + self.nonzeros
+        with np.errstate(all="ignore"):  # what is not finite is found in the sums
+            if n > size:
+                SA, SB, AtB = sketch_rows(data, SparseSigns(size, self.nonzeros, run.rng))
+            else:
+                SA, SB, AtB = _whole(data)
+        data.check_finite(AtB)
+        cut = rank_cut((n, p), data.A.dtype) if self.rank_tol is None else self.rank_tol
+        return SketchedFactor(SA, data.home, cut, scaled=not data.ridges.any()), SB, AtB
+
+    def _run(self, iterates: LSQR, scales: HostArray, rounding: Rounding, run: Run) -> Array:
+        """Iterate to the tolerance and beyond, refine, and give x."""
+        data, N, reached = iterates.data, iterates.preconditioner, False
+        for left in range(self.refinements, -1, -1):
+            beyond = 0
+            while beyond < LONGEST:
+                if not reached:
+                    residual = _worst(iterates, scales)
+                    if not run.proceed(residual=residual, current=partial(_current, iterates)):
+                        if residual > run.tol or self.refinements == 0:
+                            return iterates.x()
+                        reached = True
+                iterates.leave(rounding.reached(iterates))
+                if not len(iterates.live) or not run.affords(1.0):
+                    break
+                iterates.step()
+                beyond += reached
+            if not left or not run.affords(2.0):
+                break
+            iterates = LSQR(data, iterates.x(), N)
+        if not reached:
+            run.end(Status.STAGNATED)
+            run.proceed(residual=_worst(iterates, scales), current=partial(_current, iterates))
+        return iterates.x()
+
+    def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> SketchedState:
+        """Sketch and decompose once for many right-hand sides."""
+        return SketchedState(A, ridge, run, self)
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """A sketch, its SVD, and some dozens of sweeps."""
+        if not sizes.readable or sizes.n <= 5 * sizes.p:
+            return None
+        rows = 4.0 * sizes.p
+        sweeps = EXPECTED_SWEEPS * 4.0 * sizes.nnz * sizes.k
+        svd = 6.0 * rows * sizes.p**2
+        seconds = 8.0 * sizes.nnz / SPARSE_RATE + sweeps / DENSE_RATE + svd / FACTOR_RATE
+        memory = 8.0 * (3 * rows * sizes.p + 3 * sizes.n * sizes.k)
+        return Estimate(seconds, memory, f"SVD of a sketch of {rows:.0f} rows and {EXPECTED_SWEEPS} sweeps")
+
+
+class SketchedFactor:
+    """The SVD of a sketch, and what it makes of a ridge.
+
+    Parameters
+    ----------
+    SA : numpy.ndarray of shape (d, p)
+    home : Home
+        Where blocks live.
+    cut : float
+        Singular values below this share of the largest count as zero.
+    scaled : bool
+        Decompose with columns of unit length. Where these have full rank the solution is the same and the rank
+        is decided better; where they have not, least norm means least in the variables as they are.
+
+    Attributes
+    ----------
+    rank : int
+    column_norms : array of shape (p,)
+        About those of A.
+    """
+
+    def __init__(self, SA: HostArray, home: Home, cut: float, *, scaled: bool) -> None:
+        p = SA.shape[1]
+        norms = np.linalg.norm(SA, axis=0)
+        d = np.where(norms > 0, norms, 1.0) if scaled else np.ones(p)
+        U, s, Vt = np.linalg.svd(SA / d, full_matrices=False)
+        self.rank = int(np.sum(s > cut * s[0]))
+        if scaled and self.rank < p:
+            d = np.ones(p)
+            U, s, Vt = np.linalg.svd(SA, full_matrices=False)
+            self.rank = min(self.rank, int(np.sum(s > 0)))
+        self.home, self._U, self._s = home, U, s
+        self.column_norms = home.place(norms)
+        self._Q, self._scale = home.place(Vt.T), home.place(1.0 / d)
+
+    def lengths(self, ridges: HostArray) -> HostArray:
+        """1/√(σ² + r) for every direction and ridge; 0 where that is a division by rounding."""
+        kept = np.arange(len(self._s))[:, None] < self.rank
+        squares = self._s[:, None] ** 2 + ridges
+        keep = (kept | (ridges > 0)) & (squares > 0)
+        lengths: HostArray = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=keep)
+        return lengths
+
+    def preconditioner(self, ridges: HostArray) -> Preconditioner:
+        """N for columns with these ridges."""
+        return Preconditioner(self._Q, self.lengths(ridges), self._scale, self.home)
+
+    def solution(self, SB: HostArray, ridges: HostArray) -> Array:
+        """The solution of the sketched problem for right-hand sides repeated ridge by ridge."""
+        parts = np.tile(self._U.T @ SB, (1, len(ridges) // SB.shape[1]))
+        y = self._s[:, None] * self.lengths(ridges) ** 2 * parts
+        return self._scale[:, None] * (self._Q @ self.home.place(y))
+
+
+class Rounding:
+    """Tells when steps have become rounding.
+
+    A backward-stable method may answer for data that are off by a unit of rounding: b by its length, column j of A by
+    its own, so A x by that times the entries of x. A step that changes A x by less than an eighth of it is the last.
+    """
+
+    def __init__(self, data: RightHandSides, norms: Array) -> None:
+        self._norms, self._home = norms[:, None], data.home
+        sizes = np.sqrt(to_host(data.squares(data.B)))
+        self._least = np.tile(sizes, len(data.ridges) // data.columns)
+        self._unit = float(np.finfo(data.A.dtype).eps) / 8
+        self._known = np.full(len(data.ridges), np.inf)
+
+    def reached(self, iterates: LSQR) -> HostArray:
+        """Whether the last step of every pair that is live was rounding."""
+        live = iterates.live
+        if (iterates.steps[live] <= self._known[live]).any():  # x changes: look again before it counts
+            sizes = column_norms(self._norms * iterates.x(), self._home)
+            self._known = self._unit * np.maximum(sizes, self._least)
+        reached: HostArray = iterates.steps[live] <= self._known[live]
+        return reached
+
+
+class SketchedState(LeastSquaresState):
+    """One sketch for many right-hand sides."""
+
+    def __init__(
+        self, A: LinearOperator | Moments, ridge: float, run: Run, solver: SketchPrecondition
+    ) -> None:
+        self.A, self.ridge, self.run, self.solver = matrix_of(A, run), ridge, run, solver
+        self.factor: SketchedFactor | None = None
+
+    def solve(
+        self, B: LinearOperator, x0: Array | None = None, tol: float | None = None, AtB: Array | None = None
+    ) -> Array:
+        """See `LeastSquaresState.solve`; B is multiplied out, for LSQR needs more than AᵀB."""
+        data = RightHandSides(self.A, B, (self.ridge,))
+        start = None if x0 is None else data.home.place(x0)
+        if self.factor is None:
+            self.factor, SB, found = self.solver._factor(data, self.run)
+            AtB = found if AtB is None else AtB
+            start = self.factor.solution(SB, data.ridges) if start is None else start
+        if AtB is None:
+            AtB = self.A.rmatmat(data.B)
+        if start is None:
+            start = data.home.zeros(tuple(AtB.shape))
+        scales = column_norms(AtB, data.home)
+        tol = tol or self.solver.tol or 1e-8
+        iterates = LSQR(data, start * _live(scales, data.home), self.factor.preconditioner(data.ridges))
+        for _ in range(self.solver.max_iterations):
+            live = iterates.live
+            iterates.leave(iterates.gradients[live] <= tol * scales[live])
+            if not len(iterates.live) or not self.run.affords(1.0):
+                break
+            iterates.step()
+        return iterates.x()
+
+
+def _whole(data: RightHandSides) -> tuple[HostArray, HostArray, Array]:
+    """A and B themselves, on the host, and AᵀB."""
+    A, B = data.A.rows(slice(0, data.A.shape[0])), data.B
+    entries, AtB = to_host(data.home.place(A.dense())), A.rmatmat(B)
+    data.A.release()
+    data.ledger.record(sweeps=1.0, columns=data.columns, flops=2.0 * A.nnz * data.columns)
+    return entries, to_host(data.home.place(B)), AtB
+
+
+def _live(scales: HostArray, home: Home) -> Array:
+    """1 for columns with something to solve for, 0 for those whose solution is zero."""
+    return home.place((scales > 0).astype(np.float64))[None, :]
+
+
+def _worst(iterates: LSQR, scales: HostArray) -> float:
+    return float(relative(iterates.gradients, scales).max(initial=0.0))
+
+
+def _current(iterates: LSQR) -> dict[str, Array]:
+    return {"x": iterates.x()}

@@ -1,0 +1,242 @@
+"""LSQR against exact answers, SciPy's LSQR, and counts of what it asks of the data."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.sparse.linalg
+
+import linspec as ls
+from linspec.testing import CountingOperator
+
+
+def with_singular_values(n, p, s, rng):
+    U = np.linalg.qr(rng.standard_normal((n, len(s))))[0]
+    V = np.linalg.qr(rng.standard_normal((p, len(s))))[0]
+    return U * s @ V.T
+
+
+def ridge_answer(A, B, ridge):
+    """Through the SVD of A; at ridge 0 the solution of least norm."""
+    U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    keep = s > 1e-10 * s[0]
+    weight = s[keep] / (s[keep] ** 2 + ridge)
+    return Vt[keep].T @ (weight[:, None] * (U[:, keep].T @ B))
+
+
+def iterates_of(problem, **options):
+    found = []
+    ls.solve(problem, "lsqr", callback=lambda p: found.append(p.current()["x"].copy()), **options)
+    return found
+
+
+@pytest.mark.parametrize("ridge", [0.0, 2.5])
+@pytest.mark.parametrize(("n", "p", "rank"), [(80, 12, 12), (12, 80, 12), (40, 40, 25), (80, 12, 5)])
+def test_exact(ridge, n, p, rank):
+    rng = np.random.default_rng(0)
+    A, B = with_singular_values(n, p, np.linspace(3, 1, rank), rng), rng.standard_normal((n, 3))
+    found = ls.solve(ls.LeastSquares(A, B, ridge=ridge), "lsqr", tol=1e-12)
+    assert found.converged
+    np.testing.assert_allclose(found.x, ridge_answer(A, B, ridge), atol=1e-10)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 4.0])
+@pytest.mark.parametrize("iterations", [1, 2, 5, 9])
+def test_iterates_are_those_of_scipy_column_by_column(ridge, iterations):
+    rng = np.random.default_rng(1)
+    A, B = with_singular_values(90, 25, np.linspace(3, 1, 25), rng), rng.standard_normal((90, 4))
+    found = iterates_of(ls.LeastSquares(A, B, ridge=ridge), tol=1e-14)
+    for j in range(4):
+        theirs = scipy.sparse.linalg.lsqr(
+            A, B[:, j], damp=np.sqrt(ridge), iter_lim=iterations, atol=0, btol=0, conlim=0
+        )
+        np.testing.assert_allclose(found[iterations][:, j], theirs[0], atol=1e-10)
+
+
+def test_residuals_decrease_and_the_recurrences_know_the_gradient():
+    """Paige & Saunders: ‖b − A x‖ never grows; ‖Aᵀr‖ is read off the bidiagonal matrix."""
+    rng = np.random.default_rng(2)
+    A, B = with_singular_values(70, 20, np.geomspace(5, 1, 20), rng), rng.standard_normal((70, 2))
+    ridge, seen = 0.8, []
+    ls.solve(
+        ls.LeastSquares(A, B, ridge=ridge),
+        "lsqr",
+        tol=1e-9,
+        callback=lambda p: seen.append((p.residual, p.current()["x"].copy())),
+    )
+    objectives = [np.sum((A @ x - B) ** 2, axis=0) + ridge * np.sum(x**2, axis=0) for _, x in seen]
+    assert all((after <= before * (1 + 1e-12)).all() for before, after in pairwise(objectives))
+    scale = np.linalg.norm(A.T @ B, axis=0)
+    for residual, x in seen:
+        true = np.linalg.norm(A.T @ (B - A @ x) - ridge * x, axis=0) / scale
+        assert residual == pytest.approx(true.max(), rel=1e-6, abs=1e-14)
+
+
+def test_ends_after_as_many_steps_as_there_are_singular_values():
+    rng = np.random.default_rng(3)
+    A = with_singular_values(120, 60, np.repeat([1.0, 2.0, 5.0, 7.0], 15), rng)
+    found = ls.solve(ls.LeastSquares(A, rng.standard_normal((120, 4))), "lsqr", tol=1e-12)
+    assert found.iterations <= 5
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1.0])
+def test_exact_solution_breaks_nothing(ridge):
+    """b in the span of one left singular vector: β or α is 0 after a step."""
+    A = np.vstack([np.diag([3.0, 2.0, 1.0]), np.zeros((2, 3))])
+    B = np.array([[3.0, 0, 0, 0, 0], [0, 1.0, 0, 1.0, 0], [0, 0, 0, 0, 1.0]]).T
+    found = ls.solve(ls.LeastSquares(A, B, ridge=ridge), "lsqr")
+    assert found.converged
+    np.testing.assert_allclose(found.x, ridge_answer(A, B, ridge), atol=1e-14)
+    assert (found.x[:, 2] == 0).all()
+
+
+# ---- counts -----------------------------------------------------------------------------------
+
+
+def test_one_product_each_way_an_iteration_for_all_columns():
+    rng = np.random.default_rng(4)
+    A, B = with_singular_values(60, 10, np.linspace(2, 1, 10), rng), rng.standard_normal((60, 5))
+    operator, counts = CountingOperator(A), []
+    found = ls.solve(
+        ls.LeastSquares(operator, B),
+        "lsqr",
+        callback=lambda p: counts.append((operator.forward, operator.adjoint)),
+    )
+    assert counts == [(i, i + 1) for i in range(found.iterations + 1)]
+
+
+def test_one_sweep_an_iteration_where_there_are_row_slices():
+    rng = np.random.default_rng(5)
+    A, B = with_singular_values(60, 10, np.linspace(2, 1, 10), rng), rng.standard_normal((60, 5))
+    operator = CountingOperator(A, sliceable=True)
+    found = ls.solve(ls.LeastSquares(operator, B), "lsqr")
+    assert found.converged
+    assert operator.sweeps == pytest.approx(found.iterations + 2)
+    np.testing.assert_allclose(found.history["passes"], np.arange(found.iterations + 1) + 1)
+
+
+def test_columns_that_are_done_leave_the_block():
+    """One column is a left singular vector (done after one step), one is zero, one takes all steps."""
+    rng = np.random.default_rng(6)
+    A = with_singular_values(60, 12, np.linspace(3, 1, 12), rng)
+    U = np.linalg.svd(A, full_matrices=False)[0]
+    B = np.column_stack([U[:, 0], np.zeros(60), rng.standard_normal(60)])
+    operator, seen = CountingOperator(A), []
+    found = ls.solve(ls.LeastSquares(operator, B), "lsqr", callback=lambda p: seen.append(operator.columns))
+    steps = np.diff(seen)
+    assert found.converged
+    assert list(steps[:2]) == [4, 2]  # two columns forward and back, then one
+    assert (steps[1:] == 2).all()
+    np.testing.assert_allclose(found.x, ridge_answer(A, B, 0.0), atol=1e-8)
+
+
+@pytest.mark.parametrize("ridges", [[0.0, 0.1, 10.0], [1e4, 1e-3]])
+def test_a_path_costs_the_products_of_its_hardest_ridge(ridges):
+    rng = np.random.default_rng(7)
+    A, B = with_singular_values(90, 30, np.geomspace(6, 1, 30), rng), rng.standard_normal((90, 3))
+    operator = CountingOperator(A)
+    found = ls.solve(ls.LeastSquares(operator, B, ridge=ridges), "lsqr", tol=1e-11)
+    alone = [ls.solve(ls.LeastSquares(A, B, ridge=r), "lsqr", tol=1e-11) for r in ridges]
+    assert found.iterations == max(one.iterations for one in alone)
+    assert operator.forward == found.iterations + 1  # and the certificate
+    for x, r in zip(found.x, ridges, strict=True):
+        np.testing.assert_allclose(x, ridge_answer(A, B, r), atol=1e-9)
+
+
+def test_pairs_of_column_and_ridge_may_be_done_in_any_order():
+    """Left singular vectors are done at once, some ridges before others; nothing is mixed up."""
+    rng = np.random.default_rng(8)
+    A = with_singular_values(50, 9, np.geomspace(4, 1, 9), rng)
+    U = np.linalg.svd(A, full_matrices=False)[0]
+    B = np.column_stack([rng.standard_normal(50), U[:, 3], U[:, 1] + 1e-7 * U[:, 5], rng.standard_normal(50)])
+    ridges = [1e6, 0.0, 30.0, 1e-2]
+    found = ls.solve(ls.LeastSquares(A, B, ridge=ridges), "lsqr", tol=1e-10)
+    assert found.converged
+    for x, r in zip(found.x, ridges, strict=True):
+        exact = ridge_answer(A, B, r)
+        np.testing.assert_allclose(x, exact, atol=1e-9 * np.abs(exact).max())
+
+
+# ---- accuracy ---------------------------------------------------------------------------------
+
+
+def test_more_accurate_than_the_normal_equations():
+    """κ = 1e7 and a consistent b: Cholesky of AᵀA (κ² = 1e14) loses x, LSQR finds it."""
+    rng = np.random.default_rng(9)
+    s = np.repeat(np.geomspace(1, 1e-7, 5), 3)  # five values: few steps, so that rounding is what is seen
+    A = with_singular_values(200, 15, s, rng)
+    x = rng.standard_normal(15)
+    with pytest.warns(ls.errors.ConvergenceWarning):
+        iterates = iterates_of(ls.LeastSquares(A, A @ x), tol=1e-30, max_iterations=60)
+    found = min(np.linalg.norm(y[:, 0] - x) for y in iterates) / np.linalg.norm(x)
+    squared = np.linalg.norm(np.linalg.solve(A.T @ A, A.T @ (A @ x)) - x) / np.linalg.norm(x)
+    assert found < 1e-6
+    assert found < squared / 100
+
+
+def test_float32_residuals_are_true_ones():
+    """Recurrences drift in float32; what they seem to meet is looked at before it is believed."""
+    rng = np.random.default_rng(10)
+    A = with_singular_values(3000, 40, np.geomspace(10, 1, 40), rng).astype(np.float32)
+    B = rng.standard_normal((3000, 2)).astype(np.float32)
+    found = ls.solve(ls.LeastSquares(A, B, ridge=0.1), "lsqr")
+    assert found.converged
+    assert found.x.dtype == np.float32
+    np.testing.assert_allclose(found.x, ridge_answer(A.astype(float), B.astype(float), 0.1), atol=3e-5)
+
+
+def test_a_tolerance_below_rounding_ends_with_the_truth():
+    rng = np.random.default_rng(11)
+    A = rng.standard_normal((300, 10)).astype(np.float32)
+    with pytest.warns(ls.errors.ConvergenceWarning):
+        found = ls.solve(ls.LeastSquares(A, A[:, 0] + 1), "lsqr", tol=1e-13)
+    assert found.status is ls.Status.STAGNATED
+    assert found.iterations < 100
+
+
+def test_sparse_and_integers():
+    rng = np.random.default_rng(12)
+    A = scipy.sparse.random(
+        400, 30, 0.1, format="csc", random_state=0, data_rvs=lambda m: rng.integers(1, 9, m)
+    ).astype(np.int64)
+    b = rng.integers(-5, 6, 400)
+    found = ls.solve(ls.LeastSquares(A, b, ridge=1.0), "lsqr", tol=1e-11)
+    exact = ridge_answer(A.toarray().astype(float), b[:, None].astype(float), 1.0)
+    np.testing.assert_allclose(found.x, exact[:, 0], atol=1e-9)
+
+
+# ---- as a part --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.7])
+@pytest.mark.parametrize("held", [False, True])
+def test_prepared_state(ridge, held):
+    rng = np.random.default_rng(13)
+    A, B = rng.standard_normal((60, 9)), rng.standard_normal((60, 4))
+    B[:, 2] = 0
+    problem = ls.LeastSquares(A, B, ridge=ridge)
+    instance = ls.get_solver("lsqr", problem)()
+    run = ls.Run(problem, instance, "lsqr")
+    given = ls.Moments(run.problem.A, form="dense") if held else run.problem.A
+    state = instance.prepare(given, ridge, run)
+    exact = ridge_answer(A, B, ridge)
+    np.testing.assert_allclose(state.solve(run.problem.B, tol=1e-11), exact, atol=1e-9)
+    warm = state.solve(run.problem.B, x0=exact + 1e-3, tol=1e-11, AtB=A.T @ B)
+    np.testing.assert_allclose(warm, exact, atol=1e-9)
+    assert (warm[:, 2] == 0).all()
+    before = run.passes
+    state.solve(run.problem.B, x0=exact, tol=1e-9, AtB=A.T @ B)
+    assert run.passes <= before + 2  # the start is looked at, and found to be good
+
+
+def test_as_part_of_alternating_least_squares():
+    rng = np.random.default_rng(14)
+    X = rng.standard_normal((300, 8))
+    Y = X[:, :6] @ rng.standard_normal((6, 6)) + rng.standard_normal((300, 6))
+    ours = ls.solve(ls.CCA(X, Y, 2), "als", lstsq="lsqr", rng=0)
+    exact = ls.solve(ls.CCA(X, Y, 2), "direct")
+    assert ours.converged
+    np.testing.assert_allclose(ours.correlations, exact.correlations, atol=1e-6)

@@ -1,0 +1,268 @@
+"""Sketch, precondition, iterate, refine: against numpy.linalg.lstsq, exact answers and the theory of sketches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec.arrays import HOST, Home, to_host
+from linspec.testing import CountingOperator
+from linspec_lstsq.golub_kahan import RightHandSides
+from linspec_lstsq.row_sketch import SparseSigns, sketch_rows
+
+NAME = "sketch-precondition"
+EPS = np.finfo(float).eps
+
+
+def orthonormal(n, k, rng):
+    return np.linalg.qr(rng.standard_normal((n, k)))[0]
+
+
+def with_singular_values(n, p, s, rng):
+    return orthonormal(n, len(s), rng) * s @ orthonormal(p, len(s), rng).T
+
+
+def ridge_answer(A, B, ridge):
+    """Through the SVD of A; at ridge 0 the solution of least norm."""
+    U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    keep = s > 1e-10 * s[0]
+    weight = s[keep] / (s[keep] ** 2 + ridge)
+    return Vt[keep].T @ (weight[:, None] * (U[:, keep].T @ B))
+
+
+def sketch_of(A, size, nonzeros, seed, like=None):
+    A = A if like is None else like.asarray(A)
+    data = RightHandSides(ls.as_operator(A), ls.as_operator(A[:, :1]), (0.0,))
+    return sketch_rows(data, SparseSigns(size, nonzeros, np.random.default_rng(seed)))
+
+
+# ---- the sketch -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["dense", "spiky"])
+def test_the_sketch_is_a_subspace_embedding(kind):
+    """The singular values of S Q lie within 1 ± √(p/d) or a little more, as those of a Gaussian S would.
+
+    Spiky: all the weight of some columns is in single rows, where a plain count sketch is at its worst.
+    """
+    rng = np.random.default_rng(0)
+    n, p = 9000, 40
+    Q = orthonormal(n, p, rng)
+    if kind == "spiky":
+        Q = np.zeros((n, p))
+        Q[rng.choice(n, p, replace=False), np.arange(p)] = 1.0
+    for size in (4 * p, 16 * p):
+        SQ, _, _ = sketch_of(Q, size, 8, seed=1)
+        s = np.linalg.svd(SQ, compute_uv=False)
+        distortion = 1.2 * np.sqrt(p / size)
+        assert s[0] < 1 + distortion
+        assert s[-1] > 1 - distortion
+
+
+@pytest.mark.parametrize("nonzeros", [1, 4])
+def test_every_row_is_added_with_signs_to_as_many_rows_of_the_sketch(nonzeros):
+    """A = I shows S itself: `nonzeros` signs a column but where two cancel, and rows that get equally many."""
+    n, size = 600, 50
+    S, _, _ = sketch_of(np.eye(n), size, nonzeros, seed=2)
+    hits = np.round(np.abs(S) * np.sqrt(nonzeros)).astype(int)
+    np.testing.assert_allclose(np.abs(S) * np.sqrt(nonzeros), hits, atol=1e-12)
+    a_column, a_row = hits.sum(axis=0), hits.sum(axis=1)
+    assert (a_column <= nonzeros).all()
+    assert (a_row <= n * nonzeros // size).all()
+    assert (a_column == nonzeros).mean() > 1 - nonzeros**2 / size / 2
+    assert a_row.mean() > 0.9 * n * nonzeros / size
+    if nonzeros == 1:
+        assert (a_row == n // size).all()
+    assert 0.3 < (S[S != 0] > 0).mean() < 0.7
+
+
+def test_the_sketch_is_the_same_wherever_the_data_are():
+    strict = pytest.importorskip("array_api_strict")
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((5000, 7))
+    here, there = sketch_of(A, 40, 8, seed=4), sketch_of(A, 40, 8, seed=4, like=strict)
+    np.testing.assert_allclose(here[0], there[0], atol=1e-12)
+    np.testing.assert_allclose(here[1], A_column := here[0][:, :1], atol=1e-12)
+    np.testing.assert_allclose(there[1], A_column, atol=1e-12)
+    np.testing.assert_allclose(to_host(there[2]), A.T @ A[:, :1], atol=1e-9)
+
+
+def test_rows_that_do_not_fill_a_block_are_gathered_once():
+    """Where the array API alone is used, places without a row must add nothing."""
+    sketch = SparseSigns(64, 3, np.random.default_rng(5))
+    other = Home(HOST.xp, "elsewhere")
+    block = np.random.default_rng(6).standard_normal((100, 5))
+    twin = SparseSigns(64, 3, np.random.default_rng(5))
+    layers = np.stack([twin._rng.permutation(128) for _ in range(3)])
+    signs = twin._rng.integers(0, 2, layers.shape) * 2.0 - 1.0
+    S = np.zeros((64, 100))
+    for order, sign in zip(layers, signs, strict=True):
+        for place, row in enumerate(order):
+            if row < 100:
+                S[place % 64, row] += sign[place] / np.sqrt(3)
+    np.testing.assert_allclose(sketch.add(np.zeros((64, 5)), block, other), S @ block, atol=1e-12)
+
+
+# ---- answers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ridge", [0.0, 2.5])
+@pytest.mark.parametrize(
+    ("n", "p", "rank"), [(900, 12, 12), (900, 12, 5), (30, 12, 12), (12, 80, 12), (12, 80, 7), (40, 40, 25)]
+)
+def test_exact(ridge, n, p, rank):
+    rng = np.random.default_rng(0)
+    A, B = with_singular_values(n, p, np.geomspace(3, 0.01, rank), rng), rng.standard_normal((n, 3))
+    found = ls.solve(ls.LeastSquares(A, B, ridge=ridge), NAME, rng=1)
+    exact = ridge_answer(A, B, ridge)
+    np.testing.assert_allclose(found.x, exact, atol=1e-10 * np.linalg.norm(exact))
+    assert found.converged
+    assert (found.status is ls.Status.RANK_DEFICIENT) == (ridge == 0 and rank < p)
+
+
+@pytest.mark.parametrize("rank", [15, 9])
+def test_a_path_is_as_exact_as_separate_answers_from_one_sketch(rank):
+    rng = np.random.default_rng(1)
+    A, B = with_singular_values(2000, 15, np.geomspace(1e3, 1e-3, rank), rng), rng.standard_normal((2000, 2))
+    ridges = [1e6, 0.0, 1e-4, 10.0]
+    operator = CountingOperator(A, sliceable=True, readable=True)
+    found = ls.solve(ls.LeastSquares(operator, B, ridge=ridges), NAME, rng=2)
+    assert found.converged
+    assert found.passes < 90  # one sketch, all ridges in one block
+    for x, r in zip(found.x, ridges, strict=True):
+        exact = ridge_answer(A, B, r)
+        np.testing.assert_allclose(x, exact, atol=1e-7 * np.linalg.norm(exact))
+    assert (found.status is ls.Status.RANK_DEFICIENT) == (rank < 15)
+
+
+def backward_error(A, b, x):
+    """An estimate, within √2, of the least relative change of A after which x is a solution (Karlson & Waldén)."""
+    _, s, Vt = np.linalg.svd(A, full_matrices=False)
+    r = b - A @ x
+    mu = np.linalg.norm(r) / np.linalg.norm(x)
+    return np.linalg.norm(Vt @ (A.T @ r) / np.sqrt(s**2 + mu**2)) / (np.linalg.norm(x) * s[0])
+
+
+@pytest.mark.parametrize("condition", [1e2, 1e8, 1e10, 1e12])
+@pytest.mark.parametrize("misfit", [1e-12, 1e-3, 1.0])
+def test_as_accurate_as_householder_qr(condition, misfit):
+    """Forward error, gradient and backward error beside those of LAPACK's SVD, on a rotated A."""
+    rng = np.random.default_rng(2)
+    n, p = 2000, 40
+    U = orthonormal(n, p, rng)
+    A = U * np.geomspace(1, 1 / condition, p) @ orthonormal(p, p, rng).T
+    x, r = rng.standard_normal(p), rng.standard_normal(n)
+    x /= np.linalg.norm(x)
+    for _ in range(2):
+        r -= U @ (U.T @ r)
+    b = A @ x + r * (misfit / np.linalg.norm(r))
+    theirs = np.linalg.lstsq(A, b, rcond=None)[0]
+    found = ls.solve(ls.LeastSquares(A, b), NAME, rng=3)
+    assert found.converged
+    wedin = EPS * (condition + condition**2 * misfit)
+    error, their_error = np.linalg.norm(found.x - x), np.linalg.norm(theirs - x)
+    assert error < max(10 * their_error, wedin)
+    assert backward_error(A, b, found.x) < 30 * EPS
+    gradients = [np.linalg.norm(A.T @ (b - A @ y)) / np.linalg.norm(b - A @ y) for y in (found.x, theirs)]
+    assert gradients[0] < max(20 * gradients[1], 10 * EPS)
+
+
+def test_the_refinement_is_what_makes_it_so():
+    """κ = 1e12: stopped at the tolerance, x is orders of magnitude away from what the data determine."""
+    rng = np.random.default_rng(3)
+    n, p = 2000, 40
+    A = with_singular_values(n, p, np.geomspace(1, 1e-12, p), rng)
+    b = A @ rng.standard_normal(p) + 1e-9 * rng.standard_normal(n)
+    errors = [
+        backward_error(A, b, ls.solve(ls.LeastSquares(A, b), NAME, rng=4, refinements=times).x)
+        for times in (0, 1)
+    ]
+    assert errors[1] < 10 * EPS
+    assert errors[0] > 100 * errors[1]
+
+
+def test_iterations_do_not_depend_on_the_condition():
+    """The error shrinks an iteration by about √(p/d) = 1/2: 27 for eight digits, whatever A is like."""
+    rng = np.random.default_rng(4)
+    B = rng.standard_normal((3000, 1))
+    counts = [
+        ls.solve(
+            ls.LeastSquares(with_singular_values(3000, 50, np.geomspace(1, 1 / k, 50), rng), B), NAME, rng=5
+        ).iterations
+        for k in (1.0, 1e3, 1e6)
+    ]
+    assert max(counts) <= 32
+    fewer = ls.solve(
+        ls.LeastSquares(with_singular_values(3000, 50, np.geomspace(1, 1e-6, 50), rng), B),
+        NAME,
+        rng=5,
+        oversampling=16.0,
+    )
+    assert fewer.iterations < 0.7 * max(counts)
+
+
+def test_badly_scaled_columns():
+    """Beyond 1/eps in length, where the rank could not be told without scaling."""
+    rng = np.random.default_rng(5)
+    scale = np.geomspace(1, 1e18, 20)
+    A, x = rng.standard_normal((600, 20)) * scale, rng.standard_normal(20) / scale
+    found = ls.solve(ls.LeastSquares(A, A @ x), NAME, rng=6)
+    np.testing.assert_allclose(found.x, x, rtol=1e-10)
+    assert found.status is ls.Status.CONVERGED
+
+
+@pytest.mark.parametrize("rows", [3000, 20])
+def test_zero_and_orthogonal_right_hand_sides(rows):
+    rng = np.random.default_rng(6)
+    A, B = rng.standard_normal((rows, 8)), rng.standard_normal((rows, 3))
+    B[:, 1] = 0
+    found = ls.solve(ls.LeastSquares(A, B, ridge=[0.0, 1.0]), NAME, rng=7)
+    assert found.converged
+    assert (found.x[:, :, 1] == 0).all()
+    assert ls.solve(ls.LeastSquares(A, np.zeros(rows)), NAME, rng=7).residual == 0
+
+
+def test_float32_and_sparse_rows():
+    rng = np.random.default_rng(7)
+    A = rng.standard_normal((5000, 20)).astype(np.float32)
+    found = ls.solve(ls.LeastSquares(A, A[:, 0] + 1), NAME, rng=8)
+    assert found.converged
+    assert found.x.dtype == np.float32
+    exact = ridge_answer(A.astype(float), A[:, :1].astype(float) + 1, 0.0)[:, 0]
+    np.testing.assert_allclose(found.x, exact, atol=1e-5)
+    S = scipy.sparse.random(4000, 30, 0.1, format="csr", random_state=0)
+    b = rng.standard_normal(4000)
+    found = ls.solve(ls.LeastSquares(S, b, ridge=0.3), NAME, rng=8)
+    np.testing.assert_allclose(found.x, ridge_answer(S.toarray(), b[:, None], 0.3)[:, 0], atol=1e-12)
+
+
+def test_passes():
+    """Sketch, start, an iteration each, the refinement's residual and iterations, the certificate; never a product."""
+    rng = np.random.default_rng(8)
+    A, B = rng.standard_normal((3000, 30)), rng.standard_normal((3000, 2))
+    operator = CountingOperator(A, sliceable=True, readable=True)
+    plain = ls.solve(ls.LeastSquares(operator, B), NAME, rng=9, refinements=0)
+    assert operator.sweeps == pytest.approx(plain.passes)
+    assert plain.passes == pytest.approx(plain.iterations + 3)
+    cut = ls.solve(ls.LeastSquares(A, B), NAME, rng=9, max_passes=40)
+    assert cut.passes <= 40
+    assert cut.status is ls.Status.CONVERGED
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.7])
+@pytest.mark.parametrize("rows", [800, 30])
+def test_prepared_state(ridge, rows):
+    rng = np.random.default_rng(9)
+    A, B = with_singular_values(rows, 9, np.geomspace(1, 1e-3, 9), rng), rng.standard_normal((rows, 4))
+    problem = ls.LeastSquares(A, B, ridge=ridge)
+    instance = ls.get_solver(NAME, problem)()
+    run = ls.Run(problem, instance, NAME, rng=0)
+    state = instance.prepare(run.problem.A, ridge, run)
+    exact = ridge_answer(A, B, ridge)
+    scale = np.linalg.norm(exact)
+    np.testing.assert_allclose(state.solve(run.problem.B, tol=1e-13), exact, atol=1e-9 * scale)
+    other = state.solve(ls.as_operator(2 * B), x0=exact, tol=1e-13, AtB=2 * A.T @ B)
+    np.testing.assert_allclose(other, 2 * exact, atol=1e-9 * scale)
+    np.testing.assert_allclose(state.solve(run.problem.B, tol=1e-13), exact, atol=1e-9 * scale)
