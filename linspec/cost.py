@@ -18,7 +18,10 @@ DENSE_RATE = 2e10
 """Multiply-adds and adds a second in dense matrix products."""
 
 FACTOR_RATE = 5e9
-"""The same in dense factorisations and eigen-decompositions."""
+"""The same in QR factorisations and eigen-decompositions."""
+
+CHOLESKY_RATE = 1.5e10
+"""The same in Cholesky factorisations, which are matrix products for the most part."""
 
 SPARSE_RATE = 1.5e9
 """The same in products of a sparse matrix with a thin block."""

@@ -1,15 +1,19 @@
 """Least squares by factorisation.
 
 Problem: min ‖A x − B‖² + r ‖x‖²; at r = 0 the solution of least norm.
-Method: one sweep forms AᵀA and AᵀB, a Cholesky factorisation of the diagonally scaled Gram matrix solves.
-Where its condition number says that squaring has cost too much, the rows are reduced by orthogonal
-transformations instead (a second sweep) and an SVD of the small factor decides the rank. With more columns
-than rows the dual system (AAᵀ + rI) z = B, x = Aᵀz is smaller.
-Source: Golub & Van Loan (2013), sections 5.3 and 5.5; the dual form is the matrix inversion lemma.
+Method: one sweep forms AᵀA and AᵀB, a Cholesky factorisation of the diagonally scaled Gram matrix solves, and one
+refinement follows. Where its condition number says that squaring has cost too much, the rows are reduced by
+orthogonal transformations instead (a second sweep) and an SVD of the small factor decides the rank. With more columns
+than rows the dual system (AAᵀ + rI) z = B, x = Aᵀz is smaller; there the reduction is of the columns. A path of
+ridges shares the sweeps and the reduction.
+Source: Golub & Van Loan 2013, sections 5.3 and 5.5; the dual form is the matrix inversion lemma.
+Where we differ: a Gram matrix larger than a block stays on the device of the data, where it is inverted: the array
+API has no triangular solves.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +21,17 @@ import numpy as np
 import scipy.linalg
 
 from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, option
-from linspec.arrays import Array, from_host, to_host
-from linspec.block_algebra import rank_cut
-from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
+from linspec.arrays import Array, Home, HostArray, from_host, namespace, reciprocal, to_host
+from linspec.block_algebra import rank_cut, whitening
+from linspec.cost import CHOLESKY_RATE, DENSE_RATE, PAIR_RATE, Estimate, Sizes
+from linspec.operators import uncounted
 from linspec.row_reduction import reduce_rows
 
 SQUARED_LIMIT = 1e10
-"""Condition number of the scaled Gram matrix above which the QR route is taken."""
+"""Condition number of the scaled Gram matrix above which nothing squared is trusted."""
+
+BLOCK_WIDTH = 512
+"""Order up to which matrices of a device are worked on the host."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,38 +47,51 @@ class Direct(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""
-        A, B, ridge = problem.A, problem.B, problem.ridge
-        n, p = A.shape
-        if p > n:
-            run.plan(setup=2.0)
-            x, rank = self._dual(A, B, ridge)
-            return run.finish(x=x, rank=rank if ridge == 0 and rank < n else None)
+        n, p = problem.A.shape
+        return self._dual(problem, run) if p > n else self._primal(problem, run)
+
+    def _primal(self, problem: Any, run: Run) -> Solution:
+        """(AᵀA + rI) x = AᵀB, or the rows reduced."""
         run.plan(setup=1.0)
+        home = problem.A.home.blocks
         AtA, AtB, _ = run.moments("dense").dense()
-        x = _by_cholesky(AtA, AtB, ridge)
-        if x is not None:
-            return run.finish(x=x)
+        found = [_solved(AtA, AtB, ridge) for ridge in problem.ridges]
+        if all(x is not None for x in found):
+            return run.finish(x=home.concat(found))
         run.plan(setup=1.0)
-        x, rank = self._by_rows(A, B, ridge)
-        return run.finish(x=x, rank=rank)
+        R, QtB = (to_host(M) for M in reduce_rows({"A": problem.A, "B": problem.B}))
+        cut = self._cut(problem.A)
+        both = [minimum_norm(*_with_ridge(R, QtB, ridge), cut) for ridge in problem.ridges]
+        x = home.place(np.hstack([x for x, _ in both]))
+        return run.finish(x=x, rank=min(rank for _, rank in both))
 
-    def _by_rows(self, A: LinearOperator, B: LinearOperator, ridge: float) -> tuple[Array, int]:
-        """Least norm from the SVD of the reduced rows, columns scaled to unit length first."""
+    def _dual(self, problem: Any, run: Run) -> Solution:
+        """x = Aᵀ (AAᵀ + rI)⁻¹ B, or the columns reduced."""
+        A, n = problem.A, problem.A.shape[0]
+        run.plan(setup=2.0)
         home = A.home.blocks
-        R, QtB = (to_host(M) for M in reduce_rows({"A": A, "B": B}, ridges=(ridge, 0.0)))
-        x, rank = minimum_norm(R, QtB, self._cut(A))
-        return home.place(x), rank
+        B = home.place(problem.B.dense())
+        K = _columns_gram(A)
+        found = [_solved(K, B, ridge, spare=len(problem.ridges) == 1) for ridge in problem.ridges]
+        if all(z is not None for z in found):
+            return run.finish(x=A.rmatmat(home.concat(found)))
+        del K
+        run.plan(setup=4.0)
+        x, rank = self._by_columns(A, home.concat([B] * len(problem.ridges)), problem.column_ridges)
+        return run.finish(x=x, rank=rank if rank < n else None)
 
-    def _dual(self, A: LinearOperator, B: LinearOperator, ridge: float) -> tuple[Array, int]:
-        """x = Aᵀ (AAᵀ + rI)⁻¹ B through the eigenvalues of AAᵀ, which also tell the rank."""
+    def _by_columns(self, A: LinearOperator, rhs: Array, ridges: HostArray) -> tuple[Array, int]:
+        """x = Aᵀz from Aᵀ = QR, so that AAᵀ = RᵀR is never formed; once more for what the first left."""
         home = A.home.blocks
-        entries, rhs = home.place(A.dense()), to_host(home.place(B.dense()))
-        values, vectors = np.linalg.eigh(to_host(entries @ entries.T))
-        cut = max(len(values) * float(np.finfo(np.float64).eps), self._cut(A.H) ** 2)
-        keep = values > cut * max(values[-1], 0.0)
-        inverse = 1.0 / (values[keep] + ridge)
-        z = vectors[:, keep] @ (inverse[:, None] * (vectors[:, keep].T @ rhs))
-        return entries.T @ home.place(z), int(keep.sum())
+        (R,) = (to_host(M) for M in reduce_rows({"A": A.H}))
+        _, s, Vt = np.linalg.svd(R, full_matrices=False)
+        keep = s > self._cut(A.H) * max(s[0], 0.0)
+        V = home.place(np.ascontiguousarray(Vt.T))
+        inverse = home.place(keep[:, None] / (np.where(keep, s, 1.0)[:, None] ** 2 + ridges[None, :]))
+        z = V @ (inverse * (V.T @ rhs))
+        x = A.rmatmat(z)
+        rest = rhs - home.place(A.matmat(x)) - z * home.place(ridges)[None, :]
+        return x + A.rmatmat(V @ (inverse * (V.T @ rest))), int(keep.sum())
 
     def _cut(self, A: LinearOperator) -> float:
         return rank_cut(A.shape, A.dtype) if self.rank_tol is None else self.rank_tol
@@ -81,30 +102,33 @@ class Direct(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """One Gram matrix and its factorisation, on the shorter side."""
+        """One Gram matrix and its factorisations, on the shorter side."""
         if not sizes.readable:
             return None
         side = min(sizes.n, sizes.p)
-        seconds = sizes.nnz * side / DENSE_RATE + side**3 / 3 / FACTOR_RATE
+        paths = max(1, sizes.k // max(sizes.q, 1))
+        forming = sizes.nnz * side / DENSE_RATE
+        if sizes.p <= sizes.n and sizes.pairs is not None:
+            forming = min(forming, sizes.pairs / PAIR_RATE)
+        seconds = forming + paths * side**3 / 3 / CHOLESKY_RATE
         note = f"Gram matrix of order {side} and its Cholesky factor"
-        return Estimate(seconds, 16.0 * side**2 + (8.0 * sizes.n * sizes.p if sizes.p > sizes.n else 0), note)
+        return Estimate(seconds, 24.0 * side**2 + 8.0 * sizes.k * (sizes.n + sizes.p), note)
 
 
 class FactorisedState(LeastSquaresState):
-    """An eigen-decomposition of the scaled Gram matrix, applied to each right-hand side."""
+    """A factorisation of the Gram matrix, applied to each right-hand side."""
 
     def __init__(self, A: LinearOperator | Moments, ridge: float) -> None:
         self.A = A
         moments = A if isinstance(A, Moments) else Moments(A, form="dense")
         self.home = moments.home
-        S = to_host(moments.dense()[0]).copy()
-        S[np.diag_indices_from(S)] += ridge
-        d = np.sqrt(np.diag(S))
-        scale = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
-        values, vectors = np.linalg.eigh(S * np.outer(scale, scale))
-        keep = values > len(d) * np.finfo(np.float64).eps * max(values[-1], 0.0)
-        half = scale[:, None] * (vectors[:, keep] / np.sqrt(values[keep]))
-        self.half = self.home.place(half)
+        S = moments.dense()[0]
+        self.apply = factorised(S, ridge)
+        if self.apply is None:
+            M = to_host(S).copy()
+            M[np.diag_indices_from(M)] += ridge
+            T = self.home.place(whitening(M))
+            self.apply = lambda rhs: T @ (T.T @ rhs)
 
     def solve(
         self, B: LinearOperator, x0: Array | None = None, tol: float | None = None, AtB: Array | None = None
@@ -112,30 +136,103 @@ class FactorisedState(LeastSquaresState):
         """See `LeastSquaresState.solve`; exact, so `x0` and `tol` are not used."""
         if AtB is None:
             AtB = Moments(self.A, B, form="implicit").products(None, self.home.eye(B.shape[1]))[1]
-        return self.half @ (self.half.T @ AtB)
+        assert self.apply is not None  # noqa: S101 (one of the two ways above has been found)
+        return self.apply(AtB)
 
 
-def _by_cholesky(AtA: Array, AtB: Array, ridge: float) -> Array | None:
-    """The solution where the scaled Gram matrix is well enough conditioned; None elsewhere."""
-    S, rhs = to_host(AtA).copy(), to_host(AtB)
+Apply = Callable[[Array], Array]
+
+
+def _solved(G: Array, rhs: Array, ridge: float, *, spare: bool = False) -> Array | None:
+    """(G + rI)⁻¹ rhs with one refinement; None where G is too ill-conditioned."""
+    apply = factorised(G, ridge, spare=spare)
+    return None if apply is None else apply(rhs)
+
+
+def factorised(G: Array, ridge: float, *, spare: bool = False) -> Apply | None:
+    """How to apply (G + rI)⁻¹, with one refinement; None where G is too ill-conditioned.
+
+    Parameters
+    ----------
+    G : array of shape (p, p)
+        Symmetric and positive semidefinite, float64.
+    ridge : float
+    spare : bool, default False
+        Whether G may be overwritten.
+    """
+    home = Home.of(G)
+    if home.on_host or G.shape[0] <= BLOCK_WIDTH:
+        host = _by_cholesky(to_host(G), ridge, spare=spare and home.on_host)
+        return None if host is None else lambda rhs: from_host(host(to_host(rhs)), like=rhs)
+    return _by_inverse(G, ridge, home)
+
+
+def _by_cholesky(G: HostArray, ridge: float, *, spare: bool) -> Apply | None:
+    """On the host: a Cholesky factor of the matrix scaled to a unit diagonal."""
+    S = G if spare else G.copy()
     S[np.diag_indices_from(S)] += ridge
-    d = np.sqrt(np.diag(S))
+    d = np.sqrt(np.maximum(np.diag(S), 0.0))
     if not (d > 0).all():
         return None
-    S /= np.outer(d, d)
+    S /= d[:, None]
+    S /= d[None, :]
+    norm = float(np.abs(S).sum(axis=0).max())
     try:
         factor = scipy.linalg.cho_factor(S, lower=True, check_finite=False)
     except np.linalg.LinAlgError:
         return None
-    rcond, _ = scipy.linalg.lapack.dpocon(factor[0], np.abs(S).sum(axis=0).max(), uplo="L")
+    rcond, _ = scipy.linalg.lapack.dpocon(factor[0], norm, uplo="L")
     if rcond < 1 / SQUARED_LIMIT:
         return None
-    x = scipy.linalg.cho_solve(factor, rhs / d[:, None], check_finite=False)
-    x += scipy.linalg.cho_solve(factor, rhs / d[:, None] - S @ x, check_finite=False)  # one refinement
-    return from_host(x / d[:, None], like=AtA)
+
+    def apply(rhs: HostArray) -> HostArray:
+        rhs = rhs / d[:, None]
+        x = scipy.linalg.cho_solve(factor, rhs, check_finite=False)
+        x += scipy.linalg.cho_solve(factor, rhs - S @ x, check_finite=False)  # one refinement
+        found: HostArray = x / d[:, None]
+        return found
+
+    return apply
 
 
-def minimum_norm(R: np.ndarray, QtB: np.ndarray, cut: float) -> tuple[np.ndarray, int]:
+def _by_inverse(G: Array, ridge: float, home: Home) -> Apply | None:
+    """On a device: the inverse of the scaled matrix, whose norm tells the condition."""
+    xp = namespace(G)
+    d = xp.sqrt(xp.linalg.diagonal(G) + ridge)
+    inverse_d = reciprocal(d)
+    S = (G + home.eye(G.shape[0]) * ridge) * inverse_d[:, None] * inverse_d[None, :]
+    try:
+        inverse = xp.linalg.inv(S)
+    except (np.linalg.LinAlgError, RuntimeError):  # some libraries raise, others answer with infinities
+        return None
+    norms = [float(to_host(xp.max(xp.sum(xp.abs(M), axis=0)))) for M in (S, inverse)]
+    if not 0 < norms[0] * norms[1] < SQUARED_LIMIT:
+        return None
+
+    def apply(rhs: Array) -> Array:
+        rhs = rhs * inverse_d[:, None]
+        x = inverse @ rhs
+        return (x + inverse @ (rhs - S @ x)) * inverse_d[:, None]
+
+    return apply
+
+
+def _columns_gram(A: LinearOperator) -> Array:
+    """AAᵀ, one sweep."""
+    operator, ledger = uncounted(A)
+    ledger.record(sweeps=1, columns=A.shape[0], flops=2.0 * A.nnz * A.shape[0])
+    return Moments(operator.H, form="dense").dense()[0]
+
+
+def _with_ridge(R: HostArray, QtB: HostArray, ridge: float) -> tuple[HostArray, HostArray]:
+    """The reduced rows with those of the ridge below them."""
+    if ridge == 0:
+        return R, QtB
+    p = R.shape[1]
+    return np.vstack([R, np.sqrt(ridge) * np.eye(p)]), np.vstack([QtB, np.zeros((p, QtB.shape[1]))])
+
+
+def minimum_norm(R: HostArray, QtB: HostArray, cut: float) -> tuple[HostArray, int]:
     """The solution of least norm of min ‖R x − QᵀB‖, and the numerical rank of R.
 
     The rank is decided after the columns are scaled to unit length; where it is full, the scaled problem has

@@ -14,7 +14,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             summary="Cholesky of the Gram matrix, QR and SVD where it is ill-conditioned; least norm at ridge 0.",
             reference="Golub & Van Loan 2013, Matrix Computations, 4th edition, sections 5.3 and 5.5",
             needs=Needs(dense=True),
-            traits=("direct",),
+            traits=("direct", "path"),
         ),
         SolverSpec(
             name="gd",
