@@ -29,6 +29,9 @@ SPARSE_RATE = 1.5e9
 PAIR_RATE = 1e8
 """Pairs of entries a second when a sparse Gram matrix is formed."""
 
+READING = 16
+"""Operations that take as long as reading an entry for a product with a thin block."""
+
 EXPECTED_PRODUCTS = 60
 """Products with the moments that an iterative method is expected to make."""
 
@@ -139,6 +142,24 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
     use = products * 4.0 * sizes.gram_entries * columns / DENSE_RATE
     found["dense"] = Estimate(blocks + use, 8.0 * sizes.gram_entries + spare, "dense Gram matrices")
     return found
+
+
+def sweeps_estimate(sizes: Sizes, products: int, spare: int = 0) -> Estimate:
+    """What products of AᵀA with a block of `sizes.k` columns take on the data, and the algebra between them.
+
+    Parameters
+    ----------
+    sizes : Sizes
+    products : int
+        Iterations that are expected.
+    spare : int, default 0
+        Columns of one more product, a sketch.
+    """
+    rate = SPARSE_RATE if sizes.sparse or sizes.nnz < sizes.n * sizes.p else DENSE_RATE
+    each = sizes.nnz * (READING + 4.0 * sizes.k) / rate + 10.0 * sizes.p * sizes.k**2 / DENSE_RATE
+    once = sizes.nnz * (READING + 4.0 * spare) / rate
+    held = 8.0 * sizes.p * (8 * sizes.k + 3 * spare)
+    return Estimate(products * each + once, held, f"{products} sweeps with blocks of {sizes.k} columns")
 
 
 def sparse_gram_is_cheaper(sizes: Sizes) -> bool:

@@ -263,8 +263,11 @@ def _check_memory(problem: Problem, instance: Solver, name: str) -> None:
     """Refuse a solver by whose own estimate the problem cannot fit, rather than let the machine run out."""
     if type(instance).estimate.__func__ is Solver.estimate.__func__:  # type: ignore[attr-defined]
         return
-    estimate, available = type(instance).estimate(_sizes(problem)), machine.available_memory()
-    if estimate is not None and estimate.bytes > available:
+    estimate = type(instance).estimate(_sizes(problem))
+    if estimate is None or estimate.bytes < ALWAYS_AVAILABLE:  # asking the system takes longer than a small problem
+        return
+    available = machine.available_memory()
+    if estimate.bytes > available:
         others = [other for other in registry.solvers(problem) if "iterative" in _spec(other, problem).traits]
         also = f" Solvers that iterate need less: {', '.join(others)}." if others else ""
         raise NoSuitableSolver(
@@ -307,6 +310,10 @@ def _resolve(problem: Problem, solver: Any, given: dict[str, Any]) -> tuple[Solv
     cls = registry.get_solver(solver, problem)
     instance = options.build(cls, given)
     return with_parts(instance, problem), registry.get_spec("solver", solver, problem)
+
+
+ALWAYS_AVAILABLE = 2**24
+"""Bytes that are not asked for."""
 
 
 PART_CLASSES: dict[str, type] = {"solver": Solver, "normalizer": Normalizer, "test-matrix": TestMatrix}

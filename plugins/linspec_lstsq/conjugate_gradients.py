@@ -35,9 +35,10 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from linspec import LinearOperator, Moments, Run, Solution, Solver, option
+from linspec import LinearOperator, Moments, Run, Solution, Solver, cost, option
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import whitening
+from linspec.cost import Estimate, Sizes
 from linspec_lstsq.normal_equations import (
     Iteration,
     NormalEquationsState,
@@ -47,6 +48,9 @@ from linspec_lstsq.normal_equations import (
 
 WELL_CONDITIONED = 1e-8
 """Reciprocal condition number of a Gram matrix from which its Cholesky factor orthonormalises well enough."""
+
+EXPECTED = 200
+"""Iterations of a solve, where "auto" weighs it against a factorisation."""
 
 DEPENDENT = 1e-14
 """Part of a column outside the others below which it is taken to depend on them."""
@@ -63,6 +67,11 @@ class ConjugateGradients(Solver):
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""
         return solve_normal_equations(problem, run, block_conjugate_gradients, self.form)
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """Some hundred products."""
+        return cost.sweeps_estimate(sizes, EXPECTED)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> NormalEquationsState:
         """Make ready for many right-hand sides."""

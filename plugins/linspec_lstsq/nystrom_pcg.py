@@ -29,6 +29,7 @@ import numpy as np
 from linspec import LinearOperator, Moments, Run, Solution, Solver, cost, option, part
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, whitening
+from linspec.cost import Estimate, Sizes
 from linspec_lstsq.normal_equations import Iteration, NormalEquationsState, System, finish
 from linspec_lstsq.transformed import Transformed
 
@@ -38,8 +39,8 @@ FIRST_RANK = 50
 SPREAD = 1e4
 """Ratio of squared column norms, ridge included, from which columns count as badly scaled."""
 
-READING = 16
-"""Floating-point operations that take as long as reading an entry."""
+EXPECTED = 100
+"""Iterations of a solve, where "auto" weighs it against a factorisation."""
 
 PER_OUTLIER = 2.0
 """Iterations that conjugate gradients with one right-hand side spend on an eigenvalue far above the others."""
@@ -72,6 +73,11 @@ class NystromPCG(Solver):
         sketch, AtB = self._sketch(moments, run, problem.ridges, problem.width, eye)
         system = replace(System.of(moments, AtB, problem.ridges), norm=sketch.norm)
         return finish(run, moments, system, sketch.begin)
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """A sketch and some hundred products."""
+        return cost.sweeps_estimate(sizes, EXPECTED, spare=FIRST_RANK)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> NormalEquationsState:
         """Sketch once for many right-hand sides."""
@@ -144,7 +150,7 @@ class Prices:
 
     def product(self, columns: int) -> float:
         """A product with so many columns."""
-        return self.entries * (READING + 4 * columns) / self.rate
+        return self.entries * (cost.READING + 4 * columns) / self.rate
 
     def iteration(self, rank: int) -> float:
         """An iteration with a preconditioner of a rank."""
