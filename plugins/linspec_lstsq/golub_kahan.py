@@ -24,8 +24,12 @@ from linspec import LinearOperator, Moments, Run
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.errors import NonFiniteData
 from linspec.operators import uncounted
-from linspec.operators.dense import RowBuffer, rows_per_block
-from linspec.views import explain_non_finite
+
+BLOCK_BYTES, DEVICE_BLOCK_BYTES = 4 << 20, 256 << 20
+"""A block of dense rows that stays in the cache of a processor core, or keeps an accelerator busy."""
+
+MOST_ROWS, MOST_DEVICE_ROWS = 2**12, 2**17
+"""Rows of such a block at most: float32 sums should not run over more."""
 
 SPARSE_BLOCK = 2**21
 """Stored entries of a block of sparse rows: enough for several threads."""
@@ -50,7 +54,7 @@ class RightHandSides:
     """
 
     def __init__(self, A: LinearOperator, B: LinearOperator, ridges: tuple[float, ...]) -> None:
-        self._given = {"A": A, "B": B}
+        self._given = A, B
         self.A, self.ledger = uncounted(A)
         self.home: Home = A.home.blocks
         with np.errstate(all="ignore"):  # what is not finite is found in the first sums
@@ -97,20 +101,22 @@ class RightHandSides:
 
     def _parts(self) -> Iterator[tuple[slice, LinearOperator]]:
         """Slices of rows and the rows, made ready for two products; all of them where there are no slices."""
-        n, p = self.A.shape
-        if not self.A.sliceable:
-            yield slice(0, n), self.A
-            return
-        sparse = 4 * self.A.nnz < n * p
-        size = SPARSE_BLOCK * n // max(self.A.nnz, 1) + 1 if sparse else self._dense_rows()
-        buffer = RowBuffer()
+        n = self.A.shape[0]
+        size = self._block_rows()
         for start in range(0, n, size):
             rows = slice(start, min(start + size, n))
-            yield rows, self.A.rows(rows).loaded(buffer)
+            yield rows, self.A.rows(rows).loaded() if self.A.sliceable else self.A
 
-    def _dense_rows(self) -> int:
-        p = self.A.shape[1]
-        return rows_per_block(p * self.A.dtype.itemsize, self.A.home, 8 * p * self.columns)
+    def _block_rows(self) -> int:
+        n, p = self.A.shape
+        if not self.A.sliceable:
+            return n
+        if 4 * self.A.nnz < n * p:
+            return SPARSE_BLOCK * n // max(self.A.nnz, 1) + 1
+        host = self.A.home.on_host
+        usual, most = (BLOCK_BYTES, MOST_ROWS) if host else (DEVICE_BLOCK_BYTES, MOST_DEVICE_ROWS)
+        sums = 8 * p * self.columns  # what is added up after each block should be smaller than the block
+        return min(max(usual, 4 * sums) // (p * self.A.dtype.itemsize) + 1, most)
 
     def squares(self, W: Array) -> Array:
         """Squared column norms, gathered in float64 where that exists."""
@@ -123,7 +129,9 @@ class RightHandSides:
         with np.errstate(all="ignore"):
             total = float(to_host(self.home.xp.sum(AtW)))
         if not np.isfinite(total):
-            raise NonFiniteData(explain_non_finite(self._given))
+            A, B = self._given
+            Moments(A, B, form="implicit", names=("A", "B")).products(None, self.home.eye(self.columns))
+            raise NonFiniteData("products of A and B overflow; scale the columns, or pass float64.")
 
 
 class Preconditioner:
