@@ -199,6 +199,17 @@ class Crashes(Honest):
         return solution
 
 
+class SolvesTheFirstRidgeAlone(Honest):
+    """Says that it takes paths, and answers every ridge with the solution for the first."""
+
+    def solve(self, problem, run):
+        run.plan(setup=2.0)
+        run.moments("implicit").column_means()
+        A, B = (np.asarray(to_host(M.dense()), dtype=np.float64) for M in (problem.A, problem.B))
+        x = least_norm(A, B, problem.ridges[0], float(np.finfo(problem.A.dtype).eps))
+        return run.finish(x=problem.A.home.blocks.place(np.hstack([x] * len(problem.ridges))))
+
+
 DENSE = Needs(dense=True)
 LIARS = [
     (Honest, DENSE, ("direct",), set()),
@@ -219,6 +230,7 @@ LIARS = [
     (ReturnsNoise, DENSE, ("direct",), {"accuracy"}),
     (IgnoresTheCallback, Needs(), ("iterative",), {"callback"}),
     (Crashes, DENSE, ("direct",), {"solves"}),
+    (SolvesTheFirstRidgeAlone, DENSE, ("direct", "path"), {"path"}),
 ]
 for _liar, *_ in LIARS:
     _liar.__doc__ = (_liar.__doc__ or "") + " After Golub 1965."

@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from linspec.errors import BudgetTooSmall, MissingCapability, NonFiniteData
 from linspec.solution import Status
 from linspec.testing.backends import BACKENDS, Backend
 from linspec.testing.operators import CountingOperator
-from linspec.testing.oracle import as_host
+from linspec.testing.oracle import ORACLES, Reading, as_host
 from linspec.testing.problems import Case, cases
 from linspec.testing.solving import Subject, Trial, attempt, quiet
 
@@ -332,6 +333,49 @@ def _moved(case: Case, factor: float, seed: int) -> Case:
     return replace(case, arrays=arrays, truth={})
 
 
+# ---- paths of ridges --------------------------------------------------------------------------
+
+RIDGES = (2.0, 0.5, 30.0)
+
+
+def check_path(subject: Subject) -> Iterator[str]:
+    """A sequence of ridges: a solution for each, judged each by itself; refused by who takes one at a time."""
+    if subject.spec.problem != "least-squares":
+        raise Skip("ridges are a matter of least squares")
+    for case in cases("least-squares"):
+        if case.main.dtype != np.float64 or not subject.must_converge(case) or case.dense_offset:
+            continue
+        if case.parameters.get("ridge"):
+            continue  # gentle with that ridge
+        several = replace(case, parameters={"ridge": list(RIDGES)})
+        result = attempt(several.state(_host(case)), subject.for_case(case), rng=0)
+        if not subject.trait("path"):
+            if not isinstance(result.error, MissingCapability):
+                yield f"{case.name}: takes several ridges without the trait 'path'"
+        elif result.error is not None:
+            yield f"{case.name}: raised {type(result.error).__name__}: {result.error}"
+        else:
+            yield from (f"{case.name}: {issue}" for issue in _path_issues(case, result.solution))
+
+
+def _path_issues(case: Case, solution: Any) -> Iterator[str]:
+    x, residuals = as_host(solution.x), solution.residuals
+    expected = (len(RIDGES), case.main.shape[1], *case.arrays["B"].shape[1:])
+    if x.shape != expected or residuals.shape != (len(RIDGES),):
+        yield f"x must have shape {expected} with a residual each; got {x.shape}, {residuals.shape}"
+        return
+    if solution.residual != residuals.max():
+        yield f"residual {solution.residual:.3g} is not the largest of {residuals}"
+    for ridge, own, residual in zip(RIDGES, x, residuals, strict=True):
+        oracle = ORACLES["least-squares"](replace(case, parameters={"ridge": ridge}, truth={}), Reading())
+        one = SimpleNamespace(x=own)
+        if oracle.law(one).contradicts(float(residual)):
+            yield f"ridge {ridge:g}: residual {residual:.3g} is claimed; x has {oracle.law(one).residual:.3g}"
+        if not residual <= max(1e-8, oracle.attainable):
+            yield f"ridge {ridge:g}: residual {residual:.3g}"
+        yield from (f"ridge {ridge:g}: {issue}" for issue in oracle.errors(one))
+
+
 # ---- non-finite data --------------------------------------------------------------------------
 
 
@@ -366,5 +410,6 @@ BEHAVIOUR_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {
     "starved": check_starved,
     "callback": check_callback,
     "symmetry": check_symmetry,
+    "path": check_path,
 }
 """By name, as in test ids and expected failures."""
