@@ -77,7 +77,7 @@ def solved(case: tuple[Any, Any, Any], ridge: float, rank: int, inner: str, form
     options = {} if given.max_iterations is None else {"max_iterations": given.max_iterations}
     try:
         problem = ls.LeastSquares(A, B, ridge=ridge)
-        s = ls.solve(problem, "ling", rng=0, rank=rank, form=form, inner=inner, tol=1e-12, **options)
+        s = ls.solve(problem, "ling", rng=0, rank=rank, form=form, inner=inner, tol=1e-14, **options)
     except ls.errors.LinspecError as error:
         return f"{type(error).__name__}: {str(error)[:80]}"
     return float(np.linalg.norm(A @ s.x - exact) / np.linalg.norm(exact)), s.passes, s.status.name

@@ -41,6 +41,9 @@ TARGET = 1e-8
 SLACK = 1.05
 """How far above the target a residual may come out and still count: the last digits are rounding."""
 
+EPOCH = 10
+"""Sweeps that one epoch of stochastic steps takes the time of."""
+
 HEAD = (
     "set",
     "ridge",
@@ -231,7 +234,10 @@ def choice(case: Case) -> str:
 
 def by_ridge(solver: str, case: Case, tol: float | None, limit: int) -> Any:
     """scikit-learn."""
-    options = {} if tol is None else {"tol": tol, "max_iter": max(1, limit // (10 if solver == "sag" else 1))}
+    limit = max(1, limit // EPOCH) if solver == "sag" else limit
+    options: dict[str, Any] = {} if tol is None else {"tol": tol, "max_iter": limit}
+    if solver == "sag" and tol is None:
+        options = {"max_iter": min(1000, limit)}  # 1000 is its default
     model = Ridge(
         alpha=case.ridge, fit_intercept=False, copy_X=False, solver=solver, random_state=0, **options
     )
@@ -277,33 +283,44 @@ def rival(case: Case, name: str) -> Iterator[Outcome]:
     if name in LEFT_OUT[case.set]:
         return
     function, iterates = RIVALS[name]
-    first = Outcome(name, "default", partial(function, case, None, 0))
+    limit = iterations_within(case)
+    first = Outcome(name, "default", partial(function, case, None, limit))
     yield first
     if iterates and case.set != "unscaled":
-        yield tightened(case, name, function)
+        attempt(case, first)
+        if first.run is not None:
+            yield tightened(case, first, function, limit)
 
 
-def tightened(case: Case, name: str, function: Callable[..., Any]) -> Outcome:
-    """Two decades at a time until the target is reached, then halving down to half a decade."""
-    limit, spent = iterations_within(case), 0.0
-    loose, tight, best = 2.0, None, None
-    exponent = 4.0
-    while tight is None or tight - loose > 0.5:
-        setting = f"tol {10**-exponent:.1e}"
-        trial = Outcome(name, setting, partial(function, case, 10**-exponent, limit))
+def tightened(case: Case, first: Outcome, function: Callable[..., Any], limit: int) -> Outcome:
+    """The largest tolerance, to half a decade, that reaches the target.
+
+    The residual falls about as the tolerance does, so each trial says where the next one should be.
+    """
+    loose, tight, best = 6.0 if "scipy" in first.method else 4.0, math.inf, None
+    exponent = 2.0 if first.reached else loose + halves(first.residual / TARGET)
+    loose = 1.0 if first.reached else loose
+    while tight - loose > 0.5:
+        trial = Outcome(
+            first.method, f"tol {10**-exponent:.1e}", partial(function, case, 10**-exponent, limit)
+        )
         attempt(case, trial)
-        spent += trial.seconds[0]
         if trial.reached:
             tight, best = exponent, trial
-        else:
-            loose = exponent
-            if tight is None and (exponent >= 16 or spent > 3 * case.cap or trial.run is None):
-                trial.setting, trial.status = f"not reached, {setting}", trial.status
-                trial.run = None
-                return trial
-        exponent = loose + 2.0 if tight is None else (loose + tight) / 2
+            exponent = max(loose + 0.5, tight - max(0.5, halves(TARGET / trial.residual) - 0.5))
+            continue
+        loose = max(loose, exponent)
+        if best is None and (exponent >= 16 or trial.seconds[0] > case.cap or trial.run is None):
+            trial.setting, trial.run = f"not reached, {trial.setting}", None
+            return trial
+        exponent = min(16.0, exponent + halves(trial.residual / TARGET)) if best is None else tight - 0.5
     assert best is not None
     return best
+
+
+def halves(ratio: float) -> float:
+    """Decades, rounded up to halves; at least one half, and at most three decades at a time."""
+    return min(3.0, max(0.5, math.ceil(2 * math.log10(ratio)) / 2)) if ratio > 0 else 0.5
 
 
 def iterations_within(case: Case) -> int:
