@@ -6,9 +6,8 @@ and walks through the rows in random order. For least squares the variance-reduc
 
     (n/|S|) A_Sᵀ A_S e + r e − w,    e = x − x̃,    w = Aᵀ(B − A x̃) − r x̃,
 
-one forward and one adjoint product of few rows: the right-hand sides enter through w alone. A random partition of the
-rows is drawn for every epoch. Each of its parts is a uniform sample, so each step is unbiased, and no row is read
-twice. From x = 0 at ridge 0 all steps lie in the row space of A, so the limit is the solution of least norm.
+one forward and one adjoint product of few rows: the right-hand sides enter through w alone. From x = 0 at ridge 0 all
+steps lie in the row space of A, so the limit is the solution of least norm.
 Step and batch: with L = λ_max(AᵀA) and the largest row norm R, E[H_S²] ≼ L_b AᵀA for H_S = (n/b) A_SᵀA_S and
 
     L_b = n(b−1)/(b(n−1)) L + (n−b)/(b(n−1)) n R²
@@ -17,12 +16,16 @@ Step and batch: with L = λ_max(AᵀA) and the largest row norm R, E[H_S²] ≼ 
 1/(L_b + r) is a safe step. n R² comes with the sweep that makes AᵀB; L from a random chunk of rows, which on average
 overestimates it. Rows in a batch are few beside n R²/L, from where on more of them make no longer step possible, but
 enough for matrix speed.
-Where we differ: the next snapshot is not the end of the epoch but the point of least objective in the span of the
+Where we differ: (a) Rows are drawn without replacement, as a random partition for every epoch: no row is read twice.
+Each batch by itself is a uniform sample, and its gradient unbiased; the batches of one epoch are not independent,
+which makes their mean more exact, not less: that over a whole partition is the full gradient.
+(b) The next snapshot is not the end of the epoch but the point of least objective in the span of the
 displacement e and those of the last two epochs. The next full gradient needs AᵀA x for a new x; made as AᵀA e
 instead, it gives this point for each column at no further product, as the exact step does in conjugate gradients.
 That takes half of the passes or fewer (measured), and makes the constant in the step all but irrelevant;
 ``snapshot="last"`` is the form of the paper. Whether the objective would have grown over an epoch is known exactly
-from the same products; then the column's step is halved, and ``snapshot="last"`` stays where it was.
+from the same products; then the column's step is halved, and ``snapshot="last"`` stays where it was. Where the best
+point on the line of e comes before its end, variance is what limits the column, and its step is scaled accordingly.
 """
 
 from __future__ import annotations
@@ -42,6 +45,9 @@ STEPS = {"best": 0.5, "last": 1.0}
 """Steps of the inner iteration in units of 1/(L_b + r), by the kind of snapshot: measured. At 2 the variance may grow;
 the best snapshot asks for less variance, and lengthens what a short step has made too short."""
 
+EPOCHS = {"best": 0.5, "last": 1.0}
+"""Rows of an epoch, as a share of all: measured, too."""
+
 MEMORY = 2
 """Displacements of earlier epochs among which the next snapshot is sought."""
 
@@ -57,6 +63,9 @@ DEVICE_FACTOR = 64
 
 CHUNK_BYTES = 4 << 20
 """Rows that are gathered at once, out of which batches are then cut without a copy."""
+
+FARTHEST = 1e6
+"""A displacement beyond so many times what safe steps can reach has diverged: it is not even multiplied."""
 
 PROBES, POWERS = 8, 8
 """Columns and steps of the power iteration for the largest eigenvalue of a chunk."""
@@ -76,8 +85,10 @@ class SVRG(Solver):
     step: float | None = option(
         None, "step on the gradient of half the objective; none: from the data", above=0
     )
-    epoch: float = option(
-        1.0, "rows that the steps between two full gradients take, as a share of all", above=0
+    epoch: float | None = option(
+        None,
+        "rows between two full gradients, as a share of all; none: 0.5, or 1 for the last iterate",
+        above=0,
     )
     snapshot: str = option(
         "best", "least objective among displacements, or last iterate", choices=("best", "last")
@@ -88,7 +99,7 @@ class SVRG(Solver):
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""
         A = problem.A
-        run.plan(setup=1.0, iteration=1.0 + _rows_of_an_epoch(A, self.epoch) / A.shape[0] - SHARES)
+        run.plan(setup=1.0, iteration=1.0 + _rows_of_an_epoch(self, A) / A.shape[0] - SHARES)
         probes = run.rng.standard_normal((A.shape[1], PROBES))
         home, moments = A.home.blocks, run.moments("implicit")
         largest, AtB = survey(A, problem.B, probes)
@@ -113,19 +124,19 @@ class SVRG(Solver):
         return run.finish(x=x)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> SVRGState:
-        """Make ready for many right-hand sides, at one sweep."""
+        """Make ready for many right-hand sides."""
         return SVRGState(self, A, ridge, run)
 
 
 class SVRGState(LeastSquaresState):
-    """The same iteration as a part: row norms known, stopped at a residual or a count."""
+    """The same iteration as a part, stopped at a residual or a count; its first solve sweeps for row norms."""
 
     def __init__(self, solver: SVRG, A: LinearOperator | Moments, ridge: float, run: Run) -> None:
         self.solver, self.ridge, self.run = solver, ridge, run
         self.moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
         self.A = _matrix(A, run) if isinstance(A, Moments) else A
         self.probes = run.rng.standard_normal((self.A.shape[1], PROBES))
-        self.largest, _ = survey(self.A, None, self.probes)
+        self.largest: float | None = None
 
     def solve(
         self, B: LinearOperator, x0: Array | None = None, tol: float | None = None, AtB: Array | None = None
@@ -133,17 +144,19 @@ class SVRGState(LeastSquaresState):
         """See `LeastSquaresState.solve`."""
         if AtB is None:
             AtB = self.A.rmatmat(B.matmat(B.home.blocks.eye(B.shape[1])))
-        home, k = self.A.home.blocks, B.shape[1]
-        tol = tol or self.solver.tol or 1e-8
-        ridges = np.full(k, self.ridge)
-        epochs = Epochs(
-            self.solver, self.A, self.moments.gram_matmat, ridges, self.largest, self.probes, self.run
-        )
+        home, multiply = self.A.home.blocks, self.moments.gram_matmat
         scale = _column_norms(AtB, home)
-        x, w = AtB * 0.0, AtB
+        x = AtB * 0.0
         if x0 is not None:
             x = home.place(x0) * home.xp.astype(scale > 0, AtB.dtype)[None, :]
-            w = AtB - self.moments.gram_matmat(x) - x * self.ridge
+        if self.largest is None:
+            if not self.run.affords(2.0 - SHARES):
+                return x
+            self.largest, _ = survey(self.A, None, self.probes)
+        w = AtB if x0 is None else AtB - multiply(x) - x * self.ridge
+        tol = tol or self.solver.tol or 1e-8
+        ridges = np.full(B.shape[1], self.ridge)
+        epochs = Epochs(self.solver, self.A, multiply, ridges, self.largest, self.probes, self.run)
         iterates = epochs.snapshots(x, w, scale)
         for _ in range(self.solver.max_iterations + 1):
             x, w = next(iterates)
@@ -191,7 +204,7 @@ class Epochs:
         self.solver, self.A, self.multiply, self.run = solver, A, multiply, run
         self.home = A.home.blocks
         self.ridges, self.largest, self.probes = ridges, largest, probes
-        self.rows = _rows_of_an_epoch(A, solver.epoch)
+        self.rows = _rows_of_an_epoch(solver, A)
         self.passes = 1.0 + self.rows / A.shape[0]
         self.batch = 0
         self.own_steps = self.steps = ridges  # both known once rows have been read
@@ -209,12 +222,12 @@ class Epochs:
             d = None if self.stuck else self._displacement(w * xp.astype(live, w.dtype)[None, :])
             if d is None:
                 continue  # no budget is left, which the caller is about to find
-            finite = xp.isfinite(xp.sum(d * d, axis=0))
-            d = xp.where(finite[None, :], d, xp.zeros_like(d))
+            near = _column_norms(d, self.home) <= self._reach() * _column_norms(w, self.home)
+            d = xp.where(near[None, :], d, xp.zeros_like(d))
             Hd = self.multiply(d) + d * ridges[None, :]
             dw, dHd = xp.sum(d * w, axis=0), xp.sum(d * Hd, axis=0)
-            grew = ~finite | (dHd > 2 * dw)  # f(x + d) − f(x) = dᵀHd/2 − dᵀw
-            self._shorten(to_host(grew))
+            grew = ~near | (dHd > 2 * dw)  # f(x + d) − f(x) = dᵀHd/2 − dᵀw
+            self._adapt(to_host(grew), to_host(_quotient(dw, dHd, xp)))
             if self.solver.snapshot == "last":
                 s = xp.astype(~grew, w.dtype)
             else:
@@ -242,6 +255,10 @@ class Epochs:
                 e = self._walk(rows, e, w)
                 A.release()
         return e
+
+    def _reach(self) -> Array:
+        """How far an epoch may lead, in units of the gradient: safe steps expand nothing, so they only add up."""
+        return self.home.place(self.own_steps * (FARTHEST * max(1.0, self.rows / self.batch)))
 
     def _walk(self, rows: LinearOperator, e: Array, w: Array) -> Array:
         """Inner steps through some rows, batch by batch."""
@@ -276,10 +293,16 @@ class Epochs:
         given = self.solver.step
         self.steps = self.own_steps if given is None else np.full_like(self.own_steps, given)
 
-    def _shorten(self, grew: HostArray) -> None:
-        """Halve the steps of some columns; steps that were given come down to those of the data at least."""
-        if grew.any():
-            self.diverged = True
+    def _adapt(self, grew: HostArray, lengths: HostArray) -> None:
+        """Steps of the next epoch, from how far along its displacement each column would best have gone.
+
+        Less than the whole of it says that variance held the column up, more that its steps were short. Steps that were
+        given change only where the objective grew, and come down to those of the data there, at least.
+        """
+        self.diverged = self.diverged or bool(grew.any())
+        if self.solver.step is None and self.solver.snapshot == "best":
+            self.steps = np.minimum(self.steps * np.clip(lengths, 0.5, 2.0), self.own_steps)
+        elif grew.any():
             self.steps = np.where(grew, np.minimum(self.steps / 2, self.own_steps), self.steps)
 
 
@@ -381,8 +404,8 @@ def equal_slices(n: int, size: int) -> Iterator[slice]:
         yield slice(n * i // count, n * (i + 1) // count)
 
 
-def _rows_of_an_epoch(A: LinearOperator, epoch: float) -> int:
-    return max(1, round(epoch * A.shape[0]))
+def _rows_of_an_epoch(solver: SVRG, A: LinearOperator) -> int:
+    return max(1, round((solver.epoch or EPOCHS[solver.snapshot]) * A.shape[0]))
 
 
 def _matrix(moments: Moments, run: Run) -> LinearOperator:

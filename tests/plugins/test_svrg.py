@@ -193,6 +193,16 @@ def test_sparse_matrices_take_the_steps_of_dense_ones():
     np.testing.assert_allclose(squares, np.sum(A.toarray() ** 2, axis=1))
 
 
+def test_a_step_that_leaves_the_range_of_float32():
+    rng = np.random.default_rng(0)
+    A = with_singular_values(200, 20, np.linspace(4, 1, 20), rng).astype(np.float32)
+    b = rng.standard_normal(200)
+    for step in (10.0, 1e3, 1e6, 1e12):
+        found = ls.solve(ls.LeastSquares(A, b), "svrg", step=step, rng=0)
+        assert found.converged
+        assert "step=" in found.message
+
+
 def test_float32_reaches_its_tolerance_and_keeps_its_dtype():
     rng = np.random.default_rng(0)
     A = rng.standard_normal((5000, 20)).astype(np.float32)
@@ -250,3 +260,14 @@ def test_it_serves_alternating_least_squares():
     expected = ls.solve(ls.CCA(X, Y, 2, ridge=1.0), "direct").correlations
     found = ls.solve(ls.CCA(X, Y, 2, ridge=1.0), "als", lstsq="svrg", form="implicit", rng=0)
     np.testing.assert_allclose(found.correlations, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("budget", [6, 9, 14])
+def test_a_part_keeps_to_the_budget_of_the_whole(budget):
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        problem = ls.CCA(X, Y, 2, ridge=1.0, center=False)
+        found = ls.solve(problem, "als", lstsq="svrg", form="implicit", rng=0, max_passes=budget)
+    assert found.passes <= budget + 1e-9
