@@ -26,7 +26,7 @@ import numpy as np
 from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, Status, option
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import rank_cut
-from linspec.cost import DENSE_RATE, FACTOR_RATE, SPARSE_RATE, Estimate, Sizes
+from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
 from linspec_lstsq.golub_kahan import (
     LSQR,
     Preconditioner,
@@ -118,10 +118,10 @@ class SketchPrecondition(Solver):
         if not sizes.readable or sizes.n <= 5 * sizes.p:
             return None
         rows = 4.0 * sizes.p
-        sweeps = EXPECTED_SWEEPS * 4.0 * sizes.nnz * sizes.k
+        sweeps = sweeps_estimate(sizes, EXPECTED_SWEEPS)
         svd = 6.0 * rows * sizes.p**2
-        seconds = 8.0 * sizes.nnz / SPARSE_RATE + sweeps / DENSE_RATE + svd / FACTOR_RATE
-        memory = 8.0 * (3 * rows * sizes.p + 3 * sizes.n * sizes.k)
+        seconds = 8.0 * sizes.nnz / SPARSE_RATE + sweeps.seconds + svd / FACTOR_RATE
+        memory = sweeps.bytes + 8.0 * (3 * rows * sizes.p + 3 * sizes.n * sizes.k)
         return Estimate(seconds, memory, f"SVD of a sketch of {rows:.0f} rows and {EXPECTED_SWEEPS} sweeps")
 
 

@@ -1,0 +1,181 @@
+"""LING: the form that converges, those that are printed, and principal component regression beside them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import linspec as ls
+from linspec import datasets
+from linspec.errors import InvalidOption
+from linspec.solver import with_parts
+from linspec_lstsq.principal_components import principal_components
+
+MODELS = {
+    "steep": datasets.steep_spectrum(0, n=240, p=160),
+    "flat": datasets.flat_spectrum(0, n=240, p=160),
+    "spiked": datasets.spiked_spectrum(0, n=240, p=160),
+}
+
+
+def response(model):
+    return model.draw(np.random.default_rng(1))
+
+
+def ridge_prediction(A, y, ridge):
+    U, s, _ = np.linalg.svd(A, full_matrices=False)
+    return U @ ((s**2 / (s**2 + ridge)) * (U.T @ y))
+
+
+def triplets(A, y, rank):
+    """U, d, V of the same randomized SVD that the solver makes with seed 0, U formed."""
+    problem = ls.LeastSquares(A, y)
+    solver = with_parts(ls.get_solver("ling", problem)(), problem)
+    run = ls.Run(problem, solver, "ling", rng=0)
+    found = principal_components(run.moments("implicit"), np.eye(1), rank, solver.test_matrix, run)
+    return A @ found.Z, found.d, found.V
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
+@pytest.mark.parametrize("rank", [1, 20])
+@pytest.mark.parametrize("ridge", [1.0, 240.0])
+def test_the_deflated_form_is_ridge_regression(model, rank, ridge):
+    y = response(model)
+    options = {"rank": rank, "tol": 1e-14, "max_iterations": 5000}
+    found = ls.solve(ls.LeastSquares(model.A, y, ridge=ridge), "ling", rng=0, **options)
+    expected = ridge_prediction(model.A, y, ridge)
+    assert np.linalg.norm(model.A @ found.x - expected) < 1e-8 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
+def test_components_are_a_singular_value_decomposition_of_a_projection(model):
+    """U is orthonormal, AᵀU = V d to rounding, however well they meet the singular vectors of A."""
+    A = model.A
+    U, d, V = triplets(A, response(model), 20)
+    np.testing.assert_allclose(U.T @ U, np.eye(20), atol=1e-10)
+    np.testing.assert_allclose(V.T @ V, np.eye(20), atol=1e-10)
+    np.testing.assert_allclose(A.T @ U, V * d, atol=1e-11 * d[0])
+    assert (np.diff(d) <= 0).all()
+
+
+@pytest.mark.parametrize("form", ["ridge", "simplified", "projection"])
+@pytest.mark.parametrize("ridge", [0.5, 100.0])
+def test_coefficients_reproduce_the_printed_predictions(form, ridge):
+    """Algorithms 1 and 5 step by step with n x k matrices, their second stage by factorisation."""
+    model = MODELS["spiked"]
+    A, y = model.A, response(model)
+    U, d, _ = triplets(A, y, 20)
+    gamma = U.T @ y
+    second = A if form == "projection" else A - U @ (U.T @ A)
+    rest = np.linalg.solve(second.T @ second + ridge * np.eye(160), second.T @ (y - U @ gamma))
+    shrink = d**2 / (d**2 + ridge) if form == "ridge" else 1.0
+    expected = U @ (shrink * gamma) + second @ rest
+    found = ls.solve(ls.LeastSquares(A, y, ridge=ridge), "ling", rng=0, form=form, tol=1e-14)
+    assert np.linalg.norm(A @ found.x - expected) < 1e-11 * np.linalg.norm(expected)
+    assert found.status is ls.Status.APPROXIMATE
+    assert "stops short" in found.message
+
+
+def test_without_shrinking_it_is_not_ridge_regression():
+    model = MODELS["steep"]
+    y = response(model)
+    exact = ridge_prediction(model.A, y, 240.0)
+    found = ls.solve(ls.LeastSquares(model.A, y, ridge=240.0), "ling", rng=0, form="simplified", tol=1e-12)
+    assert np.linalg.norm(model.A @ found.x - exact) > 1e-5 * np.linalg.norm(exact)
+
+
+def test_the_second_stage_contracts_as_the_source_says():
+    """(2.2.3): the gap of its objective shrinks a step by at least (d²/(d² + 2r))², d = d_(k+1), for exact U."""
+    rng = np.random.default_rng(3)
+    n, p, k, ridge = 90, 40, 3, 4.0
+    # The gap below the components lets the randomized SVD find them to rounding.
+    s = np.concatenate([np.full(k, 1e7), np.linspace(5, 1, p - k)])
+    U, V = np.linalg.qr(rng.standard_normal((n, p)))[0], np.linalg.qr(rng.standard_normal((p, p)))[0]
+    A, y = U * s @ V.T, rng.standard_normal(n)
+    Ar, yr = U[:, k:] * s[k:] @ V[:, k:].T, y - U[:, :k] @ (U[:, :k].T @ y)
+    best = V[:, k:] @ (s[k:] / (s[k:] ** 2 + ridge) * (U[:, k:].T @ y))
+
+    def objective(x):
+        x = V[:, k:] @ (V[:, k:].T @ x)  # the second stage's share of the coefficients
+        return np.sum((Ar @ x - yr) ** 2) + ridge * np.sum(x**2)
+
+    gaps = []
+    ls.solve(
+        ls.LeastSquares(A, y, ridge=ridge), "ling", rng=0, rank=k, form="ridge", inner="gd", tol=1e-13,
+        callback=lambda now: gaps.append(objective(now.current()["x"][:, 0]) - objective(best)) or len(gaps) == 12,
+    )  # fmt: skip
+    factor = (s[k] ** 2 / (s[k] ** 2 + 2 * ridge)) ** 2
+    for before, after in pairwise(gaps):
+        assert after <= factor * before + 1e-9 * gaps[0]
+
+
+def test_each_iterate_is_projected_off_the_components():
+    model = MODELS["spiked"]
+    y = response(model)
+    _, _, V = triplets(model.A, y, 20)
+    U, _, _ = triplets(model.A, y, 20)
+    found = ls.solve(
+        ls.LeastSquares(model.A, y), "ling", rng=0, form="projection", inner="gd", complement=True,
+        max_passes=30,
+    )  # fmt: skip
+    # x = Z Uᵀy + γ₂ with γ₂ orthogonal to V: what is along V is the first stage's.
+    first = np.linalg.lstsq(model.A, U @ (U.T @ y))[0]
+    np.testing.assert_allclose(V.T @ found.x, V.T @ first, atol=1e-8 * np.linalg.norm(first))
+
+
+def test_complement_belongs_to_one_form():
+    with pytest.raises(InvalidOption, match="complement"):
+        ls.get_solver("ling", "least-squares")(complement=True)
+
+
+@pytest.mark.parametrize("form", ["deflated", "projection"])
+def test_prepared_once_for_many_right_hand_sides(form):
+    model = MODELS["spiked"]
+    B = np.stack([model.draw(np.random.default_rng(i)) for i in range(3)], axis=1)
+    problem = ls.LeastSquares(model.A, B)
+    solver = with_parts(ls.get_solver("ling", problem)(form=form, tol=1e-13), problem)
+    run = ls.Run(problem, solver, "ling", rng=0)
+    state = solver.prepare(run.problem.A, 0.0, run)
+    # At ridge 0 without the projection of iterates Algorithm 5 converges to least squares for any U.
+    np.testing.assert_allclose(state.solve(run.problem.B), np.linalg.lstsq(model.A, B)[0], atol=1e-7)
+
+
+def test_a_path_shares_the_components():
+    model = MODELS["spiked"]
+    y, ridges = response(model), (300.0, 2.0)
+    path = ls.solve(ls.LeastSquares(model.A, y, ridge=ridges), "ling", rng=0, tol=1e-11, gram="implicit")
+    alone = [
+        ls.solve(ls.LeastSquares(model.A, y, ridge=r), "ling", rng=0, tol=1e-11, gram="implicit")
+        for r in ridges
+    ]
+    assert path.passes <= max(found.passes for found in alone) + 1
+    for x, one in zip(path.x, alone, strict=True):
+        np.testing.assert_allclose(x, one.x, atol=1e-7)
+
+
+# ---- principal component regression -----------------------------------------------------------
+
+
+def test_pcr_of_a_matrix_of_its_rank_is_ridge_regression():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((100, 7)) @ rng.standard_normal((7, 40))
+    B = rng.standard_normal((100, 2))
+    found = ls.solve(ls.LeastSquares(A, B, ridge=[0.0, 3.0]), "pcr", rng=0, rank=20)
+    for x, ridge in zip(found.x, (0.0, 3.0), strict=True):
+        U, s, Vt = (M for M in np.linalg.svd(A, full_matrices=False))
+        expected = Vt[:7].T @ ((s[:7] / (s[:7] ** 2 + ridge))[:, None] * (U[:, :7].T @ B))
+        np.testing.assert_allclose(x, expected, atol=1e-11)
+    assert found.converged
+    assert found.passes <= 3
+
+
+def test_pcr_regresses_on_the_leading_components_alone():
+    rng = np.random.default_rng(1)
+    s = np.concatenate([[1e6, 7e5, 5e5], np.linspace(3, 1, 27)])
+    U, V = np.linalg.qr(rng.standard_normal((80, 30)))[0], np.linalg.qr(rng.standard_normal((30, 30)))[0]
+    A, y = U * s @ V.T, rng.standard_normal(80)
+    found = ls.solve(ls.LeastSquares(A, y), "pcr", rng=0, rank=3)
+    np.testing.assert_allclose(found.x, V[:, :3] @ (U[:, :3].T @ y / s[:3]), atol=1e-13)
+    assert "3 principal components" in found.message

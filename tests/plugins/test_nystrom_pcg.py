@@ -1,0 +1,144 @@
+"""The Nyström preconditioner against the theorem of its authors, and the rule that chooses its rank."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec import datasets
+from linspec.arrays import HOST
+from linspec.solver import with_parts
+from linspec_lstsq.nystrom_pcg import Outlook, Preconditioner, Prices, Sketch
+
+
+def ridge_answer(A, B, ridge):
+    U, s, Vt = np.linalg.svd(A, full_matrices=False)
+    return Vt.T @ ((s / (s**2 + ridge))[:, None] * (U.T @ B))
+
+
+def sketched(S, columns, seed, *, scaled=False):
+    """A sketch of a Gram matrix S that is known in full."""
+    p = len(S)
+    Omega = np.random.default_rng(seed).standard_normal((p, columns))
+    outlook = Outlook(p, float(np.trace(S)), Prices(1e9, 1e9, p, 1), 10.0)  # products are dear
+    return Sketch(Omega, S @ Omega, np.diag(S).copy(), HOST, outlook, scaled=scaled)
+
+
+@pytest.mark.parametrize("ridge", [1e-3, 1e-1])
+def test_condition_number_of_the_preconditioned_matrix(ridge):
+    """Theorem 1.1: with 2⌈1.5 d_eff⌉ + 1 columns its expectation is below 28."""
+    rng = np.random.default_rng(0)
+    V = np.linalg.qr(rng.standard_normal((200, 200)))[0]
+    values = np.geomspace(1e3, 1e-8, 200)
+    S = V * values @ V.T
+    columns = 2 * int(np.ceil(1.5 * np.sum(values / (values + ridge)))) + 1
+    found = []
+    for seed in range(10):
+        H = Preconditioner.of(sketched(S, columns, seed), ridge)
+        half = H.forward(np.eye(200))
+        found.append(np.linalg.cond(half.T @ (S + ridge * np.eye(200)) @ half))
+    assert np.mean(found) < 28
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_the_transforms_are_each_others_inverses(scaled):
+    rng = np.random.default_rng(1)
+    A = rng.standard_normal((80, 40)) * np.geomspace(1, 100, 40)
+    H = Preconditioner.of(sketched(A.T @ A, 15, 2, scaled=scaled), 0.7)
+    G = rng.standard_normal((40, 3))
+    np.testing.assert_allclose(H.gradient(H.back(G)), G, atol=1e-9)
+    np.testing.assert_allclose(H.back(np.eye(40)), H.forward(np.eye(40)).T, atol=1e-12)
+
+
+def test_large_singular_values_no_longer_count():
+    model = datasets.steep_spectrum(0, n=400, p=300)
+    problem = ls.LeastSquares(model.A, model.draw(np.random.default_rng(1)), ridge=400.0)
+    passes = {name: ls.solve(problem, name, rng=0, form="implicit").passes for name in ("cg", "nystrom-pcg")}
+    exact = ls.solve(problem, "nystrom-pcg", rng=0, tol=1e-12, form="implicit").x
+    np.testing.assert_allclose(exact, ridge_answer(model.A, problem.B.dense(), 400.0)[:, 0], atol=1e-7)
+    assert 3 * passes["nystrom-pcg"] < passes["cg"]
+
+
+def test_a_flat_spectrum_gets_no_preconditioner():
+    model = datasets.flat_spectrum(0, n=400, p=300)
+    problem = ls.LeastSquares(model.A, model.draw(np.random.default_rng(1)), ridge=1.0)
+    cg, nystrom = (ls.solve(problem, name, rng=0, form="implicit") for name in ("cg", "nystrom-pcg"))
+    assert nystrom.passes <= cg.passes + 1  # AᵀB rides in the sketch's sweep
+
+
+def test_rank_is_doubled_where_that_pays_and_not_beyond():
+    """Sweeps before the first iterate: one a sketch. Wide blocks deal with large eigenvalues themselves."""
+    rng = np.random.default_rng(2)
+    n, p = 900, 600
+    U, V = np.linalg.qr(rng.standard_normal((n, p)))[0], np.linalg.qr(rng.standard_normal((p, p)))[0]
+
+    def sketches(values, columns):
+        problem = ls.LeastSquares(U * values @ V.T, rng.standard_normal((n, columns)), ridge=1e-3)
+        run = ls.solve(problem, "nystrom-pcg", rng=0, form="implicit", callback=lambda _: True)
+        return run.history["passes"][0]
+
+    assert sketches(1e4 * np.arange(1.0, p + 1) ** -2, 1) > 1
+    assert sketches(1e4 * np.arange(1.0, p + 1) ** -2, 64) == 1
+    assert sketches(np.linspace(30, 20, p), 1) == 1
+
+
+def test_badly_scaled_columns_are_scaled():
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((500, 60)) * np.geomspace(1, 1e5, 60)
+    B = A @ (rng.standard_normal((60, 2)) / np.geomspace(1, 1e5, 60)[:, None]) + rng.standard_normal((500, 2))
+    problem = ls.LeastSquares(A, B, ridge=1e-3)
+    found = ls.solve(problem, "nystrom-pcg", rng=0, rank=5, form="implicit", tol=1e-10)
+    assert found.converged
+    assert found.iterations < 60
+    # Columns of very different length: each coefficient is right in its own unit.
+    unit = np.geomspace(1, 1e5, 60)[:, None]
+    np.testing.assert_allclose(found.x * unit, ridge_answer(A, B, 1e-3) * unit, atol=2e-2)
+    unscaled = ls.solve(
+        problem, "nystrom-pcg", rng=0, rank=5, form="implicit", tol=1e-10, scaling="none", max_passes=100
+    )
+    assert unscaled.residual > found.residual
+
+
+def test_counts_of_words_are_not_scaled():
+    A = scipy.sparse.random(300, 80, 0.1, random_state=0, format="csr") @ scipy.sparse.diags_array(
+        np.geomspace(1, 1e4, 80)
+    )
+    problem = ls.LeastSquares(A, np.ones(300), ridge=1.0)
+    same = [ls.solve(problem, "nystrom-pcg", rng=0, form="implicit", scaling=s).x for s in ("auto", "none")]
+    np.testing.assert_array_equal(*same)
+
+
+def test_a_path_takes_the_sweeps_of_its_slowest_ridge():
+    model = datasets.steep_spectrum(3, n=300, p=200)
+    y = model.draw(np.random.default_rng(0))
+    ridges = (1e4, 10.0, 100.0)
+    path = ls.solve(ls.LeastSquares(model.A, y, ridge=ridges), "nystrom-pcg", rng=0, rank=60, form="implicit")
+    alone = [
+        ls.solve(ls.LeastSquares(model.A, y, ridge=r), "nystrom-pcg", rng=0, rank=60, form="implicit").passes
+        for r in ridges
+    ]
+    assert path.converged
+    assert path.passes <= max(alone) + 1
+
+
+def test_least_norm_without_a_ridge():
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((200, 40)) * np.geomspace(1, 20, 40) @ rng.standard_normal((40, 120))
+    B = rng.standard_normal((200, 2))
+    found = ls.solve(ls.LeastSquares(A, B), "nystrom-pcg", rng=0, tol=1e-12)
+    np.testing.assert_allclose(found.x, np.linalg.lstsq(A, B)[0], atol=1e-9)
+
+
+def test_prepared_once_for_many_right_hand_sides():
+    model = datasets.steep_spectrum(5, n=300, p=200)
+    B = np.stack([model.draw(np.random.default_rng(i)) for i in range(3)], axis=1)
+    problem = ls.LeastSquares(model.A, B, ridge=50.0)
+    solver = with_parts(ls.get_solver("nystrom-pcg", problem)(form="implicit"), problem)
+    run = ls.Run(problem, solver, "nystrom-pcg", rng=0)
+    state, exact = solver.prepare(run.problem.A, 50.0, run), ridge_answer(model.A, B, 50.0)
+    for columns in (slice(0, 1), slice(1, 3)):
+        AtB = model.A.T @ B[:, columns]
+        found = state.solve(ls.as_operator(B[:, columns]), tol=1e-12, AtB=AtB)
+        np.testing.assert_allclose(found, exact[:, columns], atol=1e-6)
