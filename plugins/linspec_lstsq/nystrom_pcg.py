@@ -166,8 +166,9 @@ class Outlook:
     """What iterations with and without a preconditioner are expected to take.
 
     Iterations are reckoned as √κ times the digits wanted (half their natural logarithm), κ being that of the
-    spectrum from the largest eigenvalue left down to the mean of those that the sketch has not seen. An eigenvalue
-    that is left costs no more than a few iterations by itself, shared among the right-hand sides.
+    spectrum from the largest eigenvalue left down to the mean of those that the sketch has not seen, or to where two
+    more doublings would lead if all were like the last. An eigenvalue that is left costs no more than a few iterations
+    by itself, shared among the right-hand sides.
     """
 
     size: int
@@ -178,16 +179,23 @@ class Outlook:
     def iterations(self, values: HostArray, shift: float) -> float:
         """Iterations once the eigenvalues `values` are taken down to their last."""
         rest = max(self.trace - float(values.sum()), 0.0) / max(self.size - len(values), 1)
+        rest = min(rest, values[-1] * self._fall(values, 0.0) ** 2)
         last = values[-1] + shift
         return float(self.digits * np.sqrt(last / max(min(rest + shift, last), EPS * last)))
 
     def pays(self, values: HostArray, shift: float) -> bool:
         """Whether so many eigenvalues more are worth their price, if they fall as the last half of these did."""
         rank, iterations = len(values), self.iterations(values, shift)
-        fall = np.sqrt((values[-1] + shift) / (values[rank // 2 - 1] + shift))
-        fewer = iterations - min(iterations * (1 - fall), PER_OUTLIER * rank / self.prices.width)
+        saved = iterations * (1 - np.sqrt(self._fall(values, shift)))
+        fewer = iterations - min(saved, PER_OUTLIER * rank / self.prices.width)
         without = iterations * self.prices.iteration(rank)
         return bool(fewer * self.prices.iteration(2 * rank) + self.prices.widening(rank) < without)
+
+    @staticmethod
+    def _fall(values: HostArray, shift: float) -> float:
+        """What the last doubling of the columns has done to the last eigenvalue."""
+        middle = values[max(len(values) // 2 - 1, 0)]
+        return float((values[-1] + shift) / (middle + shift))
 
     def useful(self, values: HostArray, shift: float) -> bool:
         """Whether iterations with the preconditioner, once there is one, cost less than without."""

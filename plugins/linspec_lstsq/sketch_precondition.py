@@ -40,8 +40,8 @@ from linspec_lstsq.row_sketch import SparseSigns, sketch_rows
 LONGEST = 200
 """Iterations beyond the tolerance, at most, before and after a refinement."""
 
-EXPECTED_SWEEPS = 60
-"""Sweeps of a typical solve, for the estimate."""
+EXPECTED_SWEEPS, THIN = 60, 4
+"""Sweeps of a typical solve, for the estimate; products of fewer columns take as long, for they wait for memory."""
 
 
 @dataclass(frozen=True, kw_only=True)

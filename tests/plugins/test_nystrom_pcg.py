@@ -69,19 +69,27 @@ def test_a_flat_spectrum_gets_no_preconditioner():
 
 
 def test_rank_is_doubled_where_that_pays_and_not_beyond():
-    """Sweeps before the first iterate: one a sketch. Wide blocks deal with large eigenvalues themselves."""
+    """Of 10⁵ columns fifty eigenvalues are known, and the trace."""
+
+    def pays(values, width=1, ridge=1e-9):
+        prices = Prices(entries=1e9, rate=1e10, p=10**5, width=width)
+        return Outlook(10**5, float(values.sum()), prices, digits=9.5).pays(values[:50], ridge)
+
+    falling, flat = np.arange(1.0, 10**5 + 1) ** -2, np.linspace(2, 1, 10**5)
+    assert pays(falling)
+    assert not pays(flat)
+    assert not pays(falling, ridge=1.0)  # the ridge is above what is left
+    assert not pays(falling, width=64)  # wide blocks deal with large eigenvalues themselves
+
+
+def test_sketches_are_counted():
     rng = np.random.default_rng(2)
     n, p = 900, 600
     U, V = np.linalg.qr(rng.standard_normal((n, p)))[0], np.linalg.qr(rng.standard_normal((p, p)))[0]
-
-    def sketches(values, columns):
-        problem = ls.LeastSquares(U * values @ V.T, rng.standard_normal((n, columns)), ridge=1e-3)
-        run = ls.solve(problem, "nystrom-pcg", rng=0, form="implicit", callback=lambda _: True)
-        return run.history["passes"][0]
-
-    assert sketches(1e4 * np.arange(1.0, p + 1) ** -2, 1) > 1
-    assert sketches(1e4 * np.arange(1.0, p + 1) ** -2, 64) == 1
-    assert sketches(np.linspace(30, 20, p), 1) == 1
+    for values, least, most in ((np.arange(1.0, p + 1) ** -1.5, 2, 5), (np.linspace(30, 20, p), 1, 1)):
+        problem = ls.LeastSquares(U * values @ V.T, rng.standard_normal(n), ridge=1e-9)
+        run = ls.solve(problem, "nystrom-pcg", rng=0, form="implicit", tol=1e-10, callback=lambda _: True)
+        assert least <= run.history["passes"][0] <= most
 
 
 def test_badly_scaled_columns_are_scaled():

@@ -1,8 +1,8 @@
 """The rule by which "auto" chooses among least-squares solvers, on either side of its boundaries.
 
-`direct` while forming and factorising the Gram matrix of the shorter side takes less time than sweeps and fits into half
-of the memory; of the methods that sweep, `sketch-precondition` where the data are tall and its factorisation is cheap
-beside them, `nystrom-pcg` elsewhere. The problems here have shapes and no entries.
+`direct` while forming and factorising the Gram matrix of the shorter side takes less time than sweeps and fits into
+half of the memory; of the methods that sweep, `sketch-precondition` where the data are tall and its factorisation is
+cheap beside them, `nystrom-pcg` elsewhere. The problems here have shapes and no entries.
 """
 
 from __future__ import annotations

@@ -266,3 +266,25 @@ def test_prepared_state(ridge, rows):
     other = state.solve(ls.as_operator(2 * B), x0=exact, tol=1e-13, AtB=2 * A.T @ B)
     np.testing.assert_allclose(other, 2 * exact, atol=1e-9 * scale)
     np.testing.assert_allclose(state.solve(run.problem.B, tol=1e-13), exact, atol=1e-9 * scale)
+
+
+def test_a_tolerance_below_rounding_ends_with_the_truth():
+    rng = np.random.default_rng(10)
+    A = rng.standard_normal((3000, 10)).astype(np.float32)
+    with pytest.warns(ls.errors.ConvergenceWarning):
+        found = ls.solve(ls.LeastSquares(A, A[:, 0] + 1), NAME, rng=10, tol=1e-13)
+    assert found.status is ls.Status.STAGNATED
+    assert found.residual < 1e-5
+    assert found.iterations < 60
+
+
+def test_a_good_start_of_outer_methods():
+    """L-CCA and its kin call the prepared form with products for right-hand sides."""
+    rng = np.random.default_rng(11)
+    X = rng.standard_normal((600, 8))
+    Y = X[:, :6] @ rng.standard_normal((6, 6)) + rng.standard_normal((600, 6))
+    exact = ls.solve(ls.CCA(X, Y, 2), "direct").correlations
+    for form in ("dense", "implicit"):
+        ours = ls.solve(ls.CCA(X, Y, 2), "als", lstsq=NAME, form=form, rng=0)
+        assert ours.converged
+        np.testing.assert_allclose(ours.correlations, exact, atol=1e-6)
