@@ -338,6 +338,12 @@ def matrix_of(A: LinearOperator | Moments, run: Run) -> LinearOperator:
     return matrix.centered(A.column_means()[0]) if A.center else matrix
 
 
+def start_of(A: LinearOperator, B: LinearOperator, x0: Array | None) -> Array:
+    """A given start, or zero, where blocks live."""
+    home = A.home.blocks
+    return home.zeros((A.shape[1], B.shape[1])) if x0 is None else home.place(x0)
+
+
 def column_norms(V: Array, home: Home) -> HostArray:
     """Norms of the columns of a p x k block."""
     norms: HostArray = np.sqrt(to_host(home.xp.sum(V * V, axis=0)))

@@ -27,6 +27,7 @@ from linspec_lstsq.golub_kahan import (
     column_norms,
     matrix_of,
     relative,
+    start_of,
     sweeps_of,
 )
 
@@ -72,6 +73,9 @@ class LSQRState(LeastSquaresState):
         self, B: LinearOperator, x0: Array | None = None, tol: float | None = None, AtB: Array | None = None
     ) -> Array:
         """See `LeastSquaresState.solve`; B is multiplied out, for LSQR needs more than AᵀB."""
+        extra = 1.0 if x0 is not None and AtB is None else 0.0
+        if not self.run.affords(2 * sweeps_of(self.A) + extra):  # no step could be made
+            return start_of(self.A, B, x0)
         data = RightHandSides(self.A, B, (self.ridge,))
         tol = self.tol if tol is None else tol
         if x0 is None:

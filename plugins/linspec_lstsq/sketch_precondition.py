@@ -34,6 +34,7 @@ from linspec_lstsq.golub_kahan import (
     column_norms,
     matrix_of,
     relative,
+    start_of,
 )
 from linspec_lstsq.row_sketch import SparseSigns, sketch_rows
 
@@ -216,16 +217,17 @@ class SketchedState(LeastSquaresState):
         self, B: LinearOperator, x0: Array | None = None, tol: float | None = None, AtB: Array | None = None
     ) -> Array:
         """See `LeastSquaresState.solve`; B is multiplied out, for LSQR needs more than AᵀB."""
+        unknown = self.factor is None or AtB is None
+        if not self.run.affords(3.0 if unknown else 2.0):  # no step could be made
+            return start_of(self.A, B, x0)
         data = RightHandSides(self.A, B, (self.ridge,))
-        start = None if x0 is None else data.home.place(x0)
+        start = start_of(self.A, B, x0)
         if self.factor is None:
             self.factor, SB, found = self.solver._factor(data, self.run)
             AtB = found if AtB is None else AtB
-            start = self.factor.solution(SB, data.ridges) if start is None else start
+            start = self.factor.solution(SB, data.ridges) if x0 is None else start
         if AtB is None:
             AtB = self.A.rmatmat(data.B)
-        if start is None:
-            start = data.home.zeros(tuple(AtB.shape))
         scales = column_norms(AtB, data.home)
         tol = tol or self.solver.tol or 1e-8
         iterates = LSQR(data, start * _live(scales, data.home), self.factor.preconditioner(data.ridges))

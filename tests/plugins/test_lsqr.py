@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -240,3 +241,15 @@ def test_as_part_of_alternating_least_squares():
     exact = ls.solve(ls.CCA(X, Y, 2), "direct")
     assert ours.converged
     np.testing.assert_allclose(ours.correlations, exact.correlations, atol=1e-6)
+
+
+@pytest.mark.parametrize("budget", range(6, 30, 2))
+def test_budgets_hold_within_outer_methods(budget):
+    rng = np.random.default_rng(15)
+    X, Y = rng.standard_normal((300, 8)), rng.standard_normal((300, 6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ls.errors.ConvergenceWarning)
+        found = ls.solve(
+            ls.CCA(X, Y, 2), "als", lstsq="lsqr", form="implicit", rng=0, max_passes=budget, tol=1e-14
+        )
+    assert found.passes <= budget

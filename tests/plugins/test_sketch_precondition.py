@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -288,3 +290,15 @@ def test_a_good_start_of_outer_methods():
         ours = ls.solve(ls.CCA(X, Y, 2), "als", lstsq=NAME, form=form, rng=0)
         assert ours.converged
         np.testing.assert_allclose(ours.correlations, exact, atol=1e-6)
+
+
+@pytest.mark.parametrize("budget", range(6, 30, 2))
+def test_budgets_hold_within_outer_methods(budget):
+    rng = np.random.default_rng(15)
+    X, Y = rng.standard_normal((300, 8)), rng.standard_normal((300, 6))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ls.errors.ConvergenceWarning)
+        found = ls.solve(
+            ls.CCA(X, Y, 2), "als", lstsq=NAME, form="implicit", rng=0, max_passes=budget, tol=1e-14
+        )
+    assert found.passes <= budget
