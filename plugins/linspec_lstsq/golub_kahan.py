@@ -58,7 +58,8 @@ class RightHandSides:
         self.A, self.ledger = uncounted(A)
         self.home: Home = A.home.blocks
         with np.errstate(all="ignore"):  # what is not finite is found in the first sums
-            self.B = A.home.place(B.matmat(B.home.blocks.eye(B.shape[1])), A.dtype)
+            entries = B.dense() if B.readable else B.matmat(B.home.blocks.eye(B.shape[1]))
+            self.B = A.home.place(entries, A.dtype)
         self.columns: int = B.shape[1]
         self.ridges = np.repeat(np.asarray(ridges, dtype=np.float64), self.columns)
         self.sweeps = sweeps_of(A)

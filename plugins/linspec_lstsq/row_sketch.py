@@ -2,7 +2,7 @@
 
 Problem: a matrix of d rows, d a few times the p columns of A, in which every vector A x keeps its length to within
 a constant: a subspace embedding.
-Method: every row of A is added, with random signs, to ζ of d rows (Cohen 2016, doi:10.1137/1.9781611974331.ch21;
+Method: every row of A is added, with random signs, to ζ of d rows (Cohen 2016, SODA, pages 278-287;
 the constants are those of Tropp, Yurtsever, Udell & Cevher 2019, doi:10.1137/18M1201068). That costs ζ additions an
 entry, where a Gaussian S would cost d.
 Where we differ: S is made of ζ rounds. In each, a block of rows is dealt out like cards, so every row of S A gets
