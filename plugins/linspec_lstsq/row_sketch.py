@@ -6,8 +6,8 @@ Method: every row of A is added, with random signs, to ζ of d rows (Cohen 2016,
 the constants are those of Tropp, Yurtsever, Udell & Cevher 2019, doi:10.1137/18M1201068). That costs ζ additions an
 entry, where a Gaussian S would cost d.
 Where we differ: S is made of ζ rounds. In each, a block of rows is dealt out like cards, so every row of S A gets
-equally many rows of A to within one a block; two rounds may choose the same row of S. What is drawn does not depend
-on where A lives: on the host a block of S is a sparse matrix, which SciPy multiplies four times as fast as rows can be
+equally many rows of A from a full block; two rounds may choose the same row of S. What is drawn does not depend on
+where A lives: on the host a block of S is a sparse matrix, which SciPy multiplies four times as fast as rows can be
 gathered (measured); elsewhere the rows are gathered, which takes nothing but the array API.
 """
 
