@@ -35,7 +35,7 @@ def main() -> None:
     parser = arguments(main.__doc__ or "")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--inner", nargs="+", default=["cg"], help="cg, gd")
-    parser.add_argument("--max-iterations", type=int, help="the default of the solver otherwise")
+    parser.add_argument("--max-iterations", type=int, default=5000)
     given = parser.parse_args()
     warnings.simplefilter("ignore")  # forms that stall say so; the table has their status
     if "ling" not in ls.solvers("least-squares"):
@@ -74,10 +74,10 @@ def drawn(name: str, seed: int, ridge: float, given: argparse.Namespace) -> tupl
 def solved(case: tuple[Any, Any, Any], ridge: float, rank: int, inner: str, form: str, given: Any) -> Any:
     """Distance, passes and status; a sentence where the solver refuses."""
     A, B, exact = case
-    options = {} if given.max_iterations is None else {"max_iterations": given.max_iterations}
+    options = {"tol": 1e-14, "max_iterations": given.max_iterations}
     try:
         problem = ls.LeastSquares(A, B, ridge=ridge)
-        s = ls.solve(problem, "ling", rng=0, rank=rank, form=form, inner=inner, tol=1e-14, **options)
+        s = ls.solve(problem, "ling", rng=0, rank=rank, form=form, inner=inner, **options)
     except ls.errors.LinspecError as error:
         return f"{type(error).__name__}: {str(error)[:80]}"
     return float(np.linalg.norm(A @ s.x - exact) / np.linalg.norm(exact)), s.passes, s.status.name
