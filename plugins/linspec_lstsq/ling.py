@@ -146,8 +146,8 @@ class Deflation:
         return self.Q @ ((self.Q.T @ G) / self.E)
 
     def forward(self, V: Array) -> Array:
-        """M comes first."""
-        return V
+        """Π V: Πᵀ M V would be the same, but Π V is the direction that x moves along."""
+        return self.answer(V)
 
     def back(self, MV: Array) -> Array:
         """Πᵀ of a product."""

@@ -24,6 +24,10 @@ ROUNDING = 20
 """Relative gradient, in units of the data's rounding, at which what is left of a gradient is noise."""
 
 
+UNCERTAIN = 0.03
+"""Relative error of coefficients that is said where a gradient within the tolerance allows it."""
+
+
 class Iteration(ABC):
     """An iteration on the normal equations, driven from outside."""
 
@@ -125,13 +129,13 @@ def finish(run: Run, moments: Moments, system: System, begin: Begin) -> Solution
     allows, a tolerance that seems to be met is looked at with a product, and the iteration begins again from what
     it has found, unless that does not help any more.
     """
-    iterations, seen, norm = begin(system), np.inf, system.norm
+    iterations, seen = begin(system), np.inf
+    spectrum = Spectrum(system.home, system.norm)
     while True:
         residual = worst_residual(iterations, system)
         cost = moments.view(0).sweep_cost
-        doubtful = system.drift(norm, iterations) > run.tol / 10 or (
-            cost == 0 and seen == np.inf and norm > 0
-        )
+        free = cost == 0 and seen == np.inf and spectrum.largest > 0
+        doubtful = free or system.drift(spectrum.largest, iterations) > run.tol / 10
         if residual <= run.tol and doubtful and run.affords(cost):
             iterations = _begun_again(iterations, moments, system, begin)
             residual, before = worst_residual(iterations, system), seen
@@ -139,10 +143,60 @@ def finish(run: Run, moments: Moments, system: System, begin: Begin) -> Solution
             if residual > max(run.tol, before / 2):
                 run.end(Status.STAGNATED)
         if not run.proceed(residual=residual, current=partial(current, iterations, system.home)):
-            return run.finish(x=current(iterations, system.home)["x"])
+            x = current(iterations, system.home)["x"]
+            note_uncertainty(run, system, x, iterations, spectrum.smallest)
+            return run.finish(x=x)
         live = [one for one in iterations if worst_residual([one], system) > run.tol]
-        blocks, products = together(live, moments.gram_matmat, system.home)
-        norm = norm or most_stretched(blocks, products, system.home)
+        spectrum.look(*together(live, moments.gram_matmat, system.home))
+
+
+class Spectrum:
+    """What products tell of the eigenvalues of AᵀA on the way: the largest from below, the smallest from above."""
+
+    def __init__(self, home: Home, largest: float) -> None:
+        self.home, self.largest = home, largest
+        self._least: Array | None = None
+
+    def look(self, V: Array, AtAV: Array) -> None:
+        """Take in a block and its product."""
+        xp = self.home.xp
+        squares, quotients = xp.sum(V * V, axis=0), xp.sum(V * AtAV, axis=0)
+        live = squares > 0
+        quotients = xp.where(live, quotients / xp.where(live, squares, xp.ones_like(squares)), xp.inf)
+        if not self.largest:
+            before, after = np.sqrt(to_host(squares)), column_norms(AtAV, self.home)
+            self.largest = float(np.max(after[before > 0] / before[before > 0], initial=0.0))
+        if V.shape[1]:
+            least = xp.min(quotients)
+            self._least = least if self._least is None else xp.minimum(self._least, least)
+
+    @property
+    def smallest(self) -> float:
+        """The least Rayleigh quotient of a direction that was multiplied."""
+        return np.inf if self._least is None else max(float(to_host(self._least)), 0.0)
+
+
+def note_uncertainty(
+    run: Run, system: System, x: Array, iterations: Sequence[Iteration], smallest: float
+) -> None:
+    """Say so where a gradient as small as wanted leaves coefficients open.
+
+    A gradient g is what an error of x is multiplied to, so that error may be ‖g‖ / (λ + r) for any eigenvalue λ of AᵀA:
+    for one that has been met, if it is large beside x, the residual says little.
+    """
+    if not np.isfinite(smallest):
+        return
+    gradients = np.concatenate([iteration.gradient_norms() for iteration in iterations])
+    least = (smallest + np.repeat(system.ridges, system.AtB.shape[1])) * column_norms(x, system.home)
+    told = (least > 0) & (gradients > UNCERTAIN * least)
+    if told.any():
+        with np.errstate(over="ignore"):
+            worst = float(np.max(gradients[told] / least[told]))
+        run.note(
+            Status.ILL_CONDITIONED,
+            f"The gradient has directions in which it leaves coefficients open by up to {min(worst, 1.0):.0%} of their "
+            'length. Lower tol, add a ridge, or choose "direct" or "sketch-precondition".',
+        )
 
 
 def _begun_again(
@@ -172,12 +226,6 @@ def together(
     for iteration, (a, b) in zip(iterations, pairwise(edges), strict=True):
         iteration.tell(products[:, a:b])
     return V, products
-
-
-def most_stretched(V: Array, MV: Array, home: Home) -> float:
-    """The largest factor by which a column has grown: a lower bound of the norm of M."""
-    before, after = column_norms(V, home), column_norms(MV, home)
-    return float(np.max(after[before > 0] / before[before > 0], initial=0.0))
 
 
 def current(iterations: Sequence[Iteration], home: Home) -> dict[str, Array]:
