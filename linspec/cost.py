@@ -95,6 +95,11 @@ class Sizes:
         """Whether every view is a sparse matrix."""
         return self.pairs is not None
 
+    @property
+    def scattered(self) -> bool:
+        """Whether fewer entries are stored than there are."""
+        return self.sparse or self.nnz < self.n * self.p
+
 
 def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
     """Read the sizes off the operators, at the cost of a look at the row lengths of sparse ones."""
@@ -155,7 +160,7 @@ def sweeps_estimate(sizes: Sizes, products: int, spare: int = 0) -> Estimate:
     spare : int, default 0
         Columns of one more product, a sketch.
     """
-    rate = SPARSE_RATE if sizes.sparse or sizes.nnz < sizes.n * sizes.p else DENSE_RATE
+    rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
     each = sizes.nnz * (READING + 4.0 * sizes.k) / rate + 10.0 * sizes.p * sizes.k**2 / DENSE_RATE
     once = sizes.nnz * (READING + 4.0 * spare) / rate
     held = 8.0 * sizes.p * (8 * sizes.k + 3 * spare)

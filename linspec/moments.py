@@ -60,6 +60,9 @@ IDENTITY_COLUMNS = 256
 IDENTITY_BYTES = 2**29
 """What their products may take."""
 
+NEGLIGIBLE_BYTES = 2**26
+"""A copy that any machine holds: asking how much memory there is takes longer."""
+
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27
 """Rows from which adding up p x p products costs little, and bytes that a block of them should not exceed."""
 
@@ -123,6 +126,7 @@ class Moments:
         self._expect = expect
         self._form = ""
         self._gram: DenseGram | SparseGram | None = None
+        self._cross: Array | None = None
         self._both: Moments | None = None
         self._index = 0
         self._alone: dict[int, Moments] = {}
@@ -255,6 +259,53 @@ class Moments:
             return self.products(V)[0]
         return self.view(0).products(V)[0]
 
+    def gram_and_cross(self, V: Array | None = None) -> tuple[Array | None, Array]:
+        """XᵀX V and XᵀY, in one sweep; XᵀY is kept, and later sweeps need not form it again.
+
+        Parameters
+        ----------
+        V : array of shape (p, k), optional
+            Without it the first result is None.
+
+        Returns
+        -------
+        tuple of arrays
+            Shapes (p, k) and (p, q), float64.
+        """
+        if self._cross is None and self.Y is not None and self.wide:
+            return self._wide_gram_and_cross(V)
+        if self._cross is None:
+            XtXV, self._cross, _, _ = self.products(V, self.home.eye(self.shape[2]))
+            return XtXV, self._cross
+        return None if V is None else self.gram_matmat(V), self._cross
+
+    @property
+    def wide(self) -> bool:
+        """Whether products with XXᵀ are had at the price of those with XᵀX, on blocks that are much smaller.
+
+        So it is for sparse X in memory with few rows, without centring.
+        """
+        view = self._views[0]
+        return self.form == "implicit" and view.taken is None and self._wide_rows(view.operator)
+
+    def outer_matmat(self, U: Array) -> tuple[Array, Array]:
+        """(XᵀU, XXᵀU): two sweeps of X, one after the other.
+
+        Parameters
+        ----------
+        U : array of shape (n, k)
+
+        Returns
+        -------
+        tuple of arrays
+            Shapes (p, k) and (n, k), float64.
+        """
+        view = self._views[0]
+        X, k = view.operator, U.shape[1]
+        XtU = sparse_kernels.matmat(X.transposed, U, X.dtype) if self.wide else X.rmatmat(U)
+        view.record(k, k, sweeps=2.0)
+        return XtU, self.home.place(X.matmat(XtU))
+
     def view(self, index: int) -> Moments:
         """The moments of one view alone, on the same ledger; what these hold, it holds.
 
@@ -376,6 +427,8 @@ class Moments:
                 view.learn_from_matrix()
         mx, my = (self._views[i].taken if i < len(self._views) else None for i in (0, 1))
         X = self._views[0].operator
+        if len(self._views) == 1 and self._wide_rows(X):
+            return self._by_transposed(X, Vx, mx), None, None, None
         Y = self._views[1].operator if len(self._views) == 2 else None
         XtP, XtQ, YtP, YtQ, sum_p, sum_q = sparse_kernels.products(
             X.matrix,
@@ -396,6 +449,39 @@ class Moments:
             _less_mean(YtP, my, sum_p),
             _less_mean(YtQ, my, sum_q),
         )
+
+    def _wide_rows(self, X: LinearOperator) -> bool:
+        """Whether the rows of X are fewer than its columns, and those of Xᵀ are worth keeping beside them.
+
+        Then Xᵀ P is quicker by rows of Xᵀ: P is smaller than the result. The sums run over the rows of X in its own
+        precision, which float32 should not.
+        """
+        if not isinstance(X, SparseOperator) or X.dtype != np.float64 or 2 * X.shape[0] > X.shape[1]:
+            return False
+        held = int(X.nnz * (8 + X.matrix.indices.itemsize))
+        return held <= NEGLIGIBLE_BYTES or held <= machine.available_memory() // 8
+
+    def _by_transposed(self, X: SparseOperator, V: Array, mean: Array | None) -> Array:
+        """Xᵀ(X V), centred, by rows of X and rows of Xᵀ."""
+        P = sparse_kernels.matmat(X.matrix, V, X.dtype)
+        if mean is not None:
+            P -= (mean @ V)[None, :]
+        self._views[0].record(V.shape[1], V.shape[1], sweeps=1.0)
+        product = sparse_kernels.matmat(X.transposed, P, X.dtype)
+        return product if mean is None else _less_mean(product, mean, P.sum(axis=0))
+
+    def _wide_gram_and_cross(self, V: Array | None) -> tuple[Array | None, Array]:
+        """The same by rows of Xᵀ; with V both products are made in the sweep that V takes."""
+        X, Y = self._views[0].operator, self._views[1]
+        W = self.home.place(Y.operator.matmat(self.home.eye(self.shape[2])))
+        cross = sparse_kernels.matmat(X.transposed, W, X.dtype)
+        Y.record(self.shape[2], 0, sweeps=1.0)
+        if V is None:
+            self._views[0].record(0, self.shape[2], sweeps=1.0)
+        found = None if V is None else self.gram_matmat(V)
+        self._check_finite([cross])
+        self._cross = cross
+        return found, cross
 
     def _release(self) -> None:
         for view in self._views:

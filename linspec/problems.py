@@ -190,7 +190,7 @@ class LeastSquares(Problem):
         home = moments.home
         returned = self.A.home.place(x, self.A.dtype)
         x = home.place(returned)
-        AtAx, AtB, _, _ = moments.products(x, home.eye(self.B.shape[1]))
+        AtAx, AtB = moments.gram_and_cross(x)
         gap = home.concat([AtB] * len(self.ridges)) - AtAx - x * home.place(self.column_ridges)[None, :]
         gaps, scales = to_host(_column_norms(gap, home)), to_host(_column_norms(AtB, home))
         ratios = [_ratio(a, b) for a, b in zip(gaps, np.tile(scales, len(self.ridges)), strict=True)]

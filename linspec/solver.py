@@ -264,7 +264,9 @@ def _check_memory(problem: Problem, instance: Solver, name: str) -> None:
     if type(instance).estimate.__func__ is Solver.estimate.__func__:  # type: ignore[attr-defined]
         return
     estimate = type(instance).estimate(_sizes(problem))
-    if estimate is None or estimate.bytes < ALWAYS_AVAILABLE:  # asking the system takes longer than a small problem
+    if (
+        estimate is None or estimate.bytes < ALWAYS_AVAILABLE
+    ):  # asking the system takes longer than a small problem
         return
     available = machine.available_memory()
     if estimate.bytes > available:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,11 @@ class SparseOperator(LinearOperator):
     @property
     def nnz(self) -> int:
         return int(self.matrix.nnz)
+
+    @cached_property
+    def transposed(self) -> Any:
+        """The matrix transposed, as compressed rows: made at the first look and kept, as much memory again."""
+        return self.matrix.T.tocsr()
 
     def _matmat(self, V: Array) -> Array:
         return sparse_kernels.matmat(self.matrix, V, self.dtype)

@@ -135,7 +135,7 @@ class FactorisedState(LeastSquaresState):
     ) -> Array:
         """See `LeastSquaresState.solve`; exact, so `x0` and `tol` are not used."""
         if AtB is None:
-            AtB = Moments(self.A, B, form="implicit").products(None, self.home.eye(B.shape[1]))[1]
+            _, AtB = Moments(self.A, B, form="implicit").gram_and_cross()
         assert self.apply is not None  # noqa: S101 (one of the two ways above has been found)
         return self.apply(AtB)
 

@@ -77,8 +77,7 @@ class Ling(Solver):
         sweep = moments.sweep_cost
         extra = sweep if self.complement else 0.0
         run.plan(setup=moments.setup_cost + SWEEPS * sweep + extra, iteration=moments.view(0).sweep_cost)
-        eye = moments.home.eye(problem.B.shape[1])
-        found = principal_components(moments, eye, self.rank, run.part(self.test_matrix), run)
+        found = principal_components(moments, self.rank, run.part(self.test_matrix), run)
         system = System.of(moments, found.AtB, problem.ridges)
         if self.form == "deflated":
             norm = float(found.theta[0]) if len(found.theta) else 0.0
@@ -88,7 +87,7 @@ class Ling(Solver):
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> LeastSquaresState:
         """Find the components once for many right-hand sides."""
         moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
-        found = principal_components(moments, None, self.rank, run.part(self.test_matrix), run)
+        found = principal_components(moments, self.rank, run.part(self.test_matrix), run)
         begin = self._deflated if self.form == "deflated" else self._printed(moments)
         tol = 1e-8 if self.tol is None else self.tol
         return NormalEquationsState(A, ridge, run, partial(begin, found), self.max_iterations, tol)

@@ -118,26 +118,28 @@ def solve_normal_equations(problem: Any, run: Run, begin: Begin, form: str) -> S
     """Run an iteration from zero as the solver of a least-squares problem."""
     moments = run.moments(form)
     run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.view(0).sweep_cost)
-    AtB = moments.products(None, moments.home.eye(problem.B.shape[1]))[1]
+    _, AtB = moments.gram_and_cross()
     return finish(run, moments, System.of(moments, AtB, problem.ridges), begin)
 
 
-def finish(run: Run, moments: Moments, system: System, begin: Begin) -> Solution:
-    """Drive the iterations of a system until the run ends, and hand in what they found.
+def finish(run: Run, moments: Moments, system: System, begin: Begin, x: Array | None = None) -> Solution:
+    """Drive the iterations of a system, from zero or from x, until the run ends, and hand in what they found.
 
     Gradients that are updated drift from those of the iterate by rounding. Where that may be more than the tolerance
     allows, a tolerance that seems to be met is looked at with a product, and the iteration begins again from what
     it has found, unless that does not help any more.
     """
-    iterations, seen = begin(system), np.inf
+    iterations = begin(system) if x is None else _begun_from(x, moments, system, begin)
+    seen = np.inf
     spectrum = Spectrum(system.home, system.norm)
     while True:
         residual = worst_residual(iterations, system)
         cost = moments.view(0).sweep_cost
         free = cost == 0 and seen == np.inf and spectrum.largest > 0
-        doubtful = free or system.drift(spectrum.largest, iterations) > run.tol / 10
-        if residual <= run.tol and doubtful and run.affords(cost):
-            iterations = _begun_again(iterations, moments, system, begin)
+        met = residual <= run.tol
+        doubtful = met and (free or system.drift(spectrum.largest, iterations) > run.tol / 10)
+        if doubtful and run.affords(cost):
+            iterations = _begun_from(current(iterations, system.home)["x"], moments, system, begin)
             residual, before = worst_residual(iterations, system), seen
             seen = residual
             if residual > max(run.tol, before / 2):
@@ -156,10 +158,14 @@ class Spectrum:
     def __init__(self, home: Home, largest: float) -> None:
         self.home, self.largest = home, largest
         self._least: Array | None = None
+        self._count = 0
 
     def look(self, V: Array, AtAV: Array) -> None:
-        """Take in a block and its product."""
+        """Take in a block and its product; one of three is looked at."""
         xp = self.home.xp
+        self._count += 1
+        if self._count % 3 != 1:
+            return
         squares, quotients = xp.sum(V * V, axis=0), xp.sum(V * AtAV, axis=0)
         live = squares > 0
         quotients = xp.where(live, quotients / xp.where(live, squares, xp.ones_like(squares)), xp.inf)
@@ -199,12 +205,8 @@ def note_uncertainty(
         )
 
 
-def _begun_again(
-    iterations: Sequence[Iteration], moments: Moments, system: System, begin: Begin
-) -> list[Iteration]:
+def _begun_from(x: Array, moments: Moments, system: System, begin: Begin) -> list[Iteration]:
     """Iterations that start from what has been found, with its true gradients: one product for all ridges."""
-    home = system.home
-    x = current(iterations, home)["x"]
     AtAx, count = moments.gram_matmat(x), system.AtB.shape[1]
     found: list[Iteration] = []
     for i, ridge in enumerate(system.ridges):
@@ -267,7 +269,7 @@ class NormalEquationsState(LeastSquaresState):
         """See `LeastSquaresState.solve`."""
         moments, home = self.moments, self.moments.home
         if AtB is None:
-            AtB = Moments(self.A, B, form="implicit").products(None, home.eye(B.shape[1]))[1]
+            _, AtB = Moments(self.A, B, form="implicit").gram_and_cross()
         system = System.of(moments, AtB, (self.ridge,))
         if x0 is not None:
             start = home.place(x0)

@@ -69,8 +69,7 @@ class NystromPCG(Solver):
         moments = run.moments(self.form)
         sweep = moments.view(0).sweep_cost
         run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=sweep)
-        eye = moments.home.eye(problem.B.shape[1])
-        sketch, AtB = self._sketch(moments, run, problem.ridges, problem.width, eye)
+        sketch, AtB = self._sketch(moments, run, problem.ridges, problem.width)
         system = replace(System.of(moments, AtB, problem.ridges), norm=sketch.norm)
         return finish(run, moments, system, sketch.begin)
 
@@ -82,14 +81,14 @@ class NystromPCG(Solver):
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> NormalEquationsState:
         """Sketch once for many right-hand sides."""
         moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
-        sketch, _ = self._sketch(moments, run, (ridge,), run.problem.width, None)
+        sketch, _ = self._sketch(moments, run, (ridge,), run.problem.width)
         tol = 1e-8 if self.tol is None else self.tol
         return NormalEquationsState(A, ridge, run, sketch.begin, self.max_iterations, tol)
 
     def _sketch(
-        self, moments: Moments, run: Run, ridges: tuple[float, ...], width: int, eye: Array | None
-    ) -> tuple[Sketch, Array]:
-        """A sketch as wide as it pays, and AᵀB from the same sweep."""
+        self, moments: Moments, run: Run, ridges: tuple[float, ...], width: int
+    ) -> tuple[Sketch, Array | None]:
+        """A sketch as wide as it pays, and AᵀB from the same sweep where there is a B."""
         home, test_matrix, ridge = moments.home, run.part(self.test_matrix), min(ridges)
         n, p, _ = moments.shape
 
@@ -98,7 +97,7 @@ class NystromPCG(Solver):
 
         first = min(self.rank or FIRST_RANK, p)
         Omega = draw(first)
-        Y, AtB, _, _ = moments.products(Omega, eye)
+        Y, AtB = (moments.gram_matmat(Omega), None) if moments.Y is None else moments.gram_and_cross(Omega)
         outlook = Outlook(
             size=min(n, p),
             trace=float(to_host(home.xp.sum(moments.diagonal()[0]))),

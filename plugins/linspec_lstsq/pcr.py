@@ -32,8 +32,7 @@ class PrincipalComponentRegression(Solver):
         moments = run.moments(self.form)
         home, sweep = moments.home, moments.sweep_cost
         run.plan(setup=moments.setup_cost + SWEEPS * sweep)
-        eye = home.eye(problem.B.shape[1])
-        found = principal_components(moments, eye, self.rank, run.part(self.test_matrix), run)
+        found = principal_components(moments, self.rank, run.part(self.test_matrix), run)
         UtB = to_host(found.Z.T @ found.AtB)
         d = found.d[:, None]
         x = found.V @ home.place(np.hstack([d / (d**2 + r) * UtB for r in problem.ridges]))

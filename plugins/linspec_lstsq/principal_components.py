@@ -41,7 +41,7 @@ class PrincipalComponents:
         Approximate eigenvectors of AᵀA from the same block, orthonormal, and what it does to them.
     theta : numpy.ndarray of shape (l,)
         Their Rayleigh quotients, decreasing.
-    AtB : array of shape (p, m)
+    AtB : array of shape (p, m), or None
     """
 
     d: HostArray
@@ -57,24 +57,21 @@ SWEEPS = 2
 """Readings of the data that the components take."""
 
 
-def principal_components(
-    moments: Moments, eye: Array | None, rank: int, test_matrix: Any, run: Run
-) -> PrincipalComponents:
+def principal_components(moments: Moments, rank: int, test_matrix: Any, run: Run) -> PrincipalComponents:
     """At most `rank` components, fewer where A has lower numerical rank.
 
     Parameters
     ----------
     moments : Moments
-        Of A and B.
-    eye : array of shape (m, m), or None
-        The identity of B's columns; None: no AᵀB is wanted.
+        Of A and B, or of A alone: then there is no AᵀB.
     rank : int
     test_matrix : TestMatrix
     run : Run
     """
     home, p = moments.home, moments.shape[1]
     Omega = home.place(test_matrix.draw(p, min(rank + OVERSAMPLING, p), run.rng))
-    AtAOmega, AtB, _, _ = moments.products(Omega, eye)
+    alone = moments.Y is None
+    AtAOmega, AtB = (moments.gram_matmat(Omega), None) if alone else moments.gram_and_cross(Omega)
     W = _orthonormal(AtAOmega, home)
     AtAW = moments.gram_matmat(W)
     G = to_host(W.T @ AtAW)

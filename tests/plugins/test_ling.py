@@ -34,7 +34,7 @@ def triplets(A, y, rank):
     problem = ls.LeastSquares(A, y)
     solver = with_parts(ls.get_solver("ling", problem)(), problem)
     run = ls.Run(problem, solver, "ling", rng=0)
-    found = principal_components(run.moments("implicit"), np.eye(1), rank, solver.test_matrix, run)
+    found = principal_components(run.moments("implicit"), rank, solver.test_matrix, run)
     return A @ found.Z, found.d, found.V
 
 

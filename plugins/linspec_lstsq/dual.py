@@ -1,0 +1,93 @@
+"""Conjugate gradients on the side of the rows.
+
+Problem: ridge regression with fewer rows than columns. The blocks of (AᵀA + rI) x = AᵀB are long, and the algebra
+between products takes as long as the products.
+Method: (AAᵀ + rI) z = B and x = Aᵀz (the matrix inversion lemma; Saunders, Gammerman & Vovk 1998), by the same block
+conjugate gradients on the short blocks z, ridges as shifts. The same products are made, Aᵀ first and A after it.
+Where we differ: the iteration stops by the gradient of x, which is Aᵀ times the residual of z. For residuals Q ρ its
+norm follows from QᵀAAᵀQ, that is from products of the directions P = Q + P₋τᵀ that are made anyway, one step late.
+Where rounding may have moved the answer by more than the tolerance, the iteration for x goes on from there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linspec import Moments, Run, Solution
+from linspec.arrays import Array, HostArray, to_host
+from linspec.operators import uncounted
+from linspec_lstsq.conjugate_gradients import BlockConjugateGradients, block_conjugate_gradients
+from linspec_lstsq.normal_equations import System, column_norms, finish
+
+
+def solve_dual(problem: Any, run: Run, moments: Moments) -> Solution:
+    """Solve a least-squares problem with positive ridges on the side of its rows."""
+    home, A = moments.home, problem.A
+    run.plan(setup=1.0, iteration=2.0)
+    columns = home.eye(problem.B.shape[1])
+    B = home.place(problem.B.dense() if problem.B.readable else problem.B.matmat(columns))
+    rows = RowGradients(System.of(moments, B, problem.ridges))
+    residual, bare, x = rows.start_residual, uncounted(A)[0], None
+    with run.reserving(1.0):  # for x itself
+        while True:
+            if residual <= run.tol and rows.AtB is not None:
+                x = A.rmatmat(rows.x())
+                if rows.drift(x) > run.tol / 10 and run.affords(0.0):
+                    break
+            if not run.proceed(residual=residual, current=lambda: {"x": bare.rmatmat(rows.x())}):
+                return run.finish(x=A.rmatmat(rows.x()) if x is None else x)
+            residual = rows.step(moments)
+    system = System.of(moments, rows.AtB, problem.ridges)
+    return finish(run, moments, system, block_conjugate_gradients, x)
+
+
+class RowGradients(BlockConjugateGradients):
+    """The iteration for z, and of every residual B − (AAᵀ + rI) z what Aᵀ makes of it, one step late.
+
+    Attributes
+    ----------
+    AtB : array of shape (p, m), or None
+        Known from the first step on.
+    """
+
+    def __init__(self, system: System) -> None:
+        super().__init__(system)
+        self.AtB: Array = None
+        self._KP: Array = None
+        self._norm = 0.0
+        self._scales = np.zeros(0)
+        self._noise = system.noise
+
+    @property
+    def start_residual(self) -> float:
+        """1, and 0 where there is nothing to do."""
+        return float(self.ask().shape[1] > 0)
+
+    def step(self, moments: Moments) -> float:
+        """Make a step; the relative residual of x before it."""
+        home, P = self.home, self.ask()
+        if P.shape[1] == 0:
+            return 0.0
+        AtP, KP = moments.outer_matmat(P)
+        KQ = KP if self._KP is None else KP - self._KP @ home.place(self.tau.T)
+        gram = to_host(self.Q.T @ KQ)
+        z = np.hstack([shifted.z for shifted in self.shifts])
+        norms = np.sqrt(np.maximum(np.sum(z * (gram @ z), axis=0), 0.0))
+        if self.AtB is None:
+            self.AtB = AtP @ home.place(self.seed.z)
+            self._scales = norms
+            self._norm = float(np.max(column_norms(AtP, home) / column_norms(P, home))) ** 2
+        self.tell(KP)
+        self._KP = KP
+        return float(np.max(self._relative(norms), initial=0.0))
+
+    def drift(self, x: Array) -> float:
+        """About how far the gradient of x may be from what is updated, relative to AᵀB."""
+        sizes = (self._norm + self.ridge) * column_norms(x, self.home)
+        return self._noise * float(np.max(self._relative(sizes), initial=0.0))
+
+    def _relative(self, norms: HostArray) -> HostArray:
+        found: HostArray = np.divide(norms, self._scales, out=np.zeros_like(norms), where=self._scales > 0)
+        return found

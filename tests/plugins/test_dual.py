@@ -1,0 +1,74 @@
+"""Conjugate gradients on the side of the rows: sparse data with fewer rows than columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+
+
+def wide(n=60, p=400, seed=0):
+    rng = np.random.default_rng(seed)
+    A = scipy.sparse.random(n, p, 0.1, random_state=seed, format="csr") * 3
+    return A, rng.standard_normal((n, 3))
+
+
+def ridge_answer(A, B, ridge):
+    U, s, Vt = np.linalg.svd(A.toarray(), full_matrices=False)
+    return Vt.T @ ((s / (s**2 + ridge))[:, None] * (U.T @ B))
+
+
+@pytest.mark.parametrize("ridge", [0.01, 1.0, [5.0, 0.05, 300.0]])
+def test_the_answer_is_that_of_the_other_side(ridge):
+    A, B = wide()
+    B[:, 1] = 0
+    found = ls.solve(ls.LeastSquares(A, B, ridge=ridge), "cg", form="implicit", tol=1e-11)
+    assert found.converged
+    ridges = ridge if isinstance(ridge, list) else [ridge]
+    for x, r in zip(np.reshape(found.x, (len(ridges), 400, 3)), ridges, strict=True):
+        np.testing.assert_allclose(x, ridge_answer(A, B, r), atol=1e-9)
+        assert (x[:, 1] == 0).all()
+
+
+def test_two_sweeps_an_iteration_and_blocks_of_rows():
+    """A block Krylov space of z with m columns is all of it after n/m steps."""
+    A, B = wide(n=30, p=200)
+    found = ls.solve(ls.LeastSquares(A, B, ridge=0.1), "cg", form="implicit", tol=1e-11)
+    assert found.iterations <= 30 / 3 + 2  # the gradient is known one step late
+    np.testing.assert_array_equal(np.diff(found.history["passes"])[1:-1], 2)
+    assert found.passes == 2 * found.iterations + 2  # x = Aᵀz and the certificate
+
+
+def test_reported_gradients_are_those_of_the_iterate_before():
+    A, B = wide()
+    seen = []
+    found = ls.solve(
+        ls.LeastSquares(A, B, ridge=1.0), "cg", form="implicit", tol=1e-9,
+        callback=lambda now: seen.append((now.residual, now.current()["x"].copy())) and None,
+    )  # fmt: skip
+    scale = np.linalg.norm(A.T @ B, axis=0)
+    true = [np.max(np.linalg.norm(A.T @ (B - A @ x) - x, axis=0) / scale) for _, x in seen]
+    np.testing.assert_allclose([residual for residual, _ in seen][1:], true[:-1], rtol=1e-4)
+    assert found.residual <= found.history["residual"][-1]
+
+
+def test_an_answer_in_doubt_is_finished_on_the_other_side():
+    rng = np.random.default_rng(1)
+    values = scipy.sparse.diags_array(np.geomspace(1e4, 1, 80))
+    A = (values @ scipy.sparse.random(80, 500, 0.2, random_state=1)).tocsr()
+    B = rng.standard_normal((80, 2))
+    found = ls.solve(ls.LeastSquares(A, B, ridge=1e-3), "cg", form="implicit", tol=1e-11)
+    gap = A.T @ (B - A @ found.x) - 1e-3 * found.x
+    assert found.converged
+    assert np.max(np.linalg.norm(gap, axis=0) / np.linalg.norm(A.T @ B, axis=0)) < 1.1e-11
+
+
+def test_no_ridge_no_dual():
+    """At ridge 0 rows that depend on each other would leave residuals that nothing reduces."""
+    A, B = wide(n=20, p=100)
+    A = scipy.sparse.vstack([A, A]).tocsr()
+    B = np.random.default_rng(2).standard_normal((40, 2))
+    found = ls.solve(ls.LeastSquares(A, B), "cg", form="implicit", tol=1e-11)
+    np.testing.assert_allclose(found.x, np.linalg.lstsq(A.toarray(), B)[0], atol=1e-9)
