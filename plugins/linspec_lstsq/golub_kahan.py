@@ -34,9 +34,6 @@ MOST_ROWS, MOST_DEVICE_ROWS = 2**12, 2**17
 SPARSE_BLOCK = 2**21
 """Stored entries of a block of sparse rows: enough for several threads."""
 
-ROUNDING = 20
-"""Relative gradient, in units of the data's rounding, at which what is left of a gradient is noise."""
-
 
 def sweeps_of(A: LinearOperator) -> float:
     """Sweeps of an iteration."""
@@ -191,6 +188,9 @@ class LSQR:
         By how much the last step changed [A x; √r x].
     sizes : numpy.ndarray of the same shape
         ‖[b − A x; −√r x]‖ at the start.
+    inverse_squares : numpy.ndarray of the same shape
+        ‖R⁻¹‖² of the triangles so far (Frobenius), which no reciprocal of an eigenvalue that has been met exceeds;
+        without a preconditioner.
     norm : float
         Of A, from below; without a preconditioner.
     """
@@ -225,6 +225,7 @@ class LSQR:
         self.gradients = host[2][self._owner]
         self.sizes = host[0][self._owner]
         self.steps = np.full(pairs, np.inf)
+        self.inverse_squares = np.zeros(pairs)
         self.norm = 0.0
         self._phi_bar, self._rho_bar = self._beta[self._owner], self._alpha[self._owner]
         self._direction = self._owned(self._V)
@@ -285,6 +286,9 @@ class LSQR:
         phi = c * phi_bar
         self._phi_bar, self._rho_bar = s * phi_bar, -c * alpha
         step, turn = self.home.place(_ratio(phi, rho)), self.home.place(_ratio(s * alpha, rho))
+        if self.preconditioner is None:  # the condition estimate of Paige & Saunders, section 5.3
+            sizes = to_host(self._sums(self._direction))
+            self.inverse_squares[self._live] += _ratio(sizes, rho**2)
         self._Y = self._Y + self._direction * step[None, :]
         self._direction = self._owned(self._V) - self._direction * turn[None, :]
         self.gradients[self._live] = alpha * np.abs(s * phi) * self._unit[self._owner]
@@ -345,12 +349,6 @@ def start_of(A: LinearOperator, B: LinearOperator, x0: Array | None) -> Array:
     return home.zeros((A.shape[1], B.shape[1])) if x0 is None else home.place(x0)
 
 
-def column_norms(V: Array, home: Home) -> HostArray:
-    """Norms of the columns of a p x k block."""
-    norms: HostArray = np.sqrt(to_host(home.xp.sum(V * V, axis=0)))
-    return norms
-
-
 def _take(M: Array, columns: HostArray, home: Home) -> Array:
     return home.xp.take(M, home.xp.asarray(columns, device=home.device), axis=1)
 
@@ -358,10 +356,3 @@ def _take(M: Array, columns: HostArray, home: Home) -> Array:
 def _ratio(a: HostArray, b: HostArray) -> HostArray:
     """a / b, and 0 where b is 0: a recurrence that has come to its end stays there."""
     return np.divide(a, b, out=np.zeros_like(a), where=b != 0)
-
-
-def relative(norms: HostArray, scales: HostArray) -> HostArray:
-    """Norms in units of others; infinite for what should be 0 and is not."""
-    ratios = _ratio(norms, scales)
-    ratios[(scales == 0) & (norms > 0)] = np.inf
-    return ratios

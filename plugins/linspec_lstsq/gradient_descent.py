@@ -19,13 +19,8 @@ import numpy as np
 
 from linspec import LinearOperator, Moments, Run, Solution, Solver, option
 from linspec.arrays import Array, HostArray
-from linspec_lstsq.normal_equations import (
-    Iteration,
-    NormalEquationsState,
-    System,
-    column_norms,
-    solve_normal_equations,
-)
+from linspec_lstsq.gradients import column_norms
+from linspec_lstsq.normal_equations import Iteration, NormalEquationsState, System, solve_normal_equations
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,11 +32,11 @@ from linspec.arrays import Array, Home, HostArray
 from linspec.errors import InvalidOption
 from linspec_lstsq.conjugate_gradients import BlockConjugateGradients
 from linspec_lstsq.gradient_descent import Descent
+from linspec_lstsq.gradients import column_norms
 from linspec_lstsq.normal_equations import (
     Iteration,
     NormalEquationsState,
     System,
-    column_norms,
     current,
     finish,
     together,

@@ -20,16 +20,8 @@ import numpy as np
 
 from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, Status, option
 from linspec.arrays import Array, HostArray
-from linspec_lstsq.golub_kahan import (
-    LSQR,
-    ROUNDING,
-    RightHandSides,
-    column_norms,
-    matrix_of,
-    relative,
-    start_of,
-    sweeps_of,
-)
+from linspec_lstsq.golub_kahan import LSQR, RightHandSides, matrix_of, start_of, sweeps_of
+from linspec_lstsq.gradients import ROUNDING, column_norms, note_uncertainty, relative
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,17 +37,22 @@ class SimultaneousLSQR(Solver):
         data = RightHandSides(problem.A, problem.B, problem.ridges)
         iterates = LSQR(data)
         scales = iterates.gradients.copy()  # at x = 0 they are AᵀB
-        seen = np.inf
+        seen, met = np.inf, iterates.inverse_squares
         while True:
             residual = float(relative(iterates.gradients, scales).max(initial=0.0))
             if residual <= run.tol and _doubtful(iterates, scales, run.tol) and run.affords(data.sweeps):
+                met = np.maximum(met, iterates.inverse_squares)
                 iterates = LSQR(data, iterates.x())
                 residual, before = float(relative(iterates.gradients, scales).max()), seen
                 seen = residual
                 if residual > max(run.tol, before / 2):
                     run.end(Status.STAGNATED)
             if not run.proceed(residual=residual, current=partial(_current, iterates)):
-                return run.finish(x=iterates.x())
+                x = iterates.x()
+                met = np.maximum(met, iterates.inverse_squares)
+                least = np.divide(1.0, met, out=np.full_like(met, np.inf), where=met > 0)
+                note_uncertainty(run, iterates.gradients, column_norms(x, data.home), least)
+                return run.finish(x=x)
             _advance(iterates, scales, run.tol)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> LSQRState:

@@ -19,13 +19,7 @@ import numpy as np
 
 from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Status
 from linspec.arrays import Array, Home, HostArray, to_host
-
-ROUNDING = 20
-"""Relative gradient, in units of the data's rounding, at which what is left of a gradient is noise."""
-
-
-UNCERTAIN = 0.03
-"""Relative error of coefficients that is said where a gradient within the tolerance allows it."""
+from linspec_lstsq.gradients import ROUNDING, column_norms, note_uncertainty, relative
 
 
 class Iteration(ABC):
@@ -100,18 +94,11 @@ class System:
         """‖AᵀB‖ of every column."""
         return column_norms(self.AtB, self.home)
 
-    def relative(self, norms: HostArray) -> HostArray:
-        """Norms of columns, ridges outermost, relative to AᵀB; infinite for what should be 0 and is not."""
-        scale = np.tile(self.scales, len(norms) // max(len(self.scales), 1))
-        ratios: HostArray = np.divide(norms, scale, out=np.zeros_like(norms), where=scale > 0)
-        ratios[(scale == 0) & (norms > 0)] = np.inf
-        return ratios
-
     def drift(self, norm: float, iterations: Sequence[Iteration]) -> float:
         """About how far updated gradients may be from true ones, relative to AᵀB, for a norm of AᵀA."""
         sizes = [column_norms(iteration.x(), self.home) for iteration in iterations]
-        relative = self.relative((norm + max(self.ridges)) * np.concatenate(sizes))
-        return self.noise * float(relative.max(initial=0.0))
+        moved = relative((norm + max(self.ridges)) * np.concatenate(sizes), self.scales)
+        return self.noise * float(moved.max(initial=0.0))
 
 
 def solve_normal_equations(problem: Any, run: Run, begin: Begin, form: str) -> Solution:
@@ -146,7 +133,9 @@ def finish(run: Run, moments: Moments, system: System, begin: Begin, x: Array | 
                 run.end(Status.STAGNATED)
         if not run.proceed(residual=residual, current=partial(current, iterations, system.home)):
             x = current(iterations, system.home)["x"]
-            note_uncertainty(run, system, x, iterations, spectrum.smallest)
+            gradients = np.concatenate([one.gradient_norms() for one in iterations])
+            least = spectrum.smallest + np.repeat(system.ridges, system.AtB.shape[1])
+            note_uncertainty(run, gradients, column_norms(x, system.home), least)
             return run.finish(x=x)
         live = [one for one in iterations if worst_residual([one], system) > run.tol]
         spectrum.look(*together(live, moments.gram_matmat, system.home))
@@ -158,14 +147,10 @@ class Spectrum:
     def __init__(self, home: Home, largest: float) -> None:
         self.home, self.largest = home, largest
         self._least: Array | None = None
-        self._count = 0
 
     def look(self, V: Array, AtAV: Array) -> None:
-        """Take in a block and its product; one of three is looked at."""
+        """Take in a block and its product."""
         xp = self.home.xp
-        self._count += 1
-        if self._count % 3 != 1:
-            return
         squares, quotients = xp.sum(V * V, axis=0), xp.sum(V * AtAV, axis=0)
         live = squares > 0
         quotients = xp.where(live, quotients / xp.where(live, squares, xp.ones_like(squares)), xp.inf)
@@ -180,29 +165,6 @@ class Spectrum:
     def smallest(self) -> float:
         """The least Rayleigh quotient of a direction that was multiplied."""
         return np.inf if self._least is None else max(float(to_host(self._least)), 0.0)
-
-
-def note_uncertainty(
-    run: Run, system: System, x: Array, iterations: Sequence[Iteration], smallest: float
-) -> None:
-    """Say so where a gradient as small as wanted leaves coefficients open.
-
-    A gradient g is what an error of x is multiplied to, so that error may be ‖g‖ / (λ + r) for any eigenvalue λ of AᵀA:
-    for one that has been met, if it is large beside x, the residual says little.
-    """
-    if not np.isfinite(smallest):
-        return
-    gradients = np.concatenate([iteration.gradient_norms() for iteration in iterations])
-    least = (smallest + np.repeat(system.ridges, system.AtB.shape[1])) * column_norms(x, system.home)
-    told = (least > 0) & (gradients > UNCERTAIN * least)
-    if told.any():
-        with np.errstate(over="ignore"):
-            worst = float(np.max(gradients[told] / least[told]))
-        run.note(
-            Status.ILL_CONDITIONED,
-            f"The gradient has directions in which it leaves coefficients open by up to {min(worst, 1.0):.0%} of their "
-            'length. Lower tol, add a ridge, or choose "direct" or "sketch-precondition".',
-        )
 
 
 def _begun_from(x: Array, moments: Moments, system: System, begin: Begin) -> list[Iteration]:
@@ -238,13 +200,7 @@ def current(iterations: Sequence[Iteration], home: Home) -> dict[str, Array]:
 def worst_residual(iterations: Sequence[Iteration], system: System) -> float:
     """The largest relative residual of a column; one with AᵀB = 0 counts only if it is not solved."""
     norms = np.concatenate([iteration.gradient_norms() for iteration in iterations])
-    return float(system.relative(norms).max(initial=0.0))
-
-
-def column_norms(V: Array, home: Home) -> HostArray:
-    """Euclidean norms of the columns, on the host."""
-    norms: HostArray = np.sqrt(to_host(home.xp.sum(V * V, axis=0)))
-    return norms
+    return float(relative(norms, system.scales).max(initial=0.0))
 
 
 class NormalEquationsState(LeastSquaresState):

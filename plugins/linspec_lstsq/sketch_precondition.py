@@ -27,15 +27,8 @@ from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, S
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import rank_cut
 from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
-from linspec_lstsq.golub_kahan import (
-    LSQR,
-    Preconditioner,
-    RightHandSides,
-    column_norms,
-    matrix_of,
-    relative,
-    start_of,
-)
+from linspec_lstsq.golub_kahan import LSQR, Preconditioner, RightHandSides, matrix_of, start_of
+from linspec_lstsq.gradients import column_norms, relative
 from linspec_lstsq.row_sketch import SparseSigns, sketch_rows
 
 LONGEST = 200
