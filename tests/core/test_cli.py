@@ -170,11 +170,11 @@ def test_a_budget_is_a_labelled_ending_without_a_warning(views):
         "--tol",
         1e-14,
         "--max-passes",
-        20,
+        9,
     )
     assert fact(result.out, "status").startswith("budget: ")
     assert "raise max_passes" in result.out
-    assert float(fact(result.out, "passes").split()[0]) <= 20
+    assert float(fact(result.out, "passes").split()[0]) <= 9
     assert result.err == ""
 
 
