@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,17 @@ class LeastSquaresSolvers(SolverBenchmark):
         x = attribute("linspec.arrays", "to_host")(solution.x)
         best = exact_coefficients(A, B[:, :TARGETS])
         return float(np.linalg.norm(x - best) / np.linalg.norm(best))
+
+
+class RidgePaths(LeastSquaresSolvers):
+    """A path of eight ridges in one run; the error is that of the solution for RIDGE, the fourth."""
+
+    def state(self, first: Any, second: Any) -> Any:
+        ridges = [RIDGE * 10.0**i for i in range(-3, 5)]
+        return attribute("linspec", "LeastSquares")(first, second[:, :TARGETS], ridge=ridges)
+
+    def error(self, solution: Any, problem: str) -> float:
+        return super().error(SimpleNamespace(x=solution.x[3]), problem)
 
 
 def exact_coefficients(A: Any, B: Any) -> Any:
