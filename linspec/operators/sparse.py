@@ -46,6 +46,8 @@ class SparseOperator(LinearOperator):
         return sparse_kernels.matmat(self.matrix, V, self.dtype)
 
     def _rmatmat(self, U: Array) -> Array:
+        if "transposed" in self.__dict__ and self.dtype == np.float64:  # somebody holds it: no sums to add up
+            return sparse_kernels.matmat(self.transposed, U, self.dtype)
         return sparse_kernels.rmatmat(self.matrix, U, self.dtype)
 
     def _rows(self, selection: Selection) -> LinearOperator:
