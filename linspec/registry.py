@@ -249,6 +249,7 @@ class Registry:
         self._loading = False
         self._local = _Plugin("register", LOCAL)
         self._warned: set[tuple[str, str]] = set()
+        self._found: dict[tuple[str, tuple[str, ...], str | None], _Claim] = {}
 
     def solvers(self, problem: Any = None) -> tuple[str, ...]:
         """List the solvers of a problem, or all; see :func:`linspec.solvers`."""
@@ -323,6 +324,7 @@ class Registry:
         with self._lock:
             kept = [other for other in self._local.specs if other.qualified != spec.qualified]
             self._local.specs = [*kept, spec]
+            self._found.clear()
             self._local.unusable.pop(spec.qualified, None)
             # Before the first listing there is nothing to compare with; the listing will warn.
             clashes = [] if self._plugins is None else self._new_clashes()
@@ -395,6 +397,13 @@ class Registry:
         if not isinstance(name, str):
             raise UnknownName(f"a {_words(kinds[0])} is asked for by its name, a string; got {name!r}")
         scope = None if problem is None else _problem_name(problem)
+        key = (name, tuple(kinds), scope)
+        if key not in self._found:
+            self._found[key] = self._resolved(name, kinds, scope)
+        return self._found[key]
+
+    def _resolved(self, name: str, kinds: list[str], scope: str | None) -> _Claim:
+        """The one record that a name means; what has been found stays so until something is registered."""
         registered = self._claims()
         matches = {
             qualified: chosen

@@ -135,7 +135,6 @@ def select(problem: Problem) -> Selection:
     NoSuitableSolver
         When none fits; the message names what each would need and what can be called by name.
     """
-    memory = machine.available_memory() / 2
     sizes = _sizes(problem)
     estimates: dict[str, cost.Estimate] = {}
     others = []
@@ -151,6 +150,9 @@ def select(problem: Problem) -> Selection:
         elif "demonstration" not in spec.traits and "iterative" in spec.traits:
             others.append(name)
     listed = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
+    memory = float(ALWAYS_AVAILABLE)
+    if any(estimate.bytes > memory for estimate in estimates.values()):
+        memory = machine.available_memory() / 2
     name = cost.least_time(estimates, memory)
     if name:
         reason = f"{name} takes the least time of those within {cost.human_bytes(memory)}: {listed}."
