@@ -70,8 +70,6 @@ class Curve:
     """A solver, and the settings at which it is stopped, by model.
 
     With `varies` empty, settings are iterations of one run; otherwise values of that option, one run each.
-    Products with slices of rows are not among the flops that linspec counts: a solver that works `by_rows` is
-    charged a product with A and one with Aᵀ for each pass.
     """
 
     label: str
@@ -79,7 +77,6 @@ class Curve:
     settings: Mapping[str, tuple[int, ...]]
     options: Mapping[str, Any] = field(default_factory=dict)
     varies: str = ""
-    by_rows: bool = False
 
 
 def everywhere(settings: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
@@ -114,10 +111,10 @@ THESIS = ("gd", PRINTED_SVRG, "pcr", PRINTED_LING)
 CURVES = (
     Curve("gd", "gd", GD, SWEEPING),
     # An epoch is what the thesis calls a pass: as many steps as there are rows.
-    Curve(PRINTED_SVRG, "svrg", SVRG, {"tol": ENDLESS, "snapshot": "last"}, by_rows=True),
+    Curve(PRINTED_SVRG, "svrg", SVRG, {"tol": ENDLESS, "snapshot": "last"}),
     Curve("pcr", "pcr", PCR, {"form": "implicit"}, varies="rank"),
     Curve(PRINTED_LING, "ling", LING, {**SWEEPING_LING, "form": "simplified", "inner": "gd"}),
-    Curve("svrg", "svrg", SVRG, {"tol": ENDLESS}, by_rows=True),
+    Curve("svrg", "svrg", SVRG, {"tol": ENDLESS}),
     Curve("ling", "ling", LING, SWEEPING_LING),
     Curve("cg", "cg", everywhere(KRYLOV), SWEEPING),
     Curve("nystrom-pcg, 20", "nystrom-pcg", everywhere(KRYLOV), {**SWEEPING, "rank": K2}),
@@ -252,7 +249,7 @@ def trajectory(
     for setting in settings:
         row = history.get(setting, last)
         passes = row["passes"] + closing[0]
-        flops = 4.0 * problem.A.nnz * passes if curve.by_rows else row["flops"] + closing[1]
+        flops = row["flops"] + closing[1]
         yield setting, passes, flops, seen.get(setting, s.x)
 
 

@@ -202,7 +202,7 @@ class Epochs:
         run: Run,
     ) -> None:
         self.solver, self.A, self.multiply, self.run = solver, A, multiply, run
-        self.home = A.home.blocks
+        self.home, self.ledger = A.home.blocks, uncounted(A)[1]
         self.ridges, self.largest, self.probes = ridges, largest, probes
         self.rows = _rows_of_an_epoch(solver, A)
         self.passes = 1.0 + self.rows / A.shape[0]
@@ -269,6 +269,10 @@ class Epochs:
         for batch in equal_slices(rows.shape[0], self.batch):
             bent = curvature(rows.rows(batch), e, self.A.shape[0])
             e = (e if keep is None else e * keep) + drift - bent * h
+        # Slices count as their share of a sweep when they are read; what they multiply is known here alone.
+        columns = 2.0 * e.shape[1]
+        share = rows.shape[0] / self.A.shape[0]
+        self.ledger.record(columns=columns * share, flops=2.0 * rows.nnz * columns)
         return e
 
     def _draw(self) -> Iterator[HostArray]:
@@ -367,6 +371,7 @@ def survey(A: LinearOperator, B: LinearOperator | None, probes: HostArray) -> tu
                 total = total + rows.rmatmat(B.rows(part).matmat(columns))
                 B.release()
             A.release()
+    uncounted(A)[1].record(columns=total.shape[1], flops=2.0 * A.nnz * total.shape[1])
     return float(largest), total
 
 
