@@ -103,6 +103,7 @@ class NystromPCG(Solver):
             trace=float(to_host(home.xp.sum(moments.diagonal()[0]))),
             prices=Prices.of(moments, width),
             digits=float(np.log(2 / run.tol)) / 2,
+            asked=self.rank is not None,
         )
         sketch = Sketch(Omega, Y, moments.diagonal()[0], home, outlook)
         sweep = moments.view(0).sweep_cost
@@ -174,6 +175,7 @@ class Outlook:
     trace: float
     prices: Prices
     digits: float
+    asked: bool = False  # whoever names a rank gets a preconditioner of that rank
 
     def iterations(self, values: HostArray, shift: float) -> float:
         """Iterations once the eigenvalues `values` are taken down to their last."""
@@ -201,7 +203,7 @@ class Outlook:
         rank, iterations = len(values), self.iterations(values, shift)
         alone = iterations * np.sqrt((values[0] + shift) / (values[-1] + shift))
         alone = min(alone, iterations + PER_OUTLIER * rank / self.prices.width)
-        return bool(iterations * self.prices.iteration(rank) < alone * self.prices.iteration(0))
+        return self.asked or bool(iterations * self.prices.iteration(rank) < alone * self.prices.iteration(0))
 
 
 class Sketch:

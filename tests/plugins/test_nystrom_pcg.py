@@ -150,3 +150,14 @@ def test_prepared_once_for_many_right_hand_sides():
         AtB = model.A.T @ B[:, columns]
         found = state.solve(ls.as_operator(B[:, columns]), tol=1e-12, AtB=AtB)
         np.testing.assert_allclose(found, exact[:, columns], atol=1e-6)
+
+
+def test_a_rank_that_is_asked_for_is_used():
+    """Also where the Gram matrix is held and iterations cost next to nothing."""
+    rng = np.random.default_rng(6)
+    A, B = rng.standard_normal((400, 80)) * np.geomspace(30, 1, 80), rng.standard_normal((400, 3))
+    cg, ranked = (
+        ls.solve(ls.LeastSquares(A, B, ridge=1.0), name, rng=0, **options).iterations
+        for name, options in (("cg", {}), ("nystrom-pcg", {"rank": 60}))
+    )
+    assert ranked < cg / 2
