@@ -1,7 +1,8 @@
 """Print what every least-squares solver does on real data, beside scikit-learn, SciPy and NumPy.
 
 Run `python asv_bench/measure_regression.py --data FOLDER`; `--quick` takes small generated data. `--sets` chooses
-among uci, unscaled, newsgroups and dense, `--names` among the UCI sets, `--solvers` among linspec's.
+among uci, unscaled, newsgroups and dense, `--names` among the UCI sets, `--solvers` among linspec's, `--rivals` among the
+others.
 
 uci: keggundirected, protein, kin40k, pol, gas with standardised columns, those without spread left out, ridge 1e-6 n,
 1e-2 n and n. unscaled: the same as they are, default tolerances throughout. newsgroups: 11314 posts x 75878 words,
@@ -128,6 +129,7 @@ def main() -> None:
     parser.add_argument("--names", nargs="+", choices=UCI, help="UCI sets; all of them by default")
     parser.add_argument("--ridges", nargs="+", type=float, default=[0.01, 1.0, 100.0], help="of newsgroups")
     parser.add_argument("--solvers", nargs="+", help="solvers of linspec; all of them by default")
+    parser.add_argument("--rivals", nargs="+", choices=list(RIVALS), help="all of them by default")
     parser.add_argument("--rounds", type=int, help="rounds at most; 15, quick 3, by default")
     parser.add_argument("--max-seconds", type=float, help="wall time of one solve; a default for each set")
     given = parser.parse_args()
@@ -182,7 +184,7 @@ def case(
 def measure(case: Case, given: argparse.Namespace) -> list[Outcome]:
     """All methods once, then in rounds."""
     outcomes = [own(case, name) for name in ("auto", *(given.solvers or ls.solvers("least-squares")))]
-    outcomes += [outcome for name in RIVALS for outcome in rival(case, name)]
+    outcomes += [outcome for name in given.rivals or RIVALS for outcome in rival(case, name)]
     outcomes = [outcome for outcome in outcomes if outcome.method not in LEFT_OUT[case.set]]
     for outcome in outcomes:
         if not outcome.seconds:
