@@ -1,8 +1,8 @@
 """Print what every least-squares solver does on real data, beside scikit-learn, SciPy and NumPy.
 
 Run `python asv_bench/measure_regression.py --data FOLDER`; `--quick` takes small generated data. `--sets` chooses
-among uci, unscaled, newsgroups and dense, `--names` among the UCI sets, `--solvers` among linspec's, `--rivals` among the
-others.
+among uci, unscaled, newsgroups and dense, `--names` among the UCI sets, `--solvers` among linspec's, `--rivals` among
+the others.
 
 uci: keggundirected, protein, kin40k, pol, gas with standardised columns, those without spread left out, ridge 1e-6 n,
 1e-2 n and n. unscaled: the same as they are, default tolerances throughout. newsgroups: 11314 posts x 75878 words,
