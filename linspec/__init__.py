@@ -47,6 +47,7 @@ _PUBLIC = {
     "option": "linspec.options",
     "part": "linspec.options",
     "plugins": "linspec.registry",
+    "project": "linspec.projection",
     "register": "linspec.registry",
     "select": "linspec.solver",
     "solve": "linspec.solver",

@@ -12,6 +12,7 @@ from linspec.options import part as part
 from linspec.problems import CCA as CCA
 from linspec.problems import SVD as SVD
 from linspec.problems import LeastSquares as LeastSquares
+from linspec.projection import project as project
 from linspec.registry import PluginInfo as PluginInfo
 from linspec.registry import describe as describe
 from linspec.registry import get_solver as get_solver

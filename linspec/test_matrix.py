@@ -1,15 +1,18 @@
-"""The contract of test matrices: draw the random block that a sketch starts from.
+"""The contract of test matrices: the random block that a sketch starts from.
 
 Problem: randomized methods multiply the data with a random matrix, whose distribution decides cost and
 guarantee.
-Method: one method, which draws on the host from a NumPy generator.
+Method: one matrix in two forms. `draw` gives its entries, for methods that iterate on the block; `operator` gives
+something that multiplies, which need not hold them. An implementation defines the one that it knows best.
 Source: the sketching operators of the randomized-algorithms libraries.
-Where we differ: drawing on the host makes a seed mean the same matrix for every array library and device.
+Where we differ: random numbers come from a NumPy generator on the host, so a seed means the same matrix for every
+array library and device. And entries have variance one throughout, so that the scale of a random projection is
+known without asking the method.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,16 +22,21 @@ if TYPE_CHECKING:
     import numpy as np
 
     from linspec.arrays import HostArray
+    from linspec.operators import Sketch
 
 __all__ = ["TestMatrix"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TestMatrix(ABC):
+class TestMatrix(ABC):  # noqa: B024 (either method may be the one defined)
     """Base class of test matrices; its fields are its options.
 
-    An implementation promises a matrix that depends on nothing but its options, the shape and the generator's
-    state.
+    An implementation defines `draw` or `operator`, or both, and promises
+
+    - a matrix that depends on nothing but its options, the shape and the generator's state, the same in both
+      forms;
+    - entries with mean zero and variance one, any two of a column uncorrelated, so that E ΩΩᵀ = l I for l
+      columns. Divided by √l it preserves squared lengths in expectation: see `linspec.project`.
 
     Examples
     --------
@@ -48,9 +56,11 @@ class TestMatrix(ABC):
     __test__: ClassVar[bool] = False  # the name must not make pytest collect it
 
     def __post_init__(self) -> None:
+        cls = type(self)
+        if cls.draw is TestMatrix.draw and cls.operator is TestMatrix.operator:
+            raise TypeError(f"{cls.__name__} defines neither draw nor operator; define one of them.")
         validate(self)
 
-    @abstractmethod
     def draw(self, rows: int, columns: int, rng: np.random.Generator) -> HostArray:
         """Draw a matrix.
 
@@ -66,3 +76,25 @@ class TestMatrix(ABC):
         ndarray, shape (rows, columns)
             On the host, float64.
         """
+        entries: HostArray = self.operator(rows, columns, rng).dense()
+        return entries
+
+    def operator(self, rows: int, columns: int, rng: np.random.Generator) -> Sketch:
+        """Make the matrix that `draw` would draw, as an operator.
+
+        Parameters
+        ----------
+        rows, columns : int
+            Its shape.
+        rng : numpy.random.Generator
+            Where the random numbers come from. It is used before this returns and not kept.
+
+        Returns
+        -------
+        linspec.operators.Sketch, shape (rows, columns)
+            `Omega.matmat(V)` and `Omega.rmatmat(U)` as for every operator, and `Omega.sketch(A)` for A Ω. By
+            default it holds the entries.
+        """
+        from linspec.operators import HeldSketch
+
+        return HeldSketch(rows, columns, [(slice(0, columns), self.draw(rows, columns, rng))])

@@ -24,6 +24,7 @@ from linspec.operators.base import (
 from linspec.operators.counted import CountedOperator, Ledger, uncounted
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map, open_npy
 from linspec.operators.foreign import CupySparseOperator, ForeignOperator, is_cupy_sparse, quacks
+from linspec.operators.sketched import HeldSketch, SeededSketch, Sketch, tile_width
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "CupySparseOperator",
     "DenseOperator",
     "ForeignOperator",
+    "HeldSketch",
     "HorizontalStack",
     "Ledger",
     "LinearOperator",
@@ -41,10 +43,13 @@ __all__ = [
     "MappedOperator",
     "ProductOperator",
     "ScaledOperator",
+    "SeededSketch",
+    "Sketch",
     "SparseOperator",
     "SumOperator",
     "VerticalStack",
     "as_operator",
+    "tile_width",
     "uncounted",
 ]
 

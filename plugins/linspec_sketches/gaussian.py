@@ -4,8 +4,8 @@ Problem: find the range of a large matrix from its products with a few random ve
 Method: independent N(0, 1) entries. Their distribution is invariant under rotation, so no direction of the
 data can be missed by its position, and the error of the range finder has a bound in expectation.
 Source: Halko, Martinsson and Tropp 2011, doi:10.1137/090771806, section 10.2.
-Where we differ: nothing but where it is drawn: on the host, in float64, row by row from the generator's
-stream.
+Where we differ: nothing but where it is drawn: on the host, in float64, a run of columns at a time, each from a
+stream of its own, so that it need not be held.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from linspec import TestMatrix
+from linspec.operators import SeededSketch, Sketch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,19 +26,23 @@ if TYPE_CHECKING:
 class Gaussian(TestMatrix):
     """Independent standard normal entries."""
 
-    def draw(self, rows: int, columns: int, rng: np.random.Generator) -> HostArray:
-        """Draw a matrix.
+    def operator(self, rows: int, columns: int, rng: np.random.Generator) -> Sketch:
+        """Make the matrix.
 
         Parameters
         ----------
         rows, columns : int
             Its shape.
         rng : numpy.random.Generator
-            Where the random numbers come from.
+            Where the seed comes from.
 
         Returns
         -------
-        ndarray, shape (rows, columns)
-            On the host, float64, not normalised: a column has norm √rows in the mean square.
+        Sketch, shape (rows, columns)
+            Drawn again at every use. A column has norm √rows in the mean square.
         """
-        return rng.standard_normal((rows, columns))
+        return SeededSketch(rows, columns, rng, _normal)
+
+
+def _normal(rows: int, columns: int, rng: np.random.Generator) -> HostArray:
+    return rng.standard_normal((rows, columns))

@@ -1,0 +1,312 @@
+"""Random matrices as operators: made again from a seed where they are used, and multiplied onto data from the right.
+
+Problem: a p x l random matrix Ω and its product A Ω, where Ω would be as large as a dense p x l block although it
+is a few numbers (a seed), A may be sparse, and Ω may have few entries that are not zero.
+Method: Ω is known by its tiles, runs of columns that a generator of their own makes from the seed, dense or as
+compressed rows. A dense tile is multiplied as any thin block is. With sparse data a sparse tile makes a sparse
+product, block of rows by block of rows; with dense rows it is gathered by SciPy's kernels.
+Source: the sketching operators of randomized linear algebra (Murray et al. 2023, arXiv:2302.11474, chapter 2).
+Where we differ: tiles run over columns, so a product needs no sum over tiles, and a sum over p is as exact as in a
+product with the whole matrix. Random numbers come from the host alone: a seed is one matrix for every array library
+and device. The array API has no sparse product, so on other devices a sparse tile becomes dense, a few columns at a
+time.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from linspec import machine
+from linspec.arrays import Array, HostArray
+from linspec.errors import InvalidProblem
+from linspec.operators import sparse_kernels
+from linspec.operators.base import CenteredOperator, LinearOperator
+from linspec.operators.counted import uncounted
+from linspec.operators.dense import DenseOperator, MappedOperator
+from linspec.operators.sparse import SparseOperator
+
+Tile = Any
+"""Some columns of a random matrix, float64: a NumPy array or a `scipy.sparse.csr_array`."""
+
+TILE_ENTRIES = 2**22
+"""Stored entries of a tile (32 MiB of numbers). It decides which numbers a seed means: leave it."""
+
+NARROWEST_TILE = 16
+"""Columns of a tile, at least: each tile reads the data again."""
+
+PAIRS_PER_BLOCK = 2**21
+"""Multiply-adds of one block of rows in a product of two sparse matrices, which bounds what it stores."""
+
+
+class Sketch(LinearOperator):
+    """A p x l random matrix that is made where it is used; its numbers live on the host, in float64.
+
+    A subclass defines `tiles`. It may define `_matmat`, `_rmatmat` and `_of_block` where it knows a faster way
+    than to multiply by its tiles, and `nnz` where it stores less than everything.
+
+    Parameters
+    ----------
+    rows, columns : int
+        The shape (p, l).
+    sparse : bool, default False
+        Whether the tiles are compressed rows.
+    """
+
+    dtype = np.dtype(np.float64)
+    readable = True
+
+    def __init__(self, rows: int, columns: int, *, sparse: bool = False) -> None:
+        self.shape = (int(rows), int(columns))
+        self.sparse = sparse
+
+    @abstractmethod
+    def tiles(self) -> Iterator[tuple[slice, Tile]]:
+        """Runs of columns and those columns: together all of them, in order, and the same at every call."""
+
+    def held(self) -> Sketch:
+        """The same matrix with its tiles kept in memory: for products with one block of rows after the other."""
+        return HeldSketch(*self.shape, list(self.tiles()), sparse=self.sparse)
+
+    def sketch(self, A: LinearOperator) -> Array:
+        """A Ω, in one sweep over A.
+
+        Parameters
+        ----------
+        A : LinearOperator of shape (n, p)
+            Data in memory and files never meet a dense p x l block. Where nothing but products with A can be had,
+            one is made.
+
+        Returns
+        -------
+        array of shape (n, l)
+            In the working dtype of A, at `A.home`.
+
+        Raises
+        ------
+        InvalidProblem
+            A has not p columns.
+        """
+        if A.shape[1] != self.shape[0]:
+            raise InvalidProblem(
+                f"a random matrix with {self.shape[0]} rows multiplies data with {self.shape[0]} columns; got "
+                f"{A.shape[0]} x {A.shape[1]}. Make one of that many rows."
+            )
+        A, ledger = uncounted(A)
+        ledger.record(sweeps=1, columns=self.shape[1], flops=self._flops(A))
+        return self._sketch(A)
+
+    def sparse_sketch(self, A: SparseOperator) -> scipy.sparse.csr_array:
+        """A Ω of sparse data and a sparse random matrix, as compressed rows in the working dtype of A."""
+        tiles = self._tiles_in(A.dtype)
+
+        def multiplied(rows: slice) -> Any:
+            block = _block(A, rows)
+            return scipy.sparse.hstack([block @ tile for _, tile in tiles], format="csr")
+
+        pieces = machine.map_parallel(multiplied, self._sparse_blocks(A))
+        empty = scipy.sparse.csr_array((0, self.shape[1]), dtype=A.dtype)
+        return scipy.sparse.csr_array(scipy.sparse.vstack([empty, *pieces], format="csr", dtype=A.dtype))
+
+    # ---- products with the matrix itself ---------------------------------------------------------
+
+    def _matmat(self, V: Array) -> Array:
+        product = np.zeros((self.shape[0], V.shape[1]))
+        for columns, tile in self.tiles():
+            product += _matmat(tile, V[columns, :])
+        return product
+
+    def _rmatmat(self, U: Array) -> Array:
+        product = np.zeros((self.shape[1], U.shape[1]))
+        for columns, tile in self.tiles():
+            product[columns, :] = (
+                sparse_kernels.rmatmat(tile, U, self.dtype) if self.sparse else np.asarray(tile.T @ U)
+            )
+        return product
+
+    def _dense(self) -> Array:
+        entries = np.zeros(self.shape)
+        for columns, tile in self.tiles():
+            entries[:, columns] = tile.toarray() if self.sparse else tile
+        return entries
+
+    # ---- products with data ----------------------------------------------------------------------
+
+    def _flops(self, A: LinearOperator) -> float:
+        return 2.0 * A.nnz * self.nnz / max(self.shape[0], 1)
+
+    def _sketch(self, A: LinearOperator) -> Array:
+        if isinstance(A, CenteredOperator):  # (A − 1 mᵀ) Ω = A Ω − 1 (Ωᵀ m)ᵀ
+            shift = self.rmatmat(A.mean[:, None])
+            return A.home.place(self._sketch(A.parts[0]), A.dtype) - A.home.place(shift.T, A.dtype)
+        if isinstance(A, SparseOperator):
+            return self._of_sparse(A)
+        if isinstance(A, DenseOperator):
+            return self._of_rows(A)
+        return A.matmat(A.home.blocks.place(self.dense()))
+
+    def _of_sparse(self, A: SparseOperator) -> Array:
+        product = np.zeros((A.shape[0], self.shape[1]), A.dtype)
+        if not self.sparse:
+            for columns, tile in self.tiles():
+                product[:, columns] = A.matmat(tile)
+            return product
+        tiles = self._tiles_in(A.dtype)
+
+        def fill(rows: slice) -> None:
+            block = _block(A, rows)
+            for columns, tile in tiles:
+                product[rows, columns] = (block @ tile).toarray()
+
+        machine.map_parallel(fill, self._sparse_blocks(A))
+        return product
+
+    def _tiles_in(self, dtype: np.dtype[Any]) -> list[tuple[slice, Tile]]:
+        return [(columns, tile.astype(dtype, copy=False)) for columns, tile in self.tiles()]
+
+    def _sparse_blocks(self, A: SparseOperator) -> list[slice]:
+        """Rows of A whose sparse products take little memory."""
+        n, p = A.shape
+        pairs = A.nnz * self.nnz / max(n * p, 1)
+        size = int(min(max(PAIRS_PER_BLOCK / max(pairs, 1.0), 1), max(n, 1)))
+        return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+    def _of_rows(self, A: DenseOperator) -> Array:
+        """A Ω for dense rows in memory, on a device or in a file."""
+        if self._tile_by_tile(A):
+            return self._of_block(A)
+        product = A.home.zeros((A.shape[0], self.shape[1]), A.dtype)
+        held = self.held()
+        for rows, block in A._blocks():
+            if isinstance(block, DenseOperator):
+                product[rows, :] = held._of_block(block)
+            else:
+                product[rows, :] = held._sketch(block)
+        return product
+
+    def _tile_by_tile(self, A: DenseOperator) -> bool:
+        """Whether to multiply all rows by one tile after the other, which needs no tile but one at a time.
+
+        A file is to be read once. What a sparse product makes beside its result is to be bounded.
+        """
+        return not isinstance(A, MappedOperator) and not (self.sparse and A.home.on_host)
+
+    def _of_block(self, A: DenseOperator) -> Array:
+        """A Ω for dense rows; those that come block by block are ready to be multiplied, `A.array` as it is."""
+        home, dtype = A.home, A.dtype
+        product = home.zeros((A.shape[0], self.shape[1]), dtype)
+        for columns, tile in self._pieces(densify=not home.on_host):
+            if scipy.sparse.issparse(tile):
+                product[:, columns] = A.array @ tile.astype(dtype, copy=False)
+            else:
+                product[:, columns] = A.matmat(home.blocks.place(tile))
+        return product
+
+    def _pieces(self, *, densify: bool) -> Iterator[tuple[slice, Tile]]:
+        """The tiles; sparse ones a few columns at a time and dense, where that is asked for."""
+        for columns, tile in self.tiles():
+            if not (self.sparse and densify):
+                yield columns, tile
+                continue
+            width, by_columns = tile_width(self.shape[0]), tile.tocsc()
+            for start in range(columns.start, columns.stop, width):
+                chosen = slice(start, min(start + width, columns.stop))
+                local = slice(chosen.start - columns.start, chosen.stop - columns.start)
+                yield chosen, by_columns[:, local].toarray()
+
+
+class HeldSketch(Sketch):
+    """A random matrix whose tiles lie in memory.
+
+    Parameters
+    ----------
+    rows, columns : int
+        The shape.
+    tiles : sequence of (slice, tile)
+    sparse : bool, default False
+        Whether the tiles are compressed rows.
+    """
+
+    def __init__(
+        self, rows: int, columns: int, tiles: Sequence[tuple[slice, Tile]], *, sparse: bool = False
+    ) -> None:
+        super().__init__(rows, columns, sparse=sparse)
+        self._tiles = tuple(tiles)
+
+    @property
+    def nnz(self) -> int:
+        return sum(int(tile.nnz) if self.sparse else tile.size for _, tile in self._tiles)
+
+    def tiles(self) -> Iterator[tuple[slice, Tile]]:
+        return iter(self._tiles)
+
+    def held(self) -> Sketch:
+        return self
+
+
+class SeededSketch(Sketch):
+    """A random matrix whose tiles are drawn again at every use, each from a generator of its own.
+
+    Parameters
+    ----------
+    rows, columns : int
+        The shape.
+    rng : numpy.random.Generator
+        Gives the seed, two integers, and is not kept.
+    draw : callable
+        `draw(rows, columns, rng)` makes a tile: a float64 array, or a `csr_array`.
+    width : int, optional
+        Columns of a tile; by default as many as a dense tile may have.
+    density : float, optional
+        The expected share of entries that are not zero, for tiles that are compressed rows; by default they are
+        dense.
+    """
+
+    def __init__(
+        self,
+        rows: int,
+        columns: int,
+        rng: np.random.Generator,
+        draw: Callable[[int, int, np.random.Generator], Tile],
+        *,
+        width: int | None = None,
+        density: float | None = None,
+    ) -> None:
+        super().__init__(rows, columns, sparse=density is not None)
+        self._seed = [int(word) for word in rng.integers(2**63, size=2)]
+        self._draw = draw
+        self._width = (
+            tile_width(rows, 1.0 if density is None else density) if width is None else max(width, 1)
+        )
+        self._nnz = round((1.0 if density is None else density) * rows * columns)
+
+    @property
+    def nnz(self) -> int:
+        return self._nnz
+
+    def tiles(self) -> Iterator[tuple[slice, Tile]]:
+        rows, columns = self.shape
+        for number, start in enumerate(range(0, columns, self._width)):
+            stop = min(start + self._width, columns)
+            rng = np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(number,)))
+            yield slice(start, stop), self._draw(rows, stop - start, rng)
+
+
+def tile_width(rows: int, density: float = 1.0) -> int:
+    """Columns of a tile of so many rows."""
+    return max(NARROWEST_TILE, int(TILE_ENTRIES / max(rows * density, 1.0)))
+
+
+def _matmat(tile: Tile, V: HostArray) -> HostArray:
+    sparse = scipy.sparse.issparse(tile)
+    return sparse_kernels.matmat(tile, V, np.float64) if sparse else np.asarray(tile @ V)
+
+
+def _block(A: SparseOperator, rows: slice) -> scipy.sparse.csr_array:
+    """Some rows in the working dtype."""
+    block = sparse_kernels.row_block(A.matrix, rows.start, rows.stop)
+    return scipy.sparse.csr_array(block).astype(A.dtype, copy=False)

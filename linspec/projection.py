@@ -1,0 +1,119 @@
+"""Random projections: the rows of a matrix in fewer dimensions, their lengths and distances about preserved.
+
+Problem: n points in p dimensions, p large, and what comes next asks for their distances or inner products only.
+Method: A Ω / √l for a random p x l matrix whose entries have mean zero and variance one. The expected squared length
+of a row is that of the row it came from, and the distances between n points keep within 1 ± ε for l of the order
+log(n)/ε² (Johnson and Lindenstrauss 1984).
+Source: Achlioptas 2003, doi:10.1016/S0022-0000(03)00025-4; Li, Hastie and Church 2006,
+doi:10.1145/1150402.1150436.
+Where we differ: any registered test matrix will do, and it is never held where it can be made from its seed.
+"""
+
+from __future__ import annotations
+
+import math
+from operator import index
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+
+from linspec import options, registry
+from linspec.errors import InvalidOption, InvalidProblem
+from linspec.operators import DenseOperator, SparseOperator, as_operator
+from linspec.test_matrix import TestMatrix
+
+if TYPE_CHECKING:
+    from linspec.arrays import Array
+
+__all__ = ["project"]
+
+
+def project(
+    A: Any, columns: int, test_matrix: str | TestMatrix = "sparse-sign", *, rng: Any = None, **options_: Any
+) -> Array:
+    """Project the rows of a matrix at random onto fewer dimensions.
+
+    Parameters
+    ----------
+    A : array, sparse matrix, file or operator, shape (n, p)
+        What `linspec.as_operator` takes; its rows are read once.
+    columns : int
+        Dimensions l of the result.
+    test_matrix : str or TestMatrix, default "sparse-sign"
+        A registered test matrix by name (`linspec.test_matrices()` lists them), or an instance.
+    rng : None, int or numpy.random.Generator
+        A seed is one projection on every array library and device: rows that arrive later are projected alike.
+    **options_
+        Options of the test matrix, where it is given by name.
+
+    Returns
+    -------
+    array of shape (n, l)
+        A Ω / √l, for which E‖xΩ‖²/l = ‖x‖² for every row x, in A's library, on its device and in its working
+        dtype (float32 stays). A NumPy array for files and operators. For SciPy sparse data and a test matrix with
+        few entries that are not zero, a sparse matrix in CSR format; for other test matrices a NumPy array.
+
+    Raises
+    ------
+    InvalidProblem
+        `columns` is no positive integer, or A is no matrix.
+    InvalidOption, UnknownOption
+        The test matrix, or one of its options, is not valid.
+    UnknownName
+        No test matrix has this name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec
+    >>> A = np.random.default_rng(0).standard_normal((5, 4000))
+    >>> P = linspec.project(A, 1000, rng=1)
+    >>> ratios = np.linalg.norm(P, axis=1) / np.linalg.norm(A, axis=1)
+    >>> bool(np.all(np.abs(ratios - 1) < 0.1))
+    True
+    """
+    data = as_operator(A, "A")
+    width = _positive(columns)
+    matrix = _instance(test_matrix, options_)
+    Omega = matrix.operator(data.shape[1], width, np.random.default_rng(rng))
+    scale = 1.0 / math.sqrt(width)
+    if isinstance(data, SparseOperator) and Omega.sparse:
+        product = Omega.sparse_sketch(data)
+        product.data *= scale
+        as_array = isinstance(data.matrix, scipy.sparse.sparray)
+        return product if as_array else scipy.sparse.csr_matrix(product)
+    product = Omega.sketch(data)
+    if isinstance(
+        data, DenseOperator | SparseOperator
+    ):  # others may have answered with an array of their own
+        product *= scale
+        return product
+    return product * scale
+
+
+def _positive(columns: Any) -> int:
+    try:
+        width = 0 if isinstance(columns, bool) else index(columns)
+    except TypeError:
+        width = 0
+    if width < 1:
+        raise InvalidProblem(f"columns must be an integer >= 1; got {columns!r}.")
+    return width
+
+
+def _instance(test_matrix: Any, given: dict[str, Any]) -> TestMatrix:
+    """The test matrix of a name and its options, or the instance itself."""
+    if isinstance(test_matrix, str):
+        return options.build(registry.get_part("test-matrix", test_matrix), given)
+    if not isinstance(test_matrix, TestMatrix):
+        raise InvalidOption(
+            f"test_matrix must be a name or a TestMatrix instance; got {type(test_matrix).__name__}. "
+            f"The names are {', '.join(registry.test_matrices())}."
+        )
+    if given:
+        raise InvalidOption(
+            f"options go with the name of a test matrix; got an instance and {', '.join(given)}. Give them to the "
+            "instance."
+        )
+    return test_matrix

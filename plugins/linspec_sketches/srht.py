@@ -1,0 +1,159 @@
+"""Subsampled randomized Hadamard transform.
+
+Problem: a test matrix without structure costs l multiply-adds for each entry of dense data; one that is all structure
+can miss data of the same structure.
+Method: Ω = D H S: random signs of the rows, the Walsh-Hadamard matrix, and l of its columns chosen at random. The
+signs spread every vector evenly over the coordinates after the transform, of which a sample then suffices; the
+transform of a row costs of the order p log p.
+Source: Ailon and Chazelle 2009, doi:10.1137/060673096; Tropp 2011, doi:10.1142/S1793536911000787.
+Where we differ: the transform is made of products with Hadamard matrices of order up to 64, its Kronecker factors: the
+flops of a few more stages, but in matrix products, for every array library. Sparse data are not transformed, which
+would fill them: they meet the entries themselves, (−1)^(number of ones in i AND j), a run of columns at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linspec import TestMatrix
+from linspec.arrays import HOST, Array, Home, HostArray
+from linspec.operators import DenseOperator, Sketch, tile_width
+
+if TYPE_CHECKING:
+    from linspec.operators import LinearOperator
+
+LARGEST_FACTOR = 6
+"""The binary logarithm of the largest factor's order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SRHT(TestMatrix):
+    """Signs, Walsh-Hadamard transform and a sample of its columns; entries ±1."""
+
+    def operator(self, rows: int, columns: int, rng: np.random.Generator) -> Sketch:
+        """Make the matrix.
+
+        Parameters
+        ----------
+        rows, columns : int
+            Its shape.
+        rng : numpy.random.Generator
+            Where signs and sample come from.
+
+        Returns
+        -------
+        Sketch, shape (rows, columns)
+            It holds a sign for each row and a number for each column. Rows are thought to be padded with zeros to
+            a power of two that is not below the number of columns; where there is nothing to pad, the columns are
+            exactly orthogonal, of squared norm `rows`.
+        """
+        order = 1 << (max(rows, columns, 1) - 1).bit_length()
+        signs = rng.integers(0, 2, rows) * 2.0 - 1.0
+        sample = rng.choice(order, columns, replace=False)
+        return HadamardSketch(signs, sample, order)
+
+
+class HadamardSketch(Sketch):
+    """D H S.
+
+    Parameters
+    ----------
+    signs : numpy.ndarray of shape (p,)
+        The diagonal of D.
+    sample : numpy.ndarray of shape (l,)
+        Which columns of H.
+    order : int
+        Of H; a power of two.
+    """
+
+    def __init__(self, signs: HostArray, sample: HostArray, order: int) -> None:
+        super().__init__(len(signs), len(sample))
+        self.signs, self.sample, self.order = signs, sample, order
+
+    def tiles(self) -> Iterator[tuple[slice, HostArray]]:
+        rows, width = np.arange(self.shape[0]), tile_width(self.shape[0])
+        for start in range(0, self.shape[1], width):
+            columns = slice(start, min(start + width, self.shape[1]))
+            yield columns, self.signs[:, None] * hadamard(rows, self.sample[columns])
+
+    def held(self) -> Sketch:
+        return self
+
+    def _matmat(self, V: Array) -> Array:
+        spread = np.zeros((self.order, V.shape[1]))
+        spread[self.sample, :] = V
+        return self.signs[:, None] * transformed(spread[None, :, :], HOST)[0, : self.shape[0], :]
+
+    def _rmatmat(self, U: Array) -> Array:
+        padded = np.zeros((self.order, U.shape[1]))
+        padded[: self.shape[0], :] = self.signs[:, None] * U
+        return np.asarray(transformed(padded[None, :, :], HOST)[0, self.sample, :])
+
+    def _flops(self, A: LinearOperator) -> float:
+        stages = self.order.bit_length() - 1
+        fast = isinstance(A, DenseOperator)
+        return float(A.shape[0] * self.order * stages) if fast else super()._flops(A)
+
+    def _tile_by_tile(self, A: DenseOperator) -> bool:
+        return False
+
+    def _of_block(self, A: DenseOperator) -> Array:
+        home, dtype, (n, p) = A.home, A.dtype, A.shape
+        x = A.array * home.place(self.signs, dtype)[None, :]
+        if self.order > p:
+            x = home.xp.concat([x, home.zeros((n, self.order - p), dtype)], axis=1)
+        x = transformed(x[:, :, None], home, dtype)[:, :, 0]
+        return home.xp.take(x, home.xp.asarray(self.sample, device=home.device), axis=1)
+
+
+def hadamard(rows: HostArray, columns: HostArray) -> HostArray:
+    """Entries of the Walsh-Hadamard matrix, ±1, in these rows and columns.
+
+    Parameters
+    ----------
+    rows, columns : numpy.ndarray of int
+        Their numbers, from 0.
+
+    Returns
+    -------
+    numpy.ndarray of shape (len(rows), len(columns)), float64
+    """
+    ones = np.bitwise_count(rows[:, None] & columns[None, :])
+    return 1.0 - 2.0 * (ones & 1)
+
+
+def transformed(x: Array, home: Home, dtype: Any = np.float64) -> Array:
+    """The Walsh-Hadamard transform along the middle axis, whose length is a power of two; not normalised.
+
+    Parameters
+    ----------
+    x : array of shape (a, q, b)
+    home : Home
+        Where it lives.
+    dtype : numpy.dtype, default float64
+        Its dtype.
+
+    Returns
+    -------
+    array of shape (a, q, b)
+    """
+    shape = tuple(x.shape)
+    order, right = shape[1:]
+    if x.size == 0:  # there is nothing to infer a shape from
+        return x
+    bits = order.bit_length() - 1
+    factors = -(-bits // LARGEST_FACTOR)
+    for i in range(factors):
+        # As equal as can be: a factor of two would take as many passes over the data as one of 64.
+        m = 1 << (bits * (i + 1) // factors - bits * i // factors)
+        H = home.place(hadamard(np.arange(m), np.arange(m)), dtype)
+        order //= m
+        if order * right == 1:  # one product in place of one a row
+            x = home.xp.reshape(x, (-1, m)) @ H
+        else:
+            x = home.xp.matmul(H, home.xp.reshape(x, (-1, m, order * right)))
+    return home.xp.reshape(x, shape)

@@ -1,0 +1,104 @@
+"""Very sparse random projections: three-valued entries, most of them zero.
+
+Problem: a product A Ω at a fraction of its cost, and an Ω that takes hardly any memory.
+Method: independent entries, √s times {+1, 0, −1} with probabilities {1/2s, 1 − 1/s, 1/2s}. Inner products keep their
+expectation for every s; while s is small beside the p rows, their spread is about that of Gaussian entries, as
+long as no few coordinates carry most of a vector's length.
+Source: Achlioptas 2003, doi:10.1016/S0022-0000(03)00025-4 (s = 3); Li, Hastie and Church 2006,
+doi:10.1145/1150402.1150436 (s = √p, and s = p/log p where the data have light tails).
+Where we differ: entries that are not zero are found by the gaps between them, which are geometric, so drawing costs
+what is stored and the entries are exactly independent.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse
+
+from linspec import TestMatrix, option
+from linspec.operators import SeededSketch, Sketch
+
+if TYPE_CHECKING:
+    from linspec.arrays import HostArray
+
+RULES = ("square-root", "logarithm")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerySparse(TestMatrix):
+    """Independent entries ±√s with probability 1/2s each, and zero otherwise."""
+
+    rule: str = option(
+        "square-root", "density for p rows: 1/√p, or log(p)/p, the sparser and more daring", choices=RULES
+    )
+    density: float | None = option(
+        None,
+        "share 1/s of entries that are not zero, 1/3 in Achlioptas; None: by the rule",
+        above=0,
+        at_most=1,
+    )
+
+    def operator(self, rows: int, columns: int, rng: np.random.Generator) -> Sketch:
+        """Make the matrix.
+
+        Parameters
+        ----------
+        rows, columns : int
+            Its shape.
+        rng : numpy.random.Generator
+            Where the seed comes from.
+
+        Returns
+        -------
+        Sketch, shape (rows, columns)
+            Sparse, drawn again at every use. Few rows may leave columns without an entry.
+        """
+        density = self.share(rows)
+        return SeededSketch(rows, columns, rng, partial(_tile, density), density=density)
+
+    def share(self, rows: int) -> float:
+        """Share of entries that are not zero in a matrix of so many rows.
+
+        Parameters
+        ----------
+        rows : int
+
+        Returns
+        -------
+        float
+            In (0, 1].
+        """
+        if self.density is not None:
+            return float(self.density)
+        p = max(rows, 1)
+        # log p / p is no density for p = 1, and one entry a column is the least that means anything.
+        return 1.0 / math.sqrt(p) if self.rule == "square-root" else max(math.log(p), 1.0) / p
+
+
+def _tile(density: float, rows: int, columns: int, rng: np.random.Generator) -> scipy.sparse.csr_array:
+    places = _successes(rows * columns, density, rng)
+    size = math.sqrt(1.0 / density)
+    entries = np.where(rng.integers(0, 2, len(places)) == 1, size, -size)
+    starts = np.searchsorted(places, np.arange(rows + 1) * columns)
+    return scipy.sparse.csr_array((entries, places % columns, starts), shape=(rows, columns))
+
+
+def _successes(trials: int, probability: float, rng: np.random.Generator) -> HostArray:
+    """The numbers of the successes among independent trials, in order."""
+    if probability == 1.0:
+        return np.arange(trials)
+    found, last = [np.empty(0, np.int64)], -1
+    while last < trials:
+        expected = (trials - last) * probability
+        gaps = rng.geometric(probability, int(expected + 4.0 * math.sqrt(expected)) + 8)
+        # A single gap may be astronomic where the probability is minute; beyond the trials all are alike.
+        places = last + np.cumsum(np.minimum(gaps, trials + 1))
+        found.append(places)
+        last = int(places[-1])
+    every = np.concatenate(found)
+    return every[: np.searchsorted(every, trials)]

@@ -1,0 +1,289 @@
+"""Test matrices in their two forms, products A Ω on every kind of data, and random projections."""
+
+from __future__ import annotations
+
+import doctest
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+import linspec.projection
+import linspec.test_matrix
+from linspec import TestMatrix, option
+from linspec.arrays import device_of, host_dtype, namespace, to_host
+from linspec.errors import InvalidOption, InvalidProblem, UnknownName, UnknownOption
+from linspec.operators import CountedOperator, HeldSketch, Ledger, SeededSketch, sketched
+from linspec.testing import BACKENDS
+
+PRESENT = [backend for backend in BACKENDS if not backend.missing()]
+ROWS, COLUMNS = 60, 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signs(TestMatrix):
+    scale: float = option(1.0, "size", above=0)
+
+    def draw(self, rows, columns, rng):
+        return self.scale * rng.choice([-1.0, 1.0], size=(rows, columns))
+
+
+def dense_tile(rows, columns, rng):
+    return rng.standard_normal((rows, columns))
+
+
+def sparse_tile(rows, columns, rng):
+    entries = rng.standard_normal((rows, columns)) * (rng.random((rows, columns)) < 0.2)
+    return scipy.sparse.csr_array(entries)
+
+
+def seeded(kind: str, rows: int = ROWS, columns: int = COLUMNS) -> SeededSketch:
+    rng = np.random.default_rng(5)
+    if kind == "dense":
+        return SeededSketch(rows, columns, rng, dense_tile, width=5)
+    return SeededSketch(rows, columns, rng, sparse_tile, width=5, density=0.2)
+
+
+def held(kind: str) -> HeldSketch:
+    return seeded(kind).held()
+
+
+def data(n: int = 35, p: int = ROWS, dtype: type = np.float64) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    return (rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.3)).astype(dtype)
+
+
+# ---- two forms of one matrix --------------------------------------------------------------------
+
+
+def test_a_test_matrix_that_draws_has_an_operator():
+    drawn = Signs().draw(ROWS, COLUMNS, np.random.default_rng(3))
+    Omega = Signs().operator(ROWS, COLUMNS, np.random.default_rng(3))
+    np.testing.assert_array_equal(Omega.dense(), drawn)
+    np.testing.assert_allclose(Omega.sketch(ls.as_operator(data())), data() @ drawn, atol=1e-12)
+
+
+def test_a_test_matrix_with_an_operator_draws():
+    class Twice(TestMatrix):
+        def operator(self, rows, columns, rng):
+            entries = np.full((rows, columns), 2.0)
+            return HeldSketch(rows, columns, [(slice(0, columns), entries)])
+
+    np.testing.assert_array_equal(Twice().draw(3, 2, np.random.default_rng(0)), np.full((3, 2), 2.0))
+
+
+def test_one_of_them_must_be_defined():
+    class Neither(TestMatrix):
+        pass
+
+    with pytest.raises(TypeError, match="neither draw nor operator"):
+        Neither()
+
+
+@pytest.mark.parametrize("module", [linspec.test_matrix, linspec.projection])
+def test_examples_run(module):
+    assert doctest.testmod(module).failed == 0
+
+
+# ---- the operator -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("make", [seeded, held])
+def test_products_are_those_of_the_entries(kind, make):
+    Omega, rng = make(kind), np.random.default_rng(2)
+    entries = Omega.dense()
+    V, U = rng.standard_normal((COLUMNS, 3)), rng.standard_normal((ROWS, 3))
+    np.testing.assert_allclose(Omega.matmat(V), entries @ V, atol=1e-12)
+    np.testing.assert_allclose(Omega.rmatmat(U), entries.T @ U, atol=1e-12)
+    np.testing.assert_allclose(Omega.H.matmat(U), entries.T @ U, atol=1e-12)
+    np.testing.assert_array_equal(entries, make(kind).dense())
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("backend", PRESENT, ids=lambda backend: backend.name)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_product_with_data_of_every_kind(kind, backend, dtype):
+    if dtype is np.float64 and not backend.float64:
+        pytest.skip("no float64 there")
+    Omega, host = seeded(kind), data(dtype=dtype)
+    given = backend.wrap(host)
+    A = ls.as_operator(given)
+    product = Omega.sketch(A)
+    if backend.is_array:
+        assert namespace(product) is namespace(given)
+        assert device_of(product) == device_of(given)
+    else:
+        assert isinstance(product, np.ndarray)
+    assert host_dtype(product) == A.dtype
+    tolerance = 1e-12 if A.dtype == np.float64 else 1e-4
+    np.testing.assert_allclose(to_host(product), host @ Omega.dense(), atol=tolerance)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, np.int64, bool])
+@pytest.mark.parametrize("form", ["dense", "fortran", "csr", "strided"])
+def test_numbers_of_every_kind_and_order(kind, dtype, form):
+    host = (data() > 0.2).astype(dtype)
+    given = {
+        "dense": host,
+        "fortran": np.asfortranarray(host),
+        "csr": scipy.sparse.csr_matrix(host),
+        "strided": np.repeat(host, 2, axis=1)[:, ::2],
+    }[form]
+    A, Omega = ls.as_operator(given), seeded(kind)
+    product = Omega.sketch(A)
+    assert product.dtype == A.dtype
+    np.testing.assert_allclose(product, host.astype(float) @ Omega.dense(), atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_centred_data(kind, wrap, dtype):
+    host, Omega = data(dtype=dtype) + dtype(0), seeded(kind)
+    mean = host.mean(axis=0, dtype=np.float64)
+    product = Omega.sketch(ls.as_operator(wrap(host)).centered(mean))
+    assert product.dtype == dtype
+    np.testing.assert_allclose(
+        product, (host - mean) @ Omega.dense(), atol=1e-12 if dtype is np.float64 else 1e-4
+    )
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_many_blocks_of_rows(kind, monkeypatch, tmp_path):
+    monkeypatch.setattr("linspec.operators.dense.HOST_BLOCK_BYTES", 4096)
+    monkeypatch.setattr("linspec.operators.dense.FEWEST_ROWS", 4)
+    monkeypatch.setattr(sketched, "PAIRS_PER_BLOCK", 200)
+    host, Omega = data(n=333), seeded(kind)
+    np.save(tmp_path / "rows.npy", host)
+    for given in (host, scipy.sparse.csr_array(host), tmp_path / "rows.npy"):
+        np.testing.assert_allclose(Omega.sketch(ls.as_operator(given)), host @ Omega.dense(), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
+def test_a_product_is_one_sweep_on_the_ledger(kind, wrap):
+    ledger = Ledger()
+    A = CountedOperator(ls.as_operator(wrap(data())), ledger)
+    seeded(kind).sketch(A)
+    seeded(kind).sketch(A.centered(np.zeros(ROWS)))
+    assert ledger.sweeps == 2
+    assert ledger.columns == 2 * COLUMNS
+    assert ledger.flops == 2 * 2.0 * A.nnz * seeded(kind).nnz / ROWS
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_where_only_products_can_be_had_one_is_made(kind):
+    class Counting:
+        shape, dtype, calls = (35, ROWS), np.dtype(np.float64), 0
+
+        def matmat(self, V):
+            self.calls += 1
+            return data() @ V
+
+        def rmatmat(self, U):
+            raise AssertionError("the adjoint is not needed")
+
+    given = Counting()
+    np.testing.assert_allclose(
+        seeded(kind).sketch(ls.as_operator(given)), data() @ seeded(kind).dense(), atol=1e-12
+    )
+    assert given.calls == 1
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1)])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_nothing_is_a_size(shape, kind):
+    Omega = seeded(kind, *shape)
+    for A in (np.ones((2, shape[0])), scipy.sparse.csr_array(np.ones((2, shape[0]))), np.ones((0, shape[0]))):
+        product = Omega.sketch(ls.as_operator(A))
+        np.testing.assert_allclose(product, A @ Omega.dense())
+    assert Omega.matmat(np.ones((shape[1], 2))).shape == (shape[0], 2)
+    assert Omega.rmatmat(np.ones((shape[0], 2))).shape == (shape[1], 2)
+
+
+def test_sizes_must_fit():
+    with pytest.raises(InvalidProblem, match="multiplies data with 60 columns; got 35 x 59"):
+        seeded("dense").sketch(ls.as_operator(data(p=59)))
+
+
+def test_the_generator_is_used_at_once_and_not_kept():
+    rng = np.random.default_rng(0)
+    Omega = SeededSketch(4, 3, rng, dense_tile)
+    entries, ahead = Omega.dense(), rng.standard_normal(5)
+    np.testing.assert_array_equal(Omega.dense(), entries)
+    other = np.random.default_rng(0)
+    SeededSketch(4, 3, other, dense_tile)
+    np.testing.assert_array_equal(other.standard_normal(5), ahead)
+
+
+# ---- random projections -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", PRESENT, ids=lambda backend: backend.name)
+def test_a_seed_is_one_projection_everywhere(backend):
+    host = data(dtype=np.float32)
+    expected = host.astype(float) @ Signs().draw(ROWS, COLUMNS, np.random.default_rng(7)) / np.sqrt(COLUMNS)
+    product = ls.project(backend.wrap(host), COLUMNS, Signs(), rng=7)
+    assert host_dtype(product) == np.float32
+    np.testing.assert_allclose(to_host(product), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_matrix, scipy.sparse.csc_array, scipy.sparse.coo_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
+def test_sparse_data_stay_sparse_under_a_sparse_matrix(kind, dtype):
+    host = (10 * data()).astype(dtype)
+    product = ls.project(kind(host), 40, "count-sketch", rng=1)
+    assert scipy.sparse.issparse(product)
+    assert product.format == "csr"
+    assert isinstance(product, scipy.sparse.sparray) == issubclass(kind, scipy.sparse.sparray)
+    assert product.dtype == (np.float64 if dtype is np.float64 else np.float32)
+    assert product.nnz <= np.count_nonzero(host)
+    np.testing.assert_allclose(product.toarray(), ls.project(host, 40, "count-sketch", rng=1), atol=1e-4)
+    assert isinstance(ls.project(kind(host), 5, "gaussian", rng=1), np.ndarray)
+
+
+def test_sparse_data_without_rows():
+    product = ls.project(scipy.sparse.csr_array((0, 9)), 4, rng=0)
+    assert product.shape == (0, 4)
+
+
+def test_the_data_are_left_alone_and_every_call_draws_anew():
+    A = data()
+    before = A.copy()
+    first, second = ls.project(A, 5), ls.project(A, 5)
+    np.testing.assert_array_equal(A, before)
+    assert not np.array_equal(first, second)
+
+
+def test_what_an_operator_answers_is_not_written_to():
+    answer = np.ones((4, 3))
+
+    class Stubborn:
+        shape, dtype = (4, 6), np.dtype(np.float64)
+        matmat = rmatmat = staticmethod(lambda V: answer)
+
+    np.testing.assert_allclose(ls.project(Stubborn(), 3, rng=0), answer / np.sqrt(3))
+    np.testing.assert_array_equal(answer, np.ones((4, 3)))
+
+
+@pytest.mark.parametrize("columns", [0, -1, 1.5, "3", True, None])
+def test_columns_must_be_a_positive_integer(columns):
+    with pytest.raises(InvalidProblem, match="columns must be an integer >= 1; got"):
+        ls.project(data(), columns)
+
+
+def test_wrong_test_matrices():
+    with pytest.raises(UnknownName, match="gausian"):
+        ls.project(data(), 3, "gausian")
+    with pytest.raises(InvalidOption, match="must be a name or a TestMatrix instance; got ABCMeta"):
+        ls.project(data(), 3, Signs)
+    with pytest.raises(InvalidOption, match="an instance and scale"):
+        ls.project(data(), 3, Signs(), scale=2.0)
+    with pytest.raises(UnknownOption, match="nonzero"):
+        ls.project(data(), 3, "sparse-sign", nonzero=2)
+    with pytest.raises(InvalidProblem, match="A "):
+        ls.project(np.ones(3), 3)
