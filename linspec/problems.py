@@ -266,10 +266,9 @@ class SVD(Problem):
         V = V * home.place(signs)[None, :]
         fields: dict[str, Any] = {"S": S, "Vh": self.A.home.place(V, self.A.dtype).T}
         if U is not None:
-            U = self.A.home.place(U)
-            fields["U"] = self.A.home.place(
-                _select(U, order, self.A.home) * self.A.home.place(signs)[None, :], self.A.dtype
-            )
+            # In the dtype of the data: their device may have no float64.
+            turn = self.A.home.place(_chosen(U.shape[1], order) * signs, self.A.dtype)
+            fields["U"] = self.A.home.place(U, self.A.dtype) @ turn
         if self.center:
             fields["mean"] = self.A.home.place(moments.column_means()[0], self.A.dtype)
         findings = _short(len(S), self.k, "singular values above the rounding of the largest")

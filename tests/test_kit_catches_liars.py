@@ -173,7 +173,7 @@ class ReturnsNoise(HonestSVD):
 
     def twist(self, solution, problem, run):
         missing = problem.k - len(solution.S)
-        if missing == 0:
+        if missing == 0 or not len(solution.S):
             return solution
         xp, V = (
             problem.A.home.xp,
@@ -185,6 +185,25 @@ class ReturnsNoise(HonestSVD):
         if U is not None:
             U = xp.concat([U, xp.zeros_like(U[:, :missing])], axis=1)
         return replace(solution, S=S, Vh=xp.concat([solution.Vh, rest], axis=0), U=U)
+
+
+class BendsLeftVectors(HonestSVD):
+    """One part in a hundred thousand: less than any residual shows, which looks at the right vectors alone."""
+
+    def twist(self, solution, problem, run):
+        return solution if solution.U is None else replace(solution, U=solution.U * (1 + 1e-5))
+
+
+class LeavesLeftVectorsCrooked(HonestSVD):
+    """A second left vector that leans on the first."""
+
+    def twist(self, solution, problem, run):
+        if solution.U is None or len(solution.S) < 2:
+            return solution
+        U = problem.A.home.xp.concat(
+            [solution.U[:, :1], solution.U[:, 1:] + 1e-4 * solution.U[:, :1]], axis=1
+        )
+        return replace(solution, U=U)
 
 
 class IgnoresTheCallback(HonestIteration):
@@ -228,6 +247,8 @@ LIARS = [
     (Unsorted, DENSE, ("direct",), {"order"}),
     (WrongSigns, DENSE, ("direct",), {"signs"}),
     (ReturnsNoise, DENSE, ("direct",), {"accuracy"}),
+    (BendsLeftVectors, DENSE, ("direct",), {"accuracy", "symmetry"}),
+    (LeavesLeftVectorsCrooked, DENSE, ("direct",), {"accuracy", "symmetry"}),
     (IgnoresTheCallback, Needs(), ("iterative",), {"callback"}),
     (Crashes, DENSE, ("direct",), {"solves"}),
     (SolvesTheFirstRidgeAlone, DENSE, ("direct", "path"), {"path"}),

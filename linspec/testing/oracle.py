@@ -177,7 +177,7 @@ class SVDOracle:
         self.count = min(self.k, self.rank)
         self.S, self.V = s[: self.count], Vt[: self.count].T
         after = s[self.count] if self.count < len(s) else 0.0
-        self.gap = float(self.S[-1] ** 2 - after**2) / float(s[0] ** 2)
+        self.gap = float(self.S[-1] ** 2 - after**2) / float(s[0] ** 2) if self.count else 0.0
         self.condition = 1.0
 
     @property
@@ -192,12 +192,28 @@ class SVDOracle:
         residual = max((_ratio(float(g), float(S.max() ** 2)) for g in gap), default=0.0)
         return Law(residual, ROUNDING * self.unit)
 
+    def _errors_of_left(self, U: HostArray, V: HostArray, S: HostArray, error: float) -> list[str]:
+        """How far left vectors are from A V / σ and from orthonormal ones: what is off in V is blown up by σ₁/σ."""
+        spread = float(self.S[0] / self.S[-1])
+        found = []
+        misfit = float(np.linalg.norm(self.A @ V - U * S, axis=0).max() / self.S[0])
+        if not misfit <= 10 * error * spread:
+            found.append(f"AV − US is {misfit:.2g} σ₁; {10 * error * spread:.2g} can be explained")
+        crooked = float(np.abs(U.T @ U - np.eye(len(S))).max())
+        if not crooked <= 10 * error * spread**2:
+            found.append(
+                f"U is {crooked:.2g} from orthonormal; {10 * error * spread**2:.2g} can be explained"
+            )
+        return found
+
     def errors(self, solution: Any) -> list[str]:
         """How the answer misses the exact one by more than its own residual explains."""
         order = np.argsort(-as_host(solution.S), kind="stable")
         S, V = as_host(solution.S)[order], as_host(solution.Vh).T[:, order]
         if len(S) != self.count:
             return [f"{len(S)} singular values are returned; there are {self.count}"]
+        if self.count == 0:
+            return []
         law = self.law(solution)
         error = math.sqrt(self.count) * law.residual + law.floor
         squares = np.abs(S**2 - self.S**2).max() / self.S[0] ** 2
@@ -213,10 +229,7 @@ class SVDOracle:
                     f"Vh spans a space at sine {angle:.2g}; {2 * error / self.gap:.2g} can be explained"
                 )
         if getattr(solution, "U", None) is not None:
-            U = as_host(solution.U)[:, order]
-            misfit = float(np.abs(self.A @ V - U * S).max() / self.S[0])
-            if not misfit <= math.sqrt(error):
-                found.append(f"AV − US is {misfit:.2g} σ₁")
+            found += self._errors_of_left(as_host(solution.U)[:, order], V, S, error)
         return found
 
 

@@ -359,6 +359,9 @@ def _least_squares_cases() -> list[Case]:
 
 def _svd_cases() -> list[Case]:
     make = planted_svd
+    zero = replace(
+        make(20, 6, [1.0], 2, name="zero"), arrays={"A": np.zeros((20, 6))}, truth={"S": np.zeros(0)}
+    )
     return [
         make(60, 12, _geometric(10, 0.1, 12), 3, name="tall"),
         make(15, 40, _geometric(10, 0.1, 15), 3, name="wide"),
@@ -382,6 +385,13 @@ def _svd_cases() -> list[Case]:
         _as_integers(make(60, 12, _geometric(10, 0.1, 12), 3), "bool", "bool"),
         make(60, 12, _geometric(1e16, 1e14, 12), 3, name="large-units"),
         make(60, 12, _geometric(1e-14, 1e-16, 12), 3, name="small-units"),
+        make(1, 6, [2.0], 1, name="one-row"),
+        make(20, 1, [2.0], 1, name="one-column"),
+        zero,
+        # Enough columns that a basis of a few times k of them does not hold the whole space.
+        make(110, 90, _geometric(10, 1, 90), 2, name="many-columns"),
+        make(60, 100, _geometric(10, 2, 50), 2, center=True, name="many-columns-wide"),
+        make(100, 12, _geometric(1, 1e-4, 12), 12, name="small-values"),
     ]
 
 

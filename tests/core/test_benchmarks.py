@@ -14,8 +14,13 @@ import pytest
 from linspec.registry import Registry
 
 FOLDER = Path(__file__).parents[2] / "asv_bench"
-MODULES = {"cca": "cca", "least-squares": "least_squares"}
-RUNS = [("cca", "gram"), ("cca", "als"), ("least-squares", "direct"), ("least-squares", "cg")]
+MODULES = {"cca": "cca", "least-squares": "least_squares", "svd": "svd"}
+CLASSES = {"cca": "CCASolvers", "least-squares": "LeastSquaresSolvers", "svd": "SVDSolvers"}
+ANSWERS = {"cca": "x_weights", "least-squares": "x", "svd": "Vh"}
+RUNS = [
+    ("cca", "gram"), ("cca", "als"), ("least-squares", "direct"), ("least-squares", "cg"), ("svd", "gram"),
+    ("svd", "lanczos"),
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -25,8 +30,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch):
 
     def make(problem: str):
         module = __import__(f"benchmarks.{MODULES[problem]}", fromlist=["benchmarks"])
-        name = "CCASolvers" if problem == "cca" else "LeastSquaresSolvers"
-        return getattr(module, name)()
+        return getattr(module, CLASSES[problem])()
 
     yield make
     for name in [name for name in sys.modules if name.partition(".")[0] == "benchmarks"]:
@@ -54,7 +58,7 @@ def test_backends_and_problems_are_literal_too():
     assert len(literal("base", "PROBLEMS")) == 3
 
 
-def test_asv_finds_the_four_measurements_of_either_problem_and_nothing_of_the_base(tmp_path):
+def test_asv_finds_the_four_measurements_of_each_problem_and_nothing_of_the_base(tmp_path):
     pytest.importorskip("asv_runner")
     code = (
         "import sys; from asv_runner.discovery import disc_benchmarks, update_sys_path\n"
@@ -62,7 +66,7 @@ def test_asv_finds_the_four_measurements_of_either_problem_and_nothing_of_the_ba
         "print(*(b.name for b in disc_benchmarks(root)))\n"
     )
     found = python(code, str(FOLDER / "benchmarks")).split()
-    for name in ("cca.CCASolvers", "least_squares.LeastSquaresSolvers"):
+    for name in (f"{module}.{CLASSES[problem]}" for problem, module in MODULES.items()):
         for measurement in ("time_solve", "peakmem_solve", "track_passes", "track_error"):
             assert f"{name}.{measurement}" in found
     assert {"imports.Imports.time_import_linspec", "imports.Imports.time_list_solvers"} <= set(found)
@@ -102,9 +106,7 @@ def test_solvers_run_and_their_errors_are_small_and_not_zero_by_construction(
     exact = solver in {"gram", "direct"}
     assert bench.track_error(solver, "numpy", data) < (1e-12 if exact else 1e-2)
     solution = bench.run()
-    wrong = getattr(solution, "x", None)
-    if wrong is None:
-        wrong = solution.x_weights
+    wrong = getattr(solution, ANSWERS[problem])
     wrong[:] = np.random.default_rng(0).standard_normal(wrong.shape)
     assert bench.error(solution, data) > 0.1
 

@@ -1,0 +1,1 @@
+"""Singular value decomposition."""

@@ -1,0 +1,97 @@
+"""The singular value decomposition by orthogonal transformations: the oracle.
+
+Problem: the k leading singular triplets of A, to full accuracy relative to the largest.
+Method: the rows are reduced to a triangle R by Householder transformations, block after block (one sweep), and the
+SVD of R has the singular values and the right vectors of A (Chan 1982); column means are taken out by the same
+transformations. Left vectors, where they are asked for, take one more sweep. With more columns than rows the entries
+themselves are decomposed: they are no more than their triangle would be.
+Source: Chan 1982, doi:10.1145/355984.355990; the reduction in blocks is that of Demmel, Grigori, Hoemmen & Langou 2012.
+Where we differ: left vectors are not the rows' share of the transformations, which would have to be kept, but A V made
+orthonormal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec import Run, Solution, Solver, option
+from linspec.arrays import Array, HostArray, to_host
+from linspec.cost import FACTOR_RATE, Estimate, Sizes
+from linspec.row_reduction import reduce_rows
+from linspec_svd.triplets import decomposed, left_vectors, share_below_rounding
+
+
+@dataclass(frozen=True, kw_only=True)
+class Direct(Solver):
+    """Orthogonal reduction of the rows and the SVD of the triangle (Chan 1982)."""
+
+    rank_tol: float | None = option(
+        None,
+        "singular values below this share of the largest are zero; none: rounding",
+        above=0,
+        below=1,
+    )
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve an SVD problem."""
+        moments = run.moments("implicit")
+        run.plan(setup=moments.setup_cost + passes(problem))
+        return run.finish(**factorised(problem, run, self.rank_tol))
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """One orthogonal reduction of all rows and the SVD of a square as wide as the shorter side."""
+        if not sizes.readable:
+            return None
+        short, long = sorted((sizes.n, sizes.p))
+        flops = 2.5 * long * short**2 + 20.0 * short**3
+        entries = 10.0 * short**2 if sizes.n >= sizes.p else 4.0 * long * short
+        return Estimate(
+            flops / FACTOR_RATE,
+            8.0 * (entries + sizes.k * (sizes.n + sizes.p)),
+            f"orthogonal reduction to order {short}",
+        )
+
+
+def passes(problem: Any) -> float:
+    """Sweeps that `factorised` makes once the means are known."""
+    n, p = problem.A.shape
+    return 2.0 if problem.left and p <= n else 1.0
+
+
+def factorised(problem: Any, run: Run, rank_tol: float | None = None) -> dict[str, Any]:
+    """The leading triplets as `Run.finish` takes them, as many as the numerical rank allows."""
+    n, p = problem.A.shape
+    cut = share_below_rounding(problem.A) if rank_tol is None else rank_tol
+    if p > n:
+        return _of_entries(problem, run, cut)
+    home = problem.A.home.blocks
+    (R,) = reduce_rows({"A": problem.A}, center=problem.center)
+    _, s, Vt = home.xp.linalg.svd(R, full_matrices=False)
+    S = to_host(s)
+    k = _count(S, problem.k, cut)
+    V, S, U = Vt.T[:, :k], S[:k], None
+    if problem.left:
+        U, recomputed, V = left_vectors(decomposed(problem, run), V)
+        S = S if recomputed is None else recomputed
+    return {"Vh": V.T, "S": S, "U": U}
+
+
+def _of_entries(problem: Any, run: Run, cut: float) -> dict[str, Array]:
+    """Of wide data: the entries in float64 are the small factor."""
+    home = problem.A.home.blocks
+    entries = home.place(decomposed(problem, run).dense())
+    if not np.isfinite(float(to_host(home.xp.sum(entries)))):
+        run.moments("implicit").column_means()  # names the entry
+    U, s, Vt = home.xp.linalg.svd(entries, full_matrices=False)
+    S = to_host(s)
+    k = _count(S, problem.k, cut)
+    return {"Vh": Vt[:k, :], "S": S[:k], "U": U[:, :k] if problem.left else None}
+
+
+def _count(S: HostArray, k: int, cut: float) -> int:
+    """Singular values that are asked for and are not rounding."""
+    return int(np.sum(S[:k] > cut * S[0]))

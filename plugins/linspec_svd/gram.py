@@ -1,0 +1,163 @@
+"""The singular value decomposition from the Gram matrix.
+
+Problem: the k leading singular triplets of A where one side of A is short.
+Method: one pass forms AᵀA, or AAᵀ where there are more columns than rows; its eigenvectors are the singular vectors of
+that side. Those of the other side take one more sweep and are made orthonormal to rounding; the singular values then
+come from that sweep.
+Source: Golub & Van Loan 2013, section 8.6.
+Where we differ: squaring leaves nothing of singular values below √eps·σ₁, and none are returned from there as if they
+were known. Where some are asked for, a sweep looks whether the data have anything in these directions. If not, the rank
+is known; if so, the rows are reduced by orthogonal transformations as in the solver "direct" (entries permitting), or
+the solution has fewer triplets and says why. Above, the solution says where digits are lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from linspec import LinearOperator, Moments, Run, Solution, Solver, Status
+from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.block_algebra import EPS
+from linspec.cost import DENSE_RATE, FACTOR_RATE, PAIR_RATE, Estimate, Sizes
+from linspec.errors import NonFiniteData
+from linspec.operators import SparseOperator, uncounted
+from linspec_svd.direct import factorised, passes
+from linspec_svd.triplets import decomposed, left_vectors, right_vectors, squared_cuts, vanish
+
+BLOCK_WIDTH = 512
+"""Order up to which matrices of a device are worked on the host."""
+
+DIGITS_LOST = 1e-8
+"""Relative error by squaring above which the solution says so."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gram(Solver):
+    """One pass and an eigen-decomposition (Golub & Van Loan 2013, section 8.6)."""
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve an SVD problem."""
+        n, p = problem.A.shape
+        return self._wide(problem, run) if p > n else self._tall(problem, run)
+
+    def _tall(self, problem: Any, run: Run) -> Solution:
+        """The eigenvectors of AᵀA are the right singular vectors."""
+        moments = run.moments("dense")
+        run.plan(setup=moments.setup_cost + problem.left)
+        values, V = _leading(moments.dense()[0], problem.k, moments.home)
+        known = self._known(problem, run, values, V)
+        if known is None:
+            return run.finish(**factorised(problem, run))
+        V, S, U = V[:, :known], np.sqrt(values[:known]), None
+        if problem.left:
+            U, recomputed, V = left_vectors(decomposed(problem, run), V)
+            S = S if recomputed is None else recomputed
+        return run.finish(Vh=V.T, S=S, U=U)
+
+    def _wide(self, problem: Any, run: Run) -> Solution:
+        """The eigenvectors of AAᵀ are the left singular vectors."""
+        moments = run.moments("implicit")
+        rows = _RowsGram(problem)
+        run.plan(setup=moments.setup_cost + rows.cost + 1.0)
+        A = decomposed(problem, run)
+        try:
+            K = rows.formed(A)
+        except NonFiniteData:
+            moments.column_means()  # names the entry by its row and column, not by those of the adjoint
+            raise
+        values, U = _leading(K, problem.k, moments.home)
+        known = self._known(problem, run, values, U)
+        if known is None:
+            return run.finish(**factorised(problem, run))
+        U, S, V = right_vectors(A, U[:, :known])
+        return run.finish(Vh=V.T, S=S, U=U if problem.left else None)
+
+    def _known(self, problem: Any, run: Run, values: HostArray, vectors: Array) -> int | None:
+        """How many triplets the eigenvalues tell; None where the rows are to be reduced instead."""
+        squaring, entries = squared_cuts(problem.A)
+        largest = max(float(values[0]), 0.0)
+        known = int(np.sum(values > max(squaring, entries) * largest))
+        if (
+            known < len(values)
+            and squaring > entries
+            and largest > 0
+            and not self._settled(problem, run, vectors[:, known:], largest**0.5)
+        ):
+            if problem.A.readable and run.affords(passes(problem)):
+                return None
+            text = f"Only {known} of the {problem.k} singular values asked for are above {squaring**0.5:.0e} of the "
+            text += 'largest, where the Gram matrix can tell them from zero. Choose "direct".'
+            run.note(Status.ILL_CONDITIONED, text)
+        elif known and EPS * largest > DIGITS_LOST * float(values[known - 1]):
+            lost = EPS * largest / float(values[known - 1])
+            text = f"The singular values asked for fall to {(values[known - 1] / largest) ** 0.5:.0e} of the largest: "
+            text += f"squares and vectors of the smallest may be off by {lost:.0e} of themselves, which the residual, "
+            text += 'relative to the largest, does not show. Choose "direct".'
+            run.note(Status.ILL_CONDITIONED, text)
+        return known
+
+    def _settled(self, problem: Any, run: Run, vectors: Array, largest: float) -> bool:
+        """Whether a sweep finds nothing in the directions whose eigenvalues are rounding."""
+        n, p = problem.A.shape
+        reserve = 1.0 if p > n else float(problem.left)
+        if not run.affords(1.0 + reserve):
+            return False
+        A = decomposed(problem, run)
+        return vanish(A.H if p > n else A, vectors, largest)
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """Forming the Gram matrix of the shorter side and some of its eigenvectors."""
+        side = min(sizes.n, sizes.p)
+        forming = 2.0 * sizes.nnz * side / DENSE_RATE
+        if sizes.p <= sizes.n and sizes.pairs is not None:
+            forming = min(forming, sizes.pairs / PAIR_RATE)
+        flops = 2.0 * side**3 + 4.0 * side**2 * min(sizes.k, side)
+        entries = 3.0 * side**2 + 2.0 * sizes.k * (sizes.n + sizes.p)
+        return Estimate(
+            forming + flops / FACTOR_RATE, 8.0 * entries, f"Gram matrix of order {side} and its eigenvectors"
+        )
+
+
+class _RowsGram:
+    """AAᵀ for centred or uncentred A with more columns than rows."""
+
+    def __init__(self, problem: Any) -> None:
+        self.center = problem.center
+        bare, self.ledger = uncounted(problem.A)
+        # Rows of a sparse matrix would fill up if they were centred: the products are centred instead.
+        self.after = isinstance(bare, SparseOperator)
+        self.columns = problem.A.shape[0]
+        self.cost = self._moments(problem.A).setup_cost
+
+    def formed(self, A: LinearOperator) -> Array:
+        """The matrix, in float64; A has its means taken out."""
+        moments = self._moments(A)
+        K = moments.dense()[0]
+        self.ledger.record(sweeps=self.cost, columns=self.columns, flops=2.0 * A.nnz * self.columns)
+        if not (self.center and self.after):
+            return K
+        xp = moments.home.xp
+        means = xp.mean(K, axis=0)
+        return K - means[:, None] - means[None, :] + xp.mean(means)
+
+    def _moments(self, A: LinearOperator) -> Moments:
+        operator, _ = uncounted(A)
+        if self.after and self.center:
+            operator = getattr(operator, "parts", (operator,))[0]
+        return Moments(operator.H, form="dense", names=("A", ""))
+
+
+def _leading(G: Array, k: int, home: Home) -> tuple[HostArray, Array]:
+    """The k largest eigenvalues of a symmetric matrix, decreasing, and their eigenvectors."""
+    order = G.shape[0]
+    if home.on_host or order <= BLOCK_WIDTH:
+        chosen = None if k == order else (order - k, order - 1)
+        values, vectors = scipy.linalg.eigh(to_host(G), subset_by_index=chosen, check_finite=False)
+        return values[::-1], home.place(np.ascontiguousarray(vectors[:, ::-1]))
+    values, vectors = home.xp.linalg.eigh(G)
+    return to_host(values)[::-1][:k], home.xp.flip(vectors[:, order - k :], axis=1)

@@ -1,0 +1,347 @@
+"""Lanczos iterations of SciPy's ARPACK and PROPACK on the products of the data.
+
+Problem: the k leading singular triplets of A, one product with one vector at a time.
+Method: `eigsh` (ARPACK, implicitly restarted Lanczos: Lehoucq, Sorensen & Yang 1998) runs on v ↦ AᵀA v, one sweep a
+product; `svds` with PROPACK (Golub-Kahan-Lanczos bidiagonalisation with partial reorthogonalisation: Larsen 1998) runs
+on A and Aᵀ in turn. Neither shows what it has before it has all. So the operator that they are given keeps the vectors
+and their products, and the Rayleigh-Ritz values and vectors of that span, with their residuals, are known at any time
+without a sweep: that is what progress, tolerance and budget go by, and what is returned.
+Where we differ: the tolerance is that of the problem's law, relative to σ₁², and the library is stopped as soon as it
+is met; ARPACK gets it as its own, which is relative to each eigenvalue and never looser. The first look is taken after
+a full basis, because repeated singular values appear late. What PROPACK leaves open, ARPACK completes. Data that are
+not NumPy's are multiplied where they are, and the vectors iterate on the host.
+"""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import ArpackError, eigsh, svds
+from scipy.sparse.linalg import LinearOperator as SciPyOperator
+
+from linspec import Moments, Run, Solution, Solver, Status, option
+from linspec.arrays import HostArray, to_host
+from linspec.block_algebra import whitening
+from linspec_svd.triplets import decomposed, finished
+
+FEWEST_VECTORS = 20
+"""Basis vectors of ARPACK, at least; SciPy's own default."""
+
+LONGEST_BASIS = (10, 100)
+"""Basis vectors of PROPACK at most: for each triplet wanted, which is SciPy's own default, and anyway."""
+
+OVERLAP = 1e-2
+"""Share of a vector's square outside the others below which it adds nothing; a basis of either library is orthonormal
+but for rounding."""
+
+SLACK = 1e-6
+"""How far from 1 the length of a vector of a basis may be."""
+
+UNLIMITED = 10**9
+"""Restarts that ARPACK may make: it is the run that ends them."""
+
+
+class _Stopped(Exception):  # noqa: N818 (the way out of a library that knows no other)
+    """The run has ended."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lanczos(Solver):
+    """ARPACK or PROPACK, watched (Lehoucq, Sorensen & Yang 1998; Larsen 1998)."""
+
+    method: str = option("arpack", "the library that iterates", choices=("arpack", "propack"))
+    basis: int | None = option(
+        None, "vectors of a basis; none: max(2k + 1, 20) for arpack, max(10k, 100) for propack", at_least=2
+    )
+    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
+    max_iterations: int = option(
+        500, "looks at the basis at most, each after a cycle of products", at_least=1
+    )
+    form: str = option("auto", "hold AᵀA or sweep the data", choices=("auto", "dense", "sparse", "implicit"))
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve an SVD problem."""
+        propack = self.method == "propack"
+        moments = run.moments("implicit" if propack else self.form, expect=(problem.k + 100, 1))
+        step = 2.0 if propack else moments.sweep_cost
+        whole = problem.k == problem.A.shape[1]
+        products = step if whole else step * (problem.k + 1)  # a start is multiplied, too
+        run.plan(setup=moments.setup_cost + products + problem.left, iteration=step)
+        with run.reserving(float(problem.left)):
+            ritz = self._whole(problem, run, moments) if whole else self._iterated(problem, run, moments)
+        return finished(problem, run, problem.A.home.blocks.place(ritz.V), ritz.theta)
+
+    def _whole(self, problem: Any, run: Run, moments: Moments) -> _Ritz:
+        """All directions are wanted: a basis of all of them takes one product."""
+        eye = np.eye(problem.A.shape[1])
+        ritz = _Ritz.of(eye, to_host(moments.gram_matmat(moments.home.place(eye))), problem.k)
+        run.proceed(residual=ritz.residual, current=ritz.arrays)
+        return ritz
+
+    def _iterated(self, problem: Any, run: Run, moments: Moments) -> _Ritz:
+        k, (n, p) = problem.k, problem.A.shape
+        first = min(p, max(2 * k + 1, FEWEST_VECTORS) if self.basis is None else max(self.basis, k + 1))
+        watch = _Watch(run, moments, k, first)
+        if self.method == "propack":
+            longest = max(LONGEST_BASIS[0] * k, LONGEST_BASIS[1], first) if self.basis is None else first
+            _Bidiagonal(problem, run, watch, moments).run(min(n, p, longest))
+        if not watch.ended and self.method == "propack" and not run.affords((k + 1) * moments.sweep_cost):
+            run.end(Status.BUDGET)
+            watch.judge(watch.ritz)
+        if not watch.ended:
+            self._arpack(run, watch, p)
+        return watch.ritz
+
+    def _arpack(self, run: Run, watch: _Watch, p: int) -> None:
+        start = run.rng.standard_normal(p)
+        start *= 2.0 / np.linalg.norm(start)  # not 1: by that it is told from the vectors of a basis
+        operator = SciPyOperator((p, p), matvec=watch.product, dtype=np.float64)
+        options = {"rng": run.rng} if "rng" in inspect.signature(eigsh).parameters else {}
+        found = None
+        try:
+            found = eigsh(
+                operator, k=watch.k, v0=start, ncv=watch.basis, tol=run.tol, maxiter=UNLIMITED, **options
+            )
+        except _Stopped:
+            return
+        except ArpackError as error:
+            if watch.unit_of_products:
+                run.end(Status.BREAKDOWN)
+                run.note(Status.BREAKDOWN, f"ARPACK gave up: {error}")
+        watch.look()
+        if not watch.ended and found is not None:
+            watch.take(found[1])
+
+
+@dataclass(frozen=True)
+class _Ritz:
+    """Ritz values and vectors of AᵀA, all that a span has, and what AᵀA makes of the vectors."""
+
+    theta: HostArray
+    V: HostArray
+    GV: HostArray
+    k: int
+
+    @classmethod
+    def of(cls, V: HostArray, GV: HostArray, k: int, spare: int = 0) -> _Ritz:
+        """Of any vectors and their products."""
+        T = _independent(V)
+        H = T.T @ (V.T @ GV) @ T
+        theta, Y = np.linalg.eigh((H + H.T) / 2)
+        turn = T @ Y[:, ::-1][:, : k + spare]
+        return cls(theta[::-1][: k + spare], V @ turn, GV @ turn, k)
+
+    @property
+    def residual(self) -> float:
+        """By the problem's law."""
+        k = min(self.k, len(self.theta))
+        gap = np.linalg.norm(self.GV[:, :k] - self.V[:, :k] * self.theta[:k], axis=0).max(initial=0.0)
+        largest = float(self.theta.max(initial=0.0))
+        return float(gap / largest) if largest > 0 else 0.0 if gap == 0 else np.inf
+
+    def leading(self, count: int) -> _Ritz:
+        """The first few."""
+        return _Ritz(self.theta[:count], self.V[:, :count], self.GV[:, :count], self.k)
+
+    def arrays(self) -> dict[str, Any]:
+        """What a callback may look at."""
+        return {"Vh": self.V[:, : self.k].T, "S": np.sqrt(np.maximum(self.theta[: self.k], 0.0))}
+
+
+def _independent(V: HostArray) -> HostArray:
+    """T with V T orthonormal, without directions in which rounding would be blown up."""
+    return whitening(V.T @ V, OVERLAP / max(V.shape[1], 1))
+
+
+class _Watch:
+    """What the library has been told, and what follows from it.
+
+    Attributes
+    ----------
+    ritz : _Ritz
+        Of the last look.
+    ended : bool
+        Whether the run is over.
+    unit_of_products : float
+        The length of the first product that is not zero.
+    """
+
+    def __init__(self, run: Run, moments: Moments, k: int, basis: int) -> None:
+        self.run, self.moments, self.k, self.basis = run, moments, k, basis
+        self.unit = float(np.finfo(run.problem.A.dtype).eps)
+        self.ended = False
+        self.unit_of_products = 0.0
+        self.kept: list[_Ritz] = []
+        none = np.zeros((run.problem.A.shape[1], 0))
+        self.ritz = self.nil = _Ritz(np.zeros(0), none, none, k)
+        self.vectors: list[HostArray] = []
+        self.products: list[HostArray] = []
+        self.due = basis
+
+    def product(self, x: HostArray) -> HostArray:
+        """AᵀA x, unless the run has ended."""
+        known = len(self.vectors) + sum(len(ritz.theta) for ritz in self.kept)
+        if known >= self.k and not self.run.affords(self.moments.sweep_cost):
+            self.look()
+            raise _Stopped
+        x = np.array(x, dtype=np.float64).reshape(-1)  # a copy: ARPACK uses its memory again
+        product = to_host(self.moments.gram_matmat(self.moments.home.place(x[:, None])))[:, 0]
+        if abs(np.linalg.norm(x) - 1.0) > SLACK:
+            return self.scaled(
+                product
+            )  # a start, which ARPACK moves into the range of AᵀA first: it enters no basis
+        self.vectors.append(x)
+        self.products.append(product)
+        if len(self.vectors) == 2 and self.kept:
+            self._align(x)
+        if len(self.vectors) >= self.due:
+            self.look()
+            if self.ended:
+                raise _Stopped
+        return self.scaled(product)
+
+    def scaled(self, product: HostArray) -> HostArray:
+        """The product in units in which the first has length 1: ARPACK takes what is far below 1 for zero."""
+        if not self.unit_of_products and product.any():
+            self.unit_of_products = float(np.linalg.norm(product))
+        return product / (self.unit_of_products or 1.0)
+
+    def look(self) -> None:
+        """Rayleigh-Ritz on all that is known; the run decides whether to go on."""
+        known = self.kept or [self.nil]
+        V = np.hstack([ritz.V for ritz in known] + [x[:, None] for x in self.vectors])
+        GV = np.hstack([ritz.GV for ritz in known] + [x[:, None] for x in self.products])
+        wide = _Ritz.of(V, GV, self.k, self.basis - self.k)
+        self.kept, self.vectors, self.products = [wide], [], []
+        self.due = max(self.basis - self.k, 2)
+        self.judge(wide)
+
+    def take(self, V: HostArray) -> None:
+        """The vectors with which ARPACK is content, where the law is not with those known so far; one sweep more."""
+        if not self.run.affords(self.moments.sweep_cost):
+            self.run.end(Status.BUDGET)
+        else:
+            GV = to_host(self.moments.gram_matmat(self.moments.home.place(V)))
+            self.kept = [_Ritz.of(V, GV, self.k)]
+            self.look()
+        if not self.ended:
+            self.run.end(Status.STAGNATED)
+            self.judge(self.ritz)
+
+    def _align(self, x: HostArray) -> None:
+        """Forget the Ritz vectors that ARPACK has dropped: then its products are with the rest of our basis.
+
+        The first vector of a cycle is orthogonal to all of them, the second only to those that were kept.
+        """
+        (ritz,) = self.kept
+        dropped = np.flatnonzero(np.abs(ritz.V[:, self.k :].T @ x) > self.unit**0.5)
+        count = self.k + int(dropped[0]) if len(dropped) else len(ritz.theta)
+        self.kept = [ritz.leading(count)]
+        self.due = max(self.basis - count, 2)
+
+    def judge(self, wide: _Ritz) -> None:
+        """Ask the run, with the k leading ones; those of an earlier iteration where they have more of AᵀA."""
+        found = wide.leading(self.k)
+        if found.theta.sum() >= self.ritz.theta.sum() * (1 - SLACK):
+            self.ritz = found
+        self.ended = not self.run.proceed(residual=self.ritz.residual, current=self.ritz.arrays)
+
+
+class _Bidiagonal:
+    """PROPACK on A and Aᵀ, watched.
+
+    AᵀA v for its right vectors takes no further product: A v lies in the span of its left vectors, whose products with
+    Aᵀ it asks for next. It cannot be stopped by an exception: once the run has ended, all products are zero.
+    """
+
+    def __init__(self, problem: Any, run: Run, watch: _Watch, moments: Moments) -> None:
+        self.A = decomposed(problem, run)
+        self.run_, self.watch, self.moments = run, watch, moments
+        self.blur = 1e3 * watch.unit
+        self.U: list[HostArray] = []
+        self.AtU: list[HostArray] = []
+        self.V: list[HostArray] = []
+        self.AV: list[HostArray] = []
+        self.due = watch.basis
+        self.failure: BaseException | None = None
+        self.halted = False
+
+    def run(self, longest: int) -> None:
+        """Iterate until PROPACK has converged or given up, or the run has ended."""
+        n, p = self.A.shape
+        k, rng = self.watch.k, self.run_.rng
+        operator = SciPyOperator((n, p), matvec=self.forward, rmatvec=self.adjoint, dtype=np.float64)
+        name = "rng" if "rng" in inspect.signature(svds).parameters else "random_state"
+        options = {name: rng, "v0": rng.standard_normal(n), "maxiter": max(longest, k), "tol": self.run_.tol}
+        with suppress(np.linalg.LinAlgError):  # not converged, or nothing is left: what is known is completed
+            svds(operator, k=k, solver="propack", **options)
+        if self.failure is not None:
+            raise self.failure
+        if not self.watch.ended and self.V:
+            self.look()
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to be multiplied."""
+        return self.watch.ended or self.halted or self.failure is not None
+
+    def forward(self, v: HostArray) -> HostArray:
+        """A v."""
+        if not self.over and len(self.V) >= self.watch.k and not self.run_.affords(2.0):
+            self.halted = True
+        if self.over:
+            return np.zeros(self.A.shape[0])
+        v = np.array(v, dtype=np.float64).reshape(-1)
+        product = self._checked(lambda: self.A.matmat(self.A.home.blocks.place(v[:, None])))
+        if product is None:
+            return np.zeros(self.A.shape[0])
+        self.V.append(v)
+        self.AV.append(product)
+        return product
+
+    def adjoint(self, u: HostArray) -> HostArray:
+        """Aᵀ u."""
+        if not self.over and not self.run_.affords(1.0):
+            self.halted = True
+        if self.over:
+            return np.zeros(self.A.shape[1])
+        u = np.array(u, dtype=np.float64).reshape(-1)
+        product = self._checked(lambda: self.A.rmatmat(self.A.home.place(u[:, None], self.A.dtype)))
+        if product is None:
+            return np.zeros(self.A.shape[1])
+        self.U.append(u)
+        self.AtU.append(product)
+        if len(self.V) >= self.due:
+            self.due = len(self.V) + max(self.watch.basis - self.watch.k, 1)
+            self.look()
+        return product
+
+    def _checked(self, make: Any) -> HostArray | None:
+        """A product; None where it failed, for PROPACK goes on whatever is raised."""
+        try:
+            with np.errstate(all="ignore"):
+                product = to_host(make()).astype(np.float64)[:, 0]
+                if not np.isfinite(product).all():
+                    ones = np.ones((self.A.shape[1], 1))
+                    self.moments.gram_matmat(self.moments.home.place(ones))  # raises, and names the entry
+        except BaseException as failure:  # noqa: BLE001 (raised again when PROPACK has come back)
+            self.failure = failure
+            return None
+        return product
+
+    def look(self) -> None:
+        """Rayleigh-Ritz on the right vectors whose images the left vectors span."""
+        U, AtU, V, AV = (np.stack(block, axis=1) for block in (self.U, self.AtU, self.V, self.AV))
+        T = _independent(U)
+        C = T @ (T.T @ (U.T @ AV))
+        norms = np.linalg.norm(AV, axis=0)
+        good = np.linalg.norm(AV - U @ C, axis=0) <= self.blur * norms.max(initial=0.0)
+        wide = _Ritz.of(V[:, good], (AtU @ C)[:, good], self.watch.k)
+        if len(wide.theta) >= self.watch.k:
+            self.watch.judge(wide)
+        else:  # not for the law, which would take them for all there are
+            self.watch.ritz = wide

@@ -1,0 +1,35 @@
+"""The table of contents of the solvers for the truncated singular value decomposition."""
+
+from linspec import Needs, SolverSpec, hookimpl
+
+
+@hookimpl
+def linspec_solvers() -> tuple[SolverSpec, ...]:
+    """SVD solvers."""
+    return (
+        SolverSpec(
+            name="direct",
+            problem="svd",
+            target="linspec_svd.direct:Direct",
+            summary="Orthogonal reduction of the rows, SVD of the small factor: the oracle.",
+            reference="Chan 1982, ACM Trans. Math. Softw. 8(1), doi:10.1145/355984.355990",
+            needs=Needs(dense=True),
+            traits=("direct",),
+        ),
+        SolverSpec(
+            name="gram",
+            problem="svd",
+            target="linspec_svd.gram:Gram",
+            summary="One pass forms the Gram matrix of the shorter side; its eigenvectors are the answer.",
+            reference="Golub & Van Loan 2013, Matrix Computations, 4th edition, section 8.6",
+            traits=("direct",),
+        ),
+        SolverSpec(
+            name="lanczos",
+            problem="svd",
+            target="linspec_svd.lanczos:Lanczos",
+            summary="ARPACK or PROPACK of SciPy on the products of the data, stopped by the residual.",
+            reference="Lehoucq, Sorensen & Yang 1998, ARPACK Users' Guide, doi:10.1137/1.9780898719628",
+            traits=("iterative", "randomized"),
+        ),
+    )
