@@ -286,7 +286,8 @@ class Moments:
         So it is for sparse X in memory with few rows, without centring.
         """
         view = self._views[0]
-        return self.form == "implicit" and view.taken is None and self._wide_rows(view.operator)
+        plain = not self.center and view.taken is None
+        return plain and self.form == "implicit" and self._wide_rows(view.operator)
 
     def outer_matmat(self, U: Array) -> tuple[Array, Array]:
         """(XᵀU, XXᵀU): two sweeps of X, one after the other.

@@ -9,7 +9,7 @@ import scipy.linalg
 
 from benchmarks.base import BACKENDS, PROBLEMS, SolverBenchmark, attribute, dense, import_solvers, views
 
-SOLVERS = ["direct", "gram", "lanczos"]
+SOLVERS = ["block-krylov", "direct", "gram", "lanczos", "lazy-spca", "spca"]
 
 K = 5
 

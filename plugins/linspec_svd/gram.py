@@ -87,7 +87,7 @@ class Gram(Solver):
             and largest > 0
             and not self._settled(problem, run, vectors[:, known:], largest**0.5)
         ):
-            if problem.A.readable and run.affords(passes(problem)):
+            if _can_be_reduced(problem.A) and run.affords(passes(problem)):
                 return None
             text = f"Only {known} of the {problem.k} singular values asked for are above {squaring**0.5:.0e} of the "
             text += 'largest, where the Gram matrix can tell them from zero. Choose "direct".'
@@ -121,6 +121,12 @@ class Gram(Solver):
         return Estimate(
             forming + flops / FACTOR_RATE, 8.0 * entries, f"Gram matrix of order {side} and its eigenvectors"
         )
+
+
+def _can_be_reduced(A: LinearOperator) -> bool:
+    """Whether "direct" can be called upon: it holds wide data as an array, which scattered data must not become."""
+    n, p = A.shape
+    return A.readable and (p <= n or A.nnz >= n * p)
 
 
 class _RowsGram:

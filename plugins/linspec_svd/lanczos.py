@@ -7,9 +7,14 @@ on A and Aᵀ in turn. Neither shows what it has before it has all. So the opera
 and their products, and the Rayleigh-Ritz values and vectors of that span, with their residuals, are known at any time
 without a sweep: that is what progress, tolerance and budget go by, and what is returned.
 Where we differ: the tolerance is that of the problem's law, relative to σ₁², and the library is stopped as soon as it
-is met; ARPACK gets it as its own, which is relative to each eigenvalue and never looser. The first look is taken after
-a full basis, because repeated singular values appear late. What PROPACK leaves open, ARPACK completes. Data that are
-not NumPy's are multiplied where they are, and the vectors iterate on the host.
+is met; it gets the same number as its own tolerance, which is relative to each value and so never looser. What PROPACK
+leaves open, ARPACK completes, from the beginning. All vectors have the length of a row, also where columns are shorter:
+a product is one sweep then. Data that are not NumPy's are multiplied where they are, and the vectors iterate on the
+host; CuPy's own `svds` could not be watched.
+
+A Krylov space of one vector sees a repeated singular value once; the others come with rounding, or where the basis
+has exhausted that space. So the first look is taken after a full basis. A basis of few vectors, or a budget that ends
+before it is full, can miss some of them, and a residual cannot show it: "gram" and "direct" miss none.
 """
 
 from __future__ import annotations
@@ -191,9 +196,8 @@ class _Watch:
         x = np.array(x, dtype=np.float64).reshape(-1)  # a copy: ARPACK uses its memory again
         product = to_host(self.moments.gram_matmat(self.moments.home.place(x[:, None])))[:, 0]
         if abs(np.linalg.norm(x) - 1.0) > SLACK:
-            return self.scaled(
-                product
-            )  # a start, which ARPACK moves into the range of AᵀA first: it enters no basis
+            # A start, which ARPACK first moves into the range of AᵀA: it enters no basis.
+            return self.scaled(product)
         self.vectors.append(x)
         self.products.append(product)
         if len(self.vectors) == 2 and self.kept:

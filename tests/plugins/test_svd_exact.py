@@ -173,6 +173,15 @@ def test_gram_returns_what_it_knows_where_it_may_not_look_again():
         assert found.S[-1] > 1e-8
 
 
+def test_gram_never_fills_wide_sparse_data(monkeypatch):
+    A, _, s, _ = planted(30, 80, np.geomspace(1, 1e-12, 13))
+    A = sp.csr_array(np.hstack([A, np.zeros((30, 20))]))
+    monkeypatch.setattr("linspec.operators.sparse.SparseOperator._dense", None)
+    found = ls.solve(ls.SVD(A, 13), "gram")
+    assert found.status is Status.ILL_CONDITIONED
+    np.testing.assert_allclose(found.S, s[: len(found.S)], atol=1e-8)
+
+
 def test_gram_says_where_digits_are_lost():
     A, _, s, _ = planted(80, 30, np.geomspace(1, 1e-6, 13))
     assert ls.solve(ls.SVD(A, 5), "gram").status is Status.CONVERGED
@@ -271,6 +280,27 @@ def test_what_is_not_finite_is_named_also_in_wide_data(solver, options, tmp_path
     for center in (False, True):
         with pytest.raises(NonFiniteData, match="row 7, column 11"):
             ls.solve(ls.SVD(str(tmp_path / "wide.npy"), 2, center=center), solver, rng=0, **options)
+
+
+def test_shared_moments_are_used():
+    A, _, s, _ = planted(200, 20, np.geomspace(3, 1, 20))
+    moments = ls.Moments(A - A.mean(axis=0), center=True, form="dense")
+    moments.dense()
+    exact = np.linalg.svd(A - A.mean(axis=0), compute_uv=False)[:3]
+    for solver, passes in (("gram", 0), ("lanczos", 0), ("direct", 1)):
+        found = ls.solve(ls.SVD(moments, 3, center=True), solver, rng=0)
+        np.testing.assert_allclose(found.S, exact, rtol=1e-9)
+        assert found.passes == passes
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_gram_matrices_that_stay_on_a_device(left):
+    """Wider than the blocks that are worked on the host."""
+    strict = pytest.importorskip("array_api_strict")
+    A, _, s, _ = planted(600, 530, np.geomspace(3, 1, 40))
+    found = ls.solve(ls.SVD(strict.asarray(A, device=strict.Device("device1")), 4, left=left), "gram")
+    np.testing.assert_allclose(found.S, s[:4], rtol=1e-12)
+    assert found.converged
 
 
 # ---- passes -------------------------------------------------------------------------------------

@@ -1,0 +1,39 @@
+"""How iterations on AᵀA or AAᵀ end: which Ritz pairs are known, and the vectors of the other side.
+
+Problem: products with AᵀA leave nothing of singular values below √eps·σ₁: a Ritz value there may be a small singular
+value or none.
+Method: pairs below the rounding of squaring are not returned. One sweep looks whether the data have anything in their
+directions; if they have, the solution says that it has fewer triplets for that reason and not for want of rank.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linspec import Run, Solution, Status
+from linspec.arrays import Array, HostArray
+from linspec_svd.triplets import decomposed, left_vectors, right_vectors, squared_cuts, vanish
+
+
+def finished(problem: Any, run: Run, vectors: Array, theta: HostArray, *, of_rows: bool = False) -> Solution:
+    """The solution from Ritz vectors of AᵀA, or of AAᵀ, and their values in decreasing order."""
+    squaring, entries = squared_cuts(problem.A)
+    largest = max(float(theta[0]), 0.0) if len(theta) else 0.0
+    known = int(np.sum(theta > max(squaring, entries) * largest))
+    A, after = decomposed(problem, run), float(of_rows or problem.left)
+    if known < len(theta) and squaring > entries and largest > 0:
+        rest = vectors[:, known:]
+        if not (run.affords(1.0 + after) and vanish(A.H if of_rows else A, rest, largest**0.5)):
+            text = f"Only {known} of the {problem.k} singular values asked for are above {squaring**0.5:.0e} of the "
+            text += 'largest, where products with AᵀA can tell them from zero. Choose "direct".'
+            run.note(Status.ILL_CONDITIONED, text)
+    block = vectors[:, :known]
+    if of_rows:
+        U, S, V = right_vectors(A, block)
+        return run.finish(Vh=V.T, S=S, U=U if problem.left else None)
+    values, recomputed, U = np.sqrt(theta[:known]), None, None
+    if problem.left:
+        U, recomputed, block = left_vectors(A, block)
+    return run.finish(Vh=block.T, S=values if recomputed is None else recomputed, U=U)

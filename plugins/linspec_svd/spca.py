@@ -1,0 +1,57 @@
+"""Stochastic principal components: a random projection, an orthonormal basis, a small SVD.
+
+Problem: about the k leading singular triplets of A, in as few sweeps as can be.
+Method: Y = AΩ for a random Ω of k + oversampling columns, Q = orth(Y), and the SVD of QᵀA has about the leading right
+vectors and singular values of A. Each power iteration, Q = orth(A orth(AᵀQ)), takes two sweeps and makes
+singular values that fall slowly fall faster.
+Source: Halko, Martinsson & Tropp 2011, doi:10.1137/090771806, Algorithms 4.4 and 5.1; Wojnowicz 2017, Algorithm 1.
+Where we differ: nothing; what becomes of Y is a normalizer by name, because that choice is most of the cost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec import Run, Solution, Solver, Status, option, part
+from linspec.arrays import to_host
+from linspec_svd.triplets import decomposed, right_vectors, share_below_rounding
+
+ENDED = "A sketch of {columns} columns, {powers} power iterations: the residual says how good it is. "
+ENDED += 'Raise them, or choose "block-krylov", which goes on to a tolerance.'
+
+
+@dataclass(frozen=True, kw_only=True)
+class SPCA(Solver):
+    """Randomized SVD with an orthonormal basis (Halko, Martinsson & Tropp 2011; Wojnowicz 2017, Algorithm 1)."""
+
+    oversampling: int = option(10, "columns of the sketch beyond the triplets wanted", at_least=0)
+    power_iterations: int = option(0, "times to go back and forth, two sweeps each", at_least=0)
+    test_matrix: Any = part("gaussian", "what the sketch multiplies", kind="test-matrix")
+    normalizer: Any = part("cholesky-qr", "how the sketch is made orthonormal", kind="normalizer")
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve an SVD problem."""
+        n, p = problem.A.shape
+        moments = run.moments("implicit")
+        powers = self.power_iterations
+        run.plan(setup=moments.setup_cost + 2.0 + 2.0 * powers)
+        normalizer, home = run.part(self.normalizer), moments.home
+        A = decomposed(problem, run)
+        columns = min(problem.k + self.oversampling, n, p)
+        Omega = run.part(self.test_matrix).draw(p, columns, run.rng)
+        with np.errstate(all="ignore"):  # what is not finite is found at once
+            Y = home.place(A.matmat(home.place(Omega)))
+            if not np.isfinite(float(to_host(home.xp.sum(Y)))):
+                run.moments("implicit").column_sums()  # names the entry
+        Q, _ = normalizer.orthonormalize(Y)
+        for _ in range(powers):
+            P, _ = normalizer.orthonormalize(A.rmatmat(A.home.place(Q, A.dtype)))
+            Q, _ = normalizer.orthonormalize(home.place(A.matmat(P)))
+        U, S, V = right_vectors(A, Q)
+        rounding = share_below_rounding(problem.A) * np.max(S, initial=0.0)
+        k = min(problem.k, int(np.sum(rounding < S)))
+        run.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=powers))
+        return run.finish(Vh=V.T[:k, :], S=S[:k], U=U[:, :k] if problem.left else None)

@@ -1,0 +1,124 @@
+"""SPCA and lazy SPCA: the same subspace, what laziness costs, and when the solution says so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec.errors import InvalidOption
+from linspec.testing import CountingOperator
+
+
+def with_singular_values(n, p, s, seed=0):
+    rng = np.random.default_rng(seed)
+    U = np.linalg.qr(rng.standard_normal((n, len(s))))[0]
+    V = np.linalg.qr(rng.standard_normal((p, len(s))))[0]
+    return U * s @ V.T, U, V
+
+
+def chordal(V, W):
+    """‖sin θ‖ of two spans with orthonormal rows, from the residual."""
+    return np.linalg.norm(W.T - V.T @ (V @ W.T))
+
+
+DECAYING = np.geomspace(1, 1e-2, 60)
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("power_iterations", [0, 1])
+def test_one_seed_one_subspace(center, power_iterations):
+    """Proposition 2, and its truncation: with the same Ω both answer the same."""
+    A, _, _ = with_singular_values(300, 80, DECAYING)
+    A = A + center * np.arange(80)
+    options = {"rng": 3, "power_iterations": power_iterations}
+    for left in (False, True):
+        problem = ls.SVD(A, 12, center=center, left=left)
+        spca, lazy = (ls.solve(problem, name, **options) for name in ("spca", "lazy-spca"))
+        if power_iterations == 0:
+            assert chordal(spca.Vh, lazy.Vh) < 1e-9
+        for found in (spca, lazy):
+            np.testing.assert_allclose(found.Vh @ found.Vh.T, np.eye(12), atol=1e-12)
+            if left:
+                np.testing.assert_allclose(found.U.T @ found.U, np.eye(12), atol=1e-12)
+        if power_iterations == 0 and not left:
+            np.testing.assert_allclose(spca.S, lazy.S, rtol=1e-9)
+
+
+def test_the_bare_form_spans_all_columns_of_the_sketch():
+    A, _, _ = with_singular_values(300, 80, DECAYING)
+    bare = ls.solve(ls.SVD(A, 20), "lazy-spca", rng=1, whiten=False, oversampling=0)
+    spca = ls.solve(ls.SVD(A, 20), "spca", rng=1, oversampling=0)
+    assert chordal(spca.Vh, bare.Vh) < 1e-10
+
+
+def test_the_bare_form_refuses_oversampling():
+    with pytest.raises(InvalidOption, match="oversampling=0"):
+        ls.get_solver("lazy-spca", "svd")(whiten=False)
+
+
+@pytest.mark.parametrize("solver", ["spca", "lazy-spca"])
+def test_error_within_the_bound_of_halko_martinsson_tropp(solver):
+    """Theorem 10.6: E‖A − QQᵀA‖ ≤ (1 + √(k/(l−1))) σ_(k+1) + e√(k+l)/l (Σ_(j>k) σ_j²)^(1/2)."""
+    s = np.arange(1, 81.0) ** -1
+    A, _, _ = with_singular_values(200, 80, s)
+    k, extra, errors = 10, 10, []
+    for seed in range(20):
+        V = ls.solve(ls.SVD(A, k + extra), solver, rng=seed, oversampling=0).Vh
+        errors.append(np.linalg.norm(A - A @ V.T @ V, 2))
+    tail = np.sqrt(np.sum(s[k:] ** 2))
+    bound = (1 + np.sqrt(k / (extra - 1))) * s[k] + np.e * np.sqrt(k + extra) / extra * tail
+    assert np.mean(errors) <= bound
+
+
+@pytest.mark.parametrize("solver", ["spca", "lazy-spca"])
+def test_a_matrix_of_lower_rank_is_found_whole(solver):
+    s = np.array([9.0, 7.0, 7.0, 3.0, 1.0])
+    A, _, V = with_singular_values(150, 40, s)
+    found = ls.solve(ls.SVD(A, 5), solver, rng=0)
+    np.testing.assert_allclose(found.S, s, rtol=1e-12)
+    assert chordal(V.T, found.Vh) < 1e-11
+    assert found.converged
+
+
+def test_sweeps():
+    A, _, _ = with_singular_values(300, 80, DECAYING)
+    for solver, options, expected in (
+        ("lazy-spca", {}, 1), ("lazy-spca", {"power_iterations": 2}, 3), ("spca", {}, 2),
+        ("spca", {"power_iterations": 1}, 4),
+    ):  # fmt: skip
+        found = ls.solve(ls.SVD(A, 5), solver, rng=0, **options)
+        assert found.passes == expected + 1, solver  # and the certificate
+    operator = CountingOperator(A)
+    assert ls.solve(ls.SVD(operator, 5), "lazy-spca", rng=0).passes == 2 + 2  # products alone do not fuse
+
+
+@pytest.mark.parametrize("spread", [1e2, 1e4, 1e6])
+def test_laziness_loses_by_the_square_and_says_so(spread):
+    """Subspace error about eps (σ₁/σ_k)² against eps σ₁/σ_k, an SVD being the judge; said above a thousand."""
+    s = np.concatenate([np.geomspace(1, 1 / spread, 10), np.full(20, 1e-9 / spread)])
+    A, _, V = with_singular_values(300, 60, s, seed=2)
+    lazy, spca = (ls.solve(ls.SVD(A, 10), name, rng=0) for name in ("lazy-spca", "spca"))
+    assert (lazy.status is ls.Status.ILL_CONDITIONED) == (spread > 1e3)
+    assert chordal(V[:, :10].T, spca.Vh) < 1e-13 * spread
+    if len(lazy.S) == 10:
+        assert chordal(V[:, :10].T, lazy.Vh) < 1e-13 * spread**2
+    np.testing.assert_allclose(lazy.Vh @ lazy.Vh.T, np.eye(len(lazy.S)), atol=1e-11)
+
+
+@pytest.mark.parametrize("solver", ["spca", "lazy-spca"])
+@pytest.mark.parametrize("test_matrix", ["gaussian", "sparse-sign", "srht", "very-sparse", "count-sketch"])
+def test_every_test_matrix_will_do(solver, test_matrix):
+    A, _, _ = with_singular_values(300, 80, np.geomspace(1, 1e-4, 60))
+    found = ls.solve(ls.SVD(A, 5), solver, rng=0, test_matrix=test_matrix, oversampling=15)
+    exact = np.linalg.svd(A, compute_uv=False)[:5]
+    np.testing.assert_allclose(found.S, exact, rtol=5e-2)
+
+
+@pytest.mark.parametrize("solver", ["spca", "lazy-spca"])
+def test_sparse_data_stay_sparse_when_centred(solver):
+    A = scipy.sparse.random(400, 60, 0.05, random_state=0, format="csr")
+    dense = A.toarray() - A.toarray().mean(axis=0)
+    found = ls.solve(ls.SVD(A, 4, center=True), solver, rng=0, power_iterations=6)
+    np.testing.assert_allclose(found.S, np.linalg.svd(dense, compute_uv=False)[:4], rtol=5e-3)
