@@ -150,12 +150,13 @@ def select(problem: Problem) -> Selection:
         elif "demonstration" not in spec.traits and "iterative" in spec.traits:
             others.append(name)
     listed = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
-    memory = float(ALWAYS_AVAILABLE)
+    memory, within = float(ALWAYS_AVAILABLE), ", and none needs much memory"
     if any(estimate.bytes > memory for estimate in estimates.values()):
         memory = machine.available_memory() / 2
+        within = f" of those within {cost.human_bytes(memory)}"
     name = cost.least_time(estimates, memory)
     if name:
-        reason = f"{name} takes the least time of those within {cost.human_bytes(memory)}: {listed}."
+        reason = f"{name} takes the least time{within}: {listed}."
         return Selection(name, reason)
     also = f" By name, {', '.join(others)} can be tried: they iterate." if others else ""
     raise NoSuitableSolver(

@@ -19,7 +19,7 @@ so that invariant spaces end the iteration instead of filling it with noise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ import numpy as np
 from linspec import Run, Solution, Solver, option, part
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS
+from linspec.cost import DENSE_RATE, Estimate, Sizes, sweeps_estimate
 from linspec.operators import uncounted
 from linspec_svd.ending import finished
 from linspec_svd.triplets import orthonormal
@@ -73,6 +74,16 @@ class BlockKrylov(Solver):
                 space.widen(multiply)
         vectors, theta = space.ritz()
         return finished(problem, run, vectors, theta, of_rows=wide)
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """A dozen sweeps with blocks a little wider than k, and a basis of as many blocks."""
+        b = min(sizes.k + OVERSAMPLING, sizes.p)
+        sweeps = sweeps_estimate(replace(sizes, k=b), BLOCKS)
+        side = min(sizes.n, sizes.p) if sizes.scattered else sizes.p
+        orthogonal = 4.0 * side * b * b * BLOCKS**2 / DENSE_RATE
+        held = 8.0 * (side * b * (BLOCKS + 4) + sizes.k * (sizes.n + sizes.p))
+        return Estimate(sweeps.seconds + orthogonal, held, f"{BLOCKS} sweeps with blocks of {b} columns")
 
     @staticmethod
     def _current(problem: Any, space: KrylovSpace, *, wide: bool) -> dict[str, Any]:

@@ -31,7 +31,8 @@ from scipy.sparse.linalg import LinearOperator as SciPyOperator
 from linspec import Moments, Run, Solution, Solver, Status, option
 from linspec.arrays import HostArray, to_host
 from linspec.block_algebra import whitening
-from linspec_svd.triplets import decomposed, finished
+from linspec_svd.ending import finished
+from linspec_svd.triplets import decomposed
 
 FEWEST_VECTORS = 20
 """Basis vectors of ARPACK, at least; SciPy's own default."""

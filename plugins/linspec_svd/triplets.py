@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import LinearOperator, Run, Solution, Status
+from linspec import LinearOperator, Run
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, rank_cut, whitening
 
@@ -64,42 +64,6 @@ def vanish(A: LinearOperator, V: Array, largest: float) -> bool:
     """Whether A V is no more than rounding beside the largest singular value; one sweep."""
     norms = np.linalg.norm(to_host(A.matmat(V)).astype(np.float64), axis=0)
     return bool(np.all(norms <= NULL * share_below_rounding(A) * largest))
-
-
-def finished(problem: Any, run: Run, V: Array, theta: HostArray) -> Solution:
-    """The solution of a method that iterates on AᵀA: triplets above rounding, left vectors where they are asked for.
-
-    Parameters
-    ----------
-    problem : SVD
-    run : Run
-        With a sweep left for left vectors that are asked for.
-    V : array of shape (p, k)
-        Orthonormal eigenvectors of AᵀA, or approximations to them; float64, with the blocks of A.
-    theta : numpy.ndarray of shape (k,)
-        Their eigenvalues, decreasing.
-
-    Returns
-    -------
-    Solution
-        Values below √eps of the largest are left out. Where a sweep is to be had, it looks whether the data have
-        anything there; the solution says where they have, or may have.
-    """
-    squaring, entries = squared_cuts(problem.A)
-    largest = float(theta.max(initial=0.0))
-    known = int(np.sum(theta > max(squaring, entries) * largest))
-    if known < len(theta) and squaring > entries and largest > 0:
-        settled = run.affords(1.0 + problem.left) and vanish(
-            decomposed(problem, run), V[:, known:], largest**0.5
-        )
-        if not settled:
-            text = f"Only {known} of the {problem.k} singular values asked for are above {squaring**0.5:.0e} of the "
-            text += 'largest, where products with AᵀA can tell them from zero. Choose "direct".'
-            run.note(Status.ILL_CONDITIONED, text)
-    V, S, U = V[:, :known], None, None
-    if problem.left:
-        U, S, V = left_vectors(decomposed(problem, run), V)
-    return run.finish(Vh=V.T, S=np.sqrt(theta[:known]) if S is None else S, U=U)
 
 
 def orthonormal(Y: Array, home: Home) -> Array:
