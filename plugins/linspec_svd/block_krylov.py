@@ -114,18 +114,27 @@ class KrylovSpace:
     def __init__(self, Omega: Array, k: int, most: int, unit: float, home: Home) -> None:
         self.k, self.most, self.unit, self.home = k, most, unit, home
         self.next = orthonormal(Omega, home)
-        self.V = home.zeros((Omega.shape[0], 0))
+        self._held = home.zeros(
+            (Omega.shape[0], most)
+        )  # allocated once: a growing copy would cost a sweep's time
+        self._count = 0
         self.H = np.zeros((0, 0))
         self.theta, self.Y = np.zeros(0), np.zeros((0, 0))
         self.residual = 1.0
 
+    @property
+    def V(self) -> Array:
+        """The basis."""
+        return self._held[:, : self._count]
+
     def widen(self, multiply: Callable[[Array], Array]) -> None:
         """Multiply the newest block, take the product apart, and look at the Ritz pairs."""
         home, block = self.home, self.next
-        if self.V.shape[1] + block.shape[1] > self.most:
+        if self._count + block.shape[1] > self.most:
             self._begin_again()
         W = multiply(block)
-        self.V = home.concat([self.V, block])
+        self._held[:, self._count : self._count + block.shape[1]] = block
+        self._count += block.shape[1]
         H = to_host(self.V.T @ W)
         R = W - self.V @ home.place(H)
         more = to_host(self.V.T @ R)
@@ -135,6 +144,8 @@ class KrylovSpace:
         G = to_host(R.T @ R)
         self.residual = self._worst(G)
         self.next = self._newest(R, G)
+        if self.next.shape[1] == 0:  # the space is invariant: there is nothing else to be found in it
+            self.residual = 0.0
 
     def _border(self, H: HostArray) -> None:
         """H with the rows and columns of the block that has been multiplied."""
@@ -170,7 +181,8 @@ class KrylovSpace:
         """From the leading Ritz vectors: the newest block stays, and is orthogonal to them."""
         keep = max(self.most - 2 * self.next.shape[1], min(self.k + self.next.shape[1], self.most // 2))
         keep = min(max(keep // 2, self.k), len(self.theta))
-        self.V = self.V @ self.home.place(self.Y[:, :keep])
+        self._held[:, :keep] = self.V @ self.home.place(self.Y[:, :keep])
+        self._count = keep
         self.H = np.diag(self.theta[:keep])
 
     def ritz(self) -> tuple[Array, HostArray]:

@@ -70,6 +70,9 @@ def test_invariant_spaces_end_the_iteration():
         np.testing.assert_allclose(found.S, [5, 4, 4, 4, 1], rtol=1e-12)
         assert found.status is status
         assert found.iterations <= 3
+    found = ls.solve(ls.SVD(A, 7), "block-krylov", rng=0, form="implicit", block=3)
+    assert found.status is ls.Status.RANK_DEFICIENT
+    assert found.iterations <= 6
 
 
 def test_small_blocks_find_repeated_values_too():
