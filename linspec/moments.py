@@ -66,6 +66,9 @@ NEGLIGIBLE_BYTES = 2**26
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27
 """Rows from which adding up p x p products costs little, and bytes that a block of them should not exceed."""
 
+STRIPS, NARROWEST_STRIP = 8, 64
+"""Strips in which a symmetric product of two blocks is formed, and the columns of one at least."""
+
 CONSTANT = 32
 """Standard deviation of a column, in units of the rounding of its mean, up to which products call it constant."""
 
@@ -259,6 +262,23 @@ class Moments:
             return self.products(V)[0]
         return self.view(0).products(V)[0]
 
+    def gram_and_image(self, V: Array) -> tuple[Array, Array]:
+        """XᵀX V and (X V)ᵀ(X V), in one sweep.
+
+        Parameters
+        ----------
+        V : array of shape (p, k)
+
+        Returns
+        -------
+        tuple of arrays
+            Shapes (p, k) and (k, k), float64.
+        """
+        seen: list[Array] = []
+        alone = len(self._views) == 1 and self.form == "implicit"
+        product = self._swept([self._block(V, 0), None], seen)[0] if alone else self.gram_matmat(V)
+        return product, seen[0] if seen else _symmetric_product(self.home.place(V), product, self.home)
+
     def gram_and_cross(self, V: Array | None = None) -> tuple[Array | None, Array]:
         """XᵀX V and XᵀY, in one sweep; XᵀY is kept, and later sweeps need not form it again.
 
@@ -376,7 +396,8 @@ class Moments:
             raise InvalidProblem(f"{name} must have shape ({rows}, k); got {tuple(V.shape)}.")
         return self.home.place(V)
 
-    def _swept(self, blocks: list[Array | None]) -> Products:
+    def _swept(self, blocks: list[Array | None], images: list[Array] | None = None) -> Products:
+        """The products by a sweep; `images` gathers (X Vx)ᵀ(X Vx) where X Vx is met as a whole."""
         if all(block is None for block in blocks):
             return None, None, None, None
         self._gather([view for view in self._views if view.lacks_mean])
@@ -386,7 +407,7 @@ class Moments:
             if not self._sliceable:
                 found = self._by_products(self._asked(blocks))
             elif self._all_sparse:
-                found = self._by_sparse_slabs(blocks)
+                found = self._by_sparse_slabs(blocks, images)
             else:
                 asked = self._asked(blocks)
                 found = self._conclude(asked, sweep(self._views, asked, self.home), sweeps=1.0)
@@ -420,7 +441,7 @@ class Moments:
                 view.squares = _probed(Z, adjoint[:, asked.edges[i][1] : asked.edges[i][2]], self.home)
         return asked.cut(adjoints)
 
-    def _by_sparse_slabs(self, blocks: list[Array | None]) -> Products:
+    def _by_sparse_slabs(self, blocks: list[Array | None], images: list[Array] | None = None) -> Products:
         """SciPy matrices: threads over slabs of rows with equally many entries."""
         Vx, Vy = blocks
         for view in self._views:
@@ -429,7 +450,7 @@ class Moments:
         mx, my = (self._views[i].taken if i < len(self._views) else None for i in (0, 1))
         X = self._views[0].operator
         if len(self._views) == 1 and self._wide_rows(X):
-            return self._by_transposed(X, Vx, mx), None, None, None
+            return self._by_transposed(X, Vx, mx, images), None, None, None
         Y = self._views[1].operator if len(self._views) == 2 else None
         XtP, XtQ, YtP, YtQ, sum_p, sum_q = sparse_kernels.products(
             X.matrix,
@@ -462,11 +483,15 @@ class Moments:
         held = int(X.nnz * (8 + X.matrix.indices.itemsize))
         return held <= NEGLIGIBLE_BYTES or held <= machine.available_memory() // 8
 
-    def _by_transposed(self, X: SparseOperator, V: Array, mean: Array | None) -> Array:
+    def _by_transposed(
+        self, X: SparseOperator, V: Array, mean: Array | None, images: list[Array] | None = None
+    ) -> Array:
         """Xᵀ(X V), centred, by rows of X and rows of Xᵀ."""
         P = sparse_kernels.matmat(X.matrix, V, X.dtype)
         if mean is not None:
             P -= (mean @ V)[None, :]
+        if images is not None:
+            images.append(P.T @ P)
         self._views[0].record(V.shape[1], V.shape[1], sweeps=1.0)
         product = sparse_kernels.matmat(X.transposed, P, X.dtype)
         return product if mean is None else _less_mean(product, mean, P.sum(axis=0))
@@ -625,6 +650,19 @@ def _probed(Z: Array, SZ: Array, home: Home) -> Array:
     estimate = home.xp.sum(Z * SZ, axis=1) / Z.shape[1]
     floor = home.xp.mean(home.xp.abs(estimate)) * 1e-3
     return home.xp.where(estimate > floor, estimate, floor * home.xp.ones_like(estimate))
+
+
+def _symmetric_product(V: Array, W: Array, home: Home) -> Array:
+    """VᵀW where it is symmetric: little more than half of it is formed, a strip of rows at a time."""
+    k = V.shape[1]
+    width = max(-(-k // STRIPS), NARROWEST_STRIP)
+    product = home.zeros((k, k))
+    for a in range(0, k, width):
+        b = min(a + width, k)
+        strip = V[:, a:b].T @ W[:, a:]
+        product[a:b, a:] = strip
+        product[b:, a:b] = strip[:, b - a :].T
+    return product
 
 
 def _less_mean(XtP: Array | None, mean: Array | None, total: Array | None) -> Array | None:

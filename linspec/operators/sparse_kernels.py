@@ -6,7 +6,8 @@ k columns, many times over. SciPy computes them on one thread, in one piece, and
 Method: contiguous slabs of rows, balanced by their stored entries, on the process's thread pool; SciPy's
 compiled kernels release the interpreter lock. A V: each slab writes its own rows of one result. Aᵀ U: the CSR
 arrays of A are the CSC arrays of Aᵀ, so each thread scatters its slabs into a p x k accumulator of its own,
-and the accumulators are added up; nothing is transposed. The fused sweep takes a slab through P = X Vx and at
+and the accumulators are added up; nothing is transposed, unless A has few rows and U many columns: then Aᵀ is made
+for the one product, whose rows gather from the short U. The fused sweep takes a slab through P = X Vx and at
 once through Xᵀ P, so that no n x k block ever exists and the data are read from memory once. A float32 sum
 over rows runs over a stretch of rows and is then added into float64. Columns of the block go in tiles where
 what all threads together read and write at random outgrows half of the cache, and only there: every tile
@@ -74,6 +75,8 @@ NARROWEST_TILE_BYTES = 64
 PARTS_PER_THREAD = 4
 # A row costs about as much as this many entries, whatever it holds.
 ROW_COST = 2
+# Columns of a product with Aᵀ from which making Aᵀ first pays, where A has few rows.
+COLUMNS_TO_TRANSPOSE = 32
 # Rows that are added side by side, as one long row, before they are added to one another.
 ROWS_ABREAST = 64
 
@@ -168,10 +171,24 @@ def rmatmat(A: CSR, U: Block, dtype: DTypeLike) -> Block:
     p, k = A.shape[1], U.shape[1]
     if p * k == 0 or A.nnz == 0:
         return np.zeros((p, k))
+    if _worth_transposing(A, k, dtype):
+        return matmat(A.T.tocsr(), U, dtype)
     threads = _scatter_threads((A,), k, dtype)
     count = _tile_count(k, p * threads, dtype)
     tiles = [U[:, k * i // count : k * (i + 1) // count] for i in range(count)]
     return _side_by_side([_scatter_all(A, tile, dtype, threads) for tile in tiles])
+
+
+def _worth_transposing(A: CSR, k: int, dtype: np.dtype[Any]) -> bool:
+    """Whether a transposed copy, made for this product alone, is made good by it.
+
+    Its rows then gather from U, which is much smaller than the result here, and nothing is added up between
+    threads. The sums run over the rows of A in the precision of the product, which float32 should not.
+    """
+    if dtype != np.float64 or k < COLUMNS_TO_TRANSPOSE or 2 * A.shape[0] > A.shape[1]:
+        return False
+    copied = A.nnz * (A.data.dtype.itemsize + A.indices.dtype.itemsize)
+    return bool(copied <= NEGLIGIBLE_BYTES or copied <= machine.available_memory() // 8)
 
 
 def _scatter_all(A: CSR, U: Block, dtype: np.dtype[Any], threads: int) -> Block:

@@ -50,7 +50,7 @@ class SPCA(Solver):
         for _ in range(powers):
             P, _ = normalizer.orthonormalize(A.rmatmat(A.home.place(Q, A.dtype)))
             Q, _ = normalizer.orthonormalize(home.place(A.matmat(P)))
-        U, S, V = right_vectors(A, Q)
+        U, S, V = right_vectors(A, Q, problem.k)
         rounding = share_below_rounding(problem.A) * np.max(S, initial=0.0)
         k = min(problem.k, int(np.sum(rounding < S)))
         run.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=powers))

@@ -1,9 +1,14 @@
 """What the SVD solvers share: the operator that is decomposed, the other side's vectors, and the numerical rank.
 
 Vectors of the other side. From right vectors V the left ones are A V / σ, and for small σ those are far from
-orthonormal: rounding of size eps·σ₁ is divided by σ. So A V = Q R by Householder transformations and R = X s Yᵀ by
-a small SVD: U = Q X is orthonormal to rounding whatever σ, V Y goes with it, and s comes from A itself and not from
-its square (Chan 1982, doi:10.1145/355984.355990).
+orthonormal: rounding of size eps·σ₁ is divided by σ. So A V = Q R by orthogonalisation and R = X s Yᵀ by a small
+SVD: U = Q X is orthonormal to rounding whatever σ, V Y goes with it, and s comes from A itself and not from its square
+(Chan 1982, doi:10.1145/355984.355990).
+
+The factors Q, R are those of Cholesky QR, made twice (Yamamoto, Nakatsukasa, Yanagisawa & Fukaya 2015, ETNA 44,
+306-326), in units of the columns' norms: products, where Householder transformations work column by column. The columns
+of A V are nearly orthogonal, however small some are, so that this is no matter of σ; where the condition number of the
+scaled Gram matrix says otherwise, Householder transformations are what remains.
 """
 
 from __future__ import annotations
@@ -11,13 +16,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.linalg import blas, lapack
 
 from linspec import LinearOperator, Run
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, host_dtype, to_host
 from linspec.block_algebra import EPS, rank_cut, whitening
 
 NULL = 8
 """Multiple of the rank cut that products with a vector of the numerical null space may reach."""
+
+CONDITION = 1e-10
+"""One over the condition number of a scaled Gram matrix down to which Cholesky QR, twice, is exact to rounding."""
+
+SMALLEST_SQUARE = 1e-250
+"""Squared norms of columns above which no digits are lost to underflow."""
 
 
 def decomposed(problem: Any, run: Run) -> LinearOperator:
@@ -46,18 +58,69 @@ def left_vectors(A: LinearOperator, V: Array) -> tuple[Array, HostArray | None, 
     return U, s if A.dtype == np.float64 else None, V @ A.home.blocks.place(Y)
 
 
-def right_vectors(A: LinearOperator, U: Array) -> tuple[Array, HostArray, Array]:
-    """(U, S, V): orthonormal V with Aᵀ U = V diag(S), U turned within its span; one sweep."""
+def right_vectors(A: LinearOperator, U: Array, k: int | None = None) -> tuple[Array, HostArray, Array]:
+    """(U, S, V): orthonormal V with Aᵀ U = V diag(S), U turned within its span; one sweep.
+
+    With k the vectors of the k largest values alone, and all the values.
+    """
     home = A.home.blocks
-    V, s, Y = _other_side(A.rmatmat(A.home.place(U, A.dtype)), home)
+    V, s, Y = _other_side(A.rmatmat(A.home.place(U, A.dtype)), home, k)
     return U @ home.place(Y), s, V
 
 
-def _other_side(product: Array, home: Home) -> tuple[Array, HostArray, HostArray]:
-    """Orthonormal left vectors of a tall block, its singular values, and its right vectors on the host."""
+def _other_side(product: Array, home: Home, k: int | None = None) -> tuple[Array, HostArray, HostArray]:
+    """Orthonormal left vectors of a tall block, its singular values, and its right vectors on the host.
+
+    With k the first k vectors of either side, and all the values.
+    """
+    Q, turn, R = _cholesky_twice(product, home) or _householder(product, home)
+    X, s, Yt = np.linalg.svd(R)
+    turn = X if turn is None else turn @ X
+    return Q @ home.place(turn[:, :k], host_dtype(Q)), s, Yt.T[:, :k]
+
+
+def _householder(product: Array, home: Home) -> tuple[Array, HostArray | None, HostArray]:
+    """(Q, None, R), whatever the block."""
     Q, R = home.xp.linalg.qr(product, mode="reduced")
-    X, s, Yt = np.linalg.svd(to_host(R).astype(np.float64))
-    return Q @ home.place(X, to_host(R).dtype), s, Yt.T
+    return Q, None, to_host(R).astype(np.float64)
+
+
+def _cholesky_twice(P: Array, home: Home) -> tuple[Array, HostArray, HostArray] | None:
+    """(Q, T, R) with Q T orthonormal and P = (Q T) R; None where the Gram matrix does not tell all of P."""
+    if home.on_host:
+        P = home.place(P)  # float32 columns are orthogonalised as they are, not as their rounded sums
+    if host_dtype(P) != np.float64 or P.shape[1] == 0 or P.shape[0] < P.shape[1]:
+        return None
+    with np.errstate(all="ignore"):
+        G = to_host(P.T @ P)
+        d = np.sqrt(np.diag(G))
+        if not (np.all(np.isfinite(G)) and np.all(G.diagonal() > SMALLEST_SQUARE)):
+            return None
+    first = _cholesky(G / d / d[:, None])
+    if first is None:
+        return None
+    first = first * d
+    Q = _solved(P, first, home)
+    second = _cholesky(to_host(Q.T @ Q))
+    return None if second is None else (Q, lapack.dtrtri(second)[0], second @ first)
+
+
+def _cholesky(C: HostArray) -> HostArray | None:
+    """The upper factor of a matrix with unit diagonal; None where it is not positive beyond its rounding."""
+    R, failed = lapack.dpotrf(C, clean=1)
+    if failed:
+        return None
+    reciprocal = float(lapack.dpocon(R, np.linalg.norm(C, 1))[0])
+    return R if reciprocal > CONDITION else None
+
+
+def _solved(P: Array, R: HostArray, home: Home) -> Array:
+    """P R⁻¹, in new memory."""
+    if not home.on_host:
+        return P @ home.place(lapack.dtrtri(R)[0])
+    if P.flags.f_contiguous and not P.flags.c_contiguous:
+        return blas.dtrsm(1.0, R, P, side=1)
+    return blas.dtrsm(1.0, R, P.T, trans_a=1).T  # rows as they lie are columns to BLAS
 
 
 def vanish(A: LinearOperator, V: Array, largest: float) -> bool:

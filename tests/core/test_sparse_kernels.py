@@ -39,6 +39,7 @@ def plan(name: str) -> Iterator[None]:
                 "LONGEST_STRETCH": 3,
                 "ROWS_ABREAST": 2,
                 "NARROWEST_TILE_BYTES": 8,
+                "COLUMNS_TO_TRANSPOSE": 2,
             }
             stack.enter_context(mock.patch.multiple(kernels, **settings))
             stack.enter_context(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
 from linspec.errors import InvalidOption
@@ -122,3 +123,22 @@ def test_sparse_data_stay_sparse_when_centred(solver):
     dense = A.toarray() - A.toarray().mean(axis=0)
     found = ls.solve(ls.SVD(A, 4, center=True), solver, rng=0, power_iterations=6)
     np.testing.assert_allclose(found.S, np.linalg.svd(dense, compute_uv=False)[:4], rtol=5e-3)
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("shape", [(40, 150), (150, 40)])
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array, aslinearoperator])
+@pytest.mark.parametrize("form", ["implicit", "dense"])
+def test_the_gram_of_an_image_comes_with_the_product(kind, shape, center, form):
+    """(AV)ᵀ(AV) beside AᵀAV: the passes are those of the product, and the strips make up a symmetric whole."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal(shape) + 3
+    V = rng.standard_normal((shape[1], 70))
+    image = (A - center * A.mean(axis=0)) @ V
+    moments, plain = (ls.Moments(kind(A), center=center, form=form) for _ in range(2))
+    product, gram = moments.gram_and_image(V)
+    plain.gram_matmat(V)
+    assert moments.passes == plain.passes
+    np.testing.assert_allclose(gram, image.T @ image, rtol=1e-11, atol=1e-9)
+    np.testing.assert_allclose(gram, gram.T, atol=1e-9)
+    np.testing.assert_allclose(product, (A - center * A.mean(axis=0)).T @ image, rtol=1e-11, atol=1e-9)
