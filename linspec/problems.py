@@ -32,6 +32,9 @@ UNRESOLVED = 1e-4
 TIE = 1e-6
 """Entries within this share of the largest count as equally large when signs are fixed."""
 
+CACHED_NUMBERS = 2**17
+"""Numbers that are looked at together on the host: a megabyte."""
+
 
 @dataclass(frozen=True)
 class Conclusion:
@@ -261,14 +264,14 @@ class SVD(Problem):
         order = np.argsort(-S, kind="stable")[: self.k]
         V, AtAV, S = _select(V, order, home), _select(AtAV, order, home), S[order]
         signs = _signs(V, home)
-        gap = to_host(_column_norms(AtAV - V * home.place(S**2)[None, :], home))
+        gap = _distances(AtAV, V, S**2, home)
         residual = float(np.max([_ratio(g, S[0] ** 2) for g in gap], initial=0.0))
         V = V * home.place(signs)[None, :]
         fields: dict[str, Any] = {"S": S, "Vh": self.A.home.place(V, self.A.dtype).T}
         if U is not None:
             # In the dtype of the data: their device may have no float64.
-            turn = self.A.home.place(_chosen(U.shape[1], order) * signs, self.A.dtype)
-            fields["U"] = self.A.home.place(U, self.A.dtype) @ turn
+            chosen = _select(self.A.home.place(U, self.A.dtype), order, self.A.home)
+            fields["U"] = chosen * self.A.home.place(signs, self.A.dtype)[None, :]
         if self.center:
             fields["mean"] = self.A.home.place(moments.column_means()[0], self.A.dtype)
         findings = _short(len(S), self.k, "singular values above the rounding of the largest")
@@ -562,8 +565,29 @@ def _weighted_squares(gap: Array, d: Array, home: Home) -> Array:
     return home.xp.sum(gap * gap * reciprocal(d)[:, None], axis=0)
 
 
+def _distances(W: Array, V: Array, factors: HostArray, home: Home) -> HostArray:
+    """‖w − f v‖ a column; on the host some rows at a time, because fresh memory costs more than the arithmetic."""
+    if not home.on_host:
+        return to_host(_column_norms(W - V * home.place(factors)[None, :], home))
+    squares = np.zeros(V.shape[1])
+    for rows in _row_runs(V):
+        gap = V[rows] * factors
+        np.subtract(W[rows], gap, out=gap)
+        squares += np.einsum("ij,ij->j", gap, gap)
+    return np.sqrt(squares)
+
+
+def _row_runs(V: HostArray) -> list[slice]:
+    """Runs of rows that stay in a core's own cache."""
+    rows = max(CACHED_NUMBERS // max(V.shape[1], 1), 1)
+    return [slice(start, start + rows) for start in range(0, V.shape[0], rows)]
+
+
 def _select(V: Array, order: HostArray, home: Home) -> Array:
-    return V @ home.place(_chosen(V.shape[1], order))
+    """Columns in an order; those at the front, in the order that they have, without a copy."""
+    if np.array_equal(order, np.arange(len(order))):
+        return V[:, : len(order)]
+    return home.xp.take(V, home.xp.asarray(order, device=home.device), axis=1)
 
 
 def _chosen(count: int, order: HostArray) -> HostArray:
@@ -575,10 +599,27 @@ def _chosen(count: int, order: HostArray) -> HostArray:
 
 def _signs(V: Array, home: Home) -> HostArray:
     """Per column, the sign of its largest entry (the first among those within a millionth of it)."""
+    if home.on_host:
+        return _host_signs(V)
     xp = home.xp
     size = xp.abs(V)
     first = xp.argmax(xp.astype(size >= xp.max(size, axis=0)[None, :] * (1 - TIE), xp.float64), axis=0)
     index = home.xp.arange(V.shape[0], device=home.device)
     chosen = xp.where(index[:, None] == first[None, :], V, xp.zeros_like(V))
     signs = np.sign(to_host(xp.sum(chosen, axis=0)))
+    return np.where(signs == 0, 1.0, signs)
+
+
+def _host_signs(V: HostArray) -> HostArray:
+    """The same at one reading of V: the run of rows that has the entry is known by the largest ones of all runs."""
+    runs = _row_runs(V)
+    largest = np.array([np.max(np.abs(V[rows]), axis=0) for rows in runs])
+    bound = largest.max(axis=0) * (1 - TIE)
+    first = np.argmax(largest >= bound, axis=0)
+    signs = np.ones(V.shape[1])
+    for run in np.unique(first):
+        columns = np.flatnonzero(first == run)
+        part = V[runs[run]][:, columns]
+        entry = np.argmax(np.abs(part) >= bound[columns], axis=0)
+        signs[columns] = np.sign(part[entry, np.arange(len(columns))])
     return np.where(signs == 0, 1.0, signs)

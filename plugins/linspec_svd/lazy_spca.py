@@ -8,6 +8,11 @@ form of the source, `whiten=False`, takes all of them and no oversampling. By de
 same product, stands for the orthonormal basis that is not formed: the SVD of R⁻ᵀB is that of QᵀA for Q = AΩR⁻¹. So
 singular values and a true truncation cost no sweep. What laziness costs is accuracy: R is the root of a square, and
 directions are lost to eps (σ₁/σ_k)², which is said where it matters.
+
+Of the products with blocks as wide as the data, two are enough as a rule: with G = BBᵀ the SVD of R⁻ᵀB comes from the
+eigenvectors of R⁻ᵀGR⁻¹, and one product with Bᵀ makes the vectors. G squares once more, so this is done where the
+condition number of ΩᵀAᵀAΩ leaves enough digits; else R⁻ᵀB is formed. Whether the vectors are orthonormal is looked at
+with a few random combinations, and made good where they are not.
 """
 
 from __future__ import annotations
@@ -16,16 +21,30 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
+from scipy.linalg import lapack
 
 from linspec import Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import whitening
+from linspec.block_algebra import EPS, whitening
 from linspec.errors import InvalidOption
 from linspec_svd.spca import ENDED
 from linspec_svd.triplets import decomposed, left_vectors, orthonormal, squared_cuts
 
 LOST = 1e-10
-"""Error of the subspace by squaring above which the solution says so: σ₁/σ_k of a thousand in float64."""
+"""Error of the subspace by squaring above which the solution says so: σ₁/σ_k of a thousand in float64.
+
+What squaring twice may lose, too.
+"""
+
+CROOKED = 1e-12
+"""Mean departure of V's columns from orthonormal ones, as the length of a row of VᵀV − I, that is made good."""
+
+ROWS_AT_ONCE = 1024
+"""Rows of a block that are multiplied in place at a time."""
+
+PROBES = 8
+"""Random combinations of the columns by which it is measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,12 +78,11 @@ class LazySPCA(Solver):
         V = home.place(run.part(self.test_matrix).draw(p, columns, run.rng))
         for _ in range(self.power_iterations):
             V = orthonormal(moments.gram_matmat(V), home)
-        Bt = moments.gram_matmat(V)
         run.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=self.power_iterations))
         if not self.whiten:
-            return self._finished(problem, run, orthonormal(Bt, home), None)
-        T = whitening(to_host(V.T @ Bt), cut=float(np.finfo(problem.A.dtype).eps))
-        S, V = _leading(Bt @ home.place(T), problem.k, max(squared_cuts(problem.A)), home)
+            return self._finished(problem, run, orthonormal(moments.gram_matmat(V), home), None)
+        Bt, image = moments.gram_and_image(V)
+        S, V = _leading(Bt, to_host(image), problem, home)
         self._say_what_is_lost(problem, run, S)
         return self._finished(problem, run, V, S)
 
@@ -87,13 +105,63 @@ class LazySPCA(Solver):
             )
 
 
-def _leading(H: Array, k: int, cut: float, home: Home) -> tuple[HostArray, Array]:
-    """The k largest singular values of a tall block above rounding, and their left vectors, orthonormal."""
-    values, vectors = np.linalg.eigh(to_host(H.T @ H))
+def _leading(Bt: Array, M: HostArray, problem: Any, home: Home) -> tuple[HostArray, Array]:
+    """The k largest singular values above rounding of a tall block BᵀR⁻¹, M = RᵀR, and its left vectors.
+
+    The block is used up.
+    """
+    k, unit, cut = problem.k, float(np.finfo(problem.A.dtype).eps), max(squared_cuts(problem.A))
+    T = _inverse_root(M) if unit == EPS else None
+    if T is None:
+        Bt = Bt @ home.place(whitening(M, cut=unit))
+    G = to_host(Bt.T @ Bt)
+    values, vectors = np.linalg.eigh(G if T is None else T.T @ G @ T)
     values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
     keep = values > cut * max(values[0], 0.0) if len(values) else np.zeros(0, dtype=bool)
     S = np.sqrt(values[keep])
-    V = H @ home.place(vectors[:, keep] / S)
-    # Orthonormal only to the condition of HᵀH: those of small values lean on those of large ones.
-    L = np.linalg.cholesky(to_host(V.T @ V)) if len(S) else np.zeros((0, 0))
-    return S, V @ home.place(np.linalg.inv(L).T)
+    W = vectors[:, keep] / S
+    V = _multiplied(Bt, W if T is None else T @ W, home)
+    return S, V if _straight(V, home) else _straightened(V, home)
+
+
+def _inverse_root(M: HostArray) -> HostArray | None:
+    """T with TᵀMT = I; None where M is so near to singular that its square would lose too many digits."""
+    d = np.sqrt(np.maximum(np.diag(M), 0.0))
+    if not (len(d) and np.all(d > 0)):
+        return None
+    C = M / d / d[:, None]
+    L, failed = lapack.dpotrf(C, lower=1, clean=1)
+    if failed:
+        return None
+    # Column sums, by which this is estimated, exceed the condition number in the norm of vectors by about √k.
+    condition = 1 / float(lapack.dpocon(L, np.linalg.norm(C, 1), uplo="L")[0]) / len(C) ** 0.5
+    if EPS * condition**2 > LOST:
+        return None
+    inverse: HostArray = lapack.dtrtri(L, lower=1)[0].T / d[:, None]
+    return inverse
+
+
+def _multiplied(Bt: Array, Z: HostArray, home: Home) -> Array:
+    """Bᵀ Z; on the host in the memory of Bᵀ, because touching as much anew would take about as long again."""
+    rows, columns = Bt.shape[0], Z.shape[1]
+    if not (home.on_host and Bt.flags.c_contiguous and Bt.flags.writeable and columns <= Bt.shape[1]):
+        return Bt @ home.place(Z)
+    packed = Bt.reshape(-1)[: rows * columns].reshape(rows, columns)
+    buffer = np.empty((min(rows, ROWS_AT_ONCE), columns))
+    for start in range(0, rows, ROWS_AT_ONCE):  # rows of the result end before those that are yet to be read
+        stop = min(start + ROWS_AT_ONCE, rows)
+        packed[start:stop] = np.matmul(Bt[start:stop], Z, out=buffer[: stop - start])
+    return packed
+
+
+def _straight(V: Array, home: Home) -> bool:
+    """Whether the columns are orthonormal, by what VᵀV makes of a few random vectors."""
+    X = np.random.default_rng(0).standard_normal((V.shape[1], PROBES))
+    gap = to_host(V.T @ (V @ home.place(X))) - X
+    return bool(np.linalg.norm(gap) <= CROOKED * np.linalg.norm(X))
+
+
+def _straightened(V: Array, home: Home) -> Array:
+    """The columns made orthonormal one after the other, so that those of small values lean on those of large ones."""
+    L = np.linalg.cholesky(to_host(V.T @ V))
+    return V @ home.place(scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True).T)

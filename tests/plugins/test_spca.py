@@ -10,6 +10,7 @@ from scipy.sparse.linalg import aslinearoperator
 import linspec as ls
 from linspec.errors import InvalidOption
 from linspec.testing import CountingOperator
+from linspec_svd.triplets import left_vectors, right_vectors
 
 
 def with_singular_values(n, p, s, seed=0):
@@ -25,6 +26,7 @@ def chordal(V, W):
 
 
 DECAYING = np.geomspace(1, 1e-2, 60)
+RNG = np.random.default_rng(5)
 
 
 @pytest.mark.parametrize("center", [False, True])
@@ -142,3 +144,94 @@ def test_the_gram_of_an_image_comes_with_the_product(kind, shape, center, form):
     np.testing.assert_allclose(gram, image.T @ image, rtol=1e-11, atol=1e-9)
     np.testing.assert_allclose(gram, gram.T, atol=1e-9)
     np.testing.assert_allclose(product, (A - center * A.mean(axis=0)).T @ image, rtol=1e-11, atol=1e-9)
+
+
+# ---- what the short cuts must keep ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spread", [3, 30, 1e3, 1e5, 1e7])
+@pytest.mark.parametrize("shape", [(120, 400), (400, 120)])
+def test_right_vectors_of_lazy_are_orthonormal_whatever_the_spread(shape, spread):
+    """The eigenproblem of G where it leaves enough digits, that of R⁻ᵀBBᵀR⁻¹ elsewhere: both end orthonormal."""
+    A, _, _ = with_singular_values(*shape, np.geomspace(1, 1 / spread, 100))
+    found = ls.solve(ls.SVD(A, 60), "lazy-spca", rng=0)
+    assert len(found.S) >= 30
+    # The departure is measured as a mean over the columns: entries are smaller.
+    np.testing.assert_allclose(found.Vh @ found.Vh.T, np.eye(len(found.S)), atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(120, 400), (400, 120)])
+def test_squaring_twice_costs_no_digits_that_squaring_once_leaves(shape):
+    """The eigenproblem of G = BBᵀ against that of R⁻ᵀBBᵀR⁻¹, where the first is taken."""
+    A, _, _ = with_singular_values(*shape, np.geomspace(1, 0.1, 100))
+    with pytest.MonkeyPatch.context() as patch:
+        short = ls.solve(ls.SVD(A, 30), "lazy-spca", rng=0)
+        patch.setattr("linspec_svd.lazy_spca._inverse_root", lambda M: None)
+        long = ls.solve(ls.SVD(A, 30), "lazy-spca", rng=0)
+    np.testing.assert_allclose(short.S, long.S, rtol=1e-12)
+    assert chordal(long.Vh, short.Vh) < 1e-10
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", ["C", "F"])
+@pytest.mark.parametrize(
+    "values", [[1.0] * 8, np.geomspace(1, 1e-6, 8), np.geomspace(1, 1e-15, 8), [3, 2, 1, 0]]
+)
+def test_vectors_of_the_other_side_are_orthonormal_to_rounding(values, layout, dtype):
+    """By Cholesky QR or, where columns depend on each other, by Householder transformations: A V = U diag(S)."""
+    s = np.asarray(values, dtype=float)
+    A, U, V = with_singular_values(200, 30, s)
+    A, turn = (
+        np.asarray(A.astype(dtype), order=layout),
+        np.linalg.qr(RNG.standard_normal((len(s), len(s))))[0],
+    )
+    eps = np.finfo(dtype).eps
+    for block in (V, V @ turn):  # nearly orthogonal columns of A V, and columns that all lean on the largest
+        left, S, right = left_vectors(ls.as_operator(A), block.astype(dtype))
+        assert np.abs(left.T @ left - np.eye(len(s))).max() < 20 * eps
+        np.testing.assert_allclose(right.T @ right, np.eye(len(s)), atol=20 * eps)
+        if dtype == np.float64:
+            np.testing.assert_allclose(A @ right, left * S, atol=40 * eps * s[0])
+            np.testing.assert_allclose(S, s, atol=40 * eps * s[0])
+        other, S, right = right_vectors(ls.as_operator(A), (U if block is V else U @ turn).astype(dtype))
+        assert np.abs(right.T @ right - np.eye(len(s))).max() < 20 * eps
+        np.testing.assert_allclose(A.T @ other, right * S, atol=40 * eps * s[0])
+
+
+def test_the_leading_vectors_of_the_other_side_are_those_of_all():
+    A, U, _ = with_singular_values(200, 30, DECAYING[:20])
+    every, S, V = right_vectors(ls.as_operator(A), U)
+    some, values, W = right_vectors(ls.as_operator(A), U, 5)
+    np.testing.assert_array_equal(values, S)
+    np.testing.assert_allclose(some, every[:, :5], atol=1e-14)
+    np.testing.assert_allclose(W, V[:, :5], atol=1e-14)
+
+
+@pytest.mark.parametrize("layout", ["C", "F"])
+def test_signs_order_and_residual_of_what_a_solver_hands_over(layout):
+    """A block longer than a run of rows, its columns in no order: the law puts it right, and touches nothing."""
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 3000))
+    _, s, Vt = np.linalg.svd(A, full_matrices=False)
+    mixed = rng.permutation(50)
+    Vh = np.asarray(Vt[mixed] * rng.choice([-1.0, 1.0], 50)[:, None], order=layout)
+    before = Vh.copy()
+    problem = ls.SVD(A, 40, left=True)
+    found = problem.conclude(ls.Moments(A), Vh=Vh, S=s[mixed], U=A @ Vh.T / s[mixed]).fields
+    np.testing.assert_array_equal(Vh, before)
+    np.testing.assert_array_equal(found["S"], s[:40])
+    np.testing.assert_allclose(np.abs(np.sum(found["Vh"] * Vt[:40], axis=1)), 1, atol=1e-12)
+    largest = np.argmax(np.abs(found["Vh"]), axis=1)
+    assert np.all(found["Vh"][np.arange(40), largest] > 0)
+    np.testing.assert_allclose(A @ found["Vh"].T, found["U"] * s[:40], atol=1e-10)
+
+
+def test_the_first_of_equally_large_entries_is_positive():
+    V = np.zeros((300_000, 2))
+    V[[7, 200_000], 0] = [-1 + 1e-8, 1.0]
+    V[[7, 200_000], 1] = [-1 + 1e-4, 1.0]
+    V /= np.linalg.norm(V, axis=0)
+    A = scipy.sparse.csr_array(V.T)
+    found = ls.SVD(A, 2).conclude(ls.Moments(A), Vh=V.T, S=np.ones(2)).fields
+    assert found["Vh"][0, 7] > 0 > found["Vh"][0, 200_000]
+    assert found["Vh"][1, 7] < 0 < found["Vh"][1, 200_000]
