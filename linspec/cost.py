@@ -7,11 +7,18 @@ numbers.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from linspec.operators import CenteredOperator, CountedOperator, LinearOperator, SparseOperator
+from linspec.operators import (
+    CenteredOperator,
+    CountedOperator,
+    LinearOperator,
+    SparseOperator,
+    StreamedOperator,
+)
 from linspec.operators.sparse_kernels import pair_count
 
 DENSE_RATE = 2e10
@@ -31,6 +38,9 @@ PAIR_RATE = 1e8
 
 READING = 16
 """Operations that take as long as reading an entry for a product with a thin block."""
+
+ASSUMED_ROWS = 10**6
+"""Rows that a stream is taken to have while they have not been counted."""
 
 EXPECTED_PRODUCTS = 60
 """Products with the moments that an iterative method is expected to make."""
@@ -74,7 +84,7 @@ class Sizes:
     k : int
         Columns wanted.
     readable : bool
-        Whether all entries can be had.
+        Whether all entries can be had, be it in one sweep.
     """
 
     n: int
@@ -110,15 +120,22 @@ def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
         pairs = sum(pair_count(matrix) for matrix in matrices)
         if len(matrices) == 2:
             pairs += pair_count(*matrices)
+    n = min(view.shape[0] for view in views)
+    n = ASSUMED_ROWS if math.isinf(n) else n
     return Sizes(
-        n=X.shape[0],
+        n=n,
         p=X.shape[1],
         q=0 if Y is None else Y.shape[1],
-        nnz=sum(view.nnz for view in views),
+        nnz=sum(_entries(view, n) for view in views),
         pairs=pairs,
         k=k,
-        readable=all(view.readable for view in views),
+        readable=all(view.readable for view in views) or (Y is None and views[0].streamed),
     )
+
+
+def _entries(view: LinearOperator, n: int) -> int:
+    """Stored entries; of a stream, what its first slice lets expect of so many rows."""
+    return int(view.density * n * view.shape[1]) if isinstance(view, StreamedOperator) else view.nnz
 
 
 def _bare(operator: LinearOperator) -> LinearOperator:

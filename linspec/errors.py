@@ -28,6 +28,7 @@ __all__ = [
     "NoSuitableSolver",
     "NonFiniteData",
     "PluginWarning",
+    "SweptOnce",
     "UnknownName",
     "UnknownOption",
     "UnsupportedData",
@@ -80,6 +81,14 @@ class UnsupportedData(LinspecError, TypeError):
 
 class MissingCapability(LinspecError, TypeError):
     """A solver needs something of the operator that it cannot give (adjoint, entries, rows)."""
+
+
+class SweptOnce(MissingCapability):
+    """Data that can be read once, an iterator of row slices, were asked for again, or would have to be.
+
+    The message names what can be done in one pass. It is a :class:`MissingCapability`: what the data cannot give is a
+    second reading.
+    """
 
 
 class BudgetTooSmall(LinspecError, ValueError):

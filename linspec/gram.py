@@ -33,6 +33,10 @@ class DenseGram:
             self.C = _plus(self.C, X.T @ Y)
             self.Sy = _plus(self.Sy, Y.T @ Y)
 
+    def add_gram(self, S: Array) -> None:
+        """Take in the Gram matrix of some rows of one view."""
+        self.Sx = _plus(self.Sx, S)
+
     def products(self, Vx: Array | None, Vy: Array | None) -> Products:
         """The four products."""
         two = self.C is not None
@@ -89,9 +93,20 @@ class RunningGram:
         if not self.means:
             self.means = [self.home.zeros((Z.shape[1],)) for Z in slabs]
         means = [without_mean(Z, self.home)[1] for Z in slabs]
-        steps = [new - mean for new, mean in zip(means, self.means, strict=True)]
-        count, seen = slabs[0].shape[0], self._count
         self.gram.add_rows(slabs)
+        self._merge(means, slabs[0].shape[0])
+
+    def add_gram(self, S: Array, mean: Array, count: int) -> None:
+        """Take in the Gram matrix of some rows of one view about their mean, and that mean."""
+        if not self.means:
+            self.means = [self.home.zeros((mean.shape[0],))]
+        self.gram.add_gram(S)
+        self._merge([mean], count)
+
+    def _merge(self, means: list[Array], count: int) -> None:
+        """From the means of some rows to those of all."""
+        steps = [new - mean for new, mean in zip(means, self.means, strict=True)]
+        seen = self._count
         if seen:
             self.gram.add_rows([step[None, :] * (seen * (count / (seen + count))) ** 0.5 for step in steps])
         self._count = seen + count

@@ -16,6 +16,9 @@ products; what that loses is estimated, and warned of.
 
 An operator known only by its products is asked for exactly one forward and one adjoint product a view. Its
 column norms are estimated from random-sign probes that ride in the first product.
+
+One view of rows that come slice by slice is swept as one of rows in memory is, centred or not, and its means come with
+the first sweep (`linspec.slice_sweep`). Of two views, one of which is streamed, products are made one by one.
 """
 
 from __future__ import annotations
@@ -27,9 +30,9 @@ from typing import Any
 import numpy as np
 
 from linspec import cost, machine
-from linspec.arrays import Array, Home, to_host
+from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.column_statistics import ColumnStatistics
-from linspec.errors import AccuracyWarning, InvalidProblem, NonFiniteData
+from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, NonFiniteData
 from linspec.gram import DenseGram, Products, RunningGram, SparseGram
 from linspec.operators import (
     LinearOperator,
@@ -38,6 +41,7 @@ from linspec.operators import (
     sparse_kernels,
 )
 from linspec.row_sweep import Asked, forward, row_slices, sweep
+from linspec.slice_sweep import sliced_gram, sliced_product, sliced_statistics, sliced_triangle
 from linspec.views import (
     DIGITS_TO_WARN,
     FloatRows,
@@ -45,6 +49,7 @@ from linspec.views import (
     check_alike,
     explain_non_finite,
     first_non_finite,
+    gram_blocks,
 )
 
 __all__ = ["FORMS", "Moments", "explain_non_finite", "first_non_finite"]
@@ -62,9 +67,6 @@ IDENTITY_BYTES = 2**29
 
 NEGLIGIBLE_BYTES = 2**26
 """A copy that any machine holds: asking how much memory there is takes longer."""
-
-GRAM_ROWS, GRAM_BYTES = 4096, 2**27
-"""Rows from which adding up p x p products costs little, and bytes that a block of them should not exceed."""
 
 STRIPS, NARROWEST_STRIP = 8, 64
 """Strips in which a symmetric product of two blocks is formed, and the columns of one at least."""
@@ -123,7 +125,6 @@ class Moments:
     def _set_up(self, views: list[View], *, center: bool, form: str, expect: tuple[int, int]) -> None:
         self._views = views
         self.center = center
-        self.n: int = views[0].given.shape[0]
         self.home: Home = views[0].given.home.blocks
         self._given_form = form
         self._expect = expect
@@ -146,6 +147,12 @@ class Moments:
     def Y(self) -> LinearOperator | None:
         """The second view."""
         return self._views[1].given if len(self._views) == 2 else None
+
+    @property
+    def n(self) -> int:
+        """Rows; infinity while those of a stream have not been counted."""
+        sizes = [view.given.shape[0] for view in self._views]
+        return min(sizes)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -171,9 +178,19 @@ class Moments:
         return self._gram is not None or (self._sharing is not None and self._sharing.held)
 
     @property
+    def spent(self) -> bool:
+        """Whether the data could be read once, were, and left no Gram matrix: no product can be had any more."""
+        return not self.held and any(getattr(view.operator, "spent", False) for view in self._views)
+
+    @property
     def sweep_cost(self) -> float:
         """Passes that one call of `products` takes after the set-up: 0 held, 1 fused, 2 on products alone."""
-        return 0.0 if self.form != "implicit" else 1.0 if self._sliceable else 2.0
+        return 0.0 if self.form != "implicit" else 1.0 if self._sliceable or self._streamed else 2.0
+
+    @property
+    def means_cost(self) -> float:
+        """Passes that `column_means` would take now."""
+        return 0.0 if all(view.mean is not None for view in self._views) else self.setup_cost or 1.0
 
     @property
     def setup_cost(self) -> float:
@@ -184,7 +201,7 @@ class Moments:
             return self._sharing.setup_cost
         if self.form == "implicit":
             return self._means_cost
-        if self._readable:
+        if self._readable or self._streamed:
             return 1.0
         widths = [view.operator.shape[1] for view in self._views]
         blocks: list[int] = [-(-width // self._identity_columns) for width in widths]
@@ -193,12 +210,12 @@ class Moments:
 
     @property
     def _means_cost(self) -> float:
-        return 1.0 if any(view.lacks_mean for view in self._views) else 0.0
+        return 1.0 if not self._streamed and any(view.lacks_mean for view in self._views) else 0.0
 
     @property
     def exact_diagonal(self) -> bool:
         """Whether column norms are exact, or estimated from probes."""
-        return self._readable or self.form != "implicit"
+        return self._readable or self._streamed or self.form != "implicit"
 
     @property
     def _sliceable(self) -> bool:
@@ -207,6 +224,11 @@ class Moments:
     @property
     def _readable(self) -> bool:
         return all(view.operator.readable for view in self._views)
+
+    @property
+    def _streamed(self) -> bool:
+        """Whether the one view comes slice by slice, and all is made in one sweep of them."""
+        return len(self._views) == 1 and self._views[0].streamed
 
     @property
     def _all_sparse(self) -> bool:
@@ -279,6 +301,36 @@ class Moments:
         product = self._swept([self._block(V, 0), None], seen)[0] if alone else self.gram_matmat(V)
         return product, seen[0] if seen else _symmetric_product(self.home.place(V), product, self.home)
 
+    def gram_and_triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
+        """XᵀX V and the triangle R of the QR factorisation of X V, of streamed rows in one sweep.
+
+        Parameters
+        ----------
+        V : array of shape (p, k)
+        columns : int
+            How many columns of V the triangle is of; the others are multiplied only.
+
+        Returns
+        -------
+        array of shape (p, k), host array of shape (columns, columns), or with fewer rows
+            Both float64.
+
+        Raises
+        ------
+        MissingCapability
+            When the rows are not streamed. The Gram matrix of the image, `gram_and_image`, can be had of all data.
+        """
+        if not self._streamed:
+            raise MissingCapability(
+                f"the triangle of an image is had of streamed rows; got {self.X!r}. Take gram_and_image."
+            )
+        view, V = self._views[0], self._block(V, 0)
+        with np.errstate(all="ignore"):
+            found = sliced_triangle(view, V, columns, self.home, center=self.center)
+        view.record(V.shape[1], V.shape[1], sweeps=1.0)
+        view.warn_of_cancellation()
+        return found
+
     def gram_and_cross(self, V: Array | None = None) -> tuple[Array | None, Array]:
         """XᵀX V and XᵀY, in one sweep; XᵀY is kept, and later sweeps need not form it again.
 
@@ -327,6 +379,24 @@ class Moments:
         view.record(k, k, sweeps=2.0)
         return XtU, self.home.place(X.matmat(XtU))
 
+    def outer_gram_matmat(self, U: Array) -> Array:
+        """XXᵀU in one sweep of wide sparse X: column by column of X, of which each is read once.
+
+        Parameters
+        ----------
+        U : array of shape (n, k)
+
+        Returns
+        -------
+        array of shape (n, k), float64
+        """
+        view = self._views[0]
+        if not self.wide:
+            return self.outer_matmat(U)[1]
+        view.record(U.shape[1], U.shape[1], sweeps=1.0)
+        X = view.operator
+        return sparse_kernels.products(X.transposed, None, U, None, dtype_x=X.dtype).XtP
+
     def view(self, index: int) -> Moments:
         """The moments of one view alone, on the same ledger; what these hold, it holds.
 
@@ -353,7 +423,8 @@ class Moments:
         if self.form != "implicit":
             diagonal: tuple[Array, Array | None] = self._held_gram().diagonal()
             return diagonal
-        self._gather([view for view in self._views if view.squares is None and view.operator.readable])
+        exact = [view for view in self._views if view.operator.readable or self._streamed]
+        self._gather([view for view in exact if view.squares is None])
         for i, view in enumerate(self._views):
             if view.squares is None:  # products alone: send the probes
                 self.view(i)._swept([self.home.zeros((view.operator.shape[1], 0)), None])
@@ -400,6 +471,8 @@ class Moments:
         """The products by a sweep; `images` gathers (X Vx)ᵀ(X Vx) where X Vx is met as a whole."""
         if all(block is None for block in blocks):
             return None, None, None, None
+        if self._streamed:
+            return self._by_slices(blocks[0]), None, None, None
         self._gather([view for view in self._views if view.lacks_mean])
         for view in self._views:
             view.warn_of_cancellation()
@@ -413,6 +486,15 @@ class Moments:
                 found = self._conclude(asked, sweep(self._views, asked, self.home), sweeps=1.0)
         self._check_finite(found)
         return found
+
+    def _by_slices(self, V: Array) -> Array:
+        """Of rows that come slice by slice: centred in the same sweep."""
+        view = self._views[0]
+        with np.errstate(all="ignore"):  # what is not finite is found block by block
+            product = sliced_product(view, V, self.home, center=self.center)
+        view.record(V.shape[1], V.shape[1], sweeps=1.0)
+        view.warn_of_cancellation()
+        return product
 
     def _asked(self, blocks: list[Array | None]) -> Asked:
         """The blocks, with probes for the norms that only products can tell."""
@@ -519,6 +601,12 @@ class Moments:
         """What one sweep can tell of the columns of some views: means and norms (of products alone: means)."""
         if not views:
             return
+        for view in views:
+            if view.streamed:
+                with np.errstate(all="ignore"):
+                    view.learn(sliced_statistics(view, self.home))
+                view.record(0, 0, sweeps=1.0)
+        views = [view for view in views if not view.streamed]
         blockwise = [v for v in views if v.operator.readable and not isinstance(v.operator, SparseOperator)]
         statistics = [ColumnStatistics(self.home) for _ in blockwise]
         with np.errstate(all="ignore"):  # what is not finite is found by the check
@@ -557,7 +645,9 @@ class Moments:
         if self._sharing is not None:
             return self._sharing._held_gram().view(self._index)
         with np.errstate(all="ignore"):
-            if self.form == "sparse":
+            if self._streamed:
+                self._gram = self._form_by_slices()
+            elif self.form == "sparse":
                 self._gram = self._form_sparse()
             elif self._all_sparse and cost.sparse_gram_is_cheaper(self._sizes()):
                 self._gram = DenseGram.of_sparse(self._form_sparse(), self.home)
@@ -568,13 +658,20 @@ class Moments:
         self._check_finite(self._gram.diagonal())
         return self._gram
 
+    def _form_by_slices(self) -> DenseGram:
+        """The Gram matrix of one view that comes slice by slice: in one sweep, also where it is centred."""
+        view = self._views[0]
+        gram = sliced_gram(view, self.home, center=self.center)
+        view.record(0, self.shape[1], sweeps=1.0)
+        return gram
+
     def _form_dense(self) -> DenseGram:
         """The Gram matrices in one sweep, about the mean of each block where the mean is not known yet."""
         merging = any(view.lacks_mean for view in self._views)
         slabs = [FloatRows(view, self.home, about_first=merging) for view in self._views]
         running = RunningGram(self.home) if merging else None
         gram = DenseGram() if running is None else running.gram
-        for rows in self._gram_blocks():
+        for rows in gram_blocks(self._views, self.n):
             (running or gram).add_rows([slab.read(rows) for slab in slabs])
             self._release()
         for i, view in enumerate(self._views):
@@ -582,14 +679,6 @@ class Moments:
                 view.mean = slabs[i].less + running.means[i]
             view.record(0, sum(self.shape[1:]), sweeps=1.0)
         return gram
-
-    def _gram_blocks(self) -> Iterable[slice]:
-        """Row blocks for forming Gram matrices: tall enough that adding p x p sums costs little."""
-        if all(view.resident_float64 for view in self._views) or not self._sliceable:
-            return [slice(0, self.n)]
-        fewer = GRAM_BYTES // (8 * sum(self.shape[1:]))
-        rows = max(min(GRAM_ROWS, fewer), GRAM_ROWS // 8)
-        return (slice(a, min(a + rows, self.n)) for a in range(0, self.n, rows))
 
     def _form_sparse(self) -> SparseGram:
         X, *rest = [view.operator.matrix for view in self._views]

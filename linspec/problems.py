@@ -18,9 +18,10 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, is_array, reciprocal, to_host
 from linspec.block_algebra import canonical_rotation, metric_rounding
-from linspec.errors import InvalidProblem, UnsupportedData
+from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData
 from linspec.moments import Moments
 from linspec.operators import LinearOperator, as_operator
+from linspec.operators.streamed import ONCE
 from linspec.solution import CCASolution, LeastSquaresSolution, Solution, Status, SVDSolution
 
 DEGENERATE = 1e-8
@@ -102,6 +103,9 @@ class Problem(ABC):
         """Products with the moments that the law makes at most."""
         return 1
 
+    def check_sizes(self) -> None:  # noqa: B027 (not every problem has sizes that depend on the rows)
+        """Compare what is asked for with rows that have been counted meanwhile."""
+
     def with_matrices(self, matrices: Mapping[str, LinearOperator]) -> Any:
         """The same problem on other operators (counted ones, say)."""
         twin = object.__new__(type(self))
@@ -154,13 +158,18 @@ class LeastSquares(Problem):
     def __post_init__(self) -> None:
         object.__setattr__(self, "shared", None)
         B = self.B
+        _refuse_once({"A": self.A, "B": B})
         vector = is_array(B) and B.ndim == 1
         object.__setattr__(self, "vector", vector)
         A = self._adopt("A", self.A)
         B = self._adopt("B", B[:, None] if vector else B)
-        _check_rows("A", A, "B", B)
         _check_place("A", A, "B", B)
         object.__setattr__(self, "ridge", _check_path(self.ridge))
+        self.check_sizes()
+
+    def check_sizes(self) -> None:
+        """A and B have equally many rows."""
+        _check_rows("A", self.A, "B", self.B)
 
     @property
     def path(self) -> bool:
@@ -244,8 +253,13 @@ class SVD(Problem):
 
     def __post_init__(self) -> None:
         shared = _shared_moments(self, self.A, self.center)
-        A = self._adopt("A", shared.X if shared else self.A)
-        object.__setattr__(self, "k", _check_k(self.k, {"rows": A.shape[0], "columns of A": A.shape[1]}))
+        self._adopt("A", shared.X if shared else self.A)
+        self.check_sizes()
+
+    def check_sizes(self) -> None:
+        """k is at most what rows and columns allow."""
+        n, p = self.A.shape
+        object.__setattr__(self, "k", _check_k(self.k, {"rows": n, "columns of A": p}))
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of A."""
@@ -257,7 +271,8 @@ class SVD(Problem):
         """Residual of the eigen-equations of AᵀA; singular values from the vectors where none are given."""
         home = moments.home
         V = home.place(Vh).T
-        AtAV = moments.products(V)[0]
+        judged = not (moments.spent and S is not None)
+        AtAV = moments.products(V)[0] if judged else V
         if S is None:
             S = np.sqrt(np.maximum(to_host(home.xp.sum(V * AtAV, axis=0)), 0.0))
         S = np.asarray(to_host(S), dtype=np.float64)
@@ -265,7 +280,7 @@ class SVD(Problem):
         V, AtAV, S = _select(V, order, home), _select(AtAV, order, home), S[order]
         signs = _signs(V, home)
         gap = _distances(AtAV, V, S**2, home)
-        residual = float(np.max([_ratio(g, S[0] ** 2) for g in gap], initial=0.0))
+        residual = float(np.max([_ratio(g, S[0] ** 2) for g in gap], initial=0.0)) if judged else math.nan
         V = V * home.place(signs)[None, :]
         fields: dict[str, Any] = {"S": S, "Vh": self.A.home.place(V, self.A.dtype).T}
         if U is not None:
@@ -320,16 +335,23 @@ class CCA(Problem):
             raise InvalidProblem("CCA needs moments of two views; got moments of one. Pass Moments(X, Y).")
         if shared is None and self.Y is None:
             raise InvalidProblem("CCA needs two views; got no Y. Call CCA(X, Y, k).")
+        _refuse_once({"X": self.X, "Y": self.Y})
         X = self._adopt("X", shared.X if shared else self.X)
         Y = self._adopt("Y", shared.Y if shared else self.Y)
-        _check_rows("X", X, "Y", Y)
         _check_place("X", X, "Y", Y)
-        sizes = {"rows": X.shape[0], "columns of X": X.shape[1], "columns of Y": Y.shape[1]}
-        object.__setattr__(self, "k", _check_k(self.k, sizes))
+        self.check_sizes()
         pair = self.ridge if isinstance(self.ridge, tuple | list) else (self.ridge, self.ridge)
         if len(pair) != 2:
             raise InvalidProblem(f"ridge must be a number or a pair; got {len(pair)} numbers.")
         object.__setattr__(self, "ridge", (_check_ridge(pair[0]), _check_ridge(pair[1])))
+
+    def check_sizes(self) -> None:
+        """X and Y have equally many rows, and k is at most what the shapes allow."""
+        (n, p), (m, q) = self.X.shape, self.Y.shape
+        _check_rows("X", self.X, "Y", self.Y)
+        object.__setattr__(
+            self, "k", _check_k(self.k, {"rows": min(n, m), "columns of X": p, "columns of Y": q})
+        )
 
     @property
     def certificate_products(self) -> int:
@@ -482,10 +504,20 @@ class _Blocks:
 
 
 def _check_rows(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
-    if A.shape[0] != B.shape[0]:
+    if A.shape[0] != B.shape[0] and math.inf not in (A.shape[0], B.shape[0]):
         raise InvalidProblem(
             f"{name_a} and {name_b} must have equally many rows; got {A.shape[0]} and {B.shape[0]}."
         )
+
+
+def _refuse_once(data: Mapping[str, Any]) -> None:
+    """Two matrices are read side by side, and their slices end where they please: one reading will not do."""
+    for name, given in data.items():
+        if hasattr(given, "__next__") or getattr(given, "sweeps", math.inf) == 1:
+            raise SweptOnce(
+                f"{name} is read several times beside {', '.join(set(data) - {name})}, and {ONCE}; in one pass, an SVD "
+                "of one matrix can be had."
+            )
 
 
 def _check_place(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
@@ -505,7 +537,7 @@ def _check_k(k: Any, sizes: Mapping[str, int]) -> int:
         raise InvalidProblem(f"k must be an integer; got {k!r}.")
     limit = min(sizes.values())
     if not 1 <= k <= limit:
-        counts = ", ".join(f"{count} {what}" for what, count in sizes.items())
+        counts = ", ".join(f"{count} {what}" for what, count in sizes.items() if count != math.inf)
         raise InvalidProblem(f"k must be between 1 and {limit} for {counts}; got {k}.")
     return int(k)
 

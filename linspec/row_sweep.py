@@ -32,10 +32,15 @@ FEWEST_BLOCKS = 4
 
 
 class Asked:
-    """The blocks of one call, the probes behind them, and where each lies in [P Q]."""
+    """The blocks of one call, the probes behind them, and where each lies in [P Q].
 
-    def __init__(self, blocks: list[Array | None], probes: list[Array | None], home: Home) -> None:
-        self.blocks, self.probes = blocks, probes
+    With `sums` a column of ones stands behind them all: its product is the sums of the rows.
+    """
+
+    def __init__(
+        self, blocks: list[Array | None], probes: list[Array | None], home: Home, *, sums: bool = False
+    ) -> None:
+        self.blocks, self.probes, self.sums = blocks, probes, sums
         self.wide: list[Array | None] = []
         self.edges: list[tuple[int, int, int]] = []
         self.columns = 0
@@ -45,6 +50,7 @@ class Asked:
             self.wide.append(V if Z is None else home.concat([V, Z]))
             self.edges.append((self.columns, own, end))
             self.columns = end
+        self.columns += sums
 
     def cut(self, adjoints: list[Array | None]) -> Products:
         """The four products out of Xᵀ[P Q] and Yᵀ[P Q]."""
@@ -105,8 +111,8 @@ class _Run:
         self.views, self.asked, self.home, self.blocks = views, asked, home, blocks
         self.totals = [home.zeros((view.operator.shape[1], asked.columns)) for view in views]
         self.buffers = [RowBuffer() for _ in views]
-        unknown = (i for i, v in enumerate(views) if v.squares is None and v.operator.readable)
-        self.statistics = {i: ColumnStatistics(home) for i in unknown}
+        unknown = [i for i, v in enumerate(views) if v.squares is None and v.operator.readable]
+        self.statistics = {} if asked.sums else {i: ColumnStatistics(home) for i in unknown}
 
     def work(self) -> None:
         with np.errstate(all="ignore"):  # what is not finite is found in the sums
@@ -119,6 +125,9 @@ class _Run:
         triples = zip(self.views, read, self.buffers, strict=True)
         slabs = [view.centred(part).loaded(buffer) for view, part, buffer in triples]
         W = forward(slabs, self.asked)
+        if self.asked.sums:
+            home = slabs[0].home
+            W = home.concat([W, home.place(np.ones((W.shape[0], 1)), slabs[0].dtype)])
         for total, slab in zip(self.totals, slabs, strict=True):
             total += slab.rmatmat(W)
         for i, gathered in self.statistics.items():

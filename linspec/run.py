@@ -19,10 +19,13 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
-from linspec.errors import BudgetTooSmall, ConvergenceWarning
+from linspec.errors import BudgetTooSmall, ConvergenceWarning, SweptOnce
 from linspec.moments import Moments
-from linspec.operators import CountedOperator, Ledger
+from linspec.operators import CountedOperator, Ledger, uncounted
+from linspec.operators.streamed import ONCE
+from linspec.options import options_of
 from linspec.problems import Problem
+from linspec.slice_sweep import read_stream
 from linspec.solution import History, Solution, Status
 
 WARNED = frozenset({Status.ITERATION_LIMIT, Status.STAGNATED, Status.INACCURATE, Status.BREAKDOWN})
@@ -85,7 +88,8 @@ class Run:
         )
         given = getattr(solver, "tol", None)
         self.tol: float = problem.default_tol if given is None else float(given)
-        self._max_passes = math.inf if max_passes is None else float(max_passes)
+        self._sweeps = min(A.sweeps for A in problem.matrices.values())
+        self._max_passes = min(math.inf if max_passes is None else float(max_passes), self._sweeps)
         self._max_seconds = math.inf if max_seconds is None else float(max_seconds)
         self._callbacks = callbacks
         self._start = time.perf_counter()
@@ -160,11 +164,38 @@ class Run:
         """
         self._iteration_passes, self._planned = iteration, True
         least = self.passes + setup + self._certificate(after_setup=setup > 0)
+        if least > self._sweeps:
+            raise SweptOnce(self._too_often(least))
         if least > self._max_passes:
             raise BudgetTooSmall(
                 f"{self.name} needs at least {least:g} passes (set-up and certificate); got "
                 f"max_passes={self._max_passes:g}. Raise it."
             )
+
+    def _too_often(self, passes: float) -> str:
+        """What a run that would read its data too often is told."""
+        given = [o for o in options_of(self._solver) if o.part_kind is None]
+        options = [o.name for o in given if getattr(self._solver, o.name) != o.default]
+        less = ["without left vectors (left=False)"] if getattr(self.problem, "left", False) else []
+        less += [f"with the default of {', '.join(sorted(options))}"] if options else []
+        also = f", or ask for one pass: {' and '.join(less)}" if less else ""
+        return f"{self.name} would need {passes:g} passes, and {ONCE}{also}."
+
+    def read_before(self, *, means: bool) -> None:
+        """Count the rows of streamed data, and gather their means, where a solver needs them beforehand.
+
+        Parameters
+        ----------
+        means : bool
+            Whether the column means are wanted, too.
+        """
+        for A in self.problem.matrices.values():
+            if not A.streamed:
+                continue
+            bare, _ = uncounted(A)
+            if math.isinf(A.shape[0]) or (means and getattr(bare, "statistics", None) is None):
+                read_stream(A, statistics=means)
+        self.problem.check_sizes()
 
     def affords(self, passes: float) -> bool:
         """Whether so many more passes leave room for the certificate, and time is left."""
@@ -181,6 +212,8 @@ class Run:
             self._reserved -= passes
 
     def _certificate(self, after_setup: bool = False) -> float:
+        if self._sweeps == 1:  # it would be the second: the solution says that it has none
+            return 0.0
         moments = self.moments("implicit") if self._moments is None else self._moments
         if moments.held or (after_setup and moments.form != "implicit"):
             return 0.0
@@ -261,7 +294,7 @@ class Run:
         """
         iterated = self._ending is not None
         moments = self.moments("implicit") if self._moments is None else self._moments
-        held = moments.held
+        held, spent = moments.held, moments.spent
         conclusion = self.problem.conclude(moments, **arrays)
         residual = conclusion.residual
         converged = bool(residual <= self.tol)
@@ -275,7 +308,7 @@ class Run:
             converged=converged,
             message=message,
             residual=residual,
-            residual_kind="from-gram" if held else "recomputed",
+            residual_kind="from-gram" if held else "unavailable" if spent else "recomputed",
             iterations=self._iteration,
             passes=self.passes,
             columns=self.columns,
@@ -303,7 +336,9 @@ class Run:
 
     def _message(self, status: Status, residual: float, findings: list[tuple[Status, str]]) -> str:
         figures = f"residual {residual:.2g}, tolerance {self.tol:.2g}"
-        if self.problem.single and getattr(self._solver, "tol", None) is None:
+        if math.isnan(residual) and self._sweeps == 1:
+            figures = "no residual: it takes another pass, and the data can be read once"
+        elif self.problem.single and getattr(self._solver, "tol", None) is None:
             figures += " (the least that float32 data allow)"
         texts = [text for _, text in findings]
         own = [] if any(status is finding for finding, _ in findings) else [status.value]

@@ -38,10 +38,12 @@ from linspec.errors import (
     MissingCapability,
     NonFiniteData,
     NoSuitableSolver,
+    SweptOnce,
 )
 from linspec.moments import first_non_finite
 from linspec.normalizer import Normalizer
 from linspec.operators import DenseOperator, LinearOperator, MappedOperator, SparseOperator, sparse_kernels
+from linspec.operators.streamed import ONCE
 from linspec.problems import Problem
 from linspec.progress import report_progress
 from linspec.run import Progress, Run
@@ -120,7 +122,8 @@ def select(problem: Problem) -> Selection:
     """Choose a solver for a problem: the least estimated time within half of the available memory.
 
     Every solver that can be chosen states flops and bytes for the problem's sizes; one that needs what the
-    data cannot give is left out.
+    data cannot give is left out. Of data that are read once, an exact one-pass solver is chosen where there are at most
+    some thousand columns, and an approximate one beyond.
 
     Parameters
     ----------
@@ -135,20 +138,26 @@ def select(problem: Problem) -> Selection:
     NoSuitableSolver
         When none fits; the message names what each would need and what can be called by name.
     """
-    sizes = _sizes(problem)
+    sizes, once = _sizes(problem), _read_once(problem)
     estimates: dict[str, cost.Estimate] = {}
     others = []
+    rough: set[str] = set()
     for name in registry.solvers(problem):
         spec = _spec(name, problem)
         try:
             estimate = registry.get_solver(name, problem).estimate(sizes)
         except BrokenPlugin:  # it harms nobody else; `plugins()` tells of it
             continue
-        path = not getattr(problem, "path", False) or "path" in spec.traits
-        if estimate is not None and path and not _lacks(problem, spec.needs):
+        able = not getattr(problem, "path", False) or "path" in spec.traits
+        able = able and ("one-pass" in spec.traits if once else "approximate" not in spec.traits)
+        if "approximate" in spec.traits:
+            rough.add(name)
+        if estimate is not None and able and not _lacks(problem, spec.needs):
             estimates[name] = estimate
         elif "demonstration" not in spec.traits and "iterative" in spec.traits:
             others.append(name)
+    if once:
+        estimates = _for_one_pass(estimates, rough, sizes)
     listed = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
     memory, within = float(ALWAYS_AVAILABLE), ", and none needs much memory"
     if any(estimate.bytes > memory for estimate in estimates.values()):
@@ -156,7 +165,7 @@ def select(problem: Problem) -> Selection:
         within = f" of those within {cost.human_bytes(memory)}"
     name = cost.least_time(estimates, memory)
     if name:
-        reason = f"{name} takes the least time{within}: {listed}."
+        reason = f"{name} takes the least time{within}: {listed}.{_what_is_not_known(problem, name, rough)}"
         return Selection(name, reason)
     also = f" By name, {', '.join(others)} can be tried: they iterate." if others else ""
     raise NoSuitableSolver(
@@ -208,7 +217,7 @@ def solve(
     NonFiniteData
         When the data hold NaN or infinities; the entry is named.
     MissingCapability
-        When the solver needs what the data cannot give.
+        When the solver needs what the data cannot give; SweptOnce, when that is a second reading.
     NoSuitableSolver
         When "auto" finds none, or the one named cannot fit into memory.
     BudgetTooSmall
@@ -221,6 +230,8 @@ def solve(
     _check_budget("max_passes", max_passes)
     _check_budget("max_seconds", max_seconds)
     instance, spec = _resolve(problem, solver, options_)
+    name = spec.name if spec is not None else type(instance).__name__
+    _check_sweeps(problem, spec, name)
     lacking = _lacks(problem, spec.needs) if spec is not None else ""
     if lacking:
         able = [name for name in registry.solvers(problem) if not _lacks(problem, _spec(name, problem).needs)]
@@ -228,7 +239,6 @@ def solve(
             f"{spec.name} needs {lacking}, which the data cannot give. Solvers that can take them: "
             f"{', '.join(able) or 'none'}."
         )
-    name = spec.name if spec is not None else type(instance).__name__
     _check_path(problem, spec, name)
     _check_memory(problem, instance, name)
     _check_entries(problem)
@@ -244,7 +254,51 @@ def solve(
             callbacks=(*callbacks, *reporter),
         )
         with run.interruptible():
+            if not _one_pass(spec):
+                run.read_before(means=getattr(problem, "center", False))
             return instance.solve(run.problem, run)
+
+
+EXACT_COLUMNS = 4096
+"""Columns of data that are read once up to which "auto" takes the time for an exact answer."""
+
+
+def _for_one_pass(estimates: dict[str, Any], rough: set[str], sizes: cost.Sizes) -> dict[str, Any]:
+    """Of data that are read once: an exact answer where its matrix is small, for nothing can be made up for later."""
+    exact = {name: e for name, e in estimates.items() if name not in rough}
+    if sizes.p + sizes.q <= EXACT_COLUMNS and cost.least_time(exact, machine.available_memory() / 2):
+        return exact
+    return {name: e for name, e in estimates.items() if name in rough}
+
+
+def _what_is_not_known(problem: Problem, name: str, rough: set[str]) -> str:
+    """What the reason for a choice says of streamed data."""
+    said = ""
+    if any(math.isinf(A.shape[0]) for A in problem.matrices.values()):
+        said += f" The rows are not counted yet; {cost.ASSUMED_ROWS:,} are assumed."
+    if _read_once(problem):
+        said += " The data can be read once."
+    if name in rough:
+        said += f" {name} is approximate, and its answer cannot be judged without another pass."
+    return said
+
+
+def _read_once(problem: Problem) -> bool:
+    return any(A.sweeps == 1 for A in problem.matrices.values())
+
+
+def _one_pass(spec: Any) -> bool:
+    return spec is not None and "one-pass" in spec.traits
+
+
+def _check_sweeps(problem: Problem, spec: Any, name: str) -> None:
+    """Refuse a solver that may read more than once for data that can be read once."""
+    if _read_once(problem) and not _one_pass(spec):
+        able = [other for other in registry.solvers(problem) if _one_pass(_spec(other, problem))]
+        raise SweptOnce(
+            f"{name} reads its data several times, and {ONCE}, or choose a solver that takes one pass: "
+            f"{', '.join(able) or 'none is known for this problem'}."
+        )
 
 
 def _check_path(problem: Problem, spec: Any, name: str) -> None:

@@ -28,6 +28,7 @@ TRAITS = {
     "iterative": "has an option tol and gets more accurate the more passes it may use",
     "randomized": "draws random numbers from the run's generator",
     "approximate": "need not solve the stated problem exactly",
+    "one-pass": "solves data that can be read once, with one reading and its default options",
     "path": "solves a least-squares problem for a sequence of ridges in one run",
     "demonstration": "kept to show a failure; never chosen automatically",
 }

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import Array, Home, to_host
 from linspec.column_statistics import ColumnStatistics, without_offset
-from linspec.errors import AccuracyWarning, InvalidProblem, UnsupportedData
+from linspec.errors import AccuracyWarning, InvalidProblem, SweptOnce, UnsupportedData
 from linspec.operators import (
     DenseOperator,
     Ledger,
     LinearOperator,
     MappedOperator,
     SparseOperator,
+    StreamedOperator,
     sparse_kernels,
     uncounted,
 )
 from linspec.operators.dense import RowBuffer, row_blocks
+from linspec.operators.streamed import ONCE
+
+GRAM_ROWS, GRAM_BYTES = 4096, 2**27
+"""Rows from which adding up p x p products costs little, and bytes that a block of them should not exceed."""
 
 DIGITS_TO_WARN, SINGLE_DIGITS_TO_WARN = 6, 3
 """Decimal digits, of sixteen in float64 and seven in float32, that centring may lose before a warning."""
@@ -39,6 +45,8 @@ class View:
         Column means of `operator`.
     squares : array or None
         Column norms, squared, of what is multiplied: of `operator` with `taken` taken out.
+    streamed : bool
+        Whether the rows come slice by slice.
     """
 
     given: LinearOperator
@@ -53,6 +61,9 @@ class View:
         self.mean: Array | None = None
         self.squares: Array | None = None
         self._warned = False
+        self.streamed = isinstance(self.operator, StreamedOperator)
+        if self.streamed and self.operator.statistics is not None:
+            self.learn(self.operator.statistics)
 
     @property
     def taken(self) -> Array | None:
@@ -122,6 +133,7 @@ class View:
             or self.taken is None
             or self.squares is None
             or isinstance(self.operator, DenseOperator)
+            or (isinstance(self.operator, StreamedOperator) and not self.operator.sparse)
         ):
             return
         self._warned = True
@@ -154,12 +166,14 @@ class FloatRows:
         Where the rows are wanted.
     about_first : bool
         Take the first row out of all; otherwise, what the view says.
+    buffer : RowBuffer, optional
+        Memory to use.
     """
 
-    def __init__(self, view: View, home: Home, *, about_first: bool) -> None:
+    def __init__(self, view: View, home: Home, *, about_first: bool, buffer: RowBuffer | None = None) -> None:
         self.view, self.home, self._about_first = view, home, about_first
         self.less: Array = None if about_first else view.taken
-        self._buffer = RowBuffer()
+        self._buffer = buffer or RowBuffer()
 
     def read(self, rows: slice) -> Array:
         """Some rows: valid until the next are read, and the data themselves where nothing had to be done."""
@@ -171,6 +185,15 @@ class FloatRows:
         return self._buffer.less(stored, self.less, np.dtype(np.float64), self.home)
 
 
+def gram_blocks(views: list[View], n: int) -> Iterable[slice]:
+    """Row blocks for forming Gram matrices: tall enough that adding p x p sums costs little."""
+    if all(view.resident_float64 for view in views) or not all(view.operator.sliceable for view in views):
+        return [slice(0, n)]
+    fewer = GRAM_BYTES // (8 * sum(view.operator.shape[1] for view in views))
+    rows = max(min(GRAM_ROWS, fewer), GRAM_ROWS // 8)
+    return (slice(a, min(a + rows, n)) for a in range(0, n, rows))
+
+
 def check_alike(views: list[View]) -> None:
     """Refuse views that have no rows, or not the same ones, or live in two places."""
     for view in views:
@@ -178,9 +201,12 @@ def check_alike(views: list[View]) -> None:
             raise InvalidProblem(f"{view.name} must have rows; got shape {view.operator.shape}.")
     if len(views) == 1:
         return
+    for view in views:
+        if view.operator.sweeps == 1:
+            raise SweptOnce(f"{view.name} is read several times beside the other view, and {ONCE}.")
     X, Y = (view.operator for view in views)
     names = " and ".join(view.name for view in views)
-    if X.shape[0] != Y.shape[0]:
+    if X.shape[0] != Y.shape[0] and math.inf not in (X.shape[0], Y.shape[0]):
         raise InvalidProblem(f"{names} must have equally many rows; got {X.shape[0]} and {Y.shape[0]}.")
     if X.home != Y.home:
         raise UnsupportedData(f"{names} must live in one place; got {X.home} and {Y.home}. Move one of them.")
@@ -189,6 +215,8 @@ def check_alike(views: list[View]) -> None:
 def first_non_finite(A: LinearOperator) -> tuple[int, int, float] | None:
     """Row, column and value of the first entry that is not finite; None where entries cannot be read."""
     A, _ = without_offset(uncounted(A)[0])
+    if isinstance(A, StreamedOperator):
+        return _first_in_stream(A)
     if isinstance(A, SparseOperator):
         return sparse_kernels.first_non_finite(A.matrix)
     if not A.readable:
@@ -202,6 +230,23 @@ def first_non_finite(A: LinearOperator) -> tuple[int, int, float] | None:
             i, j = bad[0]
             return rows.start + int(i), int(j), float(entries[i, j])
         A.release()
+    return None
+
+
+def _first_in_stream(A: StreamedOperator) -> tuple[int, int, float] | None:
+    """In the block that is being read; without one, in all of them, where they can be read again."""
+    if A.current is not None:
+        blocks = iter([A.current[1]])
+        start: int = A.current[0]
+    elif A.spent:
+        return None
+    else:
+        blocks, start = A.blocks(), 0
+    for block in blocks:
+        found = first_non_finite(block)
+        if found is not None:
+            return start + found[0], *found[1:]
+        start += block.shape[0]
     return None
 
 

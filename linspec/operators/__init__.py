@@ -26,6 +26,7 @@ from linspec.operators.dense import DenseOperator, MappedOperator, memory_map, o
 from linspec.operators.foreign import CupySparseOperator, ForeignOperator, is_cupy_sparse, quacks
 from linspec.operators.sketched import HeldSketch, SeededSketch, Sketch, tile_width
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
+from linspec.operators.streamed import StreamedOperator, is_stream
 
 __all__ = [
     "AdjointOperator",
@@ -46,6 +47,7 @@ __all__ = [
     "SeededSketch",
     "Sketch",
     "SparseOperator",
+    "StreamedOperator",
     "SumOperator",
     "VerticalStack",
     "as_operator",
@@ -59,11 +61,14 @@ def as_operator(data: Any, name: str = "data") -> LinearOperator:
 
     Parameters
     ----------
-    data : array, sparse matrix, memory map, path of a `.npy` file, or operator
+    data : array, sparse matrix, memory map, path of a `.npy` file, operator, iterator or callable
         NumPy, CuPy, torch and array-api-strict arrays; `scipy.sparse` and `cupyx.scipy.sparse`
         matrices; `numpy.memmap`; a linspec or SciPy LinearOperator, or any object with `shape`, `dtype`,
         `matmat` and `rmatmat`; whatever the adapter of an installed plugin takes. Nothing is copied; integers
-        and bools become floats block by block.
+        and bools become floats block by block. An iterator of row slices (dense arrays or SciPy sparse matrices with
+        equally many columns) is read once; a callable that takes no arguments and returns a fresh iterator is read as
+        often as is wanted. Their first slice is read here; how many rows there are is known after the first sweep, and
+        `shape[0]` is `math.inf` until then.
     name : str, default "data"
         What messages call it.
 
@@ -89,11 +94,13 @@ def as_operator(data: Any, name: str = "data") -> LinearOperator:
         raise type(error)(message) from error
     if operator is None:
         operator = _adapted(data)
+    if operator is None and is_stream(data):
+        return StreamedOperator(data, name=name)
     if operator is None:
         remedy = "its values, `.to_numpy()`" if hasattr(data, "to_numpy") else "numpy.asarray(...) of it"
         raise UnsupportedData(
-            f"{name} must be an array, a sparse matrix, a .npy file or an object with shape, dtype, matmat and "
-            f"rmatmat; got {type(data).__module__}.{type(data).__qualname__}. Pass {remedy}."
+            f"{name} must be an array, a sparse matrix, a .npy file, an object with shape, dtype, matmat and rmatmat, "
+            f"or an iterator of row slices; got {type(data).__module__}.{type(data).__qualname__}. Pass {remedy}."
         )
     return operator
 

@@ -10,8 +10,9 @@ over the rows and answers in float64, so that long sums of float32 products lose
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -47,6 +48,10 @@ class LinearOperator(ABC):
         The library and device of n-row blocks; float64 p x k blocks live in `home.blocks`.
     sliceable, readable : bool
         Whether row slices and the entries themselves can be had.
+    streamed : bool
+        Whether the rows come slice by slice, in order, from `blocks`. Their number is `math.inf` until it is known.
+    sweeps : float
+        How often the rows can be read: 1 for an iterator of slices, infinity for everything else.
     """
 
     shape: tuple[int, int]
@@ -54,6 +59,8 @@ class LinearOperator(ABC):
     home: Home = HOST
     sliceable: bool = False
     readable: bool = False
+    streamed: bool = False
+    sweeps: float = math.inf
 
     __array_ufunc__ = None  # NumPy numbers and arrays leave `2 * A` and `x @ A` to the methods below
 
@@ -145,6 +152,18 @@ class LinearOperator(ABC):
             )
         return self._dense()
 
+    def blocks(self) -> Iterator[LinearOperator]:
+        """The rows of streamed data, some after the other: each block holds until the next is asked for.
+
+        Raises
+        ------
+        MissingCapability
+            When the data are not streamed.
+        SweptOnce
+            When they can be read once, and were.
+        """
+        raise MissingCapability(f"{type(self).__name__} is not read slice by slice; take `rows` or products.")
+
     def loaded(self, buffer: RowBuffer | None = None) -> LinearOperator:
         """The same rows, made ready to be multiplied several times: read, converted and centred once.
 
@@ -234,8 +253,14 @@ class _Composite(LinearOperator):
     """An operator made of others, with what they have in common."""
 
     def __init__(self, parts: Sequence[LinearOperator], shape: tuple[int, int]) -> None:
+        if math.inf in shape:
+            raise InvalidProblem(
+                f"an expression needs to know the rows of its operators; got {', '.join(map(repr, parts))}. State "
+                "them: linspec.operators.StreamedOperator(slices, rows=...)."
+            )
         self.parts = tuple(parts)
         self.shape = shape
+        self.sweeps = min(part.sweeps for part in parts)
         self.home = parts[0].home
         single = self.home.blocks != self.home  # the place of the rows has no float64
         self.dtype = np.dtype(np.float32) if single else np.result_type(*(part.dtype for part in parts))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from linspec.arrays import Array
 from linspec.operators.base import CenteredOperator, LinearOperator, Selection
@@ -42,23 +44,31 @@ class CountedOperator(LinearOperator):
     def __init__(self, operator: LinearOperator, ledger: Ledger) -> None:
         self.operator = operator
         self.ledger = ledger
-        self.shape = operator.shape
         self.dtype = operator.dtype
         self.home = operator.home
         self.sliceable = operator.sliceable
         self.readable = operator.readable
+        self.streamed = operator.streamed
+        self.sweeps = operator.sweeps
+
+    @property
+    def shape(self) -> Any:  # type: ignore[override]  # the rows of a stream are known later
+        """(n, p)."""
+        return self.operator.shape
 
     @property
     def nnz(self) -> int:
         return self.operator.nnz
 
     def _matmat(self, V: Array) -> Array:
+        product = self.operator.matmat(V)  # the entries of a stream are counted when it has been read
         self.ledger.record(sweeps=1, columns=V.shape[1], flops=2.0 * self.nnz * V.shape[1])
-        return self.operator.matmat(V)
+        return product
 
     def _rmatmat(self, U: Array) -> Array:
+        product = self.operator.rmatmat(U)
         self.ledger.record(sweeps=1, columns=U.shape[1], flops=2.0 * self.nnz * U.shape[1])
-        return self.operator.rmatmat(U)
+        return product
 
     def _rows(self, selection: Selection) -> LinearOperator:
         rows = self.operator.rows(selection)
@@ -68,6 +78,12 @@ class CountedOperator(LinearOperator):
     def _dense(self) -> Array:
         self.ledger.record(sweeps=1)
         return self.operator.dense()
+
+    def blocks(self) -> Iterator[LinearOperator]:
+        """The blocks of streamed data: one sweep, whatever is then done with them."""
+        blocks = self.operator.blocks()
+        self.ledger.record(sweeps=1)
+        return blocks
 
     def centered(self, mean: Array) -> LinearOperator:
         """A − 1 meanᵀ on the same ledger."""

@@ -139,13 +139,13 @@ def _count_issues(subject: Subject, case: Case, level: dict[str, bool]) -> Itera
     seen: list[tuple[float, float, float]] = []
 
     def watch(progress: Any) -> None:
-        sweeps = max(operator.sweeps for operator in operators)
+        sweeps = max(operator.passes for operator in operators)
         seen.append((progress.passes, sweeps, sum(operator.columns for operator in operators)))
 
     result = attempt(problem, subject.for_case(case), rng=0, callback=watch)
     if result.solution is None:
         return  # "declared-needs" says it
-    sweeps = max(operator.sweeps for operator in operators)
+    sweeps = max(operator.passes for operator in operators)
     given = ", ".join(name for name, value in level.items() if value) or "products only"
     what = f"{case.name}, {given}"
     if sweeps > result.solution.passes + ROOM:

@@ -74,7 +74,7 @@ class CountingOperator(LinearOperator):
         Block products made with all rows; a product with some of them is its share.
     columns : float
         Products with one column, of both kinds.
-    sweeps : float
+    passes : float
         Readings of all rows: each product, each reading of the entries; rows taken are their share, and what
         is then done with them costs nothing more.
     """
@@ -83,7 +83,7 @@ class CountingOperator(LinearOperator):
         self.inner = as_operator(data)
         self.shape, self.dtype, self.home = self.inner.shape, self.inner.dtype, self.inner.home
         self.sliceable, self.readable = sliceable, readable
-        self.forward = self.adjoint = self.columns = self.sweeps = 0.0
+        self.forward = self.adjoint = self.columns = self.passes = 0.0
 
     @property
     def nnz(self) -> int:
@@ -118,7 +118,7 @@ class CountingOperator(LinearOperator):
         self.forward += forward
         self.adjoint += adjoint
         self.columns += columns
-        self.sweeps += sweeps
+        self.passes += sweeps
 
 
 class _CountingRows(LinearOperator):

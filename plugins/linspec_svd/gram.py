@@ -41,8 +41,7 @@ class Gram(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve an SVD problem."""
-        n, p = problem.A.shape
-        return self._wide(problem, run) if p > n else self._tall(problem, run)
+        return self._wide(problem, run) if _wide(problem) else self._tall(problem, run)
 
     def _tall(self, problem: Any, run: Run) -> Solution:
         """The eigenvectors of AᵀA are the right singular vectors."""
@@ -102,12 +101,12 @@ class Gram(Solver):
 
     def _settled(self, problem: Any, run: Run, vectors: Array, largest: float) -> bool:
         """Whether a sweep finds nothing in the directions whose eigenvalues are rounding."""
-        n, p = problem.A.shape
-        reserve = 1.0 if p > n else float(problem.left)
+        wide = _wide(problem)
+        reserve = 1.0 if wide else float(problem.left)
         if not run.affords(1.0 + reserve):
             return False
         A = decomposed(problem, run)
-        return vanish(A.H if p > n else A, vectors, largest)
+        return vanish(A.H if wide else A, vectors, largest)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -121,6 +120,12 @@ class Gram(Solver):
         return Estimate(
             forming + flops / FACTOR_RATE, 8.0 * entries, f"Gram matrix of order {side} and its eigenvectors"
         )
+
+
+def _wide(problem: Any) -> bool:
+    """Whether AAᵀ is formed; not of rows that come slice by slice, whose columns are nowhere together."""
+    n, p = problem.A.shape
+    return p > n and not problem.A.streamed
 
 
 def _can_be_reduced(A: LinearOperator) -> bool:

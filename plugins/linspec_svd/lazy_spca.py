@@ -17,7 +17,7 @@ with a few random combinations, and made good where they are not.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,9 @@ from scipy.linalg import lapack
 from linspec import Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, whitening
+from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidOption
+from linspec_svd.single_sweep import Probes, say_what_is_lost
 from linspec_svd.spca import ENDED
 from linspec_svd.triplets import decomposed, left_vectors, orthonormal, squared_cuts
 
@@ -78,6 +80,8 @@ class LazySPCA(Solver):
         V = home.place(run.part(self.test_matrix).draw(p, columns, run.rng))
         for _ in range(self.power_iterations):
             V = orthonormal(moments.gram_matmat(V), home)
+        if problem.A.sweeps == 1 and moments.form == "implicit":
+            return self._in_the_dark(problem, run, V)
         run.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=self.power_iterations))
         if not self.whiten:
             return self._finished(problem, run, orthonormal(moments.gram_matmat(V), home), None)
@@ -85,6 +89,23 @@ class LazySPCA(Solver):
         S, V = _leading(Bt, to_host(image), problem, home)
         self._say_what_is_lost(problem, run, S)
         return self._finished(problem, run, V, S)
+
+    def _in_the_dark(self, problem: Any, run: Run, V: Array) -> Solution:
+        """Of rows that are read once: all comes from this sweep, also the singular values without whitening."""
+        moments, columns = run.moments(), V.shape[1]
+        probes = Probes(run, V.shape[0], moments.home)
+        product = moments.gram_matmat(probes.beside(V))
+        Bt = product[:, :columns]
+        unit = float(np.finfo(problem.A.dtype).eps)
+        S, V = _leading(Bt, to_host(V.T @ Bt), problem, moments.home)
+        probes.note(run, columns, product[:, columns:], V, S)
+        say_what_is_lost(run, S, unit)
+        return run.finish(Vh=V.T, S=S)
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """One sweep, for data that can be read once; of others "auto" chooses no approximate solver."""
+        return sweeps_estimate(replace(sizes, k=min(sizes.k + 10, sizes.p)), 1)
 
     def _finished(self, problem: Any, run: Run, V: Array, S: HostArray | None) -> Solution:
         U = None

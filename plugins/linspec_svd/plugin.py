@@ -22,7 +22,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_svd.gram:Gram",
             summary="One pass forms the Gram matrix of the shorter side; its eigenvectors are the answer.",
             reference="Golub & Van Loan 2013, Matrix Computations, 4th edition, section 8.6",
-            traits=("direct",),
+            traits=("direct", "one-pass"),
         ),
         SolverSpec(
             name="spca",
@@ -30,7 +30,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_svd.spca:SPCA",
             summary="A random projection, an orthonormal basis of it, a small SVD: two sweeps, few digits.",
             reference="Halko, Martinsson & Tropp 2011, doi:10.1137/090771806; Wojnowicz 2017, arXiv:1709.07175",
-            traits=("randomized", "approximate"),
+            traits=("randomized", "approximate", "one-pass"),
         ),
         SolverSpec(
             name="lazy-spca",
@@ -38,7 +38,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_svd.lazy_spca:LazySPCA",
             summary="The same subspace in one sweep, without a basis as long as the data; accuracy is squared.",
             reference="Wojnowicz 2017, Lazy stochastic principal component analysis, arXiv:1709.07175",
-            traits=("randomized", "approximate"),
+            traits=("randomized", "approximate", "one-pass"),
         ),
         SolverSpec(
             name="block-krylov",

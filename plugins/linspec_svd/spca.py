@@ -5,7 +5,8 @@ Method: Y = AΩ for a random Ω of k + oversampling columns, Q = orth(Y), and th
 vectors and singular values of A. Each power iteration, Q = orth(A orth(AᵀQ)), takes two sweeps and makes
 singular values that fall slowly fall faster.
 Source: Halko, Martinsson & Tropp 2011, doi:10.1137/090771806, Algorithms 4.4 and 5.1; Wojnowicz 2017, Algorithm 1.
-Where we differ: nothing; what becomes of Y is a normalizer by name, because that choice is most of the cost.
+Where we differ: what becomes of Y is a normalizer by name, because that choice is most of the cost. Rows that can be
+read once are not kept as Y: they take the one sweep of `linspec_svd.single_sweep`, whose accuracy is that of squares.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from linspec import Run, Solution, Solver, Status, option, part
 from linspec.arrays import to_host
+from linspec_svd.single_sweep import solved_in_one_sweep
 from linspec_svd.triplets import decomposed, right_vectors, share_below_rounding
 
 ENDED = "A sketch of {columns} columns, {powers} power iterations: the residual says how good it is. "
@@ -37,10 +39,13 @@ class SPCA(Solver):
         n, p = problem.A.shape
         moments = run.moments("implicit")
         powers = self.power_iterations
-        run.plan(setup=moments.setup_cost + 2.0 + 2.0 * powers)
+        columns = min(problem.k + self.oversampling, n, p)
+        if problem.A.sweeps == 1 and not (powers or problem.left):
+            run.plan(setup=1.0)
+            return solved_in_one_sweep(problem, run, run.part(self.test_matrix).draw(p, columns, run.rng))
+        run.plan(setup=moments.means_cost * problem.center + 2.0 + 2.0 * powers)
         normalizer, home = run.part(self.normalizer), moments.home
         A = decomposed(problem, run)
-        columns = min(problem.k + self.oversampling, n, p)
         Omega = run.part(self.test_matrix).draw(p, columns, run.rng)
         with np.errstate(all="ignore"):  # what is not finite is found at once
             Y = home.place(A.matmat(home.place(Omega)))

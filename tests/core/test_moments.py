@@ -13,7 +13,7 @@ import scipy.sparse.linalg
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linspec import Moments, as_operator, cost, moments, row_sweep
+from linspec import Moments, as_operator, cost, moments, row_sweep, views
 from linspec.arrays import HOST, Home, host_dtype, to_host
 from linspec.errors import AccuracyWarning, InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.operators import (
@@ -145,7 +145,7 @@ def blocks(request, monkeypatch):
         monkeypatch.setattr(dense, "HOST_BLOCK_BYTES", 500)
         monkeypatch.setattr(dense, "DEVICE_BLOCK_BYTES", 500)
         monkeypatch.setattr(dense, "FEWEST_ROWS", 1)
-        monkeypatch.setattr(moments, "GRAM_ROWS", 10)
+        monkeypatch.setattr(views, "GRAM_ROWS", 10)
         monkeypatch.setattr(moments, "IDENTITY_COLUMNS", 3)
 
 

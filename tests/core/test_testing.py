@@ -151,12 +151,12 @@ def test_counting_operator_counts():
     A = CountingOperator(M, sliceable=True, readable=True)
     A.matmat(np.eye(7))
     A.rmatmat(np.ones((23, 2)))
-    assert (A.forward, A.adjoint, A.columns, A.sweeps) == (1, 1, 9, 2)
+    assert (A.forward, A.adjoint, A.columns, A.passes) == (1, 1, 9, 2)
     A.dense()
-    assert A.sweeps == 3
+    assert A.passes == 3
     part = A.rows(slice(0, 23))
     part.matmat(np.eye(7))
-    assert (A.sweeps, A.forward, A.columns) == (4, 2, 16)
+    assert (A.passes, A.forward, A.columns) == (4, 2, 16)
 
 
 @pytest.mark.parametrize("views", [1, 2])
@@ -172,7 +172,7 @@ def test_moments_make_one_forward_and_one_adjoint_product_a_view(views, center):
         moments.products(*blocks)
         after = [(operator.forward, operator.adjoint) for operator in operators]
         assert [(a - c, b - d) for (a, b), (c, d) in zip(after, before, strict=True)] == [(1, 1)] * views
-    assert moments.passes == max(operator.sweeps for operator in operators)
+    assert moments.passes == max(operator.passes for operator in operators)
 
 
 def test_products_only_has_nothing_else():

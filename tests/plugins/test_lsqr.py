@@ -115,7 +115,7 @@ def test_one_sweep_an_iteration_where_there_are_row_slices():
     operator = CountingOperator(A, sliceable=True)
     found = ls.solve(ls.LeastSquares(operator, B), "lsqr")
     assert found.converged
-    assert operator.sweeps == pytest.approx(found.iterations + 2)
+    assert operator.passes == pytest.approx(found.iterations + 2)
     np.testing.assert_allclose(found.history["passes"], np.arange(found.iterations + 1) + 1)
 
 

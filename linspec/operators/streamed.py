@@ -1,0 +1,399 @@
+"""Rows that come slice by slice: from an iterator, which is read once, or from a callable that returns a fresh one.
+
+Problem: data that are made on the fly, that arrive, or that lie in many files are never there as a whole; how many
+rows they have is known when they have been read.
+Method: the first slice is looked at when the operator is made and tells columns, dtype and library; the rest is read
+in order, one slice after the other, by `blocks`. Small slices are copied into one block until it is worth multiplying.
+Large ones are passed on as they are. Every slice is compared with the first.
+Where we differ from a loop over `next`: a slice is copied or used before the next is asked for, so that a generator
+may fill one buffer again and again.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from linspec.arrays import Array, Home, host_dtype, is_array, working_dtype
+from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData
+from linspec.operators.base import LinearOperator
+from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
+from linspec.operators.sparse import SparseOperator, is_scipy_sparse
+
+GATHERED_BYTES = 32 << 20
+"""Bytes up to which small slices are gathered: several blocks for each of a few threads."""
+
+GATHERED_SLICES = 2**12
+"""Sparse slices that are gathered at most."""
+
+ONCE = "an iterator can be read once. Pass a callable that returns a fresh iterator of the slices"
+"""What a message says of data that are gone, and the remedy."""
+
+
+def is_stream(source: Any) -> bool:
+    """Whether `source` is an iterator, or a callable that may return one."""
+    return hasattr(source, "__next__") or callable(source)
+
+
+class StreamedOperator(LinearOperator):
+    """The rows of an iterator of slices, or of a callable that returns a fresh iterator.
+
+    Parameters
+    ----------
+    source : iterator or callable
+        Of slices: dense arrays of any supported library, or SciPy sparse matrices, with equally many columns. Slices
+        without rows are skipped.
+    rows : int, optional
+        How many rows there are, where that is known before they are read.
+    name : str, default "data"
+        What messages call it.
+
+    Attributes
+    ----------
+    shape : tuple
+        (n, p); n is `math.inf` until it is known.
+    sweeps : float
+        How often the rows can be read: 1 for an iterator, infinity for a callable.
+    statistics : ColumnStatistics or None
+        Means and spreads of the columns, once a sweep has gathered them.
+    current : (int, LinearOperator) or None
+        The block that was given out last, with the number of its first row.
+
+    Raises
+    ------
+    UnsupportedData, InvalidProblem
+        When the first slice is none that can be multiplied, or there is none.
+    """
+
+    streamed = True
+
+    def __init__(self, source: Any, rows: int | None = None, name: str = "data") -> None:
+        if not is_stream(source):
+            raise UnsupportedData(
+                f"{name} must be an iterator of row slices or a callable that returns one; got "
+                f"{type(source).__name__}. Pass iter(...) of it."
+            )
+        self.name = name
+        self.source = source
+        self.sweeps = 1.0 if hasattr(source, "__next__") else math.inf
+        self.statistics: Any = None
+        self.current: tuple[int, LinearOperator] | None = None
+        self._declared = None if rows is None else _row_count(rows, name)
+        self._counted: int | None = None
+        self._entries = 0
+        self._width, self._sparse = 0, False
+        self._ready: Iterator[LinearOperator] | None = None
+        slices = self._slices()
+        first = next(slices, None)
+        if first is None:
+            raise InvalidProblem(
+                f"{name} must have rows; got no slice with any. Was the iterator used before?"
+            )
+        self.density = first.nnz / (first.shape[0] * max(first.shape[1], 1))
+        self._ready = _with_first(first, slices)
+
+    # ---- facts --------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Any:  # type: ignore[override]
+        """(n, p)."""
+        known = self._declared if self._counted is None else self._counted
+        return math.inf if known is None else known, self._width
+
+    @property
+    def nnz(self) -> int:
+        """Stored entries: of the first sweep; before it, what the first slice lets expect, 0 of unknown rows."""
+        n, p = self.shape
+        if self._counted is not None:
+            return self._entries
+        return 0 if math.isinf(n) else int(self.density * n * p)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the slices are sparse matrices."""
+        return self._sparse
+
+    @property
+    def spent(self) -> bool:
+        """Whether the rows are gone."""
+        return self.sweeps == 1 and self._ready is None
+
+    # ---- reading ------------------------------------------------------------------------------
+
+    def blocks(self) -> Iterator[LinearOperator]:
+        """All rows in order, as operators that hold until the next is asked for.
+
+        Raises
+        ------
+        SweptOnce
+            The second time, of an iterator.
+        """
+        if self.spent:
+            raise SweptOnce(
+                f"{self.name} has been read: {ONCE}, or choose a solver with the trait one-pass and let it be the "
+                "only one that reads."
+            )
+        slices, self._ready = self._ready or self._slices(), None
+        return self._sweep(slices)
+
+    def _sweep(self, slices: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
+        rows = entries = 0
+        for block in self._gathered(slices):
+            self.current = rows, block
+            yield block
+            rows, entries = rows + block.shape[0], entries + block.nnz
+        self.current = None
+        self._conclude(rows, entries)
+
+    def _conclude(self, rows: int, entries: int) -> None:
+        """What a whole sweep tells; another one must tell the same."""
+        if self._counted is not None and rows != self._counted:
+            raise InvalidProblem(
+                f"{self.name} had {self._counted} rows and has {rows} in a later sweep. The callable must return a "
+                "fresh iterator of the same slices at every call."
+            )
+        if self._declared is not None and rows != self._declared:
+            raise InvalidProblem(
+                f"{self.name} was declared with rows={self._declared}; its slices have {rows}. Leave rows out, or "
+                "correct it."
+            )
+        self._counted, self._entries = rows, entries
+
+    def _open(self) -> Iterator[Any]:
+        if self.sweeps == 1:
+            return self.source  # type: ignore[no-any-return]
+        _check_signature(self.source, self.name)
+        made = self.source()
+        if is_array(made) or is_scipy_sparse(made) or not hasattr(made, "__iter__"):
+            raise UnsupportedData(
+                f"{self.name}: the callable must return an iterator of row slices; got {type(made).__name__}. An "
+                "array, a sparse matrix or an operator is passed as it is, without a callable."
+            )
+        return iter(made)
+
+    def _slices(self) -> Iterator[LinearOperator]:
+        """Every slice that has rows, as an operator, held against the first."""
+        start, empty = 0, True
+        for number, given in enumerate(self._open()):
+            what = f"{self.name}: slice {number} (from row {start})"
+            operator = _as_slice(given, what)
+            if operator.shape[0] == 0:
+                continue
+            if empty and not self._width:
+                self._width, self.dtype, self.home = operator.shape[1], operator.dtype, operator.home
+                self._sparse = isinstance(operator, SparseOperator)
+            self._compare(operator, what)
+            empty, start = False, start + operator.shape[0]
+            yield operator
+
+    def _compare(self, operator: LinearOperator, what: str) -> None:
+        """Refuse a slice that is unlike the first."""
+        if operator.shape[1] != self._width:
+            raise InvalidProblem(
+                f"{what} has {operator.shape[1]} columns; the first has {self._width}. All slices must have the "
+                "same columns."
+            )
+        if operator.home != self.home or isinstance(operator, SparseOperator) != self._sparse:
+            kinds = [
+                _kind(self.home, self._sparse),
+                _kind(operator.home, isinstance(operator, SparseOperator)),
+            ]
+            raise UnsupportedData(f"{what} is {kinds[1]}; the first is {kinds[0]}. Convert them to one kind.")
+        if operator.dtype.itemsize > self.dtype.itemsize:
+            raise UnsupportedData(
+                f"{what} needs {operator.dtype}; the first is multiplied in {self.dtype}. Convert all slices to one "
+                "dtype."
+            )
+
+    # ---- small slices -------------------------------------------------------------------------
+
+    def _gathered(self, slices: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
+        """Blocks worth multiplying: small slices copied together, large ones as they are."""
+        basket: _SparseBasket | _DenseBasket | _ArrayBasket
+        if self._sparse:
+            basket = _SparseBasket()
+        else:
+            basket = (_DenseBasket if self.home.on_host else _ArrayBasket)(self._width, self.dtype, self.home)
+        for piece in slices:
+            small = _bytes(piece) < GATHERED_BYTES // 2
+            if basket.filled and not (small and basket.takes(piece)):
+                yield basket.emptied()
+            if small:
+                basket.add(piece)
+            else:
+                yield self._of_one_dtype(piece)
+                piece.release()
+        if basket.filled:
+            yield basket.emptied()
+
+    def _of_one_dtype(self, piece: LinearOperator) -> LinearOperator:
+        """A large slice, in the precision of the first: float32 beside float64 is widened."""
+        if piece.dtype == self.dtype:
+            return piece
+        if isinstance(piece, SparseOperator):
+            return SparseOperator(piece.matrix.astype(self.dtype))
+        return DenseOperator(self.home.place(piece.dense(), self.dtype))
+
+    # ---- products -----------------------------------------------------------------------------
+
+    def _check_block(self, V: Array, rows: int, name: str) -> None:
+        if math.isinf(rows) and is_array(V) and V.ndim == 2:
+            rows = V.shape[0]  # compared with the rows as they come
+        super()._check_block(V, rows, name)
+
+    def _matmat(self, V: Array) -> Array:
+        return self.home.xp.concat([block.matmat(V) for block in self.blocks()], axis=0)
+
+    def _rmatmat(self, U: Array) -> Array:
+        total, start = self.home.blocks.zeros((self._width, U.shape[1])), 0
+        for block in self.blocks():
+            stop = start + block.shape[0]
+            if stop <= U.shape[0]:
+                total += block.rmatmat(U[start:stop, :])
+            start = stop
+        if start != U.shape[0]:
+            raise InvalidProblem(
+                f"rmatmat of {self.name} takes a block with as many rows as the slices have together, {start}; got "
+                f"{U.shape[0]}."
+            )
+        return total
+
+    def __repr__(self) -> str:
+        n, p = self.shape
+        return f"{type(self).__name__}({'?' if math.isinf(n) else n} x {p}, {self.dtype})"
+
+
+def _with_first(first: LinearOperator, rest: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
+    """What `itertools.chain` does, which would hold on to the first slice."""
+    yield first
+    del first
+    yield from rest
+
+
+def _row_count(rows: Any, name: str) -> int:
+    if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
+        raise InvalidProblem(f"rows of {name} must be a positive integer or None; got {rows!r}.")
+    return int(rows)
+
+
+def _check_signature(source: Callable[..., Any], name: str) -> None:
+    try:
+        inspect.signature(source).bind()
+    except ValueError:  # some builtins do not tell
+        return
+    except TypeError as error:
+        raise UnsupportedData(
+            f"{name}: a callable is called without arguments and returns an iterator of row slices; calling "
+            f"{getattr(source, '__name__', type(source).__name__)!r} fails: {error}. Pass the data themselves, or "
+            "lambda: slices(...)."
+        ) from error
+
+
+def _as_slice(given: Any, what: str) -> LinearOperator:
+    """One slice as an operator."""
+    array = is_array(given)
+    if not array and not is_scipy_sparse(given):
+        remedy = "its values, `.to_numpy()`" if hasattr(given, "to_numpy") else "numpy.asarray(...) of it"
+        raise UnsupportedData(
+            f"{what} must be an array or a SciPy sparse matrix; got {type(given).__module__}."
+            f"{type(given).__qualname__}. Give {remedy}."
+        )
+    if given.ndim != 2:
+        raise InvalidProblem(
+            f"{what} must have two dimensions, rows and columns; got {given.ndim} with shape {tuple(given.shape)}. "
+            "One row is a slice `row[None, :]`."
+        )
+    working_dtype(host_dtype(given) if array else given.dtype, what)
+    if not array:
+        return SparseOperator(given)
+    return DenseOperator(given) if memory_map(given) is None else MappedOperator(given)
+
+
+def _kind(home: Home, sparse: bool) -> str:
+    return "a SciPy sparse matrix" if sparse else f"an array of {home}"
+
+
+def _bytes(piece: LinearOperator) -> int:
+    return int(piece.nnz * (piece.dtype.itemsize + 4 * isinstance(piece, SparseOperator)))
+
+
+class _DenseBasket:
+    """Rows copied into one array, which is used again and again."""
+
+    def __init__(self, width: int, dtype: np.dtype[Any], home: Home) -> None:
+        self._rows = max(1, GATHERED_BYTES // max(1, width * dtype.itemsize))
+        self._array = np.empty((self._rows, width), dtype)
+        self.filled = 0
+
+    def takes(self, piece: LinearOperator) -> bool:
+        """Whether there is room."""
+        return self.filled + piece.shape[0] <= self._rows
+
+    def add(self, piece: LinearOperator) -> None:
+        """Copy some rows."""
+        self._array[self.filled : self.filled + piece.shape[0]] = piece.array  # type: ignore[attr-defined]
+        self.filled += piece.shape[0]
+        piece.release()
+
+    def emptied(self) -> LinearOperator:
+        """The rows gathered; the basket may be filled again when they have been used."""
+        count, self.filled = self.filled, 0
+        return DenseOperator(self._array[:count])
+
+
+class _ArrayBasket:
+    """Rows of another library, copied in their own place."""
+
+    def __init__(self, width: int, dtype: np.dtype[Any], home: Home) -> None:
+        self._rows = max(1, GATHERED_BYTES // max(1, width * dtype.itemsize))
+        self._home, self._dtype = home, dtype
+        self._pieces: list[Array] = []
+        self.filled = 0
+
+    def takes(self, piece: LinearOperator) -> bool:
+        """Whether there is room."""
+        return self.filled + piece.shape[0] <= self._rows and len(self._pieces) < GATHERED_SLICES
+
+    def add(self, piece: LinearOperator) -> None:
+        """Copy some rows."""
+        copied = self._home.xp.asarray(piece.array, copy=True)  # type: ignore[attr-defined]
+        self._pieces.append(self._home.place(copied, self._dtype))
+        self.filled += piece.shape[0]
+
+    def emptied(self) -> LinearOperator:
+        """The rows gathered."""
+        rows = self._home.xp.concat(self._pieces, axis=0)
+        self._pieces, self.filled = [], 0
+        return DenseOperator(rows)
+
+
+class _SparseBasket:
+    """Sparse slices, copied and put one below the other."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Any] = []
+        self._bytes = 0
+
+    @property
+    def filled(self) -> int:
+        return len(self._pieces)
+
+    def takes(self, piece: LinearOperator) -> bool:
+        """Whether there is room."""
+        return self._bytes + _bytes(piece) <= GATHERED_BYTES and self.filled < GATHERED_SLICES
+
+    def add(self, piece: LinearOperator) -> None:
+        """Copy some rows."""
+        self._pieces.append(piece.matrix.astype(piece.dtype))  # type: ignore[attr-defined]  # a copy
+        self._bytes += _bytes(piece)
+
+    def emptied(self) -> LinearOperator:
+        """The rows gathered."""
+        rows = self._pieces[0] if self.filled == 1 else scipy.sparse.vstack(self._pieces, format="csr")
+        self._pieces, self._bytes = [], 0
+        return SparseOperator(rows)
