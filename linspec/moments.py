@@ -430,6 +430,24 @@ class Moments:
                 self.view(i)._swept([self.home.zeros((view.operator.shape[1], 0)), None])
         return self._views[0].squares, self._views[1].squares if len(self._views) == 2 else None
 
+    def total_squares(self) -> float | None:
+        """The sum of all squared entries of X, about the column means with centring; no sweep is made for it.
+
+        Returns
+        -------
+        float or None
+            None before the sweep that tells it, and where only products are known: they would have to be made with
+            every column of the identity.
+        """
+        view = self._views[0]
+        if self.held:
+            squares = self._held_gram().diagonal()[0]
+        elif view.operator.readable and view.squares is not None:
+            squares = view.squares
+        else:
+            return None
+        return float(self.home.xp.sum(squares))
+
     def column_means(self) -> tuple[Array, Array | None]:
         """The column means of both views."""
         if self.form != "implicit" and self.center:

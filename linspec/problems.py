@@ -289,6 +289,8 @@ class SVD(Problem):
             fields["U"] = chosen * self.A.home.place(signs, self.A.dtype)[None, :]
         if self.center:
             fields["mean"] = self.A.home.place(moments.column_means()[0], self.A.dtype)
+        fields["rows"] = moments.n
+        fields["total_squares"] = moments.total_squares()
         findings = _short(len(S), self.k, "singular values above the rounding of the largest")
         return Conclusion(fields, residual, findings)
 
