@@ -11,7 +11,7 @@ import pytest
 import linspec as ls
 from linspec import Needs, Solver, SolverSpec, Status, option, registry
 from linspec.arrays import is_array, to_host
-from linspec.testing import check_operator, interface_issues, run_checks
+from linspec.testing import CheckFailed, Suite, check_operator, interface_issues, run_checks
 
 BACKENDS = ["numpy", "numpy-readonly", "array-api-strict", "products-only"]
 
@@ -229,6 +229,31 @@ class SolvesTheFirstRidgeAlone(Honest):
         return run.finish(x=problem.A.home.blocks.place(np.hstack([x] * len(problem.ridges))))
 
 
+@dataclass(frozen=True, kw_only=True)
+class HonestGramSVD(HonestSVD):
+    """The eigenvectors of the Gram matrix, which one pass forms (Golub 1965)."""
+
+    def solve(self, problem: Any, run: Any) -> Any:
+        moments = run.moments("dense")
+        run.plan(setup=moments.setup_cost)
+        values, V = np.linalg.eigh(to_host(moments.dense()[0]))
+        values, V = values[::-1][: problem.k], V[:, ::-1][:, : problem.k]
+        keep = values > V.shape[0] * 1e-15 * values[0]
+        self.read_again(problem)
+        return run.finish(Vh=moments.home.place(V[:, keep].T), S=np.sqrt(values[keep]))
+
+    def read_again(self, problem: Any) -> None:
+        """For liars."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepsTwice(HonestGramSVD):
+    """Promises one pass and makes two (Golub 1965)."""
+
+    def read_again(self, problem):
+        problem.A.matmat(problem.A.home.blocks.zeros((problem.A.shape[1], 1)))
+
+
 DENSE = Needs(dense=True)
 LIARS = [
     (Honest, DENSE, ("direct",), set()),
@@ -287,6 +312,35 @@ def test_liar_fails_its_check_and_no_other(fresh_registry, cls, needs, traits, c
     report = run_checks(declare(cls, needs, traits), backends=BACKENDS)
     assert {check.partition(":")[0] for check, _ in report.failed} == caught, str(report)
     assert report.passed > 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadsBeforehand(SweepsTwice):
+    """Makes a second sweep where there may be one, of rows that are gone (Golub 1965)."""
+
+    def read_again(self, problem):
+        if problem.A.sweeps == 1:
+            next(problem.A.operator.source, None)
+
+
+@pytest.mark.parametrize(
+    ("cls", "traits", "issue"),
+    [
+        (HonestGramSVD, ("direct", "one-pass"), ""),
+        (HonestGramSVD, ("direct",), ""),
+        (SweepsTwice, ("direct",), ""),
+        (SweepsTwice, ("direct", "one-pass"), "raised SweptOnce"),
+        (ReadsBeforehand, ("direct", "one-pass"), "the end was met 2 times"),
+    ],
+)
+def test_a_second_sweep_of_rows_that_are_read_once_is_caught(fresh_registry, cls, traits, issue):
+    name = declare(cls, Needs(), traits)
+    (check,) = [check for check in Suite(name).checks() if check.name == "one-pass"]
+    if not issue:
+        check.run()
+        return
+    with pytest.raises(CheckFailed, match=issue):
+        check.run()
 
 
 def test_returned_numpy_is_caught_on_the_strict_backend_only(fresh_registry):

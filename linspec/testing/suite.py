@@ -25,6 +25,7 @@ from linspec.testing.behaviour import BEHAVIOUR_CHECKS, Skip, check_non_finite
 from linspec.testing.declarations import declaration_issues
 from linspec.testing.problems import Case, cases
 from linspec.testing.solving import Subject, Trial
+from linspec.testing.streams import STREAM_CHECKS
 
 __all__ = ["Check", "CheckFailed", "Report", "Suite", "conformance", "interface_issues", "run_checks"]
 
@@ -125,7 +126,7 @@ class Suite:
                 "solves", "", partial(_skip, f"the kit has no problems of the kind {self.spec.problem!r}")
             )
             return
-        for name in BEHAVIOUR_CHECKS:
+        for name in (*BEHAVIOUR_CHECKS, *STREAM_CHECKS):
             yield Check(name, "", partial(self._behaviour, name))
         for backend in self.backends:
             for name in ANSWER_CHECKS:
@@ -161,7 +162,7 @@ class Suite:
         _fail_on([issue] if issue else [])
 
     def _behaviour(self, name: str) -> None:
-        _fail_on(BEHAVIOUR_CHECKS[name](self.subject))
+        _fail_on((BEHAVIOUR_CHECKS | STREAM_CHECKS)[name](self.subject))
 
     def _answer(self, name: str, backend: tables.Backend) -> None:
         _require(backend)

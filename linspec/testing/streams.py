@@ -1,0 +1,164 @@
+"""Checks on rows that come slice by slice: who reads once what can be read once, and who refuses it in time.
+
+Problem: a solver that promises one pass and begins a second one fails when the data are gone, after hours perhaps.
+Method: the cases of the table are cut into slices of one row and of many, dense and sparse, behind an iterator that
+counts what is taken of it and how often its end is met.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from linspec.arrays import HostArray
+from linspec.errors import MissingCapability, SweptOnce
+from linspec.testing.backends import BACKENDS
+from linspec.testing.behaviour import Skip
+from linspec.testing.oracle import as_host, precision
+from linspec.testing.problems import Case, cases
+from linspec.testing.solving import Subject, Trial, attempt
+
+__all__ = ["STREAM_CHECKS", "Slices"]
+
+CLEAR = 1e-5
+"""Share of the largest singular value above which one can be told from zero in one pass."""
+
+WORSE = 3.0
+"""How much larger than in memory the residual of an approximate answer may be."""
+
+
+class Slices:
+    """An iterator of row slices that counts.
+
+    Parameters
+    ----------
+    matrix : array or sparse matrix of shape (n, p)
+    heights : sequence of int, optional
+        Rows of the slices, over and over; by default one, five, one, forty.
+
+    Attributes
+    ----------
+    taken : int
+        Rows given out.
+    ends : int
+        How often the end was met.
+    """
+
+    def __init__(self, matrix: Any, heights: tuple[int, ...] = (1, 5, 1, 40)) -> None:
+        self.matrix, self.heights = matrix, heights
+        self.taken = self.ends = self.slices = 0
+
+    def __iter__(self) -> Slices:
+        return self
+
+    def __next__(self) -> Any:
+        if self.taken >= self.matrix.shape[0]:
+            self.ends += 1
+            raise StopIteration
+        stop = self.taken + self.heights[self.slices % len(self.heights)]
+        piece = self.matrix[self.taken : stop]
+        self.taken, self.slices = self.taken + piece.shape[0], self.slices + 1
+        return piece
+
+
+def check_one_pass(subject: Subject) -> Iterator[str]:
+    """With the trait: one reading of an iterator, and an answer like that in memory. Without it: refused in time."""
+    table = cases(subject.spec.problem)
+    if len(table[0].arrays) > 1:
+        raise Skip("problems of several matrices take no iterators")
+    if not subject.trait("one-pass"):
+        yield from _refusal_issues(subject, table[0])
+        return
+    for case in table:
+        plain = replace(case, parameters={**case.parameters, "left": False})
+        for kind in (np.asarray, scipy.sparse.csr_array):
+            if kind is scipy.sparse.csr_array and case.dense_offset:
+                continue  # subtraction of large means from sparse rows: a matter of the data
+            where = f"{case.name}, {'dense' if kind is np.asarray else 'sparse'} slices"
+            yield from (f"{where}: {issue}" for issue in _one_pass_issues(subject, plain, kind))
+
+
+def _refusal_issues(subject: Subject, case: Case) -> Iterator[str]:
+    rows = Slices(case.main.copy(), (1,))
+    error = attempt(case.state({next(iter(case.arrays)): rows}), subject.make(), rng=0).error
+    if not isinstance(error, SweptOnce):
+        yield f"without the trait 'one-pass' an iterator must be refused with SweptOnce; got {error!r}"
+    if rows.slices > 1:
+        yield f"{rows.slices} slices were read before the refusal; the first tells all that is needed"
+
+
+def _one_pass_issues(subject: Subject, case: Case, kind: Callable[[HostArray], Any]) -> Iterator[str]:
+    (name, array), *_ = case.arrays.items()
+    rows = Slices(kind(array.copy()))
+    result = attempt(case.state({name: rows}), subject.make(), rng=0)
+    if result.error is not None:
+        yield f"raised {type(result.error).__name__}: {result.error}"
+        return
+    solution = result.solution
+    if rows.taken != len(array) or rows.ends != 1:
+        yield f"{rows.taken} of {len(array)} rows were read, and the end was met {rows.ends} times"
+    if solution.passes != 1:
+        yield f"one pass was made; {solution.passes:g} are claimed"
+    if math.isnan(solution.residual):
+        if solution.residual_kind != "unavailable" or solution.converged:
+            yield "a residual that is not known makes the kind 'unavailable', and nothing converged"
+    elif solution.residual_kind not in {"from-gram", "in-pass"}:
+        yield f"one pass leaves nothing for a residual that is {solution.residual_kind!r}"
+    yield from _answer_issues(subject, case, solution)
+
+
+def _answer_issues(subject: Subject, case: Case, solution: Any) -> Iterator[str]:
+    trial = Trial.of(subject, BACKENDS[0], case)
+    law = trial.oracle.law(solution)
+    if not math.isnan(solution.residual) and law.contradicts(solution.residual):
+        yield f"residual {solution.residual:.3g} is claimed; the returned arrays have {law.residual:.3g}"
+    if subject.exact:
+        if _clear(case):
+            yield from trial.oracle.errors(solution)
+    elif trial.solution is not None and len(solution.S) == len(trial.solution.S):
+        allowed = WORSE * trial.oracle.law(trial.solution).residual + law.floor + 100 * precision(case)
+        if not law.residual <= allowed:
+            yield f"the answer has a residual of {law.residual:.2g}, and one of {allowed:.2g} would do in memory"
+
+
+def _clear(case: Case) -> bool:
+    """Whether as many singular values as are asked for can be told from zero."""
+    A = as_host(case.main).astype(np.float64)
+    A = A - case.parameters.get("center", False) * A.mean(axis=0)
+    s = np.linalg.svd(A, compute_uv=False)
+    return bool(s[case.parameters["k"] - 1] > CLEAR * s[0])
+
+
+def check_callable(subject: Subject) -> Iterator[str]:
+    """A callable that returns the slices anew serves who needs products only, to the same answer."""
+    if subject.spec.needs.dense or subject.spec.needs.rows or subject.spec.needs.diagonal:
+        raise Skip(f"the solver needs {subject.spec.needs}")
+    for case in cases(subject.spec.problem):
+        if case.main.dtype != np.float64 or not subject.must_converge(case) or case.dense_offset:
+            continue
+        data: dict[str, Any] = {name: array.copy() for name, array in case.arrays.items()}
+        first = next(iter(data))
+        matrix = data[first]
+        data[first] = lambda matrix=matrix: Slices(matrix)
+        trial = Trial.of(subject, BACKENDS[0], case)
+        result = attempt(case.state(data), subject.for_case(case), rng=0)
+        if isinstance(result.error, MissingCapability):
+            continue  # "declared-needs" says it
+        if result.error is not None:
+            yield f"{case.name}: raised {type(result.error).__name__}: {result.error}"
+        elif result.solution.converged:
+            yield from (f"{case.name}: {issue}" for issue in trial.oracle.errors(result.solution))
+        elif trial.must_converge and trial.solution is not None and trial.solution.converged:
+            yield f"{case.name}: {result.solution.status.name}, residual {result.solution.residual:.2g}"
+
+
+STREAM_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {
+    "one-pass": check_one_pass,
+    "callable": check_callable,
+}
+"""By name, as in test ids and expected failures."""
