@@ -77,7 +77,7 @@ def sweep(views: list[View], asked: Asked, home: Home) -> list[Array]:
     threads = _threads(views, len(blocks))
     cuts = [len(blocks) * i // threads for i in range(threads + 1)]
     runs = [_Run(views, asked, home, blocks[a:b]) for a, b in pairwise(cuts)]
-    with _one_blas_thread(needed=threads > 1):
+    with one_blas_thread(needed=threads > 1):
         machine.map_parallel(_Run.work, runs)
     first, *others = runs
     for other in others:
@@ -167,9 +167,11 @@ def _blas() -> Any:
 
 
 @contextmanager
-def _one_blas_thread(*, needed: bool) -> Iterator[None]:
-    if not needed:
+def one_blas_thread(*, needed: bool) -> Iterator[None]:
+    """Hold the BLAS to one thread while others are at work; what holds it is asked for only where it is needed."""
+    blas = _blas() if needed else None
+    if blas is None:
         yield
         return
-    with _blas().limit(limits=1):
+    with blas.limit(limits=1):
         yield

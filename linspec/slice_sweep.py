@@ -14,18 +14,19 @@ Where we differ: d comes with the products, as the sums of the centred rows, so 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from linspec import cost
+from linspec import cost, machine
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.column_statistics import ColumnStatistics
 from linspec.errors import NonFiniteData
 from linspec.gram import DenseGram, RunningGram
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels, uncounted
 from linspec.operators.dense import RowBuffer, row_blocks
-from linspec.row_sweep import Asked, sweep
+from linspec.row_sweep import FEWEST_BLOCKS, Asked, one_blas_thread, sweep
 from linspec.views import FloatRows, View, explain_non_finite, gram_blocks
 
 FEWEST_REDUCED = 1024
@@ -97,29 +98,67 @@ def sliced_triangle(
     """
     running, triangle = RunningProduct(V, home, center=center), _Triangle(columns, center=center)
     spread = ColumnStatistics(home) if center and view.operator.sparse else None
-    buffer, origin = RowBuffer(), None
-    for block in view.operator.blocks():
-        row_bytes = View("", block, center=False).row_bytes
-        for rows in row_blocks(block.shape[0], row_bytes, block.home, 8 * V.shape[0] * V.shape[1]):
-            part = block.rows(rows)
-            about = running.point(part)
+    origin: Array = None
+    with one_blas_thread(needed=home.on_host):
+        for block in view.operator.blocks():
+            about = running.point(block)
             origin = about if origin is None else origin
-            slab = (part if about is None else part.centered(about)).loaded(buffer)
-            Y = slab.matmat(V)
-            ones = slab.home.place(np.ones((Y.shape[0], 1)), slab.dtype)
-            both = slab.rmatmat(slab.home.concat([Y, ones]))
-            running.merge(both[:, : V.shape[1]], both[:, V.shape[1]], Y.shape[0], about)
-            image = np.array(to_host(Y[:, :columns]), dtype=np.float64)
-            if about is not None:  # all rows about one point: the transformations take the rest out
-                image += to_host((about - origin) @ V[:, :columns])[None, :]
-            triangle.add(image)
-        if spread is not None:
-            spread.add(block)
-        _refuse_non_finite(running.product, view, home)
+            shift = None if about is None else to_host((about - origin) @ V[:, :columns])
+            runs = [_ImageRun(block, rows, V, columns, about, shift, home) for rows in _runs_of(block, V)]
+            machine.map_parallel(_ImageRun.work, runs)
+            for run in runs:
+                running.merge(run.product, run.sums, run.rows[-1].stop - run.rows[0].start, about)
+                triangle.add(run.triangle.rows())
+            if spread is not None:
+                spread.add(block)
+            _refuse_non_finite(running.product, view, home)
     view.mean = running.mean + 0.0
     if spread is not None:
         view.squares = spread.spread
     return running.product, triangle.finished()
+
+
+def _runs_of(block: LinearOperator, V: Array) -> list[list[slice]]:
+    """The row blocks of a block, in runs of some after each other: one for each core."""
+    row_bytes = View("", block, center=False).row_bytes
+    blocks = list(row_blocks(block.shape[0], row_bytes, block.home, 8 * V.shape[0] * V.shape[1]))
+    count = max(1, min(machine.cpu_count(), len(blocks) // FEWEST_BLOCKS)) if block.home.on_host else 1
+    cuts = [len(blocks) * i // count for i in range(count + 1)]
+    return [blocks[a:b] for a, b in pairwise(cuts)]
+
+
+class _ImageRun:
+    """Some row blocks after one another: AᵀA V, Aᵀ1 and the triangle of A V, about a point."""
+
+    def __init__(
+        self,
+        block: LinearOperator,
+        rows: list[slice],
+        V: Array,
+        columns: int,
+        about: Array | None,
+        shift: HostArray | None,
+        home: Home,
+    ) -> None:
+        self.block, self.rows, self.V, self.home = block, rows, V, home
+        self.about, self.shift, self.columns = about, shift, columns
+        self.triangle = _Triangle(columns, center=about is not None)
+        self.product, self.sums = home.zeros(tuple(V.shape)), home.zeros((V.shape[0],))
+
+    def work(self) -> None:
+        buffer, k = RowBuffer(), self.V.shape[1]
+        with np.errstate(all="ignore"):  # what is not finite is found in the sums
+            for rows in self.rows:
+                part = self.block.rows(rows)
+                slab = (part if self.about is None else part.centered(self.about)).loaded(buffer)
+                Y = slab.matmat(self.V)
+                ones = slab.home.place(np.ones((Y.shape[0], 1)), slab.dtype)
+                both = slab.rmatmat(slab.home.concat([Y, ones]))
+                self.product += both[:, :k]
+                self.sums += both[:, k]
+                image = np.array(to_host(Y[:, : self.columns]), dtype=np.float64)
+                # All rows about one point: the transformations take the rest out.
+                self.triangle.add_image(image if self.shift is None else image + self.shift)
 
 
 class _Triangle:
@@ -130,10 +169,12 @@ class _Triangle:
         self._held: list[HostArray] = [np.zeros((0, columns + center))]
         self._rows = 0
 
+    def add_image(self, rows: HostArray) -> None:
+        """Take in some rows, behind a column of ones where their mean is to be taken out."""
+        self.add(np.hstack([np.ones((len(rows), 1)), rows]) if self._center else rows)
+
     def add(self, rows: HostArray) -> None:
-        """Take in some rows."""
-        if self._center:
-            rows = np.hstack([np.ones((len(rows), 1)), rows])
+        """Take in rows that are complete."""
         self._held.append(rows)
         self._rows += len(rows)
         if self._rows >= max(FEWEST_REDUCED, 4 * rows.shape[1]):
@@ -143,10 +184,15 @@ class _Triangle:
         R: Any = np.linalg.qr(np.vstack(self._held), mode="r")  # an array, whatever NumPy's types say
         self._held, self._rows = [R], 0
 
-    def finished(self) -> HostArray:
-        """The triangle."""
+    def rows(self) -> HostArray:
+        """Few rows in place of all."""
         self._reduce()
-        return self._held[0][1:, 1:] if self._center else self._held[0]
+        return self._held[0]
+
+    def finished(self) -> HostArray:
+        """The triangle, less what the column of ones has taken out."""
+        R = self.rows()
+        return R[1:, 1:] if self._center else R
 
 
 class RunningProduct:

@@ -812,7 +812,7 @@ def test_threads_share_a_sweep(kind, center, blocks, monkeypatch):
     Sx, C, Sy = exact(x, y, center=center)
     for threads in (1, 2, 3):
         monkeypatch.setattr(row_sweep, "_threads", lambda views, count, threads=threads: min(threads, count))
-        monkeypatch.setattr(row_sweep, "_one_blas_thread", no_limit)
+        monkeypatch.setattr(row_sweep, "one_blas_thread", no_limit)
         m = Moments(KINDS[kind](x), KINDS[kind](y), center=center, form="implicit")
         found = m.products(VX, VY)
         for a, b in zip(found, (Sx @ VX, C @ VY, C.T @ VX, Sy @ VY), strict=True):
@@ -830,7 +830,7 @@ def test_the_blas_gets_its_threads_back():
     threadpoolctl = pytest.importorskip("threadpoolctl")
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
         before = threadpoolctl.threadpool_info()
-        with row_sweep._one_blas_thread(needed=True):
+        with row_sweep.one_blas_thread(needed=True):
             inside = threadpoolctl.threadpool_info()
         assert threadpoolctl.threadpool_info() == before
     assert any(library["num_threads"] == 1 for library in inside)
