@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -235,3 +237,101 @@ def test_the_first_of_equally_large_entries_is_positive():
     found = ls.SVD(A, 2).conclude(ls.Moments(A), Vh=V.T, S=np.ones(2)).fields
     assert found["Vh"][0, 7] > 0 > found["Vh"][0, 200_000]
     assert found["Vh"][1, 7] < 0 < found["Vh"][1, 200_000]
+
+
+# ---- rows that are read once ---------------------------------------------------------------------
+
+
+def slices(A, height=23):
+    return (A[i : i + height] for i in range(0, A.shape[0], height))
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Slices are not gathered into one block."""
+    monkeypatch.setattr("linspec.operators.streamed.GATHERED_BYTES", 20_000)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("test_matrix", ["gaussian", "very-sparse"])
+def test_in_one_pass_both_span_what_they_span_in_memory(small_blocks, kind, center, test_matrix):
+    """Algorithms 3 and 4 on slices, 1 and 2 on the whole: one Ω, one subspace."""
+    A, _, _ = with_singular_values(300, 80, DECAYING)
+    A = kind(A + center * np.arange(80))
+    options = {"rng": 3, "oversampling": 0, "test_matrix": test_matrix}
+    plain = ls.solve(ls.SVD(A, 12, center=center), "spca", **options)
+    for solver, more in (("spca", {}), ("lazy-spca", {}), ("lazy-spca", {"whiten": False})):
+        found = ls.solve(ls.SVD(slices(A), 12, center=center), solver, **options, **more)
+        assert found.passes == 1
+        assert chordal(plain.Vh, found.Vh) < 1e-8
+        np.testing.assert_allclose(found.S, plain.S, rtol=1e-8)
+        np.testing.assert_allclose(found.Vh @ found.Vh.T, np.eye(12), atol=1e-12)
+        if center:
+            np.testing.assert_allclose(found.mean, plain.mean, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["gram", "spca", "lazy-spca"])
+def test_principal_components_of_a_stream_are_those_of_scikit_learn(small_blocks, solver):
+    decomposition = pytest.importorskip("sklearn.decomposition")
+    A, _, _ = with_singular_values(400, 50, np.geomspace(100, 1e-1, 50))
+    A = A + RNG.standard_normal(50)
+    wanted = decomposition.PCA(3, svd_solver="full").fit(A)
+    found = ls.solve(
+        ls.SVD(slices(A), 3, center=True), solver, rng=0, **({} if solver == "gram" else {"oversampling": 47})
+    )
+    np.testing.assert_allclose(found.S, wanted.singular_values_, rtol=1e-8)
+    np.testing.assert_allclose(np.abs(found.Vh @ wanted.components_.T), np.eye(3), atol=1e-8)
+    np.testing.assert_allclose(found.mean, wanted.mean_, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["spca", "lazy-spca"])
+def test_the_estimated_residual_is_the_true_one_within_a_factor_of_three(solver):
+    for seed, noise in enumerate((1e-3, 1e-2, 0.1)):
+        A, _, _ = with_singular_values(300, 80, np.r_[np.geomspace(3, 1, 8), np.full(60, noise)], seed=seed)
+        found = ls.solve(ls.SVD(slices(A), 8), solver, rng=seed + 100)
+        V = found.Vh.T
+        true = np.linalg.norm(A.T @ (A @ V) - V * found.S**2, axis=0).max() / found.S[0] ** 2
+        said = float(re.search(r"estimated residual about (\S+) \(from 10 random", found.message)[1])
+        assert true / 3 < said < 3 * true
+
+
+@pytest.mark.parametrize("solver", ["spca", "lazy-spca"])
+@pytest.mark.parametrize("spread", [1e2, 1e4, 1e6])
+def test_one_pass_loses_by_the_square_and_says_so(solver, spread):
+    """The triangle is exact, and yet the answer spans the rows of B, whose small directions are lost."""
+    s = np.concatenate([np.geomspace(1, 1 / spread, 10), np.full(20, 1e-9 / spread)])
+    A, _, V = with_singular_values(300, 60, s, seed=2)
+    found = ls.solve(ls.SVD(slices(A), 10), solver, rng=0)
+    assert (found.status is ls.Status.ILL_CONDITIONED) == (spread > 1e3)
+    if len(found.S) == 10:
+        assert chordal(V[:, :10].T, found.Vh) < 1e-13 * spread**2
+    two = ls.solve(ls.SVD(lambda: slices(A), 10), "spca", rng=0)
+    assert (two.passes, two.residual_kind) == (3, "recomputed")
+    assert chordal(V[:, :10].T, two.Vh) < 1e-13 * spread
+
+
+@pytest.mark.parametrize("solver", ["spca", "lazy-spca"])
+def test_single_precision_with_large_means_in_one_pass(small_blocks, solver):
+    """Columns of mean/std 1e4: as near as float32 rows tell, where a subtraction of products would leave nothing."""
+    A, _, _ = with_singular_values(2000, 60, np.r_[[60.0, 50, 40], np.full(57, 0.5)])
+    A = (A * 20 + 1e4 * RNG.standard_normal(60)).astype(np.float32)
+    C = A.astype(np.float64) - A.astype(np.float64).mean(axis=0)
+    wanted = ls.solve(ls.SVD(C, 3), "spca", rng=0)  # the same sketch of the exact entries
+    found = ls.solve(ls.SVD(slices(A, 7), 3, center=True), solver, rng=0)
+    np.testing.assert_allclose(found.S, wanted.S, rtol=1e-5)
+    assert chordal(wanted.Vh, found.Vh.astype(np.float64)) < 1e-4
+    assert found.Vh.dtype == np.float32
+
+
+@pytest.mark.parametrize("solver", ["gram", "spca", "lazy-spca"])
+@pytest.mark.parametrize("rank", [0, 2])
+def test_fewer_triplets_than_asked_for_in_one_pass(solver, rank):
+    A, _, _ = with_singular_values(100, 20, np.array([5.0, 2.0])[:rank])
+    found = ls.solve(ls.SVD(slices(A), 4), solver, rng=0)
+    assert len(found.S) == rank
+    np.testing.assert_allclose(found.S, [5.0, 2.0][:rank], rtol=1e-10)
+    few = ls.solve(
+        ls.SVD(slices(RNG.standard_normal((3, 20)), 1), 5), solver, rng=0
+    )  # fewer rows than triplets
+    assert len(few.S) == 3
