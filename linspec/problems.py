@@ -279,8 +279,11 @@ class SVD(Problem):
         order = np.argsort(-S, kind="stable")[: self.k]
         V, AtAV, S = _select(V, order, home), _select(AtAV, order, home), S[order]
         signs = _signs(V, home)
-        gap = _distances(AtAV, V, S**2, home)
-        residual = float(np.max([_ratio(g, S[0] ** 2) for g in gap], initial=0.0)) if judged else math.nan
+        # In units of the largest: squares of AᵀAv may be more, or less, than numbers can be.
+        unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
+        gap = _distances(AtAV, V, S**2, unit, home)
+        residual = _ratio(float(np.max(gap, initial=0.0)), 1.0 if len(S) and S[0] > 0 else 0.0)
+        residual = residual if judged else math.nan
         V = V * home.place(signs)[None, :]
         fields: dict[str, Any] = {"S": S, "Vh": self.A.home.place(V, self.A.dtype).T}
         if U is not None:
@@ -599,14 +602,14 @@ def _weighted_squares(gap: Array, d: Array, home: Home) -> Array:
     return home.xp.sum(gap * gap * reciprocal(d)[:, None], axis=0)
 
 
-def _distances(W: Array, V: Array, factors: HostArray, home: Home) -> HostArray:
-    """‖w − f v‖ a column; on the host some rows at a time, because fresh memory costs more than the arithmetic."""
+def _distances(W: Array, V: Array, factors: HostArray, unit: float, home: Home) -> HostArray:
+    """‖w − f v‖ / unit a column; on the host some rows at a time: fresh memory costs more than the arithmetic."""
     if not home.on_host:
-        return to_host(_column_norms(W - V * home.place(factors)[None, :], home))
+        return to_host(_column_norms(W / unit - V * home.place(factors / unit)[None, :], home))
     squares = np.zeros(V.shape[1])
     for rows in _row_runs(V):
-        gap = V[rows] * factors
-        np.subtract(W[rows], gap, out=gap)
+        gap = W[rows] / unit
+        gap -= V[rows] * (factors / unit)
         squares += np.einsum("ij,ij->j", gap, gap)
     return np.sqrt(squares)
 

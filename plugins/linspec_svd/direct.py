@@ -94,4 +94,4 @@ def _of_entries(problem: Any, run: Run, cut: float) -> dict[str, Array]:
 
 def _count(S: HostArray, k: int, cut: float) -> int:
     """Singular values that are asked for and are not rounding."""
-    return int(np.sum(S[:k] > cut * S[0]))
+    return int(np.sum(S[:k] > cut * np.max(S, initial=0.0)))

@@ -31,7 +31,14 @@ from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidOption
 from linspec_svd.single_sweep import Probes, say_what_is_lost
 from linspec_svd.spca import ENDED
-from linspec_svd.triplets import decomposed, left_vectors, orthonormal, squared_cuts
+from linspec_svd.triplets import (
+    decomposed,
+    left_vectors,
+    orthonormal,
+    share_below_rounding,
+    size_of_means,
+    squared_cuts,
+)
 
 LOST = 1e-10
 """Error of the subspace by squaring above which the solution says so: σ₁/σ_k of a thousand in float64.
@@ -39,11 +46,17 @@ LOST = 1e-10
 What squaring twice may lose, too.
 """
 
-CROOKED = 1e-12
-"""Mean departure of V's columns from orthonormal ones, as the length of a row of VᵀV − I, that is made good."""
+CROOKED = 1e-14
+"""Departure of V from orthonormal columns, as the mean length of a row of VᵀV − I, that is rounding."""
+
+BESIDE_TAIL = 1e-9
+"""The same as a share of σ²/σ₁² at the end of a sketch that leaves out the rest: the residual is far more."""
 
 ROWS_AT_ONCE = 1024
 """Rows of a block that are multiplied in place at a time."""
+
+SMALLEST = 1e-60
+"""Lengths of the columns of AΩ from which on their fourth powers are numbers, and one over the largest such."""
 
 PROBES = 8
 """Random combinations of the columns by which it is measured."""
@@ -86,7 +99,7 @@ class LazySPCA(Solver):
         if not self.whiten:
             return self._finished(problem, run, orthonormal(moments.gram_matmat(V), home), None)
         Bt, image = moments.gram_and_image(V)
-        S, V = _leading(Bt, to_host(image), problem, home)
+        S, V = _leading(Bt, to_host(image), problem, run)
         self._say_what_is_lost(problem, run, S)
         return self._finished(problem, run, V, S)
 
@@ -97,7 +110,7 @@ class LazySPCA(Solver):
         product = moments.gram_matmat(probes.beside(V))
         Bt = product[:, :columns]
         unit = float(np.finfo(problem.A.dtype).eps)
-        S, V = _leading(Bt, to_host(V.T @ Bt), problem, moments.home)
+        S, V = _leading(Bt, to_host(V.T @ Bt), problem, run)
         probes.note(run, columns, product[:, columns:], V, S)
         say_what_is_lost(run, S, unit)
         return run.finish(Vh=V.T, S=S)
@@ -126,29 +139,38 @@ class LazySPCA(Solver):
             )
 
 
-def _leading(Bt: Array, M: HostArray, problem: Any, home: Home) -> tuple[HostArray, Array]:
+def _leading(Bt: Array, M: HostArray, problem: Any, run: Run) -> tuple[HostArray, Array]:
     """The k largest singular values above rounding of a tall block BᵀR⁻¹, M = RᵀR, and its left vectors.
 
     The block is used up.
     """
-    k, unit, cut = problem.k, float(np.finfo(problem.A.dtype).eps), max(squared_cuts(problem.A))
+    k, unit, home = problem.k, float(np.finfo(problem.A.dtype).eps), run.moments().home
     T = _inverse_root(M) if unit == EPS else None
     if T is None:
         Bt = Bt @ home.place(whitening(M, cut=unit))
     G = to_host(Bt.T @ Bt)
     values, vectors = np.linalg.eigh(G if T is None else T.T @ G @ T)
+    smallest = np.min(values, initial=np.inf)
     values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
-    keep = values > cut * max(values[0], 0.0) if len(values) else np.zeros(0, dtype=bool)
+    largest = max(float(np.max(values, initial=0.0)), 0.0)
+    means = size_of_means(problem, run)
+    entries = share_below_rounding(problem.A)
+    noise = max(
+        max(squared_cuts(problem.A)) * largest, entries * means * largest**0.5, (entries * means) ** 2
+    )
+    keep = values > noise
     S = np.sqrt(values[keep])
     W = vectors[:, keep] / S
     V = _multiplied(Bt, W if T is None else T @ W, home)
-    return S, V if _straight(V, home) else _straightened(V, home)
+    whole = len(G) < len(M) or len(M) == min(problem.A.shape)
+    tail = 0.0 if whole or not largest else float(smallest) / largest
+    return S, V if _departure(V, home) <= max(CROOKED, BESIDE_TAIL * tail) else _straightened(V, home)
 
 
 def _inverse_root(M: HostArray) -> HostArray | None:
     """T with TᵀMT = I; None where M is so near to singular that its square would lose too many digits."""
     d = np.sqrt(np.maximum(np.diag(M), 0.0))
-    if not (len(d) and np.all(d > 0)):
+    if not (len(d) and np.all((d > SMALLEST) & (d < 1 / SMALLEST))):
         return None
     C = M / d / d[:, None]
     L, failed = lapack.dpotrf(C, lower=1, clean=1)
@@ -175,11 +197,11 @@ def _multiplied(Bt: Array, Z: HostArray, home: Home) -> Array:
     return packed
 
 
-def _straight(V: Array, home: Home) -> bool:
-    """Whether the columns are orthonormal, by what VᵀV makes of a few random vectors."""
+def _departure(V: Array, home: Home) -> float:
+    """How far the columns are from orthonormal ones, by what VᵀV makes of a few random vectors."""
     X = np.random.default_rng(0).standard_normal((V.shape[1], PROBES))
     gap = to_host(V.T @ (V @ home.place(X))) - X
-    return bool(np.linalg.norm(gap) <= CROOKED * np.linalg.norm(X))
+    return float(np.linalg.norm(gap)) / max(float(np.linalg.norm(X)), 1.0)
 
 
 def _straightened(V: Array, home: Home) -> Array:

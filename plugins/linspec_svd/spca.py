@@ -19,7 +19,7 @@ import numpy as np
 from linspec import Run, Solution, Solver, Status, option, part
 from linspec.arrays import to_host
 from linspec_svd.single_sweep import solved_in_one_sweep
-from linspec_svd.triplets import decomposed, right_vectors, share_below_rounding
+from linspec_svd.triplets import decomposed, right_vectors, share_below_rounding, size_of_means
 
 ENDED = "A sketch of {columns} columns, {powers} power iterations: the residual says how good it is. "
 ENDED += 'Raise them, or choose "block-krylov", which goes on to a tolerance.'
@@ -56,7 +56,8 @@ class SPCA(Solver):
             P, _ = normalizer.orthonormalize(A.rmatmat(A.home.place(Q, A.dtype)))
             Q, _ = normalizer.orthonormalize(home.place(A.matmat(P)))
         U, S, V = right_vectors(A, Q, problem.k)
-        rounding = share_below_rounding(problem.A) * np.max(S, initial=0.0)
+        largest = max(float(np.max(S, initial=0.0)), size_of_means(problem, run))
+        rounding = share_below_rounding(problem.A) * largest
         k = min(problem.k, int(np.sum(rounding < S)))
         run.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=powers))
         return run.finish(Vh=V.T[:k, :], S=S[:k], U=U[:, :k] if problem.left else None)
