@@ -5,15 +5,18 @@ Method: Rayleigh-Ritz on the block Krylov space of AᵀA from a random block Ω,
 
     span(Ω, AᵀA Ω, …, (AᵀA)^q Ω),
 
-built by block Lanczos steps: one sweep multiplies the newest block, what the basis holds of the product is taken out
-twice, the rest is made orthonormal and is the next block (Golub & Underwood 1977; Musco & Musco 2015,
-arXiv:1504.05477; Tropp & Webber 2023, arXiv:2306.12418). With H = VᵀAᵀAV and the product's rest R behind the newest
-block, a Ritz pair (θ, Vy) leaves the residual R y, y taken at that block: its norm costs nothing.
-Where we differ: sparse data with few rows are taken from their side, where blocks are shorter: AAᵀ in place of AᵀA, two
-sweeps a step, and the right vectors in one sweep at the end. The iteration stops by that residual, not after a number
-of powers. Where the basis has become as wide as it may, it is begun again from its leading Ritz vectors and the newest
-block (thick restart: Wu & Simon 2000, doi:10.1137/S0895479898334605). Rests at rounding are left out of the next block,
-so that invariant spaces end the iteration instead of filling it with noise.
+built by block Lanczos steps: one sweep multiplies the newest block, what the basis holds of the product is taken out,
+the rest R is made orthonormal and is the next block (Golub & Underwood 1977; Musco & Musco 2015, arXiv:1504.05477;
+Tropp & Webber 2023, arXiv:2306.12418). With H = VᵀAᵀAV a Ritz pair (θ, Vy) leaves the residual R y, y taken at the
+newest block: its norm costs nothing. Where the basis has become as wide as it may, it is begun again from its leading
+Ritz vectors and the newest block (thick restart: Wu & Simon 2000, doi:10.1137/S0895479898334605).
+Where we differ. The iteration stops by that residual, not after a number of powers. Blocks are as narrow as reading the
+data allows: narrow ones need fewer columns in all, wide ones fewer sweeps. Sparse data with few rows are taken from
+their side, AAᵀ in place of AᵀA, and the right vectors come with one sweep at the end. The basis is taken out of each
+product once, which leaves it semi-orthogonal (Simon 1984, doi:10.1090/S0025-5718-1984-0725988-X), and twice where the
+tolerance is tight. The Ritz pairs are looked at where they may have converged. And a block of b columns sees b copies
+of a repeated singular value at most: where as many are found above the k-th value, a second random block, apart from
+what is known, looks for more before the answer counts as complete.
 """
 
 from __future__ import annotations
@@ -24,19 +27,58 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver, option, part
+from linspec import Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS
 from linspec.cost import DENSE_RATE, Estimate, Sizes, sweeps_estimate
-from linspec.operators import uncounted
+from linspec.machine import available_memory
+from linspec.operators import DenseOperator, MappedOperator, SparseOperator, uncounted
 from linspec_svd.ending import finished
 from linspec_svd.triplets import orthonormal
 
 OVERSAMPLING = 10
-"""Columns of a block beyond the triplets wanted."""
+"""Columns of a wide block beyond the triplets wanted."""
+
+NARROW, NARROW_DENSE = 8, 24
+"""Columns of a block where sweeps are of sparse and of dense data in memory: fewer would not be cheaper."""
+
+COLUMNS = 16
+"""Triplets wanted that are worth one more column of a narrow block."""
+
+SWEEPS = 60
+"""Sweeps that narrow blocks may take: with a budget of fewer the blocks are wide."""
 
 BLOCKS = 12
-"""Blocks that a basis holds before it is begun again."""
+"""Wide blocks that a basis holds before it is begun again."""
+
+NEGLIGIBLE_BYTES = 2**26
+"""A basis that any machine holds."""
+
+GROWTH = 1.15
+"""By how much the basis grows between two looks at it, while nothing tells when it will be wide enough."""
+
+STRICT = 1e-8
+"""Tolerance below which the basis must be orthogonal to rounding: taking it out of products once leaves up to 1e-9."""
+
+SMALL, FOUND = 1e-2, 1e-10
+"""When the basis is taken out of a rest once more: a rest as small as this beside the largest product, or so much of
+older blocks, of which there should be nothing, in the product beside the rest."""
+
+OWN = 0.1
+"""Share of a new direction's square that must be outside the basis: less is rounding that has been blown up."""
+
+RISK = 1e-6
+"""Chance at most of missing another copy of a repeated value."""
+
+SHARP, SINGLE_SHARP = 1e-8, 1e-6
+"""Residual at which repeated values are told from close ones, in float64 and float32 data."""
+
+SPREAD, POWER = 10.0, 1.4
+"""By how much Ritz values of equal eigenvalues may differ, as a share of the largest: so many times that residual, or
+a power of the residual (by theory its square over the distance to the next eigenvalue, which is not known)."""
+
+UNFINISHED = "Repeated singular values were found, and the run ended before a second random block could show that none "
+UNFINISHED += "of them is missing: raise the budget, or choose a wider block."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +86,13 @@ class BlockKrylov(Solver):
     """Rayleigh-Ritz on a block Krylov space (Musco & Musco 2015, arXiv:1504.05477)."""
 
     block: int | None = option(
-        None, "columns of a block; none: ten more than the triplets wanted", kind=int, at_least=1
+        None,
+        "columns of a block; none: from the data, at most ten more than the triplets wanted",
+        kind=int,
+        at_least=1,
     )
     basis: int | None = option(
-        None, "columns that are held at most; none: twelve blocks", kind=int, at_least=2
+        None, "columns that are held at most; none: as memory allows", kind=int, at_least=2
     )
     tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
     max_iterations: int = option(500, "sweeps at most", at_least=1)
@@ -56,24 +101,52 @@ class BlockKrylov(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve an SVD problem."""
-        k, (n, p) = problem.k, problem.A.shape
-        b = min(self.block or k + OVERSAMPLING, n, p)
-        moments = run.moments(self.form, expect=(20, b))
+        n, p = problem.A.shape
+        moments = run.moments(self.form, expect=(20, min(problem.k + OVERSAMPLING, n, p)))
         wide = moments.wide
         after = float(wide or problem.left)  # the sweep that makes the vectors of the other side
-        run.plan(setup=moments.setup_cost + after, iteration=2.0 if wide else moments.sweep_cost)
-        side = n if wide else p
+        side, sweep = (n, 1.0) if wide else (p, moments.sweep_cost)
+        run.plan(setup=moments.setup_cost + after, iteration=sweep)
+        b = self._width(problem, run, moments.setup_cost + after + SWEEPS * sweep)
         Omega = moments.home.place(run.part(self.test_matrix).draw(side, b, run.rng))
-        most = min(max(self.basis or BLOCKS * b, k + 2 * b), side)
-        space = KrylovSpace(Omega, k, most, float(np.finfo(problem.A.dtype).eps), moments.home)
-        multiply = (lambda U: moments.outer_matmat(U)[1]) if wide else moments.gram_matmat
+        space = KrylovSpace(Omega, problem.k, self._most(problem.k, b, side), run, moments.home)
+        multiply = moments.outer_gram_matmat if wide else moments.gram_matmat
         with run.reserving(after):
             while run.proceed(
                 residual=space.residual, current=lambda: self._current(problem, space, wide=wide)
             ):
                 space.widen(multiply)
+        if space.doubtful:
+            run.note(Status.BUDGET, UNFINISHED)
         vectors, theta = space.ritz()
         return finished(problem, run, vectors, theta, of_rows=wide)
+
+    def _width(self, problem: Any, run: Run, sweeps: float) -> int:
+        """Columns of a block: few where a sweep costs no more than its products, and the budget allows for many."""
+        n, p = problem.A.shape
+        full = min(problem.k + OVERSAMPLING, n, p)
+        if self.block is not None:
+            return int(min(self.block, n, p))
+        bare, _ = uncounted(problem.A)
+        if not run.affords(sweeps) or not bare.home.on_host or isinstance(bare, MappedOperator):
+            return int(full)
+        least = (
+            NARROW
+            if isinstance(bare, SparseOperator)
+            else NARROW_DENSE
+            if isinstance(bare, DenseOperator)
+            else full
+        )
+        return int(min(max(least, problem.k // COLUMNS), full))
+
+    def _most(self, k: int, b: int, side: int) -> int:
+        """Columns that the basis may have."""
+        if self.basis is not None:
+            return min(max(self.basis, k + 2 * b), side)
+        most = min(max(8 * k, k + 40 * b) if b < k else BLOCKS * b, side)
+        if 8 * most * side > NEGLIGIBLE_BYTES:
+            most = min(most, int(available_memory() // (4 * 8 * side)))
+        return min(max(most, k + 2 * b), side)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -106,90 +179,211 @@ class KrylovSpace:
         Ritz pairs wanted.
     most : int
         Columns of V at most.
-    unit : float
-        The rounding of products.
+    run : Run
+        Its tolerance, the precision of its data, and its random numbers.
     home : Home
     """
 
-    def __init__(self, Omega: Array, k: int, most: int, unit: float, home: Home) -> None:
-        self.k, self.most, self.unit, self.home = k, most, unit, home
+    def __init__(self, Omega: Array, k: int, most: int, run: Run, home: Home) -> None:
+        self.k, self.home, self.tol, self.rng = k, home, run.tol, run.rng
+        self.unit = float(np.finfo(run.problem.A.dtype).eps)
+        self.sharp = SHARP if self.unit < SHARP else SINGLE_SHARP
+        # What a look apart leaves of the newest block stays in the residual.
+        self.apart = max(min(self.sharp, 0.1 * run.tol), 100 * self.unit)
+        self.width, self.copies = Omega.shape[1], Omega.shape[1]
         self.next = orthonormal(Omega, home)
-        self._held = home.zeros(
-            (Omega.shape[0], most)
-        )  # allocated once: a growing copy would cost a sweep's time
-        self._count = 0
-        self.H = np.zeros((0, 0))
+        self.held = home.zeros((most, Omega.shape[0]))  # a vector a row: products run along them
+        self.H = np.zeros((most, most))
+        self.count = self.newest = 0
+        self.scale = 0.0
         self.theta, self.Y = np.zeros(0), np.zeros((0, 0))
         self.residual = 1.0
+        self._looks = _Looks(k)
+        self._probing: float | None = None
+        self._suspect, self._steps_apart = 0.0, 0
+        self._left = 0.0  # of residuals, where newest blocks were left behind
 
-    @property
-    def V(self) -> Array:
-        """The basis."""
-        return self._held[:, : self._count]
+    # ---- one step -----------------------------------------------------------------------------
 
     def widen(self, multiply: Callable[[Array], Array]) -> None:
-        """Multiply the newest block, take the product apart, and look at the Ritz pairs."""
-        home, block = self.home, self.next
-        if self._count + block.shape[1] > self.most:
-            self._begin_again()
+        """Multiply the newest block, take the product apart, and look at the Ritz pairs where that may help."""
+        block = self.next
+        if self.count + block.shape[1] > len(self.H):
+            self._begin_again(self.k + (len(self.H) - self.k) // 3)
         W = multiply(block)
-        self._held[:, self._count : self._count + block.shape[1]] = block
-        self._count += block.shape[1]
-        H = to_host(self.V.T @ W)
-        R = W - self.V @ home.place(H)
-        more = to_host(self.V.T @ R)
-        R, H = R - self.V @ home.place(more), H + more
-        self._border(H)
-        self.theta, self.Y = _decreasing(self.H)
+        self._steps_apart += 1
+        start, self.count = self.count, self.count + block.shape[1]
+        self.held[start : self.count, :] = block.T
+        R = self._rest(W, start)
         G = to_host(R.T @ R)
-        self.residual = self._worst(G)
-        self.next = self._newest(R, G)
-        if self.next.shape[1] == 0:  # the space is invariant: there is nothing else to be found in it
-            self.residual = 0.0
+        self.newest = start
+        self.next = self._orthonormal_rest(R, G)
+        if self._looks.due(self.count) or self.next.shape[1] == 0:
+            self._look(G)
 
-    def _border(self, H: HostArray) -> None:
-        """H with the rows and columns of the block that has been multiplied."""
-        old, width = len(self.H), H.shape[1]
-        full = np.zeros((old + width, old + width))
-        full[:old, :old] = self.H
-        full[:, old:], full[old:, :] = H, H.T
-        full[old:, old:] = (H[old:] + H[old:].T) / 2
-        self.H, self._width = full, width
+    def _rest(self, W: Array, start: int) -> Array:
+        """W less what the basis has of it, which goes into H."""
+        V = self.held[: self.count, :]
+        h = V @ W
+        H = to_host(h)
+        self.scale = max(self.scale, float(np.linalg.norm(H, 2)))
+        # Of the blocks before the last two a product has nothing but by rounding, unless they are Ritz vectors.
+        # To rounding it may still matter, where small directions of rests were left out.
+        first = self.newest if self.newest < start else 0
+        self._found = float(np.linalg.norm(H[:first]))
+        first = 0 if self.tol < STRICT else first
+        self.H[first : self.count, start : self.count] = H[first:]
+        self.H[start : self.count, first : self.count] = H[first:].T
+        self.H[start : self.count, start : self.count] = (H[start:] + H[start:].T) / 2
+        return W - V.T @ h
+
+    def _orthonormal_rest(self, R: Array, G: HostArray) -> Array:
+        """An orthonormal basis of the rest, over what is more than rounding."""
+        values, vectors = np.linalg.eigh((G + G.T) / 2)
+        noise = (10 * self.unit * self.scale) ** 2
+        keep = values > max(noise, len(values) * EPS * max(values[-1], 0.0)) if len(values) else values > 0
+        Q = R @ self.home.place(vectors[:, keep] / np.sqrt(values[keep]))
+        least = float(np.sqrt(values[keep].min(initial=np.inf)))
+        if self.tol < STRICT or not keep.all() or least < SMALL * self.scale or self._found > FOUND * least:
+            # What small rests have of the basis has been blown up with them.
+            V = self.held[: self.count, :]
+            Q = Q - V.T @ (V @ Q)
+            lengths, vectors = np.linalg.eigh(to_host(Q.T @ Q))
+            Q = Q @ self.home.place(vectors[:, lengths > OWN] / np.sqrt(lengths[lengths > OWN]))
+        Q = orthonormal(Q, self.home)
+        return Q[:, : min(Q.shape[1], self.held.shape[1] - self.count)]
+
+    def _begin_again(self, keep: int) -> None:
+        """From the leading Ritz vectors: the newest block stays, and is orthogonal to them."""
+        theta, Y = self._pairs()
+        keep = min(keep, len(theta), len(self.H) - self.next.shape[1])
+        self.held[:keep, :] = self.home.place(Y[:, :keep].T) @ self.held[: self.count, :]
+        self.count = self.newest = keep
+        self.H[:] = 0.0
+        self.H[:keep, :keep] = np.diag(theta[:keep])
+        self.theta, self.Y = np.zeros(0), np.zeros((0, 0))
+        self._looks = _Looks(0)
+
+    # ---- looking ------------------------------------------------------------------------------
+
+    def _pairs(self) -> tuple[HostArray, HostArray]:
+        """Eigenvalues and eigenvectors of H, decreasing."""
+        if len(self.Y) != self.count or not len(self.Y):
+            values, vectors = np.linalg.eigh(self.H[: self.count, : self.count])
+            self.theta, self.Y = values[::-1], vectors[:, ::-1]
+        return self.theta, self.Y
+
+    def _look(self, G: HostArray) -> None:
+        """Judge the Ritz pairs wanted; converged is what has converged and can hide nothing."""
+        self._pairs()
+        exhausted = self.next.shape[1] == 0  # the space is invariant: there is nothing else to be found in it
+        residual = 0.0 if exhausted else self._worst(G)
+        self._looks.seen(self.count, residual)
+        self._looks.aim(self.count, max(self.tol - self._left, self.tol / 2))
+        if residual + self._left <= self.tol:
+            if self._probing is not None and not (exhausted or self._nothing_apart()):
+                return
+            if self._may_hide(residual):
+                if residual <= self.apart or exhausted:
+                    self._left = float(np.hypot(self._left, residual))
+                    self._look_apart()
+                else:
+                    self._looks.aim(self.count, self.apart)
+                return
+            self._probing = None
+        self.residual = residual + self._left
 
     def _worst(self, G: HostArray) -> float:
         """max ‖AᵀA v − θ v‖ / θ₁ over the pairs wanted: the rest of the newest block, seen by each of them."""
-        count = min(self.k, len(self.theta))
-        y = self.Y[-self._width :, :count]
-        squares = np.maximum(np.sum(y * (G @ y), axis=0), 0.0)
         largest = float(self.theta[0]) if len(self.theta) else 0.0
         if largest <= 0:
             return 0.0
-        return float(np.sqrt(squares.max(initial=0.0))) / largest if len(self.theta) >= self.k else 1.0
+        return float(self._rests(G, slice(0, self.k)).max()) / largest if len(self.theta) >= self.k else 1.0
 
-    def _newest(self, R: Array, G: HostArray) -> Array:
-        """An orthonormal basis of the rest, over what is more than rounding."""
-        home = self.home
-        values, vectors = np.linalg.eigh((G + G.T) / 2)
-        noise = (10 * self.unit * max(float(self.theta[0]), 0.0)) ** 2 if len(self.theta) else 0.0
-        keep = values > max(noise, len(values) * EPS * max(values[-1], 0.0)) if len(values) else values > 0
-        Q = R @ home.place(vectors[:, keep] / np.sqrt(values[keep]))
-        # What small rests have of the basis has been blown up with them.
-        Q = Q - self.V @ (self.V.T @ Q)
-        return orthonormal(Q, home)
+    def _rests(self, G: HostArray, pairs: slice) -> HostArray:
+        """‖AᵀA v − θ v‖ of some Ritz pairs."""
+        y = self.Y[self.newest : self.count, pairs]
+        rests: HostArray = np.sqrt(np.maximum(np.sum(y * (G @ y), axis=0), 0.0))
+        return rests
 
-    def _begin_again(self) -> None:
-        """From the leading Ritz vectors: the newest block stays, and is orthogonal to them."""
-        keep = max(self.most - 2 * self.next.shape[1], min(self.k + self.next.shape[1], self.most // 2))
-        keep = min(max(keep // 2, self.k), len(self.theta))
-        self._held[:, :keep] = self.V @ self.home.place(self.Y[:, :keep])
-        self._count = keep
-        self.H = np.diag(self.theta[:keep])
+    def _may_hide(self, residual: float) -> bool:
+        """Whether an eigenvalue above the k-th was found as often as the blocks so far can see one."""
+        theta, b = self.theta[: self.k], self.copies
+        if len(theta) < b or theta[0] <= 0:
+            return False
+        blur = max(SPREAD * self.sharp, residual**POWER) * theta[0]
+        least = theta[-1] if len(theta) == self.k else len(theta) * EPS * theta[0]
+        equal = (theta[: len(theta) - b + 1] - theta[b - 1 :] <= blur) & (theta[b - 1 :] > least + blur)
+        if equal.any() and self.count < self.held.shape[1]:
+            self._suspect = float(theta[b - 1 :][equal].min())
+            return True
+        return False
+
+    def _look_apart(self) -> None:
+        """Go on with the Ritz vectors wanted and a block that knows nothing of them."""
+        side = self.held.shape[1]
+        self.next = self.next[:, :0]
+        self._begin_again(min(self.k, int(np.sum(self.theta > len(self.theta) * EPS * self.theta[0]))))
+        V = self.held[: self.count, :]
+        fresh = self.home.place(self.rng.standard_normal((side, min(self.width, side - self.count))))
+        for _ in range(2):
+            fresh = orthonormal(fresh - V.T @ (V @ fresh), self.home)
+        self.next = fresh
+        self.copies += self.width
+        self._looks = _Looks(0)
+        self._probing, self._steps_apart = self._suspect, 0
+
+    def _nothing_apart(self) -> bool:
+        """Whether another copy of the suspect would have shown itself but with a chance of `RISK`.
+
+        From one random start in N dimensions, q steps leave the largest eigenvalue open by a share ε with a chance of
+        1.648 √N exp(-√ε (2q - 1)) at most (Kuczyński & Woźniakowski 1992, Theorem 4.2); a block has several starts.
+        """
+        if self._probing is None or len(self.theta) <= self.k:
+            return False
+        least = max(self.tol, SPREAD * self.sharp)
+        share = max(1.0 - self.theta[self.k] / self._probing, least)
+        if self.theta[self.k - 1] >= self._probing * (1 - least):
+            return True  # more of them would not change the values wanted
+        chance = np.log(1.648) + np.log(self.held.shape[1]) / 2 - np.sqrt(share) * (2 * self._steps_apart - 1)
+        return bool(self.width * chance <= np.log(RISK))
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether a look for more copies of a repeated value is under way."""
+        return self._probing is not None
 
     def ritz(self) -> tuple[Array, HostArray]:
         """The vectors and values wanted."""
-        return self.V @ self.home.place(self.Y[:, : self.k]), self.theta[: self.k]
+        theta, Y = self._pairs()
+        V = self.held[: self.count, :].T @ self.home.place(Y[:, : self.k])
+        # Semi-orthogonal vectors become orthonormal to rounding by one step of Newton and Schulz.
+        correction = 1.5 * np.eye(V.shape[1]) - 0.5 * to_host(V.T @ V)
+        return V @ self.home.place(correction), theta[: self.k]
 
 
-def _decreasing(H: HostArray) -> tuple[HostArray, HostArray]:
-    values, vectors = np.linalg.eigh(H)
-    return values[::-1], vectors[:, ::-1]
+class _Looks:
+    """When to look at the Ritz pairs, which takes as long as several steps."""
+
+    def __init__(self, first: int) -> None:
+        self.next = first
+        self.rate = 0.0
+        self.last = 0, 1.0
+
+    def due(self, count: int) -> bool:
+        """Whether the basis is wide enough for another look."""
+        return count >= self.next
+
+    def seen(self, count: int, residual: float) -> None:
+        """Take note of the residual of a basis of so many columns."""
+        before, larger = self.last
+        falling = 0 < before < count and 0 < residual < min(0.1, 0.3 * larger)
+        self.rate = float(np.log(larger / residual)) / (count - before) if falling else 0.0
+        self.last = count, residual
+
+    def aim(self, count: int, tol: float) -> None:
+        """Look again where the residual will be at the tolerance, if it goes on falling so."""
+        step = (GROWTH - 1.0) * count
+        if self.rate:
+            step = min(0.9 * float(np.log(max(self.last[1] / tol, 1.0))) / self.rate, 2 * step)
+        self.next = count + int(step)

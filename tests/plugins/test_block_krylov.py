@@ -86,3 +86,42 @@ def test_zero_matrix():
     found = ls.solve(ls.SVD(np.zeros((20, 6)), 2), "block-krylov", rng=0)
     assert len(found.S) == 0
     assert found.status is ls.Status.RANK_DEFICIENT
+
+
+REPEATED = {
+    "few distinct values": (np.repeat([3.0, 2.0, 1.0], 20), 50),
+    "the largest, many times": (np.r_[np.full(30, 5.0), np.linspace(4, 0.1, 100)], 40),
+    "one below the largest": (np.r_[9.0, 8.0, 7.0, np.full(20, 5.0), np.linspace(4, 0.1, 100)], 40),
+    "all": (np.repeat(np.arange(12.0, 0, -1), 10), 100),
+    "of rank below k": (np.repeat([4.0, 1.0], 6), 20),
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+@pytest.mark.parametrize("block", [None, 3, 8])
+@pytest.mark.parametrize("tol", [1e-3, 1e-6, 1e-10])
+def test_values_repeated_more_often_than_a_block_is_wide(name, block, tol):
+    s, k = REPEATED[name]
+    A = scipy.sparse.csr_array(with_singular_values(300, 200, s))
+    for seed in range(3):
+        found = ls.solve(ls.SVD(A, k), "block-krylov", rng=seed, block=block, tol=tol, form="implicit")
+        np.testing.assert_allclose(found.S, s[:k], atol=10 * tol * s[0])
+        np.testing.assert_allclose(found.Vh @ found.Vh.T, np.eye(len(found.S)), atol=1e-12)
+
+
+def test_columns_that_indicate_groups_of_equal_size():
+    A = scipy.sparse.csr_array(np.kron(np.eye(60), np.ones((7, 1))))
+    found = ls.solve(ls.SVD(A, 20), "block-krylov", rng=0, form="implicit")
+    np.testing.assert_allclose(found.S, 7**0.5, rtol=1e-12)
+    assert found.converged
+
+
+def test_a_budget_that_ends_the_look_for_more_copies_is_said():
+    A = scipy.sparse.csr_array(with_singular_values(300, 200, REPEATED["one below the largest"][0]))
+    solve = lambda most: ls.solve(  # noqa: E731
+        ls.SVD(A, 40), "block-krylov", rng=0, block=8, form="implicit", max_passes=most
+    )
+    messages = [solve(most).message for most in range(12, 40)]
+    assert any("none of them is missing" in message for message in messages)
+    full = ls.solve(ls.SVD(A, 40), "block-krylov", rng=0, block=8, form="implicit")
+    assert "missing" not in full.message
