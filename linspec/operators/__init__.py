@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 
-def as_operator(data: Any, name: str = "data") -> LinearOperator:
+def as_operator(data: Any, name: str = "data", *, rows: int | None = None) -> LinearOperator:
     """Make an operator of anything that can be multiplied.
 
     Parameters
@@ -71,6 +71,8 @@ def as_operator(data: Any, name: str = "data") -> LinearOperator:
         `shape[0]` is `math.inf` until then.
     name : str, default "data"
         What messages call it.
+    rows : int, optional
+        How many rows there are, where an iterator or a callable would tell only in the end.
 
     Returns
     -------
@@ -81,8 +83,15 @@ def as_operator(data: Any, name: str = "data") -> LinearOperator:
     UnsupportedData
         For complex, object or string dtypes and for things that cannot be multiplied.
     InvalidProblem
-        When it has not two dimensions, or a file cannot be read.
+        When it has not two dimensions, or other than `rows` rows, or a file cannot be read.
     """
+    operator = _made(data, name, rows)
+    if rows is not None and operator.shape[0] != rows:
+        raise InvalidProblem(f"{name} has {operator.shape[0]} rows; got rows={rows!r}. Leave rows out.")
+    return operator
+
+
+def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
     if isinstance(data, LinearOperator):
         return data
     try:
@@ -95,7 +104,7 @@ def as_operator(data: Any, name: str = "data") -> LinearOperator:
     if operator is None:
         operator = _adapted(data)
     if operator is None and is_stream(data):
-        return StreamedOperator(data, name=name)
+        return StreamedOperator(data, rows, name)
     if operator is None:
         remedy = "its values, `.to_numpy()`" if hasattr(data, "to_numpy") else "numpy.asarray(...) of it"
         raise UnsupportedData(

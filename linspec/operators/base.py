@@ -256,7 +256,7 @@ class _Composite(LinearOperator):
         if math.inf in shape:
             raise InvalidProblem(
                 f"an expression needs to know the rows of its operators; got {', '.join(map(repr, parts))}. State "
-                "them: linspec.operators.StreamedOperator(slices, rows=...)."
+                "them: linspec.as_operator(slices, rows=...)."
             )
         self.parts = tuple(parts)
         self.shape = shape

@@ -53,6 +53,14 @@ def test_every_solver_that_linspec_registers_is_in_the_literal_list(problem):
     assert literal(MODULES[problem], "SOLVERS") == list(Registry(disabled="*").solvers(problem))
 
 
+def test_every_one_pass_solver_is_timed_on_slices():
+    plain = Registry(disabled="*")
+    able = [
+        name for name in plain.solvers("svd") if "one-pass" in plain.get_spec("solver", name, "svd").traits
+    ]
+    assert literal("svd", "ONE_PASS") == able
+
+
 def test_backends_and_problems_are_literal_too():
     assert literal("base", "BACKENDS")[0] == "numpy"
     assert len(literal("base", "PROBLEMS")) == 3
@@ -120,6 +128,17 @@ def test_arrays_of_another_library_go_the_same_way(benchmark, problem, solver):
     assert type(bench.answer(bench.run())).__module__.startswith("array_api_strict")
 
 
+@pytest.mark.parametrize("slices", ["dense", "sparse"])
+@pytest.mark.parametrize("solver", ["gram", "lazy-spca", "spca"])
+def test_slices_are_read_once_and_the_error_is_that_of_the_answer(benchmark, solver, slices):
+    benchmark("svd")
+    bench = sys.modules["benchmarks.svd"].StreamedSVD()
+    bench.setup(solver, slices)
+    bench.time_solve(solver, slices)
+    assert bench.track_passes(solver, slices) == 1
+    assert bench.track_error(solver, slices) < (1e-12 if solver == "gram" else 0.2)
+
+
 @pytest.mark.parametrize("data", ["tall", "words", "one-hot"])
 def test_data_are_the_same_in_every_run(benchmark, data):
     benchmark("cca")
@@ -157,3 +176,16 @@ def test_a_new_interpreter_imports_and_lists(benchmark):
     imports.Imports().setup()
     assert imports.python("import linspec; linspec.solvers()") == 0
     assert imports.python("import linspec; linspec.no_such_name") != 0
+
+
+def test_the_stream_is_measured():
+    """A thousandth of its size, in processes of their own: one pass, and little memory."""
+    script = [sys.executable, str(FOLDER / "measure_stream.py"), "--quick", "--gigabytes", "5"]
+    run = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    rows = [line.strip("| ").split(" | ") for line in run.stdout.splitlines() if line.startswith("|")][2:]
+    assert [row[0] for row in rows] == ["lazy-spca", "spca", "gram"]
+    for row in rows:
+        assert row[1] == "1"
+        assert float(row[6]) < 500
+        assert float(row[7]) < 0.05

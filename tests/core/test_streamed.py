@@ -354,6 +354,10 @@ def test_rows_that_are_declared_are_held_to_it():
     assert ls.solve(ls.SVD(operator, 2), "gram").converged
     with pytest.raises(InvalidProblem, match=r"rows=300; its slices have 331"):
         ls.solve(ls.SVD(StreamedOperator(slices(A), rows=300), 2), "gram")
+    assert as_operator(again(A), rows=N).shape == (N, P)
+    assert as_operator(A, rows=N).shape == (N, P)
+    with pytest.raises(InvalidProblem, match="A has 331 rows; got rows=5"):
+        as_operator(A, "A", rows=5)
     with pytest.raises(InvalidProblem, match="rows of data must be a positive integer"):
         StreamedOperator(slices(A), rows=0)
     with pytest.raises(InvalidProblem, match="needs to know the rows"):
