@@ -13,8 +13,8 @@ Ritz vectors and the newest block (thick restart: Wu & Simon 2000, doi:10.1137/S
 Where we differ. The iteration stops by that residual, not after a number of powers. Blocks are as narrow as reading the
 data allows: narrow ones need fewer columns in all, wide ones fewer sweeps. Sparse data with few rows are taken from
 their side, AAᵀ in place of AᵀA, and the right vectors come with one sweep at the end. The basis is taken out of each
-product once, which leaves it semi-orthogonal (Simon 1984, doi:10.1090/S0025-5718-1984-0725988-X), and twice where the
-tolerance is tight. The Ritz pairs are looked at where they may have converged. And a block of b columns sees b copies
+product once, which leaves it semi-orthogonal (Simon 1984, doi:10.1090/S0025-5718-1984-0725988-X), and once more where
+what is found shows that this would not do. The Ritz pairs are looked at where they may have converged. And a block of b columns sees b copies
 of a repeated singular value at most: where as many are found above the k-th value, a second random block, apart from
 what is known, looks for more before the answer counts as complete.
 """
@@ -56,9 +56,6 @@ NEGLIGIBLE_BYTES = 2**26
 
 GROWTH = 1.15
 """By how much the basis grows between two looks at it, while nothing tells when it will be wide enough."""
-
-STRICT = 1e-8
-"""Tolerance below which the basis must be orthogonal to rounding: taking it out of products once leaves up to 1e-9."""
 
 SMALL, FOUND = 1e-2, 1e-10
 """When the basis is taken out of a rest once more: a rest as small as this beside the largest product, or so much of
@@ -201,6 +198,7 @@ class KrylovSpace:
         self._looks = _Looks(k)
         self._probing: float | None = None
         self._suspect, self._steps_apart = 0.0, 0
+        self.strict = False
         self._left = 0.0  # of residuals, where newest blocks were left behind
 
     # ---- one step -----------------------------------------------------------------------------
@@ -228,10 +226,10 @@ class KrylovSpace:
         H = to_host(h)
         self.scale = max(self.scale, float(np.linalg.norm(H, 2)))
         # Of the blocks before the last two a product has nothing but by rounding, unless they are Ritz vectors.
-        # To rounding it may still matter, where small directions of rests were left out.
+        # Where small directions of rests were left out, later blocks have them again.
         first = self.newest if self.newest < start else 0
         self._found = float(np.linalg.norm(H[:first]))
-        first = 0 if self.tol < STRICT else first
+        first = 0 if self.strict else first
         self.H[first : self.count, start : self.count] = H[first:]
         self.H[start : self.count, first : self.count] = H[first:].T
         self.H[start : self.count, start : self.count] = (H[start:] + H[start:].T) / 2
@@ -244,7 +242,8 @@ class KrylovSpace:
         keep = values > max(noise, len(values) * EPS * max(values[-1], 0.0)) if len(values) else values > 0
         Q = R @ self.home.place(vectors[:, keep] / np.sqrt(values[keep]))
         least = float(np.sqrt(values[keep].min(initial=np.inf)))
-        if self.tol < STRICT or not keep.all() or least < SMALL * self.scale or self._found > FOUND * least:
+        self.strict = self.strict or not keep.all()
+        if self.strict or least < SMALL * self.scale or self._found > FOUND * least:
             # What small rests have of the basis has been blown up with them.
             V = self.held[: self.count, :]
             Q = Q - V.T @ (V @ Q)
