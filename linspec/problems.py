@@ -94,6 +94,12 @@ class Problem(ABC):
         return self.dtype == np.float32
 
     @property
+    def sweeps(self) -> float:
+        """How often the data can be read: once, where a matrix is an iterator of slices and no Gram matrix is held."""
+        held = self.shared is not None and self.shared.held
+        return math.inf if held else min(A.sweeps for A in self.matrices.values())
+
+    @property
     def width(self) -> int:
         """Columns of the blocks that iterate."""
         return int(getattr(self, "k", 1))

@@ -88,7 +88,7 @@ class Run:
         )
         given = getattr(solver, "tol", None)
         self.tol: float = problem.default_tol if given is None else float(given)
-        self._sweeps = min(A.sweeps for A in problem.matrices.values())
+        self._sweeps = problem.sweeps
         self._max_passes = min(math.inf if max_passes is None else float(max_passes), self._sweeps)
         self._max_seconds = math.inf if max_seconds is None else float(max_seconds)
         self._callbacks = callbacks
@@ -189,6 +189,7 @@ class Run:
         means : bool
             Whether the column means are wanted, too.
         """
+        means = means and self.problem.shared is None  # which gathers its own
         for A in self.problem.matrices.values():
             if not A.streamed:
                 continue

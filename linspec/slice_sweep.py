@@ -99,19 +99,19 @@ def sliced_triangle(
     running, triangle = RunningProduct(V, home, center=center), _Triangle(columns, center=center)
     spread = ColumnStatistics(home) if center and view.operator.sparse else None
     origin: Array = None
-    with one_blas_thread(needed=home.on_host):
-        for block in view.operator.blocks():
-            about = running.point(block)
-            origin = about if origin is None else origin
-            shift = None if about is None else to_host((about - origin) @ V[:, :columns])
-            runs = [_ImageRun(block, rows, V, columns, about, shift, home) for rows in _runs_of(block, V)]
+    for block in view.operator.blocks():
+        about = running.point(block)
+        origin = about if origin is None else origin
+        shift = None if about is None else to_host((about - origin) @ V[:, :columns])
+        runs = [_ImageRun(block, rows, V, columns, about, shift, home) for rows in _runs_of(block, V)]
+        with one_blas_thread(needed=len(runs) > 1):
             machine.map_parallel(_ImageRun.work, runs)
-            for run in runs:
-                running.merge(run.product, run.sums, run.rows[-1].stop - run.rows[0].start, about)
-                triangle.add(run.triangle.rows())
-            if spread is not None:
-                spread.add(block)
-            _refuse_non_finite(running.product, view, home)
+        for run in runs:
+            running.merge(run.product, run.sums, run.rows[-1].stop - run.rows[0].start, about)
+            triangle.add(run.triangle.rows())
+        if spread is not None:
+            spread.add(block)
+        _refuse_non_finite(running.product, view, home)
     view.mean = running.mean + 0.0
     if spread is not None:
         view.squares = spread.spread

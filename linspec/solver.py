@@ -284,7 +284,7 @@ def _what_is_not_known(problem: Problem, name: str, rough: set[str]) -> str:
 
 
 def _read_once(problem: Problem) -> bool:
-    return any(A.sweeps == 1 for A in problem.matrices.values())
+    return problem.sweeps == 1
 
 
 def _one_pass(spec: Any) -> bool:

@@ -12,6 +12,7 @@ may fill one buffer again and again.
 from __future__ import annotations
 
 import inspect
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -33,6 +34,9 @@ GATHERED_SLICES = 2**12
 
 ONCE = "an iterator can be read once. Pass a callable that returns a fresh iterator of the slices"
 """What a message says of data that are gone, and the remedy."""
+
+
+_END = object()
 
 
 def is_stream(source: Any) -> bool:
@@ -88,6 +92,7 @@ class StreamedOperator(LinearOperator):
         self._entries = 0
         self._width, self._sparse = 0, False
         self._ready: Iterator[LinearOperator] | None = None
+        self._errors = np.geterr()
         slices = self._slices()
         first = next(slices, None)
         if first is None:
@@ -178,8 +183,12 @@ class StreamedOperator(LinearOperator):
 
     def _slices(self) -> Iterator[LinearOperator]:
         """Every slice that has rows, as an operator, held against the first."""
-        start, empty = 0, True
-        for number, given in enumerate(self._open()):
+        start, empty, slices = 0, True, self._open()
+        for number in itertools.count():
+            with np.errstate(**self._errors):  # a generator is to compute as it does elsewhere
+                given = next(slices, _END)
+            if given is _END:
+                return
             what = f"{self.name}: slice {number} (from row {start})"
             operator = _as_slice(given, what)
             if operator.shape[0] == 0:

@@ -195,10 +195,11 @@ class _Watch:
 
     def __init__(self, operator: LinearOperator, entries: HostArray | None, seed: int) -> None:
         self.A = operator
-        self.n, self.p = operator.shape
+        self.p = operator.shape[1]
         self.rng = np.random.default_rng(seed)
         self.given = None if entries is None else np.asarray(entries, dtype=np.float64)
         self.formed = np.asarray(self.forward(np.eye(self.p)), dtype=np.float64)
+        self.n = len(self.formed)  # of slices, counted by now
         self.M = self.formed if self.given is None else self.given
         self.unit = float(np.finfo(operator.dtype).eps)
 

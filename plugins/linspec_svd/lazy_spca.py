@@ -93,7 +93,7 @@ class LazySPCA(Solver):
         V = home.place(run.part(self.test_matrix).draw(p, columns, run.rng))
         for _ in range(self.power_iterations):
             V = orthonormal(moments.gram_matmat(V), home)
-        if problem.A.sweeps == 1 and moments.form == "implicit":
+        if problem.sweeps == 1 and moments.form == "implicit":
             return self._in_the_dark(problem, run, V)
         run.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=self.power_iterations))
         if not self.whiten:

@@ -40,7 +40,7 @@ class SPCA(Solver):
         moments = run.moments("implicit")
         powers = self.power_iterations
         columns = min(problem.k + self.oversampling, n, p)
-        if problem.A.sweeps == 1 and not (powers or problem.left):
+        if problem.sweeps == 1 and not (powers or problem.left):
             run.plan(setup=1.0)
             return solved_in_one_sweep(problem, run, run.part(self.test_matrix).draw(p, columns, run.rng))
         run.plan(setup=moments.means_cost * problem.center + 2.0 + 2.0 * powers)

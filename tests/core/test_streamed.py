@@ -23,6 +23,7 @@ from linspec.errors import (
     UnsupportedData,
 )
 from linspec.operators import CountedOperator, Ledger, StreamedOperator, dense, streamed
+from linspec.testing import check_operator
 
 RNG = np.random.default_rng(0)
 N, P = 331, 9
@@ -469,6 +470,30 @@ def test_auto_chooses_among_those_that_take_one_pass():
     assert "not counted" not in ls.select(ls.SVD(StreamedOperator(slices(A), rows=N), 3)).reason
     assert ls.solve(ls.SVD(slices(A), 3)).solver == "gram"
     assert ls.solve(ls.SVD(again(A), 3)).converged
+
+
+def test_moments_that_hold_a_gram_matrix_stand_for_an_iterator_that_is_gone():
+    moments = Moments(slices(A), center=True)
+    moments.dense()
+    for solver in ("gram", "block-krylov", "lazy-spca"):
+        found = ls.solve(ls.SVD(moments, 3, center=True), solver, rng=0)
+        assert (found.passes, found.residual_kind, found.converged) == (0, "from-gram", True)
+    with pytest.raises(SweptOnce, match="has been read"):
+        ls.solve(ls.SVD(moments, 3, center=True, left=True), "block-krylov")
+
+
+def test_a_generator_computes_as_it_does_elsewhere():
+    def dividing():
+        yield A
+        yield A / np.float64(0.0)
+
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        ls.solve(ls.SVD(dividing(), 2), "gram")
+
+
+@pytest.mark.parametrize("data", [A, SPARSE, A.astype(np.float32)], ids=["dense", "sparse", "float32"])
+def test_a_callable_keeps_the_laws_of_operators(blocks, data):
+    assert check_operator(again(data), entries=host(data)) == []
 
 
 def test_a_solver_that_is_not_registered_promises_nothing():
