@@ -49,8 +49,8 @@ What squaring twice may lose, too. Of float32 data, a hundred roundings.
 CROOKED = 1e-14
 """Departure of V from orthonormal columns, as the mean length of a row of VᵀV − I, that is rounding."""
 
-BESIDE_TAIL = 1e-9
-"""The same as a share of σ²/σ₁² at the end of a sketch that leaves out the rest: the residual is far more."""
+BESIDE_TAIL = 1e-8
+"""The same as a share of σ²/σ₁² at the end of a sketch that leaves out the rest: of the order of the residual."""
 
 ROWS_AT_ONCE = 1024
 """Rows of a block that are multiplied in place at a time."""
