@@ -57,7 +57,7 @@ NEGLIGIBLE_BYTES = 2**26
 GROWTH = 1.15
 """By how much the basis grows between two looks at it, while nothing tells when it will be wide enough."""
 
-SMALL, FOUND = 1e-2, 1e-10
+SMALL, FOUND = 1e-3, 1e-10
 """When the basis is taken out of a rest once more: a rest as small as this beside the largest product, or so much of
 older blocks, of which there should be nothing, in the product beside the rest."""
 
