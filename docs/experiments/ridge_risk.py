@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from showing import Claim
 
 import linspec
 from linspec import datasets
@@ -283,19 +284,6 @@ def averages(points: list[Point], model: str, ridge: float) -> Rows:
         )
         rows[curve].append(Row(setting, *means))
     return rows
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A sentence of the thesis, whether it held here (None: a solver it speaks of is missing), and the figures."""
-
-    text: str
-    held: bool | None
-    figures: str
-
-    def __str__(self) -> str:
-        verdict = "SKIPPED" if self.held is None else "HELD" if self.held else "FAILED"
-        return f"{self.text}: {verdict} ({self.figures})"
 
 
 @dataclass(frozen=True)

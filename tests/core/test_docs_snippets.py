@@ -102,6 +102,14 @@ def test_commands_run(place: str, command: str, folder: Path) -> None:
     assert done.returncode == 0, f"{place}: {done.stdout}\n{done.stderr}"
 
 
+def test_an_experiment_names_the_data_that_it_lacks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LINSPEC_DATA", raising=False)
+    for name, needed in (("lazy_subspace", "newsgroups20/X.npz"), ("lazy_accuracy", "newsgroups20/X.npz")):
+        done = run([str(ROOT / f"docs/experiments/{name}.py")], folder)
+        assert done.returncode == 2, name
+        assert done.stderr.startswith(f"{needed} is needed: name the folder"), done.stderr
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
     text = BLOCK.sub("", page.read_text("utf-8"))

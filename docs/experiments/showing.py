@@ -1,0 +1,49 @@
+"""How the experiments show what they found: claims with a verdict, tables, figures."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of a source, whether it held here (None: a solver it speaks of is missing), and the figures."""
+
+    text: str
+    held: bool | None
+    figures: str
+
+    def __str__(self) -> str:
+        verdict = "SKIPPED" if self.held is None else "HELD" if self.held else "FAILED"
+        return f"{self.text}: {verdict} ({self.figures})"
+
+
+def versions(*others: str) -> str:
+    """What the figures were found with."""
+    named = ", ".join(f"{name} {version(name)}" for name in ("linspec", "numpy", "scipy", *others))
+    return f"{named}, Python {platform.python_version()}"
+
+
+def write_table(path: Path, rows: Sequence[Any]) -> None:
+    """Records of one dataclass as CSV."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [entry.name for entry in dataclasses.fields(rows[0])])
+        writer.writeheader()
+        writer.writerows(dataclasses.asdict(row) for row in rows)
+
+
+def panels(rows: int, columns: int, **options: Any) -> tuple[Any, Any]:
+    """A figure that needs no display, and its panels, always as a two-dimensional array."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6 * columns, 4 * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(rows, columns, squeeze=False, **options)
