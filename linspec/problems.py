@@ -290,7 +290,7 @@ class SVD(Problem):
         gap = _distances(AtAV, V, S**2, unit, home)
         residual = _ratio(float(np.max(gap, initial=0.0)), 1.0 if len(S) and S[0] > 0 else 0.0)
         residual = residual if judged else math.nan
-        V = V * home.place(signs)[None, :]
+        V = _flipped(V, signs, home, AtAV if judged and self.A.readable else None)
         fields: dict[str, Any] = {"S": S, "Vh": self.A.home.place(V, self.A.dtype).T}
         if U is not None:
             # In the dtype of the data: their device may have no float64.
@@ -631,6 +631,19 @@ def _select(V: Array, order: HostArray, home: Home) -> Array:
     if np.array_equal(order, np.arange(len(order))):
         return V[:, : len(order)]
     return home.xp.take(V, home.xp.asarray(order, device=home.device), axis=1)
+
+
+def _flipped(V: Array, signs: HostArray, home: Home, spare: Array | None) -> Array:
+    """Columns times signs; on the host in memory of ours that is no longer needed, where there is some."""
+    if (
+        home.on_host
+        and spare is not None
+        and spare.flags.c_contiguous
+        and spare.shape == V.shape
+        and not np.may_share_memory(spare, V)
+    ):
+        return np.multiply(V, signs, out=spare)
+    return V * home.place(signs)[None, :]
 
 
 def _chosen(count: int, order: HostArray) -> HostArray:

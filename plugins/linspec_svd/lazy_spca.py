@@ -58,7 +58,7 @@ ROWS_AT_ONCE = 1024
 SMALLEST = 1e-60
 """Lengths of the columns of AΩ from which on their fourth powers are numbers, and one over the largest such."""
 
-PROBES = 8
+PROBES = 4
 """Random combinations of the columns by which it is measured."""
 
 
