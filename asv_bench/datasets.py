@@ -135,12 +135,34 @@ def newsgroups(given: argparse.Namespace) -> tuple[Any, np.ndarray]:
     else:
         counts = scipy.sparse.load_npz(find(given, "newsgroups20/X.npz")).tocsr()[:11314].astype(np.float64)
         groups = np.load(find(given, "newsgroups20/meta.npz"))["y"][:11314]
+    return tf_idf(counts), np.eye(20)[groups]
+
+
+def news_stories(given: argparse.Namespace) -> Any:
+    """Words of the training stories of Reuters-21578, tf-idf as for the newsgroups."""
+    if given.quick:
+        rng = np.random.default_rng(1)
+        rate = 0.2 / np.arange(1, 1501) ** 0.8 + 0.05 * (
+            rng.integers(0, 12, 500)[:, None] == np.arange(1500) % 12
+        )
+        return tf_idf(scipy.sparse.csr_matrix(rng.poisson(rate).astype(np.float64)))
+    return tf_idf(scipy.sparse.load_npz(find(given, "reuters21578/X.npz")).tocsr()[:9603].astype(np.float64))
+
+
+def images(given: argparse.Namespace) -> np.ndarray:
+    """Training images, pixels in [0, 1]."""
+    if given.quick:
+        return np.hstack(mnist_halves(given))
+    return np.load(find(given, "mnist/mnist.npz"))["X_train"].reshape(-1, 784) / 255.0
+
+
+def tf_idf(counts: Any) -> Any:
+    """Counts times the logarithm of how rare a word is, rows of unit length."""
     n = counts.shape[0]
     weights = np.log((1 + n) / (1 + np.bincount(counts.indices, minlength=counts.shape[1]))) + 1
     A = counts @ scipy.sparse.diags_array(weights)
     length = np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).ravel())
-    A = scipy.sparse.csr_matrix(scipy.sparse.diags_array(1 / np.where(length > 0, length, 1.0)) @ A)
-    return A, np.eye(20)[groups]
+    return scipy.sparse.csr_matrix(scipy.sparse.diags_array(1 / np.where(length > 0, length, 1.0)) @ A)
 
 
 def tall_dense(given: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:

@@ -14,9 +14,10 @@ Where we differ. The iteration stops by that residual, not after a number of pow
 data allows: narrow ones need fewer columns in all, wide ones fewer sweeps. Sparse data with few rows are taken from
 their side, AAᵀ in place of AᵀA, and the right vectors come with one sweep at the end. The basis is taken out of each
 product once, which leaves it semi-orthogonal (Simon 1984, doi:10.1090/S0025-5718-1984-0725988-X), and once more where
-what is found shows that this would not do. The Ritz pairs are looked at where they may have converged. And a block of b columns sees b copies
-of a repeated singular value at most: where as many are found above the k-th value, a second random block, apart from
-what is known, looks for more before the answer counts as complete.
+what is found shows that this would not do. The Ritz pairs are looked at where they may have converged. And a block of
+b columns sees b copies of a repeated singular value at most: where as many are found above the k-th value, a second
+random block, apart from what is known, looks for more before the answer counts as complete; Kuczyński &
+Woźniakowski 1992 (doi:10.1137/0613066) say after how many steps.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ COLUMNS = 16
 
 SWEEPS = 60
 """Sweeps that narrow blocks may take: with a budget of fewer the blocks are wide."""
+
+BASIS = 5, 60
+"""Columns of the basis that may be expected at the end: so many for each triplet, and so many anyway."""
 
 BLOCKS = 12
 """Wide blocks that a basis holds before it is begun again."""
@@ -147,13 +151,16 @@ class BlockKrylov(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """A dozen sweeps with blocks a little wider than k, and a basis of as many blocks."""
-        b = min(sizes.k + OVERSAMPLING, sizes.p)
-        sweeps = sweeps_estimate(replace(sizes, k=b), BLOCKS)
+        """As many sweeps as narrow blocks take for a basis of five columns a triplet and some more."""
         side = min(sizes.n, sizes.p) if sizes.scattered else sizes.p
-        orthogonal = 4.0 * side * b * b * BLOCKS**2 / DENSE_RATE
-        held = 8.0 * (side * b * (BLOCKS + 4) + sizes.k * (sizes.n + sizes.p))
-        return Estimate(sweeps.seconds + orthogonal, held, f"{BLOCKS} sweeps with blocks of {b} columns")
+        least = NARROW if sizes.scattered else NARROW_DENSE
+        b = min(max(least, sizes.k // COLUMNS), sizes.k + OVERSAMPLING, side)
+        columns = min(BASIS[0] * sizes.k + BASIS[1], side)
+        sweeps = -(-columns // b)
+        orthogonal = 4.0 * side * columns**2 / DENSE_RATE
+        held = 8.0 * (side * (2 * columns + 8 * b) + sizes.k * (sizes.n + sizes.p))
+        seconds = sweeps_estimate(replace(sizes, k=b), sweeps).seconds + orthogonal
+        return Estimate(seconds, held, f"{sweeps} sweeps with blocks of {b} columns")
 
     @staticmethod
     def _current(problem: Any, space: KrylovSpace, *, wide: bool) -> dict[str, Any]:

@@ -846,3 +846,17 @@ def test_without_threadpoolctl_one_thread_sweeps(monkeypatch):
     monkeypatch.setattr(row_sweep, "_blas", lambda: None)
     assert row_sweep._threads([View("X", as_operator(X), center=False)], 1000) == 1
     assert_close(Moments(X, form="implicit").products(VX)[0], exact(X)[0] @ VX)
+
+
+def test_products_with_the_outer_gram_matrix_of_wide_sparse_data_take_one_sweep():
+    A = scipy.sparse.random(30, 400, 0.1, random_state=1, format="csr")
+    U = RNG.standard_normal((30, 4))
+    exact = A.toarray() @ (A.toarray().T @ U)
+    moments_ = Moments(A, form="implicit")
+    assert moments_.wide
+    np.testing.assert_allclose(moments_.outer_gram_matmat(U), exact, rtol=1e-12, atol=1e-12)
+    assert moments_.passes == 1
+    tall = Moments(A.T.tocsr(), form="implicit")
+    V = RNG.standard_normal((400, 2))
+    np.testing.assert_allclose(tall.outer_gram_matmat(V), A.toarray().T @ (A.toarray() @ V), atol=1e-12)
+    assert tall.passes == 2
