@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from linspec import machine
 from linspec.operators import (
     CenteredOperator,
     CountedOperator,
@@ -195,6 +196,11 @@ def least_time(estimates: dict[str, Estimate], memory: float) -> str:
     """The name of the quickest estimate that fits into `memory` bytes; "" when none does."""
     fitting = {name: e for name, e in estimates.items() if e.bytes <= memory}
     return min(fitting, key=lambda name: fitting[name].seconds) if fitting else ""
+
+
+def spare_bytes() -> int:
+    """What a solver may hold without being asked to: a quarter of the available memory."""
+    return machine.available_memory() // 4
 
 
 def human_bytes(count: float) -> str:

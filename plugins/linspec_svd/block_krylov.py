@@ -31,8 +31,7 @@ import numpy as np
 from linspec import Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS
-from linspec.cost import DENSE_RATE, Estimate, Sizes, sweeps_estimate
-from linspec.machine import available_memory
+from linspec.cost import DENSE_RATE, Estimate, Sizes, spare_bytes, sweeps_estimate
 from linspec.operators import DenseOperator, MappedOperator, SparseOperator, uncounted
 from linspec_svd.ending import finished
 from linspec_svd.triplets import orthonormal
@@ -146,7 +145,7 @@ class BlockKrylov(Solver):
             return min(max(self.basis, k + 2 * b), side)
         most = min(max(8 * k, k + 40 * b) if b < k else BLOCKS * b, side)
         if 8 * most * side > NEGLIGIBLE_BYTES:
-            most = min(most, int(available_memory() // (4 * 8 * side)))
+            most = min(most, spare_bytes() // (8 * side))
         return min(max(most, k + 2 * b), side)
 
     @classmethod
