@@ -11,9 +11,9 @@ the rows held out:
 - homedepot: 74067 pairs of a product title and a query, 31449 columns (tf-idf of the title's words, of the query's, and
   of the words that both have), whether the relevance is above its median, a fifth of the rows held out at random.
 
-The classifier is scikit-learn's, L2 penalty with C = 10, L-BFGS of at most ITERATIONS iterations. Reduced rows are
-multiplied by one number, so that those to learn from have mean squared length one and the penalty means the same for
-all. The paper has an L1 penalty; L2 and L-BFGS do not see rotations, and finish in seconds.
+The classifier is scikit-learn's, L2 penalty with C = 10, L-BFGS to a gradient of `--tol` in at most `--iterations`.
+Reduced rows are multiplied by one number, so that those to learn from have mean squared length one and the penalty
+means the same for all. The paper has an L1 penalty; L2 and L-BFGS do not see rotations, and finish in seconds.
 
 Seeds are those of Ω; the rows held out are always the same. Above FEW columns there is one seed, above MANY one kind of
 Ω. Seconds are of the processor, the least of the seeds: `reduce` is for finding k directions on the training rows and
@@ -34,6 +34,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -56,7 +57,7 @@ KS, QUICK_KS = (10, 30, 100, 300, 1000), (5, 10, 20, 40)
 FEW, MANY = 100, 300
 """More columns than FEW are measured with one seed, more than MANY with one kind of Ω, without the true components."""
 
-PENALTY, ITERATIONS = 10.0, 100
+PENALTY, TOLERANCE, ITERATIONS = 10.0, 1e-4, 100
 
 IDENTICAL = 1e-3
 """Accuracies are called identical when they differ by no more than this share of the rows held out, or by one row."""
@@ -116,21 +117,26 @@ class Stopwatch:
         self.wall += time.perf_counter() - self._begin[1]
 
 
-def measure(name: str, data: Labelled, ks: tuple[int, ...], seeds: int) -> Iterator[Outcome]:
+def measure(
+    name: str, data: Labelled, ks: tuple[int, ...], seeds: int, model: LogisticRegression
+) -> Iterator[Outcome]:
     """All methods, numbers of columns, matrices and seeds on one data set."""
-    yield judged(data, name, WHOLE, "", 0, 0)
+    judged = partial(outcome, data, name, model)
+    yield judged(WHOLE, "", 0, 0)
     for k in ks:
         if k <= MANY:
-            yield judged(data, name, TRUE, "", k, 0)
+            yield judged(TRUE, "", k, 0)
         for label in MATRICES if k <= MANY else [PAPERS]:
             for seed in range(seeds if k <= FEW else 1):
                 for method in (RP, SPCA, LAZY):
-                    yield judged(data, name, method, label, k, seed)
+                    yield judged(method, label, k, seed)
                 if label == PAPERS:
-                    yield judged(data, name, SPCA_QR, label, k, seed)
+                    yield judged(SPCA_QR, label, k, seed)
 
 
-def judged(data: Labelled, name: str, method: str, label: str, k: int, seed: int) -> Outcome:
+def outcome(
+    data: Labelled, name: str, model: LogisticRegression, method: str, label: str, k: int, seed: int
+) -> Outcome:
     """One reduction and one fit."""
     (rows, classes), (new, expected) = data.training, data.testing
     reducing, certifying, fitting = Stopwatch(), Stopwatch(), Stopwatch()
@@ -149,7 +155,9 @@ def judged(data: Labelled, name: str, method: str, label: str, k: int, seed: int
         with certifying:
             ls.Moments(rows).products(V)
         held_out = new @ V
-    accuracy = np.nan if method == SPCA_QR else classified(reduced, classes, held_out, expected, fitting)
+    accuracy = np.nan
+    if method != SPCA_QR:
+        accuracy = classified(model, (reduced, classes), (held_out, expected), fitting)
     sys.stderr.write(f"{name}, {method}, {label or 'no Ω'}, k = {k}, seed {seed}: {accuracy:.4f}\n")
     return Outcome(
         name, method, label, k, seed, accuracy, reducing.cpu - certifying.cpu, reducing.wall - certifying.wall,
@@ -158,15 +166,19 @@ def judged(data: Labelled, name: str, method: str, label: str, k: int, seed: int
 
 
 def classified(
-    reduced: Any, classes: np.ndarray, held_out: Any, expected: np.ndarray, watch: Stopwatch
+    model: LogisticRegression,
+    training: tuple[Any, np.ndarray],
+    testing: tuple[Any, np.ndarray],
+    watch: Stopwatch,
 ) -> float:
     """The share of the rows held out whose class is predicted."""
+    (reduced, classes), (held_out, expected) = training, testing
     if scipy.sparse.issparse(reduced) and reduced.shape[1] <= KS[-1]:
         reduced, held_out = reduced.toarray(), held_out.toarray()
     entries = reduced.data if scipy.sparse.issparse(reduced) else reduced
     scale = np.sqrt(reduced.shape[0]) / np.linalg.norm(entries)
     with watch:
-        model = LogisticRegression(C=PENALTY, max_iter=ITERATIONS).fit(reduced * scale, classes)
+        model.fit(reduced * scale, classes)
     return float(model.score(held_out * scale, expected))
 
 
@@ -322,18 +334,21 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="both")
     parser.add_argument("--ks", type=int, nargs="+", help="columns after reduction (10 to 1000)")
     parser.add_argument("--seeds", type=int, help="Ω drawn of each kind (3; 2 with --quick)")
+    parser.add_argument("--tol", type=float, default=TOLERANCE, help="of the classifier (1e-4)")
+    parser.add_argument("--iterations", type=int, default=ITERATIONS, help="of the classifier at most (100)")
     parser.add_argument("--out", type=Path, default=Path("lazy-accuracy"), help="folder to write to")
     given = parser.parse_args()
     for category in (ConvergenceWarning, ls.errors.ConvergenceWarning, ls.errors.AccuracyWarning):
         warnings.simplefilter("ignore", category)
     ks = tuple(sorted(given.ks or (QUICK_KS if given.quick else KS)))
+    model = LogisticRegression(C=PENALTY, tol=given.tol, max_iter=given.iterations)
     seeds = given.seeds or (2 if given.quick else 3)
     # Data that are missing are missed before anything is computed.
     listed = {name: SETS[name](given) for name in given.sets}
     given.out.mkdir(parents=True, exist_ok=True)
     print(versions("scikit-learn"))
     measured = {
-        name: Found(int(data.held_out.sum()), list(measure(name, data, ks, seeds)))
+        name: Found(int(data.held_out.sum()), list(measure(name, data, ks, seeds, model)))
         for name, data in listed.items()
     }
     for name, found in measured.items():
