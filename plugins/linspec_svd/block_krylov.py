@@ -198,7 +198,7 @@ class KrylovSpace:
         self.held = home.zeros((most, Omega.shape[0]))  # a vector a row: products run along them
         self.H = np.zeros((most, most))
         self.count = self.newest = 0
-        self.scale = 0.0
+        self.scale = self.per = 0.0
         self.theta, self.Y = np.zeros(0), np.zeros((0, 0))
         self.residual = 1.0
         self._looks = _Looks(k)
@@ -215,6 +215,11 @@ class KrylovSpace:
         if self.count + block.shape[1] > len(self.H):
             self._begin_again(self.k + (len(self.H) - self.k) // 3)
         W = multiply(block)
+        if not self.per:  # a power of two: squares of squares do not overflow then, and nothing is rounded
+            largest = float(to_host(self.home.xp.max(self.home.xp.abs(W))))
+            exponent = int(np.frexp(largest)[1]) if 0 < largest < np.inf else 0
+            self.per = 2.0 ** -max(min(exponent, 1000), -1000)
+        W = W * self.per
         self._steps_apart += 1
         start, self.count = self.count, self.count + block.shape[1]
         self.held[start : self.count, :] = block.T
@@ -364,7 +369,7 @@ class KrylovSpace:
         V = self.held[: self.count, :].T @ self.home.place(Y[:, : self.k])
         # Semi-orthogonal vectors become orthonormal to rounding by one step of Newton and Schulz.
         correction = 1.5 * np.eye(V.shape[1]) - 0.5 * to_host(V.T @ V)
-        return V @ self.home.place(correction), theta[: self.k]
+        return V @ self.home.place(correction), theta[: self.k] / (self.per or 1.0)
 
 
 class _Looks:

@@ -32,7 +32,6 @@ GAVE_UP = {Status.STAGNATED, Status.BREAKDOWN, Status.INACCURATE, Status.ITERATI
 
 KNOWN = {
     ("gram", "80 x 50, more equal than a block"): "LAPACK leaves out eigenvectors of a wide cluster",
-    ("block-krylov", "units of 1e+100"): "squares of AᵀA overflow",
     ("arpack", "units of 1e+100"): "squares of AᵀA overflow, and the rank is taken for zero",
     ("arpack", "five equal before a tail"): "one vector finds one of equal singular values",
     ("arpack", "more equal than a block, all"): "one vector finds one of equal singular values",
