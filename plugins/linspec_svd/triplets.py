@@ -29,6 +29,12 @@ NULL = 8
 CONDITION = 1e-10
 """One over the condition number of a scaled Gram matrix down to which Cholesky QR, twice, is exact to rounding."""
 
+ROWS = 2**11
+"""Rows that are turned at once."""
+
+ORTHOGONAL = 1e-2
+"""The same, above which once is exact to rounding: Cholesky QR loses the condition of the Gram matrix times eps."""
+
 SMALLEST_SQUARE = 1e-250
 """Squared norms of columns above which no digits are lost to underflow."""
 
@@ -68,7 +74,7 @@ def left_vectors(A: LinearOperator, V: Array) -> tuple[Array, HostArray | None, 
 
     For float32 data S is None: their products are rounded, and the singular values are better had of sums in float64.
     """
-    U, s, Y = _other_side(A.matmat(V), A.home)
+    U, s, Y = _other_side(A.matmat(V), A.home, spare=A.readable)
     return U, s if A.dtype == np.float64 else None, V @ A.home.blocks.place(Y)
 
 
@@ -78,19 +84,32 @@ def right_vectors(A: LinearOperator, U: Array, k: int | None = None) -> tuple[Ar
     With k the vectors of the k largest values alone, and all the values.
     """
     home = A.home.blocks
-    V, s, Y = _other_side(A.rmatmat(A.home.place(U, A.dtype)), home, k)
+    V, s, Y = _other_side(A.rmatmat(A.home.place(U, A.dtype)), home, k, spare=A.readable)
     return U @ home.place(Y), s, V
 
 
-def _other_side(product: Array, home: Home, k: int | None = None) -> tuple[Array, HostArray, HostArray]:
+def _other_side(
+    product: Array, home: Home, k: int | None = None, *, spare: bool
+) -> tuple[Array, HostArray, HostArray]:
     """Orthonormal left vectors of a tall block, its singular values, and its right vectors on the host.
 
-    With k the first k vectors of either side, and all the values.
+    With k the first k vectors of either side, and all the values. What is `spare` may be overwritten: products of
+    operators that are known by products may be anyone's memory.
     """
-    Q, turn, R = _cholesky_twice(product, home) or _householder(product, home)
+    Q, turn, R = _cholesky(product, home) or _householder(product, home)
     X, s, Yt = np.linalg.svd(R)
     turn = X if turn is None else turn @ X
-    return Q @ home.place(turn[:, :k], host_dtype(Q)), s, Yt.T[:, :k]
+    return _turned(Q, turn[:, :k], home, spare=spare or Q is not product), s, Yt.T[:, :k]
+
+
+def _turned(Q: Array, turn: HostArray, home: Home, *, spare: bool) -> Array:
+    """Q times a small matrix, in the place of Q where that can be: new memory takes longer than the product."""
+    if not (spare and home.on_host and Q.flags.c_contiguous and Q.flags.writeable and Q.dtype == turn.dtype):
+        return Q @ home.place(turn, host_dtype(Q))
+    for start in range(0, Q.shape[0], ROWS):
+        rows = Q[start : start + ROWS]
+        rows[:, : turn.shape[1]] = rows @ turn
+    return Q[:, : turn.shape[1]]
 
 
 def _householder(product: Array, home: Home) -> tuple[Array, HostArray | None, HostArray]:
@@ -99,8 +118,11 @@ def _householder(product: Array, home: Home) -> tuple[Array, HostArray | None, H
     return Q, None, to_host(R).astype(np.float64)
 
 
-def _cholesky_twice(P: Array, home: Home) -> tuple[Array, HostArray, HostArray] | None:
-    """(Q, T, R) with Q T orthonormal and P = (Q T) R; None where the Gram matrix does not tell all of P."""
+def _cholesky(P: Array, home: Home) -> tuple[Array, HostArray, HostArray] | None:
+    """(Q, T, R) with Q T orthonormal and P = (Q T) R; None where the Gram matrix does not tell all of P.
+
+    Columns that are all but orthogonal, as products with singular vectors are, need to be made so only once.
+    """
     if home.on_host:
         P = home.place(P)  # float32 columns are orthogonalised as they are, not as their rounded sums
     if host_dtype(P) != np.float64 or P.shape[1] == 0 or P.shape[0] < P.shape[1]:
@@ -110,22 +132,21 @@ def _cholesky_twice(P: Array, home: Home) -> tuple[Array, HostArray, HostArray] 
         d = np.sqrt(np.diag(G))
         if not (np.all(np.isfinite(G)) and np.all(G.diagonal() > SMALLEST_SQUARE)):
             return None
-    first = _cholesky(G / d / d[:, None])
-    if first is None:
+    first, reciprocal = _factor(G / d / d[:, None])
+    if reciprocal <= CONDITION:
         return None
     first = first * d
+    if reciprocal > ORTHOGONAL:
+        return P, lapack.dtrtri(first)[0], first
     Q = _solved(P, first, home)
-    second = _cholesky(to_host(Q.T @ Q))
-    return None if second is None else (Q, lapack.dtrtri(second)[0], second @ first)
+    second, reciprocal = _factor(to_host(Q.T @ Q))
+    return (Q, lapack.dtrtri(second)[0], second @ first) if reciprocal > CONDITION else None
 
 
-def _cholesky(C: HostArray) -> HostArray | None:
-    """The upper factor of a matrix with unit diagonal; None where it is not positive beyond its rounding."""
+def _factor(C: HostArray) -> tuple[HostArray, float]:
+    """The upper factor of a matrix with unit diagonal, and one over its condition: 0 where it is not positive."""
     R, failed = lapack.dpotrf(C, clean=1)
-    if failed:
-        return None
-    reciprocal = float(lapack.dpocon(R, np.linalg.norm(C, 1))[0])
-    return R if reciprocal > CONDITION else None
+    return R, 0.0 if failed else float(lapack.dpocon(R, np.linalg.norm(C, 1))[0])
 
 
 def _solved(P: Array, R: HostArray, home: Home) -> Array:
