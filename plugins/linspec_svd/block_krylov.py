@@ -60,9 +60,9 @@ NEGLIGIBLE_BYTES = 2**26
 GROWTH = 1.15
 """By how much the basis grows between two looks at it, while nothing tells when it will be wide enough."""
 
-SMALL, FOUND = 1e-3, 1e-10
+SMALL, FOUND = 1e-3, (1e-10, 1e-8)
 """When the basis is taken out of a rest once more: a rest as small as this beside the largest product, or so much of
-older blocks, of which there should be nothing, in the product beside the rest."""
+older blocks, of which there should be nothing, in the product beside the rest (by the tolerance, between bounds)."""
 
 OWN = 0.1
 """Share of a new direction's square that must be outside the basis: less is rounding that has been blown up."""
@@ -190,6 +190,7 @@ class KrylovSpace:
     def __init__(self, Omega: Array, k: int, most: int, run: Run, home: Home) -> None:
         self.k, self.home, self.tol, self.rng = k, home, run.tol, run.rng
         self.unit = float(np.finfo(run.problem.A.dtype).eps)
+        self.bearable = min(max(1e-2 * run.tol, FOUND[0]), FOUND[1])
         self.sharp = SHARP if self.unit < SHARP else SINGLE_SHARP
         # What a look apart leaves of the newest block stays in the residual.
         self.apart = max(min(self.sharp, 0.1 * run.tol), 100 * self.unit)
@@ -254,7 +255,7 @@ class KrylovSpace:
         Q = R @ self.home.place(vectors[:, keep] / np.sqrt(values[keep]))
         least = float(np.sqrt(values[keep].min(initial=np.inf)))
         self.strict = self.strict or not keep.all()
-        if self.strict or least < SMALL * self.scale or self._found > FOUND * least:
+        if self.strict or least < SMALL * self.scale or self._found > self.bearable * least:
             # What small rests have of the basis has been blown up with them.
             V = self.held[: self.count, :]
             Q = Q - V.T @ (V @ Q)
