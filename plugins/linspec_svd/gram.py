@@ -34,6 +34,9 @@ BLOCK_WIDTH = 512
 DIGITS_LOST = 1e-8
 """Relative error by squaring above which the solution says so."""
 
+CROOKED = 1e-12
+"""Departure of eigenvectors from orthonormal ones that is rounding."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Gram(Solver):
@@ -163,12 +166,26 @@ class _RowsGram:
         return Moments(operator.H, form="dense", names=("A", ""))
 
 
+def _some(G: HostArray, k: int) -> tuple[HostArray, HostArray]:
+    """The k largest eigenvalues, increasing, and their eigenvectors.
+
+    Where many eigenvalues are equal, LAPACK's routine for some of them may return fewer than it was asked for, or
+    eigenvectors that are not orthogonal: then all are computed.
+    """
+    order = len(G)
+    if k < order:
+        values, vectors = scipy.linalg.eigh(G, subset_by_index=(order - k, order - 1), check_finite=False)
+        if len(values) == k and np.abs(vectors.T @ vectors - np.eye(k)).max() <= CROOKED:
+            return values, vectors
+    values, vectors = np.linalg.eigh(G)
+    return values[order - k :], vectors[:, order - k :]
+
+
 def _leading(G: Array, k: int, home: Home) -> tuple[HostArray, Array]:
     """The k largest eigenvalues of a symmetric matrix, decreasing, and their eigenvectors."""
     order = G.shape[0]
     if home.on_host or order <= BLOCK_WIDTH:
-        chosen = None if k == order else (order - k, order - 1)
-        values, vectors = scipy.linalg.eigh(to_host(G), subset_by_index=chosen, check_finite=False)
+        values, vectors = _some(to_host(G), k)
         return values[::-1], home.place(np.ascontiguousarray(vectors[:, ::-1]))
     values, vectors = home.xp.linalg.eigh(G)
     return to_host(values)[::-1][:k], home.xp.flip(vectors[:, order - k :], axis=1)
