@@ -2,8 +2,10 @@
 
 Problem: products with AᵀA leave nothing of singular values below √eps·σ₁: a Ritz value there may be a small singular
 value or none.
-Method: pairs below the rounding of squaring are not returned. One sweep looks whether the data have anything in their
-directions; if they have, the solution says that it has fewer triplets for that reason and not for want of rank.
+Method: pairs below the rounding of squaring are not returned, nor those below that of the means, where products are
+corrected by them: what the correction of constant columns leaves is no singular value. One sweep looks whether the data
+have anything in their directions; if they have, the solution says that it has fewer triplets for that reason and not
+for want of rank.
 """
 
 from __future__ import annotations
@@ -14,18 +16,29 @@ import numpy as np
 
 from linspec import Run, Solution, Status
 from linspec.arrays import Array, HostArray
-from linspec_svd.triplets import decomposed, left_vectors, right_vectors, squared_cuts, vanish
+from linspec_svd.triplets import (
+    decomposed,
+    left_vectors,
+    right_vectors,
+    share_below_rounding,
+    size_of_means,
+    squared_cuts,
+    vanish,
+)
 
 
 def finished(problem: Any, run: Run, vectors: Array, theta: HostArray, *, of_rows: bool = False) -> Solution:
     """The solution from Ritz vectors of AᵀA, or of AAᵀ, and their values in decreasing order."""
     squaring, entries = squared_cuts(problem.A)
     largest = max(float(theta[0]), 0.0) if len(theta) else 0.0
-    known = int(np.sum(theta > max(squaring, entries) * largest))
+    means = size_of_means(problem, run)
+    floor = max(max(squaring, entries) * largest, (share_below_rounding(problem.A) * means) ** 2)
+    known = int(np.sum(theta > floor))
+    scale = max(largest**0.5, means)
     A, after = decomposed(problem, run), float(of_rows or problem.left)
     if known < len(theta) and squaring > entries and largest > 0:
         rest = vectors[:, known:]
-        if not (run.affords(1.0 + after) and vanish(A.H if of_rows else A, rest, largest**0.5)):
+        if not (run.affords(1.0 + after) and vanish(A.H if of_rows else A, rest, scale)):
             text = f"Only {known} of the {problem.k} singular values asked for are above {squaring**0.5:.0e} of the "
             text += 'largest, where products with AᵀA can tell them from zero. Choose "direct".'
             run.note(Status.ILL_CONDITIONED, text)
