@@ -31,8 +31,13 @@ from linspec.solution import History, Solution, Status
 WARNED = frozenset({Status.ITERATION_LIMIT, Status.STAGNATED, Status.INACCURATE, Status.BREAKDOWN})
 """Endings that come with a ConvergenceWarning: the solver, not the caller, gave up."""
 
-FINDINGS_FIRST = (Status.ILL_CONDITIONED, Status.RANK_DEFICIENT, Status.DEGENERATE)
-"""Facts about the data that become the status of an otherwise converged run."""
+FINDINGS_FIRST = (
+    Status.INCOMPLETE,
+    Status.ILL_CONDITIONED,
+    Status.RANK_DEFICIENT,
+    Status.DEGENERATE,
+)
+"""What a residual cannot show, and facts about the data, that become the status of an otherwise converged run."""
 
 
 @dataclass(frozen=True)

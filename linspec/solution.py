@@ -35,6 +35,11 @@ class Status(Enum):
         "The data have lower rank than was asked or assumed: only directions above the numerical rank are "
         "returned. Ask for fewer, or add a ridge."
     )
+    INCOMPLETE = (
+        "Singular values are missing, or may be: repeated ones were found, and the run ended before it could "
+        "show that it has all of them, which no residual shows. Raise the budget or max_iterations, or choose "
+        '"gram" or "direct", which miss none.'
+    )
     DEGENERATE = (
         "Correlations equal to 1 to rounding: the two views share directions exactly, often because a view "
         "has nearly as many columns as rows. Add a ridge to tell signal from chance."

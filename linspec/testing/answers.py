@@ -23,8 +23,8 @@ __all__ = ["ANSWER_CHECKS"]
 OWN_LIMIT = frozenset({Status.ITERATION_LIMIT, Status.STAGNATED, Status.INACCURATE, Status.BREAKDOWN})
 """Endings that a solver brings about itself, above its tolerance: they come with a ConvergenceWarning."""
 
-FINDINGS = frozenset({Status.RANK_DEFICIENT, Status.DEGENERATE, Status.ILL_CONDITIONED})
-"""Endings that say something of the data, at or above the tolerance."""
+FINDINGS = frozenset({Status.INCOMPLETE, Status.RANK_DEFICIENT, Status.DEGENERATE, Status.ILL_CONDITIONED})
+"""Endings that say what a residual cannot show, or something of the data, at or above the tolerance."""
 
 TIE = 1e-6
 """Entries within this share of the largest count as equally large when signs are fixed."""
