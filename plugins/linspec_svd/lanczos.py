@@ -12,9 +12,13 @@ leaves open, ARPACK completes, from the beginning. All vectors have the length o
 a product is one sweep then. Data that are not NumPy's are multiplied where they are, and the vectors iterate on the
 host; CuPy's own `svds` could not be watched.
 
-A Krylov space of one vector sees a repeated singular value once; the others come with rounding, or where the basis
-has exhausted that space. So the first look is taken after a full basis. A basis of few vectors, or a budget that ends
-before it is full, can miss some of them, and a residual cannot show it: "gram" and "direct" miss none.
+A Krylov space of one vector sees a repeated singular value once; the others come with rounding, or not at all, and a
+residual cannot show it. So what has converged is looked at once more: a block of random vectors, orthogonal to the
+Ritz vectors found, takes some steps of block Lanczos in their complement (Golub & Underwood 1977), which shows a larger
+eigenvalue there but with a small chance (Kuczyński & Woźniakowski 1992, doi:10.1137/0613066; see `_Apart`). What it
+shows is taken in by Rayleigh-Ritz, and steps follow until the residual is small again and a further look shows nothing.
+That costs some eight sweeps of four columns where nothing is missing. A budget may leave no room for it, or end before
+all copies have been found: the solution says so. "gram" and "direct" miss none.
 """
 
 from __future__ import annotations
@@ -30,7 +34,7 @@ from scipy.sparse.linalg import LinearOperator as SciPyOperator
 
 from linspec import Moments, Run, Solution, Solver, Status, option
 from linspec.arrays import HostArray, to_host
-from linspec.block_algebra import whitening
+from linspec.block_algebra import EPS, whitening
 from linspec_svd.ending import finished
 from linspec_svd.triplets import decomposed
 
@@ -44,11 +48,36 @@ OVERLAP = 1e-2
 """Share of a vector's square outside the others below which it adds nothing; a basis of either library is orthonormal
 but for rounding."""
 
+BLUR = 1e3
+"""Multiple of the unit roundoff that sums of products may be off, relative to the largest."""
+
 SLACK = 1e-6
 """How far from 1 the length of a vector of a basis may be."""
 
 UNLIMITED = 10**9
 """Restarts that ARPACK may make: it is the run that ends them."""
+
+APART = 4
+"""Random vectors in the first look for what has been missed; twice as many in each further one."""
+
+OPEN = 0.1
+"""By what share of itself an eigenvalue that was missed must be above the k-th found to be sure to show."""
+
+RISK = 1e-3
+"""Chance at most of missing such a one."""
+
+STEPS = 10
+"""Blocks that are held, beside the Ritz vectors wanted, while what was missed is taken in."""
+
+UNSEEN = "Whether further copies of repeated singular values are missing, which a residual cannot show, could not be "
+UNSEEN += "looked for to the end: the budget left no room."
+
+UNFINISHED = (
+    "Singular values had been missed, often copies of repeated ones, and the run ended before a further look "
+)
+UNFINISHED += (
+    'could show that none is missing: raise the budget or max_iterations, or choose "gram" or "direct".'
+)
 
 
 class _Stopped(Exception):  # noqa: N818 (the way out of a library that knows no other)
@@ -84,9 +113,10 @@ class Lanczos(Solver):
     def _whole(self, problem: Any, run: Run, moments: Moments) -> _Ritz:
         """All directions are wanted: a basis of all of them takes one product."""
         eye = np.eye(problem.A.shape[1])
-        ritz = _Ritz.of(eye, to_host(moments.gram_matmat(moments.home.place(eye))), problem.k)
-        run.proceed(residual=ritz.residual, current=ritz.arrays)
-        return ritz
+        watch = _Watch(run, moments, problem.k, len(eye))
+        watch.ritz = _Ritz.of(eye, watch.multiplied(eye), problem.k)
+        watch.proceed()
+        return watch.unscaled()
 
     def _iterated(self, problem: Any, run: Run, moments: Moments) -> _Ritz:
         k, (n, p) = problem.k, problem.A.shape
@@ -96,18 +126,20 @@ class Lanczos(Solver):
             longest = max(LONGEST_BASIS[0] * k, LONGEST_BASIS[1], first) if self.basis is None else first
             _Bidiagonal(problem, run, watch, moments).run(min(n, p, longest))
         if not watch.ended and self.method == "propack" and not run.affords((k + 1) * moments.sweep_cost):
-            run.end(Status.BUDGET)
-            watch.judge(watch.ritz)
+            watch.close(Status.BUDGET)
         if not watch.ended:
             self._arpack(run, watch, p)
-        return watch.ritz
+        if watch.converged:
+            watch.ritz = watch.ritz if watch.whole else _Apart(watch).completed()
+            watch.close()
+        return watch.unscaled()
 
     def _arpack(self, run: Run, watch: _Watch, p: int) -> None:
         start = run.rng.standard_normal(p)
         start *= 2.0 / np.linalg.norm(start)  # not 1: by that it is told from the vectors of a basis
         operator = SciPyOperator((p, p), matvec=watch.product, dtype=np.float64)
         options = {"rng": run.rng} if "rng" in inspect.signature(eigsh).parameters else {}
-        found = None
+        found = failure = None
         try:
             found = eigsh(
                 operator, k=watch.k, v0=start, ncv=watch.basis, tol=run.tol, maxiter=UNLIMITED, **options
@@ -115,11 +147,14 @@ class Lanczos(Solver):
         except _Stopped:
             return
         except ArpackError as error:
-            if watch.unit_of_products:
-                run.end(Status.BREAKDOWN)
-                run.note(Status.BREAKDOWN, f"ARPACK gave up: {error}")
+            failure = error if watch.root else None  # else it has seen nothing but zeros
         watch.look()
-        if not watch.ended and found is not None:
+        if watch.ended:
+            return
+        if failure is not None:
+            run.note(Status.BREAKDOWN, f"ARPACK gave up: {failure}")
+            watch.close(Status.BREAKDOWN)
+        elif found is not None:
             watch.take(found[1])
 
 
@@ -153,10 +188,6 @@ class _Ritz:
         """The first few."""
         return _Ritz(self.theta[:count], self.V[:, :count], self.GV[:, :count], self.k)
 
-    def arrays(self) -> dict[str, Any]:
-        """What a callback may look at."""
-        return {"Vh": self.V[:, : self.k].T, "S": np.sqrt(np.maximum(self.theta[: self.k], 0.0))}
-
 
 def _independent(V: HostArray) -> HostArray:
     """T with V T orthonormal, without directions in which rounding would be blown up."""
@@ -171,16 +202,22 @@ class _Watch:
     ritz : _Ritz
         Of the last look.
     ended : bool
-        Whether the run is over.
-    unit_of_products : float
-        The length of the first product that is not zero.
+        Whether nothing more is to be multiplied for the library.
+    converged : bool
+        Whether that is because the residual is at or below the tolerance: the run has not been told yet.
+    whole : bool
+        Whether the last look was at a basis of all directions.
+    root : float
+        A power of two by which products with A and with Aᵀ are multiplied, so that neither those nor those with AᵀA are
+        far from 1, and no square overflows or is lost; 0 before a product has told it.
     """
 
     def __init__(self, run: Run, moments: Moments, k: int, basis: int) -> None:
         self.run, self.moments, self.k, self.basis = run, moments, k, basis
         self.unit = float(np.finfo(run.problem.A.dtype).eps)
-        self.ended = False
-        self.unit_of_products = 0.0
+        self.ended = self.converged = self.whole = False
+        self.open = True
+        self.root = 0.0
         self.kept: list[_Ritz] = []
         none = np.zeros((run.problem.A.shape[1], 0))
         self.ritz = self.nil = _Ritz(np.zeros(0), none, none, k)
@@ -195,10 +232,10 @@ class _Watch:
             self.look()
             raise _Stopped
         x = np.array(x, dtype=np.float64).reshape(-1)  # a copy: ARPACK uses its memory again
-        product = to_host(self.moments.gram_matmat(self.moments.home.place(x[:, None])))[:, 0]
+        product = self.multiplied(x[:, None])[:, 0]
         if abs(np.linalg.norm(x) - 1.0) > SLACK:
             # A start, which ARPACK first moves into the range of AᵀA: it enters no basis.
-            return self.scaled(product)
+            return product
         self.vectors.append(x)
         self.products.append(product)
         if len(self.vectors) == 2 and self.kept:
@@ -207,13 +244,44 @@ class _Watch:
             self.look()
             if self.ended:
                 raise _Stopped
-        return self.scaled(product)
+        return product
 
-    def scaled(self, product: HostArray) -> HostArray:
-        """The product in units in which the first has length 1: ARPACK takes what is far below 1 for zero."""
-        if not self.unit_of_products and product.any():
-            self.unit_of_products = float(np.linalg.norm(product))
-        return product / (self.unit_of_products or 1.0)
+    def multiplied(self, X: HostArray) -> HostArray:
+        """AᵀA X, scaled."""
+        return self.scaled(to_host(self.moments.gram_matmat(self.moments.home.place(X))), 2)
+
+    def scaled(self, product: HostArray, degree: int) -> HostArray:
+        """A product with A or Aᵀ (degree 1), or with both (degree 2), times so many factors of the root.
+
+        ARPACK takes what is far below 1 for zero, and squares of squares may be more, or less, than numbers can be.
+        """
+        largest = float(np.abs(product).max(initial=0.0))
+        if not self.root and 0 < largest < np.inf:
+            self.root = 2.0 ** -(int(np.frexp(largest)[1]) // degree)
+        return product * (self.root or 1.0) ** degree
+
+    def unscaled(self) -> _Ritz:
+        """The last Ritz pairs, with the values of AᵀA itself."""
+        unit = (self.root or 1.0) ** -2
+        return _Ritz(self.ritz.theta * unit, self.ritz.V, self.ritz.GV, self.k)
+
+    def current(self) -> dict[str, Any]:
+        """What a callback may look at."""
+        ritz = self.ritz
+        S = np.sqrt(np.maximum(ritz.theta[: self.k], 0.0)) / (self.root or 1.0)
+        return {"Vh": ritz.V[:, : self.k].T, "S": S}
+
+    def proceed(self) -> bool:
+        """Ask the run, until it says no."""
+        self.open = self.open and self.run.proceed(residual=self.ritz.residual, current=self.current)
+        return self.open
+
+    def close(self, status: Status | None = None) -> None:
+        """Tell the run that this is the end, and how it came if not by the tolerance."""
+        if status is not None:
+            self.run.end(status)
+        self.ended = True
+        self.proceed()
 
     def look(self) -> None:
         """Rayleigh-Ritz on all that is known; the run decides whether to go on."""
@@ -228,14 +296,12 @@ class _Watch:
     def take(self, V: HostArray) -> None:
         """The vectors with which ARPACK is content, where the law is not with those known so far; one sweep more."""
         if not self.run.affords(self.moments.sweep_cost):
-            self.run.end(Status.BUDGET)
-        else:
-            GV = to_host(self.moments.gram_matmat(self.moments.home.place(V)))
-            self.kept = [_Ritz.of(V, GV, self.k)]
-            self.look()
+            self.close(Status.BUDGET)
+            return
+        self.kept = [_Ritz.of(V, self.multiplied(V), self.k)]
+        self.look()
         if not self.ended:
-            self.run.end(Status.STAGNATED)
-            self.judge(self.ritz)
+            self.close(Status.STAGNATED)
 
     def _align(self, x: HostArray) -> None:
         """Forget the Ritz vectors that ARPACK has dropped: then its products are with the rest of our basis.
@@ -253,7 +319,137 @@ class _Watch:
         found = wide.leading(self.k)
         if found.theta.sum() >= self.ritz.theta.sum() * (1 - SLACK):
             self.ritz = found
-        self.ended = not self.run.proceed(residual=self.ritz.residual, current=self.ritz.arrays)
+        self.whole = len(wide.theta) == len(wide.V)
+        self.converged = self.ritz.residual <= self.run.tol
+        self.ended = self.converged or not self.proceed()
+
+
+class _Apart:
+    """A search for what the Krylov space of one vector cannot show, and the steps that take it in.
+
+    Block Lanczos from b random vectors in the complement of the Ritz vectors found. From one random start in N
+    dimensions, q steps leave the largest eigenvalue of the complement open by a share ε with a chance of
+    1.648 √N exp(-√ε (2q - 1)) at most (Kuczyński & Woźniakowski 1992, Theorem 4.2); the chances of b starts multiply.
+    The search ends where by this an eigenvalue above the k-th found is hidden with a chance of `RISK` at most. How far
+    it would be open is read off what the search has shown, but not below the share `OPEN`, for the effort is to be
+    modest. So what is above the k-th found by that share (of squares; half of it of the values) is detected, and where
+    the complement's values are close to each other and to the k-th found, what is missing can be overlooked. What is
+    above the k-th by less than the tolerance times the largest goes without notice: the problem's law does not see it
+    either. A Ritz value is a lower bound of an eigenvalue, so nothing is found that is not there.
+
+    Parameters
+    ----------
+    watch : _Watch
+        That has converged.
+    """
+
+    def __init__(self, watch: _Watch) -> None:
+        self.watch, self.run, self.k = watch, watch.run, watch.k
+        self.p = watch.run.problem.A.shape[1]
+        self.width, self.found = APART, False
+        watch.kept = []
+        self.vectors, self.products = [watch.ritz.V], [watch.ritz.GV]
+
+    def completed(self) -> _Ritz:
+        """The Ritz pairs wanted, with what was missed, as far as the budget goes.
+
+        Where it ends while that is being taken in, those that had converged before are returned, unless the new ones
+        are near enough for their values, whose errors go by the square of the residual.
+        """
+        watch = self.watch
+        while (shown := self._look()) is not False:
+            if shown is None:
+                unknown = (Status.INCOMPLETE, UNFINISHED) if self.found else (Status.BUDGET, UNSEEN)
+                self.run.note(*unknown)
+                break
+            self.found, before = True, watch.ritz
+            watch.ritz = self._merged()
+            if not self._taken_in():
+                self.run.note(Status.INCOMPLETE, UNFINISHED)
+                return watch.ritz if watch.ritz.residual <= self.run.tol**0.5 else before
+            self.vectors, self.products = [watch.ritz.V], [watch.ritz.GV]
+            self.width = 2 * self.width
+        return watch.ritz
+
+    def _taken_in(self) -> bool:
+        """Go on until the residual is small again; whether the run allowed it."""
+        watch = self.watch
+        while watch.ritz.residual > self.run.tol:
+            if not watch.proceed():
+                return False
+            block = self._rests()
+            if block.shape[1] == 0:  # nothing is left but rounding
+                watch.close(Status.STAGNATED)
+                return False
+            self._widen(block)
+            watch.ritz = self._merged()
+        return True
+
+    def _look(self) -> bool | None:
+        """Whether something is missing; None where the run may not go on looking."""
+        theta = self.watch.ritz.theta[: self.k]
+        margin = max(self.run.tol, BLUR * self.watch.unit) * float(theta.max(initial=0.0))
+        least = (float(theta[-1]) if len(theta) == self.k else 0.0) + margin
+        block = self._new(self.run.rng.standard_normal((self.p, self.width)))
+        starts, steps = block.shape[1], 0
+        chance = np.log(1.648) + np.log(max(self.p - self.vectors[0].shape[1], 1)) / 2
+        while block.shape[1]:
+            if not self.run.affords(self.watch.moments.sweep_cost):
+                return None
+            GX = self._widen(block)
+            steps += 1
+            H = np.hstack(self.vectors[1:]).T @ np.hstack(self.products[1:])
+            largest = float(np.linalg.eigvalsh((H + H.T) / 2)[-1])
+            if largest > least:
+                return True
+            share = max(1.0 - largest / least, OPEN) if least > 0 else 1.0
+            if starts * (chance - np.sqrt(share) * (2 * steps - 1)) <= np.log(RISK):
+                return False
+            block = self._new(GX, float(np.abs(theta).max(initial=0.0)))
+        return False  # all directions were looked at
+
+    def _widen(self, X: HostArray) -> HostArray:
+        """Multiply a block that is orthogonal to what is held, and hold it."""
+        GX = self.watch.multiplied(X)
+        self.vectors.append(X)
+        self.products.append(GX)
+        return GX
+
+    def _outside(self, X: HostArray) -> HostArray:
+        """Less what the vectors held have of it."""
+        for V in self.vectors:
+            X = X - V @ (V.T @ X)
+        return X
+
+    def _new(self, X: HostArray, scale: float = 0.0) -> HostArray:
+        """An orthonormal basis of what a block has beside the vectors held, over what is more than rounding."""
+        X = self._outside(X)
+        values, vectors = np.linalg.eigh(X.T @ X)
+        keep = values > max((10 * self.watch.unit * scale) ** 2, EPS * float(values.max(initial=0.0)))
+        Q = X @ (vectors[:, keep] / np.sqrt(values[keep]))
+        for _ in range(2):
+            Q = self._outside(Q)
+            lengths, vectors = np.linalg.eigh(Q.T @ Q)
+            keep = lengths > OVERLAP  # less is rounding that has been blown up
+            Q = Q @ (vectors[:, keep] / np.sqrt(lengths[keep]))
+        left: HostArray = Q[:, : max(self.p - sum(V.shape[1] for V in self.vectors), 0)]
+        return left
+
+    def _merged(self) -> _Ritz:
+        """The leading Ritz pairs of all that is held, of which less is held where it has become much."""
+        spare = STEPS * self.width
+        V, GV = np.hstack(self.vectors), np.hstack(self.products)
+        merged = _Ritz.of(V, GV, self.k, spare // 3)
+        if V.shape[1] > self.k + spare:
+            self.vectors, self.products = [merged.V], [merged.GV]
+        return merged.leading(self.k)
+
+    def _rests(self) -> HostArray:
+        """A block of what AᵀA makes of the Ritz vectors wanted beside them: of those that are farthest off."""
+        ritz = self.watch.ritz
+        rests = ritz.GV - ritz.V * ritz.theta
+        worst = np.argsort(-np.linalg.norm(rests, axis=0))[: self.width]
+        return self._new(rests[:, worst])
 
 
 class _Bidiagonal:
@@ -266,7 +462,7 @@ class _Bidiagonal:
     def __init__(self, problem: Any, run: Run, watch: _Watch, moments: Moments) -> None:
         self.A = decomposed(problem, run)
         self.run_, self.watch, self.moments = run, watch, moments
-        self.blur = 1e3 * watch.unit
+        self.blur = BLUR * watch.unit
         self.U: list[HostArray] = []
         self.AtU: list[HostArray] = []
         self.V: list[HostArray] = []
@@ -330,7 +526,9 @@ class _Bidiagonal:
         try:
             with np.errstate(all="ignore"):
                 product = to_host(make()).astype(np.float64)[:, 0]
-                if not np.isfinite(product).all():
+                if np.isfinite(product).all():
+                    product = self.watch.scaled(product, 1)
+                else:
                     ones = np.ones((self.A.shape[1], 1))
                     self.moments.gram_matmat(self.moments.home.place(ones))  # raises, and names the entry
         except BaseException as failure:  # noqa: BLE001 (raised again when PROPACK has come back)

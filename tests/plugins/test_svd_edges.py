@@ -30,14 +30,7 @@ SOLVERS: dict[str, tuple[str, dict[str, Any]]] = {
 GAVE_UP = {Status.STAGNATED, Status.BREAKDOWN, Status.INACCURATE, Status.ITERATION_LIMIT}
 """Endings by which a solver says that the answer is not what was asked for."""
 
-KNOWN = {
-    ("gram", "80 x 50, more equal than a block"): "LAPACK leaves out eigenvectors of a wide cluster",
-    ("arpack", "units of 1e+100"): "squares of AᵀA overflow, and the rank is taken for zero",
-    ("arpack", "five equal before a tail"): "one vector finds one of equal singular values",
-    ("arpack", "more equal than a block, all"): "one vector finds one of equal singular values",
-    ("propack", "five equal before a tail"): "one vector finds one of equal singular values",
-    ("propack", "constant"): "the rounding of centred products is taken for data",
-}
+KNOWN = {}
 """Solvers that are wrong in cases whose name ends, or goes on, like this."""
 
 SKETCHED = {"spca": 10, "lazy-spca": 10}

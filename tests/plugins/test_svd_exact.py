@@ -386,10 +386,65 @@ def test_the_basis_that_is_kept_is_that_of_arpack():
 @METHODS
 def test_units_do_not_matter(method):
     A, _, s, _ = planted(120, 60, np.geomspace(5, 0.5, 50))
-    for unit in (1e-14, 1e14):
+    for unit in (1e-100, 1e-14, 1e14, 1e100):
         found = ls.solve(ls.SVD(A * unit, 4), "lanczos", rng=0, method=method)
         assert found.converged
         np.testing.assert_allclose(found.S, s[:4] * unit, rtol=1e-8)
+
+
+REPEATED = planted(200, 120, [*([4] * 25), *np.geomspace(1, 0.1, 40)])
+
+
+@METHODS
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("k", [2, 25, 28])
+def test_copies_that_one_vector_cannot_see_are_found(method, seed, k):
+    A, _, s, V = REPEATED
+    found = ls.solve(ls.SVD(A, k, left=True), "lanczos", rng=seed, method=method)
+    assert found.status is Status.CONVERGED
+    np.testing.assert_allclose(found.S, s[:k], rtol=1e-9)
+    assert sine(found.Vh.T, V[:, : max(k, 25)]) < 1e-4
+    np.testing.assert_allclose(found.Vh @ found.Vh.T, np.eye(k), atol=1e-12)
+
+
+@METHODS
+def test_copies_are_missing_in_silence_at_no_budget(method):
+    """What is wrong is above the tolerance, or INCOMPLETE, or the message says that nobody looked."""
+    A, _, s, _ = REPEATED
+    endings = set()
+    for budget in range(60, 122):
+        options = {"method": method, "form": "implicit", "max_passes": budget}
+        found = ls.solve(ls.SVD(A, 25), "lanczos", rng=0, **options)
+        assert found.passes <= budget
+        endings.add(found.status)
+        if found.converged and np.abs(found.S - s[:25]).max() > 1e-6:
+            assert found.status is Status.INCOMPLETE or "could not be looked for" in found.message, budget
+        if found.status is Status.INCOMPLETE:
+            assert "had been missed" in found.message
+    assert {Status.BUDGET, Status.INCOMPLETE, Status.CONVERGED} <= endings
+
+
+@METHODS
+def test_the_look_for_copies_is_modest_where_there_are_none(method, monkeypatch):
+    A = planted(400, 200, np.geomspace(10, 0.1, 150))[0]
+    problem, options = ls.SVD(A, 6), {"method": method, "form": "implicit"}
+    looked = ls.solve(problem, "lanczos", rng=0, **options)
+    monkeypatch.setattr("linspec_svd.lanczos._Apart.completed", lambda apart: apart.watch.ritz)
+    alone = ls.solve(problem, "lanczos", rng=0, **options)
+    assert 0 < looked.passes - alone.passes <= 12
+    assert looked.columns - alone.columns == 8 * (looked.passes - alone.passes)  # four, and their adjoints
+    np.testing.assert_array_equal(looked.S, alone.S)
+
+
+def test_gram_finds_all_of_a_wide_cluster():
+    """LAPACK's routine for some eigenvectors leaves out most of them here."""
+    A, _, s, _ = planted(80, 50, [*([4] * 25), *np.geomspace(1, 0.1, 20)])
+    for data in (A, A.T.copy()):
+        for k in (3, 25, 27):
+            found = ls.solve(ls.SVD(data, k), "gram")
+            assert found.status is Status.CONVERGED
+            np.testing.assert_allclose(found.S, s[:k], rtol=1e-10)
+            np.testing.assert_allclose(found.Vh @ found.Vh.T, np.eye(k), atol=1e-12)
 
 
 @METHODS
