@@ -17,7 +17,7 @@ residual cannot show it. So what has converged is looked at once more: a block o
 Ritz vectors found, takes some steps of block Lanczos in their complement (Golub & Underwood 1977), which shows a larger
 eigenvalue there but with a small chance (Kuczyński & Woźniakowski 1992, doi:10.1137/0613066; see `_Apart`). What it
 shows is taken in by Rayleigh-Ritz, and steps follow until the residual is small again and a further look shows nothing.
-That costs some eight sweeps of four columns where nothing is missing. A budget may leave no room for it, or end before
+That costs some ten sweeps of four columns where nothing is missing. A budget may leave no room for it, or end before
 all copies have been found: the solution says so. "gram" and "direct" miss none.
 """
 
