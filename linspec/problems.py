@@ -300,7 +300,7 @@ class SVD(Problem):
             fields["mean"] = self.A.home.place(moments.column_means()[0], self.A.dtype)
         fields["rows"] = moments.n
         fields["total_squares"] = moments.total_squares()
-        findings = _short(len(S), self.k, "singular values above the rounding of the largest")
+        findings = _short(len(S), self.k, "singular values that this method can tell from zero")
         return Conclusion(fields, residual, findings)
 
 

@@ -346,6 +346,9 @@ class Run:
             figures = "no residual: it takes another pass, and the data can be read once"
         elif self.problem.single and getattr(self._solver, "tol", None) is None:
             figures += " (the least that float32 data allow)"
+        # What to do where an approximation is not good enough is no advice where it is.
+        good = Status.APPROXIMATE if status is Status.CONVERGED else None
+        findings = [(finding, text) for finding, text in findings if finding is not good]
         texts = [text for _, text in findings]
         own = [] if any(status is finding for finding, _ in findings) else [status.value]
         return " ".join([*own, *texts, f"({figures})"])

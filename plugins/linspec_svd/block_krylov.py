@@ -117,7 +117,7 @@ class BlockKrylov(Solver):
             ):
                 space.widen(multiply)
         if space.doubtful:
-            run.note(Status.BUDGET, UNFINISHED)
+            run.note(Status.INCOMPLETE, UNFINISHED)
         vectors, theta = space.ritz()
         return finished(problem, run, vectors, theta, of_rows=wide)
 
