@@ -64,6 +64,9 @@ SMALL, FOUND = 1e-3, (1e-10, 1e-8)
 """When the basis is taken out of a rest once more: a rest as small as this beside the largest product, or so much of
 older blocks, of which there should be nothing, in the product beside the rest (by the tolerance, between bounds)."""
 
+NEGLIGIBLE = 1e-2
+"""Share of the tolerance by which a direction of a rest adds nothing to residuals."""
+
 OWN = 0.1
 """Share of a new direction's square that must be outside the basis: less is rounding that has been blown up."""
 
@@ -143,7 +146,7 @@ class BlockKrylov(Solver):
         """Columns that the basis may have."""
         if self.basis is not None:
             return min(max(self.basis, k + 2 * b), side)
-        most = min(max(8 * k, k + 40 * b) if b < k else BLOCKS * b, side)
+        most = min(max(3 * k, k + 10 * b) if b < k else BLOCKS * b, side)
         if 8 * most * side > NEGLIGIBLE_BYTES:
             most = min(most, spare_bytes() // (8 * side))
         return min(max(most, k + 2 * b), side)
@@ -249,18 +252,23 @@ class KrylovSpace:
 
     def _orthonormal_rest(self, R: Array, G: HostArray) -> Array:
         """An orthonormal basis of the rest, over what is more than rounding."""
-        values, vectors = np.linalg.eigh((G + G.T) / 2)
-        noise = (10 * self.unit * self.scale) ** 2
-        keep = values > max(noise, len(values) * EPS * max(values[-1], 0.0)) if len(values) else values > 0
-        Q = R @ self.home.place(vectors[:, keep] / np.sqrt(values[keep]))
-        least = float(np.sqrt(values[keep].min(initial=np.inf)))
-        self.strict = self.strict or not keep.all()
+        T, lengths = _directions(G, 10 * self.unit * self.scale)
+        Q = R @ self.home.place(T)
+        least = float(lengths.min(initial=np.inf))
+        if len(lengths) < len(G):
+            self.strict = True
+            # The Gram matrix does not tell directions a hundred millionth of the others' size; the rest itself does.
+            small = R - Q @ (Q.T @ R)
+            T, _ = _directions(
+                to_host(small.T @ small), max(10 * self.unit, NEGLIGIBLE * self.tol) * self.scale
+            )
+            Q = self.home.concat([Q, small @ self.home.place(T)])
         if self.strict or least < SMALL * self.scale or self._found > self.bearable * least:
             # What small rests have of the basis has been blown up with them.
             V = self.held[: self.count, :]
             Q = Q - V.T @ (V @ Q)
-            lengths, vectors = np.linalg.eigh(to_host(Q.T @ Q))
-            Q = Q @ self.home.place(vectors[:, lengths > OWN] / np.sqrt(lengths[lengths > OWN]))
+            own, vectors = np.linalg.eigh(to_host(Q.T @ Q))
+            Q = Q @ self.home.place(vectors[:, own > OWN] / np.sqrt(own[own > OWN]))
         Q = orthonormal(Q, self.home)
         return Q[:, : min(Q.shape[1], self.held.shape[1] - self.count)]
 
@@ -371,6 +379,14 @@ class KrylovSpace:
         # Semi-orthogonal vectors become orthonormal to rounding by one step of Newton and Schulz.
         correction = 1.5 * np.eye(V.shape[1]) - 0.5 * to_host(V.T @ V)
         return V @ self.home.place(correction), theta[: self.k] / (self.per or 1.0)
+
+
+def _directions(G: HostArray, noise: float) -> tuple[HostArray, HostArray]:
+    """T with R T orthonormal for G = RᵀR, over directions of R longer than noise that G can tell, and their lengths."""
+    values, vectors = np.linalg.eigh((G + G.T) / 2)
+    keep = values > max(noise**2, len(values) * EPS * np.max(values, initial=0.0))
+    lengths = np.sqrt(values[keep])
+    return vectors[:, keep] / lengths, lengths
 
 
 class _Looks:
