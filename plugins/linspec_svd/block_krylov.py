@@ -64,8 +64,8 @@ SMALL, FOUND = 1e-3, (1e-10, 1e-8)
 """When the basis is taken out of a rest once more: a rest as small as this beside the largest product, or so much of
 older blocks, of which there should be nothing, in the product beside the rest (by the tolerance, between bounds)."""
 
-NEGLIGIBLE = 1e-2
-"""Share of the tolerance by which a direction of a rest adds nothing to residuals."""
+LOUD = 1e3
+"""Roundings of the largest product above which a small direction of a rest is one of the data."""
 
 OWN = 0.1
 """Share of a new direction's square that must be outside the basis: less is rounding that has been blown up."""
@@ -259,9 +259,7 @@ class KrylovSpace:
             self.strict = True
             # The Gram matrix does not tell directions a hundred millionth of the others' size; the rest itself does.
             small = R - Q @ (Q.T @ R)
-            T, _ = _directions(
-                to_host(small.T @ small), max(10 * self.unit, NEGLIGIBLE * self.tol) * self.scale
-            )
+            T, _ = _directions(to_host(small.T @ small), LOUD * self.unit * self.scale)
             Q = self.home.concat([Q, small @ self.home.place(T)])
         if self.strict or least < SMALL * self.scale or self._found > self.bearable * least:
             # What small rests have of the basis has been blown up with them.
