@@ -31,6 +31,10 @@ CLEAR = 1e-5
 WORSE = 3.0
 """How much larger than in memory the residual of an approximate answer may be."""
 
+SQUARED = 1000.0
+"""Roundings that come on top: one sweep loses the square of the condition number of a sketch, and that of a square
+Gaussian matrix, which a sketch of few columns is, is some tens."""
+
 
 class Slices:
     """An iterator of row slices that counts.
@@ -121,7 +125,7 @@ def _answer_issues(subject: Subject, case: Case, solution: Any) -> Iterator[str]
         if _clear(case):
             yield from trial.oracle.errors(solution)
     elif trial.solution is not None and len(solution.S) == len(trial.solution.S):
-        allowed = WORSE * trial.oracle.law(trial.solution).residual + law.floor + 100 * precision(case)
+        allowed = WORSE * trial.oracle.law(trial.solution).residual + law.floor + SQUARED * precision(case)
         if not law.residual <= allowed:
             yield f"the answer has a residual of {law.residual:.2g}, and one of {allowed:.2g} would do in memory"
 
