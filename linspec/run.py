@@ -107,7 +107,7 @@ class Run:
         self._reserved = 0.0
         self._passes_before = 0.0
         self._ending: Status | None = None
-        self._notes: list[tuple[Status, str]] = []
+        self._notes: list[tuple[Status | None, str]] = []
         self._interrupts = 0
 
     # ---- parts --------------------------------------------------------------------------------
@@ -283,8 +283,8 @@ class Run:
         """Make the next `proceed` return False and the solution carry `status`."""
         self._ending = status
 
-    def note(self, status: Status, text: str) -> None:
-        """Add a finding to the message of the solution; it becomes the status of a converged run."""
+    def note(self, status: Status | None, text: str) -> None:
+        """Add a finding to the message of the solution; it becomes the status of a converged run, but for None."""
         self._notes.append((status, text))
 
     # ---- the ending ---------------------------------------------------------------------------
@@ -327,7 +327,7 @@ class Run:
         )
         return solution
 
-    def _verdict(self, converged: bool, iterated: bool, findings: list[Status]) -> Status:
+    def _verdict(self, converged: bool, iterated: bool, findings: list[Status | None]) -> Status:
         if converged or self._ending in (None, Status.CONVERGED):
             for finding in FINDINGS_FIRST:
                 if finding in findings:
@@ -340,15 +340,15 @@ class Run:
             return self._ending
         return Status.INACCURATE
 
-    def _message(self, status: Status, residual: float, findings: list[tuple[Status, str]]) -> str:
+    def _message(self, status: Status, residual: float, findings: list[tuple[Status | None, str]]) -> str:
         figures = f"residual {residual:.2g}, tolerance {self.tol:.2g}"
         if math.isnan(residual) and self._sweeps == 1:
             figures = "no residual: it takes another pass, and the data can be read once"
         elif self.problem.single and getattr(self._solver, "tol", None) is None:
             figures += " (the least that float32 data allow)"
         # What to do where an approximation is not good enough is no advice where it is.
-        good = Status.APPROXIMATE if status is Status.CONVERGED else None
-        findings = [(finding, text) for finding, text in findings if finding is not good]
+        if status is Status.CONVERGED:
+            findings = [(finding, text) for finding, text in findings if finding is not Status.APPROXIMATE]
         texts = [text for _, text in findings]
         own = [] if any(status is finding for finding, _ in findings) else [status.value]
         return " ".join([*own, *texts, f"({figures})"])

@@ -80,6 +80,8 @@ SPREAD, POWER = 10.0, 1.4
 """By how much Ritz values of equal eigenvalues may differ, as a share of the largest: so many times that residual, or
 a power of the residual (by theory its square over the distance to the next eigenvalue, which is not known)."""
 
+USED = "Blocks of {b} columns, a basis of {most} at most, begun again {times} times."
+
 UNFINISHED = "Repeated singular values were found, and the run ended before a second random block could show that none "
 UNFINISHED += "of them is missing: raise the budget, or choose a wider block."
 
@@ -119,6 +121,7 @@ class BlockKrylov(Solver):
                 residual=space.residual, current=lambda: self._current(problem, space, wide=wide)
             ):
                 space.widen(multiply)
+        run.note(None, USED.format(b=b, most=len(space.H), times=space.begun_again))
         if space.doubtful:
             run.note(Status.INCOMPLETE, UNFINISHED)
         vectors, theta = space.ritz()
@@ -201,7 +204,7 @@ class KrylovSpace:
         self.next = orthonormal(Omega, home)
         self.held = home.zeros((most, Omega.shape[0]))  # a vector a row: products run along them
         self.H = np.zeros((most, most))
-        self.count = self.newest = 0
+        self.count = self.newest = self.begun_again = 0
         self.scale = self.per = 0.0
         self.theta, self.Y = np.zeros(0), np.zeros((0, 0))
         self.residual = 1.0
@@ -276,6 +279,7 @@ class KrylovSpace:
         keep = min(keep, len(theta), len(self.H) - self.next.shape[1])
         self.held[:keep, :] = self.home.place(Y[:, :keep].T) @ self.held[: self.count, :]
         self.count = self.newest = keep
+        self.begun_again += 1
         self.H[:] = 0.0
         self.H[:keep, :keep] = np.diag(theta[:keep])
         self.theta, self.Y = np.zeros(0), np.zeros((0, 0))

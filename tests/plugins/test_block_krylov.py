@@ -50,6 +50,7 @@ def test_a_basis_that_is_begun_again_comes_to_the_same_end():
     found = ls.solve(ls.SVD(A, 10), "block-krylov", rng=0, basis=50, tol=1e-7, form="implicit")
     assert found.converged
     np.testing.assert_allclose(found.S, exact(A, 10), rtol=1e-9)
+    assert "Blocks of 20 columns, a basis of 50 at most, begun again" in found.message
 
 
 @pytest.mark.parametrize("center", [False, True])
