@@ -134,15 +134,10 @@ class BlockKrylov(Solver):
         if self.block is not None:
             return int(min(self.block, n, p))
         bare, _ = uncounted(problem.A)
-        if not run.affords(sweeps) or not bare.home.on_host or isinstance(bare, MappedOperator):
+        cheap = bare.home.on_host and not isinstance(bare, MappedOperator) and run.affords(sweeps)
+        if not (cheap and isinstance(bare, SparseOperator | DenseOperator)):
             return int(full)
-        least = (
-            NARROW
-            if isinstance(bare, SparseOperator)
-            else NARROW_DENSE
-            if isinstance(bare, DenseOperator)
-            else full
-        )
+        least = NARROW if isinstance(bare, SparseOperator) else NARROW_DENSE
         return int(min(max(least, problem.k // COLUMNS), full))
 
     def _most(self, k: int, b: int, side: int) -> int:
@@ -209,7 +204,7 @@ class KrylovSpace:
         self.theta, self.Y = np.zeros(0), np.zeros((0, 0))
         self.residual = 1.0
         self._looks = _Looks(k)
-        self._probing: float | None = None
+        self.doubtful = False  # whether a repeated value may have copies that are not found yet
         self._suspect, self._steps_apart = 0.0, 0
         self.strict = False
         self._left = 0.0  # of residuals, where newest blocks were left behind
@@ -302,16 +297,16 @@ class KrylovSpace:
         self._looks.seen(self.count, residual)
         self._looks.aim(self.count, max(self.tol - self._left, self.tol / 2))
         if residual + self._left <= self.tol:
-            if self._probing is not None and not (exhausted or self._nothing_apart()):
+            if self.copies > self.width and not (exhausted or self._nothing_apart()):
                 return
-            if self._may_hide(residual):
+            self.doubtful = self._may_hide(residual)
+            if self.doubtful:
                 if residual <= self.apart or exhausted:
                     self._left = float(np.hypot(self._left, residual))
                     self._look_apart()
                 else:
                     self._looks.aim(self.count, self.apart)
                 return
-            self._probing = None
         self.residual = residual + self._left
 
     def _worst(self, G: HostArray) -> float:
@@ -352,7 +347,7 @@ class KrylovSpace:
         self.next = fresh
         self.copies += self.width
         self._looks = _Looks(0)
-        self._probing, self._steps_apart = self._suspect, 0
+        self._steps_apart = 0
 
     def _nothing_apart(self) -> bool:
         """Whether another copy of the suspect would have shown itself but with a chance of `RISK`.
@@ -360,19 +355,14 @@ class KrylovSpace:
         From one random start in N dimensions, q steps leave the largest eigenvalue open by a share ε with a chance of
         1.648 √N exp(-√ε (2q - 1)) at most (Kuczyński & Woźniakowski 1992, Theorem 4.2); a block has several starts.
         """
-        if self._probing is None or len(self.theta) <= self.k:
+        if len(self.theta) <= self.k:
             return False
         least = max(self.tol, SPREAD * self.sharp)
-        share = max(1.0 - self.theta[self.k] / self._probing, least)
-        if self.theta[self.k - 1] >= self._probing * (1 - least):
+        share = max(1.0 - self.theta[self.k] / self._suspect, least)
+        if self.theta[self.k - 1] >= self._suspect * (1 - least):
             return True  # more of them would not change the values wanted
         chance = np.log(1.648) + np.log(self.held.shape[1]) / 2 - np.sqrt(share) * (2 * self._steps_apart - 1)
         return bool(self.width * chance <= np.log(RISK))
-
-    @property
-    def doubtful(self) -> bool:
-        """Whether a look for more copies of a repeated value is under way."""
-        return self._probing is not None
 
     def ritz(self) -> tuple[Array, HostArray]:
         """The vectors and values wanted."""
