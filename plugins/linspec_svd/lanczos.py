@@ -8,9 +8,9 @@ and their products, and the Rayleigh-Ritz values and vectors of that span, with 
 without a sweep: that is what progress, tolerance and budget go by, and what is returned.
 Where we differ: the tolerance is that of the problem's law, relative to σ₁², and the library is stopped as soon as it
 is met; it gets the same number as its own tolerance, which is relative to each value and so never looser. What PROPACK
-leaves open, ARPACK completes, from the beginning. All vectors have the length of a row, also where columns are shorter:
-a product is one sweep then. Data that are not NumPy's are multiplied where they are, and the vectors iterate on the
-host; CuPy's own `svds` could not be watched.
+leaves open, ARPACK completes, from the beginning. ARPACK's vectors have the length of a column where sparse data in
+memory have few rows, and else of a row, also where columns are shorter: a product is one sweep then. Data that are not
+NumPy's are multiplied where they are, and the vectors iterate on the host; CuPy's own `svds` could not be watched.
 
 A Krylov space of one vector sees a repeated singular value once; the others come with rounding, or not at all, and a
 residual cannot show it. So what has converged is looked at once more: a block of random vectors, orthogonal to the
@@ -35,6 +35,7 @@ from scipy.sparse.linalg import LinearOperator as SciPyOperator
 from linspec import Moments, Run, Solution, Solver, Status, option
 from linspec.arrays import HostArray, to_host
 from linspec.block_algebra import EPS, whitening
+from linspec.operators import uncounted
 from linspec_svd.ending import finished
 from linspec_svd.triplets import decomposed
 
@@ -102,33 +103,37 @@ class Lanczos(Solver):
         """Solve an SVD problem."""
         propack = self.method == "propack"
         moments = run.moments("implicit" if propack else self.form, expect=(problem.k + 100, 1))
-        step = 2.0 if propack else moments.sweep_cost
-        whole = problem.k == problem.A.shape[1]
+        of_rows = moments.wide and not propack  # vectors are shorter on the side of the rows
+        side = problem.A.shape[0] if of_rows else problem.A.shape[1]
+        step = 2.0 if propack else 1.0 if of_rows else moments.sweep_cost
+        whole = problem.k == side
         products = step if whole else step * (problem.k + 1)  # a start is multiplied, too
-        run.plan(setup=moments.setup_cost + products + problem.left, iteration=step)
-        with run.reserving(float(problem.left)):
-            ritz = self._whole(problem, run, moments) if whole else self._iterated(problem, run, moments)
-        return finished(problem, run, problem.A.home.blocks.place(ritz.V), ritz.theta)
+        after = float(problem.left or of_rows)  # the sweep that makes the vectors of the other side
+        run.plan(setup=moments.setup_cost + products + after, iteration=step)
+        basis = (
+            max(2 * problem.k + 1, FEWEST_VECTORS) if self.basis is None else max(self.basis, problem.k + 1)
+        )
+        watch = _Watch(run, moments, problem.k, min(side, basis), of_rows=of_rows)
+        with run.reserving(after):
+            ritz = self._whole(watch) if whole else self._iterated(problem, run, watch)
+        return finished(problem, run, problem.A.home.blocks.place(ritz.V), ritz.theta, of_rows=of_rows)
 
-    def _whole(self, problem: Any, run: Run, moments: Moments) -> _Ritz:
+    def _whole(self, watch: _Watch) -> _Ritz:
         """All directions are wanted: a basis of all of them takes one product."""
-        eye = np.eye(problem.A.shape[1])
-        watch = _Watch(run, moments, problem.k, len(eye))
-        watch.ritz = _Ritz.of(eye, watch.multiplied(eye), problem.k)
+        eye = np.eye(watch.side)
+        watch.ritz = _Ritz.of(eye, watch.multiplied(eye), watch.k)
         watch.proceed()
         return watch.unscaled()
 
-    def _iterated(self, problem: Any, run: Run, moments: Moments) -> _Ritz:
-        k, (n, p) = problem.k, problem.A.shape
-        first = min(p, max(2 * k + 1, FEWEST_VECTORS) if self.basis is None else max(self.basis, k + 1))
-        watch = _Watch(run, moments, k, first)
+    def _iterated(self, problem: Any, run: Run, watch: _Watch) -> _Ritz:
+        k, first = problem.k, watch.basis
         if self.method == "propack":
             longest = max(LONGEST_BASIS[0] * k, LONGEST_BASIS[1], first) if self.basis is None else first
-            _Bidiagonal(problem, run, watch, moments).run(min(n, p, longest))
-        if not watch.ended and self.method == "propack" and not run.affords((k + 1) * moments.sweep_cost):
+            _Bidiagonal(problem, run, watch, watch.moments).run(min(*problem.A.shape, longest))
+        if not watch.ended and self.method == "propack" and not run.affords((k + 1) * watch.sweep):
             watch.close(Status.BUDGET)
         if not watch.ended:
-            self._arpack(run, watch, p)
+            self._arpack(run, watch, watch.side)
         if watch.converged:
             watch.ritz = watch.ritz if watch.whole else _Apart(watch).completed()
             watch.close()
@@ -212,14 +217,16 @@ class _Watch:
         far from 1, and no square overflows or is lost; 0 before a product has told it.
     """
 
-    def __init__(self, run: Run, moments: Moments, k: int, basis: int) -> None:
-        self.run, self.moments, self.k, self.basis = run, moments, k, basis
+    def __init__(self, run: Run, moments: Moments, k: int, basis: int, *, of_rows: bool) -> None:
+        self.run, self.moments, self.k, self.basis, self.of_rows = run, moments, k, basis, of_rows
+        self.side = run.problem.A.shape[0 if of_rows else 1]
+        self.sweep = 1.0 if of_rows else moments.sweep_cost
         self.unit = float(np.finfo(run.problem.A.dtype).eps)
         self.ended = self.converged = self.whole = False
         self.open = True
         self.root = 0.0
         self.kept: list[_Ritz] = []
-        none = np.zeros((run.problem.A.shape[1], 0))
+        none = np.zeros((self.side, 0))
         self.ritz = self.nil = _Ritz(np.zeros(0), none, none, k)
         self.vectors: list[HostArray] = []
         self.products: list[HostArray] = []
@@ -228,7 +235,7 @@ class _Watch:
     def product(self, x: HostArray) -> HostArray:
         """AᵀA x, unless the run has ended."""
         known = len(self.vectors) + sum(len(ritz.theta) for ritz in self.kept)
-        if known >= self.k and not self.run.affords(self.moments.sweep_cost):
+        if known >= self.k and not self.run.affords(self.sweep):
             self.look()
             raise _Stopped
         x = np.array(x, dtype=np.float64).reshape(-1)  # a copy: ARPACK uses its memory again
@@ -247,8 +254,9 @@ class _Watch:
         return product
 
     def multiplied(self, X: HostArray) -> HostArray:
-        """AᵀA X, scaled."""
-        return self.scaled(to_host(self.moments.gram_matmat(self.moments.home.place(X))), 2)
+        """AᵀA X, or AAᵀ X on the side of the rows, scaled."""
+        multiply = self.moments.outer_gram_matmat if self.of_rows else self.moments.gram_matmat
+        return self.scaled(to_host(multiply(self.moments.home.place(X))), 2)
 
     def scaled(self, product: HostArray, degree: int) -> HostArray:
         """A product with A or Aᵀ (degree 1), or with both (degree 2), times so many factors of the root.
@@ -266,10 +274,13 @@ class _Watch:
         return _Ritz(self.ritz.theta * unit, self.ritz.V, self.ritz.GV, self.k)
 
     def current(self) -> dict[str, Any]:
-        """What a callback may look at."""
-        ritz = self.ritz
-        S = np.sqrt(np.maximum(ritz.theta[: self.k], 0.0)) / (self.root or 1.0)
-        return {"Vh": ritz.V[:, : self.k].T, "S": S}
+        """What a callback may look at; on the side of the rows it takes a product, which is not counted."""
+        vectors = self.ritz.V[:, : self.k]
+        S = np.sqrt(np.maximum(self.ritz.theta[: self.k], 0.0)) / (self.root or 1.0)
+        if self.of_rows:
+            bare, _ = uncounted(self.run.problem.A)
+            vectors = bare.rmatmat(vectors) * np.divide(1.0, S, out=np.zeros_like(S), where=S > 0)
+        return {"Vh": vectors.T, "S": S}
 
     def proceed(self) -> bool:
         """Ask the run, until it says no."""
@@ -295,7 +306,7 @@ class _Watch:
 
     def take(self, V: HostArray) -> None:
         """The vectors with which ARPACK is content, where the law is not with those known so far; one sweep more."""
-        if not self.run.affords(self.moments.sweep_cost):
+        if not self.run.affords(self.sweep):
             self.close(Status.BUDGET)
             return
         self.kept = [_Ritz.of(V, self.multiplied(V), self.k)]
@@ -345,7 +356,7 @@ class _Apart:
 
     def __init__(self, watch: _Watch) -> None:
         self.watch, self.run, self.k = watch, watch.run, watch.k
-        self.p = watch.run.problem.A.shape[1]
+        self.side = watch.side
         self.width, self.found = APART, False
         watch.kept = []
         self.vectors, self.products = [watch.ritz.V], [watch.ritz.GV]
@@ -390,11 +401,11 @@ class _Apart:
         theta = self.watch.ritz.theta[: self.k]
         margin = max(self.run.tol, BLUR * self.watch.unit) * float(theta.max(initial=0.0))
         least = (float(theta[-1]) if len(theta) == self.k else 0.0) + margin
-        block = self._new(self.run.rng.standard_normal((self.p, self.width)))
+        block = self._new(self.run.rng.standard_normal((self.side, self.width)))
         starts, steps = block.shape[1], 0
-        chance = np.log(1.648) + np.log(max(self.p - self.vectors[0].shape[1], 1)) / 2
+        chance = np.log(1.648) + np.log(max(self.side - self.vectors[0].shape[1], 1)) / 2
         while block.shape[1]:
-            if not self.run.affords(self.watch.moments.sweep_cost):
+            if not self.run.affords(self.watch.sweep):
                 return None
             GX = self._widen(block)
             steps += 1
@@ -432,7 +443,7 @@ class _Apart:
             lengths, vectors = np.linalg.eigh(Q.T @ Q)
             keep = lengths > OVERLAP  # less is rounding that has been blown up
             Q = Q @ (vectors[:, keep] / np.sqrt(lengths[keep]))
-        left: HostArray = Q[:, : max(self.p - sum(V.shape[1] for V in self.vectors), 0)]
+        left: HostArray = Q[:, : max(self.side - sum(V.shape[1] for V in self.vectors), 0)]
         return left
 
     def _merged(self) -> _Ritz:
