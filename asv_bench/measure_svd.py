@@ -14,8 +14,8 @@ counted in a run apart for SciPy. seconds: the median over `--rounds` rounds, in
 (one that took over ten seconds has no other).
 
 `--k` and `--methods` choose how many triplets and who runs. The last table takes each run of another library, and the
-quickest of the others that comes as near, and beside them the quickest run of linspec that comes as near. Errors below 1e-13 (σ) and 1e-10
-(space) count as none.
+quickest of the others that comes as near, and beside them the quickest run of linspec that comes as near. Errors below
+1e-13 (σ) and 1e-10 (space) count as none.
 """
 
 from __future__ import annotations
