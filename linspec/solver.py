@@ -46,6 +46,7 @@ from linspec.operators import DenseOperator, LinearOperator, MappedOperator, Spa
 from linspec.operators.streamed import ONCE
 from linspec.problems import Problem
 from linspec.progress import report_progress
+from linspec.row_sweep import one_blas_thread
 from linspec.run import Progress, Run
 from linspec.solution import Solution
 from linspec.test_matrix import TestMatrix
@@ -253,10 +254,22 @@ def solve(
             max_seconds=max_seconds,
             callbacks=(*callbacks, *reporter),
         )
-        with run.interruptible():
+        with run.interruptible(), one_blas_thread(needed=_thin_on_sparse(problem, spec)):
             if not _one_pass(spec):
                 run.read_before(means=getattr(problem, "center", False))
             return instance.solve(run.problem, run)
+
+
+def _thin_on_sparse(problem: Problem, spec: Any) -> bool:
+    """Whether the solver iterates with few columns on large sparse data.
+
+    Threads of a BLAS wait for their next product at full speed, on the cores where sparse products are to be made, and
+    bring little to blocks of few columns.
+    """
+    A = next(iter(problem.matrices.values()))
+    if spec is None or "iterative" not in spec.traits or not isinstance(A, SparseOperator):
+        return False
+    return problem.width <= THIN and A.nnz >= LARGE and machine.cpu_count() > 1
 
 
 EXACT_COLUMNS = 4096
@@ -373,6 +386,9 @@ def _resolve(problem: Problem, solver: Any, given: dict[str, Any]) -> tuple[Solv
 
 ALWAYS_AVAILABLE = 2**24
 """Bytes that are not asked for."""
+
+THIN, LARGE = 64, 2**17
+"""Columns up to which, and entries from which on, an iteration on sparse data is better off with one BLAS thread."""
 
 
 PART_CLASSES: dict[str, type] = {"solver": Solver, "normalizer": Normalizer, "test-matrix": TestMatrix}

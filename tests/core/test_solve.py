@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
+from linspec import machine
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +68,6 @@ def test_select_takes_the_least_time(n, p, density, expected):
 
 
 def test_select_refuses_what_does_not_fit(monkeypatch):
-    from linspec import machine
-
     X = scipy.sparse.random(1000, 800, 0.01, format="csr", random_state=0)
     problem = ls.CCA(X, X, 2)
     need = 8.0 * (2 * 3 + 1) * 800**2
@@ -80,8 +79,6 @@ def test_select_refuses_what_does_not_fit(monkeypatch):
 
 
 def test_what_cannot_fit_is_refused_by_name_too(monkeypatch):
-    from linspec import machine
-
     X = scipy.sparse.random(1000, 800, 0.01, format="csr", random_state=0)
     monkeypatch.setattr(machine, "available_memory", lambda: 10**7)
     with pytest.raises(ls.errors.NoSuitableSolver, match=r"gram would need .* MB .*10 MB are available.*als"):
@@ -198,3 +195,21 @@ def test_progress_draws_on_standard_error_and_clears():
     assert b"\rnaive-gradient: iteration" in done.stderr
     assert done.stderr.endswith(b" \r")
     assert done.stdout == b""
+
+
+def test_iterations_on_sparse_data_hold_the_blas_to_one_thread(monkeypatch):
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    if machine.cpu_count() < 2:
+        pytest.skip("one core: there is nothing to wait on")
+    monkeypatch.setattr("linspec.solver.LARGE", 1)
+    A = scipy.sparse.random(60, 20, 0.3, random_state=0, format="csr")
+    for data, threads in ((A, 1), (A.toarray(), 2)):
+        seen = set()
+
+        def look(progress, seen=seen):
+            libraries = threadpoolctl.threadpool_info()
+            seen.update(library["num_threads"] for library in libraries if library["user_api"] == "blas")
+
+        with threadpoolctl.threadpool_limits(2, user_api="blas"):
+            ls.solve(ls.SVD(data, 3), "block-krylov", rng=0, callback=look)
+        assert seen == {threads}
