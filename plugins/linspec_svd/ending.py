@@ -26,6 +26,9 @@ from linspec_svd.triplets import (
     vanish,
 )
 
+HIDDEN = "{hidden} more are below the rounding of the column means, which are taken out of products of float32 data. "
+HIDDEN += "Pass float64, or dense data."
+
 
 def finished(problem: Any, run: Run, vectors: Array, theta: HostArray, *, of_rows: bool = False) -> Solution:
     """The solution from Ritz vectors of AᵀA, or of AAᵀ, and their values in decreasing order."""
@@ -34,6 +37,9 @@ def finished(problem: Any, run: Run, vectors: Array, theta: HostArray, *, of_row
     means = size_of_means(problem, run)
     floor = max(max(squaring, entries) * largest, (share_below_rounding(problem.A) * means) ** 2)
     known = int(np.sum(theta > floor))
+    hidden = int(np.sum(theta > max(squaring, entries) * largest)) - known
+    if hidden and problem.single:
+        run.note(Status.ILL_CONDITIONED, HIDDEN.format(hidden=hidden))
     scale = max(largest**0.5, means)
     A, after = decomposed(problem, run), float(of_rows or problem.left)
     if known < len(theta) and squaring > entries and largest > 0:
