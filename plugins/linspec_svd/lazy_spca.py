@@ -132,10 +132,10 @@ class LazySPCA(Solver):
     def _unsorted(self, problem: Any, run: Run, Bt: Array, home: Home) -> Array:
         """An orthonormal basis of the rows of B, whose singular values are about the squares of A's."""
         G = to_host(Bt.T @ Bt)
-        V = Bt @ home.place(whitening(G, cut=max(EPS, float(np.finfo(problem.A.dtype).eps) ** 2)))
+        V = _multiplied(Bt, whitening(G, cut=max(EPS, float(np.finfo(problem.A.dtype).eps) ** 2)), home)
         values = np.linalg.eigvalsh(G)[::-1][: V.shape[1]]
         self._say_what_is_lost(problem, run, np.maximum(values, EPS * values[:1]) ** 0.25)
-        return V @ home.place(whitening(to_host(V.T @ V)))
+        return V if _departure(V, home) <= CROOKED else _multiplied(V, whitening(to_host(V.T @ V)), home)
 
     @staticmethod
     def _say_what_is_lost(problem: Any, run: Run, S: HostArray) -> None:
