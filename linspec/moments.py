@@ -65,9 +65,6 @@ IDENTITY_COLUMNS = 256
 IDENTITY_BYTES = 2**29
 """What their products may take."""
 
-NEGLIGIBLE_BYTES = 2**26
-"""A copy that any machine holds: asking how much memory there is takes longer."""
-
 STRIPS, NARROWEST_STRIP = 8, 64
 """Strips in which a symmetric product of two blocks is formed, and the columns of one at least."""
 
@@ -359,7 +356,7 @@ class Moments:
         """
         view = self._views[0]
         plain = not self.center and view.taken is None
-        return plain and self.form == "implicit" and self._wide_rows(view.operator)
+        return plain and self.form == "implicit" and _wide(view.operator)
 
     def outer_matmat(self, U: Array) -> tuple[Array, Array]:
         """(XᵀU, XXᵀU): two sweeps of X, one after the other.
@@ -549,7 +546,7 @@ class Moments:
                 view.learn_from_matrix()
         mx, my = (self._views[i].taken if i < len(self._views) else None for i in (0, 1))
         X = self._views[0].operator
-        if len(self._views) == 1 and self._wide_rows(X):
+        if len(self._views) == 1 and _wide(X):
             return self._by_transposed(X, Vx, mx, images), None, None, None
         Y = self._views[1].operator if len(self._views) == 2 else None
         XtP, XtQ, YtP, YtQ, sum_p, sum_q = sparse_kernels.products(
@@ -571,17 +568,6 @@ class Moments:
             _less_mean(YtP, my, sum_p),
             _less_mean(YtQ, my, sum_q),
         )
-
-    def _wide_rows(self, X: LinearOperator) -> bool:
-        """Whether the rows of X are fewer than its columns, and those of Xᵀ are worth keeping beside them.
-
-        Then Xᵀ P is quicker by rows of Xᵀ: P is smaller than the result. The sums run over the rows of X in its own
-        precision, which float32 should not.
-        """
-        if not isinstance(X, SparseOperator) or X.dtype != np.float64 or 2 * X.shape[0] > X.shape[1]:
-            return False
-        held = int(X.nnz * (8 + X.matrix.indices.itemsize))
-        return held <= NEGLIGIBLE_BYTES or held <= machine.available_memory() // 8
 
     def _by_transposed(
         self, X: SparseOperator, V: Array, mean: Array | None, images: list[Array] | None = None
@@ -745,6 +731,11 @@ class Moments:
             return self.home.xp.ones_like(d)
         unit = CONSTANT * float(np.finfo(view.operator.dtype).eps)
         return self.home.xp.astype(d > self.n * (unit * view.taken) ** 2, d.dtype)
+
+
+def _wide(X: LinearOperator) -> bool:
+    """Whether the rows of X are fewer than its columns, and those of Xᵀ are worth keeping beside them."""
+    return isinstance(X, SparseOperator) and X.worth_transposing
 
 
 def _signs(rows: int, home: Home) -> Array:

@@ -38,6 +38,11 @@ class SparseOperator(LinearOperator):
         return int(self.matrix.nnz)
 
     @cached_property
+    def worth_transposing(self) -> bool:
+        """Whether `transposed` is worth its memory: asked of the system once."""
+        return sparse_kernels.worth_transposing(self.matrix, self.dtype)
+
+    @cached_property
     def transposed(self) -> Any:
         """The matrix transposed, as compressed rows: made at the first look and kept, as much memory again."""
         return self.matrix.T.tocsr()

@@ -171,7 +171,7 @@ def rmatmat(A: CSR, U: Block, dtype: DTypeLike) -> Block:
     p, k = A.shape[1], U.shape[1]
     if p * k == 0 or A.nnz == 0:
         return np.zeros((p, k))
-    if _worth_transposing(A, k, dtype):
+    if k >= COLUMNS_TO_TRANSPOSE and worth_transposing(A, dtype):
         return matmat(A.T.tocsr(), U, dtype)
     threads = _scatter_threads((A,), k, dtype)
     count = _tile_count(k, p * threads, dtype)
@@ -179,13 +179,13 @@ def rmatmat(A: CSR, U: Block, dtype: DTypeLike) -> Block:
     return _side_by_side([_scatter_all(A, tile, dtype, threads) for tile in tiles])
 
 
-def _worth_transposing(A: CSR, k: int, dtype: np.dtype[Any]) -> bool:
-    """Whether a transposed copy, made for this product alone, is made good by it.
+def worth_transposing(A: CSR, dtype: np.dtype[Any]) -> bool:
+    """Whether Aᵀ U is quicker by rows of a transposed copy, and memory has room for that.
 
-    Its rows then gather from U, which is much smaller than the result here, and nothing is added up between
+    Its rows gather from U, which is much smaller than the result here, and nothing is added up between
     threads. The sums run over the rows of A in the precision of the product, which float32 should not.
     """
-    if dtype != np.float64 or k < COLUMNS_TO_TRANSPOSE or 2 * A.shape[0] > A.shape[1]:
+    if dtype != np.float64 or 2 * A.shape[0] > A.shape[1]:
         return False
     copied = A.nnz * (A.data.dtype.itemsize + A.indices.dtype.itemsize)
     return bool(copied <= NEGLIGIBLE_BYTES or copied <= machine.available_memory() // 8)

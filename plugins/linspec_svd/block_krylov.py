@@ -33,7 +33,7 @@ from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS
 from linspec.cost import DENSE_RATE, Estimate, Sizes, spare_bytes, sweeps_estimate
 from linspec.operators import DenseOperator, MappedOperator, SparseOperator, uncounted
-from linspec_svd.ending import finished
+from linspec_svd.ending import finished, log_chance
 from linspec_svd.triplets import orthonormal
 
 OVERSAMPLING = 10
@@ -350,19 +350,15 @@ class KrylovSpace:
         self._steps_apart = 0
 
     def _nothing_apart(self) -> bool:
-        """Whether another copy of the suspect would have shown itself but with a chance of `RISK`.
-
-        From one random start in N dimensions, q steps leave the largest eigenvalue open by a share ε with a chance of
-        1.648 √N exp(-√ε (2q - 1)) at most (Kuczyński & Woźniakowski 1992, Theorem 4.2); a block has several starts.
-        """
+        """Whether another copy of the suspect would have shown itself but with a chance of `RISK`."""
         if len(self.theta) <= self.k:
             return False
         least = max(self.tol, SPREAD * self.sharp)
         share = max(1.0 - self.theta[self.k] / self._suspect, least)
         if self.theta[self.k - 1] >= self._suspect * (1 - least):
             return True  # more of them would not change the values wanted
-        chance = np.log(1.648) + np.log(self.held.shape[1]) / 2 - np.sqrt(share) * (2 * self._steps_apart - 1)
-        return bool(self.width * chance <= np.log(RISK))
+        chance = self.width * log_chance(self.held.shape[1], share, self._steps_apart)
+        return bool(chance <= np.log(RISK))
 
     def ritz(self) -> tuple[Array, HostArray]:
         """The vectors and values wanted."""

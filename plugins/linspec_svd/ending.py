@@ -30,6 +30,15 @@ HIDDEN = "{hidden} more are below the rounding of the column means, which are ta
 HIDDEN += "Pass float64, or dense data."
 
 
+def log_chance(side: int, share: float, steps: int) -> float:
+    """Logarithm of the chance that a random start leaves the largest eigenvalue open by a share of itself.
+
+    After q steps in N dimensions it is 1.648 √N exp(-√ε (2q - 1)) at most (Kuczyński & Woźniakowski 1992,
+    doi:10.1137/0613066, Theorem 4.2). The chances of several starts multiply.
+    """
+    return float(np.log(1.648) + np.log(max(side, 1)) / 2 - np.sqrt(share) * (2 * steps - 1))
+
+
 def finished(problem: Any, run: Run, vectors: Array, theta: HostArray, *, of_rows: bool = False) -> Solution:
     """The solution from Ritz vectors of AᵀA, or of AAᵀ, and their values in decreasing order."""
     squaring, entries = squared_cuts(problem.A)

@@ -36,7 +36,7 @@ from linspec import Moments, Run, Solution, Solver, Status, option
 from linspec.arrays import HostArray, to_host
 from linspec.block_algebra import EPS, whitening
 from linspec.operators import uncounted
-from linspec_svd.ending import finished
+from linspec_svd.ending import finished, log_chance
 from linspec_svd.triplets import decomposed
 
 FEWEST_VECTORS = 20
@@ -403,7 +403,7 @@ class _Apart:
         least = (float(theta[-1]) if len(theta) == self.k else 0.0) + margin
         block = self._new(self.run.rng.standard_normal((self.side, self.width)))
         starts, steps = block.shape[1], 0
-        chance = np.log(1.648) + np.log(max(self.side - self.vectors[0].shape[1], 1)) / 2
+        side = self.side - self.vectors[0].shape[1]
         while block.shape[1]:
             if not self.run.affords(self.watch.sweep):
                 return None
@@ -414,7 +414,7 @@ class _Apart:
             if largest > least:
                 return True
             share = max(1.0 - largest / least, OPEN) if least > 0 else 1.0
-            if starts * (chance - np.sqrt(share) * (2 * steps - 1)) <= np.log(RISK):
+            if starts * log_chance(side, share, steps) <= np.log(RISK):
                 return False
             block = self._new(GX, float(np.abs(theta).max(initial=0.0)))
         return False  # all directions were looked at

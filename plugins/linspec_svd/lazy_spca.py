@@ -29,31 +29,25 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, whitening
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidOption
-from linspec_svd.single_sweep import Probes, say_what_is_lost
+from linspec_svd.single_sweep import ANEW, LOST, Probes, say_what_is_lost
 from linspec_svd.spca import ENDED
 from linspec_svd.triplets import (
     decomposed,
     left_vectors,
+    multiplied_in_place,
     orthonormal,
     share_below_rounding,
     size_of_means,
     squared_cuts,
 )
 
-LOST = 1e-10
-"""Error of the subspace by squaring above which the solution says so: σ₁/σ_k of a thousand in float64.
-
-What squaring twice may lose, too. Of float32 data, a hundred roundings.
-"""
+REMEDY = 'Choose "spca", or "block-krylov".'
 
 CROOKED = 1e-14
 """Departure of V from orthonormal columns, as the mean length of a row of VᵀV − I, that is rounding."""
 
 BESIDE_TAIL = 1e-8
 """The same as a share of σ²/σ₁² at the end of a sketch that leaves out the rest: of the order of the residual."""
-
-ROWS_AT_ONCE = 1024
-"""Rows of a block that are multiplied in place at a time."""
 
 SMALLEST = 1e-60
 """Lengths of the columns of AΩ from which on their fourth powers are numbers, and one over the largest such."""
@@ -102,7 +96,7 @@ class LazySPCA(Solver):
             )
         Bt, image = moments.gram_and_image(V)
         S, V = _leading(Bt, to_host(image), problem, run)
-        self._say_what_is_lost(problem, run, S)
+        say_what_is_lost(run, S, "by squaring", REMEDY)
         return self._finished(problem, run, V, S)
 
     def _in_the_dark(self, problem: Any, run: Run, V: Array) -> Solution:
@@ -111,10 +105,9 @@ class LazySPCA(Solver):
         probes = Probes(run, V.shape[0], moments.home)
         product = moments.gram_matmat(probes.beside(V))
         Bt = product[:, :columns]
-        unit = float(np.finfo(problem.A.dtype).eps)
         S, V = _leading(Bt, to_host(V.T @ Bt), problem, run)
         probes.note(run, columns, product[:, columns:], V, S)
-        say_what_is_lost(run, S, unit)
+        say_what_is_lost(run, S, "in one sweep", ANEW)
         return run.finish(Vh=V.T, S=S)
 
     @classmethod
@@ -132,21 +125,14 @@ class LazySPCA(Solver):
     def _unsorted(self, problem: Any, run: Run, Bt: Array, home: Home) -> Array:
         """An orthonormal basis of the rows of B, whose singular values are about the squares of A's."""
         G = to_host(Bt.T @ Bt)
-        V = _multiplied(Bt, whitening(G, cut=max(EPS, float(np.finfo(problem.A.dtype).eps) ** 2)), home)
+        V = multiplied_in_place(
+            Bt, whitening(G, cut=max(EPS, float(np.finfo(problem.A.dtype).eps) ** 2)), home
+        )
         values = np.linalg.eigvalsh(G)[::-1][: V.shape[1]]
-        self._say_what_is_lost(problem, run, np.maximum(values, EPS * values[:1]) ** 0.25)
-        return V if _departure(V, home) <= CROOKED else _multiplied(V, whitening(to_host(V.T @ V)), home)
-
-    @staticmethod
-    def _say_what_is_lost(problem: Any, run: Run, S: HostArray) -> None:
-        unit = float(np.finfo(problem.A.dtype).eps)
-        lost = unit * float(S[0] / S[-1]) ** 2 if len(S) else 0.0
-        if lost > max(LOST, 100 * unit):
-            run.note(
-                Status.ILL_CONDITIONED,
-                f"The singular values asked for fall to {S[-1] / S[0]:.0e} of the largest: by squaring, the smallest "
-                f'directions are off by about {lost:.0e}. Choose "spca", or "block-krylov".',
-            )
+        say_what_is_lost(run, np.maximum(values, EPS * values[:1]) ** 0.25, "by squaring", REMEDY)
+        return (
+            V if _departure(V, home) <= CROOKED else multiplied_in_place(V, whitening(to_host(V.T @ V)), home)
+        )
 
 
 def _leading(Bt: Array, M: HostArray, problem: Any, run: Run) -> tuple[HostArray, Array]:
@@ -171,7 +157,7 @@ def _leading(Bt: Array, M: HostArray, problem: Any, run: Run) -> tuple[HostArray
     keep = values > noise
     S = np.sqrt(values[keep])
     W = vectors[:, keep] / S
-    V = _multiplied(Bt, W if T is None else T @ W, home)
+    V = multiplied_in_place(Bt, W if T is None else T @ W, home)
     whole = len(G) < len(M) or len(M) == min(problem.A.shape)
     tail = 0.0 if whole or not largest else float(smallest) / largest
     return S, V if _departure(V, home) <= max(CROOKED, BESIDE_TAIL * tail) else _straightened(V, home)
@@ -192,19 +178,6 @@ def _inverse_root(M: HostArray) -> HostArray | None:
         return None
     inverse: HostArray = lapack.dtrtri(L, lower=1)[0].T / d[:, None]
     return inverse
-
-
-def _multiplied(Bt: Array, Z: HostArray, home: Home) -> Array:
-    """Bᵀ Z; on the host in the memory of Bᵀ, because touching as much anew would take about as long again."""
-    rows, columns = Bt.shape[0], Z.shape[1]
-    if not (home.on_host and Bt.flags.c_contiguous and Bt.flags.writeable and columns <= Bt.shape[1]):
-        return Bt @ home.place(Z)
-    packed = Bt.reshape(-1)[: rows * columns].reshape(rows, columns)
-    buffer = np.empty((min(rows, ROWS_AT_ONCE), columns))
-    for start in range(0, rows, ROWS_AT_ONCE):  # rows of the result end before those that are yet to be read
-        stop = min(start + ROWS_AT_ONCE, rows)
-        packed[start:stop] = np.matmul(Bt[start:stop], Z, out=buffer[: stop - start])
-    return packed
 
 
 def _departure(V: Array, home: Home) -> float:

@@ -25,7 +25,12 @@ PROBES = 10
 """Random columns from which residuals are estimated."""
 
 LOST = 1e-10
-"""Error of the subspace by squaring above which the solution says so; of float32 data, a hundred roundings."""
+"""Error of the subspace by squaring above which the solution says so: σ₁/σ_k of a thousand in float64.
+
+What squaring twice may lose, too. Of float32 data, a hundred roundings.
+"""
+
+ANEW = "Pass a callable that returns the slices anew."
 
 ENDED = "A sketch of {columns} columns in one pass, which leaves nothing to check it against: estimated residual about "
 ENDED += "{residual:.0e} (from {probes} random columns that rode in the same sweep). "
@@ -76,18 +81,19 @@ def solved_in_one_sweep(problem: Any, run: Run, Omega: HostArray) -> Solution:
     H = product[:, :columns] @ home.place(_inverse(R, unit))
     V, S = _leading(H, problem.k, max(squared_cuts(problem.A)), home)
     probes.note(run, columns, product[:, columns:], V, S)
-    say_what_is_lost(run, S, unit)
+    say_what_is_lost(run, S, "in one sweep", ANEW)
     return run.finish(Vh=V.T, S=S)
 
 
-def say_what_is_lost(run: Run, S: HostArray, unit: float) -> None:
-    """That one sweep squares what it multiplies, where that is to be seen in the triplets asked for."""
+def say_what_is_lost(run: Run, S: HostArray, how: str, remedy: str) -> None:
+    """That squaring loses digits, where that is to be seen in the triplets asked for."""
+    unit = float(np.finfo(run.problem.A.dtype).eps)
     lost = unit * float(S[0] / S[-1]) ** 2 if len(S) else 0.0
     if lost > max(LOST, 100 * unit):
         run.note(
             Status.ILL_CONDITIONED,
-            f"The singular values asked for fall to {S[-1] / S[0]:.0e} of the largest: in one sweep, the smallest "
-            f"directions are off by about {lost:.0e}. Pass a callable that returns the slices anew.",
+            f"The singular values asked for fall to {S[-1] / S[0]:.0e} of the largest: {how}, the smallest "
+            f"directions are off by about {lost:.0e}. {remedy}",
         )
 
 

@@ -29,8 +29,8 @@ NULL = 8
 CONDITION = 1e-10
 """One over the condition number of a scaled Gram matrix down to which Cholesky QR, twice, is exact to rounding."""
 
-ROWS = 2**11
-"""Rows that are turned at once."""
+ROWS = 2**10
+"""Rows of a block that are multiplied in place at a time."""
 
 ORTHOGONAL = 1e-2
 """The same, above which once is exact to rounding: Cholesky QR loses the condition of the Gram matrix times eps."""
@@ -99,17 +99,24 @@ def _other_side(
     Q, turn, R = _cholesky(product, home) or _householder(product, home)
     X, s, Yt = np.linalg.svd(R)
     turn = X if turn is None else turn @ X
-    return _turned(Q, turn[:, :k], home, spare=spare or Q is not product), s, Yt.T[:, :k]
+    turn = turn[:, :k]
+    ours = spare or Q is not product
+    U = multiplied_in_place(Q, turn, home) if ours else Q @ home.place(turn, host_dtype(Q))
+    return U, s, Yt.T[:, :k]
 
 
-def _turned(Q: Array, turn: HostArray, home: Home, *, spare: bool) -> Array:
-    """Q times a small matrix, in the place of Q where that can be: new memory takes longer than the product."""
-    if not (spare and home.on_host and Q.flags.c_contiguous and Q.flags.writeable and Q.dtype == turn.dtype):
-        return Q @ home.place(turn, host_dtype(Q))
-    for start in range(0, Q.shape[0], ROWS):
-        rows = Q[start : start + ROWS]
-        rows[:, : turn.shape[1]] = rows @ turn
-    return Q[:, : turn.shape[1]]
+def multiplied_in_place(Q: Array, Z: HostArray, home: Home) -> Array:
+    """Q Z; on the host in the memory of Q, because touching as much anew would take longer than the product."""
+    rows, columns = Q.shape[0], Z.shape[1]
+    fits = home.on_host and columns <= Q.shape[1] and Q.dtype == Z.dtype
+    if not (fits and Q.flags.c_contiguous and Q.flags.writeable):
+        return Q @ home.place(Z, host_dtype(Q))
+    packed = Q.reshape(-1)[: rows * columns].reshape(rows, columns)
+    buffer = np.empty((min(rows, ROWS), columns), Q.dtype)
+    for start in range(0, rows, ROWS):  # rows of the result end before those that are yet to be read
+        stop = min(start + ROWS, rows)
+        packed[start:stop] = np.matmul(Q[start:stop], Z, out=buffer[: stop - start])
+    return packed
 
 
 def _householder(product: Array, home: Home) -> tuple[Array, HostArray | None, HostArray]:
