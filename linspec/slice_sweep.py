@@ -61,10 +61,15 @@ def sliced_product(view: View, V: Array, home: Home, *, center: bool) -> Array:
         if spread is not None:
             spread.add(block)
         _refuse_non_finite(running.product, view, home)
+    _teach(view, running, spread)
+    return running.product
+
+
+def _teach(view: View, running: RunningProduct, spread: ColumnStatistics | None) -> None:
+    """Tell the view what a sweep has gathered of its columns on the way."""
     view.mean = running.mean + 0.0
     if spread is not None:
         view.squares = spread.spread
-    return running.product
 
 
 def _about_a_row(view: View, V: Array, home: Home) -> Array:
@@ -112,9 +117,7 @@ def sliced_triangle(
         if spread is not None:
             spread.add(block)
         _refuse_non_finite(running.product, view, home)
-    view.mean = running.mean + 0.0
-    if spread is not None:
-        view.squares = spread.spread
+    _teach(view, running, spread)
     return running.product, triangle.finished()
 
 
