@@ -45,7 +45,9 @@ __all__ = [
 ]
 
 #: Arguments of ``linspec.solve`` itself. An option of such a name could never be given through it.
-RUN_ARGUMENTS = frozenset({"problem", "solver", "rng", "max_passes", "max_seconds", "callback", "progress"})
+RUN_ARGUMENTS = frozenset(
+    {"problem", "solver", "rng", "max_passes", "max_seconds", "callback", "progress", "start"}
+)
 
 #: What a part may be, and the method that an instance of it must have.
 PART_KINDS = {"solver": "solve", "normalizer": "orthonormalize", "test-matrix": "draw"}

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, is_array, reciprocal, to_host
+from linspec.arrays import Array, Home, HostArray, all_finite, is_array, reciprocal, to_host
 from linspec.block_algebra import canonical_rotation, metric_rounding
 from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData
 from linspec.moments import Moments
@@ -72,6 +72,10 @@ class Problem(ABC):
     @abstractmethod
     def conclude(self, moments: Moments, **arrays: Any) -> Conclusion:
         """Apply the law to what a solver found."""
+
+    def start(self, given: Any) -> dict[str, Array]:
+        """The arrays of an earlier answer, as a solver begins at them."""
+        raise InvalidProblem(f"no solver of {self.name} begins at an earlier answer; leave start out.")
 
     @property
     def matrices(self) -> dict[str, LinearOperator]:
@@ -368,6 +372,24 @@ class CCA(Problem):
     def certificate_products(self) -> int:
         """One; float32 weights are turned by the first and judged, rounded as they are returned, by another."""
         return 2 if self.single else 1
+
+    def start(self, given: Any) -> dict[str, Array]:
+        """The weights of an earlier answer: of both views, equally many columns, finite."""
+        found = {}
+        for name, A in (("x_weights", self.X), ("y_weights", self.Y)):
+            W = given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
+            shape = None if W is None else tuple(getattr(W, "shape", ()))
+            if shape is None or len(shape) != 2 or shape[0] != A.shape[1] or shape[1] < 1:
+                raise InvalidProblem(
+                    f"start must have {name} of shape ({A.shape[1]}, m); got {shape or type(given).__name__}. Pass a "
+                    "solution of CCA on the same columns."
+                )
+            if not all_finite(W):
+                raise InvalidProblem(f"the {name} of start must be finite; leave start out.")
+            found[name] = A.home.blocks.place(W)
+        if found["x_weights"].shape[1] != found["y_weights"].shape[1]:
+            raise InvalidProblem("the weights of start must have equally many columns for both views.")
+        return found
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of X and Y."""

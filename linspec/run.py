@@ -71,6 +71,9 @@ class Run:
         The only source of random numbers.
     tol : float
         The tolerance in force.
+    start : mapping or None
+        Arrays of an earlier answer to begin at, float64: "x_weights" and "y_weights" of a CCA. For solvers with the
+        trait "warm-start"; None where none was given.
     """
 
     def __init__(
@@ -83,8 +86,10 @@ class Run:
         max_passes: float | None = None,
         max_seconds: float | None = None,
         callbacks: tuple[Callback, ...] = (),
+        start: Mapping[str, Any] | None = None,
     ) -> None:
         self.rng = np.random.default_rng(rng)
+        self.start = start
         self.name = name
         self._solver = solver
         self._ledgers = {label: Ledger() for label in problem.matrices}

@@ -23,7 +23,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -184,6 +184,7 @@ def solve(
     max_seconds: float | None = None,
     callback: Callable[[Progress], Any] | None = None,
     progress: bool = False,
+    start: Any = None,
     **options_: Any,
 ) -> Any:
     """Solve a problem with a solver chosen by name.
@@ -203,6 +204,9 @@ def solve(
         Called with a `Progress` after each iteration; returning True stops the run.
     progress : bool, default False
         Show the progress on a terminal.
+    start : Solution, optional
+        An answer to a problem like this one (with another ridge, other rows, fewer pairs) to begin at; a mapping with
+        its arrays will do. Solvers with the trait "warm-start" take one.
     **options_
         The solver's options (`linspec.describe` lists them); "auto" takes only ``tol``.
 
@@ -241,6 +245,7 @@ def solve(
             f"{', '.join(able) or 'none'}."
         )
     _check_path(problem, spec, name)
+    begin = None if start is None else _start(problem, spec, name, start)
     _check_memory(problem, instance, name)
     _check_entries(problem)
     callbacks = (callback,) if callback is not None else ()
@@ -253,6 +258,7 @@ def solve(
             max_passes=max_passes,
             max_seconds=max_seconds,
             callbacks=(*callbacks, *reporter),
+            start=begin,
         )
         with run.interruptible(), one_blas_thread(needed=_thin_on_sparse(problem, spec)):
             if not _one_pass(spec):
@@ -322,6 +328,17 @@ def _check_path(problem: Problem, spec: Any, name: str) -> None:
             f"{name} solves for one ridge at a time; got {len(problem.ridges)}. Solve them one by one, or take one "  # type: ignore[attr-defined]
             f"of: {', '.join(able)}."
         )
+
+
+def _start(problem: Problem, spec: Any, name: str, start: Any) -> Mapping[str, Array]:
+    """The arrays of an earlier answer, for a solver that begins at one."""
+    if spec is None or "warm-start" not in spec.traits:
+        able = [other for other in registry.solvers(problem) if "warm-start" in _spec(other, problem).traits]
+        raise MissingCapability(
+            f"{name} does not begin at an earlier answer. Leave start out, or take one of: "
+            f"{', '.join(able) or 'none is known for this problem'}."
+        )
+    return problem.start(start)
 
 
 def _sizes(problem: Problem) -> cost.Sizes:

@@ -30,6 +30,7 @@ TRAITS = {
     "approximate": "need not solve the stated problem exactly",
     "one-pass": "solves data that can be read once, with one reading and its default options",
     "path": "solves a least-squares problem for a sequence of ridges in one run",
+    "warm-start": "begins at an earlier answer that is given as start",
     "demonstration": "kept to show a failure; never chosen automatically",
 }
 
