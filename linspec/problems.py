@@ -420,6 +420,7 @@ class CCA(Problem):
             "x_weights": self.X.home.place(returned.W[0], self.X.dtype),
             "y_weights": self.Y.home.place(returned.W[1], self.Y.dtype),
             "correlations": rho,
+            "residuals": squares[:2].sum(axis=0),
             "ranks": ranks,
         }
         if min(self.ridge) > 0:

@@ -10,7 +10,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem
-from linspec.operators import as_operator
+from linspec.variates import CCAScore, score_variates, variates
 
 
 class Status(Enum):
@@ -218,6 +218,9 @@ class CCASolution(Solution):
         Canonical correlations in decreasing order, with the ridge of the problem, float64.
     x_mean, y_mean : array or None
         Column means, where the problem centres.
+    residuals : numpy.ndarray of shape (k,)
+        For each pair ‖ϱ‖² in the norm of diag(Sx, Sy)⁻¹, of what is left of its equations: an estimate of the loss in
+        its correlation. `residual` is their sum over that of the correlations.
     bounds : numpy.ndarray of shape (k,) or None
         For each correlation a rigorous bound on its distance to the nearest exact one; None at ridge 0.
     ranks : tuple of int or None
@@ -227,6 +230,7 @@ class CCASolution(Solution):
     x_weights: Array
     y_weights: Array
     correlations: HostArray
+    residuals: HostArray
     x_mean: Array | None = None
     y_mean: Array | None = None
     bounds: HostArray | None = None
@@ -248,23 +252,97 @@ class CCASolution(Solution):
         -------
         array of shape (n, k), or a pair of them when both are given
         """
-        if X is None and Y is None:
+        given = [
+            variates(data, weights, mean, name)
+            for data, weights, mean, name in (
+                (X, self.x_weights, self.x_mean, "X"),
+                (Y, self.y_weights, self.y_mean, "Y"),
+            )
+            if data is not None
+        ]
+        if not given:
             raise InvalidProblem("transform needs X, Y or both; got neither.")
-        views = []
-        for data, weights, mean, name in (
-            (X, self.x_weights, self.x_mean, "X"),
-            (Y, self.y_weights, self.y_mean, "Y"),
-        ):
-            if data is None:
-                continue
-            A = as_operator(data, name)
-            if A.shape[1] != weights.shape[0]:
-                raise InvalidProblem(
-                    f"{name} must have the {weights.shape[0]} columns of the training data; got {A.shape[1]}."
-                )
-            A = A if mean is None else A.centered(A.home.blocks.place(mean))
-            views.append(A.matmat(A.home.blocks.place(weights)))
-        return views[0] if len(views) == 1 else tuple(views)
+        return given[0] if len(given) == 1 else tuple(given)
+
+    def score(self, X: Any, Y: Any) -> CCAScore:
+        """How much correlation the weights capture on rows, in most cases on new ones.
+
+        The correlations are those of the variates as they stand, about the training means and without the ridge of the
+        problem. `linspec.metrics.tcc` has the same total with a ridge, or for other weights.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q)
+            Rows that belong together, of any kind that `linspec.as_operator` takes, slices of rows included. Each is
+            read once; sparse rows stay sparse.
+
+        Returns
+        -------
+        CCAScore
+            ``correlations`` of shape (k,), a pair each; their ``total``, of the best rotation; ``rows``. It unpacks:
+            ``correlations, total = solution.score(X, Y)``.
+
+        Raises
+        ------
+        InvalidProblem
+            Other columns than the training data have, no rows, or unequally many.
+        NonFiniteData
+            NaN or infinity in the variates.
+        UnsupportedData
+            X and Y live in different places.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> rng = np.random.default_rng(0)
+        >>> shared = rng.standard_normal((600, 1))
+        >>> X, Y = shared + rng.standard_normal((600, 5)), shared + rng.standard_normal((600, 4))
+        >>> solution = ls.solve(ls.CCA(X[:400], Y[:400], k=2))
+        >>> correlations, total = solution.score(X[400:], Y[400:])
+        >>> bool(correlations[0] > 0.7), bool(abs(correlations[1]) < 0.3)
+        (True, True)
+        """
+        if X is None or Y is None:
+            raise InvalidProblem("score needs the rows of both views; got one. Pass X and Y.")
+        P, Q = self.transform(X, Y)
+        return score_variates(P, Q, centered=self.x_mean is not None)
+
+    def supported(self, level: Any = 0.0) -> int:
+        """How many leading pairs the certificate of this solution holds above a level.
+
+        A pair counts where its correlation less its error is above the level, and so do all pairs before it. The error
+        is `bounds`, beyond which there is no distance to the nearest exact correlation, or at ridge 0, where there is
+        none such, the estimate √(`residuals` / 2) of the same distance.
+
+        Parameters
+        ----------
+        level : float, default 0.0
+            What correlations are compared with: what chance alone gives, say, the largest of
+            `linspec.null_correlations`.
+
+        Returns
+        -------
+        int
+            Between 0 and k.
+
+        Raises
+        ------
+        InvalidProblem
+            When the level is no number.
+
+        Notes
+        -----
+        This says which pairs are computed well enough to be told from the level, not which would be found again in
+        other rows: for that there are `score` and `linspec.permutation_test`. A solver that rotates its answer within
+        the spans that it has found, as all of linspec do, never returns more than the exact correlation of the same
+        rank, so the count is of exact correlations above the level, too, at least.
+        """
+        if isinstance(level, bool) or not isinstance(level, int | float | np.number) or np.isnan(level):
+            raise InvalidProblem(f"level must be a number; got {level!r}.")
+        errors = np.sqrt(self.residuals / 2) if self.bounds is None else self.bounds
+        above = self.correlations - errors > level
+        return int(np.cumprod(above).sum())
 
 
 @dataclass

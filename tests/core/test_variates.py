@@ -1,0 +1,228 @@
+"""`transform`, `score` and `supported` of CCA solutions, on rows that were not fitted and on all kinds of them."""
+
+from __future__ import annotations
+
+import doctest
+
+import array_api_strict
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse
+import scipy.sparse.linalg
+
+import linspec as ls
+import linspec.solution
+from linspec import metrics
+from linspec.arrays import to_host
+from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
+
+N = 400
+FITTED, NEW = slice(0, 300), slice(300, N)
+
+
+@pytest.fixture(scope="module")
+def views():
+    """Sparse enough to be worth it, with means far from zero."""
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((N, 3))
+    X = shared @ rng.standard_normal((3, 8)) + rng.standard_normal((N, 8)) + 4.0
+    Y = shared @ rng.standard_normal((3, 6)) + rng.standard_normal((N, 6)) - 3.0
+    return np.where(X > 3, X, 0.0), np.where(Y < -2, Y, 0.0)
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["centred", "uncentred"])
+def solution(views, request):
+    X, Y = views
+    return ls.solve(ls.CCA(X[FITTED], Y[FITTED], k=3, ridge=1.0, center=request.param), "gram")
+
+
+def oracle(solution, views, rows=NEW):
+    """Variates of dense rows, the training means taken out by subtraction."""
+    X, Y = (view[rows] for view in views)
+    if solution.x_mean is not None:
+        X, Y = X - views[0][FITTED].mean(axis=0), Y - views[1][FITTED].mean(axis=0)
+    return X @ solution.x_weights, Y @ solution.y_weights
+
+
+def slices(A):
+    return lambda: (A[a : a + 30] for a in range(0, len(A), 30))
+
+
+KINDS = {
+    "numpy": np.asarray,
+    "float32": lambda A: A.astype(np.float32),
+    "fortran": np.asfortranarray,
+    "csr": scipy.sparse.csr_array,
+    "csc": scipy.sparse.csc_matrix,
+    "strict": array_api_strict.asarray,
+    "device": lambda A: array_api_strict.asarray(A, device=array_api_strict.Device("device1")),
+    "operator": scipy.sparse.linalg.aslinearoperator,
+    "slices": slices,
+    "once": lambda A: iter([A[:20], A[20:]]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_rows_gives_the_same_variates_and_scores(solution, views, kind):
+    X, Y = (KINDS[kind](view[NEW]) for view in views)
+    P, Q = oracle(solution, views)
+    exact = np.sum(P * Q, axis=0) / np.linalg.norm(P, axis=0) / np.linalg.norm(Q, axis=0)
+    total = np.cos(scipy.linalg.subspace_angles(P, Q)).sum()
+    close = 1e-5 if kind == "float32" else 1e-12
+    if kind != "once":
+        U, V = solution.transform(X, Y)
+        np.testing.assert_allclose(to_host(U), P, atol=close)
+        np.testing.assert_allclose(to_host(V), Q, atol=close)
+        assert to_host(solution.transform(Y=Y)).dtype == (np.float32 if kind == "float32" else np.float64)
+    score = solution.score(X, Y)
+    np.testing.assert_allclose(score.correlations, exact, atol=close)
+    assert score.total == pytest.approx(total, abs=close)
+    assert score.rows == N - FITTED.stop
+    assert type(score.correlations) is np.ndarray
+    assert type(score.total) is float
+
+
+def test_rows_of_a_file_are_not_loaded_as_a_whole(solution, views, tmp_path):
+    for name, view in zip("XY", views, strict=True):
+        np.save(tmp_path / f"{name}.npy", view[NEW])
+    mapped = [np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "XY"]
+    by_path = solution.score(tmp_path / "X.npy", str(tmp_path / "Y.npy"))
+    np.testing.assert_allclose(solution.score(*mapped).correlations, by_path.correlations, atol=1e-14)
+    np.testing.assert_allclose(solution.transform(X=mapped[0]), oracle(solution, views)[0], atol=1e-13)
+
+
+@pytest.mark.parametrize("trained", ["csr", "strict", "float32"])
+@pytest.mark.parametrize("new", ["numpy", "csr", "strict", "float32", "slices"])
+def test_training_and_new_rows_need_not_be_of_one_kind(views, trained, new):
+    solution = ls.solve(ls.CCA(*(KINDS[trained](view[FITTED]) for view in views), k=3, ridge=1.0), "gram")
+    reference = ls.solve(ls.CCA(*(view[FITTED] for view in views), k=3, ridge=1.0), "gram")
+    close = 1e-5 if "float32" in (trained, new) else 1e-12
+    scores = [s.score(*(KINDS[new](view[NEW]) for view in views)) for s in (solution, reference)]
+    np.testing.assert_allclose(scores[0].correlations, scores[1].correlations, atol=close)
+
+
+def test_the_total_is_that_of_the_metrics(solution, views):
+    X, Y = (view[NEW] for view in views)
+    means = (solution.x_mean, solution.y_mean) if solution.x_mean is not None else False
+    correlations, total = solution.score(X, Y)
+    weights = solution.x_weights, solution.y_weights
+    assert total == pytest.approx(metrics.tcc(X, Y, *weights, center=means), abs=1e-12)
+    np.testing.assert_allclose(correlations, metrics.correlations(X, Y, *weights, center=means), atol=1e-12)
+
+
+def test_on_the_training_rows_without_a_ridge_it_gives_the_correlations_back(views):
+    X, Y = views
+    solution = ls.solve(ls.CCA(X, Y, k=4), "direct")
+    score = solution.score(X, Y)
+    np.testing.assert_allclose(score.correlations, solution.correlations, atol=1e-12)
+    assert score.total == pytest.approx(solution.correlations.sum(), abs=1e-12)
+
+
+def test_the_total_is_of_the_best_rotation(solution, views):
+    """It does not depend on how the columns are turned; the correlations of the pairs do."""
+    import dataclasses
+
+    rng = np.random.default_rng(1)
+    turns = [np.linalg.qr(rng.standard_normal((3, 3)))[0] * [1.0, 2.0, 30.0] for _ in range(2)]
+    turned = dataclasses.replace(
+        solution, x_weights=solution.x_weights @ turns[0], y_weights=solution.y_weights @ turns[1]
+    )
+    before, after = (s.score(*(view[NEW] for view in views)) for s in (solution, turned))
+    assert after.total == pytest.approx(before.total, abs=1e-12)
+    assert np.abs(after.correlations - before.correlations).max() > 0.1
+
+
+def test_a_pair_found_by_chance_may_go_the_other_way():
+    """Signs are kept: a mean of absolute values would call noise a correlation."""
+    rng = np.random.default_rng(0)
+    signs = []
+    for _ in range(30):
+        X, Y = rng.standard_normal((60, 5)), rng.standard_normal((60, 5))
+        solution = ls.solve(ls.CCA(X[:30], Y[:30], k=1), "direct")
+        assert solution.correlations[0] > 0.4
+        signs.append(np.sign(solution.score(X[30:], Y[30:]).correlations[0]))
+    assert 5 <= signs.count(-1.0) <= 25
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_variates_that_do_not_vary_correlate_with_nothing(views, dtype):
+    X, Y = (view.astype(dtype) for view in views)
+    solution = ls.solve(ls.CCA(X[FITTED], Y[FITTED], k=3, ridge=1.0), "gram")
+    constant = np.repeat(X[310:311], N - FITTED.stop, axis=0)
+    for rows in (constant, scipy.sparse.csr_array(constant)):
+        score = solution.score(rows, Y[NEW])
+        np.testing.assert_array_equal(score.correlations, 0.0)
+        assert score.total == 0.0
+    single = solution.score(X[310:311], Y[310:311])
+    np.testing.assert_array_equal(single.correlations, 0.0)
+    assert single.rows == 1
+
+
+def test_variates_that_are_zero_give_zero_without_centring(views):
+    X, Y = views
+    solution = ls.solve(ls.CCA(X[FITTED], Y[FITTED], k=3, ridge=1.0, center=False), "gram")
+    score = solution.score(np.zeros_like(X[NEW]), Y[NEW])
+    np.testing.assert_array_equal(score.correlations, 0.0)
+    assert score.total == 0.0
+
+
+def test_what_cannot_be_scored_is_said(views):
+    X, Y = views
+    solution = ls.solve(ls.CCA(X, Y, k=3, ridge=1.0), "gram")
+    with pytest.raises(InvalidProblem, match="X must have the 8 columns of the training data; got 6"):
+        solution.score(Y, Y)
+    with pytest.raises(InvalidProblem, match="equally many rows; got 10 and 9"):
+        solution.score(X[:10], Y[:9])
+    with pytest.raises(InvalidProblem, match="must have rows"):
+        solution.score(X[:0], Y[:0])
+    with pytest.raises(InvalidProblem, match="rows of both views"):
+        solution.score(X, None)
+    with pytest.raises(InvalidProblem, match="needs X, Y or both"):
+        solution.transform()
+    bad = X.copy()
+    bad[3, 2] = np.nan
+    with pytest.raises(NonFiniteData, match="variates of X must be finite"):
+        solution.score(bad, Y)
+    with pytest.raises(UnsupportedData, match="one library and device"):
+        solution.score(array_api_strict.asarray(X), Y)
+
+
+# ---- pairs that the certificate supports ------------------------------------------------------------
+
+
+def test_supported_pairs_are_exact_ones_however_early_the_run_ended():
+    """The i-th exact correlation is above the level for each of the pairs counted: seeds, budgets and levels."""
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((500, 6)) * np.geomspace(2, 0.3, 6)
+    X = shared @ rng.standard_normal((6, 40)) + rng.standard_normal((500, 40))
+    Y = shared @ rng.standard_normal((6, 30)) + rng.standard_normal((500, 30))
+    for ridge in (0.0, 20.0):
+        exact = ls.solve(ls.CCA(X, Y, 8, ridge=ridge), "direct").correlations
+        counts = []
+        for passes in (6, 15, 60):
+            problem = ls.CCA(X, Y, 8, ridge=ridge)
+            found = ls.solve(problem, "als", rng=0, form="implicit", max_passes=passes, tol=1e-13)
+            assert found.residual == pytest.approx(
+                found.residuals.sum() / found.correlations.sum(), rel=1e-12
+            )
+            for level in (0.2, 0.5, 0.8):
+                assert (exact[: found.supported(level)] > level).all()
+            counts.append(found.supported(0.5))
+        assert counts == sorted(counts)
+        assert counts[-1] == int(np.sum(exact > 0.5)) > 0
+
+
+def test_supported_counts_the_leading_run_only(views):
+    import dataclasses
+
+    X, Y = views
+    solution = ls.solve(ls.CCA(X, Y, k=3, ridge=1.0), "gram")
+    doubtful = dataclasses.replace(solution, bounds=np.array([0.0, 2.0, 0.0]))
+    assert (solution.supported(), doubtful.supported(), solution.supported(1.0)) == (3, 1, 0)
+    with pytest.raises(InvalidProblem, match="level must be a number"):
+        solution.supported("high")
+
+
+def test_the_examples_run():
+    assert doctest.testmod(linspec.solution).failed == 0
