@@ -49,6 +49,14 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             traits=("iterative", "randomized"),
         ),
         SolverSpec(
+            name="randomized",
+            problem="cca",
+            target="linspec_cca.randomized:Randomized",
+            summary="A random range finder, then the exact CCA within it: two sweeps, for what long directions share.",
+            reference="Mineiro & Karampatziakis 2014, A randomized algorithm for CCA, arXiv:1411.3409",
+            traits=("randomized", "approximate"),
+        ),
+        SolverSpec(
             name="naive-gradient",
             problem="cca",
             target="linspec_cca.naive_gradient:NaiveGradient",
