@@ -49,6 +49,7 @@ _PUBLIC = {
     "plugins": "linspec.registry",
     "project": "linspec.projection",
     "register": "linspec.registry",
+    "ridge_path": "linspec.ridges",
     "select": "linspec.solver",
     "solve": "linspec.solver",
     "solvers": "linspec.registry",

@@ -21,6 +21,7 @@ from linspec.registry import plugins as plugins
 from linspec.registry import register as register
 from linspec.registry import solvers as solvers
 from linspec.registry import test_matrices as test_matrices
+from linspec.ridges import ridge_path as ridge_path
 from linspec.run import Run as Run
 from linspec.solution import Solution as Solution
 from linspec.solution import Status as Status

@@ -1,0 +1,246 @@
+"""One CCA for each of several ridges.
+
+Problem: the ridge of a CCA is seldom known beforehand. It is found by solving for several and scoring each on rows that
+were not fitted.
+Method: from the largest ridge to the smallest. All solves share one `linspec.Moments`, so that a Gram matrix that is
+held costs one pass for the whole path; a solver that can begin at an earlier answer begins at that of the ridge
+before, which is near because the equations have changed by their diagonals alone.
+Source: Friedman, Hastie & Tibshirani 2010, doi:10.18637/jss.v033.i01 (paths from the largest penalty down, each begun
+at the last answer).
+Where we differ: their penalties select coordinates; a ridge makes the problem better conditioned. So the first solve,
+which begins at random, is the easiest one, and the hardest begins next to its answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec import cost, registry
+from linspec.arrays import HostArray
+from linspec.errors import InvalidProblem
+from linspec.moments import Moments
+from linspec.operators import LinearOperator, as_operator
+from linspec.options import RUN_ARGUMENTS, options_of
+from linspec.problems import CCA
+from linspec.solution import CCASolution
+from linspec.solver import Solver, select, solve
+from linspec.variates import CCAScore
+
+__all__ = ["RidgePath", "ridge_path"]
+
+
+@dataclass(frozen=True, eq=False)
+class RidgePath:
+    """The canonical pairs for each of several ridges, in the order in which the ridges were given.
+
+    Attributes
+    ----------
+    ridges : tuple of (float, float)
+        The ridge of X and that of Y.
+    solutions : tuple of CCASolution
+        One for each. `solution.passes` is what that ridge took; the first one that was solved, the largest, pays for
+        what all share.
+    scores : tuple of CCAScore or None
+        What each solution captures on the test rows, where there were some.
+    passes : float
+        Over the training data, everything included.
+    solver : str
+        The qualified name of the solver that ran.
+    """
+
+    ridges: tuple[tuple[float, float], ...]
+    solutions: tuple[CCASolution, ...]
+    scores: tuple[CCAScore, ...] | None
+    passes: float
+    solver: str
+
+    @property
+    def totals(self) -> HostArray | None:
+        """Total correlation captured on the test rows, one a ridge; None without test rows."""
+        if self.scores is None:
+            return None
+        totals: HostArray = np.array([score.total for score in self.scores])
+        return totals
+
+    @property
+    def best(self) -> int:
+        """The number of the ridge whose solution captures the most on the test rows; of equal ones the largest ridge.
+
+        Raises
+        ------
+        InvalidProblem
+            Without test rows: correlations of the rows that were fitted grow as the ridge falls, whatever it is worth.
+        """
+        if self.totals is None:
+            raise InvalidProblem(
+                "which ridge is best is decided on rows that were not fitted; the path was made without any. Pass "
+                "test=(X_test, Y_test)."
+            )
+        return max(range(len(self.ridges)), key=lambda i: (self.totals[i], sum(self.ridges[i])))  # type: ignore[index]
+
+    @property
+    def best_ridge(self) -> tuple[float, float]:
+        """The ridge of `best`."""
+        return self.ridges[self.best]
+
+    @property
+    def best_solution(self) -> CCASolution:
+        """The solution of `best`."""
+        return self.solutions[self.best]
+
+    def __repr__(self) -> str:
+        lines = [f"<RidgePath by {self.solver}: {len(self.ridges)} ridges, {self.passes:g} passes"]
+        for i, (ridge, solution) in enumerate(zip(self.ridges, self.solutions, strict=True)):
+            pair = f"{ridge[0]:g}" if ridge[0] == ridge[1] else f"({ridge[0]:g}, {ridge[1]:g})"
+            line = f"  ridge {pair}: sum {solution.correlations.sum():.6f}, {solution.status.name}"
+            if self.scores is not None:
+                line += f", on test rows {self.scores[i].total:.6f}{' (best)' * (i == self.best)}"
+            lines.append(line)
+        return "\n".join(lines) + ">"
+
+
+def ridge_path(
+    X: Any,
+    Y: Any,
+    k: int,
+    ridges: Iterable[Any],
+    *,
+    center: bool = True,
+    solver: str | Solver = "auto",
+    test: tuple[Any, Any] | None = None,
+    form: str = "auto",
+    **options: Any,
+) -> RidgePath:
+    """Solve one CCA for each of several ridges, sharing what can be shared.
+
+    Parameters
+    ----------
+    X, Y : data of shape (n, p), (n, q)
+        As for `linspec.CCA`. Moments of two views stand for both of them; Y is None then.
+    k : int
+        Canonical pairs wanted.
+    ridges : sequence
+        Ridges, each a number or a pair (of X, of Y), in any order.
+    center : bool, default True
+        Take the column means out.
+    solver : str or Solver, default "auto"
+        As for `linspec.solve`. "auto" chooses once, for the largest ridge.
+    test : (data, data), optional
+        Rows of both views that are not among those of X and Y, to score each solution on. They are read once a ridge.
+    form : {"auto", "dense", "sparse", "implicit"}, default "auto"
+        How the moments of the data are held: see `linspec.Moments`. This one, and not an option of the solver, counts
+        for all ridges.
+    **options
+        The solver's options and the other arguments of `linspec.solve`: ``rng``, ``max_passes``, ``callback`` and so
+        on, the same for each solve, and ``start`` for the first.
+
+    Returns
+    -------
+    RidgePath
+
+    Raises
+    ------
+    InvalidProblem
+        No ridge, one that is no number or pair of numbers at least 0, test rows that do not fit or can be read once.
+    UnknownName, UnknownOption, InvalidOption, NonFiniteData, MissingCapability, NoSuitableSolver, BudgetTooSmall
+        As for `linspec.solve`.
+
+    Notes
+    -----
+    Correlations with a larger ridge are smaller, on the rows that were fitted; they cannot tell which ridge is good.
+    On the test rows each solution is scored without a ridge, by `CCASolution.score`. A solver with the trait
+    "warm-start" begins each solve at the last answer; others begin anew.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> shared = rng.standard_normal((200, 2))
+    >>> X = shared @ rng.standard_normal((2, 40)) + 2 * rng.standard_normal((200, 40))
+    >>> Y = shared @ rng.standard_normal((2, 30)) + 2 * rng.standard_normal((200, 30))
+    >>> path = ls.ridge_path(X[:100], Y[:100], 2, [0, 10, 100, 1000], test=(X[100:], Y[100:]))
+    >>> path.passes, path.best_ridge
+    (1.0, (1000.0, 1000.0))
+    """
+    problems = _problems(X, Y, k, ridges, center, form)
+    order = sorted(range(len(problems)), key=lambda i: -sum(problems[i].ridge))
+    rows = None if test is None else _test_rows(test, problems[0])
+    solver, options = _chosen(problems[order[0]], solver, options)
+    warm, last = _begins_at_an_answer(problems[0], solver), options.pop("start", None)
+    found: dict[int, CCASolution] = {}
+    for i in order:
+        last = found[i] = solve(problems[i], solver, start=last, **options)
+        last = last if warm else None
+    solutions = tuple(found[i] for i in range(len(problems)))
+    return RidgePath(
+        ridges=tuple(problem.ridge for problem in problems),
+        solutions=solutions,
+        scores=None if rows is None else tuple(solution.score(*rows) for solution in solutions),
+        passes=sum(solution.passes for solution in solutions),
+        solver=solutions[0].solver,
+    )
+
+
+def _problems(X: Any, Y: Any, k: int, ridges: Any, center: bool, form: str) -> list[CCA]:
+    """A problem for each ridge, all on the same moments."""
+    if not isinstance(ridges, Iterable) or isinstance(ridges, str):
+        raise InvalidProblem(f"ridges must be a sequence of ridges; got {ridges!r}. Pass [{ridges!r}].")
+    given = [tuple(ridge) if isinstance(ridge, np.ndarray) else ridge for ridge in ridges]
+    if not given:
+        raise InvalidProblem("ridges must have one at least; got an empty sequence.")
+    if isinstance(X, Moments):
+        if form != "auto":
+            raise InvalidProblem(f"moments have their form; got form={form!r} beside them. Leave it out.")
+        moments = X
+    else:
+        CCA(X, Y, k, center=center)  # refuses data that no ridge would help
+        expect = (cost.EXPECTED_PRODUCTS * len(given), k)
+        moments = Moments(X, Y, center=center, form=form, expect=expect)
+    return [CCA(moments, None, k, ridge=ridge, center=center) for ridge in given]
+
+
+def _test_rows(test: Any, problem: CCA) -> tuple[LinearOperator, LinearOperator]:
+    """The rows to score on, looked at before any work is done."""
+    if not isinstance(test, tuple | list) or len(test) != 2:
+        raise InvalidProblem(f"test must be a pair (X_test, Y_test); got {type(test).__name__}.")
+    rows = as_operator(test[0], "the test rows of X"), as_operator(test[1], "the test rows of Y")
+    for A, B, name in zip(rows, (problem.X, problem.Y), "XY", strict=True):
+        if A.shape[1] != B.shape[1]:
+            raise InvalidProblem(f"the test rows of {name} must have {B.shape[1]} columns; got {A.shape[1]}.")
+        if A.sweeps == 1:
+            raise InvalidProblem(
+                f"the test rows of {name} are read once a ridge; got an iterator. Pass a callable that returns a "
+                "fresh one."
+            )
+    if rows[0].shape[0] != rows[1].shape[0] and math.inf not in (rows[0].shape[0], rows[1].shape[0]):
+        raise InvalidProblem(
+            f"test must have equally many rows of X and Y; got {rows[0].shape[0]} and {rows[1].shape[0]}."
+        )
+    return rows
+
+
+def _chosen(problem: CCA, solver: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The solver of the whole path, and the options that it takes."""
+    if solver != "auto":
+        return solver, options
+    extra = sorted(set(options) - {"tol"} - RUN_ARGUMENTS)
+    if extra:
+        raise TypeError(f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.')
+    name = select(problem).name
+    known = RUN_ARGUMENTS.union(option.name for option in options_of(registry.get_solver(name, problem)))
+    return name, {key: value for key, value in options.items() if key in known}
+
+
+def _begins_at_an_answer(problem: CCA, solver: Any) -> bool:
+    spec = (
+        registry.spec_of(type(solver), problem)
+        if isinstance(solver, Solver)
+        else registry.get_spec("solver", solver, problem)
+    )
+    return spec is not None and "warm-start" in spec.traits
