@@ -1,4 +1,4 @@
-"""Models of regression: what they promise of their spectra, and their risks against the definition of risk."""
+"""Models of regression and pairs of views: what they promise of spectra, risks and correlations, by definition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 import linspec
-from linspec.datasets import RegressionModel, flat_spectrum, spiked_spectrum, steep_spectrum
+from linspec.datasets import (
+    RegressionModel,
+    flat_spectrum,
+    planted_word_views,
+    spiked_spectrum,
+    steep_spectrum,
+)
 from linspec.errors import InvalidProblem, NonFiniteData
 
 MODELS = (steep_spectrum, flat_spectrum, spiked_spectrum)
@@ -227,3 +233,113 @@ def test_numbers_must_be_finite(value: float) -> None:
         flat_spectrum(n=40, p=10, sigma=value)
     with pytest.raises(NonFiniteData, match="ridge must be finite"):
         flat_spectrum(0, n=40, p=10).ridge_risk(value)
+
+
+# ---- pairs of views of words -----------------------------------------------------------------------
+
+SMALL = {"n": 3000, "p": 240, "q": 160, "shared": 6, "per_row": 30}
+
+
+def ridge_correlations(X: Any, Y: Any, ridge: float) -> np.ndarray:
+    """Singular values of Sx^(-1/2) C Sy^(-1/2), from eigenvalue decompositions of the dense Gram matrices."""
+
+    def root(A: np.ndarray) -> np.ndarray:
+        values, vectors = np.linalg.eigh(A.T @ A + ridge * np.eye(A.shape[1]))
+        return vectors / np.sqrt(values) @ vectors.T
+
+    X, Y = X.toarray(), Y.toarray()
+    return np.linalg.svd(root(X) @ (X.T @ Y) @ root(Y), compute_uv=False)
+
+
+def test_views_of_words_have_the_shape_and_the_entries_asked_for() -> None:
+    views = planted_word_views(0, **SMALL)
+    assert views.X.shape == (3000, 240)
+    assert views.Y.shape == (3000, 160)
+    for view in (views.X, views.Y):
+        view.check_format(full_check=True)
+        assert view.has_canonical_format
+        assert view.format == "csr"
+        assert view.indices.dtype == np.int32
+        lengths = np.diff(view.indptr)
+        assert np.all((lengths > 0) & (lengths <= 30))
+        assert np.all(view.data == 1)
+    assert views.topics.shape == (3000,)
+    assert set(views.topics) == set(range(6))
+
+
+def test_most_of_sixty_words_differ_where_there_are_many() -> None:
+    views = planted_word_views(0, n=2000, p=50_000, q=50_000)
+    assert 55 < views.X.nnz / 2000 <= 60
+
+
+def test_counts_have_the_same_words_and_add_up_to_the_words_a_row() -> None:
+    once, often = (planted_word_views(0, **SMALL, counts=counts) for counts in (False, True))
+    np.testing.assert_array_equal(once.X.indices, often.X.indices)
+    np.testing.assert_array_equal(np.asarray(often.Y.sum(axis=1)).ravel(), 30)
+    assert often.X.data.max() > 1
+
+
+def test_a_seed_means_the_same_views_and_the_dtype_changes_nothing_else() -> None:
+    first, again, single = (
+        planted_word_views(seed, **SMALL, dtype=dtype)
+        for seed, dtype in ((3, np.float64), (np.random.default_rng(3), "float64"), (3, np.float32))
+    )
+    assert single.X.dtype == np.float32
+    for other in (again, single):
+        for mine, theirs in ((first.X, other.X), (first.Y, other.Y)):
+            np.testing.assert_array_equal(mine.toarray(), theirs.toarray())
+    assert (planted_word_views(4, **SMALL).X != first.X).nnz > 0
+
+
+def test_frequencies_fall_like_a_power() -> None:
+    """Without topics in them: the expected frequencies are (rank + 50)^-1.1, up to a factor."""
+    views = planted_word_views(0, n=40_000, p=2000, q=20, shared=1, per_row=5, strength=(0, 0), counts=True)
+    found = np.sort(np.asarray(views.X.sum(axis=0)).ravel())[::-1]
+    expected = (np.arange(2000) + 50.0) ** -1.1
+    expected *= found.sum() / expected.sum()
+    for ranks in (slice(0, 20), slice(20, 200), slice(200, 2000)):
+        assert abs(found[ranks].sum() - expected[ranks].sum()) < 5 * np.sqrt(expected[ranks].sum())
+
+
+def test_as_many_correlations_stand_out_as_there_are_topics() -> None:
+    """One of them, uncentred, is that of the means, which permuting the rows of one view leaves."""
+    views = planted_word_views(0, **SMALL)
+    rho = ridge_correlations(views.X, views.Y, 20.0)
+    chance = ridge_correlations(views.X, views.Y[np.random.default_rng(1).permutation(3000)], 20.0)
+    assert chance[1] < 0.5 < 0.65 < rho[5]
+    assert rho[6] < 0.5 < chance[0]
+    assert rho[6] < 1.05 * chance[1]
+
+
+def test_what_the_views_share_is_the_topics() -> None:
+    """Within a topic they are independent: nothing stands out of what permuted rows have."""
+    views = planted_word_views(0, **SMALL)
+    rows = views.topics == 0
+    X, Y = views.X[rows], views.Y[rows]
+    rho = ridge_correlations(X, Y, 20.0)
+    chance = ridge_correlations(X, Y[np.random.default_rng(1).permutation(Y.shape[0])], 20.0)
+    assert rho[1] < 1.1 * chance[1]
+
+
+def test_a_topic_gives_its_share_of_the_words() -> None:
+    """Columns that its rows have at least twice as often have them more often by strength x words a row."""
+    views = planted_word_views(0, **{**SMALL, "n": 20_000}, strength=(0.5, 0.1), counts=True)
+    for topic, share in enumerate(np.linspace(0.5, 0.1, 6)):
+        rows = views.topics == topic
+        for view in (views.X, views.Y):
+            inside, outside = (np.asarray(view[chosen].mean(axis=0)).ravel() for chosen in (rows, ~rows))
+            its = inside > 2 * outside
+            assert (inside - outside)[its].sum() == pytest.approx(30 * share, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"n": 0}, {"n": 2.5}, {"p": 119}, {"q": True}, {"per_row": 0}, {"shared": 0}, {"shared": 9},
+        {"strength": 0.3}, {"strength": (0.1, 0.3)}, {"strength": (1.2, 0.3)}, {"strength": (0.3, -0.1)},
+        {"dtype": np.int64},
+    ],
+)  # fmt: skip
+def test_views_of_words_refuse_what_makes_no_sense(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidProblem, match=r"must be|need"):
+        planted_word_views(0, **{**SMALL, **wrong})
