@@ -57,7 +57,7 @@ class AlternatingLeastSquares(Solver):
             with run.reserving(3 * moments.sweep_cost):
                 phi = states[0].solve(_times(problem.Y, pair.psi), x0, tol, pair.Cpsi)
             Sphi, _, Ctphi, _ = moments.products(phi, None)
-            pair = pair.with_x(phi, Sphi + phi * rx, Ctphi).normalized(normalizer)
+            pair = pair.with_x(phi, Sphi + phi * rx, Ctphi).normalized(normalizer, y=False)
             # 2. Ψ from the new Φ
             pair, rho = pair.canonical()
             tol = self.inner_reduction * _relative(pair.gaps(rho)[1], pair.Ctphi, moments.home.xp)
@@ -65,7 +65,7 @@ class AlternatingLeastSquares(Solver):
             with run.reserving(moments.sweep_cost):
                 psi = states[1].solve(_times(problem.X, pair.phi), x0, tol, pair.Ctphi)
             _, Cpsi, _, Spsi = moments.products(None, psi)
-            pair = pair.with_y(psi, Spsi + psi * ry, Cpsi).normalized(normalizer)
+            pair = pair.with_y(psi, Spsi + psi * ry, Cpsi).normalized(normalizer, x=False)
             # 3. canonical pairs of the two spans
             pair, rho = pair.canonical()
         return run.finish(x_weights=pair.phi, y_weights=pair.psi)

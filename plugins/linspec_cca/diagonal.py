@@ -57,10 +57,10 @@ class DiagonalCCA(Solver):
         ):
             phi = weights[0] * pair.Cpsi
             _, _, Ctphi, _ = moments.products(phi, None)
-            pair = pair.with_x(phi, dx[:, None] * phi, Ctphi).normalized(normalizer)
+            pair = pair.with_x(phi, dx[:, None] * phi, Ctphi).normalized(normalizer, y=False)
             psi = weights[1] * pair.Ctphi
             _, Cpsi, _, _ = moments.products(None, psi)
-            pair = pair.with_y(psi, dy[:, None] * psi, Cpsi).normalized(normalizer)
+            pair = pair.with_y(psi, dy[:, None] * psi, Cpsi).normalized(normalizer, x=False)
             pair, rho = pair.canonical()
         text = "d-cca reached its own limit, which is the exact answer only where the Gram matrices are diagonal."
         run.note(Status.APPROXIMATE, text)

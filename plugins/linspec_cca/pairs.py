@@ -59,27 +59,32 @@ class Pair:
         """Another block for Y."""
         return replace(self, psi=psi, Spsi=Spsi, Cpsi=Cpsi)
 
-    def turned(self, Tx: np.ndarray, Ty: np.ndarray) -> Pair:
-        """Φ Tx and Ψ Ty."""
-        x, y = self.views.home.place(Tx), self.views.home.place(Ty)
-        return Pair(
-            self.views,
-            self.phi @ x,
-            self.psi @ y,
-            self.Sphi @ x,
-            self.Spsi @ y,
-            self.Cpsi @ y,
-            self.Ctphi @ x,
-        )
+    def turned(self, Tx: np.ndarray | None, Ty: np.ndarray | None) -> Pair:
+        """Φ Tx and Ψ Ty; a block without a matrix stays as it is."""
+        pair = self
+        if Tx is not None:
+            x = self.views.home.place(Tx)
+            pair = pair.with_x(self.phi @ x, self.Sphi @ x, self.Ctphi @ x)
+        if Ty is not None:
+            y = self.views.home.place(Ty)
+            pair = pair.with_y(self.psi @ y, self.Spsi @ y, self.Cpsi @ y)
+        return pair
 
-    def normalized(self, normalizer: Any) -> Pair:
-        """Both blocks orthonormal in their metrics; what lacks rank is filled with zero columns."""
-        real = self._without_rounding()
-        Tx = square(normalizer.orthonormalize(real.phi, real.Sphi)[1])
-        Ty = square(normalizer.orthonormalize(real.psi, real.Spsi)[1])
-        return real.turned(Tx, Ty)._without_rounding()
+    def normalized(self, normalizer: Any, *, x: bool = True, y: bool = True) -> Pair:
+        """The blocks orthonormal in their metrics; what lacks rank is filled with zero columns.
 
-    def _without_rounding(self) -> Pair:
+        Parameters
+        ----------
+        normalizer : Normalizer
+        x, y : bool, default True
+            Which of the blocks is new; the other one is orthonormal already.
+        """
+        real = self._without_rounding(x, y)
+        Tx = square(normalizer.orthonormalize(real.phi, real.Sphi)[1]) if x else None
+        Ty = square(normalizer.orthonormalize(real.psi, real.Spsi)[1]) if y else None
+        return real.turned(Tx, Ty)._without_rounding(x, y)
+
+    def _without_rounding(self, x: bool, y: bool) -> Pair:
         """Zero in place of columns that the metric all but annihilates.
 
         A deficient view has directions v with Sv = 0. Rounding gives them a length in S, small beside their
@@ -87,14 +92,15 @@ class Pair:
         are as small beside the largest as the rounding of the products that made them.
         """
         xp = self.views.home.xp
-        factors = []
-        blocks = ((self.phi, self.Sphi), (self.psi, self.Spsi))
-        for (V, SV), d, cut in zip(blocks, self.views.diagonals, self.views.cuts, strict=True):
-            squares = to_host(xp.stack([xp.sum(V * SV, axis=0), xp.sum(V * V * d[:, None], axis=0)]))
-            real = (squares[0] > cut * squares[1]) & (squares[0] > NOISE**2 * squares[0].max(initial=0.0))
-            factors.append(np.diag(real.astype(np.float64)))
-        if all(factor.all(where=np.eye(len(factor), dtype=bool)) for factor in factors):
-            return self
+        factors: list[np.ndarray | None] = []
+        blocks = ((x, self.phi, self.Sphi), (y, self.psi, self.Spsi))
+        for (new, V, SV), d, cut in zip(blocks, self.views.diagonals, self.views.cuts, strict=True):
+            factor = None
+            if new:
+                squares = to_host(xp.stack([xp.sum(V * SV, axis=0), xp.sum(V * V * d[:, None], axis=0)]))
+                real = (squares[0] > cut * squares[1]) & (squares[0] > NOISE**2 * squares[0].max(initial=0.0))
+                factor = None if real.all() else np.diag(real.astype(np.float64))
+            factors.append(factor)
         return self.turned(*factors)
 
     def canonical(self) -> tuple[Pair, np.ndarray]:
