@@ -2,6 +2,8 @@ from linspec import datasets as datasets
 from linspec import errors as errors
 from linspec import metrics as metrics
 from linspec import testing as testing
+from linspec.components import null_correlations as null_correlations
+from linspec.components import permutation_test as permutation_test
 from linspec.hookspecs import hookimpl as hookimpl
 from linspec.moments import Moments as Moments
 from linspec.normalizer import Normalizer as Normalizer

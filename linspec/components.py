@@ -1,0 +1,357 @@
+"""How many canonical correlations there are: by permutation of the rows, and what chance alone gives.
+
+Problem: canonical correlations of samples are never zero, and with many columns they are large. Say which are more than
+rows put together at random would show.
+Method: `permutation_test` is stepwise. At step i the pairs before it are removed, the remaining canonical variates of
+X are permuted, and the canonical correlations between them and those of Y are computed anew; Wilks' statistic of
+these (or the largest of them, Roy's) is compared with that of the data. As a pair cannot be there where an earlier
+one is not, its p-value is the largest of those up to it (closure). `null_correlations` is for data of which only some
+pairs can be had: the correlations that a solver finds when the rows of Y are permuted.
+Source: Winkler, Renaud, Smith & Nichols 2020, NeuroImage 220, 117065, doi:10.1016/j.neuroimage.2020.117065.
+Where we differ: all variates are kept as orthonormal bases of the two column spaces, those of the wider view beyond the
+last pair included. Permuting rows leaves a basis orthonormal, so a permutation costs one product UᵀPᵀV, of which the
+steps see trailing blocks. Interleaved from the last pair to the first, the joint Gram matrix of both bases has Wilks'
+statistic of every step among its leading minors: one Cholesky factor gives them all. Columns that depend on others are
+cut by rank. Only means are taken out, which commutes with permutations, so rows stay exchangeable without the
+semi-orthogonal basis that other nuisance variables call for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec import cost, machine
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.block_algebra import rank_cut
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NonFiniteData, NoSuitableSolver
+from linspec.operators import LinearOperator, as_operator
+from linspec.problems import CCA
+from linspec.solution import CCASolution
+from linspec.solver import Solver, solve
+from linspec.views import explain_non_finite
+
+__all__ = ["PermutationTest", "null_correlations", "permutation_test"]
+
+STATISTICS = ("wilks", "roy")
+
+TIE = 1e-9
+"""Relative difference of two statistics below which they are equal: permutations of equal rows are ties."""
+
+
+@dataclass(frozen=True, eq=False)
+class PermutationTest:
+    """Which canonical correlations are more than chance; K is the lower rank of the two views.
+
+    Attributes
+    ----------
+    correlations : numpy.ndarray of shape (K,)
+        All canonical correlations of the rows tested, without a ridge, in decreasing order.
+    p_values : numpy.ndarray of shape (K,)
+        For each, the chance of a false finding here or before: never decreasing. At least 1 / (permutations + 1).
+    uncorrected : numpy.ndarray of shape (K,)
+        The same for each step by itself, before the closure.
+    statistics : numpy.ndarray of shape (K,)
+        Of the data at each step: Wilks' Λ, the product of 1 − ρ² over the pairs left (small is much), or Roy's largest
+        root ρ².
+    statistic : {"wilks", "roy"}
+    permutations : int
+        Beside the data as they are.
+    """
+
+    correlations: HostArray
+    p_values: HostArray
+    uncorrected: HostArray
+    statistics: HostArray
+    statistic: str
+    permutations: int
+
+    def components(self, alpha: float = 0.05) -> int:
+        """How many leading pairs have a p-value of at most `alpha`.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            The chance of one pair too many that is put up with.
+
+        Raises
+        ------
+        InvalidOption
+            When `alpha` is not between 0 and 1.
+        """
+        if not 0 < alpha < 1:
+            raise InvalidOption(f"alpha must be between 0 and 1; got {alpha!r}.")
+        return int(np.sum(self.p_values <= alpha))
+
+    def __repr__(self) -> str:
+        return (
+            f"<PermutationTest by {self.statistic}, {self.permutations} permutations: {self.components()} of "
+            f"{len(self.p_values)} pairs at 5 %, p {np.array2string(self.p_values[:5], precision=3)}>"
+        )
+
+
+def permutation_test(
+    X: Any,
+    Y: Any,
+    *,
+    solution: CCASolution | None = None,
+    permutations: int = 999,
+    statistic: str = "wilks",
+    center: bool = True,
+    rng: Any = None,
+) -> PermutationTest:
+    """Test how many canonical correlations there are, by permuting rows.
+
+    Parameters
+    ----------
+    X, Y : data of shape (n, p), (n, q)
+        Anything `linspec.as_operator` takes, with p + q less than n, or any p and q with a `solution`.
+    solution : CCASolution, optional
+        Test its variates of the rows of X and Y in place of the columns themselves. **The rows must not be those that
+        it was fitted to**: those are as correlated as the solver could make them, permuted ones are not. This is
+        the test for data too wide for the other one, at the price of the rows set aside, and for solutions with a
+        ridge. It tells how many pairs the spans of the variates share beyond chance.
+    permutations : int, default 999
+        The least p-value is 1 / (permutations + 1).
+    statistic : {"wilks", "roy"}, default "wilks"
+        Wilks' Λ gathers all pairs that are left, and is the one for many weak ones; Roy's largest root looks at the
+        first of them alone, and costs a singular value decomposition a step more.
+    center : bool, default True
+        Take the column means out. Without, means that both views have stay in every permutation.
+    rng : None, int or numpy.random.Generator
+
+    Returns
+    -------
+    PermutationTest
+
+    Raises
+    ------
+    InvalidProblem
+        Rows that are no match, or no more of them than the columns span: then the views share directions whatever the
+        order of the rows.
+    InvalidOption
+        For `permutations` and `statistic`.
+    MissingCapability, NonFiniteData
+        Entries that cannot be read, or are not finite.
+    NoSuitableSolver
+        When orthonormal bases of both views do not fit into memory.
+
+    Notes
+    -----
+    Rows must be exchangeable: not ordered in time, nor of few families. The data are read once, as a dense float64
+    matrix a view. Each permutation takes 2npq operations for one product and (p + q)³/3 for all statistics.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> shared = rng.standard_normal((200, 2))
+    >>> X = np.hstack([shared, rng.standard_normal((200, 4))])
+    >>> Y = np.hstack([shared + rng.standard_normal((200, 2)), rng.standard_normal((200, 3))])
+    >>> ls.permutation_test(X, Y, permutations=199, rng=0).components()
+    2
+    """
+    _check_permutations(permutations)
+    if statistic not in STATISTICS:
+        raise InvalidOption(f"statistic must be one of {', '.join(STATISTICS)}; got {statistic!r}.")
+    if solution is not None:
+        X, Y = solution.transform(X, Y)
+    U, V, rho, home = _variates(X, Y, center=center)
+    generator = np.random.default_rng(rng)
+    n, steps = U.shape[0], len(rho)
+    of_block = _WilksStatistics(U.shape[1], V.shape[1]) if statistic == "wilks" else _roy
+    with np.errstate(divide="ignore"):  # a correlation of 1 has an infinite statistic
+        logs = -np.log1p(-(rho**2))
+    observed = np.cumsum(logs[::-1])[::-1] if statistic == "wilks" else rho**2
+    exceeded = np.zeros(steps)
+    for _ in range(permutations if steps else 0):
+        order = home.xp.asarray(generator.permutation(n), device=home.device)
+        M = to_host(home.xp.take(U, order, axis=0).T @ V)
+        exceeded += of_block(M) >= observed * (1 - TIE)
+    uncorrected = (1 + exceeded) / (1 + permutations)
+    return PermutationTest(
+        correlations=rho,
+        p_values=np.maximum.accumulate(uncorrected),
+        uncorrected=uncorrected,
+        statistics=np.exp(-observed) if statistic == "wilks" else observed,
+        statistic=statistic,
+        permutations=int(permutations),
+    )
+
+
+def null_correlations(
+    problem: CCA, solver: str | Solver = "auto", *, permutations: int = 1, rng: Any = None, **options: Any
+) -> HostArray:
+    """The canonical correlations that are left when the rows of Y are permuted: what chance alone gives.
+
+    Parameters
+    ----------
+    problem : CCA
+        Its ridge, centring and k count.
+    solver : str or Solver, default "auto"
+        As for `linspec.solve`.
+    permutations : int, default 1
+        Problems to solve. They differ little on large data.
+    rng : None, int or numpy.random.Generator
+        For the permutations and the solver.
+    **options
+        The solver's options and the other arguments of `linspec.solve`.
+
+    Returns
+    -------
+    numpy.ndarray of shape (permutations, k)
+        Decreasing along rows. The largest are a level for `CCASolution.supported`, or to look at beside the
+        correlations found: those that are no larger are what so many columns show on so many rows anyway.
+
+    Raises
+    ------
+    MissingCapability
+        When rows of Y cannot be had in another order.
+    InvalidProblem, InvalidOption
+        What is no CCA, or no number of permutations.
+
+    Notes
+    -----
+    Each permutation costs a solve, and memory for the permuted rows of Y. All pairs are set beside the correlations
+    of data that have none, without the removal of earlier pairs that `permutation_test` makes, so later pairs are held
+    to a slightly higher level than need be.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> shared = rng.standard_normal((300, 2))
+    >>> X = np.hstack([shared, rng.standard_normal((300, 40))])
+    >>> Y = np.hstack([shared + rng.standard_normal((300, 2)), rng.standard_normal((300, 30))])
+    >>> problem = ls.CCA(X, Y, k=5, ridge=1.0)
+    >>> ls.solve(problem).supported(ls.null_correlations(problem, rng=0).max())
+    2
+    """
+    if not isinstance(problem, CCA):
+        raise InvalidProblem(f"null_correlations takes a linspec.CCA; got {type(problem).__name__}.")
+    _check_permutations(permutations)
+    if not problem.Y.sliceable:
+        raise MissingCapability(
+            f"the rows of Y cannot be had in another order; got {problem.Y!r}. Pass an array, a sparse matrix or a "
+            "file, or permute the rows where they come from."
+        )
+    generator = np.random.default_rng(rng)
+    found = np.zeros((permutations, problem.k))
+    for row in found:
+        Y = problem.Y.rows(generator.permutation(problem.Y.shape[0]))
+        permuted = CCA(problem.X, Y, problem.k, ridge=problem.ridge, center=problem.center)
+        correlations = solve(permuted, solver, rng=generator, **options).correlations
+        row[: len(correlations)] = correlations
+    return found
+
+
+# ---- the variates ----------------------------------------------------------------------------------
+
+
+def _variates(X: Any, Y: Any, *, center: bool) -> tuple[Array, Array, HostArray, Home]:
+    """Orthonormal bases of both column spaces whose first columns are the canonical variates; the correlations."""
+    views = {"X": as_operator(X, "X"), "Y": as_operator(Y, "Y")}
+    CCA(views["X"], views["Y"], k=1)  # refuses views that do not match
+    _check_memory(views)
+    (Ux, Uy), home = [_basis(name, A, center=center) for name, A in views.items()], views["X"].home.blocks
+    rows, ranks = Ux.shape[0], (Ux.shape[1], Uy.shape[1])
+    shared = sum(ranks) - (rows - center)
+    if shared > 0 and min(ranks) > 0:
+        raise InvalidProblem(
+            f"the columns of X span {ranks[0]} dimensions and those of Y {ranks[1]}, and {rows} rows have "
+            f"{rows - center}: whatever the order of the rows, {shared} correlations are 1 and nothing can be tested. "
+            "Set rows aside and test a solution on them (solution=), or pass fewer columns: principal components, say."
+        )
+    P, rho, Qt = np.linalg.svd(to_host(Ux.T @ Uy))
+    return Ux @ home.place(P), Uy @ home.place(Qt.T), np.clip(rho, 0.0, 1.0), home
+
+
+def _basis(name: str, A: LinearOperator, *, center: bool) -> Array:
+    """An orthonormal basis of the columns, their means taken out; of columns scaled alike, with a cut in rank."""
+    home = A.home.blocks
+    xp = home.xp
+    W = home.place(A.dense())
+    with np.errstate(all="ignore"):  # what is not finite is found in the lengths
+        if center:  # about the first row first: a constant column is then exactly zero
+            W = W - W[:1, :]
+            W = W - xp.mean(W, axis=0)[None, :]
+        lengths = xp.sqrt(xp.sum(W * W, axis=0))
+    if not np.isfinite(to_host(lengths)).all():
+        raise NonFiniteData(explain_non_finite({name: A}))
+    Q, R = xp.linalg.qr(W * reciprocal(lengths)[None, :], mode="reduced")
+    U, s, _ = np.linalg.svd(to_host(R), full_matrices=False)
+    rank = int(np.sum(s > rank_cut(A.shape, A.dtype) * s[0])) if s[0] > 0 else 0
+    return Q @ home.place(np.ascontiguousarray(U[:, :rank]))
+
+
+def _check_memory(views: dict[str, LinearOperator]) -> None:
+    """Refuse bases that would not fit, and entries that cannot be read."""
+    for name, A in views.items():
+        if not A.readable:
+            raise MissingCapability(
+                f"the entries of {name} cannot be read; got {A!r}. Test a solution on rows that it was not fitted to "
+                "(solution=)."
+            )
+    n = next(iter(views.values())).shape[0]
+    needed = 8.0 * 4 * n * sum(A.shape[1] for A in views.values())
+    available = machine.available_memory() if needed > SMALL else needed
+    if needed > available:
+        raise NoSuitableSolver(
+            f"orthonormal bases of both views would take {cost.human_bytes(needed)} of memory; "
+            f"{cost.human_bytes(available)} are available. Set rows aside and test a solution on them (solution=)."
+        )
+
+
+SMALL = 2**24
+"""Bytes that are not asked for."""
+
+
+def _check_permutations(permutations: Any) -> None:
+    if isinstance(permutations, bool) or not isinstance(permutations, int | np.integer) or permutations < 1:
+        raise InvalidOption(f"permutations must be an integer >= 1; got {permutations!r}.")
+
+
+# ---- the statistics --------------------------------------------------------------------------------
+
+
+class _WilksStatistics:
+    """−log det(I − BᵀB) for every trailing block B of a product of bases, by one Cholesky factor.
+
+    det(I − BᵀB) is that of the Gram matrix of the variates that B belongs to, [[I, B], [Bᵀ, I]]. With the pairs in
+    reverse order these are the leading blocks of one matrix, and their determinants those of its factor.
+    """
+
+    def __init__(self, p: int, q: int) -> None:
+        K = min(p, q)
+        left = [*range(K, p), *(p + j for j in range(K, q))]
+        for i in reversed(range(K)):
+            left += [i, p + i]
+        self.order, self.p, self.steps = np.array(left, dtype=np.intp), p, K
+
+    def __call__(self, M: HostArray) -> HostArray:
+        size = sum(M.shape)
+        H = np.eye(size)
+        H[: self.p, self.p :] = M
+        H[self.p :, : self.p] = M.T
+        try:
+            L = np.linalg.cholesky(H[np.ix_(self.order, self.order)])
+        except np.linalg.LinAlgError:  # a correlation of 1 to rounding
+            return np.array([_one_by_one(M[k:, k:]) for k in range(self.steps)])
+        logs = -2 * np.cumsum(np.log(np.diag(L)))
+        found: HostArray = logs[size - 1 - 2 * np.arange(self.steps)]
+        return found
+
+
+def _one_by_one(B: HostArray) -> float:
+    s = np.linalg.svd(B, compute_uv=False)
+    with np.errstate(divide="ignore"):
+        return float(-np.log1p(-(np.minimum(s, 1.0) ** 2)).sum())
+
+
+def _roy(M: HostArray) -> HostArray:
+    """The squared largest correlation of every trailing block."""
+    return np.array([np.linalg.norm(M[k:, k:], 2) ** 2 for k in range(min(M.shape))])

@@ -1,0 +1,306 @@
+"""Number of components: one permutation by hand, enumeration, false-positive rates, planted pairs, honest refusals."""
+
+from __future__ import annotations
+
+import doctest
+import itertools
+from functools import partial
+
+import array_api_strict
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse
+import scipy.sparse.linalg
+import scipy.stats
+
+import linspec as ls
+import linspec.components
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NonFiniteData, NoSuitableSolver
+
+
+def noise(rng, n=60, p=6, q=4):
+    return rng.standard_normal((n, p)), rng.standard_normal((n, q))
+
+
+def planted(rng, n=200, p=8, q=6, rho=(0.9, 0.7)):
+    """Population correlations rho and no others, the columns of both views mixed."""
+    X, Y = rng.standard_normal((n, p)), rng.standard_normal((n, q))
+    for i, r in enumerate(rho):
+        Y[:, i] = r * X[:, i] + np.sqrt(1 - r**2) * Y[:, i]
+    return X @ rng.standard_normal((p, p)) + 5.0, Y @ rng.standard_normal((q, q)) - 2.0
+
+
+# ---- the statistics, by hand ------------------------------------------------------------------------
+
+
+def by_hand(X, Y, orders, statistic, center=True):
+    """The stepwise test with nothing shared between permutations and steps: angles between spans of dense columns."""
+    if center:
+        X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    Qx, Qy = scipy.linalg.orth(X), scipy.linalg.orth(Y)
+    P, rho, Qt = np.linalg.svd(Qx.T @ Qy)
+    U, V = Qx @ P, Qy @ Qt.T
+    K = len(rho)
+
+    def value(order, k):
+        cosines = np.cos(scipy.linalg.subspace_angles(U[order][:, k:], V[:, k:]))
+        return 1 / np.prod(1 - cosines**2) if statistic == "wilks" else cosines.max() ** 2
+
+    counts = np.ones(K)
+    observed = [value(np.arange(len(X)), k) for k in range(K)]
+    for order in orders:
+        counts += [value(order, k) >= observed[k] for k in range(K)]
+    return rho, np.array(observed), counts / (1 + len(orders))
+
+
+@pytest.mark.parametrize("statistic", ["wilks", "roy"])
+@pytest.mark.parametrize("shape", [(8, 6), (5, 7), (4, 4), (1, 3), (3, 1)])
+@pytest.mark.parametrize("center", [True, False])
+def test_every_step_is_that_of_a_permutation_by_hand(statistic, shape, center):
+    rng = np.random.default_rng(0)
+    X, Y = planted(rng, 50, *shape, rho=(0.6,))
+    generator = np.random.default_rng(7)
+    orders = [generator.permutation(50) for _ in range(40)]
+    rho, observed, p = by_hand(X, Y, orders, statistic, center)
+    test = ls.permutation_test(X, Y, permutations=40, statistic=statistic, center=center, rng=7)
+    np.testing.assert_allclose(test.correlations, rho, atol=1e-12)
+    np.testing.assert_array_equal(test.uncorrected, p)
+    found = 1 / test.statistics if statistic == "wilks" else test.statistics
+    np.testing.assert_allclose(found, observed, rtol=1e-10)
+    np.testing.assert_array_equal(test.p_values, np.maximum.accumulate(p))
+
+
+@pytest.mark.parametrize("statistic", ["wilks", "roy"])
+def test_the_p_value_is_that_of_all_permutations(statistic):
+    """Of six rows all 720 orders can be had: a random sample of them agrees."""
+    rng = np.random.default_rng(3)
+    X, Y = noise(rng, 6, 2, 2)
+    Y[:, 0] += 1.5 * X[:, 0]
+    orders = [np.array(order) for order in itertools.permutations(range(6))][1:]
+    _, _, exact = by_hand(X, Y, orders, statistic)
+    test = ls.permutation_test(X, Y, permutations=4000, statistic=statistic, rng=0)
+    np.testing.assert_array_less(
+        np.abs(test.uncorrected - exact), 4 * np.sqrt(exact * (1 - exact) / 4000) + 1 / 4000
+    )
+
+
+def test_a_correlation_of_one_counts_as_one():
+    rng = np.random.default_rng(0)
+    X, Y = noise(rng)
+    Y[:, 0] = X @ rng.standard_normal(6)
+    for statistic in ("wilks", "roy"):
+        test = ls.permutation_test(X, Y, permutations=99, statistic=statistic, rng=0)
+        assert test.p_values[0] == 0.01
+        assert test.components() == 1
+        assert np.isfinite(test.statistics).all()
+
+
+def test_exact_ties_are_counted():
+    """Two groups and two groups: most permutations repeat the table, and those that do are as extreme."""
+    x = np.repeat([0.0, 1.0], [3, 5])[:, None]
+    y = np.array([0, 0, 1, 0, 1, 1, 1, 1.0])[:, None]
+    exact = scipy.stats.fisher_exact([[2, 1], [1, 4]])[1]
+    test = ls.permutation_test(x, y, permutations=3000, rng=0)
+    assert test.p_values[0] == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 3000))
+
+
+# ---- what the test is for -------------------------------------------------------------------------
+
+
+def false_positives(draw, replicates, step, alpha=0.05, **options):
+    p = [
+        ls.permutation_test(*draw(np.random.default_rng(i)), rng=i, **options).p_values
+        for i in range(replicates)
+    ]
+    return np.array([values[step] for values in p])
+
+
+@pytest.mark.parametrize("statistic", ["wilks", "roy"])
+def test_without_correlations_p_values_are_uniform(statistic):
+    p = false_positives(noise, 200, 0, permutations=39, statistic=statistic)
+    assert scipy.stats.binomtest(int(np.sum(p <= 0.05)), 200, 0.05).pvalue > 1e-3
+    assert scipy.stats.kstest(p, "uniform").statistic < 0.12  # 1e-2 for 200 draws, and a grid of forty values
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_one_pair_too_many_is_rare(step):
+    """Behind planted pairs the test is of what is left; the closure keeps the rate at or below alpha."""
+    draw = partial(planted, n=80, p=6, q=5, rho=(0.9, 0.8)[:step])
+    p = false_positives(draw, 200, step, permutations=59)
+    assert scipy.stats.binomtest(int(np.sum(p <= 0.05)), 200, 0.05, alternative="greater").pvalue > 1e-3
+
+
+def test_heavy_tails_do_no_harm():
+    """No normality is assumed: rows of a t-distribution with two degrees of freedom."""
+    p = false_positives(lambda rng: tuple(rng.standard_t(2, (40, 4)) for _ in "XY"), 200, 0, permutations=59)
+    assert scipy.stats.binomtest(int(np.sum(p <= 0.05)), 200, 0.05, alternative="greater").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("statistic", ["wilks", "roy"])
+@pytest.mark.parametrize("r", [0, 1, 2, 4])
+def test_planted_pairs_are_found(statistic, r):
+    counts = [
+        ls.permutation_test(
+            *planted(np.random.default_rng(seed), rho=(0.9, 0.8, 0.7, 0.6)[:r]),
+            permutations=99,
+            statistic=statistic,
+            rng=seed,
+        ).components(0.02)
+        for seed in range(10)
+    ]
+    assert np.median(counts) == r
+    assert np.sum(np.array(counts) == r) >= 8
+
+
+def test_p_values_never_fall():
+    test = ls.permutation_test(*planted(np.random.default_rng(0)), permutations=99, rng=0)
+    assert (np.diff(test.p_values) >= 0).all()
+    assert (test.p_values >= test.uncorrected).all()
+    assert test.p_values[0] == 0.01
+    assert test.components(0.5) >= test.components(0.01)
+    assert "2 of 6 pairs" in repr(test)
+
+
+# ---- kinds of data --------------------------------------------------------------------------------
+
+KINDS = {
+    "float32": lambda A: A.astype(np.float32),
+    "csr": scipy.sparse.csr_array,
+    "strict": array_api_strict.asarray,
+    "device": lambda A: array_api_strict.asarray(A, device=array_api_strict.Device("device1")),
+    "fortran": np.asfortranarray,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_data_gives_the_same_answer(kind):
+    X, Y = planted(np.random.default_rng(0))
+    X[X < 0] = 0
+    reference = ls.permutation_test(X, Y, permutations=30, rng=1)
+    test = ls.permutation_test(KINDS[kind](X), KINDS[kind](Y), permutations=30, rng=1)
+    close = 1e-5 if kind == "float32" else 1e-12
+    np.testing.assert_allclose(test.correlations, reference.correlations, atol=close)
+    np.testing.assert_allclose(test.p_values, reference.p_values, atol=2 / 31)
+
+
+def test_dependent_and_constant_columns_change_nothing():
+    X, Y = planted(np.random.default_rng(0))
+    more = np.hstack([X, X[:, :2] + X[:, 2:4], np.full((len(X), 1), 0.1), np.zeros((len(X), 1))])
+    reference, test = (ls.permutation_test(A, Y * 1e-7, permutations=30, rng=1) for A in (X, more))
+    np.testing.assert_allclose(test.correlations, reference.correlations, atol=1e-10)
+    np.testing.assert_array_equal(test.p_values, reference.p_values)
+    empty = ls.permutation_test(np.ones((20, 3)), Y[:20], permutations=10, rng=0)
+    assert (empty.components(), len(empty.p_values)) == (0, 0)
+
+
+def test_means_far_above_the_spread():
+    X, Y = planted(np.random.default_rng(0))
+    reference = ls.permutation_test(X, Y, permutations=10, rng=1)
+    shifted = ls.permutation_test(X + 1e4 * X.std(axis=0), Y - 1e4, permutations=10, rng=1)
+    np.testing.assert_allclose(shifted.correlations, reference.correlations, atol=1e-9)
+
+
+# ---- wide data: variates of rows that were not fitted ------------------------------------------------
+
+
+def test_wide_data_are_refused_and_told_what_to_do():
+    X, Y = noise(np.random.default_rng(0), 50, 40, 30)
+    with pytest.raises(InvalidProblem, match=r"span 40 .* 30, and 50 rows have 49.* 21 correlations are 1"):
+        ls.permutation_test(X, Y)
+    with pytest.raises(InvalidProblem, match="solution="):
+        ls.permutation_test(X, Y)
+    # Without centring one more dimension is there.
+    with pytest.raises(InvalidProblem, match="20 correlations are 1"):
+        ls.permutation_test(X, Y, center=False)
+
+
+@pytest.mark.parametrize("r", [0, 2])
+def test_a_solution_is_tested_on_rows_that_were_set_aside(r):
+    """150 + 120 columns on 200 rows: nothing could be tested on the rows fitted, which correlate whatever they are."""
+    counts, first = [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, Y = noise(rng, 400, 150, 120)
+        for _ in range(r):
+            shared = rng.standard_normal(400)
+            X += 0.5 * shared[:, None] * rng.standard_normal(150)
+            Y += 0.5 * shared[:, None] * rng.standard_normal(120)
+        solution = ls.solve(ls.CCA(X[:200], Y[:200], k=4, ridge=500.0), "gram")
+        test = ls.permutation_test(X[200:], Y[200:], solution=solution, permutations=59, rng=seed)
+        assert len(test.p_values) == 4
+        counts.append(test.components())
+        first.append(test.p_values[r])
+    assert np.mean(np.array(counts) == r) > 0.8
+    assert (
+        scipy.stats.binomtest(int(np.sum(np.array(first) <= 0.05)), 40, 0.05, alternative="greater").pvalue
+        > 1e-3
+    )
+
+
+def test_on_the_rows_fitted_the_same_test_would_find_what_is_not_there():
+    """Why the documentation insists on other rows."""
+    X, Y = noise(np.random.default_rng(0), 200, 60, 50)
+    solution = ls.solve(ls.CCA(X, Y, k=4, ridge=1.0), "gram")
+    assert ls.permutation_test(X, Y, solution=solution, permutations=59, rng=0).components() == 4
+
+
+# ---- what chance alone gives ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("convert", [np.asarray, scipy.sparse.csr_array, array_api_strict.asarray])
+def test_null_correlations_are_those_of_permuted_rows(convert):
+    X, Y = planted(np.random.default_rng(0), rho=(0.95, 0.9))
+    problem = ls.CCA(convert(X), convert(Y), k=3, ridge=2.0)
+    found = ls.null_correlations(problem, permutations=3, rng=5)
+    assert found.shape == (3, 3)
+    order = np.random.default_rng(5).permutation(len(Y))
+    first = ls.solve(ls.CCA(X, Y[order], k=3, ridge=2.0), "direct").correlations
+    np.testing.assert_allclose(found[0], first, atol=1e-8)
+    assert found.max() < 0.6
+    solution = ls.solve(problem)
+    assert solution.supported(found.max()) == 2
+
+
+def test_null_correlations_of_deficient_views_end_in_zeros():
+    X, Y = planted(np.random.default_rng(0))
+    found = ls.null_correlations(ls.CCA(X[:, :2] @ np.ones((2, 5)), Y, k=4), "direct", rng=0)
+    assert (found[0, 1:] == 0).all()
+    assert found[0, 0] > 0
+
+
+def test_what_cannot_be_tested_is_said(monkeypatch):
+    X, Y = planted(np.random.default_rng(0))
+    with pytest.raises(InvalidOption, match="permutations must be an integer >= 1; got 0"):
+        ls.permutation_test(X, Y, permutations=0)
+    with pytest.raises(InvalidOption, match="one of wilks, roy; got 'pillai'"):
+        ls.permutation_test(X, Y, statistic="pillai")
+    with pytest.raises(InvalidOption, match="alpha must be between 0 and 1; got 5"):
+        ls.permutation_test(X, Y, permutations=1).components(5)
+    with pytest.raises(InvalidProblem, match="equally many rows"):
+        ls.permutation_test(X, Y[1:])
+    with pytest.raises(MissingCapability, match="entries of X cannot be read"):
+        ls.permutation_test(scipy.sparse.linalg.aslinearoperator(X), Y)
+    bad = Y.copy()
+    bad[7, 3] = np.inf
+    with pytest.raises(NonFiniteData, match="Y must be finite; got inf at row 7, column 3"):
+        ls.permutation_test(X, bad)
+    with pytest.raises(InvalidProblem, match=r"takes a linspec\.CCA; got SVD"):
+        ls.null_correlations(ls.SVD(X, 2))
+    with pytest.raises(MissingCapability, match="rows of Y cannot be had in another order"):
+        ls.null_correlations(ls.CCA(X, scipy.sparse.linalg.aslinearoperator(Y), 2))
+    monkeypatch.setattr("linspec.components.SMALL", 0)
+    monkeypatch.setattr("linspec.machine.available_memory", lambda: 1000)
+    with pytest.raises(NoSuitableSolver, match="1 kB are available"):
+        ls.permutation_test(X, Y)
+
+
+def test_seeds_repeat():
+    X, Y = noise(np.random.default_rng(0))
+    runs = [ls.permutation_test(X, Y, permutations=50, rng=seed).uncorrected for seed in (3, 3, 4)]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    assert (runs[0] != runs[2]).any()
+
+
+def test_the_examples_run():
+    assert doctest.testmod(linspec.components).failed == 0
