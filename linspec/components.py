@@ -8,12 +8,13 @@ these (or the largest of them, Roy's) is compared with that of the data. As a pa
 one is not, its p-value is the largest of those up to it (closure). `null_correlations` is for data of which only some
 pairs can be had: the correlations that a solver finds when the rows of Y are permuted.
 Source: Winkler, Renaud, Smith & Nichols 2020, NeuroImage 220, 117065, doi:10.1016/j.neuroimage.2020.117065.
-Where we differ: all variates are kept as orthonormal bases of the two column spaces, those of the wider view beyond the
-last pair included. Permuting rows leaves a basis orthonormal, so a permutation costs one product UᵀPᵀV, of which the
-steps see trailing blocks. Interleaved from the last pair to the first, the joint Gram matrix of both bases has Wilks'
-statistic of every step among its leading minors: one Cholesky factor gives them all. Columns that depend on others are
-cut by rank. Only means are taken out, which commutes with permutations, so rows stay exchangeable without the
-semi-orthogonal basis that other nuisance variables call for.
+Where we differ: all variates are kept as orthonormal bases of the two column spaces, so that what the wider view has
+beyond the last pair holds nothing of the pairs removed, as its columns times a null space of the weights do.
+Permuting rows leaves a basis orthonormal, so a permutation costs one product UᵀPᵀV, of which the steps see trailing
+blocks. Interleaved from the last pair to the first, the joint Gram matrix of both bases has Wilks' statistic of every
+step among its leading minors: one Cholesky factor gives them all. Columns that depend on others are cut by rank. Only
+means are taken out, which commutes with permutations, so rows stay exchangeable without the semi-orthogonal basis
+that other nuisance variables call for.
 """
 
 from __future__ import annotations
