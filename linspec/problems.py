@@ -25,7 +25,7 @@ from linspec.operators.streamed import ONCE
 from linspec.solution import CCASolution, LeastSquaresSolution, Solution, Status, SVDSolution
 
 DEGENERATE = 1e-8
-"""A correlation this close to 1 is called 1."""
+"""A correlation this close to 1 is called 1; of float32 data, one as close as its rounding goes."""
 
 UNRESOLVED = 1e-4
 """The largest distance from 1 that a residual may explain away."""
@@ -441,14 +441,16 @@ class CCA(Problem):
     ) -> tuple[tuple[Status, str], ...]:
         found = list(_short(len(rho), self.k, "canonical pairs within the numerical ranks of the views"))
         means = [float(to_host(d).mean()) for d in diagonal if d is not None]
-        remedy = f"A ridge of about {1e-6 * max(means):.1g} would separate signal from chance."
+        remedy = f"A ridge of about {1e-6 * max(means):.1g} or more puts what is there first; "
+        remedy += "the score of other rows tells it from chance."
         names = (("X", self.X.shape[1], self.ridge[0]), ("Y", self.Y.shape[1], self.ridge[1]))
         for (name, columns, ridge), rank in zip(names, ranks or (), strict=False):
             if ridge == 0 and rank < columns:
                 text = f"{name} has numerical rank {rank} of {columns} columns. {remedy}"
                 found.append((Status.RANK_DEFICIENT, text))
         # A correlation is also 1 when its own residual cannot tell it from 1.
-        ones = int(np.sum(1 - rho <= np.maximum(DEGENERATE, np.minimum(3 * errors, UNRESOLVED))))
+        rounding = 100 * float(np.finfo(self.dtype).eps) if self.single else DEGENERATE
+        ones = int(np.sum(1 - rho <= np.maximum(rounding, np.minimum(3 * errors, UNRESOLVED))))
         if ones:
             least = "at least " if ones == self.k else ""
             text = f"{ones} of {len(rho)} correlations are 1 as far as can be told: the views share {least}{ones} "
