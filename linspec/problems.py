@@ -440,22 +440,26 @@ class CCA(Problem):
         diagonal: tuple[Array, Array | None],
     ) -> tuple[tuple[Status, str], ...]:
         found = list(_short(len(rho), self.k, "canonical pairs within the numerical ranks of the views"))
-        means = [float(to_host(d).mean()) for d in diagonal if d is not None]
-        remedy = f"A ridge of about {1e-6 * max(means):.1g} or more puts what is there first; "
-        remedy += "the score of other rows tells it from chance."
+        facts: list[tuple[Status, str]] = []
         names = (("X", self.X.shape[1], self.ridge[0]), ("Y", self.Y.shape[1], self.ridge[1]))
         for (name, columns, ridge), rank in zip(names, ranks or (), strict=False):
             if ridge == 0 and rank < columns:
-                text = f"{name} has numerical rank {rank} of {columns} columns. {remedy}"
-                found.append((Status.RANK_DEFICIENT, text))
+                facts.append(
+                    (Status.RANK_DEFICIENT, f"{name} has numerical rank {rank} of {columns} columns.")
+                )
         # A correlation is also 1 when its own residual cannot tell it from 1.
         rounding = 100 * float(np.finfo(self.dtype).eps) if self.single else DEGENERATE
         ones = int(np.sum(1 - rho <= np.maximum(rounding, np.minimum(3 * errors, UNRESOLVED))))
         if ones:
             least = "at least " if ones == self.k else ""
             text = f"{ones} of {len(rho)} correlations are 1 as far as can be told: the views share {least}{ones} "
-            found.append((Status.DEGENERATE, f"{text}direction{'s' * (ones > 1)} exactly. {remedy}"))
-        return tuple(found)
+            facts.append((Status.DEGENERATE, f"{text}direction{'s' * (ones > 1)} exactly."))
+        if facts:
+            means = [float(to_host(d).mean()) for d in diagonal if d is not None]
+            remedy = f"A ridge of about {1e-6 * max(means):.1g} or more puts what is there first; "
+            remedy += "the score of other rows tells it from chance."
+            facts[-1] = (facts[-1][0], f"{facts[-1][1]} {remedy}")
+        return (*found, *facts)
 
 
 class _Blocks:
