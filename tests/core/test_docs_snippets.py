@@ -104,7 +104,12 @@ def test_commands_run(place: str, command: str, folder: Path) -> None:
 
 def test_an_experiment_names_the_data_that_it_lacks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LINSPEC_DATA", raising=False)
-    for name, needed in (("lazy_subspace", "newsgroups20/X.npz"), ("lazy_accuracy", "newsgroups20/X.npz")):
+    for name, needed in (
+        ("lazy_subspace", "newsgroups20/X.npz"),
+        ("lazy_accuracy", "newsgroups20/X.npz"),
+        ("cca_at_equal_time", "ptb/ptb.npz"),
+        ("cca_gradients", "mnist/mnist.npz"),
+    ):
         done = run([str(ROOT / f"docs/experiments/{name}.py")], folder)
         assert done.returncode == 2, name
         assert done.stderr.startswith(f"{needed} is needed: name the folder"), done.stderr
