@@ -25,7 +25,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -58,7 +58,14 @@ class Solver(ABC):
 
     `solve` receives the problem with counted operators in working precision and the run. It returns
     `run.finish(...)`. It never changes its input and draws random numbers from `run.rng` alone.
+
+    Attributes
+    ----------
+    preparation : float
+        Sweeps that `prepare` makes at once, for least-squares solvers that have one.
     """
+
+    preparation: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         options.validate(self)

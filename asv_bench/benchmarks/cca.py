@@ -9,7 +9,7 @@ import scipy.linalg
 
 from benchmarks.base import BACKENDS, PROBLEMS, SolverBenchmark, attribute, dense, import_solvers, views
 
-SOLVERS = ["als", "appgrad", "d-cca", "direct", "gram", "naive-gradient", "randomized"]
+SOLVERS = ["als", "appgrad", "d-cca", "direct", "g-cca", "gram", "l-cca", "naive-gradient", "randomized"]
 
 K = 5
 RIDGE = 1.0

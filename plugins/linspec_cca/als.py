@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from linspec import Run, Solution, Solver, option, part
+from linspec import Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, to_host
 from linspec.operators import DenseOperator, ProductOperator
 from linspec_cca.pairs import block_width, start
@@ -31,7 +31,15 @@ class AlternatingLeastSquares(Solver):
     normalizer: Any = part("cholesky-qr", "normalizer of the blocks", kind="normalizer")
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
     oversample: int = option(10, "columns carried beyond k", at_least=0)
-    inner_reduction: float = option(0.1, "factor by which a half step reduces its error", above=0, below=1)
+    inner_reduction: float = option(
+        0.1,
+        "factor by which a half step reduces its error; 0: lstsq stops by its own options",
+        at_least=0,
+        below=1,
+    )
+    inner_start: str = option(
+        "last", "where lstsq begins: at its answer for the last block or at zero", choices=("last", "zero")
+    )
     tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
     max_iterations: int = option(500, "iterations at most", at_least=1)
     form: str = option(
@@ -40,35 +48,55 @@ class AlternatingLeastSquares(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""
+        return self.alternate(problem, run)
+
+    def alternate(self, problem: Any, run: Run, rounds: int | None = None) -> Solution:
+        """Solve a CCA problem, or end after so many iterations as a method that asks for no more.
+
+        Parameters
+        ----------
+        problem : CCA
+        run : Run
+        rounds : int, optional
+            By default as many as the tolerance takes.
+        """
         width = block_width(problem, self.oversample)
+        lstsq, normalizer = run.part(self.lstsq), run.part(self.normalizer)
         moments = run.moments(self.form, expect=(200, width))
-        run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=3 * moments.sweep_cost)
+        sweeps = 1.0 + lstsq.preparation
+        run.plan(setup=moments.setup_cost + sweeps * moments.sweep_cost, iteration=3 * moments.sweep_cost)
         pair = start(problem, run, moments, run.part(self.test_matrix), width)
         matrices = self._matrices(problem, moments)
-        lstsq, normalizer = run.part(self.lstsq), run.part(self.normalizer)
         states = [lstsq.prepare(A, r, run) for A, r in zip(matrices, problem.ridge, strict=True)]
         rx, ry = problem.ridge
         pair, rho = pair.normalized(normalizer).canonical()
-        k = problem.k
+        k, made, warm = problem.k, 0, self.inner_start == "last"
         while run.proceed(residual=pair.leading(k).residual(rho[:k]), current=partial(pair.weights, k)):
             # 1. Φ from Ψ
-            tol = self.inner_reduction * _relative(pair.gaps(rho)[0], pair.Cpsi, moments.home.xp)
-            x0 = pair.phi * moments.home.place(rho)
+            tol = self._inner_tol(pair.gaps(rho)[0], pair.Cpsi, moments.home.xp)
+            x0 = pair.phi * moments.home.place(rho) if warm else None
             with run.reserving(3 * moments.sweep_cost):
                 phi = states[0].solve(_times(problem.Y, pair.psi), x0, tol, pair.Cpsi)
             Sphi, _, Ctphi, _ = moments.products(phi, None)
             pair = pair.with_x(phi, Sphi + phi * rx, Ctphi).normalized(normalizer, y=False)
             # 2. Ψ from the new Φ
             pair, rho = pair.canonical()
-            tol = self.inner_reduction * _relative(pair.gaps(rho)[1], pair.Ctphi, moments.home.xp)
-            x0 = pair.psi * moments.home.place(rho)
+            tol = self._inner_tol(pair.gaps(rho)[1], pair.Ctphi, moments.home.xp)
+            x0 = pair.psi * moments.home.place(rho) if warm else None
             with run.reserving(moments.sweep_cost):
                 psi = states[1].solve(_times(problem.X, pair.phi), x0, tol, pair.Ctphi)
             _, Cpsi, _, Spsi = moments.products(None, psi)
             pair = pair.with_y(psi, Spsi + psi * ry, Cpsi).normalized(normalizer, x=False)
             # 3. canonical pairs of the two spans
             pair, rho = pair.canonical()
+            made += 1
+            if made == rounds:
+                run.end(Status.CONVERGED)
         return run.finish(x_weights=pair.phi, y_weights=pair.psi)
+
+    def _inner_tol(self, gap: Array, target: Array, xp: Any) -> float | None:
+        """The relative residual at which a half step may stop; None: that of lstsq."""
+        return self.inner_reduction * _relative(gap, target, xp) if self.inner_reduction else None
 
     def _matrices(self, problem: Any, moments: Any) -> list[Any]:
         """What the inner solvers are made ready for: held moments of a view, or the view itself."""

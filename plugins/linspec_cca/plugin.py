@@ -33,6 +33,22 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             traits=("iterative", "randomized"),
         ),
         SolverSpec(
+            name="l-cca",
+            problem="cca",
+            target="linspec_cca.l_cca:LCCA",
+            summary="A few iterations of alternating least squares with LING, exact on leading components.",
+            reference="Lu 2015, Fast linear algorithms for machine learning (thesis), Algorithm 6; arXiv:1407.4508",
+            traits=("iterative", "randomized", "approximate"),
+        ),
+        SolverSpec(
+            name="g-cca",
+            problem="cca",
+            target="linspec_cca.g_cca:GCCA",
+            summary="A few iterations of alternating least squares with gradient steps, for flat spectra.",
+            reference="Lu 2015, Fast linear algorithms for machine learning (thesis), section 3.5; arXiv:1407.4508",
+            traits=("iterative", "randomized", "approximate"),
+        ),
+        SolverSpec(
             name="d-cca",
             problem="cca",
             target="linspec_cca.diagonal:DiagonalCCA",

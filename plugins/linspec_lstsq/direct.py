@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -37,6 +37,8 @@ BLOCK_WIDTH = 512
 @dataclass(frozen=True, kw_only=True)
 class Direct(Solver):
     """Cholesky of the Gram matrix, QR and SVD on evidence (Golub & Van Loan 2013, 5.3 and 5.5)."""
+
+    preparation: ClassVar[float] = 1.0
 
     rank_tol: float | None = option(
         None,

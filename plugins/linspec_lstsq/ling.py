@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray
@@ -53,6 +53,8 @@ INNER: dict[str, type[BlockConjugateGradients | Descent]] = {"cg": BlockConjugat
 @dataclass(frozen=True, kw_only=True)
 class Ling(Solver):
     """Projection on leading components and an iteration for the rest (Lu 2015, Algorithms 1 and 5)."""
+
+    preparation: ClassVar[float] = SWEEPS
 
     rank: int = option(20, "leading components", at_least=1)
     form: str = option("deflated", "the one that converges, or one of those printed", choices=FORMS)

@@ -232,7 +232,7 @@ class NormalEquationsState(LeastSquaresState):
             gradient = AtB - moments.gram_matmat(start) - start * self.ridge
             system = replace(system, start=start, gradient=gradient)
         iterations = self.begin(system)
-        tol = self.tol if tol is None else tol
+        tol = max(self.tol if tol is None else tol, system.noise)  # below, steps follow rounding
         for _ in range(self.limit):
             if worst_residual(iterations, system) <= tol:
                 break

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,6 +49,8 @@ PER_OUTLIER = 2.0
 @dataclass(frozen=True, kw_only=True)
 class NystromPCG(Solver):
     """Nyström preconditioned conjugate gradients (Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244)."""
+
+    preparation: ClassVar[float] = 1.0
 
     tol: float | None = option(None, "relative residual to stop at; none: 1e-8, more for float32", above=0)
     max_iterations: int = option(1000, "iterations at most", at_least=1)

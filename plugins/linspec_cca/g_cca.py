@@ -1,0 +1,26 @@
+"""G-CCA: alternating least squares with gradient descent.
+
+Problem: the leading canonical pairs of views whose singular values are not far apart.
+Method: orthogonal iteration with t₂ steps of gradient descent in place of each projection, t₁ times: L-CCA without
+principal components.
+Source: Lu 2015 (thesis), section 3.5; Lu & Foster 2014, arXiv:1407.4508.
+Where we differ: as L-CCA does; `inner_start="zero"` is the algorithm as printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from linspec import Run, Solver, get_solver
+from linspec_cca.rounds import FixedRounds
+
+
+@dataclass(frozen=True, kw_only=True)
+class GCCA(FixedRounds):
+    """Alternating least squares with gradient descent, t₁ iterations of t₂ steps (Lu 2015, section 3.5)."""
+
+    def lstsq(self, run: Run) -> Solver:
+        """Gradient descent with as many steps."""
+        descent: Callable[..., Solver] = get_solver("gd", "least-squares")
+        return descent(max_iterations=self.inner_iterations)

@@ -1,0 +1,51 @@
+"""L-CCA: alternating least squares with LING.
+
+Problem: the leading canonical pairs of views with a few long directions and correlations that live in short ones.
+Method: orthogonal iteration with LING for its projections: exact on k_pc principal components of each view, and t₂
+gradient steps for the rest, which the long directions no longer slow down. After t₁ iterations it ends.
+Source: Lu 2015 (thesis), Algorithm 6; Lu & Foster 2014, Large scale canonical correlation analysis with iterative least
+squares, arXiv:1407.4508.
+Where we differ: as the solver "als" that it is made of, with a fixed number of steps in place of a tolerance: its
+bases are turned to canonical pairs at each half step, so that gradient steps are made for these. LING is
+by default in the form that converges whatever its randomized components miss (see "ling"); `ling_form="projection"`
+with `inner_start="zero"` is the algorithm as printed. A ridge enters the least-squares problems.
+
+Rounding: the form "projection" iterates with the whole view, and each step multiplies what rounding leaves in a long
+direction by (σ₁/σ)² or so, σ being a short one. The forms "ridge" and "simplified" take the long directions out of the
+view as well, and do not suffer from it.
+
+The error bound printed as Theorem 3.4.5 falls with r^(2 t₂) in the number of gradient steps. Its proof takes from
+Theorem 3.4.2 a squared error for an error: what follows is r^(t₂), and that is what is observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from linspec import Run, Solver, get_solver, option
+from linspec_cca.rounds import FixedRounds
+
+
+@dataclass(frozen=True, kw_only=True)
+class LCCA(FixedRounds):
+    """Alternating least squares with LING, t₁ iterations of t₂ steps (Lu 2015, Algorithm 6)."""
+
+    components: int = option(100, "principal components k_pc of each view", at_least=1)
+    inner_iterations: int = option(5, "gradient steps t₂ of each least-squares problem", at_least=1)
+    ling_form: str = option(
+        "deflated",
+        "the form of LING",
+        choices=("deflated", "ridge", "simplified", "projection"),
+    )
+
+    def lstsq(self, run: Run) -> Solver:
+        """LING with as many gradient steps."""
+        ling: Callable[..., Solver] = get_solver("ling", "least-squares")
+        return ling(
+            rank=self.components,
+            form=self.ling_form,
+            inner="gd",
+            max_iterations=self.inner_iterations,
+            test_matrix=run.part(self.test_matrix),
+        )
