@@ -10,7 +10,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem
-from linspec.variates import CCAScore, score_variates, variates
+from linspec.variates import CCAScore, loadings, score_variates, variates
 
 
 class Status(Enum):
@@ -307,6 +307,40 @@ class CCASolution(Solution):
             raise InvalidProblem("score needs the rows of both views; got one. Pass X and Y.")
         P, Q = self.transform(X, Y)
         return score_variates(P, Q, centered=self.x_mean is not None)
+
+    def loadings(self, X: Any = None, Y: Any = None) -> Any:
+        """Structure correlations: of each column of a view with each of its variates.
+
+        Weights say how a variate is made, and may have any sign and size where columns are alike; loadings say what it
+        is.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q), optional
+            The training rows or others; of one view or of both. Means, where the problem centres, are those of these
+            rows. Slices are read twice.
+
+        Returns
+        -------
+        array of shape (p, k), or a pair of arrays of shapes (p, k) and (q, k) when both are given
+            Between -1 and 1; 0 for a column that does not vary.
+
+        Raises
+        ------
+        InvalidProblem
+            Other columns than the training data have, or neither X nor Y.
+        MissingCapability
+            For operators that are known by their products only.
+        """
+        center = self.x_mean is not None
+        found = [
+            loadings(data, weights, name, center=center)
+            for data, weights, name in ((X, self.x_weights, "X"), (Y, self.y_weights, "Y"))
+            if data is not None
+        ]
+        if not found:
+            raise InvalidProblem("loadings need X, Y or both; got neither.")
+        return found[0] if len(found) == 1 else tuple(found)
 
     def supported(self, level: Any = 0.0) -> int:
         """How many leading pairs the certificate of this solution holds above a level.

@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, to_host
+from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS, canonical_rotation, whitening
-from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, UnsupportedData
+from linspec.moments import Moments
 from linspec.operators import LinearOperator, as_operator
 
-__all__ = ["CCAScore", "score_variates", "variates"]
+__all__ = ["CCAScore", "loadings", "score_variates", "variates"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +124,51 @@ def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:
         G = G * np.outer(~still, ~still)
     found = _componentwise(G, k)
     return CCAScore(found, _captured(G, k, cut=joint.eps), rows)
+
+
+def loadings(data: Any, weights: Array, name: str, *, center: bool) -> Array:
+    """The correlation of each column with each variate, about the means of these rows.
+
+    Parameters
+    ----------
+    data : data of shape (n, p)
+    weights : array of shape (p, k)
+    name : str
+        What messages call the data.
+    center : bool
+        Whether means are taken out.
+
+    Returns
+    -------
+    array of shape (p, k)
+        In the library, on the device and in the working dtype of the data (NumPy for sparse matrices, files and
+        operators). 0 where a column or a variate does not vary.
+
+    Raises
+    ------
+    InvalidProblem
+        When the data have other columns than the weights have rows.
+    MissingCapability
+        When the lengths of the columns are not known.
+    """
+    moments = Moments(data, center=center, form="implicit", names=(name, ""))
+    if moments.X.shape[1] != weights.shape[0]:
+        raise InvalidProblem(
+            f"{name} must have the {weights.shape[0]} columns of the training data; got {moments.X.shape[1]}."
+        )
+    if not moments.exact_diagonal:
+        raise MissingCapability(
+            f"loadings need the lengths of the columns, which are not known; got {moments.X!r}. Pass the rows as an "
+            "array, a sparse matrix, a file or slices."
+        )
+    xp, W = moments.home.xp, moments.home.place(weights)
+    SW = moments.gram_matmat(W)
+    squares = xp.sum(W * SW, axis=0)
+    lengths = [
+        reciprocal(xp.sqrt(xp.where(d > 0, d, xp.zeros_like(d)))) for d in (moments.diagonal()[0], squares)
+    ]
+    found = xp.clip(SW * lengths[0][:, None] * lengths[1][None, :], -1.0, 1.0)
+    return moments.X.home.place(found, moments.X.dtype)
 
 
 @dataclass(frozen=True)

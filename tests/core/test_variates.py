@@ -15,7 +15,7 @@ import linspec as ls
 import linspec.solution
 from linspec import metrics
 from linspec.arrays import to_host
-from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, UnsupportedData
 
 N = 400
 FITTED, NEW = slice(0, 300), slice(300, N)
@@ -186,6 +186,43 @@ def test_what_cannot_be_scored_is_said(views):
         solution.score(bad, Y)
     with pytest.raises(UnsupportedData, match="one library and device"):
         solution.score(array_api_strict.asarray(X), Y)
+
+
+# ---- loadings ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("operator", "once")])
+def test_loadings_are_correlations_of_columns_with_variates(solution, views, kind):
+    close = 1e-5 if kind == "float32" else 1e-12
+    W = np.asarray(solution.x_weights), np.asarray(solution.y_weights)
+    exact = []
+    for view, weights in zip(views, W, strict=True):
+        A = view[NEW] - view[NEW].mean(axis=0) * (solution.x_mean is not None)
+        U = A @ weights
+        exact.append(A.T @ U / np.outer(np.linalg.norm(A, axis=0), np.linalg.norm(U, axis=0)))
+    found = solution.loadings(*(KINDS[kind](view[NEW]) for view in views))
+    for ours, theirs in zip(found, exact, strict=True):
+        np.testing.assert_allclose(to_host(ours), theirs, atol=close)
+    one = solution.loadings(Y=KINDS[kind](views[1][NEW]))
+    np.testing.assert_array_equal(to_host(one), to_host(found[1]))
+    assert to_host(one).dtype == (np.float32 if kind == "float32" else np.float64)
+
+
+def test_loadings_of_what_does_not_vary_are_zero(views):
+    X, Y = views
+    solution = ls.solve(ls.CCA(X, Y, k=2, ridge=1.0), "gram")
+    still = X.copy()
+    still[:, 3] = 0.1
+    found = solution.loadings(still)
+    np.testing.assert_array_equal(found[3], 0.0)
+    assert (np.abs(np.delete(found, 3, axis=0)).max(axis=0) > 0.1).all()
+    np.testing.assert_array_equal(solution.loadings(np.full_like(X, 0.1)), 0.0)
+    with pytest.raises(InvalidProblem, match="X must have the 8 columns"):
+        solution.loadings(Y)
+    with pytest.raises(InvalidProblem, match="got neither"):
+        solution.loadings()
+    with pytest.raises(MissingCapability, match="lengths of the columns"):
+        solution.loadings(scipy.sparse.linalg.aslinearoperator(X))
 
 
 # ---- pairs that the certificate supports ------------------------------------------------------------
