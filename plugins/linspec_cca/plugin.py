@@ -65,6 +65,22 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             traits=("iterative", "randomized"),
         ),
         SolverSpec(
+            name="nw-cca",
+            problem="cca",
+            target="linspec_cca.cross:NoWhitening",
+            summary="Singular vectors of the cross product, not whitened: covariance in place of correlation.",
+            reference="Ma, Lu & Foster 2015, ICML, Finding linear structure in large datasets, section 4",
+            traits=("iterative", "randomized", "approximate"),
+        ),
+        SolverSpec(
+            name="dw-cca",
+            problem="cca",
+            target="linspec_cca.cross:DiagonalWhitening",
+            summary="Singular vectors of the cross product of columns of unit length: exact for one-hot data.",
+            reference="Ma, Lu & Foster 2015, ICML, Finding linear structure in large datasets, section 4",
+            traits=("iterative", "randomized", "approximate"),
+        ),
+        SolverSpec(
             name="randomized",
             problem="cca",
             target="linspec_cca.randomized:Randomized",

@@ -1,0 +1,196 @@
+"""The SVD of the cross product, with columns scaled or as they are, in place of that of the whitened one.
+
+Problem: about the leading canonical pairs without a product with an inverse of a Gram matrix.
+Method: the leading singular triplets of Dx^(-1/2) C Dy^(-1/2), C = XᵀY. "nw-cca" takes the identity for D: it finds
+directions of large covariance. "dw-cca" takes the diagonals of the Gram matrices, ridge included: it is exact where the
+columns of each view do not overlap, as those of one-hot rows do, and it is the limit of the iteration "d-cca".
+Source: Ma, Lu & Foster 2015, arXiv:1506.08170, section 4; Lu 2015 (thesis), section 4.4. Covariance in place of
+correlation is partial least squares: Wegelin 2000; Witten, Tibshirani & Hastie 2009, doi:10.1093/biostatistics/kxp008.
+Where we differ: the SVD is not that of a random sketch but of block Krylov spaces of both views, which one sweep widens
+together, by Rayleigh-Ritz (Musco & Musco 2015, arXiv:1504.05477), begun again from their leading triplets where they
+have become wide (Wu & Simon 2000, doi:10.1137/S0895479898334605), until its residual is small. The first space is what
+the range finder of "randomized" returns. In the end the pairs are turned to be canonical within the spans that were
+found, which are therefore all that the method decides, and judged as CCA: the status says APPROXIMATE unless they solve
+that, too.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from linspec import CCA, Moments, Normalizer, Run, Solution, Solver, Status, option, part
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec_cca.pairs import NOISE, block_width
+from linspec_cca.randomized import range_blocks
+
+BLOCKS = 6
+"""Blocks that a basis holds before it is begun again from one."""
+
+OWN = 0.5
+"""Share of a new direction's square that must be outside the basis: less is rounding that has been blown up."""
+
+ENDED = "The singular vectors of {matrix} were found; they are canonical pairs only where {where}. "
+ENDED += 'Choose "als", which whitens, for others.'
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrossSVD(Solver):
+    """The leading singular triplets of a scaled cross product (Ma, Lu & Foster 2015, section 4)."""
+
+    oversample: int = option(10, "columns of a block beyond k", at_least=0)
+    normalizer: Any = part("cholesky-qr", "normalizer of the blocks", kind="normalizer")
+    test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
+    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
+    max_iterations: int = option(300, "iterations at most, a sweep each", at_least=1)
+    form: str = option(
+        "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
+    )
+
+    @abstractmethod
+    def metrics(self, problem: CCA, moments: Moments) -> list[Array]:
+        """Dx and Dy."""
+
+    @abstractmethod
+    def ended(self) -> str:
+        """What the solution says of what was found."""
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve a CCA problem."""
+        columns, k = block_width(problem, self.oversample), problem.k
+        moments = run.moments(self.form, expect=(30, columns))
+        run.plan(setup=moments.setup_cost + 2 * moments.sweep_cost, iteration=moments.sweep_cost)
+        normalizer = run.part(self.normalizer)
+        blocks = range_blocks(problem, run, moments, columns, run.part(self.test_matrix), normalizer)
+        space = CrossSpace(self.metrics(problem, moments), normalizer, moments, columns)
+        space.widen([V * w for V, w in zip(blocks, space.inverses, strict=True)])
+        while run.proceed(residual=space.residual(k), current=partial(space.weights, k)):
+            if not space.widen(space.directions()):
+                run.end(Status.CONVERGED)
+        run.note(Status.APPROXIMATE, self.ended())
+        return run.finish(**space.weights(k))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoWhitening(CrossSVD):
+    """Singular vectors of XᵀY (Ma, Lu & Foster 2015, section 4)."""
+
+    def metrics(self, problem: CCA, moments: Moments) -> list[Array]:
+        """The identities."""
+        return [moments.home.place(np.ones(A.shape[1])) for A in (problem.X, problem.Y)]
+
+    def ended(self) -> str:
+        """What the solution says of what was found."""
+        return ENDED.format(matrix="XᵀY", where="the views are white")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiagonalWhitening(CrossSVD):
+    """Singular vectors of XᵀY between columns of unit length (Ma, Lu & Foster 2015, section 4)."""
+
+    def metrics(self, problem: CCA, moments: Moments) -> list[Array]:
+        """The diagonals, ridge included."""
+        return [d + r for d, r in zip(moments.diagonal(), problem.ridge, strict=True)]
+
+    def ended(self) -> str:
+        """What the solution says of what was found."""
+        return ENDED.format(matrix="XᵀY with columns of unit length", where="the Gram matrices are diagonal")
+
+
+class CrossSpace:
+    """Bases for both views, orthonormal in their metrics, and the triplets that are the best within them.
+
+    Lists hold what belongs to X and what belongs to Y.
+
+    Parameters
+    ----------
+    metrics : list of arrays of shape (p,) and (q,)
+        Dx and Dy.
+    normalizer : Normalizer
+    moments : Moments
+    columns : int
+        Of a block, at most.
+    """
+
+    def __init__(self, metrics: list[Array], normalizer: Normalizer, moments: Moments, columns: int) -> None:
+        self.moments, self.normalizer, self.columns = moments, normalizer, columns
+        self.home: Home = moments.home
+        self.metrics = [d[:, None] for d in metrics]
+        self.inverses = [reciprocal(d)[:, None] for d in metrics]
+        self.bases = [self.home.zeros((d.shape[0], 0)) for d in metrics]
+        self.images = [self.home.zeros((d.shape[0], 0)) for d in reversed(metrics)]  # Cᵀ Vx and C Vy
+        self.turns: list[HostArray] = []
+        self.values = np.zeros(0)
+        self.gaps: list[Array] = []
+
+    def widen(self, blocks: list[Array]) -> bool:
+        """Take in a block for each view, one sweep; whether there was anything new in them."""
+        if self.bases[0].shape[1] + self.columns > BLOCKS * self.columns:
+            self._begin_again()
+        new = [
+            self._beside(V, block, d) for V, block, d in zip(self.bases, blocks, self.metrics, strict=True)
+        ]
+        if not any(V.shape[1] for V in new):
+            return False
+        _, Cpsi, Ctphi, _ = self.moments.products(*new)
+        self.bases = [self.home.concat([V, W]) for V, W in zip(self.bases, new, strict=True)]
+        self.images = [self.home.concat([V, W]) for V, W in zip(self.images, (Ctphi, Cpsi), strict=True)]
+        P, self.values, Qt = np.linalg.svd(to_host(self.bases[0].T @ self.images[1]), full_matrices=False)
+        self.turns = [P, Qt.T]
+        self.gaps = self._gaps()
+        return True
+
+    def _beside(self, V: Array, block: Array, d: Array) -> Array:
+        """What a block has beside a basis, orthonormal; what is left of a column within it is rounding."""
+        block = block - V @ (V.T @ (block * d))
+        block = self.normalizer.orthonormalize(block, block * d)[0]
+        block = block - V @ (V.T @ (block * d))
+        squares, vectors = np.linalg.eigh(to_host(block.T @ (block * d)))
+        own = squares > OWN
+        return block @ self.home.place(vectors[:, own] / np.sqrt(squares[own]))
+
+    def _begin_again(self) -> None:
+        """Keep the leading triplets alone."""
+        turns = [self.home.place(T[:, : self.columns]) for T in self.turns]
+        self.bases = [V @ T for V, T in zip(self.bases, turns, strict=True)]
+        self.images = [V @ T for V, T in zip(self.images, turns, strict=True)]
+        self.turns = [np.eye(T.shape[1]) for T in turns]
+
+    def _vectors(self, count: int) -> list[Array]:
+        """The leading singular vectors, as weights."""
+        turns = [self.home.place(T[:, :count]) for T in self.turns]
+        return [V @ T for V, T in zip(self.bases, turns, strict=True)]
+
+    def _gaps(self) -> list[Array]:
+        """C Ψ − Dx Φ Σ and Cᵀ Φ − Dy Ψ Σ of as many triplets as a block has columns."""
+        turns = [self.home.place(T[:, : self.columns]) for T in reversed(self.turns)]
+        images = [V @ T for V, T in zip(reversed(self.images), turns, strict=True)]
+        sigma = self.home.place(self.values[: self.columns])[None, :]
+        ours = zip(images, self._vectors(self.columns), self.metrics, strict=True)
+        return [image - V * d * sigma for image, V, d in ours]
+
+    def _squares(self) -> HostArray:
+        """Squared lengths of the gaps in the inverse metrics, a row a view."""
+        xp = self.home.xp
+        weighted = zip(self.gaps, self.inverses, strict=True)
+        return to_host(xp.stack([xp.sum(gap * gap * w, axis=0) for gap, w in weighted]))
+
+    def residual(self, k: int) -> float:
+        """Σ‖gap‖² / σ₁Σσ over the leading triplets: about the share of Σσ that is missing."""
+        missing, found = float(self._squares()[:, :k].sum()), float(self.values[0] * self.values[:k].sum())
+        return missing / found if found > 0 else 0.0 if missing == 0 else np.inf
+
+    def directions(self) -> list[Array]:
+        """D⁻¹ times the gaps: where the bases are to be widened; zero for what is known to rounding."""
+        real = self._squares() > (NOISE * self.values[0]) ** 2
+        masks = [self.home.place(row.astype(np.float64))[None, :] for row in real]
+        return [gap * w * mask for gap, w, mask in zip(self.gaps, self.inverses, masks, strict=True)]
+
+    def weights(self, k: int) -> dict[str, Array]:
+        """The leading triplets, as the law of CCA takes them."""
+        phi, psi = self._vectors(k)
+        return {"x_weights": phi, "y_weights": psi}
