@@ -8,13 +8,16 @@ these (or the largest of them, Roy's) is compared with that of the data. As a pa
 one is not, its p-value is the largest of those up to it (closure). `null_correlations` is for data of which only some
 pairs can be had: the correlations that a solver finds when the rows of Y are permuted.
 Source: Winkler, Renaud, Smith & Nichols 2020, NeuroImage 220, 117065, doi:10.1016/j.neuroimage.2020.117065.
-Where we differ: all variates are kept as orthonormal bases of the two column spaces, so that what the wider view has
-beyond the last pair holds nothing of the pairs removed, as its columns times a null space of the weights do.
-Permuting rows leaves a basis orthonormal, so a permutation costs one product UᵀPᵀV, of which the steps see trailing
-blocks. Interleaved from the last pair to the first, the joint Gram matrix of both bases has Wilks' statistic of every
-step among its leading minors: one Cholesky factor gives them all. Columns that depend on others are cut by rank. Only
-means are taken out, which commutes with permutations, so rows stay exchangeable without the semi-orthogonal basis
-that other nuisance variables call for.
+Where we differ: the variates that remain in the data hold nothing of the pairs removed; permuted, they do, as any n
+numbers would, and correlate less for it. With few rows and strong pairs the published test so finds one too many more
+often than it says (measured at 5 %: 9 % with 40 rows, 10 and 8 columns and a pair of .9, 13 % with 30 rows, 10 and 10
+columns and pairs of .99 and .95). Here what permuted variates of X share with removed variates of Y is taken out of
+them again: 4 % and 3 %. That is the null distribution of Gaussian rows where the pairs removed are near 1, and on the
+safe side where they are not. ``projected=False`` is as published. All variates are kept as orthonormal bases of the two
+column spaces, of which permuting rows leaves orthonormal ones: a permutation costs one product M = UᵀPᵀV, of which
+every step sees blocks, and the leading minors of one Cholesky factor are Wilks' statistics of all steps. Columns that
+depend on others are cut by rank. Only means are taken out, which commutes with permutations, so rows stay exchangeable
+without the semi-orthogonal basis that other nuisance variables call for.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ import numpy as np
 
 from linspec import cost, machine
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.block_algebra import rank_cut
+from linspec.block_algebra import rank_cut, whitening
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NonFiniteData, NoSuitableSolver
 from linspec.operators import LinearOperator, as_operator
 from linspec.problems import CCA
@@ -100,6 +103,7 @@ def permutation_test(
     solution: CCASolution | None = None,
     permutations: int = 999,
     statistic: str = "wilks",
+    projected: bool = True,
     center: bool = True,
     rng: Any = None,
 ) -> PermutationTest:
@@ -119,6 +123,9 @@ def permutation_test(
     statistic : {"wilks", "roy"}, default "wilks"
         Wilks' Λ gathers all pairs that are left, and is the one for many weak ones; Roy's largest root looks at the
         first of them alone, and costs a singular value decomposition a step more.
+    projected : bool, default True
+        Take what permuted variates share with the pairs removed out of them. False: the test as published, which
+        finds too many with few rows and strong pairs.
     center : bool, default True
         Take the column means out. Without, means that both views have stay in every permutation.
     rng : None, int or numpy.random.Generator
@@ -142,7 +149,8 @@ def permutation_test(
     Notes
     -----
     Rows must be exchangeable: not ordered in time, nor of few families. The data are read once, as a dense float64
-    matrix a view. Each permutation takes 2npq operations for one product and (p + q)³/3 for all statistics.
+    matrix a view. Each permutation takes 2npq operations for one product and, for the statistics of all K = min(p, q)
+    steps, p²(p + q) + K⁴/12.
 
     Examples
     --------
@@ -163,7 +171,7 @@ def permutation_test(
     U, V, rho, home = _variates(X, Y, center=center)
     generator = np.random.default_rng(rng)
     n, steps = U.shape[0], len(rho)
-    of_block = _WilksStatistics(U.shape[1], V.shape[1]) if statistic == "wilks" else _roy
+    of_product = {"wilks": _wilks, "roy": _roy}[statistic]
     with np.errstate(divide="ignore"):  # a correlation of 1 has an infinite statistic
         logs = -np.log1p(-(rho**2))
     observed = np.cumsum(logs[::-1])[::-1] if statistic == "wilks" else rho**2
@@ -171,7 +179,7 @@ def permutation_test(
     for _ in range(permutations if steps else 0):
         order = home.xp.asarray(generator.permutation(n), device=home.device)
         M = to_host(home.xp.take(U, order, axis=0).T @ V)
-        exceeded += of_block(M) >= observed * (1 - TIE)
+        exceeded += of_product(M, projected) >= observed * (1 - TIE)
     uncorrected = (1 + exceeded) / (1 + permutations)
     return PermutationTest(
         correlations=rho,
@@ -319,40 +327,65 @@ def _check_permutations(permutations: Any) -> None:
 # ---- the statistics --------------------------------------------------------------------------------
 
 
-class _WilksStatistics:
-    """−log det(I − BᵀB) for every trailing block B of a product of bases, by one Cholesky factor.
+def _wilks(M: HostArray, projected: bool) -> HostArray:
+    """−log Λ at every step, of M = UᵀV for a permuted basis U.
 
-    det(I − BᵀB) is that of the Gram matrix of the variates that B belongs to, [[I, B], [Bᵀ, I]]. With the pairs in
-    reverse order these are the leading blocks of one matrix, and their determinants those of its factor.
+    At step k the variates left are Uₖ and Vₖ, their product Mₖ = M[k:, k:], and Λ = det(I − MₖᵀMₖ). Without what it
+    shares with the removed V[:, :k], by A = M[k:, :k], Uₖ has the Gram matrix I − AAᵀ, and Λ = det(I − AAᵀ − MₖMₖᵀ) /
+    det(I − AAᵀ), of which the numerators of all k are leading minors of one matrix.
     """
-
-    def __init__(self, p: int, q: int) -> None:
-        K = min(p, q)
-        left = [*range(K, p), *(p + j for j in range(K, q))]
-        for i in reversed(range(K)):
-            left += [i, p + i]
-        self.order, self.p, self.steps = np.array(left, dtype=np.intp), p, K
-
-    def __call__(self, M: HostArray) -> HostArray:
-        size = sum(M.shape)
-        H = np.eye(size)
-        H[: self.p, self.p :] = M
-        H[self.p :, : self.p] = M.T
-        try:
-            L = np.linalg.cholesky(H[np.ix_(self.order, self.order)])
-        except np.linalg.LinAlgError:  # a correlation of 1 to rounding
-            return np.array([_one_by_one(M[k:, k:]) for k in range(self.steps)])
-        logs = -2 * np.cumsum(np.log(np.diag(L)))
-        found: HostArray = logs[size - 1 - 2 * np.arange(self.steps)]
-        return found
+    logs = _projected_logs(M) if projected else _dropped_logs(M)
+    return np.nan_to_num(-logs, nan=np.inf, posinf=np.inf)
 
 
-def _one_by_one(B: HostArray) -> float:
-    s = np.linalg.svd(B, compute_uv=False)
-    with np.errstate(divide="ignore"):
-        return float(-np.log1p(-(np.minimum(s, 1.0) ** 2)).sum())
+def _projected_logs(M: HostArray) -> HostArray:
+    steps = range(min(M.shape))
+    above = _minors(np.eye(len(M)) - M @ M.T, list(reversed(range(len(M)))))
+    if above is None:  # a correlation of 1 to rounding
+        whole = np.array([_log_unshared(M[k:, :]) for k in steps])
+    else:
+        whole = above[len(M) - 1 - np.arange(len(steps))]
+    with np.errstate(invalid="ignore"):
+        found: HostArray = whole - np.array([_log_unshared(M[k:, :k]) for k in steps])
+    return found
 
 
-def _roy(M: HostArray) -> HostArray:
-    """The squared largest correlation of every trailing block."""
-    return np.array([np.linalg.norm(M[k:, k:], 2) ** 2 for k in range(min(M.shape))])
+def _dropped_logs(M: HostArray) -> HostArray:
+    """With the pairs in reverse order, [[I, Mₖ], [Mₖᵀ, I]] are leading blocks of one matrix, too."""
+    (p, q), K = M.shape, min(M.shape)
+    H = np.eye(p + q)
+    H[:p, p:], H[p:, :p] = M, M.T
+    order = [*range(K, p), *range(p + K, p + q)]
+    for i in reversed(range(K)):
+        order += [i, p + i]
+    minors = _minors(H, order)
+    if minors is None:
+        return np.array([_log_unshared(M[k:, k:]) for k in range(K)])
+    found: HostArray = minors[p + q - 1 - 2 * np.arange(K)]
+    return found
+
+
+def _minors(S: HostArray, order: list[int]) -> HostArray | None:
+    """Logarithms of all leading minors in an order; None where S is not positive definite."""
+    try:
+        L = np.linalg.cholesky(S[np.ix_(order, order)])
+    except np.linalg.LinAlgError:
+        return None
+    return 2 * np.cumsum(np.log(np.diag(L)))
+
+
+def _log_unshared(B: HostArray) -> float:
+    """log det(I − BᵀB)."""
+    B = B if B.shape[0] >= B.shape[1] else B.T
+    sign, log = np.linalg.slogdet(np.eye(B.shape[1]) - B.T @ B)
+    return float(log) if sign > 0 else -np.inf
+
+
+def _roy(M: HostArray, projected: bool) -> HostArray:
+    """The squared largest correlation at every step."""
+    found = np.zeros(min(M.shape))
+    for k in range(len(found)):
+        B, A = M[k:, k:], M[k:, :k]
+        turned = whitening(np.eye(len(A)) - A @ A.T).T @ B if projected and k else B
+        found[k] = np.linalg.norm(turned, 2) ** 2 if turned.size else 0.0
+    return found
