@@ -176,7 +176,7 @@ def ridge_path(
     found: dict[int, CCASolution] = {}
     for i in order:
         last = found[i] = solve(problems[i], solver, start=last, **options)
-        last = last if warm else None
+        last = last if warm and len(last.correlations) else None
     solutions = tuple(found[i] for i in range(len(problems)))
     return RidgePath(
         ridges=tuple(problem.ridge for problem in problems),

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import array_api_strict
 import numpy as np
 import pytest
 import scipy.sparse
+import scipy.sparse.linalg
 
 import linspec as ls
 import linspec.ridges
@@ -168,6 +170,45 @@ def test_test_rows_may_be_slices_and_sparse():
         X[fitted], Y[fitted], 2, [1.0, 10.0], test=(read(X[new]), scipy.sparse.csr_array(Y[new]))
     )
     np.testing.assert_allclose(sparse.totals, dense.totals, atol=1e-12)
+
+
+KINDS = {
+    "float32": lambda A: A.astype(np.float32),
+    "csr": scipy.sparse.csr_array,
+    "strict": array_api_strict.asarray,
+    "operator": scipy.sparse.linalg.aslinearoperator,
+    "slices": lambda A: lambda: (A[a : a + 50] for a in range(0, len(A), 50)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("solver", sorted({"gram", "als", *WARM}))
+@pytest.mark.parametrize("form", ["auto", "implicit"])
+def test_kinds_of_data(kind, solver, form):
+    X, Y = a_pair()
+    views = [KINDS[kind](view[:200]) for view in (X, Y)]
+    tol = {} if solver == "gram" else {"tol": 1e-6 if kind == "float32" else 1e-10}
+    path = ls.ridge_path(
+        *views, 3, [1.0, 30.0], solver=solver, form=form, rng=0, test=(X[200:], Y[200:]), **tol
+    )
+    for ridge, solution in zip((1.0, 30.0), path.solutions, strict=True):
+        np.testing.assert_allclose(
+            solution.correlations, exact(X[:200], Y[:200], ridge, 3), atol=1e-5 if kind == "float32" else 1e-8
+        )
+    assert path.passes == sum(solution.passes for solution in path.solutions)
+    assert path.totals.shape == (2,)
+
+
+@pytest.mark.parametrize("solver", sorted({"gram", "als", *WARM}))
+def test_views_without_pairs_have_a_path_all_the_same(solver):
+    _, Y = a_pair()
+    path = ls.ridge_path(
+        np.ones((240, 5)), Y, 2, [0.0, 1e-9], solver=solver, rng=0, test=(np.ones((9, 5)), Y[:9])
+    )
+    assert [len(solution.correlations) for solution in path.solutions] == [0, 0] or all(
+        solution.correlations.max() < 1e-6 for solution in path.solutions if len(solution.correlations)
+    )
+    np.testing.assert_array_equal(path.totals, 0.0)
 
 
 def test_what_cannot_be_done_is_said_before_any_work():
