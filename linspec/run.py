@@ -136,6 +136,37 @@ class Run:
         """The instance that a part option stands for; names were looked up before the run began."""
         return value
 
+    def within(self, problem: Problem, solver: Any, label: str) -> Mapping[str, Any]:
+        """What a part finds for a problem of its own on one of this run's matrices, without a certificate.
+
+        Sweeps, random numbers, budget and interrupts are those of this run.
+
+        Parameters
+        ----------
+        problem : Problem
+            Made of the moments of one view: ``SVD(run.moments().view(0), 10)``.
+        solver : Solver
+        label : str
+            The matrix on whose account the sweeps are entered: "X".
+
+        Returns
+        -------
+        mapping of str to arrays
+            What the part hands to `finish`: the arrays of its law.
+
+        Raises
+        ------
+        BudgetTooSmall
+            When the set-up of the part does not fit into the budget.
+        """
+        part = PartRun(self, problem, solver, label)
+        try:
+            found: Mapping[str, Any] = solver.solve(part.problem, part)
+        finally:
+            for ledger in part._ledgers.values():
+                self._ledgers[label].record(sweeps=ledger.sweeps, columns=ledger.columns, flops=ledger.flops)
+        return found
+
     # ---- accounts -----------------------------------------------------------------------------
 
     @property
@@ -177,10 +208,14 @@ class Run:
         if least > self._sweeps:
             raise SweptOnce(self._too_often(least))
         if least > self._max_passes:
-            raise BudgetTooSmall(
-                f"{self.name} needs at least {least:g} passes (set-up and certificate); got "
-                f"max_passes={self._max_passes:g}. Raise it."
-            )
+            raise self._too_few(least)
+
+    def _too_few(self, least: float) -> BudgetTooSmall:
+        """What a run is told whose budget is below the least number of passes."""
+        return BudgetTooSmall(
+            f"{self.name} needs at least {least:g} passes (set-up and certificate); got "
+            f"max_passes={self._max_passes:g}. Raise it."
+        )
 
     def _too_often(self, passes: float) -> str:
         """What a run that would read its data too often is told."""
@@ -211,7 +246,7 @@ class Run:
     def affords(self, passes: float) -> bool:
         """Whether so many more passes leave room for the certificate, and time is left."""
         room = self.passes + passes + self._reserved + self._certificate() <= self._max_passes
-        return room and self.seconds < self._max_seconds and not self._interrupts
+        return room and self.seconds < self._max_seconds and not self._interrupted
 
     @contextmanager
     def reserving(self, passes: float) -> Iterator[None]:
@@ -276,7 +311,7 @@ class Run:
             return Status.CONVERGED
         if stop:
             return Status.STOPPED
-        if self._interrupts:
+        if self._interrupted:
             return Status.INTERRUPTED
         if self._iteration >= getattr(self._solver, "max_iterations", math.inf):
             return Status.ITERATION_LIMIT
@@ -360,6 +395,10 @@ class Run:
 
     # ---- interrupts ---------------------------------------------------------------------------
 
+    @property
+    def _interrupted(self) -> bool:
+        return self._interrupts > 0
+
     @contextmanager
     def interruptible(self) -> Iterator[None]:
         """Let the first Ctrl-C end the run with what it has; a second one raises as usual.
@@ -382,3 +421,38 @@ class Run:
             yield
         finally:
             signal.signal(signal.SIGINT, usual)
+
+
+class PartRun(Run):
+    """The run of a solver that is a part of another, for a problem of its own on one of the matrices.
+
+    Its budget is what the other leaves, and its ending no certificate: the law judges what the other makes of it.
+    """
+
+    def __init__(self, outer: Run, problem: Problem, solver: Any, label: str) -> None:
+        self._outer = outer
+        shared = outer.problem.shared
+        self._spent = outer._ledgers[label].sweeps + (shared.passes - outer._shared_before if shared else 0.0)
+        self._kept = outer._reserved + outer._certificate()
+        super().__init__(
+            problem,
+            solver,
+            outer.name,
+            rng=outer.rng,
+            max_passes=outer._max_passes - self._spent - self._kept,
+            max_seconds=outer._max_seconds - outer.seconds,
+        )
+
+    def _too_few(self, least: float) -> BudgetTooSmall:
+        return self._outer._too_few(least + self._spent + self._kept)
+
+    def _certificate(self, after_setup: bool = False) -> float:
+        return 0.0
+
+    @property
+    def _interrupted(self) -> bool:
+        return self._outer._interrupted
+
+    def finish(self, **arrays: Any) -> Any:
+        """Hand the arrays to the other."""
+        return arrays

@@ -1,0 +1,148 @@
+"""`rpcca`: exact CCA between principal components, found by an SVD solver on the accounts of the run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec.testing.operators import CountingOperator
+
+RHO = np.array([0.9, 0.7, 0.4, 0.1])
+
+
+def planted(n=300, p=12, q=9, seed=0, sizes_x=None, sizes_y=None):
+    """Views with singular values `sizes` whose left singular vectors have inner products RHO, in order."""
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.standard_normal((n, p + q)))[0]
+    U, V = Q[:, :p], Q[:, p:].copy()
+    V[:, :4] = U[:, :4] * RHO + V[:, :4] * np.sqrt(1 - RHO**2)
+    X = (U * (np.linspace(3, 1, p) if sizes_x is None else sizes_x)) @ np.linalg.qr(
+        rng.standard_normal((p, p))
+    )[0]
+    return X, (V * (np.linspace(2, 1, q) if sizes_y is None else sizes_y)) @ np.linalg.qr(
+        rng.standard_normal((q, q))
+    )[0]
+
+
+def between_components(X, Y, m, k, ridge, center):
+    """CCA with a ridge on the weights between the m leading principal components, densely."""
+    if center:
+        X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    U, V = (np.linalg.svd(A, full_matrices=False)[2][:m].T for A in (X, Y))
+    halves = []
+    for A, W in ((X, U), (Y, V)):
+        values, vectors = np.linalg.eigh(W.T @ (A.T @ A) @ W + ridge * np.eye(m))
+        halves.append(W @ (vectors / np.sqrt(values)) @ vectors.T)
+    return np.linalg.svd(halves[0].T @ (X.T @ Y) @ halves[1])[1][:k]
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("ridge", [0.0, 30.0])
+def test_cca_between_components(center, ridge):
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((400, 5))
+    X, Y = (
+        (shared @ rng.standard_normal((5, p)) + rng.standard_normal((400, p))) * np.geomspace(1, 0.1, p) + 1
+        for p in (40, 30)
+    )
+    problem = ls.CCA(X, Y, 3, ridge=ridge, center=center)
+    found = ls.solve(problem, "rpcca", components=7, svd="direct")
+    np.testing.assert_allclose(found.correlations, between_components(X, Y, 7, 3, ridge, center), atol=1e-10)
+    assert found.status is ls.Status.APPROXIMATE
+    assert "7 and 7 of 40 and 30" in found.message
+
+
+@pytest.mark.parametrize("svd", ls.solvers("svd"))
+def test_any_svd_solver_by_name_and_all_components_are_cca(svd):
+    """With all components nothing is lost: ρ s/√(s² + r) t/√(t² + r)."""
+    X, Y = planted()
+    s, t = np.linspace(3, 1, 12)[:4], np.linspace(2, 1, 9)[:4]
+    for ridge in (0.0, 0.5):
+        found = ls.solve(ls.CCA(X, Y, 4, ridge=ridge, center=False), "rpcca", rng=0, svd=svd)
+        exact = RHO * s / np.sqrt(s**2 + ridge) * t / np.sqrt(t**2 + ridge)
+        np.testing.assert_allclose(found.correlations, exact, atol=1e-8)
+        assert found.status is ls.Status.CONVERGED
+
+
+def test_correlation_in_short_directions_is_not_found():
+    """The correlated directions are the trailing components, but for a little noise."""
+    X, Y = planted(sizes_x=np.linspace(1, 3, 12), sizes_y=np.linspace(1, 3, 9))
+    rng = np.random.default_rng(1)
+    X, Y = (A + 0.01 * rng.standard_normal(A.shape) for A in (X, Y))
+    problem = ls.CCA(X, Y, 2, center=False)
+    exact = ls.solve(problem, "direct").correlations
+    found = ls.solve(problem, "rpcca", rng=0, components=5, svd="direct")
+    assert exact[0] > 0.85
+    assert found.correlations[0] < 0.2
+    assert found.status is ls.Status.APPROXIMATE
+    assert found.residual > 0.01
+    options = {"components": 5, "iterations": 40, "inner_iterations": 10}
+    np.testing.assert_allclose(ls.solve(problem, "l-cca", rng=0, **options).correlations, exact, atol=1e-5)
+
+
+def test_two_sweeps_which_an_independent_count_confirms():
+    X, Y = planted()
+    operators = [CountingOperator(A, sliceable=True, readable=True) for A in (X, Y)]
+    found = ls.solve(ls.CCA(*operators, 3, center=False), "rpcca", rng=0, components=4, form="implicit")
+    assert found.passes == 2
+    assert max(operator.passes for operator in operators) == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("svd", "center", "passes"), [("spca", False, 3), ("spca", True, 4), ("gram", True, 2)]
+)
+def test_the_sweeps_of_a_part_are_those_of_the_run(svd, center, passes):
+    """Products that the part makes by itself are counted as those that it makes through the moments."""
+    X, Y = planted()
+    sparse = [scipy.sparse.csr_array(A) for A in (X, Y)]
+    found = ls.solve(
+        ls.CCA(*sparse, 3, center=center), "rpcca", rng=0, components=4, svd=svd, form="implicit"
+    )
+    assert found.passes == passes
+    assert found.columns > 0
+
+
+def test_the_budget_is_that_of_the_run():
+    """An SVD that goes on to a tolerance gets what the other sweeps leave, and a refusal says what is enough."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((2, 600, 200))
+    part = ls.get_solver("block-krylov", "svd")(tol=1e-12, form="implicit", block=4)
+    for passes in (6, 9):
+        found = ls.solve(
+            ls.CCA(X, Y, 3, center=False),
+            "rpcca",
+            rng=0,
+            components=5,
+            svd=part,
+            form="implicit",
+            max_passes=passes,
+        )
+        assert passes - 1 <= found.passes <= passes
+    with pytest.raises(ls.errors.BudgetTooSmall, match=r"rpcca needs at least 3 passes.*max_passes=2"):
+        ls.solve(
+            ls.CCA(X, Y, 3, center=False),
+            "rpcca",
+            rng=0,
+            components=5,
+            svd="spca",
+            form="implicit",
+            max_passes=2,
+        )
+
+
+def test_moments_that_are_held_are_not_made_again():
+    X, Y = planted()
+    moments = ls.Moments(X, Y, form="dense")
+    first = ls.solve(ls.CCA(moments, k=3, center=False), "rpcca", rng=0)
+    again = ls.solve(ls.CCA(moments, k=3, center=False), "rpcca", rng=0)
+    assert first.passes == 1
+    assert again.passes == 0
+    np.testing.assert_allclose(again.correlations, RHO[:3], atol=1e-10)
+
+
+def test_at_least_k_components():
+    X, Y = planted()
+    found = ls.solve(ls.CCA(X, Y, 4, center=False), "rpcca", rng=0, components=1, svd="direct")
+    assert found.correlations.shape == (4,)
