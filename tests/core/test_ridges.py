@@ -42,7 +42,13 @@ def exact(X, Y, ridge, k, center=True):
     return np.sqrt(np.sort(squares)[::-1][:k])
 
 
-WARM = [name for name in ls.solvers("cca") if "warm-start" in registry.get_spec("solver", name, "cca").traits]
+def begins_at_an_answer(name):
+    traits = registry.get_spec("solver", name, "cca").traits
+    return "warm-start" in traits and "approximate" not in traits
+
+
+SLOW = {"appgrad", "stochastic-appgrad", "sparse-appgrad"}  # a thousand sweeps
+WARM = [name for name in ls.solvers("cca") if begins_at_an_answer(name) and name not in SLOW]
 
 
 @pytest.mark.parametrize("solver", sorted({"auto", "gram", "direct", "als", *WARM}))
@@ -135,11 +141,12 @@ def test_each_solve_begins_at_the_answer_of_the_next_larger_ridge(monkeypatch, t
 def test_warm_starts_save_passes(solver):
     X, Y = a_pair(n=600, p=80, q=60)
     ridges = np.geomspace(100, 50, 6)
-    path = ls.ridge_path(X, Y, 3, ridges, solver=solver, form="implicit", rng=0)
-    cold = [ls.solve(ls.CCA(X, Y, 3, ridge=r), solver, rng=0, form="implicit").passes for r in ridges]
+    options = {"rng": 0, "form": "implicit", "tol": 1e-9}
+    path = ls.ridge_path(X, Y, 3, ridges, solver=solver, **options)
+    cold = [ls.solve(ls.CCA(X, Y, 3, ridge=r), solver, **options).passes for r in ridges]
     assert path.passes < 0.8 * sum(cold)
     for ridge, solution in zip(ridges, path.solutions, strict=True):
-        np.testing.assert_allclose(solution.correlations, exact(X, Y, ridge, 3), atol=2e-6)
+        np.testing.assert_allclose(solution.correlations, exact(X, Y, ridge, 3), atol=1e-6)
 
 
 def test_the_best_ridge_is_that_of_the_test_rows():
