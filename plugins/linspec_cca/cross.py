@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import CCA, Moments, Normalizer, Run, Solution, Solver, Status, option, part
+from linspec import Moments, Normalizer, Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec_cca.pairs import NOISE, block_width
 from linspec_cca.randomized import range_blocks
@@ -52,8 +52,8 @@ class CrossSVD(Solver):
     )
 
     @abstractmethod
-    def metrics(self, problem: CCA, moments: Moments) -> list[Array]:
-        """Dx and Dy."""
+    def metric(self, diagonal: Array) -> Array:
+        """D of a view, from the diagonal of its Gram matrix with the ridge."""
 
     @abstractmethod
     def ended(self) -> str:
@@ -66,7 +66,9 @@ class CrossSVD(Solver):
         run.plan(setup=moments.setup_cost + 2 * moments.sweep_cost, iteration=moments.sweep_cost)
         normalizer = run.part(self.normalizer)
         blocks = range_blocks(problem, run, moments, columns, run.part(self.test_matrix), normalizer)
-        space = CrossSpace(self.metrics(problem, moments), normalizer, moments, columns)
+        diagonals = zip(moments.diagonal(), problem.ridge, strict=True)
+        metrics = [self.metric(diagonal + ridge) for diagonal, ridge in diagonals]
+        space = CrossSpace(metrics, normalizer, moments, columns)
         space.widen([V * w for V, w in zip(blocks, space.inverses, strict=True)])
         while run.proceed(residual=space.residual(k), current=partial(space.weights, k)):
             if not space.widen(space.directions()):
@@ -79,9 +81,9 @@ class CrossSVD(Solver):
 class NoWhitening(CrossSVD):
     """Singular vectors of XᵀY (Ma, Lu & Foster 2015, section 4)."""
 
-    def metrics(self, problem: CCA, moments: Moments) -> list[Array]:
-        """The identities."""
-        return [moments.home.place(np.ones(A.shape[1])) for A in (problem.X, problem.Y)]
+    def metric(self, diagonal: Array) -> Array:
+        """A multiple of the identity, so that nothing depends on the units of the data."""
+        return diagonal * 0 + (float(to_host(diagonal).mean()) or 1.0)
 
     def ended(self) -> str:
         """What the solution says of what was found."""
@@ -92,9 +94,9 @@ class NoWhitening(CrossSVD):
 class DiagonalWhitening(CrossSVD):
     """Singular vectors of XᵀY between columns of unit length (Ma, Lu & Foster 2015, section 4)."""
 
-    def metrics(self, problem: CCA, moments: Moments) -> list[Array]:
-        """The diagonals, ridge included."""
-        return [d + r for d, r in zip(moments.diagonal(), problem.ridge, strict=True)]
+    def metric(self, diagonal: Array) -> Array:
+        """The diagonal."""
+        return diagonal
 
     def ended(self) -> str:
         """What the solution says of what was found."""
@@ -123,9 +125,9 @@ class CrossSpace:
         self.inverses = [reciprocal(d)[:, None] for d in metrics]
         self.bases = [self.home.zeros((d.shape[0], 0)) for d in metrics]
         self.images = [self.home.zeros((d.shape[0], 0)) for d in reversed(metrics)]  # Cᵀ Vx and C Vy
-        self.turns: list[HostArray] = []
+        self.turns = [np.zeros((0, 0))] * 2
         self.values = np.zeros(0)
-        self.gaps: list[Array] = []
+        self.gaps = self.bases
 
     def widen(self, blocks: list[Array]) -> bool:
         """Take in a block for each view, one sweep; whether there was anything new in them."""
@@ -179,14 +181,18 @@ class CrossSpace:
         weighted = zip(self.gaps, self.inverses, strict=True)
         return to_host(xp.stack([xp.sum(gap * gap * w, axis=0) for gap, w in weighted]))
 
+    @property
+    def _largest(self) -> float:
+        return float(self.values.max(initial=0.0))
+
     def residual(self, k: int) -> float:
         """Σ‖gap‖² / σ₁Σσ over the leading triplets: about the share of Σσ that is missing."""
-        missing, found = float(self._squares()[:, :k].sum()), float(self.values[0] * self.values[:k].sum())
+        missing, found = float(self._squares()[:, :k].sum()), self._largest * float(self.values[:k].sum())
         return missing / found if found > 0 else 0.0 if missing == 0 else np.inf
 
     def directions(self) -> list[Array]:
         """D⁻¹ times the gaps: where the bases are to be widened; zero for what is known to rounding."""
-        real = self._squares() > (NOISE * self.values[0]) ** 2
+        real = self._squares() > (NOISE * self._largest) ** 2
         masks = [self.home.place(row.astype(np.float64))[None, :] for row in real]
         return [gap * w * mask for gap, w, mask in zip(self.gaps, self.inverses, masks, strict=True)]
 

@@ -108,6 +108,20 @@ def test_columns_of_zeros_and_more_pairs_than_the_cross_product_has(method):
     np.testing.assert_allclose(found.x_weights[2:4], 0, atol=1e-15)
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_units_do_not_matter_and_nothing_is_found_in_nothing(method):
+    X, Y = (A.toarray() for A in word_counts())
+    found = [
+        ls.solve(ls.CCA(X * unit, Y / unit, 4), method, rng=0, tol=1e-12).correlations
+        for unit in (1.0, 1e-70, 1e70)
+    ]
+    np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=1e-8)
+    for views in ((X * 0, Y), (X * 0, Y * 0)):
+        empty = ls.solve(ls.CCA(*views, 4), method, rng=0)
+        assert empty.status is ls.Status.RANK_DEFICIENT
+        assert empty.x_weights.shape == (X.shape[1], 0)
+
+
 def test_restarts_do_not_stop_it():
     """A spectrum without gaps takes more sweeps than a basis has blocks."""
     rng = np.random.default_rng(0)
