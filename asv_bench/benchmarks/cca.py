@@ -9,7 +9,21 @@ import scipy.linalg
 
 from benchmarks.base import BACKENDS, PROBLEMS, SolverBenchmark, attribute, dense, import_solvers, views
 
-SOLVERS = ["als", "appgrad", "d-cca", "direct", "dw-cca", "g-cca", "gram", "l-cca", "naive-gradient", "nw-cca", "randomized", "rpcca"]
+SOLVERS = [
+    "als",
+    "appgrad",
+    "d-cca",
+    "direct",
+    "dw-cca",
+    "g-cca",
+    "gram",
+    "l-cca",
+    "naive-gradient",
+    "nw-cca",
+    "randomized",
+    "rpcca",
+    "stochastic-appgrad",
+]
 
 K = 5
 RIDGE = 1.0

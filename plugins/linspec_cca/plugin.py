@@ -97,6 +97,15 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             traits=("randomized", "approximate"),
         ),
         SolverSpec(
+            name="stochastic-appgrad",
+            problem="cca",
+            target="linspec_cca.stochastic_appgrad:StochasticAppGrad",
+            summary="AppGrad on minibatches, with steps and batches from the data; stops at any time.",
+            reference="Ma, Lu & Foster 2015, ICML, section 3; Lu 2015, Algorithm 11",
+            needs=Needs(rows=True),
+            traits=("iterative", "randomized", "approximate"),
+        ),
+        SolverSpec(
             name="naive-gradient",
             problem="cca",
             target="linspec_cca.naive_gradient:NaiveGradient",

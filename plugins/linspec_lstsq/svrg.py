@@ -39,6 +39,7 @@ import numpy as np
 
 from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, Status, option
 from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.minibatches import DEVICE_FACTOR, FEWEST_ROWS, equal_slices, rows_at_once
 from linspec.operators import DenseOperator, SparseOperator, uncounted
 
 STEPS = {"best": 0.5, "last": 1.0}
@@ -51,18 +52,12 @@ EPOCHS = {"best": 0.5, "last": 1.0}
 MEMORY = 2
 """Displacements of earlier epochs among which the next snapshot is sought."""
 
-FEWEST_ROWS, FEWEST_STEPS = 32, 16
-"""Rows of a batch, so that its products are worth their calls, and batches in all rows, which come first."""
+FEWEST_STEPS = 16
+"""Batches in all rows, which come before the speed of a batch."""
 
 FEWEST_ENTRIES, MOST_ENTRIES = 2**13, 2**17
 """Entries of a batch: the interpreter takes as long as so few, and a core's own cache holds so many. Of sparse rows
 there are as many as columns at least, because a step goes through all coefficients."""
-
-DEVICE_FACTOR = 64
-"""An accelerator takes batches and chunks so many times larger."""
-
-CHUNK_BYTES = 4 << 20
-"""Rows that are gathered at once, out of which batches are then cut without a copy."""
 
 FARTHEST = 1e6
 """A displacement beyond so many times what safe steps can reach has diverged: it is not even multiplied."""
@@ -139,7 +134,12 @@ class SVRGState(LeastSquaresState):
         self.largest: float | None = None
 
     def solve(
-        self, B: LinearOperator, x0: Array | None = None, tol: float | None = None, AtB: Array | None = None
+        self,
+        B: LinearOperator,
+        x0: Array | None = None,
+        tol: float | None = None,
+        AtB: Array | None = None,
+        AtAx0: Array | None = None,
     ) -> Array:
         """See `LeastSquaresState.solve`."""
         if AtB is None:
@@ -392,21 +392,6 @@ def row_squares(rows: LinearOperator, Z: Array) -> Array:
     X = blocks.place(rows.dense() if isinstance(rows, DenseOperator) else rows.matmat(Z))
     scale = 1.0 if isinstance(rows, DenseOperator) else 1.0 / Z.shape[1]
     return xp.sum(X * X, axis=1) * scale
-
-
-def rows_at_once(A: LinearOperator) -> int:
-    """Rows that are read together: a few megabytes, and more than a batch."""
-    n, p = A.shape
-    row_bytes = min(p * A.dtype.itemsize, A.nnz * (A.dtype.itemsize + 4) // n + 1)
-    size = CHUNK_BYTES if A.home.on_host else DEVICE_FACTOR * CHUNK_BYTES
-    return int(max(size // row_bytes, 2 * FEWEST_ROWS))
-
-
-def equal_slices(n: int, size: int) -> Iterator[slice]:
-    """Slices of about `size` that cover n, none longer than another by more than one."""
-    count = max(1, round(n / size))
-    for i in range(count):
-        yield slice(n * i // count, n * (i + 1) // count)
 
 
 def _rows_of_an_epoch(solver: SVRG, A: LinearOperator) -> int:

@@ -1,0 +1,454 @@
+"""Stochastic AppGrad: CCA from minibatches of rows.
+
+Problem: the leading canonical pairs of so many rows that a few readings of them must do.
+Method: Ma, Lu & Foster (2015, ICML), section 3 (Lu 2015, Algorithm 11): the steps of "appgrad" on the auxiliary blocks
+Φ̃, Ψ̃, with gradients and k x k metrics from the rows I of a minibatch alone,
+
+    Φ̃ ← Φ̃ − η [X_Iᵀ(X_I Φ̃ − Y_I Ψ)/|I| + λΦ̃],   Φ = Φ̃ (Φ̃ᵀ(X_IᵀX_I/|I| + λI)Φ̃)^(-1/2),
+
+and the same for Ψ. Both views read the same rows. ``normalizer_rows`` takes the metric from other rows than the
+gradient, as the authors' own program does (ten times k of them).
+Steps: gradients are preconditioned with P = diag(S) + ridge + τ, where τ = Σ diag(S)/b for batches of b rows. Word
+counts have columns of one entry beside columns of ten thousands, and one step for all of them is that of the largest.
+The share τ keeps a row that has a rare column from overshooting, since (n/b)‖x‖² = τ for the mean row; of dense data,
+where batches are small and columns alike, it is nearly all of P. The step in this metric is 1.3/(L + V), with L the
+largest eigenvalue of P^(-1/2) S P^(-1/2) and V = (n/b) E‖x̃‖⁴/E‖x̃‖² what the variance of batches adds to the mean square
+of their estimates (Gower et al. 2019, doi:10.48550/arXiv.1901.09401, with the mean over rows in place of the largest).
+Batches are six times the intrinsic dimension Σdiag/L of the views scaled to unit columns: the rows it takes before one
+direction more than another is seen in them. All of that is estimated from the first chunk of rows that is read.
+Where we differ: (a) That step, in place of one found by cross-validation; ``step`` is the form of the source, one
+number for all columns. (b) Rows are drawn without replacement, each once before any comes twice. (c) Ψ takes the new Φ
+(the authors' program, too); ``update="simultaneous"`` the old one, as printed. (d) What is returned is the mean of the
+iterates with polynomial weights (Shamir & Zhang 2013, ICML 28; arXiv:1212.1824), which needs no horizon, so the run can
+be ended at any time. A constant step then does for the first passes; ``decay`` is for many. (e) A step after which an
+auxiliary block is longer in the metric of its rows than the answer can be is not taken, and halved.
+The residual that is reported on the way is an estimate, in the law's own units, from the mean gradient since the last
+report: noise makes it too large. The answer is judged by a sweep of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec import LinearOperator, Moments, Run, Solution, Solver, Status, option, part
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.minibatches import FEWEST_ROWS, RandomRows, rows_at_once
+from linspec.operators import uncounted
+
+DIMENSIONS = 6
+"""Rows of a batch in units of the intrinsic dimension: measured, on words; 2 leaves noise, more costs steps."""
+
+FEWEST_STEPS = 16
+"""Batches in all rows, which come before that."""
+
+ROWS_A_PAIR = 2.5
+"""Rows of a batch for each pair, at least, so that its k x k metric is near that of all rows."""
+
+MOST_ENTRIES = 2**22
+"""Entries of a batch at most."""
+
+STEP = 1.3
+"""The step in units of 1/(L + V): measured; below 2 the mean square of a quadratic falls."""
+
+GROWTH = 4.0
+"""The mean square of the auxiliary variables is at most 1 at the answer; above this a step is not taken."""
+
+POWER = 8
+"""Iterate t weighs about t^POWER in the mean: its last ninth counts for two thirds."""
+
+PROBES, POWERS = 8, 8
+"""Columns and steps of the power iteration on a chunk."""
+
+LONGEST_WINDOW = 1024
+"""Steps over which gradients are averaged for the estimate of the residual, at most."""
+
+EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StochasticAppGrad(Solver):
+    """AppGrad on minibatches (Ma, Lu & Foster 2015, section 3; Lu 2015, Algorithm 11)."""
+
+    batch: int | None = option(None, "rows of a minibatch; none: from the data", kind=int, at_least=1)
+    normalizer_rows: int | None = option(
+        None,
+        "rows that normalise, drawn anew at each step; none: those of the gradient",
+        kind=int,
+        at_least=1,
+    )
+    step: float | None = option(
+        None, "step for XᵀX/n, the same for all columns; none: from the data, one for each", above=0
+    )
+    scaling: str = option(
+        "columns", "whether steps from the data differ by column", choices=("columns", "none")
+    )
+    decay: float = option(0.0, "steps fall like (1 + passes)^(-decay)", at_least=0, at_most=1)
+    averaging: bool = option(True, "return the weighted mean of the iterates; false: the last one")
+    update: str = option(
+        "alternating", "whether Ψ takes the new Φ or the old one", choices=("alternating", "simultaneous")
+    )
+    test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
+    epochs: float = option(8.0, "times that all rows are read, at most", above=0)
+    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
+    max_iterations: int = option(10_000_000, "steps at most", at_least=1)
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve a CCA problem."""
+        n = problem.X.shape[0]
+        moments = run.moments("implicit")
+        read_first = _chunk(problem) + min(self.normalizer_rows or 0, n)
+        run.plan(setup=moments.setup_cost + read_first / n, iteration=0.0)
+        rows = _Rows(problem, moments, run)
+        steps = _Steps(self, problem, rows, run)
+        iteration = _Iteration(self, problem, run, rows, steps)
+        while run.proceed(residual=iteration.residual, current=iteration.weights):
+            iteration.step()
+            if rows.exhausted(self.epochs, steps.batch):
+                run.end(Status.APPROXIMATE)
+            elif not iteration.affordable:
+                run.end(Status.BUDGET)
+        if steps.shortened and self.step is not None:
+            text = f"The blocks grew with step={self.step:g}: smaller steps were taken. Leave the option out."
+            run.note(Status.BREAKDOWN, text)
+        more = " Raise epochs, or choose a solver that sweeps all rows."
+        text = (
+            f"Stochastic gradients come near the answer; steps have read the rows {rows.read / n:.3g} times."
+        )
+        run.note(Status.APPROXIMATE, text + more * rows.exhausted(self.epochs, steps.batch))
+        return run.finish(**iteration.weights())
+
+
+def _chunk(problem: Any) -> int:
+    """Rows that are read together: few beside all rows, so that a budget of passes can be met closely."""
+    n = int(problem.X.shape[0])
+    few = min(rows_at_once(A) for A in (problem.X, problem.Y))
+    return min(n, max(min(few, n // FEWEST_STEPS), 2 * FEWEST_ROWS, int(ROWS_A_PAIR * problem.k)))
+
+
+class _Rows:
+    """Random rows of both views, the same of each, centred where the problem is; batches are cut out of chunks.
+
+    Attributes
+    ----------
+    n, read : int
+        Rows of the data, and rows that have been read for gradients.
+    views : list of LinearOperator
+    chunk : list of LinearOperator
+        The rows at hand; at the beginning the first ones.
+    """
+
+    def __init__(self, problem: Any, moments: Moments, run: Run) -> None:
+        self.views: list[LinearOperator] = [problem.X, problem.Y]
+        if problem.center:
+            means = moments.column_means()
+            self.views = [A.centered(mean) for A, mean in zip(self.views, means, strict=True)]
+        self.n = int(problem.X.shape[0])
+        self.read, self._next = 0, 0
+        self._size = _chunk(problem)
+        self._order = RandomRows(self.views, run.rng)
+        self.chunk: list[LinearOperator] = []
+        self._load(self._size)
+
+    def exhausted(self, epochs: float, count: int) -> bool:
+        """Whether all rows have been read so many times."""
+        return self.read >= epochs * self.n and not self._waiting(count)
+
+    def due(self, count: int) -> int:
+        """Rows to be read for the next batch of so many: none where the chunk at hand has them."""
+        return 0 if self._waiting(count) else min(max(self._size, count), self.n)
+
+    def batch(self, count: int) -> list[LinearOperator]:
+        """The next rows of both views, about so many: none are left over."""
+        if not self._waiting(count):
+            self._load(self.due(count))
+        left = self._left
+        chosen = slice(self._next, self._next + (left if 2 * left < 3 * count else count))
+        self._next = chosen.stop
+        return [rows.rows(chosen) for rows in self.chunk]
+
+    def others(self, order: RandomRows, count: int) -> list[LinearOperator]:
+        """Rows in an order of their own."""
+        return self._loaded(order.draw(count))
+
+    def record(self, view: int, part: LinearOperator, columns: int) -> None:
+        """Enter a product of some rows into the ledger, which knows that they were read, but not what for."""
+        ledger = uncounted(self.views[view])[1]
+        ledger.record(columns=columns * part.shape[0] / self.n, flops=2.0 * part.nnz * columns)
+
+    @property
+    def _left(self) -> int:
+        return self.chunk[0].shape[0] - self._next
+
+    def _waiting(self, count: int) -> bool:
+        return 2 * self._left >= min(count, self.n)
+
+    def _load(self, size: int) -> None:
+        chosen = self._order.draw(size)
+        if 2 * len(chosen) < min(size, self._size):  # the last rows of all: too few for a chunk
+            chosen = self._order.draw(size)
+        self.chunk, self._next = self._loaded(chosen), 0
+        self.read += len(chosen)
+
+    def _loaded(self, chosen: HostArray) -> list[LinearOperator]:
+        found = [A.rows(chosen).loaded() for A in self.views]
+        for A in self.views:
+            A.release()
+        return found
+
+
+class _Steps:
+    """Batch size and steps of both views, from the first chunk of rows.
+
+    Attributes
+    ----------
+    batch : int
+    diagonals : list of array
+        Estimates of diag(S) + ridge.
+    shortened : bool
+        Whether a step had to be.
+    """
+
+    def __init__(self, solver: StochasticAppGrad, problem: Any, rows: _Rows, run: Run) -> None:
+        self.home: Home = problem.X.home.blocks
+        self.decay, self.shortened = solver.decay, False
+        share = rows.n / rows.chunk[0].shape[0]
+        with np.errstate(all="ignore"):  # what is not finite is found out below
+            local = Moments(rows.chunk[0], rows.chunk[1], form="implicit")
+            raw = [d * share for d in local.diagonal() if d is not None]
+            self.diagonals = [d + r for d, r in zip(raw, problem.ridge, strict=True)]
+            spectra = [_Spectrum(A, share, run.rng) for A in rows.chunk]
+            self.batch = min(rows.n, solver.batch or self._choose(problem.k, rows, spectra, raw))
+            self._own = [
+                self._from_the_data(
+                    spectrum, d, ridge, rows.n / self.batch, scaled=solver.scaling == "columns"
+                )
+                for spectrum, d, ridge in zip(spectra, raw, problem.ridge, strict=True)
+            ]
+        if not all(np.isfinite(to_host(own)).all() for own in self._own):
+            explain_non_finite(problem, run)
+        self._now = self._own
+        if solver.step is not None:
+            self._now = [own * 0.0 + solver.step / rows.n for own in self._own]
+
+    def at(self, view: int, passes: float) -> Array:
+        """Steps for the gradient of half the sum of squares, a row each."""
+        fall = float((1.0 + passes) ** -self.decay)
+        return self._now[view][:, None] * fall
+
+    def shorten(self, view: int) -> None:
+        """Half the steps; those that were given come down to those of the data at least."""
+        self.shortened = True
+        self._now[view] = self.home.xp.minimum(self._now[view] / 2, self._own[view])
+
+    def _choose(self, k: int, rows: _Rows, spectra: list[_Spectrum], raw: list[Array]) -> int:
+        """Rows of a batch: some times the intrinsic dimension of the views scaled to unit columns."""
+        fewest = max(ROWS_A_PAIR * k, FEWEST_ROWS)
+        wanted = fewest
+        for own, d, spectrum in zip(raw, self.diagonals, spectra, strict=True):
+            scale = reciprocal(d)
+            trace = float(to_host(self.home.xp.sum(own * scale)))
+            largest = spectrum.largest(scale)
+            if largest > 0 and np.isfinite(trace / largest):
+                wanted = max(wanted, DIMENSIONS * trace / largest)
+        entries = max(A.nnz / A.shape[0] for A in rows.chunk)
+        return int(max(fewest, min(wanted, MOST_ENTRIES / max(entries, 1.0), rows.n / FEWEST_STEPS)))
+
+    def _from_the_data(
+        self, spectrum: _Spectrum, d: Array, ridge: float, weight: float, *, scaled: bool
+    ) -> Array:
+        xp = self.home.xp
+        scale = xp.ones_like(d)
+        if scaled:
+            scale = reciprocal(d + ridge + xp.sum(d) / self.batch)
+        bound = spectrum.largest(scale) + spectrum.variance(scale, weight)
+        bound += ridge * float(to_host(xp.max(scale)))
+        return scale * (STEP if bound == 0 else STEP / bound)
+
+
+class _Spectrum:
+    """What some rows tell of the eigenvalues of their view."""
+
+    def __init__(self, rows: LinearOperator, share: float, rng: np.random.Generator) -> None:
+        self.rows, self.share, self.home = rows, share, rows.home.blocks
+        self.probes = self.home.place(rng.standard_normal((rows.shape[1], PROBES)))
+
+    def largest(self, scale: Array) -> float:
+        """λ_max(D^(1/2) S D^(1/2)) for D = diag(scale), by the power method."""
+        xp = self.home.xp
+        half = xp.sqrt(scale)[:, None]
+        V = half * self.probes
+        for _ in range(POWERS):
+            V = V * reciprocal(xp.sqrt(xp.sum(V * V, axis=0)))[None, :]
+            V = half * self.rows.rmatmat(self.rows.matmat(half * V)) * self.share
+        return float(to_host(xp.max(xp.sqrt(xp.sum(V * V, axis=0)))))
+
+    def variance(self, scale: Array, weight: float) -> float:
+        """(n/b) E‖x̃‖⁴/E‖x̃‖² for the rows x̃ = D^(1/2) x, whose lengths are estimated by the probes."""
+        P = self.home.place(self.rows.matmat(self.home.xp.sqrt(scale)[:, None] * self.probes))
+        squares = to_host(self.home.xp.mean(P * P, axis=1))
+        total = float(squares.sum())
+        return 0.0 if total == 0 else weight * float((squares**2).sum()) / total
+
+
+class _Iteration:
+    """The blocks, one step on them, and what is known of how far they are.
+
+    Metrics and gradients are of sums over all rows, of which b rows give n/b times their own.
+
+    Attributes
+    ----------
+    residual : float
+        The estimate.
+    """
+
+    def __init__(self, solver: StochasticAppGrad, problem: Any, run: Run, rows: _Rows, steps: _Steps) -> None:
+        self.solver, self.problem, self.run, self.rows, self.steps = solver, problem, run, rows, steps
+        self.home, self.k = steps.home, problem.k
+        matrix = run.part(solver.test_matrix)
+        draws = [matrix.draw(A.shape[1], self.k, run.rng) for A in (problem.X, problem.Y)]
+        self.mean = [self.home.place(V) for V in draws]
+        self.tilde = [V * 0.0 for V in self.mean]
+        # Φ and Ψ as a block and the small matrix that normalises it: None until there are rows to do it with.
+        self.normal: list[tuple[Array, HostArray | None]] = [(V, None) for V in self.mean]
+        self.order = RandomRows(rows.views, run.rng)
+        self.aside = min(solver.normalizer_rows or 0, rows.n)
+        self.taken, self.residual = 0, 1.0
+        self.window = _Window(steps)
+        self._products: list[tuple[LinearOperator, Array, Array]] = []
+
+    @property
+    def affordable(self) -> bool:
+        """Whether the budget has another step."""
+        return self.run.affords((self.rows.due(self.steps.batch) + self.aside) / self.rows.n)
+
+    def weights(self) -> dict[str, Array]:
+        """Where the iteration is, as the law of CCA takes it."""
+        return {"x_weights": self.mean[0], "y_weights": self.mean[1]}
+
+    def step(self) -> None:
+        """One step on both blocks."""
+        batch = self.rows.batch(self.steps.batch)
+        norms = self.rows.others(self.order, self.aside) if self.aside else batch
+        with np.errstate(all="ignore"):  # a step that is too long is found out
+            for view, (V, T) in enumerate(self.normal):
+                if T is None:
+                    self.normal[view] = (V, self._rooted(self._metric(view, V, norms))[0])
+            of_x = self._image(0, batch) if self.solver.update == "simultaneous" else None
+            self._move(0, batch, norms, self._image(1, batch))
+            self._move(1, batch, norms, self._image(0, batch) if of_x is None else of_x)
+        self._products.clear()
+        self.taken += 1
+        share = (1 + POWER) / (self.taken + POWER) if self.solver.averaging else 1.0
+        pairs = zip(self.mean, self.tilde, strict=True)
+        self.mean = list(self.tilde) if share >= 1 else [m + (V - m) * share for m, V in pairs]
+        self.residual = self.window.closed(self.residual)
+
+    def _move(
+        self, view: int, batch: list[LinearOperator], norms: list[LinearOperator], target: Array
+    ) -> None:
+        """A gradient step of one view towards the image of the other, and its metric after it."""
+        A, V, r = batch[view], self.tilde[view], self.problem.ridge[view]
+        weight = self.rows.n / A.shape[0]
+        image = self._product(view, A, V)
+        gradient = A.rmatmat((image - target) * weight)
+        self.rows.record(view, A, self.k)
+        gradient = gradient + V * r if r else gradient
+        new = V - gradient * self.steps.at(view, self.rows.read / self.rows.n)
+        G = self._metric(view, new, norms)
+        before = float(to_host(self.home.xp.sum(image * image))) * weight
+        if not float(np.trace(G)) <= max(GROWTH * self.k, before):
+            if not np.isfinite(to_host(self.home.xp.sum(gradient))):
+                explain_non_finite(self.problem, self.run)
+            self.steps.shorten(view)
+            return
+        T, size = self._rooted(G)
+        if size > 0:
+            self.tilde[view], self.normal[view] = new, (new, T)
+            self.window.add(view, gradient, size)
+
+    def _metric(self, view: int, V: Array, rows: list[LinearOperator]) -> HostArray:
+        """VᵀSV, from some rows."""
+        P, r = self._product(view, rows[view], V), self.problem.ridge[view]
+        G = to_host(P.T @ P) * (self.rows.n / rows[view].shape[0])
+        return G + to_host(V.T @ V) * r if r else G
+
+    def _image(self, view: int, rows: list[LinearOperator]) -> Array:
+        """X_I Φ, or Y_I Ψ."""
+        V, T = self.normal[view]
+        return self._product(view, rows[view], V) @ self.home.place(T)
+
+    def _product(self, view: int, rows: LinearOperator, V: Array) -> Array:
+        """Rows times a block, made once."""
+        for A, B, P in self._products:
+            if A is rows and B is V:
+                return P
+        P = self.home.place(rows.matmat(V))
+        self.rows.record(view, rows, self.k)
+        self._products.append((rows, V, P))
+        return P
+
+    def _rooted(self, G: HostArray) -> tuple[HostArray, float]:
+        if not np.isfinite(G).all():
+            explain_non_finite(self.problem, self.run)
+        return inverse_root(G)
+
+
+class _Window:
+    """The mean gradient over some steps, and the residual by the law that it stands for.
+
+    At the answer Φ̃ = Φ diag(ρ), turned, so that the gradients of both blocks are what the law calls ϱ, turned.
+    """
+
+    def __init__(self, steps: _Steps) -> None:
+        self.scales = [reciprocal(d)[:, None] for d in steps.diagonals]
+        self.home, self.length = steps.home, 1
+        self._empty()
+
+    def _empty(self) -> None:
+        self.sums: list[Any] = [0.0, 0.0]
+        self.counts, self.sizes = [0, 0], [0.0, 0.0]
+
+    def add(self, view: int, gradient: Array, size: float) -> None:
+        """Take in the gradient of one step, and the sum of the lengths of the block's principal columns."""
+        self.sums[view] = self.sums[view] + gradient
+        self.counts[view] += 1
+        self.sizes[view] = size
+
+    def closed(self, before: float) -> float:
+        """The estimate, where as many steps have been made as are due, twice as many as the last time; or the last."""
+        steps = min(self.counts)
+        if steps < self.length:
+            return before
+        pairs = zip(self.sums, self.scales, self.counts, strict=True)
+        total = sum(float(to_host(self.home.xp.sum(g * g * s))) / count**2 for g, s, count in pairs)
+        found = 2 * total / sum(self.sizes)
+        self.length = min(2 * self.length, LONGEST_WINDOW)
+        self._empty()
+        return found if np.isfinite(found) else before
+
+
+def explain_non_finite(problem: Any, run: Run) -> None:
+    """Sweep the data with something harmless: where they are at fault, that raises NonFiniteData."""
+    moments = run.moments("implicit")
+    moments.products(*(moments.home.zeros((A.shape[1], 1)) for A in (problem.X, problem.Y)))
+
+
+def inverse_root(G: HostArray) -> tuple[HostArray, float]:
+    """The symmetric inverse square root of a positive semidefinite matrix on its numerical range.
+
+    Parameters
+    ----------
+    G : numpy.ndarray of shape (k, k)
+
+    Returns
+    -------
+    numpy.ndarray of shape (k, k), float
+        G^(-1/2), and the sum of the roots of the eigenvalues.
+    """
+    values, vectors = np.linalg.eigh((G + G.T) / 2)
+    keep = values > len(G) * EPS * max(float(values[-1]), 0.0)
+    roots = np.sqrt(values[keep])
+    return (vectors[:, keep] / roots) @ vectors[:, keep].T, float(roots.sum())

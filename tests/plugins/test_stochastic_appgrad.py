@@ -1,0 +1,252 @@
+"""Stochastic AppGrad: its first steps by hand, its accounts, what minibatches buy, and that it never diverges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse
+
+import linspec as ls
+from linspec.errors import BudgetTooSmall, NonFiniteData
+from linspec.minibatches import RandomRows, equal_slices
+from linspec.operators import as_operator
+from linspec.testing import planted_cca
+from linspec_cca.stochastic_appgrad import inverse_root
+
+NAME = "stochastic-appgrad"
+
+
+def tall(n=10_000, p=30, q=20, seed=0):
+    """Views that share three directions, with columns of sizes from 1 to 1/30."""
+    rng = np.random.default_rng(seed)
+    shared = rng.standard_normal((n, 3))
+    views = []
+    for columns in (p, q):
+        noise = rng.standard_normal((n, columns)) * np.geomspace(1, 1 / 30, columns)
+        views.append(shared @ rng.standard_normal((3, columns)) * 0.5 + noise)
+    return views
+
+
+def words(n=6000, p=400, q=300, seed=0):
+    """Sparse counts: a few columns in nearly all rows, and rare ones, which alone tell of the twelve topics."""
+    rng = np.random.default_rng(seed)
+    topic = rng.integers(0, 12, n)
+    views = []
+    for columns in (p, q):
+        usual = np.geomspace(4, 2e-3, columns)
+        rate = usual * (1 + 30 * (usual < 0.05) * (topic[:, None] == np.arange(columns) % 12))
+        views.append(scipy.sparse.csr_array(rng.poisson(rate).astype(np.float64)))
+    return views
+
+
+def exact_sum(X, Y, k, ridge):
+    """The k largest correlations by whitening in NumPy, added up."""
+    X, Y = (A.toarray() if scipy.sparse.issparse(A) else A for A in (X, Y))
+    roots = [np.linalg.cholesky(A.T @ A + ridge * np.eye(A.shape[1])) for A in (X, Y)]
+    T = scipy.linalg.solve_triangular(roots[0], X.T @ Y, lower=True)
+    T = scipy.linalg.solve_triangular(roots[1], T.T, lower=True)
+    return np.linalg.svd(T, compute_uv=False)[:k].sum()
+
+
+def history_of_weights(problem, steps, **options):
+    """Weights after each step."""
+    seen = []
+    ls.solve(
+        problem,
+        NAME,
+        callback=lambda p: seen.append({k: v.copy() for k, v in p.current().items()}) or p.iteration == steps,
+        **options,
+    )
+    return seen
+
+
+@pytest.mark.parametrize("update", ["alternating", "simultaneous"])
+def test_batches_of_all_rows_are_appgrad_by_its_formula(update):
+    """The formulas of the source, in sums over rows divided by n, from the same start."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((40, 6)), rng.standard_normal((40, 5))
+    n, k, penalty, step = 40, 2, 0.05, 0.3
+    problem = ls.CCA(X, Y, k, ridge=penalty * n, center=False)
+    options = {"batch": n, "step": step, "averaging": False, "update": update, "rng": 0}
+    seen = history_of_weights(problem, 4, **options)
+
+    def normalised(V, A):
+        return V @ scipy.linalg.inv(
+            scipy.linalg.sqrtm(V.T @ (A.T @ A / n + penalty * np.eye(A.shape[1])) @ V)
+        )
+
+    phi, psi = (normalised(seen[0][f"{view}_weights"], A) for view, A in (("x", X), ("y", Y)))
+    tx, ty = np.zeros((6, k)), np.zeros((5, k))
+    for found in seen[1:]:
+        old = phi
+        tx = tx - step * (X.T @ (X @ tx - Y @ psi) / n + penalty * tx)
+        phi = normalised(tx, X)
+        other = phi if update == "alternating" else old
+        ty = ty - step * (Y.T @ (Y @ ty - X @ other) / n + penalty * ty)
+        psi = normalised(ty, Y)
+        # In sums over rows normalised blocks, and with them the auxiliary ones, are shorter by √n.
+        np.testing.assert_allclose(found["x_weights"] * np.sqrt(n), tx, atol=1e-10)
+        np.testing.assert_allclose(found["y_weights"] * np.sqrt(n), ty, atol=1e-10)
+
+
+def test_inverse_root_is_that_of_scipy_and_leaves_out_what_is_not_there():
+    rng = np.random.default_rng(0)
+    B = rng.standard_normal((9, 4))
+    T, size = inverse_root(B.T @ B)
+    np.testing.assert_allclose(T, np.linalg.inv(scipy.linalg.sqrtm(B.T @ B)), atol=1e-12)
+    assert size == pytest.approx(np.linalg.svd(B, compute_uv=False).sum())
+    short = np.outer(B[:, 0], [1.0, 2.0])
+    T, _ = inverse_root(short.T @ short)
+    np.testing.assert_allclose(T @ (short.T @ short) @ T, np.outer([1, 2], [1, 2]) / 5, atol=1e-7)
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize(("make", "share"), [(tall, 0.97), (words, 0.92)])
+def test_few_readings_capture_nearly_all(make, share, center):
+    X, Y = make()
+    problem = ls.CCA(X, Y, 3, ridge=20.0, center=center)
+    best = ls.solve(problem, "gram").correlations.sum()
+    if not center:
+        assert best == pytest.approx(exact_sum(X, Y, 3, 20.0))
+    found = [ls.solve(problem, NAME, rng=seed, max_passes=6) for seed in range(3)]
+    assert all(s.passes <= 6 for s in found)
+    assert all(s.correlations.sum() <= best * (1 + 1e-9) for s in found)
+    assert min(s.correlations.sum() for s in found) > share * best
+
+
+def test_minibatches_take_fewer_readings_than_sweeps():
+    X, Y = tall()
+    problem = ls.CCA(X, Y, 3, ridge=20.0, center=False)
+    budget = 4
+    stochastic = ls.solve(problem, NAME, rng=0, max_passes=budget)
+    swept = ls.solve(problem, "appgrad", form="implicit", rng=0, max_passes=3 * budget)
+    best = ls.solve(problem, "gram").correlations.sum()
+    assert best - stochastic.correlations.sum() < 0.1 * (best - swept.correlations.sum())
+
+
+def test_columns_of_very_different_size_get_steps_of_their_own():
+    X, Y = words()
+    problem = ls.CCA(X, Y, 8, ridge=1.0, center=False)
+    best = exact_sum(X, Y, 8, 1.0)
+    own, one = (
+        ls.solve(problem, NAME, rng=0, max_passes=6, scaling=scaling).correlations.sum()
+        for scaling in ("columns", "none")
+    )
+    assert best - own < 0.5 * (best - one)
+
+
+@pytest.mark.parametrize("step", [10.0, 1e5, 1e200])
+@pytest.mark.parametrize("make", [tall, words])
+def test_a_step_that_is_too_long_is_shortened_and_said(make, step):
+    X, Y = make(3000)
+    problem = ls.CCA(X, Y, 3, ridge=5.0, center=False)
+    solution = ls.solve(problem, NAME, rng=0, step=step, max_passes=8)
+    assert np.isfinite(solution.x_weights).all()
+    assert np.isfinite(solution.residual)
+    assert f"step={step:g}" in solution.message
+    assert solution.correlations.sum() > 0.8 * exact_sum(X, Y, 3, 5.0)
+
+
+@pytest.mark.parametrize("budget", [2.0, 2.3, 3.7, 9.0])
+@pytest.mark.parametrize("options", [{}, {"normalizer_rows": 200}, {"batch": 700}])
+def test_a_budget_is_kept_and_used(budget, options):
+    X, Y = tall(5000)
+    problem = ls.CCA(X, Y, 3, ridge=5.0, center=False)
+    solution = ls.solve(problem, NAME, rng=0, max_passes=budget, epochs=100, **options)
+    assert solution.status is ls.Status.BUDGET
+    assert budget - 0.25 < solution.passes <= budget + 1e-9
+    shares = np.diff(solution.history["passes"])
+    assert (shares >= 0).all()
+    assert shares.max() < 0.2
+
+
+def test_seconds_end_a_run():
+    X, Y = tall()
+    solution = ls.solve(ls.CCA(X, Y, 3, center=False), NAME, rng=0, max_seconds=0.2, epochs=1e9)
+    assert solution.status is ls.Status.BUDGET
+    assert solution.seconds < 5
+    assert solution.correlations.sum() > 0
+
+
+def test_it_ends_by_its_own_rule_without_a_budget():
+    X, Y = tall(4000)
+    solution = ls.solve(ls.CCA(X, Y, 3, ridge=5.0), NAME, rng=0, epochs=3)
+    assert solution.status is ls.Status.APPROXIMATE
+    assert "3 times" in solution.message
+    assert solution.passes == pytest.approx(5.0)  # means, three readings, the certificate
+
+
+def test_too_small_a_budget_is_refused():
+    X, Y = tall(4000)
+    with pytest.raises(BudgetTooSmall, match="at least 2"):
+        ls.solve(ls.CCA(X, Y, 3), NAME, max_passes=1.5)  # means and certificate
+
+
+def test_the_estimate_on_the_way_is_near_the_certificate():
+    X, Y = tall()
+    problem = ls.CCA(X, Y, 3, ridge=20.0, center=False)
+    for seed in range(3):
+        solution = ls.solve(problem, NAME, rng=seed, max_passes=5)
+        estimate = solution.history["residual"][-1]
+        assert solution.residual / 10 < estimate < 30 * solution.residual
+
+
+def test_files_are_read_in_runs_of_rows_and_give_the_same_quality(tmp_path):
+    X, Y = tall()
+    for name, A in (("x", X), ("y", Y)):
+        np.save(tmp_path / f"{name}.npy", A)
+    problem = ls.CCA(tmp_path / "x.npy", tmp_path / "y.npy", 3, ridge=20.0)
+    best = ls.solve(problem, "gram").correlations.sum()
+    assert ls.solve(problem, NAME, rng=0, max_passes=6).correlations.sum() > 0.97 * best
+
+
+def test_rows_of_a_file_come_in_runs_and_each_once(tmp_path):
+    A = np.zeros((5000, 64))
+    np.save(tmp_path / "a.npy", A)
+    for source, neighbours in ((tmp_path / "a.npy", True), (A, False)):
+        rows = RandomRows([as_operator(source)], np.random.default_rng(0))
+        drawn = [rows.draw(1024) for _ in range(5)]
+        assert sorted(np.concatenate(drawn)) == list(range(5000))
+        steps = np.diff(np.sort(drawn[0]))
+        assert bool(np.mean(steps == 1) > 0.9) is neighbours
+        assert (np.diff(drawn[0]) < 0).any()
+
+
+def test_slices_cover_and_differ_by_one():
+    for n, size in ((10, 3), (7, 7), (5, 100), (1000, 33)):
+        slices = list(equal_slices(n, size))
+        assert [i for part in slices for i in range(n)[part]] == list(range(n))
+        lengths = [part.stop - part.start for part in slices]
+        assert max(lengths) - min(lengths) <= 1
+
+
+@pytest.mark.parametrize("where", ["X", "Y"])
+def test_what_is_not_finite_in_a_file_is_named(tmp_path, where):
+    views = dict(zip("XY", tall(2000), strict=True))
+    views[where][1234, 5] = np.nan
+    for name, A in views.items():
+        np.save(tmp_path / f"{name}.npy", A)
+    problem = ls.CCA(tmp_path / "X.npy", tmp_path / "Y.npy", 2, center=False)
+    with pytest.raises(NonFiniteData, match="row 1234, column 5"):
+        ls.solve(problem, NAME, rng=0)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-3, 1e6, (0.0, 7.0)])
+@pytest.mark.parametrize("k", [1, 4])
+def test_odd_data_are_no_trouble(ridge, k):
+    """Columns of zeros, the same columns twice, few rows, and more pairs than a batch could tell apart."""
+    X, Y = tall(200, 12, 9)
+    X[:, 3] = 0.0
+    X[:, 7] = X[:, 2]
+    Y = np.hstack([Y, Y[:, :2]])
+    solution = ls.solve(ls.CCA(X, Y, k, ridge=ridge), NAME, rng=0, batch=2)
+    assert np.isfinite(solution.x_weights).all()
+    assert np.isfinite(solution.y_weights).all()
+    assert (solution.correlations <= 1).all()
+
+
+def test_planted_correlations_of_a_tall_problem():
+    case = planted_cca(4000, 8, 6, (0.95, 0.8, 0.6, 0.3, 0.1), 3)
+    solution = ls.solve(ls.CCA(case.arrays["X"], case.arrays["Y"], 3), NAME, rng=0, epochs=20)
+    np.testing.assert_allclose(solution.correlations, case.truth["correlations"], atol=0.01)
