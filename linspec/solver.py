@@ -89,7 +89,12 @@ class LeastSquaresState(ABC):
 
     @abstractmethod
     def solve(
-        self, B: LinearOperator, x0: Array | None = None, tol: float | None = None, AtB: Array | None = None
+        self,
+        B: LinearOperator,
+        x0: Array | None = None,
+        tol: float | None = None,
+        AtB: Array | None = None,
+        AtAx0: Array | None = None,
     ) -> Array:
         """argmin ‖A x − B‖² + ridge ‖x‖², without validation and without a certificate.
 
@@ -103,6 +108,8 @@ class LeastSquaresState(ABC):
             Relative residual to stop at; None: the solver's own.
         AtB : array of shape (p, m), optional
             AᵀB where the caller has it already; it saves a sweep.
+        AtAx0 : array of shape (p, m), optional
+            AᵀA x0 where the caller has it already; it may save another.
 
         Returns
         -------

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from linspec import Run, Solution, Solver, Status, option, part
-from linspec.arrays import Array, to_host
+from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.operators import DenseOperator, ProductOperator
 from linspec_cca.pairs import block_width, start
 
@@ -74,17 +74,17 @@ class AlternatingLeastSquares(Solver):
         while run.proceed(residual=pair.leading(k).residual(rho[:k]), current=partial(pair.weights, k)):
             # 1. Φ from Ψ
             tol = self._inner_tol(pair.gaps(rho)[0], pair.Cpsi, moments.home.xp)
-            x0 = pair.phi * moments.home.place(rho) if warm else None
+            x0, Sx0 = _at_last(pair.phi, pair.Sphi, rho, rx, moments.home) if warm else (None, None)
             with run.reserving(3 * moments.sweep_cost):
-                phi = states[0].solve(_times(problem.Y, pair.psi), x0, tol, pair.Cpsi)
+                phi = states[0].solve(_times(problem.Y, pair.psi), x0, tol, pair.Cpsi, Sx0)
             Sphi, _, Ctphi, _ = moments.products(phi, None)
             pair = pair.with_x(phi, Sphi + phi * rx, Ctphi).normalized(normalizer, y=False)
             # 2. Ψ from the new Φ
             pair, rho = pair.canonical()
             tol = self._inner_tol(pair.gaps(rho)[1], pair.Ctphi, moments.home.xp)
-            x0 = pair.psi * moments.home.place(rho) if warm else None
+            x0, Sx0 = _at_last(pair.psi, pair.Spsi, rho, ry, moments.home) if warm else (None, None)
             with run.reserving(moments.sweep_cost):
-                psi = states[1].solve(_times(problem.X, pair.phi), x0, tol, pair.Ctphi)
+                psi = states[1].solve(_times(problem.X, pair.phi), x0, tol, pair.Ctphi, Sx0)
             _, Cpsi, _, Spsi = moments.products(None, psi)
             pair = pair.with_y(psi, Spsi + psi * ry, Cpsi).normalized(normalizer, x=False)
             # 3. canonical pairs of the two spans
@@ -111,6 +111,12 @@ class AlternatingLeastSquares(Solver):
 def _times(A: Any, V: Array) -> ProductOperator:
     """A V as an operator that is multiplied only if someone asks for it."""
     return ProductOperator(A, DenseOperator(A.home.place(V, A.dtype)))
+
+
+def _at_last(V: Array, SV: Array, rho: HostArray, ridge: float, home: Home) -> tuple[Array, Array]:
+    """The best start within the span of the last block, and its product with the Gram matrix without ridge."""
+    r = home.place(rho)
+    return V * r, (SV - V * ridge) * r
 
 
 def _relative(gap: Array, target: Array, xp: Any) -> float:

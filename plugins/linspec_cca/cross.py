@@ -34,7 +34,7 @@ BLOCKS = 6
 OWN = 0.5
 """Share of a new direction's square that must be outside the basis: less is rounding that has been blown up."""
 
-ENDED = "The singular vectors of {matrix} were found; they are canonical pairs only where {where}. "
+ENDED = "It leads to the singular vectors of {matrix}, which are canonical pairs only where {where}. "
 ENDED += 'Choose "als", which whitens, for others.'
 
 

@@ -3,9 +3,9 @@
 Problem: the leading canonical pairs, about, for a price that is known beforehand.
 Method: t₁ iterations of "als", in each of which a least-squares solver makes t₂ steps for either view.
 Source: Lu 2015 (thesis), Algorithm 6 and section 3.5; Lu & Foster 2014, arXiv:1407.4508.
-Where we differ: the steps begin at the answer for the last block, and not at zero; that takes one more sweep an
-iteration and gains more than it costs. `inner_start="zero"` is the algorithm as printed. It ends before t₁ iterations
-where the residual is within the tolerance.
+Where we differ: the steps begin at the answer for the last block, and not at zero, which costs no sweep.
+`inner_start="zero"` is the algorithm as printed. It ends before t₁ iterations where the residual is within the
+tolerance.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from linspec import Run, Solution, Solver, Status, option, part
 from linspec_cca.als import AlternatingLeastSquares
 
-ENDED = "{outer} iterations with {inner} steps each were asked for and made: the residual says how good the answer is. "
+ENDED = "It ends after {outer} iterations with {inner} steps each: the residual says how good the answer is. "
 ENDED += 'Raise them, or choose "als", which goes on to a tolerance.'
 
 

@@ -133,7 +133,12 @@ class FactorisedState(LeastSquaresState):
             self.apply = lambda rhs: T @ (T.T @ rhs)
 
     def solve(
-        self, B: LinearOperator, x0: Array | None = None, tol: float | None = None, AtB: Array | None = None
+        self,
+        B: LinearOperator,
+        x0: Array | None = None,
+        tol: float | None = None,
+        AtB: Array | None = None,
+        AtAx0: Array | None = None,
     ) -> Array:
         """See `LeastSquaresState.solve`; exact, so `x0` and `tol` are not used."""
         if AtB is None:

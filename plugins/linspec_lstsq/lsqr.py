@@ -67,7 +67,12 @@ class LSQRState(LeastSquaresState):
         self.A, self.ridge, self.run, self.limit, self.tol = matrix_of(A, run), ridge, run, limit, tol
 
     def solve(
-        self, B: LinearOperator, x0: Array | None = None, tol: float | None = None, AtB: Array | None = None
+        self,
+        B: LinearOperator,
+        x0: Array | None = None,
+        tol: float | None = None,
+        AtB: Array | None = None,
+        AtAx0: Array | None = None,
     ) -> Array:
         """See `LeastSquaresState.solve`; B is multiplied out, for LSQR needs more than AᵀB."""
         extra = 1.0 if x0 is not None and AtB is None else 0.0

@@ -220,7 +220,12 @@ class NormalEquationsState(LeastSquaresState):
         self.moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
 
     def solve(
-        self, B: LinearOperator, x0: Array | None = None, tol: float | None = None, AtB: Array | None = None
+        self,
+        B: LinearOperator,
+        x0: Array | None = None,
+        tol: float | None = None,
+        AtB: Array | None = None,
+        AtAx0: Array | None = None,
     ) -> Array:
         """See `LeastSquaresState.solve`."""
         moments, home = self.moments, self.moments.home
@@ -229,7 +234,8 @@ class NormalEquationsState(LeastSquaresState):
         system = System.of(moments, AtB, (self.ridge,))
         if x0 is not None:
             start = home.place(x0)
-            gradient = AtB - moments.gram_matmat(start) - start * self.ridge
+            AtAx0 = moments.gram_matmat(start) if AtAx0 is None else AtAx0
+            gradient = AtB - AtAx0 - start * self.ridge
             system = replace(system, start=start, gradient=gradient)
         iterations = self.begin(system)
         tol = max(self.tol if tol is None else tol, system.noise)  # below, steps follow rounding

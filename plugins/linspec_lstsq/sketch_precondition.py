@@ -207,7 +207,12 @@ class SketchedState(LeastSquaresState):
         self.factor: SketchedFactor | None = None
 
     def solve(
-        self, B: LinearOperator, x0: Array | None = None, tol: float | None = None, AtB: Array | None = None
+        self,
+        B: LinearOperator,
+        x0: Array | None = None,
+        tol: float | None = None,
+        AtB: Array | None = None,
+        AtAx0: Array | None = None,
     ) -> Array:
         """See `LeastSquaresState.solve`; B is multiplied out, for LSQR needs more than AᵀB."""
         unknown = self.factor is None or AtB is None

@@ -139,6 +139,7 @@ def test_prepared_states_agree_with_solve(solver):
     state = instance.prepare(run.problem.A, 0.7, run)
     exact = ridge_answer(A, B, 0.7)
     np.testing.assert_allclose(state.solve(run.problem.B, tol=1e-11), exact, atol=1e-9)
-    np.testing.assert_allclose(
-        state.solve(run.problem.B, x0=exact + 1e-3, tol=1e-11, AtB=A.T @ B), exact, atol=1e-9
-    )
+    start = exact + 1e-3
+    for known in ({"AtB": A.T @ B}, {"AtB": A.T @ B, "AtAx0": A.T @ (A @ start)}):
+        found = state.solve(run.problem.B, x0=start, tol=1e-11, **known)
+        np.testing.assert_allclose(found, exact, atol=1e-9)
