@@ -8,8 +8,8 @@ Run `OPENBLAS_NUM_THREADS=1 python asv_bench/measure_cca_peers.py --data FOLDER`
 - titles: words of 74,067 titles and queries, sparse, uncentred, ridge 1;
 - words: words and next words of 929,588, one-hot, sparse, uncentred, ridge 1.
 
-"SciPy by hand" is what one writes without a library. Dense data: Gram matrices, Cholesky factors and `svds` (ARPACK) of
-the whitened cross product. Sparse data: sparse Gram matrices, `splu`, and `eigsh` (ARPACK) on the pencil
+"SciPy by hand" is what one writes without a library for CCA. Dense data: Gram matrices, Cholesky factors and `svds`
+(ARPACK) of the whitened cross product. Sparse data: sparse Gram matrices, `splu`, and `eigsh` (ARPACK) on the pencil
 [0 C; Cᵀ 0], diag(Sx, Sy). With `--dense` also the first on sparse data (titles: 6 GB). cca-zoo (`pip install
 cca-zoo==4.0.1`) and scikit-learn are compared where they are installed. A refusal is printed as the library says it.
 
@@ -186,7 +186,8 @@ def pencil(X: Any, Y: Any, ridge: float) -> Weights:
     C = (X.T @ Y).tocsr()
     A = sp.block_array([[None, C], [C.T, None]]).tocsr()
     grams = [(V.T @ V + ridge * sp.eye_array(V.shape[1])).tocsc() for V in (X, Y)]
-    factors = [sp.linalg.splu(S) for S in grams]
+    symmetric = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+    factors = [sp.linalg.splu(S, **symmetric) for S in grams]
 
     def solve(b: Any) -> Any:
         return np.concatenate([factors[0].solve(b[:p]), factors[1].solve(b[p:])])

@@ -6,10 +6,10 @@ rows of 60 words, frequencies that follow a power law, forty shared topics; unce
 
 passes to: readings of a view, everything included, until the ridge correlations within the span of the iterate add up
 to a share of what the same run has at `--reference`; seconds and CPU: of a run to the default tolerance. memory:
-mebibytes of the peak resident set of a process of its own beyond imports and data; bound: (p + q)(9m + r + 2m·threads)
-words of the data's dtype, for blocks of m columns and a preconditioner of rank r. rho_20: the twentieth correlation;
-permuted: the twentieth after the rows of Y were permuted, which is chance. largest gap: between a correlation and that
-of the run to `--reference`, beside the largest of `bounds`.
+mebibytes of the peak resident set of a process of its own beyond imports and data; bound: (p + q)(9m + 2m·threads)
+words of the data's dtype, for blocks of m columns (a preconditioner of rank r may take (p + q)r more). rho_20: the
+twentieth correlation; permuted: the twentieth after the rows of Y were permuted, which is chance. largest gap: between
+a correlation and that of the run to `--reference`, beside the largest of `bounds`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main() -> None:
     given = arguments()
     print_head(
         "data", "dtype", *(f"passes to {level}" for level in LEVELS), "passes", "seconds", "CPU", "memory", "bound",
-        "m, r, threads", "sum", "rho_20", "permuted", "largest gap", "bounds", "residual", "status",
+        "m, threads", "sum", "rho_20", "permuted", "largest gap", "bounds", "residual", "status",
     )  # fmt: skip
     for dtype in given.dtypes:
         with tempfile.TemporaryDirectory(dir=given.scratch) as folder:
@@ -50,7 +50,7 @@ def main() -> None:
                 f"{plain['cpu']:.1f}",
                 f"{plain['memory']:.0f}",
                 f"{plain['bound']:.0f}",
-                f"{plain['m']}, {plain['r']}, {plain['threads']}",
+                f"{plain['m']}, {plain['threads']}",
                 f"{sum(plain['correlations']):.6f}",
                 f"{plain['correlations'][-1]:.4f}",
                 f"{chance['correlations'][-1]:.4f}",
@@ -73,6 +73,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--k", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0, help="of the data and of the solver")
     parser.add_argument("--solver", default="lobpcg")
+    parser.add_argument("--oversample", type=int, default=40, help="columns of its blocks beyond k (40)")
     parser.add_argument("--form", default="implicit", help="of the moments: implicit sweeps the data")
     parser.add_argument("--tol", type=float, help="of the plain run (the solver's default)")
     parser.add_argument("--reference", type=float, default=1e-8, help="tolerance of the reference (1e-8)")
@@ -151,8 +152,8 @@ def solved(given: argparse.Namespace, X: Any, Y: Any, tol: float | None, callbac
 
     warnings.simplefilter("ignore")
     problem = ls.CCA(X, Y, given.k, ridge=given.ridge, center=False)
-    options = {} if tol is None else {"tol": tol}
-    return ls.solve(problem, given.solver, rng=given.seed, form=given.form, callback=callback, **options)
+    options = {"form": given.form, "oversample": given.oversample} | ({} if tol is None else {"tol": tol})
+    return ls.solve(problem, given.solver, rng=given.seed, callback=callback, **options)
 
 
 def plain(given: argparse.Namespace) -> dict[str, Any]:
@@ -167,9 +168,8 @@ def plain(given: argparse.Namespace) -> dict[str, Any]:
     cpu, begin = time.process_time(), time.perf_counter()
     s = solved(given, X, Y, given.tol)
     seconds, used = time.perf_counter() - begin, time.process_time() - cpu
-    m, r = width(given)
-    threads = ls.machine.cpu_count()
-    words = 2 * given.columns * (9 * m + r + 2 * m * threads)
+    m, threads = given.k + given.oversample, ls.machine.cpu_count()
+    words = 2 * given.columns * (9 * m + 2 * m * threads)
     return {
         "data": loaded - imports,
         "seconds": seconds,
@@ -178,22 +178,12 @@ def plain(given: argparse.Namespace) -> dict[str, Any]:
         "memory": peak() - loaded,
         "bound": words * X.dtype.itemsize / 2**20,
         "m": m,
-        "r": r,
         "threads": threads,
         "correlations": s.correlations.tolist(),
         "bounds": float(s.bounds.max()) if s.bounds is not None else float("nan"),
         "residual": s.residual,
         "status": s.status.name,
     }
-
-
-def width(given: argparse.Namespace) -> tuple[int, int]:
-    """Columns of the solver's blocks and the rank of its preconditioner, by its options."""
-    import linspec as ls
-    from linspec.options import options_of
-
-    values = {option.name: option.default for option in options_of(ls.get_solver(given.solver, "cca"))}
-    return given.k + int(values.get("oversample") or 0), int(values.get("rank") or 0)
 
 
 def curve(given: argparse.Namespace) -> dict[str, Any]:
