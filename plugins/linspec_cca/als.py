@@ -7,8 +7,9 @@ solver that can be made ready for one matrix solves the two problems; with "ling
 Where we differ: the least-squares solver begins at its answer for the last block and is asked to reduce its
 error by a fixed factor, not to solve; a few columns more than k are carried, because the gap that decides the
 speed is then the one after them; each step ends with the small SVD that turns the two bases into canonical
-pairs, so a run can be judged and stopped at any step. The cross products that both problems need come with
-the products that normalise, so a half step costs one sweep beside those of the inner solver.
+pairs, so a run can be judged and stopped at any step. The cross products that both problems need, and the gradients
+where they begin, come with the products that normalise, so a half step costs one sweep beside those of the inner
+solver.
 """
 
 from __future__ import annotations
