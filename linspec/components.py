@@ -10,9 +10,9 @@ pairs can be had: the correlations that a solver finds when the rows of Y are pe
 Source: Winkler, Renaud, Smith & Nichols 2020, NeuroImage 220, 117065, doi:10.1016/j.neuroimage.2020.117065.
 Where we differ: the variates that remain in the data hold nothing of the pairs removed; permuted, they do, as any n
 numbers would, and correlate less for it. With few rows and strong pairs the published test so finds one too many more
-often than it says (measured at 5 %: 9 % with 40 rows, 10 and 8 columns and a pair of .9, 13 % with 30 rows, 10 and 10
+often than it says (measured at 5 %: 8 % with 40 rows, 10 and 8 columns and a pair of .9, 14 % with 30 rows, 10 and 10
 columns and pairs of .99 and .95). Here what permuted variates of X share with removed variates of Y is taken out of
-them again: 4 % and 3 %. That is the null distribution of Gaussian rows where the pairs removed are near 1, and on the
+them again: 5 % and 3 %. That is the null distribution of Gaussian rows where the pairs removed are near 1, and on the
 safe side where they are not. ``projected=False`` is as published. All variates are kept as orthonormal bases of the two
 column spaces, of which permuting rows leaves orthonormal ones: a permutation costs one product M = UᵀPᵀV, of which
 every step sees blocks, and the leading minors of one Cholesky factor are Wilks' statistics of all steps. Columns that
