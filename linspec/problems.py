@@ -455,8 +455,10 @@ class CCA(Problem):
             text = f"{ones} of {len(rho)} correlations are 1 as far as can be told: the views share {least}{ones} "
             facts.append((Status.DEGENERATE, f"{text}direction{'s' * (ones > 1)} exactly."))
         if facts:
-            means = [float(to_host(d).mean()) for d in diagonal if d is not None]
-            remedy = f"A ridge of about {1e-6 * max(means):.1g} or more puts what is there first; "
+            units = [1e-6 * float(to_host(d).mean()) for d in diagonal if d is not None]
+            alike = max(units) <= 10 * min(units)
+            amount = f"{max(units):.1g}" if alike else f"({units[0]:.1g}, {units[1]:.1g})"
+            remedy = f"A ridge of about {amount} or more puts what is there first; "
             remedy += "the score of other rows tells it from chance."
             facts[-1] = (facts[-1][0], f"{facts[-1][1]} {remedy}")
         return (*found, *facts)

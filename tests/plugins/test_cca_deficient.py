@@ -205,6 +205,14 @@ def test_the_ridge_that_is_suggested_puts_what_is_there_first(solver):
     assert found.correlations.min() > 0.999
 
 
+def test_views_of_different_size_are_told_a_ridge_each():
+    X, Y = both_wide(np.random.default_rng(0))
+    found = ls.solve(ls.CCA(1e-3 * X, 1e3 * Y, 3), "direct")
+    pair = found.message.split("A ridge of about (")[1].split(")")[0]
+    rx, ry = (float(part) for part in pair.split(", "))
+    assert ry / rx == pytest.approx(1e12, rel=0.5)
+
+
 def test_new_rows_tell_shared_directions_from_chance():
     """Both come with a correlation of 1; on other rows the one stays and the other goes."""
     rng = np.random.default_rng(0)
