@@ -147,10 +147,17 @@ class Pair:
 
 
 def start(problem: CCA, run: Run, moments: Moments, test_matrix: Any, columns: int) -> Pair:
-    """Random blocks for both views (the same numbers on every backend) with their products: one sweep."""
+    """Blocks for both views with their products: one sweep.
+
+    Random (the same numbers on every backend), behind the weights of an earlier answer where the run has one.
+    """
     home, (rx, ry) = moments.home, problem.ridge
-    phi = home.place(test_matrix.draw(problem.X.shape[1], columns, run.rng))
-    psi = home.place(test_matrix.draw(problem.Y.shape[1], columns, run.rng))
+    drawn = [home.place(test_matrix.draw(A.shape[1], columns, run.rng)) for A in (problem.X, problem.Y)]
+    if run.start is not None:
+        earlier = [home.place(run.start[name]) for name in ("x_weights", "y_weights")]
+        known = min(columns, earlier[0].shape[1])
+        drawn = [home.concat([V[:, :known], W[:, known:]]) for V, W in zip(earlier, drawn, strict=True)]
+    phi, psi = drawn
     Sphi, Cpsi, Ctphi, Spsi = moments.products(phi, psi)
     dx, dy = moments.diagonal()
     cuts = tuple(metric_rounding(A.shape[1], A.dtype) for A in (problem.X, problem.Y))

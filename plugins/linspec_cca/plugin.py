@@ -30,7 +30,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.als:AlternatingLeastSquares",
             summary="Alternating least squares with any least-squares solver and any normalizer, by name.",
             reference="Golub & Zha 1995, The canonical correlations of matrix pairs; Lu 2015, Algorithm 4",
-            traits=("iterative", "randomized"),
+            traits=("iterative", "randomized", "warm-start"),
         ),
         SolverSpec(
             name="l-cca",
@@ -38,7 +38,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.l_cca:LCCA",
             summary="A few iterations of alternating least squares with LING, exact on leading components.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), Algorithm 6; arXiv:1407.4508",
-            traits=("iterative", "randomized", "approximate"),
+            traits=("iterative", "randomized", "warm-start", "approximate"),
         ),
         SolverSpec(
             name="g-cca",
@@ -46,7 +46,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.g_cca:GCCA",
             summary="A few iterations of alternating least squares with gradient steps, for flat spectra.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), section 3.5; arXiv:1407.4508",
-            traits=("iterative", "randomized", "approximate"),
+            traits=("iterative", "randomized", "warm-start", "approximate"),
         ),
         SolverSpec(
             name="d-cca",
@@ -54,7 +54,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.diagonal:DiagonalCCA",
             summary="Alternating steps with the diagonals of the Gram matrices: exact for one-hot data.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), section 3.3.1",
-            traits=("iterative", "randomized", "approximate"),
+            traits=("iterative", "randomized", "warm-start", "approximate"),
         ),
         SolverSpec(
             name="appgrad",

@@ -187,3 +187,24 @@ def test_passes():
         options = {"iterations": 2, "inner_iterations": 3, "inner_start": start, "tol": 1e-30}
         assert solved(X, Y, "g-cca", **options).passes == 1 + 2 * (3 + 2) + 1
         assert solved(X, Y, components=3, **options).passes == 1 + 2 + 2 * (3 + 2) + 1
+
+
+@pytest.mark.parametrize("name", ["als", "d-cca", "l-cca", "g-cca"])
+def test_an_earlier_answer_is_where_it_begins(name):
+    """At the answer itself nothing is left to do; near one less than from a random start."""
+    X, Y, *_ = planted(np.ones(P), np.ones(P))
+    problem = ls.CCA(X, Y, K, center=False)
+    done = ls.solve(
+        problem,
+        name,
+        rng=0,
+        tol=1e-12,
+        **({"iterations": 400} if name[1:] == "-cca" and name != "d-cca" else {}),
+    )
+    again = ls.solve(problem, name, rng=1, tol=1e-10, start=done)
+    assert again.iterations == 0
+    assert again.passes <= done.passes
+    np.testing.assert_allclose(again.correlations, RHO[:K], atol=1e-9)
+    near = ls.CCA(X, Y, K, ridge=0.01, center=False)
+    counts = [ls.solve(near, name, rng=1, tol=1e-9, start=start).iterations for start in (done, None)]
+    assert counts[0] <= counts[1]
