@@ -22,6 +22,7 @@ SOLVERS = [
     "nw-cca",
     "randomized",
     "rpcca",
+    "sparse-appgrad",
     "stochastic-appgrad",
 ]
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from linspec import Run, Solution, Solver, option, part
-from linspec.arrays import Array, to_host
+from linspec.arrays import Array, reciprocal, to_host
 from linspec_cca.pairs import Pair, next_pair, square, start
 
 STEP = 1.7
@@ -69,10 +69,12 @@ class AppGrad(Solver):
         )
         normalizer = run.part(self.normalizer)
         tilde = start(problem, run, moments, run.part(self.test_matrix), problem.k)
-        steps = [self.step, self.step] if self.step else _steps(problem, run, moments, self.test_matrix)
+        steps = (
+            [self.step, self.step] if self.step else steps_from_data(problem, run, moments, self.test_matrix)
+        )
         pair = tilde.normalized(normalizer)
         tilde = _auxiliary(pair, self.auxiliary, problem.X.shape[0])
-        iteration = _Iteration(problem, moments, normalizer, steps)
+        iteration = Iteration(problem, moments, normalizer, steps)
         update = iteration.alternating if self.update == "alternating" else iteration.simultaneous
         while run.proceed(
             residual=pair.canonical_residual(),
@@ -82,7 +84,7 @@ class AppGrad(Solver):
         return run.finish(x_weights=pair.phi, y_weights=pair.psi)
 
 
-class _Iteration:
+class Iteration:
     """One step of AppGrad; `tilde` holds Φ̃, Ψ̃ and `pair` holds Φ, Ψ, both with their products.
 
     With Gram matrices that are not divided by n, normalised blocks here are the paper's over √n, and
@@ -96,20 +98,24 @@ class _Iteration:
 
     def simultaneous(self, tilde: Pair, pair: Pair) -> tuple[Pair, Pair]:
         """Both blocks from the old ones: one sweep."""
-        phi = tilde.phi - self._gradient(tilde.Sphi, pair.Cpsi) * self.steps[0]
-        psi = tilde.psi - self._gradient(tilde.Spsi, pair.Ctphi) * self.steps[1]
+        phi = self._moved(0, tilde.phi, self._gradient(tilde.Sphi, pair.Cpsi))
+        psi = self._moved(1, tilde.psi, self._gradient(tilde.Spsi, pair.Ctphi))
         return self._checked(next_pair(self.problem, self.moments, tilde, phi, psi), tilde, pair)
 
     def alternating(self, tilde: Pair, pair: Pair) -> tuple[Pair, Pair]:
         """Φ from the old Ψ, then Ψ from the new Φ: two sweeps."""
         rx, ry = self.problem.ridge
-        phi = tilde.phi - self._gradient(tilde.Sphi, pair.Cpsi) * self.steps[0]
+        phi = self._moved(0, tilde.phi, self._gradient(tilde.Sphi, pair.Cpsi))
         Sphi, _, Ctphi, _ = self.moments.products(phi, None)
         new = tilde.with_x(phi, Sphi + phi * rx, Ctphi)
         T = tilde.views.home.place(square(self.normalizer.orthonormalize(new.phi, new.Sphi)[1]))
-        psi = tilde.psi - self._gradient(tilde.Spsi, Ctphi @ T) * self.steps[1]
+        psi = self._moved(1, tilde.psi, self._gradient(tilde.Spsi, Ctphi @ T))
         _, Cpsi, _, Spsi = self.moments.products(None, psi)
         return self._checked(new.with_y(psi, Spsi + psi * ry, Cpsi), tilde, pair)
+
+    def _moved(self, view: int, V: Array, gradient: Array) -> Array:
+        """Where a gradient leads an auxiliary block of X (0) or Y (1)."""
+        return V - gradient * self.steps[view]
 
     def _gradient(self, S_tilde: Array, C_other: Array) -> Array:
         """(S Φ̃ − √n C Ψ)/n: the paper's gradient, its Ψ being √n times ours."""
@@ -128,27 +134,46 @@ class _Iteration:
         return new, new.normalized(self.normalizer)
 
 
-def _steps(problem: Any, run: Run, moments: Any, test_matrix: Any) -> list[float]:
-    """1.7 / λmax(S/n) for each view, λmax by a block power iteration."""
+def steps_from_data(
+    problem: Any, run: Run, moments: Any, test_matrix: Any, scales: tuple[Array, Array] | None = None
+) -> list[float]:
+    """1.7 / λmax(S/n) for each view, or 1.7 / λmax(D^(-1/2) S D^(-1/2)), λmax by a block power iteration.
+
+    Parameters
+    ----------
+    problem : CCA
+    run : Run
+    moments : Moments
+    test_matrix : str or TestMatrix
+        Where the power iteration begins.
+    scales : pair of arrays, optional
+        The diagonals D of both views.
+
+    Returns
+    -------
+    list of float
+    """
     width = min(4, problem.X.shape[1], problem.Y.shape[1])
     pair = start(problem, run, moments, test_matrix, width)
+    dx, dy = (None, None) if scales is None else (d[:, None] for d in scales)
     largest = [0.0, 0.0]
     for sweep in range(POWER_SWEEPS):
         xp = pair.views.home.xp
-        norms = to_host(
-            xp.stack(
-                [
-                    xp.sqrt(xp.max(xp.sum(S * S, axis=0) / xp.sum(V * V, axis=0)))
-                    for V, S in ((pair.phi, pair.Sphi), (pair.psi, pair.Spsi))
-                ]
-            )
-        )
+        squares = [
+            (xp.sum(S * S, axis=0), xp.sum(V * V, axis=0))
+            if d is None
+            else (xp.sum(S * S * reciprocal(d), axis=0), xp.sum(V * V * d, axis=0))
+            for V, S, d in ((pair.phi, pair.Sphi, dx), (pair.psi, pair.Spsi, dy))
+        ]
+        norms = to_host(xp.stack([xp.sqrt(xp.max(after / before)) for after, before in squares]))
         largest = [max(a, float(b)) for a, b in zip(largest, norms, strict=True)]
         if sweep == POWER_SWEEPS - 1 or not all(norm > 0 for norm in norms):
             break
         phi, psi = pair.Sphi / float(norms[0]), pair.Spsi / float(norms[1])
+        if dx is not None and dy is not None:
+            phi, psi = phi * reciprocal(dx), psi * reciprocal(dy)
         pair = next_pair(problem, moments, pair, phi, psi)
-    n = problem.X.shape[0]
+    n = problem.X.shape[0] if scales is None else 1
     return [STEP * n / value if value > 0 else 1.0 for value in largest]
 
 

@@ -106,6 +106,14 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             traits=("iterative", "randomized", "approximate"),
         ),
         SolverSpec(
+            name="sparse-appgrad",
+            problem="cca",
+            target="linspec_cca.sparse_appgrad:SparseAppGrad",
+            summary="AppGrad with soft thresholds: weights with few entries that are not zero.",
+            reference="Ma, Lu & Foster 2015, ICML, Finding linear structure in large datasets, section 5",
+            traits=("iterative", "randomized", "approximate"),
+        ),
+        SolverSpec(
             name="naive-gradient",
             problem="cca",
             target="linspec_cca.naive_gradient:NaiveGradient",

@@ -1,0 +1,142 @@
+"""Sparse AppGrad: planted supports, the fixed point by its own conditions, and what is said of the answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec.metrics import auc, f1
+
+NAME = "sparse-appgrad"
+SIZE = 5
+
+
+def planted(seed, n=400, p=120, q=100, rho=(0.9, 0.75)):
+    """Rows of a normal law whose canonical weights have five entries each; columns are correlated with neighbours."""
+    rng = np.random.default_rng(seed)
+    S = [0.3 ** np.abs(np.subtract.outer(np.arange(m), np.arange(m))) for m in (p, q)]
+    weights = []
+    for metric in S:
+        W = np.zeros((len(metric), len(rho)))
+        for j in range(len(rho)):
+            chosen = 3 * SIZE * j + 3 * np.arange(SIZE)
+            W[chosen, j] = rng.choice([-1, 1], SIZE) * rng.uniform(0.7, 1.3, SIZE)
+        weights.append(W / np.sqrt(np.einsum("ij,ij->j", W, metric @ W)))
+    X = rng.standard_normal((n, p)) @ np.linalg.cholesky(S[0]).T
+    B = S[1] @ weights[1] * np.array(rho)
+    noise = rng.standard_normal((n, q)) @ np.linalg.cholesky(S[1] - B @ B.T).T
+    return X, X @ weights[0] @ B.T + noise, [W != 0 for W in weights]
+
+
+def scores(W, supports):
+    """The mean AUC and F1, of the column that finds each support best."""
+    found = [max((auc(w, support), f1(w, support, 0.0)) for w in W.T) for support in supports.T]
+    return np.mean(found, axis=0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("options", [{}, {"x_nonzeros": SIZE, "y_nonzeros": SIZE}])
+def test_planted_supports_are_found(seed, options):
+    X, Y, supports = planted(seed)
+    problem = ls.CCA(X, Y, 2, ridge=1.0)
+    sparse, full = ls.solve(problem, NAME, rng=0, **options), ls.solve(problem, "appgrad", rng=0)
+    for view, support in zip(("x_weights", "y_weights"), supports, strict=True):
+        found, without = (scores(getattr(s, view), support) for s in (sparse, full))
+        assert (found > 0.95).all()
+        assert found[0] >= without[0]
+        assert found[1] > 2 * without[1]
+    assert sparse.status is ls.Status.APPROXIMATE
+    # Among many columns the free ones fit chance; few are nearer to the correlations of the law.
+    assert abs(sparse.correlations.sum() - 1.65) < abs(full.correlations.sum() - 1.65)
+
+
+def test_single_weights_obey_the_conditions_of_the_penalty():
+    """A column's correlation with what is left of the other variate is τ where it has weight, at most τ elsewhere."""
+    X, Y, _ = planted(0)
+    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    tau = 0.2
+    s = ls.solve(ls.CCA(X, Y, 1, center=False), NAME, rng=0, x_threshold=tau, y_threshold=tau)
+    for A, B, w, v in ((X, Y, s.x_weights, s.y_weights), (Y, X, s.y_weights, s.x_weights)):
+        target = (B @ v / np.linalg.norm(B @ v))[:, 0]
+        unit = np.linalg.norm(A, axis=0)
+        # The block is the minimiser up to its length, which the returned weights have lost: take the best one.
+        live = w[:, 0] != 0
+        fitted = A @ w[:, 0]
+        shape = A[:, live].T @ fitted / unit[live]
+        signs = np.sign(w[live, 0])
+        lengths = (A[:, live].T @ target / unit[live] - tau * signs) / shape
+        assert np.ptp(lengths) < 1e-3 * lengths.mean()
+        left = A.T @ (target - lengths.mean() * fitted) / unit
+        np.testing.assert_allclose(left[live], tau * signs, atol=1e-3)
+        assert (np.abs(left[~live]) <= tau + 1e-3).all()
+        assert 0 < live.sum() < len(live)
+
+
+def test_correlations_are_those_of_the_pairs_as_they_stand():
+    X, Y, _ = planted(1)
+    s = ls.solve(ls.CCA(X, Y, 2, ridge=3.0), NAME, rng=0)
+    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    lengths = [
+        np.sqrt(np.sum((A @ W) ** 2, axis=0) + 3.0 * np.sum(W**2, axis=0))
+        for A, W in ((X, s.x_weights), (Y, s.y_weights))
+    ]
+    np.testing.assert_allclose(lengths, 1.0, rtol=1e-12)
+    np.testing.assert_allclose(
+        s.correlations, np.sum((X @ s.x_weights) * (Y @ s.y_weights), axis=0), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("count", [1, 3, 8, 1000])
+def test_so_many_entries_as_asked(count):
+    X, Y, _ = planted(0)
+    s = ls.solve(ls.CCA(X, Y, 2, ridge=1.0), NAME, rng=0, x_nonzeros=count, y_nonzeros=7)
+    assert (np.count_nonzero(s.x_weights, axis=0) <= count).all()
+    assert (np.count_nonzero(s.x_weights, axis=0) >= 1).all()
+    assert (np.count_nonzero(s.y_weights, axis=0) <= 7).all()
+
+
+def test_whole_rows_are_zero_and_pairs_canonical():
+    X, Y, supports = planted(0)
+    s = ls.solve(ls.CCA(X, Y, 2), NAME, rng=0, penalty="rows", x_nonzeros=2 * SIZE, y_nonzeros=2 * SIZE)
+    for W, support in zip((s.x_weights, s.y_weights), supports, strict=True):
+        rows = np.any(W != 0, axis=1)
+        assert rows.sum() <= 2 * SIZE
+        assert (np.count_nonzero(W, axis=0) == rows.sum()).all()
+        assert (rows & support.any(axis=1)).sum() >= 0.8 * 2 * SIZE
+    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    np.testing.assert_allclose(s.x_weights.T @ X.T @ X @ s.x_weights, np.eye(2), atol=1e-10)
+    np.testing.assert_allclose(s.x_weights.T @ X.T @ Y @ s.y_weights, np.diag(s.correlations), atol=1e-10)
+
+
+def test_without_a_threshold_it_is_cca():
+    X, Y, _ = planted(0, p=35, q=30)
+    problem = ls.CCA(X, Y, 2, ridge=1.0)
+    s = ls.solve(problem, NAME, rng=0, x_threshold=0.0, y_threshold=0.0, max_iterations=5000)
+    np.testing.assert_allclose(s.correlations, ls.solve(problem, "gram").correlations, atol=1e-4)
+
+
+def test_units_of_the_columns_do_not_matter():
+    X, Y, _ = planted(0)
+    rng = np.random.default_rng(0)
+    a, b = (np.exp(2 * rng.standard_normal(A.shape[1])) for A in (X, Y))
+    one, other = (ls.solve(ls.CCA(*views, 2), NAME, rng=0, warm_up=40) for views in ((X, Y), (X * a, Y * b)))
+    np.testing.assert_allclose(other.correlations, one.correlations, atol=1e-3)
+    np.testing.assert_array_equal(other.x_weights != 0, one.x_weights != 0)
+
+
+def test_a_short_budget_is_kept_and_said():
+    X, Y, _ = planted(0)
+    s = ls.solve(ls.CCA(X, Y, 2), NAME, rng=0, form="implicit", max_passes=12)
+    assert s.passes <= 12
+    assert s.status is ls.Status.BUDGET
+    assert "not sparse" in s.message
+
+
+def test_sparse_data_and_sweeps_give_the_same():
+    X, Y, supports = planted(0)
+    views = [scipy.sparse.csr_array(np.where(np.abs(A) > 0.3, A, 0.0)) for A in (X, Y)]
+    found = [ls.solve(ls.CCA(*views, 2), NAME, rng=0, form=form) for form in ("dense", "implicit")]
+    np.testing.assert_allclose(found[0].x_weights, found[1].x_weights, atol=1e-8)
+    assert scores(found[0].x_weights, supports[0])[0] > 0.95
