@@ -106,6 +106,14 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             traits=("iterative", "randomized", "approximate"),
         ),
         SolverSpec(
+            name="lobpcg",
+            problem="cca",
+            target="linspec_cca.lobpcg:LOBPCG",
+            summary="Block preconditioned conjugate gradients on both subspaces: few sweeps, with a certificate.",
+            reference="Knyazev 2001, SIAM J. Sci. Comput. 23(2), doi:10.1137/S1064827500366124",
+            traits=("iterative", "randomized", "warm-start"),
+        ),
+        SolverSpec(
             name="sparse-appgrad",
             problem="cca",
             target="linspec_cca.sparse_appgrad:SparseAppGrad",

@@ -1,0 +1,174 @@
+"""CCA by locally optimal block preconditioned conjugate gradients on both subspaces at once.
+
+Problem: the leading canonical pairs of views too large for their Gram matrices, or for factoring them.
+Method: each view has a subspace, and the pairs within the two are exact. Their residuals
+
+    Rx = CΨ − SxΦ diag(ρ),   Ry = CᵀΦ − SyΨ diag(ρ)
+
+are taken through a preconditioner of each Gram matrix, made orthogonal to the subspace, and enlarge it. One sweep
+multiplies both new blocks by all four matrices; everything else is small. When a subspace has grown to its depth it
+shrinks to the current pairs and to those before the last step: for a depth of three blocks these are the directions of
+conjugate gradients.
+Source: Knyazev 2001, doi:10.1137/S1064827500366124 (LOBPCG); restarts with the pairs before the last step as in
+Stathopoulos 2007, doi:10.1137/050631574 (GD+k). Neither is about two views.
+Where we differ. There is a subspace for each view, not one of stacked vectors, so a block gives twice the
+directions. The first block is random signs: their one product begins the iteration, makes the preconditioner
+(`linspec_cca.preconditioner`) and, where only products are known, tells the diagonals. More columns are carried than
+pairs are wanted, because the gap that decides the speed is then the one behind them; how many depends on whether a
+sweep costs much. Pairs whose residual is far below the tolerance stay in the subspace and ask for no more products.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from linspec import Moments, Run, Solution, Solver, Status, option
+from linspec.arrays import Array, Home, HostArray
+from linspec.block_algebra import metric_rounding
+from linspec_cca.preconditioner import Preconditioner, from_sketch, raised_diagonal
+from linspec_cca.search_space import SearchSpace, View
+
+EXPECTED = 40
+"""Sweeps that are expected, when it is weighed whether to hold Gram matrices."""
+
+OVERSAMPLED_HELD, OVERSAMPLED = 15, 50
+"""Columns beyond k where products cost no sweep, and where each costs one."""
+
+SETTLED = 0.01
+"""Share of the tolerance below which a pair asks for no more directions."""
+
+PATIENCE, PROGRESS = 25, 0.9
+"""Sweeps within which the residual must fall by this factor."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LOBPCG(Solver):
+    """Locally optimal block preconditioned conjugate gradients (Knyazev 2001, doi:10.1137/S1064827500366124)."""
+
+    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
+    max_iterations: int = option(500, "sweeps at most", at_least=1)
+    oversample: int | None = option(
+        None, "columns carried beyond k; none: 15 with held Gram matrices, else 50", kind=int, at_least=0
+    )
+    depth: int = option(3, "blocks of a subspace at most", at_least=3)
+    rank: int | None = option(
+        None, "rank of the preconditioner beside its diagonal; none: from the data", kind=int, at_least=0
+    )
+    form: str = option(
+        "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
+    )
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve a CCA problem."""
+        moments = run.moments(self.form, expect=(EXPECTED, problem.k + OVERSAMPLED))
+        run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.sweep_cost)
+        width = self._width(problem, moments)
+        blocks = _first_blocks(problem, run, moments, width)
+        products = _products(problem, moments, blocks)
+        solvers = self._preconditioners(problem, run, moments, blocks, products)
+        space = SearchSpace(_views(problem, moments))
+        space.append(blocks, products)
+        del blocks, products
+        best, since = np.inf, 0
+        k = problem.k
+        while True:
+            # 1. residuals of the pairs within the two subspaces
+            Rx, Ry = space.residuals(width)
+            squares = space.views[0].residual_squares(Rx) + space.views[1].residual_squares(Ry)
+            residual = _law(squares[:k], space.correlations[:k])
+            best, since = (residual, 0) if residual < PROGRESS * best else (best, since + 1)
+            if since > PATIENCE:
+                run.end(Status.STAGNATED)
+            if not run.proceed(residual=residual, current=partial(space.weights, k)):
+                break
+            # 2. what shrinks them, outside of the subspaces
+            active = squares > SETTLED * run.tol * space.correlations[: len(squares)]
+            active[: len(squares)] |= not active.any()
+            chosen = np.flatnonzero(active)
+            Zx, Zy = (
+                P.solve(_columns(R, chosen, moments.home)) for P, R in zip(solvers, (Rx, Ry), strict=True)
+            )
+            del Rx, Ry
+            if max(view.columns for view in space.views) + len(chosen) > self.depth * width:
+                space.shrink(width, (self.depth - 1) * width)
+            blocks = (space.views[0].directions(Zx), space.views[1].directions(Zy))
+            # 3. one sweep, and the pairs within the larger subspaces
+            space.append(blocks, _products(problem, moments, blocks))
+            del blocks, Zx, Zy
+        return run.finish(**space.weights(k))
+
+    def _width(self, problem: Any, moments: Moments) -> int:
+        """k columns and some more, as far as the shapes allow."""
+        more = self.oversample
+        if more is None:
+            more = OVERSAMPLED if moments.form == "implicit" else OVERSAMPLED_HELD
+        return int(min(problem.k + more, *problem.X.shape, problem.Y.shape[1]))
+
+    def _preconditioners(
+        self,
+        problem: Any,
+        run: Run,
+        moments: Moments,
+        blocks: tuple[Array, Array],
+        products: tuple[Array, ...],
+    ) -> tuple[Preconditioner, Preconditioner]:
+        """One a view, from the first product."""
+        found = []
+        given = 0 if run.start is None else run.start["x_weights"].shape[1]
+        for i, diagonal in enumerate(moments.diagonal()):
+            ridge, V = problem.ridge[i], blocks[i]
+            Y = products[3 * i] - V * ridge
+            if not moments.exact_diagonal and V.shape[1] > given + 1:
+                diagonal = raised_diagonal(V[:, given:], Y[:, given:], moments.home)
+            found.append(from_sketch(V, Y, ridge, diagonal, self.rank, moments.home))
+        return found[0], found[1]
+
+
+def _views(problem: Any, moments: Moments) -> tuple[View, View]:
+    """Subspaces without vectors, for both views."""
+    found = [
+        View(moments.home, A.dtype, d + r, metric_rounding(A.shape[1], A.dtype))
+        for A, d, r in zip((problem.X, problem.Y), moments.diagonal(), problem.ridge, strict=True)
+    ]
+    return found[0], found[1]
+
+
+def _first_blocks(problem: Any, run: Run, moments: Moments, width: int) -> tuple[Array, Array]:
+    """Random signs, behind an earlier answer where there is one."""
+    home = moments.home
+    found = []
+    for name, A in (("x_weights", problem.X), ("y_weights", problem.Y)):
+        earlier = [] if run.start is None else [run.start[name][:, :width]]
+        count = width - sum(int(W.shape[1]) for W in earlier)
+        signs = home.place(run.rng.integers(0, 2, (A.shape[1], count)) * 2.0 - 1.0)
+        found.append(home.concat([*earlier, signs]))
+    return found[0], found[1]
+
+
+def _products(
+    problem: Any, moments: Moments, blocks: tuple[Array, Array]
+) -> tuple[Array, Array, Array, Array]:
+    """SxZx, CZy, CᵀZx and SyZy, ridges included: one sweep."""
+    (Zx, Zy), (rx, ry) = blocks, problem.ridge
+    SZx, CZy, CtZx, SZy = moments.products(Zx, Zy)
+    return SZx + Zx * rx, CZy, CtZx, SZy + Zy * ry
+
+
+def _columns(R: Array, chosen: HostArray, home: Home) -> Array:
+    """Some columns; R itself where it is all of them."""
+    if len(chosen) == R.shape[1]:
+        return R
+    xp = home.xp
+    return xp.take(R, xp.asarray(chosen, device=home.device), axis=1)
+
+
+def _law(squares: HostArray, rho: HostArray) -> float:
+    """Σ‖ϱᵢ‖² / Σρᵢ."""
+    total, correlation = float(squares.sum()), float(rho.sum())
+    if correlation > 0:
+        return total / correlation
+    return 0.0 if total == 0 else float("inf")

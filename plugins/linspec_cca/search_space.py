@@ -1,0 +1,259 @@
+"""The subspaces of both views in which a CCA is solved exactly, and which grow by a block a sweep.
+
+Each view has panels V with SV (ridge included) and, of the other view's panels, the cross product KV: all that a
+Rayleigh-Ritz step needs, without a product. What is as wide as a basis stays with the data, in their precision;
+everything that is as wide as a basis in both directions is float64 on the host.
+
+Panels are stored as they were multiplied. Coordinates W, with Q = VW orthonormal in S, take the place of
+orthonormalising them: the small matrices are turned and the large ones are left alone. When the space has grown to its
+depth, all panels are folded into one, on the host a few rows at a time and in their own memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linspec.arrays import Array, Home, HostArray, cast, reciprocal, to_host
+from linspec.block_algebra import whitening_above_noise
+
+CACHED_NUMBERS = 2**18
+"""Numbers that are worked on together on the host: two megabytes."""
+
+SAME = 1e-8
+"""Share of a direction outside another span, below which it is taken to lie within."""
+
+
+class Panel(NamedTuple):
+    """A block V with SV, and CV of the other view's block."""
+
+    V: Array
+    SV: Array
+    KV: Array
+
+
+@dataclass(eq=False)
+class View:
+    """The subspace of one view.
+
+    Attributes
+    ----------
+    home : Home
+        Where panels live.
+    dtype : numpy.dtype
+        Their precision.
+    diagonal : array of shape (p,)
+        diag(S), ridge included: the norm in which lengths are compared.
+    cut : float
+        Share of the longest vector, in that norm, below which a length in S is rounding.
+    panels : list of Panel
+    coordinates : numpy.ndarray of shape (d, r)
+        W with (VW)ᵀ S (VW) = I.
+    """
+
+    home: Home
+    dtype: Any
+    diagonal: Array
+    cut: float
+    panels: list[Panel] = field(default_factory=list)
+    coordinates: HostArray = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @property
+    def rows(self) -> int:
+        """Columns of the data."""
+        return int(self.diagonal.shape[0])
+
+    @property
+    def columns(self) -> int:
+        """Columns of all panels."""
+        return sum(int(panel.V.shape[1]) for panel in self.panels)
+
+    def combined(self, parts: Sequence[tuple[int, HostArray]]) -> Array:
+        """Sums of panels times small matrices, float64.
+
+        Parameters
+        ----------
+        parts : sequence of (int, numpy.ndarray)
+            0 for V, 1 for SV, 2 for KV, and what multiplies it.
+        """
+        width = parts[0][1].shape[1]
+        out = self.home.zeros((self.rows, width))
+        for rows in self._runs(max(width, self.columns)):
+            out[rows, :] = self._sum(parts, rows)
+        return out
+
+    def _sum(self, parts: Sequence[tuple[int, HostArray]], rows: slice) -> Array:
+        total: Array = None
+        for which, T in parts:
+            first = 0
+            for panel in self.panels:
+                V = panel[which]
+                last = first + V.shape[1]
+                term = cast(V[rows, :], np.float64) @ self.home.place(T[first:last])
+                total = term if total is None else total + term
+                first = last
+        return total
+
+    def against(self, which: int, Z: Array) -> HostArray:
+        """Panels transposed times Z, on the host."""
+        if not self.panels:
+            return np.zeros((0, Z.shape[1]))
+        return np.concatenate([self.inner(panel[which], Z) for panel in self.panels])
+
+    def inner(self, V: Array, Z: Array) -> HostArray:
+        """VᵀZ with float64 sums."""
+        if V.dtype == Z.dtype and self.dtype == np.float64:
+            return to_host(V.T @ Z)
+        total = np.zeros((V.shape[1], Z.shape[1]))
+        for rows in self._runs(V.shape[1] + Z.shape[1]):
+            total = total + to_host(cast(V[rows, :], np.float64).T @ cast(Z[rows, :], np.float64))
+        return total
+
+    def weighted_squares(self, Z: Array) -> HostArray:
+        """ZᵀDZ, a few rows at a time."""
+        total = np.zeros((Z.shape[1], Z.shape[1]))
+        for rows in self._runs(2 * Z.shape[1]):
+            part = cast(Z[rows, :], np.float64)
+            total = total + to_host(part.T @ (part * self.diagonal[rows][:, None]))
+        return total
+
+    def residual_squares(self, R: Array) -> HostArray:
+        """Column sums of R² / D."""
+        return to_host(self.home.xp.sum(R * R * reciprocal(self.diagonal)[:, None], axis=0))
+
+    def directions(self, Z: Array) -> Array:
+        """Z without its part in the space, its columns of length 1 in the norm of the diagonal."""
+        if self.panels:
+            inside = self.coordinates @ (self.coordinates.T @ self.against(1, Z))
+            for rows in self._runs(max(self.columns, Z.shape[1])):
+                Z[rows, :] -= self._sum([(0, inside)], rows)
+        squares = to_host(self.home.xp.sum(Z * Z * self.diagonal[:, None], axis=0))
+        lengths = np.sqrt(squares)
+        Z *= self.home.place(np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0))[None, :]
+        return Z
+
+    def append(self, Z: Array, SZ: Array, KZ: Array) -> None:
+        """Take in a block; what of it is rounding, or lies in the space already, gets no coordinate."""
+        E = self.coordinates.T @ self.against(1, Z)
+        G, H = self.inner(Z, SZ), self.weighted_squares(Z)
+        T = whitening_above_noise(G - E.T @ E, H, self.cut)
+        old, (d, r) = self.coordinates, self.coordinates.shape
+        W = np.zeros((d + Z.shape[1], r + T.shape[1]))
+        W[:d, :r], W[:d, r:], W[d:, r:] = old, -old @ (E @ T), T
+        self.coordinates = W
+        self.panels.append(Panel(*(cast(block, self.dtype) for block in (Z, SZ, KZ))))
+
+    def fold(self, T: HostArray, T_other: HostArray, room: int) -> None:
+        """One panel VT, SVT, KVT_other in place of all; `room` columns are kept ready for it."""
+        folded = []
+        for which in range(3):
+            width = (T if which < 2 else T_other).shape[1]
+            part = [(which, T if which < 2 else T_other)]
+            out = self._memory(which, max(room, width))
+            for rows in self._runs(self.columns):
+                out[rows, :width] = cast(self._sum(part, rows), self.dtype)
+            folded.append(out[:, :width])
+        self.panels = [Panel(*folded)]
+        self.coordinates = np.eye(T.shape[1])
+
+    def _memory(self, which: int, width: int) -> Array:
+        """Where folded panels go: on the host over the first panel, which is read row by row before."""
+        first = self.panels[0][which]
+        if (
+            self.home.on_host
+            and isinstance(first.base, np.ndarray)
+            and first.base.shape == (self.rows, width)
+        ):
+            return first.base
+        return self.home.zeros((self.rows, width), self.dtype)
+
+    def _runs(self, width: int) -> Iterator[slice]:
+        """Runs of rows: a few on the host, all of them on a device."""
+        step = max(CACHED_NUMBERS // max(width, 1), 256) if self.home.on_host else self.rows
+        for start in range(0, self.rows, step):
+            yield slice(start, start + step)
+
+
+class SearchSpace:
+    """The subspaces of both views and the canonical pairs within them.
+
+    Attributes
+    ----------
+    views : pair of View
+    correlations : numpy.ndarray
+        Of the canonical pairs within the space, decreasing.
+    """
+
+    def __init__(self, views: tuple[View, View]) -> None:
+        self.views = views
+        self.correlations = np.zeros(0)
+        self._cross = np.zeros((0, 0))
+        self._turns: tuple[HostArray, HostArray] = (np.zeros((0, 0)), np.zeros((0, 0)))
+        self._before = self._turns
+
+    def append(self, blocks: tuple[Array, Array], products: tuple[Array, Array, Array, Array]) -> None:
+        """Take in a block a view with SxZx, CZy, CᵀZx, SyZy, and find the canonical pairs anew."""
+        x, y = self.views
+        Zx, Zy = blocks
+        SZx, CZy, CtZx, SZy = products
+        d, e = self._cross.shape
+        cross = np.zeros((d + Zx.shape[1], e + Zy.shape[1]))
+        cross[:d, :e] = self._cross
+        cross[:d, e:] = x.against(0, CZy)
+        cross[d:, :e] = y.against(0, CtZx).T
+        cross[d:, e:] = x.inner(Zx, CZy)
+        self._cross = cross
+        x.append(Zx, SZx, CZy)
+        y.append(Zy, SZy, CtZx)
+        self._before = self._turns
+        P, self.correlations, Qt = np.linalg.svd(x.coordinates.T @ cross @ y.coordinates)
+        self._turns = (P, Qt.T)
+
+    def coefficients(self, k: int) -> tuple[HostArray, HostArray]:
+        """What the panels are multiplied by to give the first k pairs."""
+        x, y = (v.coordinates @ turn[:, :k] for v, turn in zip(self.views, self._turns, strict=True))
+        return x, y
+
+    def weights(self, k: int) -> dict[str, Array]:
+        """The first k pairs, as the law of CCA takes them."""
+        x, y = self.coefficients(min(k, len(self.correlations)))
+        return {"x_weights": self.views[0].combined([(0, x)]), "y_weights": self.views[1].combined([(0, y)])}
+
+    def residuals(self, k: int) -> tuple[Array, Array]:
+        """CΨ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) of the first k pairs."""
+        k = min(k, len(self.correlations))
+        (x, y), rho = self.coefficients(k), self.correlations[:k]
+        return (
+            self.views[0].combined([(2, y), (1, -x * rho)]),
+            self.views[1].combined([(2, x), (1, -y * rho)]),
+        )
+
+    def shrink(self, width: int, room: int) -> None:
+        """Keep the first pairs, and those before the last step: what conjugate directions are made of."""
+        turns = []
+        for i, view in enumerate(self.views):
+            kept = self._turns[i][:, :width]
+            turns.append(view.coordinates @ np.hstack([kept, self._earlier(i, kept, width)]))
+        x, y = turns
+        self._cross = x.T @ self._cross @ y
+        self.views[0].fold(x, y, room)
+        self.views[1].fold(y, x, room)
+        self._turns = tuple(np.eye(T.shape[1], len(self.correlations)) for T in turns)
+
+    def _earlier(self, i: int, kept: HostArray, width: int) -> HostArray:
+        """The pairs before the last step, in orthonormal coordinates, without their part in `kept`.
+
+        A block that is taken in leaves the coordinates of what was there as they are.
+        """
+        P = np.zeros((kept.shape[0], min(width, self._before[i].shape[1])))
+        P[: self._before[i].shape[0]] = self._before[i][:, : P.shape[1]]
+        for _ in range(2):
+            P = P - kept @ (kept.T @ P)
+        U, lengths, _ = np.linalg.svd(P, full_matrices=False)
+        U = U[:, lengths > SAME]
+        U = U - kept @ (kept.T @ U)
+        basis: HostArray = np.linalg.qr(U)[0]
+        return basis
