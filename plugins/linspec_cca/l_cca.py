@@ -10,9 +10,10 @@ bases are turned to canonical pairs at each half step, so that gradient steps ar
 by default in the form that converges whatever its randomized components miss (see "ling"); `ling_form="projection"`
 with `inner_start="zero"` is the algorithm as printed. A ridge enters the least-squares problems.
 
-Rounding: the form "projection" iterates with the whole view, and each step multiplies what rounding leaves in a long
-direction by (σ₁/σ)² or so, σ being a short one. The forms "ridge" and "simplified" take the long directions out of the
-view as well, and do not suffer from it.
+The form "projection" iterates with the whole view, and each step multiplies what rounding, or an inexact component,
+leaves in a long direction by (σ₁/σ)² or so, σ being a short one. The forms "ridge" and "simplified" take the long
+directions out of the view as well and do not suffer from it; for exact components and without a ridge "simplified" has
+the same iterates.
 
 The error bound printed as Theorem 3.4.5 falls with r^(2 t₂) in the number of gradient steps. Its proof takes from
 Theorem 3.4.2 a squared error for an error: what follows is r^(t₂), and that is what is observed.
