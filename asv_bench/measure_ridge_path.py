@@ -3,8 +3,8 @@
 Run `python asv_bench/measure_ridge_path.py --data FOLDER`; `--quick` takes small generated data of the same kind.
 
 Titles and queries: 74,067 x 18,608 and 7,949, sparse, uncentred, k = 20, ridges 100, 30, 10, 3, 1, with 60,000 rows
-fitted and the others scored, by `lobpcg` or the solvers of `--solvers`. They sweep the data (`form="implicit"`); `--held`
-holds the Gram matrices. The first ridge begins at random in both.
+fitted and the others scored, by `lobpcg` or the solvers of `--solvers`. They sweep the data (`form="implicit"`);
+`--held` holds the Gram matrices. The first ridge begins at random in both.
 
 Images: 50,000 x 392 twice fitted and 10,000 scored, centred, k = 20, by `gram`; beside it what a permuted view shows.
 """

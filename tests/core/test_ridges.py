@@ -194,13 +194,13 @@ KINDS = {
 def test_kinds_of_data(kind, solver, form):
     X, Y = a_pair()
     views = [KINDS[kind](view[:200]) for view in (X, Y)]
-    tol = {} if solver == "gram" else {"tol": 1e-6 if kind == "float32" else 1e-10}
+    tol = {} if solver == "gram" or kind == "float32" else {"tol": 1e-10}
     path = ls.ridge_path(
         *views, 3, [1.0, 30.0], solver=solver, form=form, rng=0, test=(X[200:], Y[200:]), **tol
     )
     for ridge, solution in zip((1.0, 30.0), path.solutions, strict=True):
         np.testing.assert_allclose(
-            solution.correlations, exact(X[:200], Y[:200], ridge, 3), atol=1e-5 if kind == "float32" else 1e-8
+            solution.correlations, exact(X[:200], Y[:200], ridge, 3), atol=1e-4 if kind == "float32" else 1e-8
         )
     assert path.passes == sum(solution.passes for solution in path.solutions)
     assert path.totals.shape == (2,)
