@@ -189,3 +189,36 @@ def test_the_stream_is_measured():
         assert row[1] == "1"
         assert float(row[6]) < 500
         assert float(row[7]) < 0.05
+
+
+def measured(script: str, *arguments: str) -> list[list[str]]:
+    """The rows of the tables that a script prints, heads left out."""
+    command = [sys.executable, str(FOLDER / script), "--quick", *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    rows = [line.strip("| ").split(" | ") for line in run.stdout.splitlines() if line.startswith("|")]
+    return [
+        row
+        for row, after in zip(rows, [*rows[1:], [""]], strict=True)
+        if {row[0], after[0]}.isdisjoint({"---"})
+    ]
+
+
+def test_wide_data_are_measured():
+    """A hundredth of the size: what was planted stands out of chance, and few passes find it."""
+    ((_, dtype, first, *rest),) = measured("measure_wide.py", "--dtypes", "float64")
+    assert dtype == "float64"
+    assert int(first) <= 5
+    rho, permuted = (float(cell) for cell in rest[10:12])
+    assert rho > permuted + 0.03
+    assert rest[-1] == "CONVERGED"
+
+
+def test_other_libraries_are_measured_and_find_the_same():
+    rows = measured("measure_cca_peers.py", "--rounds", "1", "--sets", "titles")
+    answers = {row[0]: row[-1] for row in rows}
+    exact = float(answers["linspec gram"])
+    for name in ("linspec auto", "linspec lobpcg", "SciPy by hand"):
+        assert float(answers[name]) == pytest.approx(exact, rel=1e-5), name
+    if "scikit-learn CCA" in answers:
+        assert answers["scikit-learn CCA"].startswith("TypeError")
