@@ -54,7 +54,7 @@ def whitening(G: HostArray, cut: float = EPS) -> HostArray:
     return whitened
 
 
-def whitening_above_noise(G: HostArray, H: HostArray, cut: float) -> HostArray:
+def whitening_above_noise(G: HostArray, H: HostArray, cut: float, dependent: float = EPS) -> HostArray:
     """T with Tᵀ G T = I over the directions in which G is more than the rounding of what it was made of.
 
     Parameters
@@ -66,12 +66,14 @@ def whitening_above_noise(G: HostArray, H: HostArray, cut: float) -> HostArray:
         says of it then is rounding.
     cut : float
         Directions with G below `cut` times the largest, in units of H, are left out.
+    dependent : float, default machine epsilon
+        Share below which the columns of W differ by rounding: the `cut` with which H is whitened.
 
     Returns
     -------
     numpy.ndarray of shape (k, r)
     """
-    first = whitening(H)
+    first = whitening(H, dependent)
     values, vectors = np.linalg.eigh(first.T @ ((G + G.T) / 2) @ first)
     keep = values > cut * max(values[-1], 0.0) if len(values) else np.zeros(0, dtype=bool)
     whitened: HostArray = first @ (vectors[:, keep] / np.sqrt(values[keep]))

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from linspec import Moments, Run, Solution, Solver, Status, option
-from linspec.arrays import Array, Home, HostArray
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import metric_rounding
 from linspec_cca.preconditioner import Preconditioner, from_sketch, raised_diagonal
 from linspec_cca.search_space import SearchSpace, View
@@ -40,6 +40,9 @@ OVERSAMPLED_HELD, OVERSAMPLED = 15, 50
 
 SETTLED = 0.01
 """Share of the tolerance below which a pair asks for no more directions."""
+
+FEWEST_SIGNS = 4
+"""Random signs from which diagonals can be told at all."""
 
 PATIENCE, PROGRESS = 25, 0.9
 """Sweeps within which the residual must fall by this factor."""
@@ -67,18 +70,21 @@ class LOBPCG(Solver):
         moments = run.moments(self.form, expect=(EXPECTED, problem.k + OVERSAMPLED))
         run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.sweep_cost)
         width = self._width(problem, moments)
+        k, xp = problem.k, moments.home.xp
         blocks = _first_blocks(problem, run, moments, width)
         products = _products(problem, moments, blocks)
-        solvers = self._preconditioners(problem, run, moments, blocks, products)
-        space = SearchSpace(_views(problem, moments))
+        diagonals = _diagonals(run, moments, blocks, products, problem.ridge)
+        solvers = self._preconditioners(problem, diagonals, blocks, products, moments.home)
+        blocks = _without_dead(blocks, diagonals, moments.home)
+        space = SearchSpace(_views(problem, diagonals, moments.home))
+        weights = [reciprocal(d + r)[:, None] for d, r in zip(moments.diagonal(), problem.ridge, strict=True)]
         space.append(blocks, products)
         del blocks, products
         best, since = np.inf, 0
-        k = problem.k
         while True:
             # 1. residuals of the pairs within the two subspaces
             Rx, Ry = space.residuals(width)
-            squares = space.views[0].residual_squares(Rx) + space.views[1].residual_squares(Ry)
+            squares = to_host(sum(xp.sum(R * R * w, axis=0) for R, w in zip((Rx, Ry), weights, strict=True)))
             residual = _law(squares[:k], space.correlations[:k])
             best, since = (residual, 0) if residual < PROGRESS * best else (best, since + 1)
             if since > PATIENCE:
@@ -111,28 +117,43 @@ class LOBPCG(Solver):
     def _preconditioners(
         self,
         problem: Any,
-        run: Run,
-        moments: Moments,
+        diagonals: tuple[Array, Array],
         blocks: tuple[Array, Array],
-        products: tuple[Array, ...],
+        products: tuple[Array, Array, Array, Array],
+        home: Home,
     ) -> tuple[Preconditioner, Preconditioner]:
         """One a view, from the first product."""
         found = []
-        given = 0 if run.start is None else run.start["x_weights"].shape[1]
-        for i, diagonal in enumerate(moments.diagonal()):
-            ridge, V = problem.ridge[i], blocks[i]
-            Y = products[3 * i] - V * ridge
-            if not moments.exact_diagonal and V.shape[1] > given + 1:
-                diagonal = raised_diagonal(V[:, given:], Y[:, given:], moments.home)
-            found.append(from_sketch(V, Y, ridge, diagonal, self.rank, moments.home))
+        for V, SV, d, r in zip(blocks, (products[0], products[3]), diagonals, problem.ridge, strict=True):
+            found.append(from_sketch(V, SV - V * r, r, d, self.rank, home))
         return found[0], found[1]
 
 
-def _views(problem: Any, moments: Moments) -> tuple[View, View]:
+def _diagonals(
+    run: Run,
+    moments: Moments,
+    blocks: tuple[Array, Array],
+    products: tuple[Array, Array, Array, Array],
+    ridge: tuple[float, float],
+) -> tuple[Array, Array]:
+    """The diagonals of both Gram matrices, without ridge: as they are known, or from the random signs."""
+    first = 0 if run.start is None else run.start["x_weights"].shape[1]
+    if moments.exact_diagonal or blocks[0].shape[1] < first + FEWEST_SIGNS:
+        dx, dy = moments.diagonal()
+        return dx, dy
+    signs = [V[:, first:] for V in blocks]
+    found = [
+        raised_diagonal(Z, SV[:, first:] - Z * r, moments.home)
+        for Z, SV, r in zip(signs, (products[0], products[3]), ridge, strict=True)
+    ]
+    return found[0], found[1]
+
+
+def _views(problem: Any, diagonals: tuple[Array, Array], home: Home) -> tuple[View, View]:
     """Subspaces without vectors, for both views."""
     found = [
-        View(moments.home, A.dtype, d + r, metric_rounding(A.shape[1], A.dtype))
-        for A, d, r in zip((problem.X, problem.Y), moments.diagonal(), problem.ridge, strict=True)
+        View(home, A.dtype, d + r, metric_rounding(A.shape[1], A.dtype))
+        for A, d, r in zip((problem.X, problem.Y), diagonals, problem.ridge, strict=True)
     ]
     return found[0], found[1]
 
@@ -142,7 +163,9 @@ def _first_blocks(problem: Any, run: Run, moments: Moments, width: int) -> tuple
     home = moments.home
     found = []
     for name, A in (("x_weights", problem.X), ("y_weights", problem.Y)):
-        earlier = [] if run.start is None else [run.start[name][:, :width]]
+        earlier = [] if run.start is None else [run.start[name]]
+        # No slice goes beyond the end: the array-API standard has none such.
+        earlier = [W[:, : min(width, W.shape[1])] for W in earlier]
         count = width - sum(int(W.shape[1]) for W in earlier)
         signs = home.place(run.rng.integers(0, 2, (A.shape[1], count)) * 2.0 - 1.0)
         found.append(home.concat([*earlier, signs]))

@@ -33,6 +33,9 @@ LEAST = 1e-4
 ERRORS = 2.0
 """Standard errors by which an estimated diagonal is raised."""
 
+ROUNDING = 1e-12
+"""Share of the largest entry of a diagonal below which an estimated one is zero."""
+
 
 @dataclass(frozen=True, eq=False)
 class Preconditioner:
@@ -96,10 +99,12 @@ def from_sketch(
 
 
 def raised_diagonal(signs: Array, Y: Array, home: Home) -> Array:
-    """The diagonal of a matrix from its product Y with random signs, on the safe side: never below zero."""
+    """The diagonal of a matrix from its product Y with random signs, on the safe side."""
     xp = home.xp
     samples = signs * Y
     count = signs.shape[1]
     mean = xp.sum(samples, axis=1) / count
     spread = xp.sqrt(xp.sum((samples - mean[:, None]) ** 2, axis=1) / (count * max(count - 1, 1)))
-    return xp.max(xp.stack([mean, xp.zeros_like(mean)]), axis=0) + ERRORS * spread
+    raised = xp.max(xp.stack([mean, xp.zeros_like(mean)]), axis=0) + ERRORS * spread
+    # Of a column that centring makes zero, products leave rounding.
+    return xp.where(raised > ROUNDING * xp.max(raised), raised, xp.zeros_like(raised))

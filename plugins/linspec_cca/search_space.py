@@ -17,14 +17,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, cast, reciprocal, to_host
+from linspec.arrays import Array, Home, HostArray, cast, to_host
 from linspec.block_algebra import whitening_above_noise
 
 CACHED_NUMBERS = 2**18
 """Numbers that are worked on together on the host: two megabytes."""
 
-SAME = 1e-8
-"""Share of a direction outside another span, below which it is taken to lie within."""
+DEPENDENT = {8: 1e-12, 4: 1e-7}
+"""By the bytes of a number: share below which the squared length of a block's vector is rounding of its columns."""
+
+SAME = {8: 1e-10, 4: 1e-5}
+"""By the bytes of a number: share of a vector outside a space below which it lies within."""
+
+EARLIER = 1e-8
+"""The same for pairs before the last step beside the current ones."""
 
 
 class Panel(NamedTuple):
@@ -120,26 +126,31 @@ class View:
             total = total + to_host(part.T @ (part * self.diagonal[rows][:, None]))
         return total
 
-    def residual_squares(self, R: Array) -> HostArray:
-        """Column sums of R² / D."""
-        return to_host(self.home.xp.sum(R * R * reciprocal(self.diagonal)[:, None], axis=0))
-
     def directions(self, Z: Array) -> Array:
-        """Z without its part in the space, its columns of length 1 in the norm of the diagonal."""
+        """Z without its part in the space, its columns of length 1 in the norm of the diagonal, or 0.
+
+        A column that lies in the space but for rounding is 0: scaled to length 1, its rounding would look like a
+        direction.
+        """
+        given = self._lengths(Z)
         if self.panels:
-            inside = self.coordinates @ (self.coordinates.T @ self.against(1, Z))
-            for rows in self._runs(max(self.columns, Z.shape[1])):
-                Z[rows, :] -= self._sum([(0, inside)], rows)
-        squares = to_host(self.home.xp.sum(Z * Z * self.diagonal[:, None], axis=0))
-        lengths = np.sqrt(squares)
-        Z *= self.home.place(np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0))[None, :]
+            for _ in range(2 if self.dtype == np.float64 else 1):
+                inside = self.coordinates @ (self.coordinates.T @ self.against(1, Z))
+                for rows in self._runs(max(self.columns, Z.shape[1])):
+                    Z[rows, :] -= self._sum([(0, inside)], rows)
+        left = self._lengths(Z)
+        scale = np.divide(1.0, left, out=np.zeros_like(left), where=left > SAME[self.dtype.itemsize] * given)
+        Z *= self.home.place(scale)[None, :]
         return Z
+
+    def _lengths(self, Z: Array) -> HostArray:
+        return np.sqrt(to_host(self.home.xp.sum(Z * Z * self.diagonal[:, None], axis=0)))
 
     def append(self, Z: Array, SZ: Array, KZ: Array) -> None:
         """Take in a block; what of it is rounding, or lies in the space already, gets no coordinate."""
         E = self.coordinates.T @ self.against(1, Z)
         G, H = self.inner(Z, SZ), self.weighted_squares(Z)
-        T = whitening_above_noise(G - E.T @ E, H, self.cut)
+        T = whitening_above_noise(G - E.T @ E, H, self.cut, DEPENDENT[self.dtype.itemsize])
         old, (d, r) = self.coordinates, self.coordinates.shape
         W = np.zeros((d + Z.shape[1], r + T.shape[1]))
         W[:d, :r], W[:d, r:], W[d:, r:] = old, -old @ (E @ T), T
@@ -241,7 +252,7 @@ class SearchSpace:
         self._cross = x.T @ self._cross @ y
         self.views[0].fold(x, y, room)
         self.views[1].fold(y, x, room)
-        self._turns = tuple(np.eye(T.shape[1], len(self.correlations)) for T in turns)
+        self._turns = (np.eye(x.shape[1]), np.eye(y.shape[1]))
 
     def _earlier(self, i: int, kept: HostArray, width: int) -> HostArray:
         """The pairs before the last step, in orthonormal coordinates, without their part in `kept`.
@@ -253,7 +264,7 @@ class SearchSpace:
         for _ in range(2):
             P = P - kept @ (kept.T @ P)
         U, lengths, _ = np.linalg.svd(P, full_matrices=False)
-        U = U[:, lengths > SAME]
+        U = U[:, lengths > EARLIER]
         U = U - kept @ (kept.T @ U)
         basis: HostArray = np.linalg.qr(U)[0]
         return basis
