@@ -172,6 +172,17 @@ def _first_blocks(problem: Any, run: Run, moments: Moments, width: int) -> tuple
     return found[0], found[1]
 
 
+def _without_dead(
+    blocks: tuple[Array, Array], diagonals: tuple[Array, Array], home: Home
+) -> tuple[Array, Array]:
+    """The blocks with zeros for columns of zeros: products do not know these entries, and they would only grow."""
+    found = []
+    for V, d in zip(blocks, diagonals, strict=True):
+        live = home.xp.astype(d > 0, home.xp.float64)
+        found.append(V if bool(home.xp.all(d > 0)) else V * live[:, None])
+    return found[0], found[1]
+
+
 def _products(
     problem: Any, moments: Moments, blocks: tuple[Array, Array]
 ) -> tuple[Array, Array, Array, Array]:
