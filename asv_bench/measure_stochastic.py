@@ -25,7 +25,7 @@ from linspec.block_algebra import canonical_rotation
 AT = (100, 300, 500, 1000, 3000, 4000)
 AUTHORS = (76.8, 85.6, 89.0, 92.9, 96.8, 97.6)
 PRINTED = {"step": 0.05, "batch": 50, "normalizer_rows": 200, "averaging": False, "epochs": 1e6}
-PASSES = (2, 3, 5, 9, 17)
+PASSES = (2, 3, 5, 9)
 
 
 def main() -> None:

@@ -159,13 +159,13 @@ def steps_from_data(
     largest = [0.0, 0.0]
     for sweep in range(POWER_SWEEPS):
         xp = pair.views.home.xp
-        squares = [
-            (xp.sum(S * S, axis=0), xp.sum(V * V, axis=0))
+        growths = [
+            xp.sum(S * S, axis=0) / xp.sum(V * V, axis=0)
             if d is None
-            else (xp.sum(S * S * reciprocal(d), axis=0), xp.sum(V * V * d, axis=0))
+            else xp.sum(S * S * reciprocal(d), axis=0) * reciprocal(xp.sum(V * V * d, axis=0))
             for V, S, d in ((pair.phi, pair.Sphi, dx), (pair.psi, pair.Spsi, dy))
         ]
-        norms = to_host(xp.stack([xp.sqrt(xp.max(after / before)) for after, before in squares]))
+        norms = to_host(xp.stack([xp.sqrt(xp.max(growth)) for growth in growths]))
         largest = [max(a, float(b)) for a, b in zip(largest, norms, strict=True)]
         if sweep == POWER_SWEEPS - 1 or not all(norm > 0 for norm in norms):
             break

@@ -8,12 +8,13 @@ Method: Ma, Lu & Foster (2015, ICML), section 3 (Lu 2015, Algorithm 11): the ste
 
 and the same for Ψ. Both views read the same rows. ``normalizer_rows`` takes the metric from other rows than the
 gradient, as the authors' own program does (ten times k of them).
-Steps: gradients are preconditioned with P = diag(S) + ridge + τ, where τ = Σ diag(S)/b for batches of b rows. Word
-counts have columns of one entry beside columns of ten thousands, and one step for all of them is that of the largest.
-The share τ keeps a row that has a rare column from overshooting, since (n/b)‖x‖² = τ for the mean row; of dense data,
-where batches are small and columns alike, it is nearly all of P. The step in this metric is 1.3/(L + V), with L the
-largest eigenvalue of P^(-1/2) S P^(-1/2) and V = (n/b) E‖x̃‖⁴/E‖x̃‖² what the variance of batches adds to the mean square
-of their estimates (Gower et al. 2019, doi:10.48550/arXiv.1901.09401, with the mean over rows in place of the largest).
+Steps: gradients are preconditioned with P = diag(S) + ridge + τ, where τ = (n/b) Σx⁴/Σx² column by column, for batches
+of b rows. Word counts have columns of one entry beside columns of ten thousands, and one step for all of them is that
+of the largest. A row that has a rare column weighs (n/b) x² in its batch, which is what τ is for a column of alike
+entries: it keeps such a row from overshooting. Nothing depends on the units of a column. The step in this metric is
+1.3/(L + V), with L the largest eigenvalue of P^(-1/2) S P^(-1/2) and V = (n/b) E‖x̃‖⁴/E‖x̃‖² what the variance of batches
+adds to the mean square of their estimates (Gower et al. 2019, doi:10.48550/arXiv.1901.09401, with the mean over rows in
+place of the largest). Of rows whose entries cannot be read, τ is Σ diag(S)/b for all columns.
 Batches are six times the intrinsic dimension Σdiag/L of the views scaled to unit columns: the rows it takes before one
 direction more than another is seen in them. All of that is estimated from the first chunk of rows that is read.
 Where we differ: (a) That step, in place of one found by cross-validation; ``step`` is the form of the source, one
@@ -36,7 +37,7 @@ import numpy as np
 from linspec import LinearOperator, Moments, Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.minibatches import FEWEST_ROWS, RandomRows, rows_at_once
-from linspec.operators import uncounted
+from linspec.operators import CenteredOperator, DenseOperator, SparseOperator, uncounted
 
 DIMENSIONS = 6
 """Rows of a batch in units of the intrinsic dimension: measured, on words; 2 leaves noise, more costs steps."""
@@ -262,7 +263,9 @@ class _Steps:
         xp = self.home.xp
         scale = xp.ones_like(d)
         if scaled:
-            scale = reciprocal(d + ridge + xp.sum(d) / self.batch)
+            entries = typical_squares(spectrum.rows)
+            tau = xp.sum(d) / self.batch if entries is None else entries * weight
+            scale = reciprocal(d + ridge + tau)
         bound = spectrum.largest(scale) + spectrum.variance(scale, weight)
         bound += ridge * float(to_host(xp.max(scale)))
         return scale * (STEP if bound == 0 else STEP / bound)
@@ -428,6 +431,32 @@ class _Window:
         self.length = min(2 * self.length, LONGEST_WINDOW)
         self._empty()
         return found if np.isfinite(found) else before
+
+
+def typical_squares(rows: LinearOperator) -> Array | None:
+    """Σx⁴/Σx² column by column: the square of a typical entry that is not zero.
+
+    Parameters
+    ----------
+    rows : LinearOperator
+        Few enough to be read.
+
+    Returns
+    -------
+    array of shape (p,) or None
+        None where entries cannot be read at the price of the rows. Sparse ones are taken about zero.
+    """
+    source = rows.parts[0] if isinstance(rows, CenteredOperator) else rows
+    if isinstance(source, SparseOperator):
+        squares = source.matrix.astype(np.float64).power(2)
+        sums = [np.asarray(A.sum(axis=0)).reshape(-1) for A in (squares.power(2), squares)]
+    elif isinstance(source, DenseOperator):
+        xp, entries = rows.home.blocks.xp, rows.home.blocks.place(rows.dense())
+        squares = entries * entries
+        sums = [xp.sum(squares * squares, axis=0), xp.sum(squares, axis=0)]
+    else:
+        return None
+    return sums[0] * reciprocal(sums[1])
 
 
 def explain_non_finite(problem: Any, run: Run) -> None:

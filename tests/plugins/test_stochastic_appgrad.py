@@ -12,7 +12,7 @@ from linspec.errors import BudgetTooSmall, NonFiniteData
 from linspec.minibatches import RandomRows, equal_slices
 from linspec.operators import as_operator
 from linspec.testing import planted_cca
-from linspec_cca.stochastic_appgrad import inverse_root
+from linspec_cca.stochastic_appgrad import inverse_root, typical_squares
 
 NAME = "stochastic-appgrad"
 
@@ -134,6 +134,24 @@ def test_columns_of_very_different_size_get_steps_of_their_own():
         for scaling in ("columns", "none")
     )
     assert best - own < 0.5 * (best - one)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_units_of_columns_do_not_matter(sparse):
+    """Starts differ, so answers do, but they are equally good."""
+    X, Y = tall(5000)
+    scales = [np.exp(4 * np.random.default_rng(i).standard_normal(A.shape[1])) for i, A in enumerate((X, Y))]
+    views = [A * scale for A, scale in zip((X, Y), scales, strict=True)]
+    if sparse:
+        views = [scipy.sparse.csr_array(A) for A in views]
+    best = exact_sum(X, Y, 3, 0.0)
+    assert ls.solve(ls.CCA(*views, 3, center=False), NAME, rng=0).correlations.sum() > 0.97 * best
+
+
+def test_typical_squares_are_those_of_the_entries_that_are_not_zero():
+    X = np.array([[0.0, 3.0, 0.0], [2.0, 0.0, 0.0], [-2.0, 1.0, 0.0]])
+    for A in (X, scipy.sparse.csr_array(X)):
+        np.testing.assert_allclose(typical_squares(as_operator(A)), [4.0, 82 / 10, 0.0])
 
 
 @pytest.mark.parametrize("step", [10.0, 1e5, 1e200])
