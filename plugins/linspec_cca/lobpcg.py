@@ -75,8 +75,9 @@ class LOBPCG(Solver):
         products = _products(problem, moments, blocks)
         diagonals = _diagonals(run, moments, blocks, products, problem.ridge)
         solvers = self._preconditioners(problem, diagonals, blocks, products, moments.home)
-        blocks = _without_dead(blocks, diagonals, moments.home)
-        space = SearchSpace(_views(problem, diagonals, moments.home))
+        views = _views(problem, diagonals, moments.home)
+        blocks = _without_dead(blocks, views)
+        space = SearchSpace(views)
         weights = [reciprocal(d + r)[:, None] for d, r in zip(moments.diagonal(), problem.ridge, strict=True)]
         space.append(blocks, products)
         del blocks, products
@@ -172,14 +173,12 @@ def _first_blocks(problem: Any, run: Run, moments: Moments, width: int) -> tuple
     return found[0], found[1]
 
 
-def _without_dead(
-    blocks: tuple[Array, Array], diagonals: tuple[Array, Array], home: Home
-) -> tuple[Array, Array]:
+def _without_dead(blocks: tuple[Array, Array], views: tuple[View, View]) -> tuple[Array, Array]:
     """The blocks with zeros for columns of zeros: products do not know these entries, and they would only grow."""
     found = []
-    for V, d in zip(blocks, diagonals, strict=True):
-        live = home.xp.astype(d > 0, home.xp.float64)
-        found.append(V if bool(home.xp.all(d > 0)) else V * live[:, None])
+    for V, view in zip(blocks, views, strict=True):
+        live, xp = view.diagonal > 0, view.home.xp
+        found.append(V if bool(xp.all(live)) else V * xp.astype(live, xp.float64)[:, None])
     return found[0], found[1]
 
 
