@@ -14,7 +14,8 @@ of the largest. A row that has a rare column weighs (n/b) x² in its batch, whic
 entries: it keeps such a row from overshooting. Nothing depends on the units of a column. The step in this metric is
 1.3/(L + V), with L the largest eigenvalue of P^(-1/2) S P^(-1/2) and V = (n/b) E‖x̃‖⁴/E‖x̃‖² what the variance of batches
 adds to the mean square of their estimates (Gower et al. 2019, doi:10.48550/arXiv.1901.09401, with the mean over rows in
-place of the largest). Of rows whose entries cannot be read, τ is Σ diag(S)/b for all columns.
+place of the largest). For columns that the rows read first do not have, and for rows whose entries cannot be read, τ is
+Σ diag(S)/b.
 Batches are six times the intrinsic dimension Σdiag/L of the views scaled to unit columns: the rows it takes before one
 direction more than another is seen in them. All of that is estimated from the first chunk of rows that is read.
 Where we differ: (a) That step, in place of one found by cross-validation; ``step`` is the form of the source, one
@@ -264,7 +265,9 @@ class _Steps:
         scale = xp.ones_like(d)
         if scaled:
             entries = typical_squares(spectrum.rows)
-            tau = xp.sum(d) / self.batch if entries is None else entries * weight
+            tau = xp.sum(d) / self.batch + xp.zeros_like(d)
+            if entries is not None:  # a column that the rows do not have may be in the next ones
+                tau = xp.where(entries > 0, entries * weight, tau)
             scale = reciprocal(d + ridge + tau)
         bound = spectrum.largest(scale) + spectrum.variance(scale, weight)
         bound += ridge * float(to_host(xp.max(scale)))
