@@ -158,7 +158,7 @@ def test_float32_data_are_told_to_their_rounding(solver, case):
     "convert", [scipy.sparse.csr_array, array_api_strict.asarray], ids=["sparse", "strict"]
 )
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-@pytest.mark.parametrize("solver", OPTIONS)
+@pytest.mark.parametrize("solver", ["direct", "gram", "als"])
 def test_other_kinds_of_data_are_told_alike(solver, case, convert):
     X, Y = case(np.random.default_rng(1))
     k = min(3, *Truth(X, Y, center=True).ranks)
