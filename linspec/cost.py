@@ -20,7 +20,7 @@ from linspec.operators import (
     SparseOperator,
     StreamedOperator,
 )
-from linspec.operators.sparse_kernels import pair_count
+from linspec.operators.sparse_kernels import gram_entries, pair_count
 
 DENSE_RATE = 2e10
 """Multiply-adds and adds a second in dense matrix products."""
@@ -42,6 +42,9 @@ READING = 16
 
 ASSUMED_ROWS = 10**6
 """Rows that a stream is taken to have while they have not been counted."""
+
+WORTH_SAMPLING = 2**22
+"""Pairs of entries from which on it is found out how many of them meet in one entry of a sparse Gram matrix."""
 
 EXPECTED_PRODUCTS = 60
 """Products with the moments that an iterative method is expected to make."""
@@ -86,6 +89,8 @@ class Sizes:
         Columns wanted.
     readable : bool
         Whether all entries can be had, be it in one sweep.
+    filled : float or None, default None
+        Entries of the sparse Gram matrices, estimated; None where `pairs` is the best that is known.
     """
 
     n: int
@@ -95,11 +100,18 @@ class Sizes:
     pairs: int | None
     k: int
     readable: bool
+    filled: float | None = None
 
     @property
     def gram_entries(self) -> float:
         """Entries of the three dense Gram matrices."""
         return float(self.p) ** 2 + float(self.q) ** 2 + float(self.p) * self.q
+
+    @property
+    def sparse_gram_entries(self) -> float:
+        """Entries of the three sparse Gram matrices: as estimated, or the most there can be."""
+        most = min(float(self.pairs or 0), self.gram_entries)
+        return most if self.filled is None else min(self.filled, most)
 
     @property
     def sparse(self) -> bool:
@@ -121,6 +133,10 @@ def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
         pairs = sum(pair_count(matrix) for matrix in matrices)
         if len(matrices) == 2:
             pairs += pair_count(*matrices)
+    filled = None
+    if pairs is not None and pairs > WORTH_SAMPLING:
+        filled = sum(gram_entries(matrix, matrix) for matrix in matrices)
+        filled += gram_entries(*matrices) if len(matrices) == 2 else 0.0
     n = min(view.shape[0] for view in views)
     n = ASSUMED_ROWS if math.isinf(n) else n
     return Sizes(
@@ -131,6 +147,7 @@ def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
         pairs=pairs,
         k=k,
         readable=all(view.readable for view in views) or (Y is None and views[0].streamed),
+        filled=filled,
     )
 
 
@@ -157,7 +174,7 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
     spare = 8.0 * max(sizes.p, sizes.q) ** 2  # the product of a block, before it is added to the sum
     if sizes.pairs is not None:
         build = sizes.pairs / PAIR_RATE
-        entries = min(float(sizes.pairs), sizes.gram_entries)
+        entries = sizes.sparse_gram_entries
         use = products * 4.0 * entries * columns / SPARSE_RATE
         found["sparse"] = Estimate(build + use, 16.0 * entries, "sparse Gram matrices")
         if sparse_gram_is_cheaper(sizes):
@@ -165,6 +182,13 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
     use = products * 4.0 * sizes.gram_entries * columns / DENSE_RATE
     found["dense"] = Estimate(blocks + use, 8.0 * sizes.gram_entries + spare, "dense Gram matrices")
     return found
+
+
+def moments_form(sizes: Sizes, products: int, columns: int) -> tuple[str, Estimate]:
+    """The form of the moments that takes the least time within half of the available memory, and what it takes."""
+    estimates = moments_estimates(sizes, products, columns)
+    name = least_time(estimates, machine.available_memory() / 2) or "implicit"
+    return name, estimates[name]
 
 
 def sweeps_estimate(sizes: Sizes, products: int, spare: int = 0) -> Estimate:

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import cost, machine
+from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.column_statistics import ColumnStatistics
 from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, NonFiniteData
@@ -248,8 +248,7 @@ class Moments:
             )
         if self._given_form != "auto":
             return self._given_form
-        estimates = cost.moments_estimates(self._sizes(), *self._expect)
-        return cost.least_time(estimates, machine.available_memory() / 2) or "implicit"
+        return cost.moments_form(self._sizes(), *self._expect)[0]
 
     def _sizes(self) -> cost.Sizes:
         return cost.sizes_of(self.X, self.Y, self._expect[1])

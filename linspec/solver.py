@@ -418,7 +418,7 @@ def _resolve(problem: Problem, solver: Any, given: dict[str, Any]) -> tuple[Solv
 ALWAYS_AVAILABLE = 2**24
 """Bytes that are not asked for."""
 
-THIN, LARGE = 64, 2**17
+THIN, LARGE = 64, 2**12
 """Columns up to which, and entries from which on, an iteration on sparse data is better off with one BLAS thread."""
 
 

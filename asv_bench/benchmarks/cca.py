@@ -18,6 +18,7 @@ SOLVERS = [
     "g-cca",
     "gram",
     "l-cca",
+    "lobpcg",
     "naive-gradient",
     "nw-cca",
     "randomized",

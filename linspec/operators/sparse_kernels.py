@@ -452,6 +452,40 @@ def pair_count(X: CSR, Y: CSR | None = None) -> int:
     return total
 
 
+SAMPLED_COLUMNS = 64
+"""Columns of a Gram matrix from which the number of its entries is told."""
+
+
+def gram_entries(X: CSR, Y: CSR) -> float:
+    """Estimate the entries of the sparse XᵀY from some of its columns.
+
+    The columns are taken at equal steps of their frequency, on which their entries depend.
+
+    Parameters
+    ----------
+    X : csr_array or csr_matrix, n x p
+    Y : csr_array or csr_matrix, n x q
+
+    Returns
+    -------
+    float
+        Exact where q is at most `SAMPLED_COLUMNS`.
+    """
+    q = Y.shape[1]
+    count = int(min(q, SAMPLED_COLUMNS))
+    by_frequency = np.argsort(np.bincount(Y.indices, minlength=q), kind="stable")
+    chosen = by_frequency[((np.arange(count) + 0.5) * q / count).astype(np.int64)]
+    place = np.full(q, -1)
+    place[chosen] = np.arange(count)
+    found = place[Y.indices]
+    kept = found >= 0
+    rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))[kept]
+    ones = np.ones(len(rows), dtype=np.float32)
+    picked = sparse.csr_array((ones, (found[kept], rows)), shape=(count, Y.shape[0]))
+    entries: int = (picked @ X).nnz
+    return entries * float(q) / count
+
+
 def gram(X: CSR, Y: CSR | None = None) -> CSR:
     """Multiply the sparse XᵀY, or XᵀX, accumulated in float64 whatever the precision of the data.
 

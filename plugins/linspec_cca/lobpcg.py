@@ -26,9 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Moments, Run, Solution, Solver, Status, option
+from linspec import Moments, Run, Solution, Solver, Status, cost, option
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import metric_rounding
+from linspec.cost import Estimate, Sizes
 from linspec_cca.preconditioner import Preconditioner, from_sketch, raised_diagonal
 from linspec_cca.search_space import SearchSpace, View
 
@@ -40,6 +41,12 @@ OVERSAMPLED_HELD, OVERSAMPLED = 15, 50
 
 SETTLED = 0.01
 """Share of the tolerance below which a pair asks for no more directions."""
+
+FLOPS_BETWEEN = 70.0
+"""Operations between two sweeps, in units of (p + q) m² for blocks of m columns."""
+
+BLOCKS_HELD = 13
+"""Blocks of m columns that are held at the peak: nine of the subspaces, and two for each of two threads."""
 
 FEWEST_SIGNS = 4
 """Random signs from which diagonals can be told at all."""
@@ -108,6 +115,19 @@ class LOBPCG(Solver):
             del blocks, Zx, Zy
         return run.finish(**space.weights(k))
 
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """Some dozens of products, held or swept, and the algebra between them."""
+        p, q = sizes.p, sizes.q
+        width = min(sizes.k + OVERSAMPLED, p, q)
+        form, products = cost.moments_form(sizes, EXPECTED, width)
+        if form != "implicit":
+            width = min(sizes.k + OVERSAMPLED_HELD, p, q)
+        between = EXPECTED * float(p + q) * width**2 * FLOPS_BETWEEN / cost.DENSE_RATE
+        held = 8.0 * (p + q) * BLOCKS_HELD * width
+        note = f"some {EXPECTED} products ({products.note}) with blocks of {width} columns"
+        return Estimate(products.seconds + between, products.bytes + held, note)
+
     def _width(self, problem: Any, moments: Moments) -> int:
         """k columns and some more, as far as the shapes allow."""
         more = self.oversample
@@ -160,7 +180,11 @@ def _views(problem: Any, diagonals: tuple[Array, Array], home: Home) -> tuple[Vi
 
 
 def _first_blocks(problem: Any, run: Run, moments: Moments, width: int) -> tuple[Array, Array]:
-    """Random signs, behind an earlier answer where there is one."""
+    """Random signs, behind an earlier answer where there is one.
+
+    Their sizes differ a little: a small square matrix of mere signs is often singular, and a column of them orthogonal
+    to what is constant.
+    """
     home = moments.home
     found = []
     for name, A in (("x_weights", problem.X), ("y_weights", problem.Y)):
@@ -168,8 +192,9 @@ def _first_blocks(problem: Any, run: Run, moments: Moments, width: int) -> tuple
         # No slice goes beyond the end: the array-API standard has none such.
         earlier = [W[:, : min(width, W.shape[1])] for W in earlier]
         count = width - sum(int(W.shape[1]) for W in earlier)
-        signs = home.place(run.rng.integers(0, 2, (A.shape[1], count)) * 2.0 - 1.0)
-        found.append(home.concat([*earlier, signs]))
+        shape = (A.shape[1], count)
+        signs = (run.rng.integers(0, 2, shape) * 2.0 - 1.0) * run.rng.uniform(0.8, 1.2, shape)
+        found.append(home.concat([*earlier, home.place(signs)]))
     return found[0], found[1]
 
 
