@@ -170,7 +170,7 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
     found = {"implicit": Estimate(products * sweep / rate, 8.0 * columns * (sizes.p + sizes.q) * 4, "sweeps")}
     if not sizes.readable:
         return found
-    blocks = 2.0 * sizes.n * (sizes.p + sizes.q) ** 2 / DENSE_RATE
+    blocks = _dense_gram_seconds(sizes)
     spare = 8.0 * max(sizes.p, sizes.q) ** 2  # the product of a block, before it is added to the sum
     if sizes.pairs is not None:
         build = sizes.pairs / PAIR_RATE
@@ -213,7 +213,13 @@ def sparse_gram_is_cheaper(sizes: Sizes) -> bool:
     """Whether dense Gram matrices of sparse data are better formed as sparse ones first than from dense rows."""
     if sizes.pairs is None:
         return False
-    return sizes.pairs / PAIR_RATE < 2.0 * sizes.n * (sizes.p + sizes.q) ** 2 / DENSE_RATE
+    return sizes.pairs / PAIR_RATE < _dense_gram_seconds(sizes)
+
+
+def _dense_gram_seconds(sizes: Sizes) -> float:
+    """Of XᵀX and YᵀY, which are symmetric, one half is formed; of sparse rows, which are made dense first, more."""
+    made_dense = 2.0 if sizes.sparse else 1.0
+    return made_dense * sizes.n * float(sizes.p + sizes.q) ** 2 / DENSE_RATE
 
 
 def least_time(estimates: dict[str, Estimate], memory: float) -> str:

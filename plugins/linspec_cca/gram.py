@@ -20,10 +20,18 @@ import scipy.linalg
 from linspec import Run, Solution, Solver, Status
 from linspec.arrays import Array, Home, reciprocal, to_host
 from linspec.block_algebra import rank_cut
-from linspec.cost import DENSE_RATE, FACTOR_RATE, PAIR_RATE, Estimate, Sizes
+from linspec.cost import (
+    CHOLESKY_RATE,
+    DENSE_RATE,
+    FACTOR_RATE,
+    SPARSE_RATE,
+    Estimate,
+    Sizes,
+    moments_estimates,
+)
 
-SMALL = 1500
-"""Up to this order a full SVD costs less than it would take to choose."""
+SMALL = 500
+"""Up to this order a full SVD takes no more than some hundredths of a second."""
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -68,12 +76,21 @@ class Gram(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Forming three Gram matrices, two Cholesky factors, two triangular solves and an SVD."""
         p, q = sizes.p, sizes.q
-        forming = 2.0 * sizes.nnz * (p + q) / DENSE_RATE
-        if sizes.pairs is not None:
-            forming = sizes.pairs / PAIR_RATE
-        flops = (p**3 + q**3) / 3 + p * q * (p + q) + 4.0 * max(p, q) * min(p, q) ** 2
-        note = f"{sizes.gram_entries:.2g} Gram entries, {flops:.2g} flops to factor"
-        return Estimate(forming + flops / FACTOR_RATE, 8.0 * (2 * sizes.gram_entries + p * q), note)
+        shorter, longer = sorted((float(p), float(q)))
+        whitening = (p**3 + q**3) / 3 + p * q * (p + q)
+        product, decomposition = 0.0, 4.0 * longer * shorter**2
+        if shorter > SMALL:
+            product, decomposition = 2.0 * longer * shorter**2, 4.0 / 3 * shorter**3
+        factoring = whitening / CHOLESKY_RATE + product / DENSE_RATE + decomposition / FACTOR_RATE
+        note = f"{sizes.gram_entries:.2g} Gram entries, {whitening + product + decomposition:.2g} flops to factor"
+        return Estimate(_forming(sizes) + factoring, 8.0 * (2 * sizes.gram_entries + p * q), note)
+
+
+def _forming(sizes: Sizes) -> float:
+    """Seconds until the Gram matrices are there: from the entries, or from products with the identity."""
+    if sizes.readable:
+        return moments_estimates(sizes, 0, sizes.k)["dense"].seconds
+    return 3.0 * sizes.nnz * (sizes.p + sizes.q) / (SPARSE_RATE if sizes.scattered else DENSE_RATE)
 
 
 def _squared_cut(A: Any) -> float:
