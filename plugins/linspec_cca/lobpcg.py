@@ -26,12 +26,13 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Moments, Run, Solution, Solver, Status, cost, option
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec import Moments, Run, Solution, Solver, Status, cost, option, part
+from linspec.arrays import Array, Home, HostArray, reciprocal
 from linspec.block_algebra import metric_rounding
 from linspec.cost import Estimate, Sizes
 from linspec_cca.preconditioner import Preconditioner, from_sketch, raised_diagonal
-from linspec_cca.search_space import SearchSpace, View
+from linspec_cca.randomized import range_blocks
+from linspec_cca.search_space import SearchSpace, View, add_multiple
 
 EXPECTED = 40
 """Sweeps that are expected, when it is weighed whether to hold Gram matrices."""
@@ -68,6 +69,13 @@ class LOBPCG(Solver):
     rank: int | None = option(
         None, "rank of the preconditioner beside its diagonal; none: from the data", kind=int, at_least=0
     )
+    initial: str = option(
+        "random",
+        "begin at random signs, or at the ranges of randomized CCA",
+        choices=("random", "randomized"),
+    )
+    test_matrix: Any = part("gaussian", "what randomized ranges are drawn with", kind="test-matrix")
+    normalizer: Any = part("cholesky-qr", "normalizer of randomized ranges", kind="normalizer")
     form: str = option(
         "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
     )
@@ -75,45 +83,31 @@ class LOBPCG(Solver):
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""
         moments = run.moments(self.form, expect=(EXPECTED, problem.k + OVERSAMPLED))
-        run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.sweep_cost)
-        width = self._width(problem, moments)
-        k, xp = problem.k, moments.home.xp
-        blocks = _first_blocks(problem, run, moments, width)
-        products = _products(problem, moments, blocks)
-        diagonals = _diagonals(run, moments, blocks, products, problem.ridge)
-        solvers = self._preconditioners(problem, diagonals, blocks, products, moments.home)
-        views = _views(problem, diagonals, moments.home)
-        blocks = _without_dead(blocks, views)
-        space = SearchSpace(views)
-        weights = [reciprocal(d + r)[:, None] for d, r in zip(moments.diagonal(), problem.ridge, strict=True)]
-        space.append(blocks, products)
-        del blocks, products
-        best, since = np.inf, 0
+        sketch = moments.sweep_cost if self.initial == "randomized" else 0.0
+        run.plan(setup=moments.setup_cost + sketch + moments.sweep_cost, iteration=moments.sweep_cost)
+        k, width = problem.k, self._width(problem, moments)
+        space, preconditioners = self._begun(problem, run, moments, width)
+        weights = [reciprocal(d + r) for d, r in zip(moments.diagonal(), problem.ridge, strict=True)]
+        course = _Course()
         while True:
             # 1. residuals of the pairs within the two subspaces
-            Rx, Ry = space.residuals(width)
-            squares = to_host(sum(xp.sum(R * R * w, axis=0) for R, w in zip((Rx, Ry), weights, strict=True)))
+            R = space.residuals(width)
+            squares = space.views[0].column_squares(R[0], weights[0])
+            squares = squares + space.views[1].column_squares(R[1], weights[1])
             residual = _law(squares[:k], space.correlations[:k])
-            best, since = (residual, 0) if residual < PROGRESS * best else (best, since + 1)
-            if since > PATIENCE:
+            if course.fell_behind(residual):
                 run.end(Status.STAGNATED)
             if not run.proceed(residual=residual, current=partial(space.weights, k)):
-                break
-            # 2. what shrinks them, outside of the subspaces
-            active = squares > SETTLED * run.tol * space.correlations[: len(squares)]
-            active[: len(squares)] |= not active.any()
-            chosen = np.flatnonzero(active)
-            Zx, Zy = (
-                P.solve(_columns(R, chosen, moments.home)) for P, R in zip(solvers, (Rx, Ry), strict=True)
-            )
-            del Rx, Ry
-            if max(view.columns for view in space.views) + len(chosen) > self.depth * width:
+                return run.finish(**space.weights(k))
+            # 2. what shrinks them, outside of the subspaces; pairs far below the tolerance ask for nothing
+            open_ = np.flatnonzero(squares > SETTLED * run.tol * space.correlations[: len(squares)])
+            Z = [P.solve(_chosen(r, open_, moments.home)) for P, r in zip(preconditioners, R, strict=True)]
+            del R
+            if max(view.columns for view in space.views) + len(open_) > self.depth * width:
                 space.shrink(width, (self.depth - 1) * width)
-            blocks = (space.views[0].directions(Zx), space.views[1].directions(Zy))
             # 3. one sweep, and the pairs within the larger subspaces
-            space.append(blocks, _products(problem, moments, blocks))
-            del blocks, Zx, Zy
-        return run.finish(**space.weights(k))
+            _extend(space, problem, moments, [v.directions(z) for v, z in zip(space.views, Z, strict=True)])
+            del Z
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -135,93 +129,87 @@ class LOBPCG(Solver):
             more = OVERSAMPLED if moments.form == "implicit" else OVERSAMPLED_HELD
         return int(min(problem.k + more, *problem.X.shape, problem.Y.shape[1]))
 
-    def _preconditioners(
-        self,
-        problem: Any,
-        diagonals: tuple[Array, Array],
-        blocks: tuple[Array, Array],
-        products: tuple[Array, Array, Array, Array],
-        home: Home,
-    ) -> tuple[Preconditioner, Preconditioner]:
-        """One a view, from the first product."""
-        found = []
-        for V, SV, d, r in zip(blocks, (products[0], products[3]), diagonals, problem.ridge, strict=True):
-            found.append(from_sketch(V, SV - V * r, r, d, self.rank, home))
-        return found[0], found[1]
+    def _begun(
+        self, problem: Any, run: Run, moments: Moments, width: int
+    ) -> tuple[SearchSpace, list[Preconditioner]]:
+        """Subspaces of the first blocks, and what their product tells of the Gram matrices: one sweep."""
+        blocks, signs = self._first_blocks(problem, run, moments, width)
+        products = _products(problem, moments, blocks)
+        views, preconditioners = [], []
+        for i, (A, r, d) in enumerate(
+            zip((problem.X, problem.Y), problem.ridge, moments.diagonal(), strict=True)
+        ):
+            V, SV = blocks[i], products[3 * i]
+            if not moments.exact_diagonal and V.shape[1] - signs >= FEWEST_SIGNS:
+                d = raised_diagonal(V[:, signs:], SV[:, signs:], r, moments.home)
+            preconditioners.append(from_sketch(V, SV, r, d, self.rank, moments.home))
+            views.append(View(moments.home, A.dtype, d + r, metric_rounding(A.shape[1], A.dtype)))
+        space = SearchSpace((views[0], views[1]))
+        space.append([view.without_dead(V) for view, V in zip(views, blocks, strict=True)], products)
+        return space, preconditioners
+
+    def _first_blocks(self, problem: Any, run: Run, moments: Moments, width: int) -> tuple[list[Array], int]:
+        """Random signs, behind an earlier answer where there is one, and how many columns that has.
+
+        From "randomized", they are instead the leading ranges of C and Cᵀ, about (one sweep more).
+        """
+        home = moments.home
+        if self.initial == "randomized" and run.start is None:
+            normalizer, test_matrix = run.part(self.normalizer), run.part(self.test_matrix)
+            found = list(range_blocks(problem, run, moments, width, test_matrix, normalizer))
+            return found, width
+        earlier = [] if run.start is None else [run.start["x_weights"], run.start["y_weights"]]
+        count = min(width, *(int(W.shape[1]) for W in earlier)) if earlier else 0
+        blocks = []
+        for i, A in enumerate((problem.X, problem.Y)):
+            signs = home.place(_signs(run, A.shape[1], width - count))
+            blocks.append(home.concat([earlier[i][:, :count], signs]) if earlier else signs)
+        return blocks, count
 
 
-def _diagonals(
-    run: Run,
-    moments: Moments,
-    blocks: tuple[Array, Array],
-    products: tuple[Array, Array, Array, Array],
-    ridge: tuple[float, float],
-) -> tuple[Array, Array]:
-    """The diagonals of both Gram matrices, without ridge: as they are known, or from the random signs."""
-    first = 0 if run.start is None else run.start["x_weights"].shape[1]
-    if moments.exact_diagonal or blocks[0].shape[1] < first + FEWEST_SIGNS:
-        dx, dy = moments.diagonal()
-        return dx, dy
-    signs = [V[:, first:] for V in blocks]
-    found = [
-        raised_diagonal(Z, SV[:, first:] - Z * r, moments.home)
-        for Z, SV, r in zip(signs, (products[0], products[3]), ridge, strict=True)
-    ]
-    return found[0], found[1]
+class _Course:
+    """The least residual so far, and for how many sweeps it has not fallen by much."""
+
+    def __init__(self) -> None:
+        self._best, self._since = float("inf"), 0
+
+    def fell_behind(self, residual: float) -> bool:
+        """Whether the residual has stopped falling."""
+        if residual < PROGRESS * self._best:
+            self._best, self._since = residual, 0
+        else:
+            self._since += 1
+        return self._since > PATIENCE
 
 
-def _views(problem: Any, diagonals: tuple[Array, Array], home: Home) -> tuple[View, View]:
-    """Subspaces without vectors, for both views."""
-    found = [
-        View(home, A.dtype, d + r, metric_rounding(A.shape[1], A.dtype))
-        for A, d, r in zip((problem.X, problem.Y), diagonals, problem.ridge, strict=True)
-    ]
-    return found[0], found[1]
+def _extend(space: SearchSpace, problem: Any, moments: Moments, blocks: list[Array]) -> None:
+    """Multiply a block a view, one sweep, and take it in."""
+    space.append(blocks, _products(problem, moments, blocks))
 
 
-def _first_blocks(problem: Any, run: Run, moments: Moments, width: int) -> tuple[Array, Array]:
-    """Random signs, behind an earlier answer where there is one.
-
-    Their sizes differ a little: a small square matrix of mere signs is often singular, and a column of them orthogonal
-    to what is constant.
-    """
-    home = moments.home
-    found = []
-    for name, A in (("x_weights", problem.X), ("y_weights", problem.Y)):
-        earlier = [] if run.start is None else [run.start[name]]
-        # No slice goes beyond the end: the array-API standard has none such.
-        earlier = [W[:, : min(width, W.shape[1])] for W in earlier]
-        count = width - sum(int(W.shape[1]) for W in earlier)
-        shape = (A.shape[1], count)
-        signs = (run.rng.integers(0, 2, shape) * 2.0 - 1.0) * run.rng.uniform(0.8, 1.2, shape)
-        found.append(home.concat([*earlier, home.place(signs)]))
-    return found[0], found[1]
-
-
-def _without_dead(blocks: tuple[Array, Array], views: tuple[View, View]) -> tuple[Array, Array]:
-    """The blocks with zeros for columns of zeros: products do not know these entries, and they would only grow."""
-    found = []
-    for V, view in zip(blocks, views, strict=True):
-        live, xp = view.diagonal > 0, view.home.xp
-        found.append(V if bool(xp.all(live)) else V * xp.astype(live, xp.float64)[:, None])
-    return found[0], found[1]
-
-
-def _products(
-    problem: Any, moments: Moments, blocks: tuple[Array, Array]
-) -> tuple[Array, Array, Array, Array]:
+def _products(problem: Any, moments: Moments, blocks: list[Array]) -> tuple[Array, Array, Array, Array]:
     """SxZx, CZy, CᵀZx and SyZy, ridges included: one sweep."""
-    (Zx, Zy), (rx, ry) = blocks, problem.ridge
-    SZx, CZy, CtZx, SZy = moments.products(Zx, Zy)
-    return SZx + Zx * rx, CZy, CtZx, SZy + Zy * ry
+    SZx, CZy, CtZx, SZy = moments.products(*blocks)
+    for SZ, Z, r in zip((SZx, SZy), blocks, problem.ridge, strict=True):
+        if r > 0:
+            add_multiple(SZ, Z, r, moments.home)
+    return SZx, CZy, CtZx, SZy
 
 
-def _columns(R: Array, chosen: HostArray, home: Home) -> Array:
+def _signs(run: Run, rows: int, columns: int) -> HostArray:
+    """Random signs whose sizes differ a little.
+
+    A small square matrix of mere signs is often singular, and a column of them orthogonal to what is constant.
+    """
+    signs: HostArray = run.rng.integers(0, 2, (rows, columns)) * 2.0 - 1.0
+    return signs * run.rng.uniform(0.8, 1.2, (rows, columns))
+
+
+def _chosen(R: Array, columns: HostArray, home: Home) -> Array:
     """Some columns; R itself where it is all of them."""
-    if len(chosen) == R.shape[1]:
+    if len(columns) == R.shape[1]:
         return R
-    xp = home.xp
-    return xp.take(R, xp.asarray(chosen, device=home.device), axis=1)
+    return home.xp.take(R, home.xp.asarray(columns, device=home.device), axis=1)
 
 
 def _law(squares: HostArray, rho: HostArray) -> float:

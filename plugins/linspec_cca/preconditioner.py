@@ -67,14 +67,14 @@ class Preconditioner:
 
 
 def from_sketch(
-    Omega: Array, Y: Array, ridge: float, diagonal: Array, rank: int | None, home: Home
+    Omega: Array, SOmega: Array, ridge: float, diagonal: Array, rank: int | None, home: Home
 ) -> Preconditioner:
     """The preconditioner that a product tells.
 
     Parameters
     ----------
-    Omega, Y : array of shape (p, l)
-        A block and its product with the Gram matrix, the ridge left out.
+    Omega, SOmega : array of shape (p, l)
+        A block and its product with the Gram matrix, ridge included.
     ridge : float
     diagonal : array of shape (p,)
         Of the Gram matrix, the ridge left out.
@@ -86,6 +86,7 @@ def from_sketch(
     D = diagonal + ridge
     if rank == 0:
         return Preconditioner(home, reciprocal(D), home.zeros((D.shape[0], 0)))
+    Y = SOmega - Omega * ridge
     F = Y @ home.place(whitening(to_host(Omega.T @ Y), cut=10 * EPS))
     E = xp.max(xp.stack([diagonal - xp.sum(F * F, axis=1), diagonal * LEAST]), axis=0) + ridge
     weights = reciprocal(E)
@@ -98,10 +99,10 @@ def from_sketch(
     return Preconditioner(home, weights, L)
 
 
-def raised_diagonal(signs: Array, Y: Array, home: Home) -> Array:
-    """The diagonal of a matrix from its product Y with random signs, on the safe side."""
+def raised_diagonal(signs: Array, Ssigns: Array, ridge: float, home: Home) -> Array:
+    """The diagonal of a Gram matrix from its product with random signs, on the safe side; the ridge is left out."""
     xp = home.xp
-    samples = signs * Y
+    samples = signs * (Ssigns - signs * ridge)
     count = signs.shape[1]
     mean = xp.sum(samples, axis=1) / count
     spread = xp.sqrt(xp.sum((samples - mean[:, None]) ** 2, axis=1) / (count * max(count - 1, 1)))

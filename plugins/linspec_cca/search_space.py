@@ -87,7 +87,7 @@ class View:
         """
         width = parts[0][1].shape[1]
         out = self.home.zeros((self.rows, width))
-        for rows in self._runs(max(width, self.columns)):
+        for rows in _runs(self.home, self.rows, max(width, self.columns)):
             out[rows, :] = self._sum(parts, rows)
         return out
 
@@ -114,14 +114,14 @@ class View:
         if V.dtype == Z.dtype and self.dtype == np.float64:
             return to_host(V.T @ Z)
         total = np.zeros((V.shape[1], Z.shape[1]))
-        for rows in self._runs(V.shape[1] + Z.shape[1]):
+        for rows in _runs(self.home, self.rows, V.shape[1] + Z.shape[1]):
             total = total + to_host(cast(V[rows, :], np.float64).T @ cast(Z[rows, :], np.float64))
         return total
 
     def weighted_squares(self, Z: Array) -> HostArray:
         """ZᵀDZ, a few rows at a time."""
         total = np.zeros((Z.shape[1], Z.shape[1]))
-        for rows in self._runs(2 * Z.shape[1]):
+        for rows in _runs(self.home, self.rows, 2 * Z.shape[1]):
             part = cast(Z[rows, :], np.float64)
             total = total + to_host(part.T @ (part * self.diagonal[rows][:, None]))
         return total
@@ -136,7 +136,7 @@ class View:
         if self.panels:
             for _ in range(2 if self.dtype == np.float64 else 1):
                 inside = self.coordinates @ (self.coordinates.T @ self.against(1, Z))
-                for rows in self._runs(max(self.columns, Z.shape[1])):
+                for rows in _runs(self.home, self.rows, max(self.columns, Z.shape[1])):
                     Z[rows, :] -= self._sum([(0, inside)], rows)
         left = self._lengths(Z)
         scale = np.divide(1.0, left, out=np.zeros_like(left), where=left > SAME[self.dtype.itemsize] * given)
@@ -144,7 +144,19 @@ class View:
         return Z
 
     def _lengths(self, Z: Array) -> HostArray:
-        return np.sqrt(to_host(self.home.xp.sum(Z * Z * self.diagonal[:, None], axis=0)))
+        return np.sqrt(self.column_squares(Z, self.diagonal))
+
+    def column_squares(self, R: Array, weights: Array) -> HostArray:
+        """Column sums of R², each row times its weight."""
+        total = np.zeros(R.shape[1])
+        for rows in _runs(self.home, self.rows, R.shape[1]):
+            total = total + to_host(self.home.xp.sum(R[rows, :] ** 2 * weights[rows][:, None], axis=0))
+        return total
+
+    def without_dead(self, V: Array) -> Array:
+        """Zeros for columns of zeros: products do not know these entries, and they would only grow."""
+        live, xp = self.diagonal > 0, self.home.xp
+        return V if bool(xp.all(live)) else V * xp.astype(live, xp.float64)[:, None]
 
     def append(self, Z: Array, SZ: Array, KZ: Array) -> None:
         """Take in a block; what of it is rounding, or lies in the space already, gets no coordinate."""
@@ -164,7 +176,7 @@ class View:
             width = (T if which < 2 else T_other).shape[1]
             part = [(which, T if which < 2 else T_other)]
             out = self._memory(which, max(room, width))
-            for rows in self._runs(self.columns):
+            for rows in _runs(self.home, self.rows, self.columns):
                 out[rows, :width] = cast(self._sum(part, rows), self.dtype)
             folded.append(out[:, :width])
         self.panels = [Panel(*folded)]
@@ -181,11 +193,18 @@ class View:
             return first.base
         return self.home.zeros((self.rows, width), self.dtype)
 
-    def _runs(self, width: int) -> Iterator[slice]:
-        """Runs of rows: a few on the host, all of them on a device."""
-        step = max(CACHED_NUMBERS // max(width, 1), 256) if self.home.on_host else self.rows
-        for start in range(0, self.rows, step):
-            yield slice(start, start + step)
+
+def add_multiple(V: Array, W: Array, factor: float, home: Home) -> None:
+    """V + factor · W in the place of V, a few rows at a time."""
+    for rows in _runs(home, V.shape[0], V.shape[1]):
+        V[rows, :] += W[rows, :] * factor
+
+
+def _runs(home: Home, rows: int, width: int) -> Iterator[slice]:
+    """Runs of rows: a few on the host, all of them on a device."""
+    step = max(CACHED_NUMBERS // max(width, 1), 256) if home.on_host else max(rows, 1)
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))
 
 
 class SearchSpace:
@@ -205,7 +224,7 @@ class SearchSpace:
         self._turns: tuple[HostArray, HostArray] = (np.zeros((0, 0)), np.zeros((0, 0)))
         self._before = self._turns
 
-    def append(self, blocks: tuple[Array, Array], products: tuple[Array, Array, Array, Array]) -> None:
+    def append(self, blocks: Sequence[Array], products: tuple[Array, Array, Array, Array]) -> None:
         """Take in a block a view with SxZx, CZy, CᵀZx, SyZy, and find the canonical pairs anew."""
         x, y = self.views
         Zx, Zy = blocks
