@@ -97,6 +97,7 @@ def child(what: str, dtype: str, folder: str) -> dict[str, Any]:
     if run.returncode:
         sys.stderr.write(run.stderr)
         raise SystemExit(1)
+    sys.stderr.write(f"{dtype}, {what}: {run.stdout}")  # a long run shows what it has
     return dict(json.loads(run.stdout))
 
 
@@ -213,7 +214,7 @@ def permuted(given: argparse.Namespace) -> dict[str, Any]:
 
     X, Y = (read(given, name) for name in "XY")
     order = np.random.default_rng(given.seed + 1).permutation(given.n)
-    s = solved(given, X, Y[order], 1e-4)
+    s = solved(given, X, Y[order], 1e-2)  # chance has no gaps, and its sum to a hundredth is enough
     return {"correlations": s.correlations.tolist(), "residual": s.residual}
 
 
