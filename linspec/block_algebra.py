@@ -54,7 +54,9 @@ def whitening(G: HostArray, cut: float = EPS) -> HostArray:
     return whitened
 
 
-def whitening_above_noise(G: HostArray, H: HostArray, cut: float, dependent: float = EPS) -> HostArray:
+def whitening_above_noise(
+    G: HostArray, H: HostArray, cut: float, dependent: float = EPS, least: float = 0.0
+) -> HostArray:
     """T with Tᵀ G T = I over the directions in which G is more than the rounding of what it was made of.
 
     Parameters
@@ -68,6 +70,9 @@ def whitening_above_noise(G: HostArray, H: HostArray, cut: float, dependent: flo
         Directions with G below `cut` times the largest, in units of H, are left out.
     dependent : float, default machine epsilon
         Share below which the columns of W differ by rounding: the `cut` with which H is whitened.
+    least : float, default 0.0
+        What the largest is taken for at least, in units of H. The rounding of a product with S is a share of the whole
+        S: of a block that S annihilates altogether, what is largest is rounding too.
 
     Returns
     -------
@@ -75,7 +80,7 @@ def whitening_above_noise(G: HostArray, H: HostArray, cut: float, dependent: flo
     """
     first = whitening(H, dependent)
     values, vectors = np.linalg.eigh(first.T @ ((G + G.T) / 2) @ first)
-    keep = values > cut * max(values[-1], 0.0) if len(values) else np.zeros(0, dtype=bool)
+    keep = values > cut * max(values[-1], least) if len(values) else np.zeros(0, dtype=bool)
     whitened: HostArray = first @ (vectors[:, keep] / np.sqrt(values[keep]))
     # Once more in the metric found: the first step is exact only to the condition of H.
     return whitened @ whitening(whitened.T @ G @ whitened)

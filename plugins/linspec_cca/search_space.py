@@ -66,6 +66,7 @@ class View:
     cut: float
     panels: list[Panel] = field(default_factory=list)
     coordinates: HostArray = field(default_factory=lambda: np.zeros((0, 0)))
+    _rooms: list[Array] = field(default_factory=lambda: [None, None, None])
 
     @property
     def rows(self) -> int:
@@ -162,7 +163,7 @@ class View:
         """Take in a block; what of it is rounding, or lies in the space already, gets no coordinate."""
         E = self.coordinates.T @ self.against(1, Z)
         G, H = self.inner(Z, SZ), self.weighted_squares(Z)
-        T = whitening_above_noise(G - E.T @ E, H, self.cut, DEPENDENT[self.dtype.itemsize])
+        T = whitening_above_noise(G - E.T @ E, H, self.cut, DEPENDENT[self.dtype.itemsize], least=1.0)
         old, (d, r) = self.coordinates, self.coordinates.shape
         W = np.zeros((d + Z.shape[1], r + T.shape[1]))
         W[:d, :r], W[:d, r:], W[d:, r:] = old, -old @ (E @ T), T
@@ -183,15 +184,11 @@ class View:
         self.coordinates = np.eye(T.shape[1])
 
     def _memory(self, which: int, width: int) -> Array:
-        """Where folded panels go: on the host over the first panel, which is read row by row before."""
-        first = self.panels[0][which]
-        if (
-            self.home.on_host
-            and isinstance(first.base, np.ndarray)
-            and first.base.shape == (self.rows, width)
-        ):
-            return first.base
-        return self.home.zeros((self.rows, width), self.dtype)
+        """Where folded panels go: on the host over those that were folded last, which are read row by row before."""
+        kept = self._rooms[which]
+        if kept is None or kept.shape != (self.rows, width) or not self.home.on_host:
+            kept = self._rooms[which] = self.home.zeros((self.rows, width), self.dtype)
+        return kept
 
 
 def add_multiple(V: Array, W: Array, factor: float, home: Home) -> None:
