@@ -459,7 +459,7 @@ SAMPLED_COLUMNS = 64
 def gram_entries(X: CSR, Y: CSR) -> float:
     """Estimate the entries of the sparse XᵀY from some of its columns.
 
-    The columns are taken at equal steps of their frequency, on which their entries depend.
+    The columns of Y that are not empty are taken at equal steps of their frequency, on which their entries depend.
 
     Parameters
     ----------
@@ -469,21 +469,34 @@ def gram_entries(X: CSR, Y: CSR) -> float:
     Returns
     -------
     float
-        Exact where q is at most `SAMPLED_COLUMNS`.
+        Exact where Y has at most `SAMPLED_COLUMNS` columns that are not empty.
+
+    Raises
+    ------
+    InvalidProblem
+        X and Y have different numbers of rows.
+    UnsupportedData
+        X or Y is not CSR, or its entries are not real numbers.
     """
-    q = Y.shape[1]
-    count = int(min(q, SAMPLED_COLUMNS))
-    by_frequency = np.argsort(np.bincount(Y.indices, minlength=q), kind="stable")
-    chosen = by_frequency[((np.arange(count) + 0.5) * q / count).astype(np.int64)]
-    place = np.full(q, -1)
+    _require_csr(X, "X")
+    _require_csr(Y, "Y")
+    _require_same_rows(X, Y)
+    # Behind the last row there may be entries that do not count.
+    columns = Y.indices[: Y.indptr[-1]]
+    frequency = np.bincount(columns, minlength=Y.shape[1])
+    used = int(np.count_nonzero(frequency))
+    count = min(used, SAMPLED_COLUMNS)
+    by_frequency = np.argsort(frequency, kind="stable")[Y.shape[1] - used :]
+    chosen = by_frequency[((np.arange(count) + 0.5) * used / max(count, 1)).astype(np.int64)]
+    place = np.full(Y.shape[1], -1)
     place[chosen] = np.arange(count)
-    found = place[Y.indices]
+    found = place[columns]
     kept = found >= 0
     rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))[kept]
     ones = np.ones(len(rows), dtype=np.float32)
     picked = sparse.csr_array((ones, (found[kept], rows)), shape=(count, Y.shape[0]))
     entries: int = (picked @ X).nnz
-    return entries * float(q) / count
+    return entries * used / max(count, 1)
 
 
 def gram(X: CSR, Y: CSR | None = None) -> CSR:

@@ -385,6 +385,35 @@ def test_a_large_gram_matrix_on_several_threads():
     np.testing.assert_allclose(G.toarray(), A.toarray().T @ A.toarray(), rtol=1e-12, atol=1e-12)
 
 
+@given(st.data())
+def test_the_entries_of_small_gram_matrices_are_counted(data):
+    X = data.draw(matrices())
+    Y = data.draw(matrices(rows=X.shape[0]))
+    for A in (X, Y):  # sums of other numbers may be zero, which is no entry
+        A.data = np.ones(len(A.data))
+    before = stored(X), stored(Y)
+    assert kernels.gram_entries(X, Y) == np.count_nonzero(dense(X).T @ dense(Y))
+    assert unchanged(X, before[0])
+    assert unchanged(Y, before[1])
+
+
+def power_law(n: int, p: int, per_row: int, power: float, seed: int) -> sparse.csr_array:
+    """As many words a row, the most frequent of which is in nearly every row and most in few."""
+    frequency = np.arange(1.0, p + 1) ** -power
+    rng = np.random.default_rng(seed)
+    columns = rng.permutation(p)[rng.choice(p, size=n * per_row, p=frequency / frequency.sum())]
+    return sparse.csr_array((np.ones(n * per_row), columns, np.arange(0, n * per_row + 1, per_row)), (n, p))
+
+
+@pytest.mark.parametrize(("n", "p", "per_row", "power"), [(5000, 3000, 10, 1.0), (2000, 8000, 10, 2.0)])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_entries_of_large_gram_matrices_are_estimated(n, p, per_row, power, seed):
+    X, Y = power_law(n, p, per_row, power, seed), power_law(n, p // 2, per_row, power, seed + 10)
+    for left, right in ((X, X), (X, Y), (Y, X)):
+        exact = kernels.gram(left, right).nnz
+        assert exact / 1.5 < kernels.gram_entries(left, right) < 1.5 * exact
+
+
 def test_pairs_are_counted_beyond_32_and_64_bits():
     A = sparse.csr_array((3, 5))
     A.indptr = np.array([0, 70_000, 70_000, 140_000], np.int32)
@@ -496,6 +525,7 @@ SQUARE = np.ones((3, 2))
         (lambda: kernels.matmat(A.toarray(), SQUARE, float), UnsupportedData, "got ndarray"),
         (lambda: kernels.gram(A, A[:2]), InvalidProblem, "same rows; got 4 and 2"),
         (lambda: kernels.pair_count(A, A[:2]), InvalidProblem, "same rows; got 4 and 2"),
+        (lambda: kernels.gram_entries(A, A[:2]), InvalidProblem, "same rows; got 4 and 2"),
         (
             lambda: kernels.products(A, A[:2], SQUARE, None, dtype_x=float),
             InvalidProblem,
