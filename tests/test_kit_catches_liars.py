@@ -11,6 +11,7 @@ import pytest
 import linspec as ls
 from linspec import Needs, Solver, SolverSpec, Status, option, registry
 from linspec.arrays import is_array, to_host
+from linspec.block_algebra import canonical_rotation
 from linspec.testing import CheckFailed, Suite, check_operator, interface_issues, run_checks
 
 BACKENDS = ["numpy", "numpy-readonly", "array-api-strict", "products-only"]
@@ -254,6 +255,52 @@ class SweepsTwice(HonestGramSVD):
         problem.A.matmat(problem.A.home.blocks.zeros((problem.A.shape[1], 1)))
 
 
+@dataclass(frozen=True, kw_only=True)
+class HonestCCA(Solver):
+    """Subspace iteration with exact least squares on Gram matrices (Golub & Zha 1995)."""
+
+    tol: float | None = option(None, "residual to stop at", kind=float, above=0)
+    max_iterations: int = option(300, "iterations at most", at_least=1)
+
+    def solve(self, problem: Any, run: Any) -> Any:
+        moments = run.moments("implicit")
+        run.plan(setup=1.0 + moments.setup_cost, iteration=0.0)
+        Sx, C, _, Sy = (to_host(G) for G in moments.products(*(np.eye(p) for p in moments.shape[1:])))
+        Sx, Sy = Sx + problem.ridge[0] * np.eye(len(Sx)), Sy + problem.ridge[1] * np.eye(len(Sy))
+        x = self.begin(run, Sx.shape[0], problem.k)
+        while True:
+            y = np.linalg.solve(Sy, C.T @ x)
+            (Tx, Ty), rho = canonical_rotation(x.T @ Sx @ x, x.T @ C @ y, y.T @ Sy @ y, problem.k)
+            x, y = x @ Tx, y @ Ty
+            gap = C @ y - Sx @ x * rho
+            residual = float(np.sum(gap**2 / np.diag(Sx)[:, None]) / rho.sum())
+            if not run.proceed(residual=residual, current=lambda x=x, y=y: {"x_weights": x, "y_weights": y}):
+                return run.finish(x_weights=x, y_weights=y)
+            x = np.linalg.solve(Sx, C @ y)
+
+    def begin(self, run: Any, rows: int, k: int) -> np.ndarray:
+        return run.rng.standard_normal((rows, k)) if run.start is None else to_host(run.start["x_weights"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class IgnoresTheStart(HonestCCA):
+    """Takes an earlier answer and begins anew (Golub & Zha 1995)."""
+
+    def begin(self, run, rows, k):
+        return run.rng.standard_normal((rows, k))
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartsAndLoiters(HonestCCA):
+    """Begins at an earlier answer, as good as it is, and makes as many iterations as ever (Golub & Zha 1995)."""
+
+    def begin(self, run, rows, k):
+        if run.start is not None:
+            for _ in range(200):
+                run.proceed(residual=1e-3, current=dict)
+        return super().begin(run, rows, k)
+
+
 DENSE = Needs(dense=True)
 LIARS = [
     (Honest, DENSE, ("direct",), set()),
@@ -293,7 +340,9 @@ def fresh_registry(monkeypatch):
 
 
 def declare(cls, needs, traits, **changes):
-    problem = "svd" if issubclass(cls, HonestSVD) else "least-squares"
+    problem = (
+        "svd" if issubclass(cls, HonestSVD) else "cca" if issubclass(cls, HonestCCA) else "least-squares"
+    )
     fields = {
         "name": "liar",
         "problem": problem,
@@ -340,6 +389,39 @@ def test_a_second_sweep_of_rows_that_are_read_once_is_caught(fresh_registry, cls
         check.run()
         return
     with pytest.raises(CheckFailed, match=issue):
+        check.run()
+
+
+@pytest.mark.parametrize(
+    ("cls", "traits", "issue"),
+    [
+        (HonestCCA, ("iterative", "randomized", "warm-start"), ""),
+        (HonestCCA, ("iterative", "randomized"), ""),
+        (HonestIteration, ("iterative",), ""),
+        (
+            IgnoresTheStart,
+            ("iterative", "randomized", "warm-start"),
+            "at its own answer, the first residual is",
+        ),
+        (StartsAndLoiters, ("iterative", "randomized", "warm-start"), "at its own answer it takes 200 iter"),
+    ],
+)
+def test_a_start_that_is_ignored_is_caught(fresh_registry, cls, traits, issue):
+    name = declare(cls, Needs(), traits)
+    (check,) = [check for check in Suite(name).checks() if check.name == "warm-start"]
+    if not issue:
+        check.run()
+        return
+    with pytest.raises(CheckFailed, match=issue):
+        check.run()
+
+
+def test_a_start_without_the_trait_that_is_not_refused_is_caught(fresh_registry, monkeypatch):
+    """linspec itself refuses it; a solve that would not is told apart by the check."""
+    name = declare(HonestCCA, Needs(), ("iterative", "randomized"))
+    monkeypatch.setattr("linspec.solver._start", lambda problem, spec, name, start: None)
+    (check,) = [check for check in Suite(name).checks() if check.name == "warm-start"]
+    with pytest.raises(CheckFailed, match="must be refused with MissingCapability; got None"):
         check.run()
 
 

@@ -20,7 +20,7 @@ from linspec.solution import Status
 from linspec.testing.backends import BACKENDS, Backend
 from linspec.testing.operators import CountingOperator
 from linspec.testing.oracle import ORACLES, Reading, as_host
-from linspec.testing.problems import Case, cases
+from linspec.testing.problems import Case, cases, planted_cca
 from linspec.testing.solving import Subject, Trial, attempt, quiet
 
 __all__ = ["BEHAVIOUR_CHECKS", "Skip", "check_non_finite"]
@@ -28,6 +28,9 @@ __all__ = ["BEHAVIOUR_CHECKS", "Skip", "check_non_finite"]
 BUDGETS = range(1, 13)
 ROOM = 1e-9
 """For sums of shares of a sweep."""
+
+NEARER = 0.1
+"""Share of the first residual of a random start that the first one of a start at the answer is below."""
 
 
 class Skip(Exception):  # noqa: N818 (it is not an error)
@@ -377,6 +380,53 @@ def _path_issues(case: Case, solution: Any) -> Iterator[str]:
         yield from (f"ridge {ridge:g}: {issue}" for issue in oracle.errors(one))
 
 
+# ---- earlier answers --------------------------------------------------------------------------
+
+
+def check_warm_start(subject: Subject) -> Iterator[str]:
+    """With the trait: a run that begins at its own answer is nearer to it, and done sooner. Without it: refused."""
+    case = _start_case(subject)
+    if not subject.trait("warm-start"):
+        error = attempt(case.state(_host(case)), subject.for_case(case), rng=0, start={}).error
+        if not isinstance(error, MissingCapability):
+            yield f"without the trait 'warm-start' a start must be refused with MissingCapability; got {error!r}"
+        return
+    if subject.spec.problem != "cca":
+        raise Skip("only canonical correlations can begin at an earlier answer")
+    solver = subject.make(oversample=0, **subject.sweeping)
+    cold = quiet(case.state(_host(case)), solver, rng=0)
+    if cold.iterations == 0:
+        raise Skip("the solver makes no iterations on this case")
+    result = attempt(case.state(_host(case)), solver, rng=1, start=cold)
+    if result.error is not None:
+        yield f"raised {type(result.error).__name__}: {result.error}"
+        return
+    yield from _warm_issues(subject, cold, result.solution)
+
+
+def _start_case(subject: Subject) -> Case:
+    """Where an iteration takes more than a step or two: many columns, and correlations behind those wanted."""
+    if subject.spec.problem != "cca":
+        return _first_case(subject)
+    behind = np.linspace(0.6, 0.1, 40)
+    return planted_cca(120, 60, 50, (0.9, 0.8, *behind), 2, name="many-columns")
+
+
+def _warm_issues(subject: Subject, cold: Any, warm: Any) -> Iterator[str]:
+    first, anew = warm.history["residual"][0], cold.history["residual"][0]
+    if not first < NEARER * anew:
+        yield f"begun at its own answer, the first residual is {first:.2g}; begun anew it is {anew:.2g}"
+    if not subject.exact:
+        return
+    if cold.converged and not warm.converged:
+        yield f"begun at a converged answer it ends {warm.status.name}, residual {warm.residual:.2g}"
+    if not (warm.iterations < cold.iterations and warm.passes <= cold.passes):
+        yield (
+            f"begun at its own answer it takes {warm.iterations} iterations, {warm.passes:g} passes; begun anew "
+            f"{cold.iterations} and {cold.passes:g}"
+        )
+
+
 # ---- non-finite data --------------------------------------------------------------------------
 
 
@@ -412,5 +462,6 @@ BEHAVIOUR_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {
     "callback": check_callback,
     "symmetry": check_symmetry,
     "path": check_path,
+    "warm-start": check_warm_start,
 }
 """By name, as in test ids and expected failures."""
