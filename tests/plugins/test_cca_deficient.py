@@ -84,7 +84,13 @@ CASES = [
     one_hot,
     scaled_apart,
 ]
-OPTIONS = {"direct": {}, "gram": {}, "als": {"rng": 0, "tol": 1e-11}, "auto": {}}
+OPTIONS = {
+    "direct": {},
+    "gram": {},
+    "als": {"rng": 0, "tol": 1e-11},
+    "lobpcg": {"rng": 0, "tol": 1e-11},
+    "auto": {},
+}
 
 
 class Truth:
