@@ -61,6 +61,13 @@ def test_every_one_pass_solver_is_timed_on_slices():
     assert literal("svd", "ONE_PASS") == able
 
 
+def test_every_cca_solver_that_iterates_is_followed_to_its_shares():
+    plain = Registry(disabled="*")
+    traits = {name: plain.get_spec("solver", name, "cca").traits for name in plain.solvers("cca")}
+    able = [name for name, has in traits.items() if "iterative" in has and "demonstration" not in has]
+    assert literal("cca", "ITERATIVE") == able
+
+
 def test_backends_and_problems_are_literal_too():
     assert literal("base", "BACKENDS")[0] == "numpy"
     assert len(literal("base", "PROBLEMS")) == 3
@@ -77,6 +84,15 @@ def test_asv_finds_the_four_measurements_of_each_problem_and_nothing_of_the_base
     for name in (f"{module}.{CLASSES[problem]}" for problem, module in MODULES.items()):
         for measurement in ("time_solve", "peakmem_solve", "track_passes", "track_error"):
             assert f"{name}.{measurement}" in found
+    shares = {
+        name for name in found if name.startswith("cca.") and not name.startswith(f"cca.{CLASSES['cca']}.")
+    }
+    assert shares == {
+        "cca.PassesToShares.track_passes_to_99",
+        "cca.PassesToShares.track_passes_to_999",
+        "cca.SecondsTo99.time_to_99",
+        "cca.SecondsTo999.time_to_999",
+    }
     assert {"imports.Imports.time_import_linspec", "imports.Imports.time_list_solvers"} <= set(found)
     assert not [name for name in found if name.startswith("base.")]
 
@@ -137,6 +153,43 @@ def test_slices_are_read_once_and_the_error_is_that_of_the_answer(benchmark, sol
     bench.time_solve(solver, slices)
     assert bench.track_passes(solver, slices) == 1
     assert bench.track_error(solver, slices) < (1e-12 if solver == "gram" else 0.2)
+
+
+@pytest.mark.parametrize("problem", ["texts", "scenes"])
+def test_shares_of_the_correlations_are_met_where_they_are_said_to_be(benchmark, problem, monkeypatch):
+    """By an independent measure: the correlations of the images of the weights."""
+    benchmark("cca")
+    cca = sys.modules["benchmarks.cca"]
+    views = cca.hard_views(problem)
+    grams = cca.Grams(*views)
+    monkeypatch.setattr(cca, "ITERATIVE", ["lobpcg", "nw-cca", "no-such-solver"])
+    monkeypatch.setattr(cca, "HARD", [problem])
+    found = cca.SecondsTo99().setup_cache()
+    assert "this commit has no solver" in found["no-such-solver", problem]
+    with pytest.raises(NotImplementedError, match="no-such-solver"):
+        cca.PassesToShares().setup(found, "no-such-solver", problem)
+
+    tracked = cca.PassesToShares()
+    tracked.setup(found, "lobpcg", problem)
+    first, second = (
+        getattr(tracked, f"track_passes_to_{share}")(found, "lobpcg", problem) for share in ("99", "999")
+    )
+    assert 2 < first < second < cca.MOST_PASSES
+    timed = cca.SecondsTo99()
+    timed.setup(found, "lobpcg", problem)
+    timed.time_to_99(found, "lobpcg", problem)
+    solution = timed.run("lobpcg")
+    assert first <= solution.passes <= first + 1
+    dense = [np.asarray(A.todense() if hasattr(A, "todense") else A) for A in views]
+    exact = cca.exact_correlations(*dense)[: cca.PAIRS].sum()
+    assert grams.total == pytest.approx(exact, rel=1e-10)
+    share = cca.exact_correlations(*dense, solution.x_weights, solution.y_weights).sum() / exact
+    assert 0.99 <= share < 0.9999
+
+    tracked.setup(found, "nw-cca", problem)
+    assert np.isnan(tracked.track_passes_to_99(found, "nw-cca", problem))
+    with pytest.raises(NotImplementedError, match=r"nw-cca has not 0\.99 after 50 passes"):
+        timed.setup(found, "nw-cca", problem)
 
 
 @pytest.mark.parametrize("data", ["tall", "words", "one-hot"])
