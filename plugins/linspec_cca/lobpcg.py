@@ -52,6 +52,18 @@ BLOCKS_HELD = 13
 FEWEST_SIGNS = 4
 """Random signs from which diagonals can be told at all."""
 
+LEAST_CUT = 1e-13
+"""Share of a length below which one in S is rounding, however few the columns."""
+
+USUAL, SLOWEST = 0.5, 0.98
+"""By what a gain is taken to follow from the last one: before two gains are known, and at most."""
+
+OPTIMISTIC = 3.0
+"""By so much may a residual be below the loss; the law of CCA is, on columns that hardly depend on each other."""
+
+DIGITS_LOST = {8: 1e-8, 4: 1e-3}
+"""By the bytes of a number: error by squaring from which on the solution says so."""
+
 PATIENCE, PROGRESS = 25, 0.9
 """Sweeps within which the residual must fall by this factor."""
 
@@ -88,19 +100,22 @@ class LOBPCG(Solver):
         k, width = problem.k, self._width(problem, moments)
         space, preconditioners = self._begun(problem, run, moments, width)
         weights = [reciprocal(d + r) for d, r in zip(moments.diagonal(), problem.ridge, strict=True)]
-        course = _Course()
+        course = _Course(run.tol)
         while True:
             # 1. residuals of the pairs within the two subspaces
             R = space.residuals(width)
             squares = space.views[0].column_squares(R[0], weights[0])
             squares = squares + space.views[1].column_squares(R[1], weights[1])
-            residual = _law(squares[:k], space.correlations[:k])
-            if course.fell_behind(residual):
+            law, total = _law(squares[:k], space.correlations[:k]), float(space.correlations[:k].sum())
+            residual = course.judged(law, total, whole=space.whole)
+            if course.fell_behind:
                 run.end(Status.STAGNATED)
             if not run.proceed(residual=residual, current=partial(space.weights, k)):
+                _say_what_is_hidden(run, problem, space, course, law)
                 return run.finish(**space.weights(k))
             # 2. what shrinks them, outside of the subspaces; pairs far below the tolerance ask for nothing
-            open_ = np.flatnonzero(squares > SETTLED * run.tol * space.correlations[: len(squares)])
+            settled = SETTLED * min(run.tol, law) * space.correlations[: len(squares)]
+            open_ = np.flatnonzero(squares > settled)
             Z = [P.solve(_chosen(r, open_, moments.home)) for P, r in zip(preconditioners, R, strict=True)]
             del R
             if max(view.columns for view in space.views) + len(open_) > self.depth * width:
@@ -143,7 +158,9 @@ class LOBPCG(Solver):
             if not moments.exact_diagonal and V.shape[1] - signs >= FEWEST_SIGNS:
                 d = raised_diagonal(V[:, signs:], SV[:, signs:], r, moments.home)
             preconditioners.append(from_sketch(V, SV, r, d, self.rank, moments.home))
-            views.append(View(moments.home, A.dtype, d + r, metric_rounding(A.shape[1], A.dtype)))
+            views.append(
+                View(moments.home, A.dtype, d + r, max(metric_rounding(A.shape[1], A.dtype), LEAST_CUT))
+            )
         space = SearchSpace((views[0], views[1]))
         space.append([view.without_dead(V) for view, V in zip(views, blocks, strict=True)], products)
         return space, preconditioners
@@ -168,18 +185,65 @@ class LOBPCG(Solver):
 
 
 class _Course:
-    """The least residual so far, and for how many sweeps it has not fallen by much."""
+    """How the iteration goes: by the residual, and by what the correlations still gain.
 
-    def __init__(self) -> None:
-        self._best, self._since = float("inf"), 0
+    The residual takes the diagonal for the Gram matrix. Where columns nearly depend on each other, that makes it far
+    smaller than the loss; what a sweep adds to the correlations then shows that they are not there yet. If the last
+    gain is q times the one before, gains of q/(1 − q) times the last one are to come.
 
-    def fell_behind(self, residual: float) -> bool:
+    Attributes
+    ----------
+    to_come : float
+        Relative gain in the sum of the correlations that is still expected; infinity before there are two sums.
+    """
+
+    def __init__(self, tol: float) -> None:
+        self.to_come = float("inf")
+        self._tol, self._total, self._gain = tol, 0.0, 0.0
+        self._least, self._since, self._sums = float("inf"), 0, 0
+
+    def judged(self, law: float, total: float, *, whole: bool) -> float:
+        """The residual by the law, or by what is to come where that says much more.
+
+        A first sum has nothing to be compared with: it does not end the iteration, unless the subspaces are whole.
+        """
+        gain = max(total - self._total, 0.0)
+        if self._sums and total > 0:
+            ratio = min(gain / self._gain, SLOWEST) if self._sums > 1 and self._gain > 0 else USUAL
+            self.to_come = gain / total * ratio / (1 - ratio)
+        self._total, self._gain, self._sums = total, gain, self._sums + 1
+        if whole:
+            self.to_come = 0.0
+        residual = max(law, min(self.to_come / OPTIMISTIC, 1.0) if self._sums > 1 or whole else 2 * self._tol)
+        self._since = 0 if residual < PROGRESS * self._least else self._since + 1
+        self._least = min(self._least, residual)
+        return residual
+
+    @property
+    def fell_behind(self) -> bool:
         """Whether the residual has stopped falling."""
-        if residual < PROGRESS * self._best:
-            self._best, self._since = residual, 0
-        else:
-            self._since += 1
         return self._since > PATIENCE
+
+
+def _say_what_is_hidden(run: Run, problem: Any, space: SearchSpace, course: _Course, law: float) -> None:
+    """Tell what a small residual would not show."""
+    if law <= run.tol < course.to_come / OPTIMISTIC < np.inf:
+        text = f"The correlations were still growing, by {course.to_come:.0e} of their sum, which the residual does "
+        run.note(
+            Status.ILL_CONDITIONED,
+            text + "not show: columns nearly depend on each other. Add a ridge, or go on.",
+        )
+    for name, view, ridge in zip("XY", space.views, problem.ridge, strict=True):
+        lost = view.longest * float(np.finfo(view.dtype).eps)
+        if view.annihilated and ridge == 0:
+            text = (
+                f"Combinations of the columns of {name} are zero as far as products can tell. A ridge would "
+            )
+            run.note(Status.RANK_DEFICIENT, text + "separate signal from chance.")
+        elif lost > DIGITS_LOST[view.dtype.itemsize]:
+            text = f"Combinations of the columns of {name} are {view.longest**0.5:.0e} times shorter than the columns: "
+            text += f"correlations may be off by {lost:.0e}, which the residual does not show. "
+            run.note(Status.ILL_CONDITIONED, text + 'Add a ridge, or choose "direct".')
 
 
 def _extend(space: SearchSpace, problem: Any, moments: Moments, blocks: list[Array]) -> None:

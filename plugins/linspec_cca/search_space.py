@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, cast, to_host
-from linspec.block_algebra import whitening_above_noise
+from linspec.block_algebra import whitening, whitening_above_noise
 
 CACHED_NUMBERS = 2**18
 """Numbers that are worked on together on the host: two megabytes."""
@@ -31,14 +31,6 @@ SAME = {8: 1e-10, 4: 1e-5}
 
 EARLIER = 1e-8
 """The same for pairs before the last step beside the current ones."""
-
-
-class Panel(NamedTuple):
-    """A block V with SV, and CV of the other view's block."""
-
-    V: Array
-    SV: Array
-    KV: Array
 
 
 @dataclass(eq=False)
@@ -55,17 +47,25 @@ class View:
         diag(S), ridge included: the norm in which lengths are compared.
     cut : float
         Share of the longest vector, in that norm, below which a length in S is rounding.
-    panels : list of Panel
+    panels : three lists of arrays
+        Blocks V with SV, ridge included, and with CV of the other view's blocks.
     coordinates : numpy.ndarray of shape (d, r)
         W with (VW)ᵀ S (VW) = I.
+    longest : float
+        The largest squared length, in the norm of the diagonal, that a vector of length 1 in S had: the condition
+        number of the scaled columns, as far as it was met.
+    annihilated : bool
+        Whether vectors were met that S makes zero, but for rounding.
     """
 
     home: Home
     dtype: Any
     diagonal: Array
     cut: float
-    panels: list[Panel] = field(default_factory=list)
+    panels: tuple[list[Array], list[Array], list[Array]] = field(default_factory=lambda: ([], [], []))
     coordinates: HostArray = field(default_factory=lambda: np.zeros((0, 0)))
+    longest: float = 0.0
+    annihilated: bool = False
     _rooms: list[Array] = field(default_factory=lambda: [None, None, None])
 
     @property
@@ -76,7 +76,7 @@ class View:
     @property
     def columns(self) -> int:
         """Columns of all panels."""
-        return sum(int(panel.V.shape[1]) for panel in self.panels)
+        return sum(int(V.shape[1]) for V in self.panels[0])
 
     def combined(self, parts: Sequence[tuple[int, HostArray]]) -> Array:
         """Sums of panels times small matrices, float64.
@@ -96,8 +96,7 @@ class View:
         total: Array = None
         for which, T in parts:
             first = 0
-            for panel in self.panels:
-                V = panel[which]
+            for V in self.panels[which]:
                 last = first + V.shape[1]
                 term = cast(V[rows, :], np.float64) @ self.home.place(T[first:last])
                 total = term if total is None else total + term
@@ -106,9 +105,7 @@ class View:
 
     def against(self, which: int, Z: Array) -> HostArray:
         """Panels transposed times Z, on the host."""
-        if not self.panels:
-            return np.zeros((0, Z.shape[1]))
-        return np.concatenate([self.inner(panel[which], Z) for panel in self.panels])
+        return np.concatenate([np.zeros((0, Z.shape[1])), *(self.inner(V, Z) for V in self.panels[which])])
 
     def inner(self, V: Array, Z: Array) -> HostArray:
         """VᵀZ with float64 sums."""
@@ -134,7 +131,7 @@ class View:
         direction.
         """
         given = self._lengths(Z)
-        if self.panels:
+        if self.columns:
             for _ in range(2 if self.dtype == np.float64 else 1):
                 inside = self.coordinates @ (self.coordinates.T @ self.against(1, Z))
                 for rows in _runs(self.home, self.rows, max(self.columns, Z.shape[1])):
@@ -163,24 +160,28 @@ class View:
         """Take in a block; what of it is rounding, or lies in the space already, gets no coordinate."""
         E = self.coordinates.T @ self.against(1, Z)
         G, H = self.inner(Z, SZ), self.weighted_squares(Z)
-        T = whitening_above_noise(G - E.T @ E, H, self.cut, DEPENDENT[self.dtype.itemsize], least=1.0)
+        dependent = DEPENDENT[self.dtype.itemsize]
+        T = whitening_above_noise(G - E.T @ E, H, self.cut, dependent, least=1.0)
+        self.longest = max(self.longest, float(np.max(np.sum(T * (H @ T), axis=0), initial=0.0)))
+        expected = min(whitening(H, dependent).shape[1], self.rows - self.coordinates.shape[1])
+        self.annihilated |= T.shape[1] < expected
         old, (d, r) = self.coordinates, self.coordinates.shape
         W = np.zeros((d + Z.shape[1], r + T.shape[1]))
         W[:d, :r], W[:d, r:], W[d:, r:] = old, -old @ (E @ T), T
         self.coordinates = W
-        self.panels.append(Panel(*(cast(block, self.dtype) for block in (Z, SZ, KZ))))
+        for panels, block in zip(self.panels, (Z, SZ, KZ), strict=True):
+            panels.append(cast(block, self.dtype))
 
     def fold(self, T: HostArray, T_other: HostArray, room: int) -> None:
         """One panel VT, SVT, KVT_other in place of all; `room` columns are kept ready for it."""
-        folded = []
-        for which in range(3):
-            width = (T if which < 2 else T_other).shape[1]
-            part = [(which, T if which < 2 else T_other)]
+        columns = self.columns
+        for which, panels in enumerate(self.panels):
+            turn = T if which < 2 else T_other
+            width = turn.shape[1]
             out = self._memory(which, max(room, width))
-            for rows in _runs(self.home, self.rows, self.columns):
-                out[rows, :width] = cast(self._sum(part, rows), self.dtype)
-            folded.append(out[:, :width])
-        self.panels = [Panel(*folded)]
+            for rows in _runs(self.home, self.rows, columns):
+                out[rows, :width] = cast(self._sum([(which, turn)], rows), self.dtype)
+            panels[:] = [out[:, :width]]  # those that were there are given back before the next are turned
         self.coordinates = np.eye(T.shape[1])
 
     def _memory(self, which: int, width: int) -> Array:
@@ -238,6 +239,11 @@ class SearchSpace:
         self._before = self._turns
         P, self.correlations, Qt = np.linalg.svd(x.coordinates.T @ cross @ y.coordinates)
         self._turns = (P, Qt.T)
+
+    @property
+    def whole(self) -> bool:
+        """Whether both subspaces are all there is."""
+        return all(view.coordinates.shape[1] >= view.rows for view in self.views)
 
     def coefficients(self, k: int) -> tuple[HostArray, HostArray]:
         """What the panels are multiplied by to give the first k pairs."""
