@@ -132,6 +132,7 @@ class LOBPCG(Solver):
         form, products = cost.moments_form(sizes, EXPECTED, width)
         if form != "implicit":
             width = min(sizes.k + OVERSAMPLED_HELD, p, q)
+            products = cost.moments_estimates(sizes, EXPECTED, width)[form]
         between = EXPECTED * float(p + q) * width**2 * FLOPS_BETWEEN / cost.DENSE_RATE
         held = 8.0 * (p + q) * BLOCKS_HELD * width
         note = f"some {EXPECTED} products ({products.note}) with blocks of {width} columns"
