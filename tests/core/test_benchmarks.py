@@ -275,3 +275,21 @@ def test_other_libraries_are_measured_and_find_the_same():
         assert float(answers[name]) == pytest.approx(exact, rel=1e-5), name
     if "scikit-learn CCA" in answers:
         assert answers["scikit-learn CCA"].startswith("TypeError")
+
+
+def test_certificates_are_measured_and_hold():
+    rows = measured("measure_cca_certificate.py", "--sets", "homedepot", "--ridges", "1", "--seeds", "1")
+    assert [row[1] for row in rows][-1] == "CONVERGED"
+    for row in rows:
+        assert float(row[4]) <= 10
+        assert float(row[6]) <= 1
+
+
+def test_hard_correlations_are_measured():
+    """Whatever is wrong is counted, and nothing is here."""
+    rows = measured(
+        "measure_cca_robustness.py", "--only", "zero columns", "--solvers", "lobpcg, Gram", "auto"
+    )
+    assert {row[1] for row in rows} == {"lobpcg, Gram", "auto"}
+    for row in rows:
+        assert [int(cell) for cell in row[2:7]] == [2, 0, 0, 0, 0]
