@@ -46,6 +46,9 @@ ASSUMED_ROWS = 10**6
 WORTH_SAMPLING = 2**22
 """Pairs of entries from which on it is found out how many of them meet in one entry of a sparse Gram matrix."""
 
+MOMENTS_SHARE = 3 / 8
+"""Of the available memory, for held Gram matrices: the method has the rest of the half that is taken at most."""
+
 EXPECTED_PRODUCTS = 60
 """Products with the moments that an iterative method is expected to make."""
 
@@ -185,9 +188,9 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
 
 
 def moments_form(sizes: Sizes, products: int, columns: int) -> tuple[str, Estimate]:
-    """The form of the moments that takes the least time within half of the available memory, and what it takes."""
+    """The form of the moments that takes the least time within their share of the memory, and what it takes."""
     estimates = moments_estimates(sizes, products, columns)
-    name = least_time(estimates, machine.available_memory() / 2) or "implicit"
+    name = least_time(estimates, MOMENTS_SHARE * machine.available_memory()) or "implicit"
     return name, estimates[name]
 
 

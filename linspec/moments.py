@@ -7,7 +7,7 @@ method, so it is answered here, once.
 Method. Three forms. *Implicit*: per block of rows P = XVx and Q = YVy, then Xᵀ[P Q] and Yᵀ[P Q], gathered in
 float64: one sweep, no n x k array, one round of a cluster. *Dense Gram*: the three matrices are formed in
 one sweep and held. *Sparse Gram*: the same as sparse matrices, because the columns of word counts rarely meet.
-The least estimated time among the forms that fit into half of the available memory wins.
+The least estimated time among the forms that fit into three eighths of the available memory wins.
 
 Centring is implicit and never subtracts large numbers from each other: row blocks are centred before they are
 multiplied, dense Gram matrices are gathered about the mean of each block and merged (Chan, Golub & LeVeque

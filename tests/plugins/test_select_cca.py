@@ -130,6 +130,13 @@ def test_what_cannot_be_held_is_swept(memory):
     assert "(dense Gram matrices)" in ls.select(problem(20_000, 3000)).reason
 
 
+def test_less_memory_never_leaves_a_gap(memory):
+    """From all Gram matrices to none: what is held, and the blocks beside it, are within the half."""
+    for available in np.geomspace(2e9, 1.5e8, 40):
+        memory(int(available))
+        assert chosen(20_000, 3000) == "lobpcg", available
+
+
 def test_nothing_fits(memory):
     memory(1000)
     with pytest.raises(NoSuitableSolver, match="als"):
