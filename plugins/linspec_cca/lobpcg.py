@@ -64,6 +64,9 @@ OPTIMISTIC = 3.0
 DIGITS_LOST = {8: 1e-8, 4: 1e-3}
 """By the bytes of a number: error by squaring from which on the solution says so."""
 
+HIDDEN = 1e4
+"""By so much may the loss be above the tolerance, at worst, before the solution says so."""
+
 PATIENCE, PROGRESS = 25, 0.9
 """Sweeps within which the residual must fall by this factor."""
 
@@ -245,6 +248,11 @@ def _say_what_is_hidden(run: Run, problem: Any, space: SearchSpace, course: _Cou
             text = f"Combinations of the columns of {name} are {view.longest**0.5:.0e} times shorter than the columns: "
             text += f"correlations may be off by {lost:.0e}, which the residual does not show. "
             run.note(Status.ILL_CONDITIONED, text + 'Add a ridge, or choose "direct".')
+        elif law <= run.tol and law * view.longest > HIDDEN * run.tol:
+            # In the norm of S⁻¹ the residual is the loss, about; that of the law is smaller by this factor at most.
+            text = f"Combinations of the columns of {name} are {view.longest**0.5:.0e} times shorter than the columns: "
+            text += "the residual may be far smaller than the loss. Lower tol, add a ridge, or choose "
+            run.note(Status.ILL_CONDITIONED, text + '"direct".')
 
 
 def _extend(space: SearchSpace, problem: Any, moments: Moments, blocks: list[Array]) -> None:
