@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,11 @@ class View:
     def rows(self) -> int:
         """Columns of the data."""
         return int(self.diagonal.shape[0])
+
+    @cached_property
+    def live(self) -> int:
+        """Columns of the data that are not zero."""
+        return int(np.sum(to_host(self.diagonal) > 0))
 
     @property
     def columns(self) -> int:
@@ -162,10 +168,13 @@ class View:
         G, H = self.inner(Z, SZ), self.weighted_squares(Z)
         dependent = DEPENDENT[self.dtype.itemsize]
         T = whitening_above_noise(G - E.T @ E, H, self.cut, dependent, least=1.0)
-        self.longest = max(self.longest, float(np.max(np.sum(T * (H @ T), axis=0), initial=0.0)))
-        expected = min(whitening(H, dependent).shape[1], self.rows - self.coordinates.shape[1])
-        self.annihilated |= T.shape[1] < expected
         old, (d, r) = self.coordinates, self.coordinates.shape
+        # Where more seems to be left than there are columns, the longest vectors are rounding of the others.
+        lengths = np.sum(T * (H @ T), axis=0)
+        kept = np.argsort(lengths)[: max(self.live - r, 0)]
+        T = T[:, kept]
+        self.longest = max(self.longest, float(np.max(lengths[kept], initial=0.0)))
+        self.annihilated |= T.shape[1] < min(whitening(H, dependent).shape[1], self.live - r)
         W = np.zeros((d + Z.shape[1], r + T.shape[1]))
         W[:d, :r], W[:d, r:], W[d:, r:] = old, -old @ (E @ T), T
         self.coordinates = W
@@ -243,7 +252,7 @@ class SearchSpace:
     @property
     def whole(self) -> bool:
         """Whether both subspaces are all there is."""
-        return all(view.coordinates.shape[1] >= view.rows for view in self.views)
+        return all(view.coordinates.shape[1] >= view.live for view in self.views)
 
     def coefficients(self, k: int) -> tuple[HostArray, HostArray]:
         """What the panels are multiplied by to give the first k pairs."""

@@ -107,6 +107,16 @@ def test_float32_data(form):
     same_pairs(found, *(A.astype(np.float64) for A in single), 4, atol=1e-4, angle=2e-2)
 
 
+@pytest.mark.parametrize("oversample", [15, 25, 56])
+def test_a_subspace_that_is_whole_takes_in_nothing(oversample):
+    """Of float32 data, what is then left of a block is rounding, and is not told as columns that depend on others."""
+    X, Y, _ = planted()
+    problem = ls.CCA(X.astype(np.float32), Y.astype(np.float32), 4)
+    found = ls.solve(problem, "lobpcg", rng=0, form="implicit", oversample=oversample)
+    assert found.status is ls.Status.CONVERGED
+    np.testing.assert_allclose(found.correlations, RHO[:4], atol=1e-5)
+
+
 def test_begun_at_randomized_ranges():
     X, Y, _ = planted()
     found = ls.solve(
