@@ -169,11 +169,10 @@ class View:
         dependent = DEPENDENT[self.dtype.itemsize]
         T = whitening_above_noise(G - E.T @ E, H, self.cut, dependent, least=1.0)
         old, (d, r) = self.coordinates, self.coordinates.shape
-        # Where more seems to be left than there are columns, the longest vectors are rounding of the others.
-        lengths = np.sum(T * (H @ T), axis=0)
-        kept = np.argsort(lengths)[: max(self.live - r, 0)]
-        T = T[:, kept]
-        self.longest = max(self.longest, float(np.max(lengths[kept], initial=0.0)))
+        # Where more seems to be left than there are columns, the longest vectors are rounding of the others: they do no
+        # harm, and say nothing.
+        lengths = np.sort(np.sum(T * (H @ T), axis=0))[: max(self.live - r, 0)]
+        self.longest = max(self.longest, float(np.max(lengths, initial=0.0)))
         self.annihilated |= T.shape[1] < min(whitening(H, dependent).shape[1], self.live - r)
         W = np.zeros((d + Z.shape[1], r + T.shape[1]))
         W[:d, :r], W[:d, r:], W[d:, r:] = old, -old @ (E @ T), T

@@ -108,8 +108,8 @@ def test_float32_data(form):
 
 
 @pytest.mark.parametrize("oversample", [15, 25, 56])
-def test_a_subspace_that_is_whole_takes_in_nothing(oversample):
-    """Of float32 data, what is then left of a block is rounding, and is not told as columns that depend on others."""
+def test_what_a_whole_subspace_leaves_of_a_block_is_rounding(oversample):
+    """Of float32 data it is long, and is not told as columns that depend on others."""
     X, Y, _ = planted()
     problem = ls.CCA(X.astype(np.float32), Y.astype(np.float32), 4)
     found = ls.solve(problem, "lobpcg", rng=0, form="implicit", oversample=oversample)
