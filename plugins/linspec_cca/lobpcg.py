@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from linspec import Moments, Run, Solution, Solver, Status, cost, option, part
-from linspec.arrays import Array, Home, HostArray, reciprocal
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import metric_rounding
 from linspec.cost import Estimate, Sizes
 from linspec_cca.preconditioner import Preconditioner, from_sketch, raised_diagonal
@@ -55,8 +55,9 @@ FEWEST_SIGNS = 4
 LEAST_CUT = 1e-13
 """Share of a length below which one in S is rounding, however few the columns."""
 
-USUAL, SLOWEST = 0.5, 0.98
-"""By what a gain is taken to follow from the last one: before two gains are known, and at most."""
+USUAL, SLOWEST, APART = 0.5, 0.98, 5
+"""By what a gain is taken to follow from the last one, before two gains are known, and at most; sweeps between gains
+that are compared."""
 
 OPTIMISTIC = 3.0
 """By so much may a residual be below the loss; the law of CCA is, on columns that hardly depend on each other."""
@@ -64,7 +65,10 @@ OPTIMISTIC = 3.0
 DIGITS_LOST = {8: 1e-8, 4: 1e-3}
 """By the bytes of a number: error by squaring from which on the solution says so."""
 
-HIDDEN = 1e4
+ABOVE = {8: 1e-6, 4: 1e-3}
+"""By the bytes of a number: by so much is a correlation above 1 only where rounding has taken over."""
+
+HIDDEN = 300.0
 """By so much may the loss be above the tolerance, at worst, before the solution says so."""
 
 PATIENCE, PROGRESS = 25, 0.9
@@ -126,6 +130,9 @@ class LOBPCG(Solver):
             # 3. one sweep, and the pairs within the larger subspaces
             _extend(space, problem, moments, [v.directions(z) for v, z in zip(space.views, Z, strict=True)])
             del Z
+            if space.correlations[0] > 1 + ABOVE[run.problem.dtype.itemsize]:
+                space.undo()
+                run.end(Status.STAGNATED)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -162,9 +169,7 @@ class LOBPCG(Solver):
             if not moments.exact_diagonal and V.shape[1] - signs >= FEWEST_SIGNS:
                 d = raised_diagonal(V[:, signs:], SV[:, signs:], r, moments.home)
             preconditioners.append(from_sketch(V, SV, r, d, self.rank, moments.home))
-            views.append(
-                View(moments.home, A.dtype, d + r, max(metric_rounding(A.shape[1], A.dtype), LEAST_CUT))
-            )
+            views.append(_view(A, d, r, moments))
         space = SearchSpace((views[0], views[1]))
         space.append([view.without_dead(V) for view, V in zip(views, blocks, strict=True)], products)
         return space, preconditioners
@@ -188,6 +193,15 @@ class LOBPCG(Solver):
         return blocks, count
 
 
+def _view(A: Any, diagonal: Array, ridge: float, moments: Moments) -> View:
+    """A subspace without vectors; where rows are fewer than columns, some vectors have no length but by the ridge."""
+    cut = max(metric_rounding(A.shape[1], A.dtype), LEAST_CUT)
+    view = View(moments.home, A.dtype, diagonal + ridge, cut)
+    if A.shape[0] < A.shape[1] and ridge > 0:
+        view.longest = float(to_host(moments.home.xp.mean(view.diagonal))) / ridge
+    return view
+
+
 class _Course:
     """How the iteration goes: by the residual, and by what the correlations still gain.
 
@@ -203,25 +217,35 @@ class _Course:
 
     def __init__(self, tol: float) -> None:
         self.to_come = float("inf")
-        self._tol, self._total, self._gain = tol, 0.0, 0.0
-        self._least, self._since, self._sums = float("inf"), 0, 0
+        self._tol, self._least, self._since = tol, float("inf"), 0
+        self._total: float | None = None
+        self._gains: list[float] = []
 
     def judged(self, law: float, total: float, *, whole: bool) -> float:
         """The residual by the law, or by what is to come where that says much more.
 
         A first sum has nothing to be compared with: it does not end the iteration, unless the subspaces are whole.
         """
-        gain = max(total - self._total, 0.0)
-        if self._sums and total > 0:
-            ratio = min(gain / self._gain, SLOWEST) if self._sums > 1 and self._gain > 0 else USUAL
-            self.to_come = gain / total * ratio / (1 - ratio)
-        self._total, self._gain, self._sums = total, gain, self._sums + 1
+        if self._total is not None:
+            self._gains.append(max(total - self._total, 0.0))
+            self.to_come = self._gains[-1] * self._ratio() if total > 0 else 0.0
+            self.to_come /= max(total, float(np.finfo(np.float64).tiny))
+        self._total = total
         if whole:
             self.to_come = 0.0
-        residual = max(law, min(self.to_come / OPTIMISTIC, 1.0) if self._sums > 1 or whole else 2 * self._tol)
+        residual = max(
+            law, min(self.to_come / OPTIMISTIC, 1.0) if np.isfinite(self.to_come) else 2 * self._tol
+        )
         self._since = 0 if residual < PROGRESS * self._least else self._since + 1
         self._least = min(self._least, residual)
         return residual
+
+    def _ratio(self) -> float:
+        """Gains to come in units of the last one: q/(1 − q), with q from gains some sweeps apart, for they waver."""
+        apart = min(len(self._gains) - 1, APART)
+        first = self._gains[-1 - apart]
+        q = (self._gains[-1] / first) ** (1 / apart) if apart and first > 0 else USUAL
+        return min(q, SLOWEST) / (1 - min(q, SLOWEST))
 
     @property
     def fell_behind(self) -> bool:

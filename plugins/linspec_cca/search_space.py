@@ -229,6 +229,7 @@ class SearchSpace:
         self._cross = np.zeros((0, 0))
         self._turns: tuple[HostArray, HostArray] = (np.zeros((0, 0)), np.zeros((0, 0)))
         self._before = self._turns
+        self._last = self.correlations
 
     def append(self, blocks: Sequence[Array], products: tuple[Array, Array, Array, Array]) -> None:
         """Take in a block a view with SxZx, CZy, CᵀZx, SyZy, and find the canonical pairs anew."""
@@ -241,12 +242,21 @@ class SearchSpace:
         cross[:d, e:] = x.against(0, CZy)
         cross[d:, :e] = y.against(0, CtZx).T
         cross[d:, e:] = x.inner(Zx, CZy)
-        self._cross = cross
+        self._cross, self._last = cross, self.correlations
         x.append(Zx, SZx, CZy)
         y.append(Zy, SZy, CtZx)
         self._before = self._turns
         P, self.correlations, Qt = np.linalg.svd(x.coordinates.T @ cross @ y.coordinates)
         self._turns = (P, Qt.T)
+
+    def undo(self) -> None:
+        """Forget the block that was taken in last."""
+        for view, turn in zip(self.views, self._before, strict=True):
+            for panels in view.panels:
+                panels.pop()
+            view.coordinates = view.coordinates[: view.columns, : turn.shape[0]]
+        self._turns, self.correlations = self._before, self._last
+        self._cross = self._cross[: self.views[0].columns, : self.views[1].columns]
 
     @property
     def whole(self) -> bool:
