@@ -130,7 +130,7 @@ class LOBPCG(Solver):
             # 3. one sweep, and the pairs within the larger subspaces
             _extend(space, problem, moments, [v.directions(z) for v, z in zip(space.views, Z, strict=True)])
             del Z
-            if space.correlations[0] > 1 + ABOVE[run.problem.dtype.itemsize]:
+            if space.correlations.max(initial=0.0) > 1 + ABOVE[run.problem.dtype.itemsize]:
                 space.undo()
                 run.end(Status.STAGNATED)
 
