@@ -65,8 +65,8 @@ OPTIMISTIC = 3.0
 DIGITS_LOST = {8: 1e-8, 4: 1e-3}
 """By the bytes of a number: error by squaring from which on the solution says so."""
 
-ABOVE = {8: 1e-6, 4: 1e-3}
-"""By the bytes of a number: by so much is a correlation above 1 only where rounding has taken over."""
+ABOVE = 0.01
+"""By so much is a correlation above 1 only where rounding has taken over."""
 
 HIDDEN = 300.0
 """By so much may the loss be above the tolerance, at worst, before the solution says so."""
@@ -130,7 +130,7 @@ class LOBPCG(Solver):
             # 3. one sweep, and the pairs within the larger subspaces
             _extend(space, problem, moments, [v.directions(z) for v, z in zip(space.views, Z, strict=True)])
             del Z
-            if space.correlations.max(initial=0.0) > 1 + ABOVE[run.problem.dtype.itemsize]:
+            if space.correlations.max(initial=0.0) > 1 + ABOVE:
                 space.undo()
                 run.end(Status.STAGNATED)
 
@@ -217,7 +217,8 @@ class _Course:
 
     def __init__(self, tol: float) -> None:
         self.to_come = float("inf")
-        self._tol, self._least, self._since = tol, float("inf"), 0
+        self._tol, self._since = tol, 0
+        self._least = (float("inf"), float("inf"))
         self._total: float | None = None
         self._gains: list[float] = []
 
@@ -236,8 +237,9 @@ class _Course:
         residual = max(
             law, min(self.to_come / OPTIMISTIC, 1.0) if np.isfinite(self.to_come) else 2 * self._tol
         )
-        self._since = 0 if residual < PROGRESS * self._least else self._since + 1
-        self._least = min(self._least, residual)
+        falling = residual < PROGRESS * self._least[0] or law < PROGRESS * self._least[1]
+        self._since = 0 if falling else self._since + 1
+        self._least = (min(self._least[0], residual), min(self._least[1], law))
         return residual
 
     def _ratio(self) -> float:
@@ -249,7 +251,7 @@ class _Course:
 
     @property
     def fell_behind(self) -> bool:
-        """Whether the residual has stopped falling."""
+        """Whether the residual has stopped falling, by either account."""
         return self._since > PATIENCE
 
 
