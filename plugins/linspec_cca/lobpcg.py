@@ -237,9 +237,12 @@ class _Course:
         residual = max(
             law, min(self.to_come / OPTIMISTIC, 1.0) if np.isfinite(self.to_come) else 2 * self._tol
         )
-        falling = residual < PROGRESS * self._least[0] or law < PROGRESS * self._least[1]
-        self._since = 0 if falling else self._since + 1
-        self._least = (min(self._least[0], residual), min(self._least[1], law))
+        # Beside what they were when one of them last fell by as much, not beside the sweep before: slow is not stagnant.
+        if residual < PROGRESS * self._least[0] or law < PROGRESS * self._least[1]:
+            self._since = 0
+            self._least = (min(self._least[0], residual), min(self._least[1], law))
+        else:
+            self._since += 1
         return residual
 
     def _ratio(self) -> float:
