@@ -237,7 +237,7 @@ class _Course:
         residual = max(
             law, min(self.to_come / OPTIMISTIC, 1.0) if np.isfinite(self.to_come) else 2 * self._tol
         )
-        # Beside what they were when one of them last fell by as much, not beside the sweep before: slow is not stagnant.
+        # Beside what they were when one last fell by as much, not beside the sweep before: slow is not stagnant.
         if residual < PROGRESS * self._least[0] or law < PROGRESS * self._least[1]:
             self._since = 0
             self._least = (min(self._least[0], residual), min(self._least[1], law))
