@@ -5,6 +5,7 @@ All of it is NumPy float64. What is larger than a block stays with the data.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,13 @@ import numpy as np
 from linspec.arrays import HostArray
 
 EPS = float(np.finfo(np.float64).eps)
+
+
+def ratio(a: float, b: float) -> float:
+    """a / b as the laws take it: 0 where a is, infinity where b alone is."""
+    if a == 0:
+        return 0.0
+    return float(a / b) if b > 0 else math.inf
 
 
 def rank_cut(shape: tuple[int, int], dtype: Any) -> float:

@@ -34,7 +34,7 @@ from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, Non
 from linspec.operators import LinearOperator, as_operator
 from linspec.problems import CCA
 from linspec.solution import CCASolution
-from linspec.solver import Solver, solve
+from linspec.solver import ALWAYS_AVAILABLE, Solver, solve
 from linspec.views import explain_non_finite
 
 __all__ = ["PermutationTest", "null_correlations", "permutation_test"]
@@ -307,16 +307,12 @@ def _check_memory(views: dict[str, LinearOperator]) -> None:
             )
     n = next(iter(views.values())).shape[0]
     needed = 8.0 * 4 * n * sum(A.shape[1] for A in views.values())
-    available = machine.available_memory() if needed > SMALL else needed
+    available = machine.available_memory() if needed > ALWAYS_AVAILABLE else needed
     if needed > available:
         raise NoSuitableSolver(
             f"orthonormal bases of both views would take {cost.human_bytes(needed)} of memory; "
             f"{cost.human_bytes(available)} are available. Set rows aside and test a solution on them (solution=)."
         )
-
-
-SMALL = 2**24
-"""Bytes that are not asked for."""
 
 
 def _check_permutations(permutations: Any) -> None:

@@ -131,14 +131,15 @@ def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
     """Read the sizes off the operators, at the cost of a look at the row lengths of sparse ones."""
     views = [_bare(X)] if Y is None else [_bare(X), _bare(Y)]
     pairs: int | None = None
-    matrices = [view.matrix for view in views if isinstance(view, SparseOperator)]
+    sparse = [view for view in views if isinstance(view, SparseOperator)]
+    matrices = [view.matrix for view in sparse]
     if len(matrices) == len(views):
         pairs = sum(pair_count(matrix) for matrix in matrices)
         if len(matrices) == 2:
             pairs += pair_count(*matrices)
     filled = None
     if pairs is not None and pairs > WORTH_SAMPLING:
-        filled = sum(gram_entries(matrix, matrix) for matrix in matrices)
+        filled = sum(view.gram_entries for view in sparse)
         filled += gram_entries(*matrices) if len(matrices) == 2 else 0.0
     n = min(view.shape[0] for view in views)
     n = ASSUMED_ROWS if math.isinf(n) else n

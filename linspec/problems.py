@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, all_finite, is_array, reciprocal, to_host
-from linspec.block_algebra import canonical_rotation, metric_rounding
+from linspec.block_algebra import canonical_rotation, metric_rounding, ratio
 from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData
 from linspec.moments import Moments
 from linspec.operators import LinearOperator, as_operator
@@ -215,7 +215,7 @@ class LeastSquares(Problem):
         AtAx, AtB = moments.gram_and_cross(x)
         gap = home.concat([AtB] * len(self.ridges)) - AtAx - x * home.place(self.column_ridges)[None, :]
         gaps, scales = to_host(_column_norms(gap, home)), to_host(_column_norms(AtB, home))
-        ratios = [_ratio(a, b) for a, b in zip(gaps, np.tile(scales, len(self.ridges)), strict=True)]
+        ratios = [ratio(a, b) for a, b in zip(gaps, np.tile(scales, len(self.ridges)), strict=True)]
         residuals = np.max(np.reshape(ratios, (len(self.ridges), -1)), axis=1, initial=0.0)
         findings: tuple[tuple[Status, str], ...] = ()
         if rank is not None and rank < self.A.shape[1] and 0 in self.ridges:
@@ -292,7 +292,7 @@ class SVD(Problem):
         # In units of the largest: squares of AᵀAv may be more, or less, than numbers can be.
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
         gap = _distances(AtAV, V, S**2, unit, home)
-        residual = _ratio(float(np.max(gap, initial=0.0)), 1.0 if len(S) and S[0] > 0 else 0.0)
+        residual = ratio(float(np.max(gap, initial=0.0)), 1.0 if len(S) and S[0] > 0 else 0.0)
         residual = residual if judged else math.nan
         V = _flipped(V, signs, home, AtAV if judged and self.A.readable else None)
         fields: dict[str, Any] = {"S": S, "Vh": self.A.home.place(V, self.A.dtype).T}
@@ -415,7 +415,7 @@ class CCA(Problem):
             rho, blocks = rho[order], blocks.turned([_chosen(len(rho), order)] * 2)
         returned = blocks.as_returned()
         squares = returned.residual_squares(rho)
-        residual = _ratio(float(squares[:2].sum()), float(rho.sum()))
+        residual = ratio(float(squares[:2].sum()), float(rho.sum()))
         fields: dict[str, Any] = {
             "x_weights": self.X.home.place(returned.W[0], self.X.dtype),
             "y_weights": self.Y.home.place(returned.W[1], self.Y.dtype),
@@ -614,12 +614,6 @@ def _shared_moments(problem: Problem, data: Any, center: bool) -> Moments | None
 
 
 # ---- the algebra of the laws ------------------------------------------------------------------
-
-
-def _ratio(a: float, b: float) -> float:
-    if a == 0:
-        return 0.0
-    return float(a / b) if b > 0 else math.inf
 
 
 def _short(found: int, wanted: int, what: str) -> tuple[tuple[Status, str], ...]:

@@ -25,10 +25,10 @@ from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem
 from linspec.moments import Moments
 from linspec.operators import LinearOperator, as_operator
-from linspec.options import RUN_ARGUMENTS, options_of
+from linspec.options import RUN_ARGUMENTS
 from linspec.problems import CCA
 from linspec.solution import CCASolution
-from linspec.solver import Solver, select, solve
+from linspec.solver import Solver, automatic, solve
 from linspec.variates import CCAScore
 
 __all__ = ["RidgePath", "ridge_path"]
@@ -229,12 +229,9 @@ def _chosen(problem: CCA, solver: Any, options: dict[str, Any]) -> tuple[Any, di
     """The solver of the whole path, and the options that it takes."""
     if solver != "auto":
         return solver, options
-    extra = sorted(set(options) - {"tol"} - RUN_ARGUMENTS)
-    if extra:
-        raise TypeError(f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.')
-    name = select(problem).name
-    known = RUN_ARGUMENTS.union(option.name for option in options_of(registry.get_solver(name, problem)))
-    return name, {key: value for key, value in options.items() if key in known}
+    arguments = {key: value for key, value in options.items() if key in RUN_ARGUMENTS}
+    name, own = automatic(problem, {key: value for key, value in options.items() if key not in arguments})
+    return name, {**arguments, **own}
 
 
 def _begins_at_an_answer(problem: CCA, solver: Any) -> bool:

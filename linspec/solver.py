@@ -390,6 +390,16 @@ def _check_budget(name: str, value: Any) -> None:
         raise InvalidOption(f"{name} must be a positive number or None; got {value!r}.")
 
 
+def automatic(problem: Problem, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The solver that "auto" stands for, and what it takes of the options: tol, where it has one."""
+    extra = sorted(set(given) - {"tol"})
+    if extra:
+        raise TypeError(f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.')
+    name = select(problem).name
+    fields = {option.name for option in options.options_of(registry.get_solver(name, problem))}
+    return name, {key: value for key, value in given.items() if key in fields}
+
+
 def _resolve(problem: Problem, solver: Any, given: dict[str, Any]) -> tuple[Solver, Any]:
     """The solver instance, its parts looked up, and its record where it has one."""
     if isinstance(solver, Solver):
@@ -402,14 +412,7 @@ def _resolve(problem: Problem, solver: Any, given: dict[str, Any]) -> tuple[Solv
     if not isinstance(solver, str):
         raise InvalidOption(f"solver must be a name or a Solver instance; got {type(solver).__name__}.")
     if solver == "auto":
-        extra = sorted(set(given) - {"tol"})
-        if extra:
-            raise TypeError(
-                f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.'
-            )
-        solver = select(problem).name
-        fields = {option.name for option in options.options_of(registry.get_solver(solver, problem))}
-        given = {name: value for name, value in given.items() if name in fields}
+        solver, given = automatic(problem, given)
     cls = registry.get_solver(solver, problem)
     instance = options.build(cls, given)
     return with_parts(instance, problem), registry.get_spec("solver", solver, problem)

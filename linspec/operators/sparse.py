@@ -43,6 +43,11 @@ class SparseOperator(LinearOperator):
         return sparse_kernels.worth_transposing(self.matrix, self.dtype)
 
     @cached_property
+    def gram_entries(self) -> float:
+        """Entries of the sparse Gram matrix of the columns, estimated once: it is asked for at every choice."""
+        return sparse_kernels.gram_entries(self.matrix, self.matrix)
+
+    @cached_property
     def transposed(self) -> Any:
         """The matrix transposed, as compressed rows: made at the first look and kept, as much memory again."""
         return self.matrix.T.tocsr()

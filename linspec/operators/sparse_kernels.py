@@ -490,11 +490,10 @@ def gram_entries(X: CSR, Y: CSR) -> float:
     chosen = by_frequency[((np.arange(count) + 0.5) * used / max(count, 1)).astype(np.int64)]
     place = np.full(Y.shape[1], -1)
     place[chosen] = np.arange(count)
-    found = place[columns]
-    kept = found >= 0
-    rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))[kept]
+    kept = np.flatnonzero(place[columns] >= 0)
+    rows = np.searchsorted(Y.indptr, kept, side="right") - 1
     ones = np.ones(len(rows), dtype=np.float32)
-    picked = sparse.csr_array((ones, (found[kept], rows)), shape=(count, Y.shape[0]))
+    picked = sparse.csr_array((ones, (place[columns[kept]], rows)), shape=(count, Y.shape[0]))
     entries: int = (picked @ X).nnz
     return entries * used / max(count, 1)
 

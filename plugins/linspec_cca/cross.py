@@ -25,6 +25,7 @@ import numpy as np
 
 from linspec import Moments, Normalizer, Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.block_algebra import ratio
 from linspec_cca.pairs import NOISE, block_width
 from linspec_cca.randomized import range_blocks
 
@@ -188,7 +189,7 @@ class CrossSpace:
     def residual(self, k: int) -> float:
         """Σ‖gap‖² / σ₁Σσ over the leading triplets: about the share of Σσ that is missing."""
         missing, found = float(self._squares()[:, :k].sum()), self._largest * float(self.values[:k].sum())
-        return missing / found if found > 0 else 0.0 if missing == 0 else np.inf
+        return ratio(missing, found)
 
     def directions(self) -> list[Array]:
         """D⁻¹ times the gaps: where the bases are to be widened; zero for what is known to rounding."""

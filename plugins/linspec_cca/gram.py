@@ -19,7 +19,7 @@ import scipy.linalg
 
 from linspec import Run, Solution, Solver, Status
 from linspec.arrays import Array, Home, reciprocal, to_host
-from linspec.block_algebra import rank_cut
+from linspec.block_algebra import EPS, rank_cut
 from linspec.cost import (
     CHOLESKY_RATE,
     DENSE_RATE,
@@ -32,8 +32,6 @@ from linspec.cost import (
 
 SMALL = 500
 """Up to this order a full SVD takes no more than some hundredths of a second."""
-
-EPS = float(np.finfo(np.float64).eps)
 
 DIGITS_LOST = 1e-8
 """Relative error by squaring above which the solution says so."""

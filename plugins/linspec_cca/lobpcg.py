@@ -28,8 +28,9 @@ import numpy as np
 
 from linspec import Moments, Run, Solution, Solver, Status, cost, option, part
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.block_algebra import metric_rounding
+from linspec.block_algebra import metric_rounding, ratio
 from linspec.cost import Estimate, Sizes
+from linspec_cca.pairs import behind_an_answer
 from linspec_cca.preconditioner import Preconditioner, from_sketch, raised_diagonal
 from linspec_cca.randomized import range_blocks
 from linspec_cca.search_space import SearchSpace, View, add_multiple
@@ -113,7 +114,8 @@ class LOBPCG(Solver):
             R = space.residuals(width)
             squares = space.views[0].column_squares(R[0], weights[0])
             squares = squares + space.views[1].column_squares(R[1], weights[1])
-            law, total = _law(squares[:k], space.correlations[:k]), float(space.correlations[:k].sum())
+            total = float(space.correlations[:k].sum())
+            law = ratio(float(squares[:k].sum()), total)
             residual = course.judged(law, total, whole=space.whole)
             if course.fell_behind:
                 run.end(Status.STAGNATED)
@@ -184,13 +186,8 @@ class LOBPCG(Solver):
             normalizer, test_matrix = run.part(self.normalizer), run.part(self.test_matrix)
             found = list(range_blocks(problem, run, moments, width, test_matrix, normalizer))
             return found, width
-        earlier = [] if run.start is None else [run.start["x_weights"], run.start["y_weights"]]
-        count = min(width, *(int(W.shape[1]) for W in earlier)) if earlier else 0
-        blocks = []
-        for i, A in enumerate((problem.X, problem.Y)):
-            signs = home.place(_signs(run, A.shape[1], width - count))
-            blocks.append(home.concat([earlier[i][:, :count], signs]) if earlier else signs)
-        return blocks, count
+        drawn = [home.place(_signs(run, A.shape[1], width)) for A in (problem.X, problem.Y)]
+        return behind_an_answer(run, drawn, home)
 
 
 def _view(A: Any, diagonal: Array, ridge: float, moments: Moments) -> View:
@@ -312,11 +309,3 @@ def _chosen(R: Array, columns: HostArray, home: Home) -> Array:
     if len(columns) == R.shape[1]:
         return R
     return home.xp.take(R, home.xp.asarray(columns, device=home.device), axis=1)
-
-
-def _law(squares: HostArray, rho: HostArray) -> float:
-    """Σ‖ϱᵢ‖² / Σρᵢ."""
-    total, correlation = float(squares.sum()), float(rho.sum())
-    if correlation > 0:
-        return total / correlation
-    return 0.0 if total == 0 else float("inf")

@@ -13,9 +13,9 @@ import numpy as np
 
 from linspec import CCA, Moments, Run
 from linspec.arrays import Array, Home, reciprocal, to_host
-from linspec.block_algebra import metric_rounding
+from linspec.block_algebra import EPS, metric_rounding, ratio
 
-NOISE = 1e3 * float(np.finfo(np.float64).eps)
+NOISE = 1e3 * EPS
 """Length beside the longest column below which a column is rounding."""
 
 
@@ -135,10 +135,7 @@ class Pair:
         squares = []
         for gap, d in zip(self.gaps(rho), self.views.diagonals, strict=True):
             squares.append(xp.sum(gap * gap * reciprocal(d)[:, None]))
-        total, correlation = float(to_host(xp.stack(squares)).sum()), float(rho.sum())
-        if correlation > 0:
-            return total / correlation
-        return 0.0 if total == 0 else np.inf
+        return ratio(float(to_host(xp.stack(squares)).sum()), float(rho.sum()))
 
     def canonical_residual(self) -> float:
         """The residual of the canonical pairs within two orthonormal blocks."""
@@ -153,16 +150,21 @@ def start(problem: CCA, run: Run, moments: Moments, test_matrix: Any, columns: i
     """
     home, (rx, ry) = moments.home, problem.ridge
     drawn = [home.place(test_matrix.draw(A.shape[1], columns, run.rng)) for A in (problem.X, problem.Y)]
-    if run.start is not None:
-        earlier = [home.place(run.start[name]) for name in ("x_weights", "y_weights")]
-        known = min(columns, earlier[0].shape[1])
-        drawn = [home.concat([V[:, :known], W[:, known:]]) for V, W in zip(earlier, drawn, strict=True)]
-    phi, psi = drawn
+    (phi, psi), _ = behind_an_answer(run, drawn, home)
     Sphi, Cpsi, Ctphi, Spsi = moments.products(phi, psi)
     dx, dy = moments.diagonal()
     cuts = tuple(metric_rounding(A.shape[1], A.dtype) for A in (problem.X, problem.Y))
     views = Views(home, (dx + rx, dy + ry), (cuts[0], cuts[1]))
     return Pair(views, phi, psi, Sphi + phi * rx, Spsi + psi * ry, Cpsi, Ctphi)
+
+
+def behind_an_answer(run: Run, drawn: list[Array], home: Home) -> tuple[list[Array], int]:
+    """Blocks whose first columns are the weights that the run begins at, where it has some, and how many these are."""
+    if run.start is None:
+        return drawn, 0
+    earlier = [home.place(run.start[name]) for name in ("x_weights", "y_weights")]
+    known = int(min(drawn[0].shape[1], earlier[0].shape[1]))
+    return [home.concat([V[:, :known], W[:, known:]]) for V, W in zip(earlier, drawn, strict=True)], known
 
 
 def next_pair(problem: CCA, moments: Moments, old: Pair, phi: Array, psi: Array) -> Pair:

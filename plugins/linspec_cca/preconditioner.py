@@ -83,9 +83,9 @@ def from_sketch(
     home : Home
     """
     xp = home.xp
-    D = diagonal + ridge
+    jacobi = Preconditioner(home, reciprocal(diagonal + ridge), home.zeros((diagonal.shape[0], 0)))
     if rank == 0:
-        return Preconditioner(home, reciprocal(D), home.zeros((D.shape[0], 0)))
+        return jacobi
     Y = SOmega - Omega * ridge
     F = Y @ home.place(whitening(to_host(Omega.T @ Y), cut=10 * EPS))
     E = xp.max(xp.stack([diagonal - xp.sum(F * F, axis=1), diagonal * LEAST]), axis=0) + ridge
@@ -94,7 +94,7 @@ def from_sketch(
     squares, vectors = squares[::-1], vectors[:, ::-1]
     count = int(np.sum(squares > WORTH)) if rank is None else min(rank, int(np.sum(squares > 0)))
     if count == 0:
-        return Preconditioner(home, reciprocal(D), home.zeros((D.shape[0], 0)))
+        return jacobi
     L = (F @ home.place(vectors[:, :count] / np.sqrt(1 + squares[:count]))) * weights[:, None]
     return Preconditioner(home, weights, L)
 

@@ -37,6 +37,7 @@ import numpy as np
 
 from linspec import LinearOperator, Moments, Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.block_algebra import EPS
 from linspec.minibatches import FEWEST_ROWS, RandomRows, rows_at_once
 from linspec.operators import CenteredOperator, DenseOperator, SparseOperator, uncounted
 
@@ -66,8 +67,6 @@ PROBES, POWERS = 8, 8
 
 LONGEST_WINDOW = 1024
 """Steps over which gradients are averaged for the estimate of the residual, at most."""
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -304,7 +304,7 @@ def test_what_cannot_be_tested_is_said(monkeypatch):
         ls.null_correlations(ls.SVD(X, 2))
     with pytest.raises(MissingCapability, match="rows of Y cannot be had in another order"):
         ls.null_correlations(ls.CCA(X, scipy.sparse.linalg.aslinearoperator(Y), 2))
-    monkeypatch.setattr("linspec.components.SMALL", 0)
+    monkeypatch.setattr("linspec.components.ALWAYS_AVAILABLE", 0)
     monkeypatch.setattr("linspec.machine.available_memory", lambda: 1000)
     with pytest.raises(NoSuitableSolver, match="1 kB are available"):
         ls.permutation_test(X, Y)
