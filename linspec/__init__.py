@@ -1,4 +1,4 @@
-"""Linear structure in large data: least squares, truncated SVD, canonical correlations.
+"""Linear structure in large data: least squares, truncated SVD, canonical correlations, discriminants.
 
 Problem: a library with many methods and several array backends is slow to import, and a shell that completes
 a name or lists the solvers should not wait for an array library.
@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 # Public name -> module that holds it, or the submodule itself.
 _PUBLIC = {
     "CCA": "linspec.problems",
+    "Discriminant": "linspec.problems",
     "LeastSquares": "linspec.problems",
     "LeastSquaresState": "linspec.solver",
     "LinearOperator": "linspec.operators",
@@ -55,6 +56,7 @@ _PUBLIC = {
     "select": "linspec.solver",
     "solve": "linspec.solver",
     "solvers": "linspec.registry",
+    "targets": "linspec.targets",
     "test_matrices": "linspec.registry",
     "testing": "linspec.testing",
 }

@@ -1,6 +1,7 @@
 from linspec import datasets as datasets
 from linspec import errors as errors
 from linspec import metrics as metrics
+from linspec import targets as targets
 from linspec import testing as testing
 from linspec.components import null_correlations as null_correlations
 from linspec.components import permutation_test as permutation_test
@@ -13,6 +14,7 @@ from linspec.options import option as option
 from linspec.options import part as part
 from linspec.problems import CCA as CCA
 from linspec.problems import SVD as SVD
+from linspec.problems import Discriminant as Discriminant
 from linspec.problems import LeastSquares as LeastSquares
 from linspec.projection import project as project
 from linspec.registry import PluginInfo as PluginInfo

@@ -419,7 +419,7 @@ class Moments:
         if self.form != "implicit":
             diagonal: tuple[Array, Array | None] = self._held_gram().diagonal()
             return diagonal
-        exact = [view for view in self._views if view.operator.readable or self._streamed]
+        exact = [view for view in self._views if view.operator.readable or view.streamed]
         self._gather([view for view in exact if view.squares is None])
         for i, view in enumerate(self._views):
             if view.squares is None:  # products alone: send the probes

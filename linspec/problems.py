@@ -17,12 +17,25 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, all_finite, is_array, reciprocal, to_host
-from linspec.block_algebra import canonical_rotation, metric_rounding, ratio
+from linspec.block_algebra import canonical_rotation, metric_rounding, ratio, whitening_above_noise
 from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData
 from linspec.moments import Moments
-from linspec.operators import LinearOperator, as_operator
+from linspec.operators import (
+    CenteredOperator,
+    DenseOperator,
+    LinearOperator,
+    ProductOperator,
+    as_operator,
+)
 from linspec.operators.streamed import ONCE
-from linspec.solution import CCASolution, LeastSquaresSolution, Solution, Status, SVDSolution
+from linspec.solution import (
+    CCASolution,
+    DiscriminantSolution,
+    LeastSquaresSolution,
+    Solution,
+    Status,
+    SVDSolution,
+)
 
 DEGENERATE = 1e-8
 """A correlation this close to 1 is called 1; of float32 data, one as close as its rounding goes."""
@@ -121,7 +134,7 @@ class Problem(ABC):
         twin = object.__new__(type(self))
         for entry in dataclasses.fields(self):  # type: ignore[arg-type]
             object.__setattr__(twin, entry.name, matrices.get(entry.name, getattr(self, entry.name)))
-        for extra in ("vector", "shared"):
+        for extra in ("vector", "shared", "factor", "every"):
             if hasattr(self, extra):
                 object.__setattr__(twin, extra, getattr(self, extra))
         return twin
@@ -464,6 +477,223 @@ class CCA(Problem):
         return (*found, *facts)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Discriminant(Problem):
+    """The k leading directions in which X shows what targets H say: LDA, OPLS, hypergraph subspaces.
+
+    With M = XᵀX + ridge·I: the leading eigenvectors of XᵀHHᵀX w = λ M w, of unit length in M. Which method it is
+    depends on H alone, which `linspec.targets` makes from labels.
+
+    Parameters
+    ----------
+    X : data of shape (n, p), or Moments
+        Anything `linspec.as_operator` takes. Moments of two views stand for X and H.
+    H : data of shape (n, t)
+        Targets. A product of sparse labels and a small dense block (``linspec.targets.cca`` of sparse labels) is
+        never formed.
+    k : int, optional
+        Directions wanted, at most min(n, p, t). None: as many as the numerical rank of XᵀH.
+    ridge : float, default 0.0
+        Added to the unnormalised XᵀX. At ridge 0 and with dependent columns of X, the weights lie in the span of its
+        rows, as those of least norm do.
+    center : bool, default True
+        Take the column means of X out; sparse data stay sparse. The means of H do not matter then.
+
+    Notes
+    -----
+    Residual: ‖XᵀHHᵀXW − MWΛ‖ / ‖XᵀHHᵀXW‖ in the Frobenius norm.
+
+    A solver finds the labels in `H`, and in `factor` the block that they are multiplied by, or None; `gram_and_targets`
+    minds it.
+    """
+
+    X: Any
+    H: Any = None
+    k: Any = None
+    ridge: Any = 0.0
+    center: bool = True
+
+    name: ClassVar[str] = "discriminant"
+    tolerance: ClassVar[float] = 1e-6
+    solution: ClassVar[type[Solution]] = DiscriminantSolution
+    matrix_names: ClassVar[tuple[str, ...]] = ("X", "H")
+
+    factor: ClassVar[Array | None] = None
+    every: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        shared = _shared_moments(self, self.X, self.center)
+        if (shared.Y if shared else self.H) is None:
+            raise InvalidProblem(
+                "Discriminant needs targets; got no H. Make one from labels: "
+                "Discriminant(X, linspec.targets.lda(y), k)."
+            )
+        if is_array(self.H) and self.H.ndim == 1:
+            raise InvalidProblem(
+                f"H must have a column for each target; got shape {tuple(self.H.shape)}. Classes become targets by "
+                "linspec.targets.lda(y)."
+            )
+        _refuse_once({"X": self.X, "H": self.H})
+        X = self._adopt("X", shared.X if shared else self.X)
+        labels, factor = _taken_apart(as_operator(shared.Y if shared else self.H, "H"), center=self.center)
+        H = self._adopt("H", labels)
+        object.__setattr__(self, "factor", factor)
+        _check_place("X", X, "H", H)
+        object.__setattr__(self, "every", self.k is None)
+        object.__setattr__(self, "ridge", _check_ridge(self.ridge))
+        self.check_sizes()
+
+    def check_sizes(self) -> None:
+        """X and H have equally many rows, and k is at most what the shapes allow."""
+        _check_rows("X", self.X, "H", self.H)
+        sizes = {
+            "rows": min(self.X.shape[0], self.H.shape[0]),
+            "columns of X": self.X.shape[1],
+            "targets": self.targets,
+        }
+        k = min(sizes.values()) if self.every else _check_k(self.k, sizes)
+        object.__setattr__(self, "k", k)
+
+    @property
+    def targets(self) -> int:
+        """The columns of H."""
+        return int(self.H.shape[1] if self.factor is None else self.factor.shape[1])
+
+    @property
+    def width(self) -> int:
+        """Columns of the blocks that iterate: one for each target."""
+        return self.targets
+
+    @property
+    def certificate_products(self) -> int:
+        """One; float32 weights are turned by the first and judged, rounded as they are returned, by another."""
+        return 2 if self.single else 1
+
+    def moments(self, form: str, expect: tuple[int, int]) -> Moments:
+        """The moments of X and of the labels."""
+        return self.shared or Moments(
+            self.X, self.H, center=self.center, form=form, expect=expect, names=("X", "H")
+        )
+
+    def gram_and_targets(self, moments: Moments, V: Array | None = None) -> tuple[Array | None, Array]:
+        """XᵀX V and XᵀH in one sweep; XᵀH is kept, and later sweeps need not form it again.
+
+        Parameters
+        ----------
+        moments : Moments
+        V : array of shape (p, m), optional
+            Without it the first result is None.
+
+        Returns
+        -------
+        tuple of arrays
+            Shapes (p, m) and (p, t), float64.
+        """
+        XtXV, C = moments.gram_and_cross(V)
+        return XtXV, C if self.factor is None else C @ self.factor
+
+    def conclude(  # type: ignore[override]
+        self,
+        moments: Moments,
+        *,
+        weights: Array,
+        eigenvalues: HostArray | None = None,
+        rank: int | None = None,
+    ) -> Conclusion:
+        """Rotate to eigenvectors within the span unless they are given as such, scale to unit length, judge."""
+        home = moments.home
+        W = self._rounded(home.place(weights), home)
+        XtXW, C = self.gram_and_targets(moments, W)
+        MW = XtXW + W * self.ridge
+        if eigenvalues is None:
+            turn, values = self.within_span(W, MW, C, moments)
+        else:
+            values = np.asarray(to_host(eigenvalues), dtype=np.float64)
+            order = np.argsort(-values, kind="stable")[: self.k]
+            turn, values = _chosen(len(values), order), values[order]
+        W, MW = W @ home.place(turn), MW @ home.place(turn)
+        scale = _signs(W, home) / self._lengths(W, MW, home)
+        W, MW = (V * home.place(scale)[None, :] for V in (W, MW))
+        returned = self._rounded(W, home)
+        if self.single and bool(home.xp.any(returned != W)):
+            MW = self.gram_and_targets(moments, returned)[0] + returned * self.ridge
+        residual = self.residual(returned, MW, C, values, home)
+        fields: dict[str, Any] = {
+            "weights": self.X.home.place(returned, self.X.dtype),
+            "eigenvalues": values,
+            "rank": rank,
+        }
+        if self.center:
+            fields["mean"] = self.X.home.place(moments.column_means()[0], self.X.dtype)
+        return Conclusion(fields, residual, self._findings(len(values), rank, moments.n))
+
+    def _rounded(self, W: Array, home: Home) -> Array:
+        """As it will be returned: it is that which is judged."""
+        return home.place(self.X.home.place(W, self.X.dtype)) if self.single else W
+
+    def residual(self, W: Array, MW: Array, C: Array, values: HostArray, home: Home) -> float:
+        """The law: ‖C CᵀW − MWΛ‖ / ‖C CᵀW‖ for C = XᵀH.
+
+        Parameters
+        ----------
+        W, MW : array of shape (p, k)
+        C : array of shape (p, t)
+        values : numpy.ndarray of shape (k,)
+        home : Home
+        """
+        image = C @ (C.T @ W)
+        gap = image - MW * home.place(values)[None, :]
+        return float(ratio(_norm(gap, home), _norm(image, home)))
+
+    def within_span(self, W: Array, MW: Array, C: Array, moments: Moments) -> tuple[HostArray, HostArray]:
+        """The leading eigenvectors within the span of a block, as its rotation, and their eigenvalues: Rayleigh-Ritz.
+
+        Parameters
+        ----------
+        W, MW : array of shape (p, m)
+            The block and its product with the metric.
+        C : array of shape (p, t)
+            XᵀH.
+        moments : Moments
+
+        Returns
+        -------
+        numpy.ndarray of shape (m, k), numpy.ndarray of shape (k,)
+            At most k, fewer where eigenvalues are zero to rounding.
+        """
+        d = (moments.diagonal()[0] + self.ridge)[:, None]
+        G, D = to_host(W.T @ MW), to_host(W.T @ (W * d))
+        T = whitening_above_noise(G, D, metric_rounding(self.X.shape[1], self.X.dtype))
+        _, s, Vt = np.linalg.svd(to_host(C.T @ W) @ T, full_matrices=False)
+        count = min(self.k, int(np.sum(s > self.resolution * s[0]))) if len(s) and s[0] > 0 else 0
+        return T @ Vt[:count].T, s[:count] ** 2
+
+    @property
+    def resolution(self) -> float:
+        """The root of an eigenvalue, beside that of the largest, below which it is called zero."""
+        eps = float(np.finfo(self.dtype).eps)
+        return 10 * math.sqrt(self.X.shape[1] + self.targets) * eps
+
+    def _lengths(self, W: Array, MW: Array, home: Home) -> HostArray:
+        """Lengths in M; those that are 1 to the rounding of float32 data are 1."""
+        length = np.sqrt(np.maximum(to_host(home.xp.sum(W * MW, axis=0)), 0.0))
+        near = np.abs(length - 1) < (1e-3 if self.single else 0.0)
+        return np.where(near | (length == 0), 1.0, length)
+
+    def _findings(self, found: int, rank: int | None, n: int) -> tuple[tuple[Status, str], ...]:
+        wanted = found if self.every else self.k
+        facts = list(_short(found, wanted, "directions in which the columns of X vary with the targets"))
+        if rank is not None and self.ridge == 0:
+            if rank < self.X.shape[1]:
+                text = f"X has numerical rank {rank} of {self.X.shape[1]} columns: the weights are those of least norm."
+                facts.append((Status.RANK_DEFICIENT, text))
+            if rank >= n - self.center:
+                text = f"X has as many independent columns as rows ({n}), so that any targets are met exactly. A "
+                text += "ridge, and the score of other rows, tell what is there from chance."
+                facts.append((Status.DEGENERATE, text))
+        return tuple(facts)
+
+
 class _Blocks:
     """Weights for both views with their products, once those are made."""
 
@@ -540,6 +770,20 @@ class _Blocks:
         weighted = [_weighted_squares(g, d, self.home) for g, d in zip(gaps, self._diagonals(), strict=True)]
         plain = [self.home.xp.sum(g * g, axis=0) for g in gaps]
         return to_host(self.home.xp.stack([*weighted, *plain]))
+
+
+# ---- targets ----------------------------------------------------------------------------------
+
+
+def _taken_apart(H: LinearOperator, *, center: bool) -> tuple[LinearOperator, Array | None]:
+    """Labels and the block that they are multiplied by; where X is centred, labels as they are before centring."""
+    factor = None
+    if isinstance(H, ProductOperator) and isinstance(H.parts[1], DenseOperator):
+        H, block = H.parts
+        factor = H.home.blocks.place(block.dense())
+    if center and isinstance(H, CenteredOperator):
+        H = H.parts[0]
+    return H, factor
 
 
 # ---- validation -------------------------------------------------------------------------------
@@ -622,6 +866,11 @@ def _short(found: int, wanted: int, what: str) -> tuple[tuple[Status, str], ...]
     return (
         (Status.RANK_DEFICIENT, f"{found} of the {wanted} asked for are returned: there are no more {what}."),
     )
+
+
+def _norm(V: Array, home: Home) -> float:
+    """The Frobenius norm."""
+    return float(to_host(home.xp.sqrt(home.xp.sum(V * V))))
 
 
 def _column_norms(V: Array, home: Home) -> Array:

@@ -136,8 +136,8 @@ class Run:
         """The instance that a part option stands for; names were looked up before the run began."""
         return value
 
-    def within(self, problem: Problem, solver: Any, label: str) -> Mapping[str, Any]:
-        """What a part finds for a problem of its own on one of this run's matrices, without a certificate.
+    def within(self, problem: Problem, solver: Any, label: str | Mapping[str, str]) -> Mapping[str, Any]:
+        """What a part finds for a problem of its own on matrices of this run, without a certificate.
 
         Sweeps, random numbers, budget and interrupts are those of this run.
 
@@ -146,8 +146,9 @@ class Run:
         problem : Problem
             Made of the moments of one view: ``SVD(run.moments().view(0), 10)``.
         solver : Solver
-        label : str
-            The matrix on whose account the sweeps are entered: "X".
+        label : str or mapping from str to str
+            The matrix on whose account the sweeps are entered, "X"; or that for each matrix of the part's problem,
+            ``{"A": "X", "B": "Y"}``.
 
         Returns
         -------
@@ -159,12 +160,15 @@ class Run:
         BudgetTooSmall
             When the set-up of the part does not fit into the budget.
         """
-        part = PartRun(self, problem, solver, label)
+        labels = dict.fromkeys(problem.matrices, label) if isinstance(label, str) else label
+        part = PartRun(self, problem, solver, next(iter(labels.values())))
         try:
             found: Mapping[str, Any] = solver.solve(part.problem, part)
         finally:
-            for ledger in part._ledgers.values():
-                self._ledgers[label].record(sweeps=ledger.sweeps, columns=ledger.columns, flops=ledger.flops)
+            for name, ledger in part._ledgers.items():
+                self._ledgers[labels[name]].record(
+                    sweeps=ledger.sweeps, columns=ledger.columns, flops=ledger.flops
+                )
         return found
 
     # ---- accounts -----------------------------------------------------------------------------

@@ -379,6 +379,46 @@ class CCASolution(Solution):
         return int(np.cumprod(above).sum())
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DiscriminantSolution(Solution):
+    """Discriminant directions.
+
+    Attributes
+    ----------
+    weights : array of shape (p, k)
+        Of unit length in the metric of M = XᵀX + ridge·I, and orthogonal in it: WᵀMW = I.
+    eigenvalues : numpy.ndarray of shape (k,)
+        In decreasing order, float64. Their sum is how much of the targets the directions explain: with a target of
+        orthonormal columns (LDA, CCA) each lies between 0 and 1, a squared canonical correlation of data and labels.
+    mean : array of shape (p,) or None
+        Column means of X, where the problem centres.
+    rank : int or None
+        The numerical rank of X, where the solver decides it.
+    """
+
+    weights: Array
+    eigenvalues: HostArray
+    mean: Array | None = None
+    rank: int | None = None
+
+    def _headline(self) -> str:
+        return f"{len(self.eigenvalues)} eigenvalues, sum {float(self.eigenvalues.sum()):.6g}"
+
+    def transform(self, X: Any) -> Array:
+        """Rows in the subspace: X times the weights, after the training means are taken out.
+
+        Parameters
+        ----------
+        X : data of shape (n, p)
+            Any kind of data that `linspec.as_operator` takes; sparse rows stay sparse.
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
+        return variates(X, self.weights, self.mean, "X")
+
+
 @dataclass
 class History:
     """The record that a run keeps, one row an iteration."""

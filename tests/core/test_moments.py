@@ -628,6 +628,17 @@ def test_probed_diagonals_are_near(kind):
         assert_close(again.diagonal()[0], m.diagonal()[0])
 
 
+@pytest.mark.parametrize("center", [False, True])
+def test_two_views_that_come_slice_by_slice_have_exact_diagonals(center):
+    made = Moments(
+        lambda: iter([X[:20], X[20:]]), lambda: iter([Y[:31], Y[31:]]), center=center, form="implicit"
+    )
+    made.gram_and_cross()  # which multiplies by one of them alone
+    for found, A in zip(made.diagonal(), (X, Y), strict=True):
+        spread = A - center * A.mean(axis=0)
+        np.testing.assert_allclose(found, (spread**2).sum(axis=0), rtol=1e-12)
+
+
 def test_exact_and_probed_views_side_by_side():
     m, books = ledgers(("numpy", "duck"), form="implicit")
     dx, dy = m.diagonal()

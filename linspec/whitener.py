@@ -1,0 +1,111 @@
+"""A Gram matrix made an identity: the factor of S + ridge·I that whitens what was multiplied by the data.
+
+Problem: methods that hold a Gram matrix work in coordinates in which it is the identity, and that matrix may be
+singular, or so nearly that a Cholesky factor is rounding.
+Method: the matrix is scaled to unit diagonal and factorised by Cholesky; where its condition forbids that, an
+eigen-decomposition with a rank cut takes the place of the factor.
+Source: Golub & Van Loan 2013, Matrix Computations, 4th edition, sections 4.2 and 8.7.
+Where we differ: the condition is kept, so that a solver can say what squaring has cost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.block_algebra import EPS, rank_cut
+
+SMALL = 500
+"""Up to this order a full SVD takes no more than some hundredths of a second."""
+
+CHOLESKY_LIMIT = 1e-12
+"""Reciprocal condition number of the scaled Gram matrix below which its rank is decided by eigenvalues."""
+
+
+def squared_cut(A: Any) -> float:
+    """Share of the largest eigenvalue of a scaled Gram matrix that is rounding: of the matrix, or of the data."""
+    return float(max(A.shape[1] * EPS, rank_cut(A.shape, A.dtype) ** 2))
+
+
+class Whitener:
+    """A factor F of S + ridge·I = F Fᵀ on its numerical range, applied as F⁻¹ and F⁻ᵀ.
+
+    Parameters
+    ----------
+    S : array of shape (p, p)
+        A Gram matrix, float64.
+    ridge : float
+    cut : float
+        Share of the largest eigenvalue of the scaled matrix up to which one is rounding: see `squared_cut`.
+    home : Home
+
+    Attributes
+    ----------
+    rank : int
+        Order of the numerical range.
+    condition : float
+        Condition number of the scaled matrix on that range, estimated where a Cholesky factor was taken.
+    """
+
+    def __init__(self, S: Array, ridge: float, cut: float, home: Home) -> None:
+        xp = home.xp
+        self.home = home
+        S = S + ridge * home.eye(S.shape[0]) if ridge > 0 else S
+        d = xp.sqrt(xp.linalg.diagonal(S))
+        self.scale = reciprocal(d)
+        S = S * self.scale[:, None] * self.scale[None, :]
+        self.rank = int(S.shape[0])
+        self.condition = 1.0
+        self.lower, rcond = _cholesky(S, cut) if home.on_host and bool(np.all(d > 0)) else (None, 0.0)
+        if self.lower is not None:
+            self.condition = 1 / rcond
+        if self.lower is None:
+            values, vectors = xp.linalg.eigh(S)
+            host = to_host(values)
+            first = int(np.sum(host <= (cut if ridge == 0 else len(host) * EPS) * max(host[-1], 0.0)))
+            self.rank = len(host) - first
+            self.condition = float(host[-1] / host[first]) if first < len(host) else 1.0
+            self.half = vectors[:, first:] / xp.sqrt(values[first:])[None, :] * self.scale[:, None]
+
+    def solve(self, M: Array) -> Array:
+        """F⁻¹ M."""
+        if self.lower is None:
+            return self.half.T @ M
+        return scipy.linalg.solve_triangular(
+            self.lower, M * self.scale[:, None], lower=True, check_finite=False
+        )
+
+    def solve_adjoint(self, U: Array) -> Array:
+        """F⁻ᵀ U."""
+        if self.lower is None:
+            return self.half @ U
+        solved = scipy.linalg.solve_triangular(self.lower, U, lower=True, trans="T", check_finite=False)
+        return solved * self.scale[:, None]
+
+
+def _cholesky(S: HostArray, cut: float) -> tuple[HostArray | None, float]:
+    """The Cholesky factor of a scaled Gram matrix and its reciprocal condition; None where that forbids it."""
+    lower, info = scipy.linalg.lapack.dpotrf(S, lower=1, clean=1)
+    if info != 0:
+        return None, 0.0
+    rcond, _ = scipy.linalg.lapack.dpocon(lower, np.abs(S).sum(axis=0).max(), uplo="L")
+    return (lower if rcond > max(CHOLESKY_LIMIT, 100 * cut) else None), float(rcond)
+
+
+def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
+    """The k leading singular triplets (U, s, V) of a matrix that fits into memory."""
+    k = min(k, *T.shape)
+    if not home.on_host or min(T.shape) <= SMALL:
+        U, s, Vt = home.xp.linalg.svd(T, full_matrices=False)
+        return U[:, :k], to_host(s)[:k], Vt.T[:, :k]
+    wide = T.shape[0] > T.shape[1]
+    A = T.T if wide else T  # eigenvectors of the smaller of T Tᵀ and Tᵀ T
+    m = A.shape[0]
+    _, U = scipy.linalg.eigh(A @ A.T, subset_by_index=(m - k, m - 1), check_finite=False)
+    # A second step on the k-dimensional span undoes the squaring for the leading values.
+    Q, s, Pt = np.linalg.svd(A.T @ U, full_matrices=False)
+    U, V = U @ Pt.T, Q
+    return (V, s, U) if wide else (U, s, V)

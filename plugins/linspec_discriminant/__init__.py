@@ -1,0 +1,1 @@
+"""Supervised subspaces."""

@@ -1,0 +1,211 @@
+"""Discriminant subspaces by factorisation.
+
+Problem: the k leading eigenvectors of XᵀHHᵀX w = λ M w, M = XᵀX + γI.
+Method: with M = FFᵀ and the thin singular value decomposition F⁻¹XᵀH = UΣVᵀ the eigenvectors are W = F⁻ᵀU and the
+eigenvalues Σ². One sweep forms XᵀX and XᵀH, and F is a Cholesky factor. With more columns than rows the dual system is
+smaller: W = Xᵀ(XXᵀ + γI)⁻¹H U_D Σ_D^(-1/2) with the eigenvectors U_D of D = HᵀXXᵀ(XXᵀ + γI)⁻¹H.
+Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846: the direct approach of section 5.3, W₀ of Theorem 4.
+Where we differ: the thin F⁻¹XᵀH is decomposed, and the matrix F⁻¹XᵀHHᵀXF⁻ᵀ of order p never formed (the source has
+Lanczos vectors of it, as `eigensolver="lanczos"` does here). Where the condition number says that forming XᵀX has
+cost too much, or a column depends on others, the rows are reduced by orthogonal transformations instead and an SVD of
+the small factor decides the rank; so it is with columns in the dual system.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse.linalg
+
+from linspec import Run, Solution, Solver, option
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.block_algebra import EPS, rank_cut
+from linspec.cost import (
+    CHOLESKY_RATE,
+    DENSE_RATE,
+    FACTOR_RATE,
+    Estimate,
+    Sizes,
+    moments_estimates,
+)
+from linspec.operators import LinearOperator
+from linspec.row_reduction import reduce_rows
+from linspec.whitener import Whitener, leading_svd, squared_cut
+
+SQUARED_LIMIT = 1e8
+"""Condition number of a scaled Gram matrix above which nothing squared is trusted."""
+
+MANY = 1000
+"""Targets from which on Lanczos vectors are cheaper than all singular vectors, where a tenth of them is wanted."""
+
+ROWS_AT_ONCE = 256
+"""Columns of the identity that are multiplied at once when XXᵀ is formed from products."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Direct(Solver):
+    """A factorisation of the Gram matrix, or of the data on evidence (Sun, Ceran & Ye 2010, section 5.3)."""
+
+    eigensolver: str = option(
+        "auto",
+        "singular vectors of F⁻¹XᵀH: all of them, or Lanczos vectors for the leading ones",
+        choices=("auto", "dense", "lanczos"),
+    )
+    rank_tol: float | None = option(
+        None,
+        "singular values below this share of the largest are zero; none: rounding",
+        above=0,
+        below=1,
+    )
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve a discriminant problem."""
+        n, p = problem.X.shape
+        return self._dual(problem, run) if p > n else self._primal(problem, run)
+
+    # ---- at least as many rows as columns -------------------------------------------------------
+
+    def _primal(self, problem: Any, run: Run) -> Solution:
+        moments = run.moments("dense")
+        run.plan(setup=moments.setup_cost)
+        home = moments.home
+        S, C = moments.dense()[0], problem.gram_and_targets(moments)[1]
+        factor = Whitener(S, problem.ridge, squared_cut(problem.X), home)
+        short = problem.ridge == 0 and factor.rank < problem.X.shape[1]
+        if short or factor.condition > SQUARED_LIMIT:
+            return self._by_rows(problem, run)
+        U, values = self._leading(factor.solve(C), problem, run, home, np.sqrt(factor.condition))
+        return run.finish(weights=factor.solve_adjoint(U), eigenvalues=values, rank=factor.rank)
+
+    def _by_rows(self, problem: Any, run: Run) -> Solution:
+        """From [X H] = Q [R_X R_H]: W = V Σ⁻¹ P with R_X = UΣVᵀ and the left singular vectors P of UᵀR_H."""
+        run.plan(setup=1.0)
+        home = problem.X.home.blocks
+        rows = reduce_rows(problem.matrices, center=problem.center, ridges=(problem.ridge, 0.0))
+        R, RH = rows[0], rows[1] if problem.factor is None else rows[1] @ problem.factor
+        U, W, rank = _whitened(R, self._cut(problem.X), home)
+        P, values = self._leading(U.T @ RH, problem, run, home)
+        return run.finish(weights=W @ P, eigenvalues=values, rank=rank)
+
+    # ---- more columns than rows -----------------------------------------------------------------
+
+    def _dual(self, problem: Any, run: Run) -> Solution:
+        moments = run.moments("implicit")
+        run.plan(setup=moments.means_cost + (2.0 if problem.ridge > 0 else 3.0))
+        home = moments.home
+        X = problem.X.centered(moments.column_means()[0]) if problem.center else problem.X
+        H = home.place(problem.H.dense())
+        H = H if problem.factor is None else H @ problem.factor
+        found = _by_cholesky(_rows_gram(X, home), H, problem.ridge, home) if problem.ridge > 0 else None
+        if found is None:
+            return self._by_columns(problem, run, X, H)
+        Z, D = found
+        turn, values = _inverse_root(to_host(D), problem)
+        return run.finish(weights=X.rmatmat(Z @ home.place(turn)), eigenvalues=values)
+
+    def _by_columns(self, problem: Any, run: Run, X: LinearOperator, H: Array) -> Solution:
+        """From Xᵀ = QR, R = UΣVᵀ: the columns of V are the left singular vectors of X."""
+        home = problem.X.home.blocks
+        (R,) = reduce_rows({"X": X.H})
+        _, s, Vt = home.xp.linalg.svd(R, full_matrices=False)
+        sizes = to_host(s)
+        rank = int(np.sum(sizes > self._cut(X.H) * sizes[0])) if sizes[0] > 0 else 0
+        V, sizes = Vt.T[:, :rank], sizes[:rank]
+        root = np.sqrt(sizes**2 + problem.ridge)
+        P, values = self._leading(home.place(sizes / root)[:, None] * (V.T @ H), problem, run, home)
+        Z = V @ (home.place(1 / (sizes * root))[:, None] * P)
+        return run.finish(weights=X.rmatmat(Z), eigenvalues=values, rank=rank)
+
+    # ---- what both share ------------------------------------------------------------------------
+
+    def _leading(
+        self, T: Array, problem: Any, run: Run, home: Home, magnified: float = 1.0
+    ) -> tuple[Array, HostArray]:
+        """Left singular vectors and squared singular values of T, as many as are wanted and above rounding."""
+        k = min(problem.k, *T.shape)
+        if k == 0:
+            return T[:, :0], np.zeros(0)
+        many = min(T.shape) > MANY and 10 * k < min(T.shape)
+        lanczos = self.eigensolver == "lanczos" or (self.eigensolver == "auto" and many)
+        if lanczos and home.on_host and k < min(T.shape):
+            U, s = _lanczos(T, k, run)
+        else:
+            U, s, _ = leading_svd(T, k, home)
+        keep = int(np.sum(s > problem.resolution * magnified * s[0])) if s[0] > 0 else 0
+        return U[:, :keep], s[:keep] ** 2
+
+    def _cut(self, A: LinearOperator) -> float:
+        return rank_cut(A.shape, A.dtype) if self.rank_tol is None else self.rank_tol
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """One Gram matrix on the shorter side, its Cholesky factor, and the singular vectors of a thin matrix."""
+        if not sizes.readable:
+            return None
+        side, t = float(min(sizes.n, sizes.p)), float(min(max(sizes.q, sizes.k), sizes.p, sizes.n))
+        forming = sizes.nnz * side / DENSE_RATE
+        if sizes.p <= sizes.n:
+            forming = moments_estimates(sizes, 0, sizes.k)["dense"].seconds
+        factoring = side**3 / 3 / CHOLESKY_RATE + 2 * side**2 * t / DENSE_RATE + 6 * side * t**2 / FACTOR_RATE
+        note = f"Gram matrix of order {side:.0f} and its Cholesky factor"
+        return Estimate(forming + factoring, 24.0 * side**2 + 8.0 * (sizes.n + sizes.p) * t, note)
+
+
+def _whitened(R: Array, cut: float, home: Home) -> tuple[Array, Array, int]:
+    """(U, W, rank) with R W = U orthonormal over the numerical range of R, W in the span of its rows.
+
+    The rank is decided after the columns are scaled to unit length. Where it is not full, the decomposition is of R
+    itself, so that W has no part that R annihilates.
+    """
+    xp = home.xp
+    scale = reciprocal(xp.sqrt(xp.sum(R * R, axis=0)))
+    U, s, Vt = xp.linalg.svd(R * scale[None, :], full_matrices=False)
+    sizes = to_host(s)
+    rank = int(np.sum(sizes > cut * sizes[0])) if sizes[0] > 0 else 0
+    if rank < R.shape[1]:
+        scale = xp.ones_like(scale)
+        U, s, Vt = xp.linalg.svd(R, full_matrices=False)
+        rank = min(rank, int(np.sum(to_host(s) > 0)))
+    return U[:, :rank], scale[:, None] * (Vt.T[:, :rank] / s[:rank][None, :]), rank
+
+
+def _rows_gram(X: LinearOperator, home: Home) -> Array:
+    """XXᵀ of the rows as they are, centred or not: of sparse rows by products, which leaves them sparse."""
+    n, p = X.shape
+    if X.nnz >= n * p:
+        rows = home.place(X.dense())
+        return rows @ rows.T
+    blocks = []
+    for start in range(0, n, ROWS_AT_ONCE):
+        E = home.place(np.eye(n, min(ROWS_AT_ONCE, n - start), -start))
+        blocks.append(home.place(X.matmat(X.rmatmat(E))))
+    return home.concat(blocks)
+
+
+def _by_cholesky(K: Array, H: Array, ridge: float, home: Home) -> tuple[Array, Array] | None:
+    """(K + γI)⁻¹H and D = HᵀK(K + γI)⁻¹H; None where the matrix is too ill-conditioned."""
+    factor = Whitener(K, ridge, K.shape[0] * EPS, home)
+    if factor.condition > SQUARED_LIMIT or factor.rank < K.shape[0]:
+        return None
+    Z = factor.solve_adjoint(factor.solve(H))
+    return Z, H.T @ (K @ Z)
+
+
+def _inverse_root(D: HostArray, problem: Any) -> tuple[HostArray, HostArray]:
+    """U_D Σ_D^(-1/2) and Σ_D over the numerical range of D, as many as are wanted."""
+    values, vectors = scipy.linalg.eigh((D + D.T) / 2, check_finite=False)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    least = max(problem.resolution**2, len(D) * 10 * EPS)
+    keep = min(problem.k, int(np.sum(values > least * max(values[0], 0.0))))
+    return vectors[:, :keep] / np.sqrt(values[:keep]), values[:keep]
+
+
+def _lanczos(T: HostArray, k: int, run: Run) -> tuple[HostArray, HostArray]:
+    """Leading left singular vectors of T by Lanczos vectors of TTᵀ."""
+    p = T.shape[0]
+    operator = scipy.sparse.linalg.LinearOperator((p, p), matvec=lambda v: T @ (T.T @ v), dtype=np.float64)
+    values, U = scipy.sparse.linalg.eigsh(operator, k, which="LA", v0=run.rng.standard_normal(p))
+    return U[:, ::-1], np.sqrt(np.maximum(values[::-1], 0.0))
