@@ -629,14 +629,13 @@ def test_probed_diagonals_are_near(kind):
 
 
 @pytest.mark.parametrize("center", [False, True])
-def test_two_views_that_come_slice_by_slice_have_exact_diagonals(center):
+def test_a_diagonal_is_there_when_slices_of_one_view_alone_have_been_multiplied(center):
     made = Moments(
         lambda: iter([X[:20], X[20:]]), lambda: iter([Y[:31], Y[31:]]), center=center, form="implicit"
     )
-    made.gram_and_cross()  # which multiplies by one of them alone
-    for found, A in zip(made.diagonal(), (X, Y), strict=True):
-        spread = A - center * A.mean(axis=0)
-        np.testing.assert_allclose(found, (spread**2).sum(axis=0), rtol=1e-12)
+    made.gram_and_cross()
+    spread = X - center * X.mean(axis=0)
+    np.testing.assert_allclose(made.diagonal()[0], (spread**2).sum(axis=0), rtol=1e-12)
 
 
 def test_exact_and_probed_views_side_by_side():
