@@ -1,0 +1,761 @@
+"""Target factors of supervised subspaces: what labels become before the data are looked at.
+
+Problem: linear discriminant analysis, orthonormalised partial least squares, canonical correlations with labels and
+hypergraph spectral learning all ask for the top eigenvectors of (XᵀX + rI)⁻¹ XᵀHHᵀX. They differ in H alone, which
+has a row for each row of X and is made of the labels.
+Method: closed forms, one for each. None decomposes anything with as many rows as there are samples: at most a Gram
+matrix of the labels is whitened, in float64 on the host. Sparse labels stay sparse; where the form is centred, H is an
+expression that holds the labels, their means and a small factor, and is never multiplied out.
+Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846 (the common form, and H for each method); Sun, Ji & Ye 2008,
+doi:10.1145/1401890.1401971 (hypergraph spectral learning); Zhou, Huang & Schölkopf 2006, "Learning with hypergraphs",
+NeurIPS 19 (their Laplacian); Agarwal, Branson & Belongie 2006, doi:10.1145/1143844.1143847 (clique and star).
+Where we differ: labels may be weighted, dependent, absent or common to all rows, rows may have none, and each of these
+has a stated meaning. The inverse square root of the labels' Gram matrix is a whitening with as many columns as the
+labels have rank: H times a rotation, with the same HHᵀ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Number, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from linspec.arrays import (
+    HOST,
+    Array,
+    Home,
+    HostArray,
+    all_finite,
+    host_dtype,
+    is_array,
+    reciprocal,
+    to_host,
+    working_dtype,
+)
+from linspec.block_algebra import EPS, rank_cut, whitening
+from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.operators.base import CenteredOperator, ProductOperator
+from linspec.operators.dense import DenseOperator, row_blocks
+from linspec.operators.sparse import SparseOperator, is_scipy_sparse
+
+__all__ = ["cca", "hsl", "lda", "opls"]
+
+LAPLACIANS = ("zhou", "clique", "star")
+
+SMALLEST, LARGEST = 1e-50, 1e50
+"""Labels and weights between these have squares, and sums of them, that float64 holds."""
+
+WORST_CANCELLATION = 1e4
+"""Times that the squared means of sparse labels may exceed their variance before means are taken out entry by entry."""
+
+
+# ---- the four targets ------------------------------------------------------------------------------
+
+
+def lda(y: Any, *, unlabelled: Any = ()) -> Any:
+    """Linear discriminant analysis: the indicator of each class over the square root of its size.
+
+    With m the mean of X, and n_j and m_j the size and the mean of class j, XᵀHHᵀX = Σ n_j (m_j − m)(m_j − m)ᵀ for
+    centred X: the scatter between the classes.
+
+    Parameters
+    ----------
+    y : class vector of length n, or indicator matrix of shape (n, c)
+        A class vector is a list or a one-dimensional array of any library: integers, whole floats, bools or strings,
+        whose values are names only (-1 and 1 are two classes). A matrix, dense or `scipy.sparse`, holds zeros, and at
+        most one 1 a row.
+    unlabelled : value or collection of values, default ()
+        Entries of a class vector that mean "no class", beside None and NaN, which always do.
+
+    Returns
+    -------
+    scipy.sparse.csr_array or array of shape (n, c)
+        A column for each class that some row has, in the sorted order of the classes, or in that of the columns.
+        Sparse for a class vector on the host and for a sparse matrix; an array for an array elsewhere (same library
+        and device) and for a dense matrix (same library, device and floating dtype). float64, but float32 for float32.
+
+    Raises
+    ------
+    InvalidProblem
+        Fewer than two classes; a row with two labels; entries other than 0 and 1; no rows; other than one or two
+        dimensions; classes that are no whole numbers.
+    NonFiniteData
+        NaN or infinity in a matrix, infinity in a class vector.
+    UnsupportedData
+        Complex entries, objects that are neither numbers nor strings, or both in one vector.
+    InvalidOption
+        `unlabelled` beside a matrix, or something that is no value.
+
+    Notes
+    -----
+    Rows without a class have a zero row in H. They still count in XᵀX and in the mean of X. With all rows labelled the
+    columns of H add up, times √n_j, to a constant, so that c − 1 eigenvalues are positive where X is centred; with
+    unlabelled rows, c. One class would have nothing to be told from, and is refused.
+
+    References
+    ----------
+    Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846.
+
+    Examples
+    --------
+    >>> import linspec
+    >>> H = linspec.targets.lda(["b", "a", "a", None, "a", "a"])
+    >>> H.toarray().tolist()
+    [[0.0, 1.0], [0.5, 0.0], [0.5, 0.0], [0.0, 0.0], [0.5, 0.0], [0.5, 0.0]]
+    """
+    labels = _labels(y, unlabelled)
+    strange = labels.neither_zero_nor_one()
+    if len(strange):
+        raise InvalidProblem(
+            f"lda takes a class vector, or a matrix of zeros and ones; got {strange[0]:g} in a matrix. A column of "
+            "class numbers is a class vector: pass y.ravel(). For weighted labels there are linspec.targets.opls, cca "
+            "and hsl."
+        )
+    held = to_host(labels.times(np.ones(labels.shape[1])))
+    if held.max() > 1:
+        raise InvalidProblem(
+            f"lda takes at most one label a row; got {int(held.max())} in row {int(held.argmax())}. For rows with "
+            "several labels there are linspec.targets.opls, cca and hsl."
+        )
+    sizes = labels.sums()
+    classes = int(np.count_nonzero(sizes))
+    if classes < 2:
+        raise InvalidProblem(
+            f"lda needs rows of two classes at least; got {classes}. Check `unlabelled`, or pass more rows."
+        )
+    return labels.take(sizes > 0).scaled(None, 1.0 / np.sqrt(sizes[sizes > 0])).finished()
+
+
+def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
+    """Orthonormalised partial least squares: the labels with their column means taken out.
+
+    Parameters
+    ----------
+    Y : label matrix of shape (n, t), or class vector of length n
+        A row for each sample, a column for each label: 0/1 or any finite numbers, in an array of any library or in a
+        `scipy.sparse` matrix. A list or a one-dimensional array is a class vector, as for `lda`, and stands for its
+        indicator matrix; a single label is a matrix of one column, ``y[:, None]``.
+    unlabelled : value or collection of values, default ()
+        As for `lda`.
+
+    Returns
+    -------
+    array or LinearOperator of shape (n, t')
+        Dense labels give an array of the same library, device and floating dtype (float64 for integers). Sparse ones,
+        and class vectors on the host, give the operator ``as_operator(Y).centered(mean)``, which holds them as they
+        are. Labels that no row has, or all rows alike, are dropped: centred, nothing is left of them.
+
+    Raises
+    ------
+    InvalidProblem
+        No label that tells rows apart; no rows or columns; other than one or two dimensions.
+    NonFiniteData, UnsupportedData, InvalidOption
+        As for `lda`.
+
+    Notes
+    -----
+    A row of zeros is a row that has none of the labels, and counts in their means. Rows whose labels are not known are
+    better left out, of X too.
+
+    References
+    ----------
+    Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec
+    >>> linspec.targets.opls(np.array([[1, 0, 1], [0, 0, 1], [1, 1, 1], [0, 1, 1]]))  # every row has the last one
+    array([[ 0.5, -0.5],
+           [-0.5, -0.5],
+           [ 0.5,  0.5],
+           [-0.5,  0.5]])
+    """
+    return _varying(_labels(Y, unlabelled)).centered()
+
+
+def cca(Y: Any, *, unlabelled: Any = ()) -> Any:
+    """Canonical correlations with labels: centred labels, whitened.
+
+    H = Yc T with Tᵀ(YcᵀYc)T = I, where Yc are the labels without their column means. HHᵀ is the orthogonal projector
+    onto the span of the columns of Yc, as it is for Yc (YcᵀYc)^(-1/2), and the eigenvalues for centred X are squared
+    canonical correlations.
+
+    Parameters
+    ----------
+    Y : label matrix of shape (n, t), or class vector of length n
+        As for `opls`.
+    unlabelled : value or collection of values, default ()
+        As for `lda`.
+
+    Returns
+    -------
+    array or LinearOperator of shape (n, r)
+        r is the rank of Yc. Dense labels give an array of the same library, device and floating dtype (float64 for
+        integers). Sparse ones, and class vectors on the host, give the product
+        ``as_operator(Y).centered(mean) @ as_operator(T)``, never formed.
+
+    Raises
+    ------
+    InvalidProblem
+        As for `opls`, and for labels beyond 1e50, or columns with none above 1e-50, in magnitude.
+    NonFiniteData, UnsupportedData, InvalidOption
+        As for `lda`.
+
+    Notes
+    -----
+    T is t x r, and not the symmetric inverse square root: the two differ by a rotation of the columns of H. Labels
+    that depend on others are part of the span already: H has fewer columns and HHᵀ is the same. How many is decided
+    after scaling each label to unit length, from a t x t Gram matrix in float64; what is left of a label beside the
+    others must be some 1e-7 of it (for float32 labels, 1e-6 √t) to count. A Gram matrix of sparse labels is a sparse
+    product less n times the means, with no rounding at all for whole numbers where n times its largest entry is
+    below 2⁵³. A row of zeros has none of the labels, as for `opls`.
+
+    References
+    ----------
+    Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec
+    >>> Y = np.array([[1, 0, 1], [0, 0, 0], [1, 1, 2], [0, 1, 1]])  # the last one is the sum of the others
+    >>> H = linspec.targets.cca(Y)
+    >>> H.shape, bool(np.allclose(H.T @ H, np.eye(2)))
+    ((4, 2), True)
+    """
+    labels = _varying(_labels(Y, unlabelled))
+    _check_range("labels", np.maximum(*np.abs(labels.extremes())))
+    return labels.whitened()
+
+
+def hsl(
+    Y: Any, laplacian: str = "zhou", weights: Any = None, *, self_loops: bool = True, unlabelled: Any = ()
+) -> Any:
+    """Hypergraph spectral learning: each label is a hyperedge that joins the rows that have it.
+
+    I − HHᵀ is the normalised Laplacian L of the hypergraph. With w(e) the weight of edge e, h(v, e) the entry of Y,
+    δ(e) = Σ_v h(v, e), and W, Δ diagonal matrices of w and δ:
+
+    - "zhou": H = D^(-1/2) Y W^(1/2) Δ^(-1/2), D the diagonal of Σ_e w(e) h(v, e);
+    - "clique": H = D^(-1/2) Y W^(1/2), D of Σ_e w(e) δ(e) h(v, e);
+    - "star": H = D^(-1/2) Y W^(1/2) Δ^(-1), D of Σ_e w(e) h(v, e) / δ(e).
+
+    Parameters
+    ----------
+    Y : label matrix of shape (n, t), or class vector of length n
+        As for `opls`, but with no negative entry: 0/1, or how much of an edge a row is.
+    laplacian : {"zhou", "clique", "star"}, default "zhou"
+    weights : sequence or array of shape (t,), optional
+        w: one number, zero or more, for each column of Y, or each class in sorted order. By default all are 1. Their
+        common scale does not matter.
+    self_loops : bool, default True
+        For "clique": whether the degree of a row counts the row's tie to itself. Without it D is the diagonal of
+        Σ_e w(e) h(v, e) (δ(e) − h(v, e)), that is of w(e) (δ(e) − 1) for 0/1 labels.
+    unlabelled : value or collection of values, default ()
+        As for `lda`.
+
+    Returns
+    -------
+    scipy.sparse.csr_array or array of shape (n, t')
+        Sparse for sparse labels and class vectors on the host; an array of the same library, device and floating
+        dtype (float64 for integers) for dense ones. Columns of labels that no row has, or whose weight is zero, are
+        dropped.
+
+    Raises
+    ------
+    InvalidProblem
+        Negative labels or weights; weights of another number than labels; no label with a row and a weight; labels or
+        weights beyond 1e50, or not zero and below 1e-50; no rows or columns; other than one or two dimensions.
+    InvalidOption
+        An unknown Laplacian; `self_loops=False` with another one than "clique"; `unlabelled` as for `lda`.
+    NonFiniteData, UnsupportedData
+        As for `lda`, for labels and weights.
+
+    Notes
+    -----
+    A row without labels, or with labels of weight zero only, has degree 0 and a zero row in H. A label that every row
+    has is an edge like others; one that a single row has ties it to itself. The eigenvalues of HHᵀ are between 0 and 1,
+    except without self-loops: then degrees are smaller, while HHᵀ keeps its diagonal, as in Agarwal, Branson & Belongie
+    2006, and edges of a single row, which add nothing to any degree, are dropped.
+
+    References
+    ----------
+    Sun, Ji & Ye 2008, doi:10.1145/1401890.1401971; Zhou, Huang & Schölkopf 2006, "Learning with hypergraphs"; Sun,
+    Ceran & Ye 2010, doi:10.1145/1835804.1835846.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> import linspec
+    >>> Y = scipy.sparse.csr_array([[1, 1], [1, 0], [1, 0], [1, 0], [0, 0]])
+    >>> linspec.targets.hsl(Y, weights=[4, 4]).toarray().round(3).tolist()
+    [[0.354, 0.707], [0.5, 0.0], [0.5, 0.0], [0.5, 0.0], [0.0, 0.0]]
+    """
+    _check_laplacian(laplacian, self_loops)
+    labels = _labels(Y, unlabelled)
+    w = _weights(weights, labels.shape[1])
+    low, high = labels.extremes()
+    if low.min() < 0:
+        raise InvalidProblem(
+            f"hsl takes labels that are zero or more; got {low.min():g} in column {int(low.argmin())}. Code a label "
+            "that a row has not as 0; for labels of either sign there are linspec.targets.opls and cca."
+        )
+    keep = (high > 0) & (w > 0)
+    if not self_loops:
+        keep &= labels.members() > 1
+    if not keep.any():
+        raise InvalidProblem(
+            "hsl needs a label with rows and a positive weight"
+            f"{'' if self_loops else ', and without self-loops with two rows'}; got none. Check Y and the weights."
+        )
+    _check_range("labels", high[keep])
+    labels, w = labels.take(keep), w[keep]
+    size = labels.sums()
+    if not self_loops:
+        degrees, columns = labels.ties(size, w), np.sqrt(w)
+    elif laplacian == "clique":
+        degrees, columns = labels.times(w * size), np.sqrt(w)
+    elif laplacian == "star":
+        degrees, columns = labels.times(w / size), np.sqrt(w) / size
+    else:
+        degrees, columns = labels.times(w), np.sqrt(w / size)
+    return labels.scaled(reciprocal(degrees**0.5), columns).finished()
+
+
+def _check_laplacian(laplacian: Any, self_loops: Any) -> None:
+    if laplacian not in LAPLACIANS:
+        raise InvalidOption(
+            f"laplacian must be one of {', '.join(map(repr, LAPLACIANS))}; got {laplacian!r}."
+        )
+    if not isinstance(self_loops, bool | np.bool_):
+        raise InvalidOption(f"self_loops must be True or False; got {self_loops!r}.")
+    if not self_loops and laplacian != "clique":
+        raise InvalidOption(
+            f"self_loops=False goes with laplacian='clique'; got {laplacian!r}. Leave self_loops out."
+        )
+
+
+def _weights(weights: Any, count: int) -> HostArray:
+    """One non-negative float64 for each label, the largest of them 1."""
+    if weights is None:
+        return np.ones(count)
+    if not is_array(weights):
+        try:
+            weights = np.asarray(weights)
+        except ValueError as error:
+            raise InvalidProblem(f"weights must be {count} numbers, one a label; got {weights!r}.") from error
+    working_dtype(host_dtype(weights), "weights")
+    host: HostArray = np.array(to_host(weights), dtype=np.float64)
+    if host.shape != (count,):
+        raise InvalidProblem(f"weights must have shape ({count},), one for each label; got {host.shape}.")
+    if not np.isfinite(host).all():
+        at = int(np.flatnonzero(~np.isfinite(host))[0])
+        raise NonFiniteData(f"weights must be finite; got {host[at]} for label {at}. Weight 0 drops a label.")
+    if host.min() < 0:
+        raise InvalidProblem(
+            f"weights must be zero or more; got {host.min():g} for label {int(host.argmin())}."
+        )
+    _check_range("weights", host[host > 0])
+    host /= max(host.max(), SMALLEST)
+    return host
+
+
+def _check_range(what: str, sizes: HostArray) -> None:
+    outside = sizes[(sizes < SMALLEST) | (sizes > LARGEST)]
+    if len(outside):
+        raise InvalidProblem(
+            f"{what} must be of a size between {SMALLEST:g} and {LARGEST:g}, or zero, for their products to be held; "
+            f"got {outside[0]:g}. Scale them."
+        )
+
+
+def _varying(labels: _Dense | _Sparse) -> _Dense | _Sparse:
+    """The labels that tell some rows from others."""
+    low, high = labels.extremes()
+    if not (low < high).any():
+        raise InvalidProblem(
+            "a label must tell rows apart: some have it and others not; got "
+            f"{labels.shape[1]} of {labels.shape[1]} labels that are the same in all {labels.shape[0]} rows. "
+            "Check Y and `unlabelled`, or pass more rows."
+        )
+    return labels.take(low < high)
+
+
+# ---- labels as a matrix ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Dense:
+    """Labels as a float64 array.
+
+    Attributes
+    ----------
+    matrix : array of shape (n, t)
+        At `home.blocks`; perhaps the user's own, so never written to.
+    home : Home
+        Where H is to live.
+    dtype : numpy.dtype
+        What H is to hold.
+    """
+
+    matrix: Array
+    home: Home
+    dtype: np.dtype[Any]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, t = self.matrix.shape
+        return int(n), int(t)
+
+    def extremes(self) -> tuple[HostArray, HostArray]:
+        """The least and the largest entry of each column."""
+        xp = self.home.blocks.xp
+        return to_host(xp.min(self.matrix, axis=0)), to_host(xp.max(self.matrix, axis=0))
+
+    def sums(self) -> HostArray:
+        """The sum of each column."""
+        return to_host(self.home.blocks.xp.sum(self.matrix, axis=0))
+
+    def members(self) -> HostArray:
+        """How many rows have each label."""
+        xp = self.home.blocks.xp
+        return to_host(xp.sum(xp.astype(self.matrix != 0, xp.int64), axis=0))
+
+    def neither_zero_nor_one(self) -> HostArray:
+        """The entries that are other than 0 and 1."""
+        strange = (self.matrix != 0) & (self.matrix != 1)
+        if not self.home.blocks.xp.any(strange):
+            return np.zeros(0)
+        entries: HostArray = to_host(self.matrix)[to_host(strange)]
+        return entries
+
+    def times(self, v: HostArray) -> Array:
+        """The matrix times a vector."""
+        return (self.matrix @ self.home.blocks.place(v)[:, None])[:, 0]
+
+    def ties(self, size: HostArray, w: HostArray) -> Array:
+        """Σ_e w(e) h(v, e) (δ(e) − h(v, e)) for each row v."""
+        blocks = self.home.blocks
+        return ((self.matrix * (blocks.place(size)[None, :] - self.matrix)) @ blocks.place(w)[:, None])[:, 0]
+
+    def take(self, keep: HostArray) -> _Dense:
+        """Some columns."""
+        if keep.all():
+            return self
+        xp, blocks = self.home.blocks.xp, self.home.blocks
+        chosen = blocks.place(np.flatnonzero(keep), np.int64)
+        return _Dense(xp.take(self.matrix, chosen, axis=1), self.home, self.dtype)
+
+    def scaled(self, rows: Array | None, columns: HostArray) -> _Dense:
+        """Each row and each column times a number."""
+        scaled = self.matrix * self.home.blocks.place(columns)[None, :]
+        scaled = scaled if rows is None else rows[:, None] * scaled
+        return _Dense(scaled, self.home, self.dtype)
+
+    def finished(self) -> Array:
+        """As H is returned."""
+        return self.home.place(self.matrix, self.dtype)
+
+    def centered(self) -> Array:
+        """H without the means of its columns."""
+        return self.home.place(self._about_means(), self.dtype)
+
+    def _about_means(self) -> Array:
+        # About the first row first: a mean that is large beside the spread would cost digits.
+        rows = self.matrix - self.matrix[:1, :]
+        return rows - self.home.blocks.xp.mean(rows, axis=0)[None, :]
+
+    def whitened(self) -> Array:
+        """Centred labels times what makes their columns orthonormal."""
+        blocks = self.home.blocks
+        rows = self._about_means()
+        H = rows @ blocks.place(_factor(to_host(rows.T @ rows), self.shape[0], self.dtype))
+        # Once more: the first step is exact only to the condition of the Gram matrix.
+        return self.home.place(H @ blocks.place(whitening(to_host(H.T @ H))), self.dtype)
+
+
+@dataclass(frozen=True)
+class _Sparse:
+    """Labels as a SciPy sparse array on the host, like `_Dense`.
+
+    Attributes
+    ----------
+    matrix : scipy.sparse.csr_array of shape (n, t)
+        float64, without duplicates and stored zeros; its arrays may be the user's own.
+    dtype : numpy.dtype
+        What H is to hold.
+    """
+
+    matrix: Any
+    dtype: np.dtype[Any]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        n, t = self.matrix.shape
+        return int(n), int(t)
+
+    def extremes(self) -> tuple[HostArray, HostArray]:
+        low, high = self.matrix.min(axis=0).toarray(), self.matrix.max(axis=0).toarray()
+        return low.ravel(), high.ravel()
+
+    def sums(self) -> HostArray:
+        return np.bincount(self.matrix.indices, self.matrix.data, minlength=self.shape[1])
+
+    def members(self) -> HostArray:
+        return np.bincount(self.matrix.indices, minlength=self.shape[1])
+
+    def neither_zero_nor_one(self) -> HostArray:
+        strange: HostArray = self.matrix.data[self.matrix.data != 1]
+        return strange
+
+    def times(self, v: HostArray) -> Array:
+        return self.matrix @ v
+
+    def ties(self, size: HostArray, w: HostArray) -> Array:
+        entries = self.matrix.data
+        return self._with(entries * (size[self.matrix.indices] - entries)).matrix @ w
+
+    def take(self, keep: HostArray) -> _Sparse:
+        return self if keep.all() else _Sparse(self.matrix[:, np.flatnonzero(keep)], self.dtype)
+
+    def scaled(self, rows: Array | None, columns: HostArray) -> _Sparse:
+        entries = self.matrix.data * columns[self.matrix.indices]
+        if rows is not None:
+            entries = np.repeat(rows, np.diff(self.matrix.indptr)) * entries
+        return self._with(entries)
+
+    def finished(self) -> Any:
+        return self.matrix.astype(self.dtype)  # a copy, of the indices as well
+
+    def centered(self) -> CenteredOperator:
+        matrix = self.matrix.astype(self.dtype, copy=False)
+        return CenteredOperator(SparseOperator(matrix), self.sums() / self.shape[0])
+
+    def whitened(self) -> ProductOperator:
+        T = _factor(self._gram(), self.shape[0], self.dtype)
+        return ProductOperator(self.centered(), DenseOperator(T))
+
+    def _gram(self) -> HostArray:
+        """The Gram matrix of the columns without their means."""
+        n, sums = self.shape[0], self.sums()
+        plain = (self.matrix.T @ self.matrix).toarray()
+        # In this order whole numbers are exact: n N and s sᵀ are whole as well.
+        gram: HostArray = (n * plain - np.outer(sums, sums)) / n
+        lost = np.diag(plain) > WORST_CANCELLATION * np.diag(gram)
+        whole = n * plain.max() < 2**53 and np.array_equal(self.matrix.data, np.rint(self.matrix.data))
+        return self._gram_by_rows() if lost.any() and not whole else gram
+
+    def _gram_by_rows(self) -> HostArray:
+        """The same from dense blocks of rows, where a difference of two large sums would be rounding."""
+        n, t = self.shape
+        gram, mean = np.zeros((t, t)), self.sums() / n
+        for rows in row_blocks(n, 8 * t, HOST, sum_bytes=8 * t * t):
+            block = self.matrix[rows].toarray() - mean
+            gram += block.T @ block
+        return gram
+
+    def _with(self, entries: HostArray) -> _Sparse:
+        parts = (entries, self.matrix.indices, self.matrix.indptr)
+        return _Sparse(scipy.sparse.csr_array(parts, shape=self.shape), self.dtype)
+
+
+def _factor(gram: HostArray, n: int, dtype: np.dtype[Any]) -> HostArray:
+    """T with Tᵀ G T = I, over what is more than rounding: of G, and of the labels in their dtype."""
+    t = len(gram)
+    T = whitening(gram, max(16 * EPS, rank_cut((n, t), dtype) ** 2 / t))
+    return T @ whitening(T.T @ gram @ T)
+
+
+# ---- from what is given to a matrix ----------------------------------------------------------------
+
+
+def _labels(given: Any, unlabelled: Any) -> _Dense | _Sparse:
+    """Labels in any form, checked."""
+    named = _named(unlabelled)
+    if isinstance(given, list | tuple):
+        given = _of_sequence(given)
+    if is_scipy_sparse(given) or is_array(given):
+        _check_shape(given)
+    else:
+        remedy = "its values, `.to_numpy()`" if hasattr(given, "to_numpy") else "an array or a sparse matrix"
+        raise UnsupportedData(
+            "labels must be a class vector (a list or an array), or a label matrix (an array or a scipy.sparse "
+            f"matrix); got {type(given).__module__}.{type(given).__qualname__}. Pass {remedy}."
+        )
+    if given.ndim == 1:
+        return _indicators(given, named)
+    if named:
+        raise InvalidOption(
+            "unlabelled names entries of a class vector; got it beside a label matrix. A row of zeros there is a row "
+            "without labels."
+        )
+    return _sparse_labels(given) if is_scipy_sparse(given) else _dense_labels(given)
+
+
+def _of_sequence(given: Any) -> HostArray:
+    """A list or tuple as an array: of objects where its elements are classes, of numbers where they are rows."""
+    if not any(isinstance(entry, Iterable) and not isinstance(entry, str | bytes) for entry in given):
+        vector = np.empty(len(given), dtype=object)
+        vector[:] = given
+        return vector
+    try:
+        return np.asarray(given)
+    except (ValueError, TypeError) as error:
+        raise InvalidProblem(
+            f"the rows of a label matrix must have equally many entries; got a {type(given).__name__} that is no "
+            "matrix. Pass zeros and ones, a column for each label."
+        ) from error
+
+
+def _check_shape(given: Any) -> None:
+    shape = tuple(given.shape)
+    if len(shape) not in (1, 2) or (len(shape) == 1 and is_scipy_sparse(given)):
+        raise InvalidProblem(
+            f"labels must be a vector of classes or a matrix with a column for each label; got {len(shape)} "
+            f"{'dimension' if len(shape) == 1 else 'dimensions'} with shape {shape}. Reshape them."
+        )
+    if 0 in shape:
+        raise InvalidProblem(f"labels must have rows and columns; got shape {shape}.")
+    if isinstance(given, np.ma.MaskedArray):
+        raise UnsupportedData(
+            "labels must have no mask; got a masked array. Fill it: None or NaN for rows without a class, 0 in a "
+            "label matrix."
+        )
+
+
+def _result_dtype(dtype: np.dtype[Any], home: Home) -> np.dtype[Any]:
+    """float32 for narrow floats and where there is nothing wider, else float64."""
+    narrow = dtype.kind == "f" and dtype.itemsize <= 4
+    return np.dtype(np.float32 if narrow or home.blocks != home else np.float64)
+
+
+def _sparse_labels(given: Any) -> _Sparse:
+    working_dtype(given.dtype, "a label matrix")
+    matrix = scipy.sparse.csr_array(given).astype(np.float64, copy=False)
+    if not matrix.has_canonical_format or not matrix.data.all():
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+    if not all_finite(matrix.data):
+        at = int(np.flatnonzero(~np.isfinite(matrix.data))[0])
+        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
+        raise _not_finite(row, int(matrix.indices[at]), float(matrix.data[at]))
+    return _Sparse(matrix, _result_dtype(given.dtype, HOST))
+
+
+def _dense_labels(given: Any) -> _Dense:
+    dtype = host_dtype(given)
+    working_dtype(dtype, "a label matrix")
+    if not all_finite(given):
+        row, column = np.argwhere(~np.isfinite(to_host(given)))[0].tolist()
+        raise _not_finite(row, column, float(to_host(given)[row, column]))
+    home = Home.of(given)
+    return _Dense(home.blocks.place(given), home, _result_dtype(dtype, home))
+
+
+def _not_finite(row: int, column: int, value: float) -> NonFiniteData:
+    return NonFiniteData(
+        f"a label matrix must be finite; got {value} at row {row}, column {column}. A row without labels is a row of "
+        "zeros; drop rows whose labels are not known."
+    )
+
+
+# ---- class vectors ---------------------------------------------------------------------------------
+
+
+def _indicators(given: Any, named: frozenset[Any]) -> _Dense | _Sparse:
+    """The indicator matrix of a class vector: sparse on the host, an array elsewhere."""
+    home, dtype = Home.of(given), _result_dtype(host_dtype(given), Home.of(given))
+    codes, count = _codes(to_host(given), named)
+    labelled = codes >= 0
+    starts = np.concatenate([[0], np.cumsum(labelled)])
+    parts = (np.ones(int(labelled.sum())), codes[labelled], starts)
+    matrix = scipy.sparse.csr_array(parts, shape=(len(codes), count))
+    if isinstance(given, np.ndarray):
+        return _Sparse(matrix, dtype)
+    return _Dense(home.blocks.place(matrix.toarray()), home, dtype)
+
+
+def _codes(vector: HostArray, named: frozenset[Any]) -> tuple[HostArray, int]:
+    """The number of each entry's class, -1 for none, and how many classes there are."""
+    present, entries = _present(vector)
+    _check_classes(entries, present)
+    classes, inverse = np.unique(entries, return_inverse=True)
+    keep = np.array([value not in named for value in classes.tolist()], dtype=bool)
+    if not keep.any():
+        raise InvalidProblem(
+            f"a class vector must have a class in some row; got {len(vector)} rows without one. Check `unlabelled`."
+        )
+    numbers = np.where(keep, np.cumsum(keep) - 1, -1)
+    codes = np.full(len(vector), -1, dtype=np.int64)
+    codes[present] = numbers[inverse]
+    return codes, int(keep.sum())
+
+
+def _present(vector: HostArray) -> tuple[HostArray, HostArray]:
+    """Which entries are neither None nor NaN, and those as an array of one kind."""
+    if vector.dtype.kind == "f":
+        present = ~np.isnan(vector)
+        return present, vector[present]
+    if vector.dtype.kind not in "OT":
+        return np.ones(len(vector), dtype=bool), vector
+    values = [value.item() if isinstance(value, np.generic) else value for value in vector.tolist()]
+    present = np.array([value is not None and not _is_nan(value) for value in values], dtype=bool)
+    known = [value for value, there in zip(values, present, strict=True) if there]
+    for kind in (str, bytes, Real):
+        if all(isinstance(value, kind) for value in known):
+            return present, np.asarray(known)
+    odd = next((value for value in known if not isinstance(value, str | bytes | Real)), None)
+    got = "several of them" if odd is None else f"{type(odd).__name__}"
+    raise UnsupportedData(
+        f"classes must be all numbers or all strings; got {got}. Name each class by a string, and a missing one by "
+        "None."
+    )
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and value != value  # noqa: PLR0124 (NaN alone)
+
+
+def _check_classes(entries: HostArray, present: HostArray) -> None:
+    """Refuse entries that cannot be the names of classes."""
+    kind = entries.dtype.kind
+    if kind not in "biufUS":
+        raise UnsupportedData(
+            f"a class vector must hold integers or strings; got dtype {entries.dtype}. Number the classes, or name "
+            "them by strings."
+        )
+    if kind != "f":
+        return
+    odd = np.flatnonzero(entries != np.rint(entries)) if np.isfinite(entries).all() else None
+    if odd is None:
+        at = int(np.flatnonzero(~np.isfinite(entries))[0])
+        raise NonFiniteData(
+            f"classes must be finite; got {entries[at]} in row {np.flatnonzero(present)[at]}. A row without a class "
+            "is None or NaN."
+        )
+    if len(odd):
+        raise InvalidProblem(
+            f"classes must be whole numbers or strings; got {entries[odd[0]]:g} in row "
+            f"{np.flatnonzero(present)[odd[0]]}. A label with weights is a matrix of one column, y[:, None]."
+        )
+
+
+def _named(unlabelled: Any) -> frozenset[Any]:
+    """The entries that mean "no class"."""
+    if unlabelled is None or isinstance(unlabelled, str | bytes | Number | np.generic):
+        unlabelled = (unlabelled,)
+    elif is_array(unlabelled):
+        unlabelled = to_host(unlabelled).ravel().tolist()
+    try:
+        values = [value.item() if isinstance(value, np.generic) else value for value in unlabelled]
+        return frozenset(value for value in values if value is not None)
+    except TypeError as error:
+        raise InvalidOption(
+            f"unlabelled must be an entry of the class vector, or a list of them; got {unlabelled!r}."
+        ) from error

@@ -1,0 +1,577 @@
+"""Target factors against definitions: loops over edges, scatter matrices, projectors from a pseudo-inverse."""
+
+from __future__ import annotations
+
+import doctest
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+import linspec
+from linspec import as_operator, targets
+from linspec.arrays import Home, to_host
+from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.operators import CenteredOperator, DenseOperator, ProductOperator, SparseOperator
+from linspec.testing.backends import Backend, backends
+
+ARRAYS = [backend for backend in backends() if backend.is_array]
+SPARSE = [
+    getattr(scipy.sparse, f"{form}_{kind}")
+    for form in ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
+    for kind in ("array", "matrix")
+]
+LAPLACIANS = ["zhou", "clique", "star", "clique without self-loops"]
+TARGETS = {
+    "opls": targets.opls,
+    "cca": targets.cca,
+    **{name: lambda Y, name=name: hsl(Y, name) for name in LAPLACIANS},
+}
+
+
+@pytest.fixture(params=ARRAYS, ids=lambda backend: backend.name)
+def backend(request: pytest.FixtureRequest) -> Backend:
+    if reason := request.param.missing():
+        pytest.skip(reason)
+    return request.param
+
+
+def hsl(Y, name, weights=None):
+    loops = "without" not in name
+    return targets.hsl(Y, name.split()[0], weights, self_loops=loops)
+
+
+def host(H) -> np.ndarray:
+    """H as a NumPy array, whatever it is."""
+    if isinstance(H, linspec.LinearOperator):
+        H = H.dense()
+    return np.asarray(H.toarray() if scipy.sparse.issparse(H) else to_host(H))
+
+
+def projector(Y) -> np.ndarray:
+    """Onto the span of the centred columns."""
+    Yc = Y - Y.mean(axis=0)
+    return Yc @ np.linalg.pinv(Yc, rcond=1e-10)
+
+
+def some_labels(n=40, t=6, seed=0, weighted=False) -> np.ndarray:
+    """Several labels a row; no row without, none that all rows have."""
+    rng = np.random.default_rng(seed)
+    Y = (rng.random((n, t)) < 0.3).astype(float)
+    Y[Y.sum(axis=1) == 0, 0] = 1
+    return Y * rng.uniform(0.5, 2.0, Y.shape) if weighted else Y
+
+
+def similarity(Y, name, weights=None) -> np.ndarray:
+    """I minus the normalised Laplacian, edge by edge and pair by pair of rows."""
+    n, t = Y.shape
+    w = np.ones(t) if weights is None else np.asarray(weights, float)
+    ties, degrees = np.zeros((n, n)), np.zeros(n)
+    for e in range(t):
+        size = sum(Y[v, e] for v in range(n))
+        if size == 0 or w[e] == 0 or ("without" in name and np.count_nonzero(Y[:, e]) == 1):
+            continue
+        # What each row counts for in the edge, and each pair of rows in the sum.
+        degree = {
+            "zhou": lambda h, size, w: w * h,
+            "clique": lambda h, size, w: w * h * size,
+            "star": lambda h, size, w: w * h / size,
+            "clique without self-loops": lambda h, size, w: w * h * (size - h),
+        }[name]
+        pair = {"zhou": w[e] / size, "star": w[e] / size**2}.get(name, w[e])
+        for u in range(n):
+            degrees[u] += degree(Y[u, e], size, w[e])
+            for v in range(n):
+                ties[u, v] += pair * Y[u, e] * Y[v, e]
+    for u in range(n):
+        for v in range(n):
+            product = degrees[u] * degrees[v]
+            ties[u, v] = ties[u, v] / np.sqrt(product) if product > 0 else 0.0
+    return ties
+
+
+# -------------------------------------------------------------------------------------- hypergraph spectral learning
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["0/1", "weighted"])
+@pytest.mark.parametrize("weights", [None, [1.0, 3.0, 0.5, 2.0, 0.0, 7.0]], ids=["plain", "weights"])
+@pytest.mark.parametrize("name", LAPLACIANS)
+def test_hsl_is_one_minus_the_laplacian(name, weights, weighted):
+    Y = some_labels(weighted=weighted)
+    Y[7] = 0  # no labels
+    H = host(hsl(Y, name, weights))
+    np.testing.assert_allclose(H @ H.T, similarity(Y, name, weights), atol=1e-14)
+    assert not H[7].any()
+
+
+@pytest.mark.parametrize("name", LAPLACIANS[:3])
+def test_hsl_has_the_row_sums_of_a_normalised_similarity(name):
+    """√d is the eigenvector of 1: each row of the similarity that is normalised adds up to the row's degree."""
+    H = host(hsl(some_labels(weighted=True), name))
+    values, vectors = np.linalg.eigh(H @ H.T)
+    assert values[-1] == pytest.approx(1, abs=1e-13)
+    assert values[0] > -1e-13
+    assert np.all(np.abs(vectors[:, -1]) > 0)
+
+
+def test_the_clique_without_self_loops_by_hand():
+    Y = np.array([[1, 1, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    # Degrees without loops: row 0 has one neighbour in each edge; row 3 is alone, its edge is dropped.
+    expected = np.array([[1, 1], [np.sqrt(2), 0], [0, np.sqrt(2)], [0, 0]]) / np.sqrt(2)
+    np.testing.assert_allclose(targets.hsl(Y, "clique", self_loops=False), expected)
+
+
+def test_two_rows_in_an_edge_by_hand():
+    """Zhou, one edge of two rows: the Laplacian of an edge with loops, [[1/2, -1/2], [-1/2, 1/2]]."""
+    H = targets.hsl(np.array([[1], [1], [0]]))
+    np.testing.assert_allclose(H @ H.T, [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 0]], atol=1e-16)
+
+
+def test_edges_of_a_single_row():
+    Y = np.array([[1, 0], [0, 1], [0, 1]])
+    for name in LAPLACIANS[:3]:
+        H = host(hsl(Y, name))
+        assert H.shape == (3, 2)
+        assert H[0, 0] == pytest.approx(1)
+    assert hsl(Y, LAPLACIANS[3]).shape == (3, 1)
+    for weight in (1.0, 0.3):  # nothing is left, not even a rounding error
+        with pytest.raises(InvalidProblem, match="two rows"):
+            hsl(weight * Y[:, :1], LAPLACIANS[3])
+
+
+def test_what_has_no_weight_is_dropped():
+    Y = some_labels()
+    Y[:, 2] = 0
+    assert targets.hsl(Y).shape == (40, 5)
+    assert targets.hsl(Y, weights=[1, 0, 5, 1, 1, 1]).shape == (40, 4)
+    with pytest.raises(InvalidProblem, match="positive weight"):
+        targets.hsl(Y, weights=np.zeros(6))
+
+
+@pytest.mark.parametrize("name", LAPLACIANS)
+def test_scales_of_weights_and_labels_do_not_matter(name):
+    Y, w = some_labels(weighted=True), np.array([1.0, 3.0, 0.5, 2.0, 0.1, 7.0])
+    expected = host(hsl(Y, name, w))
+    np.testing.assert_allclose(host(hsl(Y, name, 1e-40 * w)), expected, rtol=1e-13)
+    np.testing.assert_allclose(host(hsl(1e40 * Y, name, w)), expected, rtol=1e-13)
+
+
+# ----------------------------------------------------------------------------------------------- linear discriminants
+
+
+def class_vectors(numbers):
+    """The same classes in every form that lda takes."""
+    names = np.array(["ant", "bee", "cat"])
+    return {
+        "list": numbers.tolist(),
+        "tuple": tuple(numbers.tolist()),
+        "integers": numbers - 1,  # -1, 0, 1
+        "unsigned": numbers.astype(np.uint8),
+        "floats": numbers.astype(float),
+        "strings": names[numbers],
+        "objects": names[numbers].astype(object),
+        "bytes": names[numbers].astype("S3"),
+        "string list": names[numbers].tolist(),
+        "numpy scalars": list(numbers),
+        "indicators": np.eye(3)[numbers],
+        "bools": np.eye(3, dtype=bool)[numbers],
+        "sparse": scipy.sparse.csr_array(np.eye(3)[numbers]),
+    }
+
+
+KINDS = list(class_vectors(np.arange(3)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lda_is_the_scatter_between_classes(kind):
+    rng = np.random.default_rng(1)
+    X, numbers = rng.standard_normal((60, 5)) + 3, rng.integers(0, 3, 60)
+    H = targets.lda(class_vectors(numbers)[kind])
+    between = np.zeros((5, 5))
+    for j in range(3):
+        gap = X[numbers == j].mean(axis=0) - X.mean(axis=0)
+        between += np.count_nonzero(numbers == j) * np.outer(gap, gap)
+    C = (X - X.mean(axis=0)).T @ host(H)
+    np.testing.assert_allclose(C @ C.T, between, atol=1e-12)
+    assert scipy.sparse.issparse(H) == (kind not in {"indicators", "bools"})
+    assert H.dtype == np.float64
+
+
+def test_minus_one_and_one_are_two_classes():
+    H = targets.lda(np.array([-1, 1, 1, -1, 1]))
+    np.testing.assert_allclose(host(H), np.array([[1, 0], [0, 1], [0, 1], [1, 0], [0, 1]]) / np.sqrt([2, 3]))
+    assert targets.lda([False, True, True]).shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("y", "unlabelled"),
+    [
+        (["a", None, "b", None, "b"], ()),
+        (["a", float("nan"), "b", np.nan, "b"], None),
+        ([1, None, 2, np.float32("nan"), 2], ()),
+        (np.array([1, np.nan, 2, np.nan, 2]), ()),
+        (np.array([1, -1, 2, -1, 2]), -1),
+        (np.array([1, -1, 2, -1, 2]), [-1.0]),
+        (np.array([1, -1, 2, 0, 2]), np.array([0, -1, 77])),
+        (["a", "", "b", "?", "b"], {"", "?"}),
+        (np.array(["a", "?", "b", "?", "b"]), "?"),
+        (np.array(["a", None, "b", "?", "b"], dtype=object), ["?"]),
+        (np.array([[1, 0], [0, 0], [0, 1], [0, 0], [0, 1]]), ()),
+        (scipy.sparse.csr_array([[1, 0, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 1]]), ()),
+    ],
+)
+def test_unlabelled_rows_have_zero_rows(y, unlabelled):
+    H = targets.lda(y, unlabelled=unlabelled)
+    np.testing.assert_allclose(host(H), np.array([[1, 0], [0, 0], [0, 1], [0, 0], [0, 1]]) / np.sqrt([1, 2]))
+
+
+def test_classes_come_in_sorted_order():
+    np.testing.assert_array_equal(host(targets.hsl([10, 9, 10], "star")) > 0, [[0, 1], [1, 0], [0, 1]])
+    np.testing.assert_array_equal(host(targets.hsl(["10", "9"], "star")) > 0, [[1, 0], [0, 1]])
+
+
+@pytest.mark.parametrize(
+    "y", [[1, 1, 1], ["a", None, "a"], np.array([[1, 0], [1, 0]]), scipy.sparse.csr_array([[0, 1], [0, 1]])]
+)
+def test_one_class_is_refused(y):
+    with pytest.raises(InvalidProblem, match="two classes at least; got 1"):
+        targets.lda(y)
+
+
+def test_lda_names_what_takes_several_labels_a_row():
+    for Y in (np.array([[1, 0], [1, 1]]), scipy.sparse.csr_array([[1, 0], [1, 1]])):
+        with pytest.raises(InvalidProblem, match=r"got 2 in row 1\..*opls, cca and hsl"):
+            targets.lda(Y)
+    for Y in (np.array([[1], [3]]), scipy.sparse.csr_array([[0, 3.0], [1, 0]]), np.array([[-1, 1], [1, -1]])):
+        with pytest.raises(InvalidProblem, match="zeros and ones"):
+            targets.lda(Y)
+
+
+# ------------------------------------------------------------------------------------------------ OPLS and CCA
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array, np.int8, np.float32])
+def test_opls_takes_the_means_out(kind):
+    Y = some_labels()
+    np.testing.assert_allclose(host(targets.opls(kind(Y))), Y - Y.mean(axis=0), atol=1e-7)
+
+
+def test_opls_of_sparse_labels_holds_them():
+    Y = scipy.sparse.csr_array(some_labels())
+    H = targets.opls(Y)
+    assert isinstance(H, CenteredOperator)
+    assert isinstance(H.parts[0], SparseOperator)
+    assert np.shares_memory(H.parts[0].matrix.indices, Y.indices)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cca_projects_onto_the_centred_labels(kind, weighted):
+    Y = some_labels(weighted=weighted) * np.array([1, 1e-6, 1, 1e6, 1, 1])
+    H = host(targets.cca(kind(Y)))
+    assert H.shape == (40, 6)
+    np.testing.assert_allclose(H.T @ H, np.eye(6), atol=1e-13)
+    np.testing.assert_allclose(H @ H.T, projector(Y / np.abs(Y).max(axis=0)), atol=1e-13)
+
+
+def test_cca_of_sparse_labels_is_a_product_of_labels_and_a_factor():
+    Y = scipy.sparse.csr_array(some_labels())
+    H = targets.cca(Y)
+    assert isinstance(H, ProductOperator)
+    labels, factor = H.parts
+    assert isinstance(labels, CenteredOperator)
+    assert labels.parts[0].matrix.nnz == Y.nnz
+    assert isinstance(factor, DenseOperator)
+    assert factor.dtype == np.float64
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+@pytest.mark.parametrize("dtype", [float, np.float32])
+def test_dependent_labels_count_once(kind, dtype):
+    Y = some_labels(n=60)
+    Y = np.column_stack([Y, Y[:, 0] + Y[:, 1], Y[:, 2], 1 - Y[:, 3], np.zeros(60), np.ones(60)])
+    H = host(targets.cca(kind(Y.astype(dtype))))
+    assert H.shape == (60, 6)
+    np.testing.assert_allclose(H @ H.T, projector(Y), atol=1e-13 if dtype is float else 1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_all_classes_of_a_vector_are_dependent_once_centred(kind):
+    Y = np.eye(4)[np.random.default_rng(0).integers(0, 4, 50)]
+    assert targets.cca(kind(Y)).shape == (50, 3)
+    assert targets.opls(kind(Y)).shape == (50, 4)
+
+
+@pytest.mark.parametrize("name", ["opls", "cca"])
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_labels_alike_in_all_rows_are_dropped(name, kind):
+    Y = np.column_stack([some_labels(), np.full(40, 0.1), np.zeros(40)])  # 40 times 0.1 over 40 is not 0.1
+    np.testing.assert_allclose(host(TARGETS[name](kind(Y))), host(TARGETS[name](kind(Y[:, :6]))), atol=1e-15)
+    for nothing in (Y[:, 6:], ["a", "a"], Y[:1]):
+        with pytest.raises(InvalidProblem, match="tell rows apart"):
+            TARGETS[name](nothing)
+
+
+@pytest.mark.parametrize("missing", [1, 3])
+def test_a_label_that_nearly_all_rows_have_loses_no_digits(missing):
+    """n − 1 of n: the centred square is 1 − 1/n, a difference of numbers of a million."""
+    n = 1_000_000
+    rare, frequent = np.zeros(n), np.ones(n)
+    rare[:missing], frequent[-missing:] = 1, 0
+    Y = np.column_stack([rare, frequent])
+    variance, covariance = missing * (n - missing) / n, missing**2 / n
+    exact = np.array([[variance, covariance], [covariance, variance]])
+    for weight in (1.0, 0.3):  # whole numbers are exact; others are centred row by row
+        T = targets.cca(scipy.sparse.csr_array(weight * Y)).parts[1].dense()
+        np.testing.assert_allclose(
+            weight**2 * T.T @ exact @ T, np.eye(2), atol=1e-14 if weight == 1 else 1e-11
+        )
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_means_that_are_large_beside_the_spread(kind):
+    Y = some_labels()
+    H = host(targets.cca(kind(Y + 2.0**30)))
+    np.testing.assert_allclose(H @ H.T, projector(Y), atol=1e-14 if kind is np.asarray else 1e-6)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array])
+def test_labels_that_one_row_tells_apart(kind):
+    Y = np.zeros((20_000, 2))
+    Y[:10_000] = 1
+    Y[10_000, 1] = 1
+    H = host(targets.cca(kind(Y)))
+    assert H.shape == (20_000, 2)
+    np.testing.assert_allclose(H.T @ H, np.eye(2), atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------ kinds of data
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_sparse_is_dense(name):
+    Y = some_labels(weighted=True)
+    Y[:, 4], Y[9] = 0, 0
+    expected = host(TARGETS[name](Y))
+    for kind in SPARSE:
+        H = TARGETS[name](kind(Y))
+        assert isinstance(H, linspec.LinearOperator if name in {"opls", "cca"} else scipy.sparse.csr_array)
+        gap = host(H) @ host(H).T - expected @ expected.T
+        assert np.abs(gap).max() < 1e-13
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_nothing_given_is_changed_and_duplicates_add_up(name):
+    data, columns = np.array([1.0, 0, 0.5, 0.5, 1, 1, 1]), np.array([1, 0, 0, 0, 2, 1, 0])
+    Y = scipy.sparse.csr_array((data, columns, np.array([0, 2, 5, 7])), shape=(3, 3))
+    before = [part.copy() for part in (Y.data, Y.indices, Y.indptr)]
+    for part in (Y.data, Y.indices, Y.indptr):
+        part.flags.writeable = False
+    H, expected = host(TARGETS[name](Y)), host(TARGETS[name](Y.toarray()))
+    np.testing.assert_allclose(H @ H.T, expected @ expected.T, atol=1e-15)
+    for part, kept in zip((Y.data, Y.indices, Y.indptr), before, strict=True):
+        np.testing.assert_array_equal(part, kept)
+
+
+def test_sparse_answers_are_the_callers_own():
+    Y = scipy.sparse.csr_array(some_labels())
+    H = targets.hsl(Y)
+    assert not any(
+        np.shares_memory(getattr(H, part), getattr(Y, part)) for part in ("data", "indices", "indptr")
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", TARGETS)
+def test_arrays_stay_in_their_library(backend, name, dtype):
+    if not backend.float64 and dtype == np.float64:
+        pytest.skip("no float64")
+    Y = some_labels(weighted=True).astype(dtype)
+    Y[:, 4], Y[9] = 0, 0
+    given = backend.wrap(Y)
+    before = backend.snapshot(given)
+    H = TARGETS[name](given)
+    assert Home.of(H) == Home.of(given)
+    assert H.dtype == given.dtype
+    assert backend.snapshot(given) == before
+    expected, found = host(TARGETS[name](Y.astype(float))), host(H).astype(float)
+    np.testing.assert_allclose(
+        found @ found.T, expected @ expected.T, atol=1e-13 if dtype is np.float64 else 1e-5
+    )
+
+
+def test_class_vectors_and_indicators_of_other_libraries(backend):
+    numbers = np.random.default_rng(2).integers(-1, 3, 30)
+    expected = host(targets.lda(numbers, unlabelled=-1))
+    for H in (
+        targets.lda(backend.wrap(numbers), unlabelled=backend.wrap(np.array([-1]))),
+        targets.lda(backend.wrap((numbers[:, None] == np.arange(4)).astype(np.int64))),
+    ):
+        if isinstance(backend.wrap(numbers), np.ndarray):
+            assert scipy.sparse.issparse(H) or isinstance(H, np.ndarray)
+        else:
+            assert Home.of(H) == Home.of(backend.wrap(numbers))
+        np.testing.assert_allclose(host(H), expected, rtol=1e-6)
+
+
+def test_weights_of_other_libraries(backend):
+    Y, w = some_labels(), np.array([1, 2, 3, 4, 5, 6], dtype=np.float32)
+    np.testing.assert_allclose(targets.hsl(Y, weights=backend.wrap(w)), targets.hsl(Y, weights=w.tolist()))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [(np.uint8, np.float64), (bool, np.float64), (np.int64, np.float64), (np.float32, np.float32)],
+)
+def test_dtypes(dtype, expected):
+    Y = some_labels().astype(dtype)
+    for labels in (Y, scipy.sparse.csr_array(Y)):
+        assert targets.hsl(labels).dtype == expected
+        assert targets.opls(labels).dtype == expected
+    assert targets.cca(Y).dtype == expected
+
+
+def test_class_vectors_stand_for_their_indicators():
+    y = np.array([2, 0, 1, -1, 2, 2, 0])
+    Y = (y[:, None] == np.arange(3)).astype(float)
+    for name, target in (("opls", targets.opls), ("cca", targets.cca), ("hsl", targets.hsl)):
+        H, expected = host(target(y, unlabelled=-1)), host(target(Y))
+        np.testing.assert_allclose(H @ H.T, expected @ expected.T, atol=1e-14, err_msg=name)
+    weights = [1.0, 2.0, 5.0]
+    np.testing.assert_allclose(
+        host(targets.hsl(y, weights=weights, unlabelled=-1)), targets.hsl(Y, weights=weights)
+    )
+
+
+def test_lists_of_rows_are_matrices():
+    np.testing.assert_array_equal(targets.hsl([[1, 0], [0, 1]]), np.eye(2))
+
+
+@given(st.data())
+def test_any_labels(data):
+    """Sparse is dense, and the eigenvalues of HHᵀ are where they must be, for all 0/1 labels there are."""
+    n, t = data.draw(st.integers(2, 7)), data.draw(st.integers(1, 5))
+    bits = st.lists(st.integers(0, 1), min_size=n * t, max_size=n * t)
+    Y = np.array(data.draw(bits), dtype=float).reshape(n, t)
+    weights = data.draw(st.lists(st.integers(0, 3), min_size=t, max_size=t))
+    for name in LAPLACIANS:
+        expected = similarity(Y, name, weights)
+        if not expected.any():
+            with pytest.raises(InvalidProblem):
+                hsl(Y, name, weights)
+            continue
+        for kind in (np.asarray, scipy.sparse.coo_array):
+            H = host(hsl(kind(Y), name, weights))
+            np.testing.assert_allclose(H @ H.T, expected, atol=1e-14)
+    if np.any(Y.min(axis=0) < Y.max(axis=0)):
+        for kind in (np.asarray, scipy.sparse.coo_array):
+            H = host(targets.cca(kind(Y)))
+            assert H.shape[1] == np.linalg.matrix_rank(Y - Y.mean(axis=0), tol=1e-9)
+            np.testing.assert_allclose(H @ H.T, projector(Y), atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------ what is refused
+
+NAN = some_labels(4, 3)
+NAN[2, 1] = np.nan
+NEGATIVE = some_labels(4, 3)
+NEGATIVE[1, 2] = -0.5
+
+
+@pytest.mark.parametrize("name", ["lda", "opls", "cca", "hsl"])
+@pytest.mark.parametrize(
+    ("given", "error", "match"),
+    [
+        (NAN, NonFiniteData, "row 2, column 1"),
+        (scipy.sparse.csc_array(NAN), NonFiniteData, "row 2, column 1"),
+        (NAN.astype(np.float32), NonFiniteData, "nan"),
+        (np.array([1.0, np.inf]), NonFiniteData, "row 1"),
+        (np.array([np.nan, 0.25, 1.0]), InvalidProblem, "0.25 in row 1.*y\\[:, None\\]"),
+        (np.zeros((2, 2, 2)), InvalidProblem, "3 dimensions"),
+        (np.array(1.0), InvalidProblem, "0 dimensions"),
+        ([], InvalidProblem, "rows and columns"),
+        (np.zeros((0, 3)), InvalidProblem, "rows and columns"),
+        (np.zeros((3, 0)), InvalidProblem, "rows and columns"),
+        (scipy.sparse.csr_array((3, 0)), InvalidProblem, "rows and columns"),
+        (scipy.sparse.coo_array(np.ones(3)), InvalidProblem, "1 dimension "),
+        (np.array([[1 + 1j, 0]]), UnsupportedData, "complex"),
+        (scipy.sparse.csr_array([[1j, 0]]), UnsupportedData, "complex"),
+        (np.array([1j, 0]), UnsupportedData, "complex"),
+        (np.array([[1, None]], dtype=object), UnsupportedData, "object"),
+        (np.array([["a", "b"]]), UnsupportedData, "numbers"),
+        (["a", 1], UnsupportedData, "all numbers or all strings"),
+        (["a", {}], UnsupportedData, "dict"),
+        ([object(), object()], UnsupportedData, "object"),
+        ([("a",), ("a", "b")], InvalidProblem, "equally many"),
+        (np.array(["2020-01-01"], dtype="datetime64[D]"), UnsupportedData, "datetime64"),
+        ([None, None], InvalidProblem, "2 rows without one"),
+        (np.ma.masked_array([1, 2], [0, 1]), UnsupportedData, "mask"),
+        ("classes", UnsupportedData, "str"),
+        (None, UnsupportedData, "NoneType"),
+        (iter([1, 2]), UnsupportedData, "iterator"),
+        (as_operator(np.eye(3)), UnsupportedData, "DenseOperator"),
+    ],
+)
+def test_bad_labels_end_in_one_error(name, given, error, match):
+    with pytest.raises(error, match=match):
+        getattr(targets, name)(given)
+
+
+def test_negative_labels_are_for_opls_and_cca():
+    for Y in (NEGATIVE, scipy.sparse.csr_array(NEGATIVE)):
+        with pytest.raises(InvalidProblem, match=r"got -0\.5 in column 2.*opls and cca"):
+            targets.hsl(Y)
+        targets.opls(Y)
+        targets.cca(Y)
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "match"),
+    [
+        ([1, 2], InvalidProblem, r"shape \(3,\)"),
+        ([[1, 2, 3]], InvalidProblem, r"shape \(3,\)"),
+        (2.0, InvalidProblem, r"shape \(3,\)"),
+        ([1, [2], 3], InvalidProblem, "3 numbers"),
+        ([1, -2, 3], InvalidProblem, "got -2 for label 1"),
+        ([1, np.nan, 3], NonFiniteData, "label 1"),
+        ([1, 1j, 3], UnsupportedData, "real"),
+        (["a", "b", "c"], UnsupportedData, "numbers"),
+        ([1, 1e-300, 3], InvalidProblem, "1e-300"),
+    ],
+)
+def test_bad_weights(weights, error, match):
+    with pytest.raises(error, match=match):
+        targets.hsl(np.eye(3), weights=weights)
+
+
+def test_bad_options():
+    with pytest.raises(InvalidOption, match="'zhou', 'clique', 'star'; got 'zhu'"):
+        targets.hsl(np.eye(3), "zhu")
+    with pytest.raises(InvalidOption, match=r"\['zhou'\]"):
+        targets.hsl(np.eye(3), ["zhou"])
+    with pytest.raises(InvalidOption, match="goes with laplacian='clique'"):
+        targets.hsl(np.eye(3), "star", self_loops=False)
+    with pytest.raises(InvalidOption, match="self_loops"):
+        targets.hsl(np.eye(3), "clique", self_loops=None)
+    with pytest.raises(InvalidOption, match="class vector"):
+        targets.lda(np.eye(3), unlabelled=-1)
+    for odd in ({}.items, [[1]]):
+        with pytest.raises(InvalidOption, match="unlabelled must be"):
+            targets.lda([1, 2], unlabelled=odd)
+
+
+@pytest.mark.parametrize("name", ["cca", *LAPLACIANS])
+def test_sizes_whose_squares_are_not_held(name):
+    for scale in (1e-60, 1e60):
+        with pytest.raises(InvalidProblem, match="Scale them"):
+            TARGETS[name](scale * np.array([[1.0, 0], [0, 1], [1, 1]]))
+
+
+def test_the_examples_in_the_docstrings():
+    assert doctest.testmod(targets).failed == 0
+
+
+def test_targets_are_loaded_on_first_use():
+    assert linspec.targets is targets
