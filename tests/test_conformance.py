@@ -19,7 +19,8 @@ def test_the_kit_has_not_shrunk():
     # A skipped check is green, and so is a table that lost its rows.
     assert len(ls.solvers()) >= 9
     assert len(ls.solvers("svd")) >= 3
-    for problem, least in (("least-squares", 25), ("svd", 28), ("cca", 28)):
+    assert len(ls.solvers("discriminant")) >= 2
+    for problem, least in (("least-squares", 25), ("svd", 28), ("cca", 28), ("discriminant", 47)):
         assert len(cases(problem)) >= least, problem
     present = {backend.name for backend in BACKENDS if not backend.missing()}
     assert present >= {

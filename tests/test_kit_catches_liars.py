@@ -12,6 +12,7 @@ import linspec as ls
 from linspec import Needs, Solver, SolverSpec, Status, option, registry
 from linspec.arrays import is_array, to_host
 from linspec.block_algebra import canonical_rotation
+from linspec.operators import CenteredOperator
 from linspec.testing import CheckFailed, Suite, check_operator, interface_issues, run_checks
 
 BACKENDS = ["numpy", "numpy-readonly", "array-api-strict", "products-only"]
@@ -301,6 +302,155 @@ class StartsAndLoiters(HonestCCA):
         return super().begin(run, rows, k)
 
 
+@dataclass(frozen=True, kw_only=True)
+class HonestDiscriminant(Solver):
+    """The SVD of the entries of X, and that of the targets in its basis (Golub 1965)."""
+
+    def solve(self, problem: Any, run: Any) -> Any:
+        run.plan(setup=2.0)
+        run.moments("implicit").column_means()  # refuses what is not finite
+        X, H = (np.asarray(to_host(M.dense()), dtype=np.float64) for M in (problem.X, self.labels(problem)))
+        H = H if problem.factor is None else H @ np.asarray(to_host(self.block(problem)), dtype=np.float64)
+        if problem.center:
+            X, H = (centred(M) for M in (X, H))
+        eps = float(np.finfo(problem.dtype).eps)
+        U, s, Vt = np.linalg.svd(X, full_matrices=False)
+        keep = s > max(X.shape) * eps * s[0]
+        shrunk = np.sqrt(s[keep] ** 2 + problem.ridge)
+        T = (s[keep] / shrunk)[:, None] * (U[:, keep].T @ H)
+        P, t, _ = np.linalg.svd(T, full_matrices=False)
+        k = min(problem.k, int(np.sum(t > 1e3 * eps * np.linalg.norm(H))))
+        chosen = self.choose(P.shape[1], k)
+        W, values = Vt[keep].T @ (P[:, chosen] / shrunk[:, None]), t[chosen] ** 2
+        if len(chosen) == k:
+            W = self.bend(W, Vt, problem)
+        place = problem.X.home.blocks.place
+        return self.twist(run.finish(weights=place(W), eigenvalues=self.state(values)), problem, run)
+
+    # For liars.
+
+    def labels(self, problem: Any) -> Any:
+        return problem.H
+
+    def block(self, problem: Any) -> Any:
+        return problem.factor
+
+    def choose(self, found: int, k: int) -> list[int]:
+        return list(range(k))
+
+    def bend(self, W: np.ndarray, Vt: np.ndarray, problem: Any) -> np.ndarray:
+        return W
+
+    def state(self, values: np.ndarray) -> np.ndarray:
+        return values
+
+    def twist(self, solution: Any, problem: Any, run: Any) -> Any:
+        return solution
+
+
+def centred(X: np.ndarray) -> np.ndarray:
+    """Column means taken out twice, and with them what rounding leaves of constant columns."""
+    size = np.linalg.norm(X, axis=0)
+    X = X - X.mean(axis=0)
+    X = X - X.mean(axis=0)
+    return X * (np.linalg.norm(X, axis=0) > 1e-12 * size)
+
+
+class OverstatesEigenvalues(HonestDiscriminant):
+    def twist(self, solution, problem, run):
+        return replace(solution, eigenvalues=solution.eigenvalues * (1 + 1e-3))
+
+
+class ForgetsTheMetric(HonestDiscriminant):
+    """Weights of unit length, which no residual shows: it does not change with their lengths."""
+
+    def twist(self, solution, problem, run):
+        if solution.weights.shape[1] == 0:
+            return solution
+        xp = problem.X.home.xp
+        length = xp.sqrt(xp.sum(solution.weights * solution.weights, axis=0))
+        return replace(solution, weights=solution.weights / length[None, :])
+
+
+class LosesTheSecond(HonestDiscriminant):
+    """Eigenpairs all of them, but not the leading ones."""
+
+    def choose(self, found, k):
+        return list(range(k)) if k < 2 or found <= k else [0, *range(2, k + 1)]
+
+
+class ReturnsOneLess(HonestDiscriminant):
+    def choose(self, found, k):
+        return list(range(k - 1)) if k > 1 else list(range(k))
+
+
+class ReturnsNoiseToo(HonestDiscriminant):
+    """As many directions as asked for, whatever the rank."""
+
+    def twist(self, solution, problem, run):
+        missing = 0 if problem.every else problem.k - len(solution.eigenvalues)
+        if missing == 0 or not len(solution.eigenvalues):
+            return solution
+        home = problem.X.home
+        rest = home.place(1e-14 * np.eye(problem.X.shape[1])[:, :missing], problem.X.dtype)
+        values = np.concatenate([solution.eigenvalues, np.full(missing, -1e-18)])
+        return replace(solution, weights=home.xp.concat([solution.weights, rest], axis=1), eigenvalues=values)
+
+
+class LeavesTheSpan(HonestDiscriminant):
+    """Adds a direction in which the data do not vary at all, so that neither residual nor metric shows it."""
+
+    def bend(self, W, Vt, problem):
+        if Vt.shape[0] == Vt.shape[1]:
+            return W
+        rest = np.linalg.svd(Vt)[2][len(Vt) :]
+        return W + 1e-3 * np.linalg.norm(W) * rest[:1].T
+
+
+class TurnsDiscriminants(HonestDiscriminant):
+    def twist(self, solution, problem, run):
+        return replace(solution, weights=-solution.weights)
+
+
+class DisordersDiscriminants(HonestDiscriminant):
+    def twist(self, solution, problem, run):
+        flipped = problem.X.home.xp.flip(solution.weights, axis=1)
+        return replace(solution, weights=flipped, eigenvalues=solution.eigenvalues[::-1].copy())
+
+
+class UnderstatesTheResidual(HonestDiscriminant):
+    """Eigenvalues that are a little off, less than the tolerance, and the residual of exact ones."""
+
+    def state(self, values):
+        return values * (1 + 1e-7)
+
+    def twist(self, solution, problem, run):
+        return replace(solution, residual=min(solution.residual, 1e-15))
+
+
+class ForgetsTheMean(HonestDiscriminant):
+    def twist(self, solution, problem, run):
+        return replace(solution, mean=None)
+
+
+class ShiftsTheMean(HonestDiscriminant):
+    def twist(self, solution, problem, run):
+        return solution if solution.mean is None else replace(solution, mean=solution.mean * (1 + 1e-4))
+
+
+class TakesLabelsForTargets(HonestDiscriminant):
+    """Overlooks that the targets are centred."""
+
+    def labels(self, problem):
+        H = problem.H.operator
+        return H.parts[0] if isinstance(H, CenteredOperator) else problem.H
+
+
+class ScalesTheBlock(HonestDiscriminant):
+    def block(self, problem):
+        return 2 * problem.factor
+
+
 DENSE = Needs(dense=True)
 LIARS = [
     (Honest, DENSE, ("direct",), set()),
@@ -324,10 +474,24 @@ LIARS = [
     (IgnoresTheCallback, Needs(), ("iterative",), {"callback"}),
     (Crashes, DENSE, ("direct",), {"solves"}),
     (SolvesTheFirstRidgeAlone, DENSE, ("direct", "path"), {"path"}),
+    (HonestDiscriminant, DENSE, ("direct",), set()),
+    (OverstatesEigenvalues, DENSE, ("direct",), {"residual-law", "targets"}),
+    (ForgetsTheMetric, DENSE, ("direct",), {"accuracy", "symmetry", "targets"}),
+    (LosesTheSecond, DENSE, ("direct",), {"accuracy", "symmetry", "targets"}),
+    (ReturnsOneLess, DENSE, ("direct",), {"accuracy", "symmetry", "targets"}),
+    (ReturnsNoiseToo, DENSE, ("direct",), {"accuracy", "order"}),
+    (LeavesTheSpan, DENSE, ("direct",), {"accuracy"}),
+    (TurnsDiscriminants, DENSE, ("direct",), {"signs"}),
+    (DisordersDiscriminants, DENSE, ("direct",), {"order"}),
+    (UnderstatesTheResidual, DENSE, ("direct",), {"residual-law", "targets"}),
+    (ForgetsTheMean, DENSE, ("direct",), {"output-home"}),
+    (ShiftsTheMean, DENSE, ("direct",), {"accuracy"}),
+    (TakesLabelsForTargets, DENSE, ("direct",), {"targets"}),
+    (ScalesTheBlock, DENSE, ("direct",), {"targets"}),
 ]
 for _liar, *_ in LIARS:
     _liar.__doc__ = (_liar.__doc__ or "") + " After Golub 1965."
-    if _liar not in (Honest, HonestSVD, HonestIteration):
+    if _liar not in (Honest, HonestSVD, HonestIteration, HonestDiscriminant):
         dataclass(frozen=True, kw_only=True)(_liar)  # in place: the class itself is returned
 
 
@@ -340,9 +504,8 @@ def fresh_registry(monkeypatch):
 
 
 def declare(cls, needs, traits, **changes):
-    problem = (
-        "svd" if issubclass(cls, HonestSVD) else "cca" if issubclass(cls, HonestCCA) else "least-squares"
-    )
+    kinds = {HonestSVD: "svd", HonestCCA: "cca", HonestDiscriminant: "discriminant"}
+    problem = next((name for kind, name in kinds.items() if issubclass(cls, kind)), "least-squares")
     fields = {
         "name": "liar",
         "problem": problem,

@@ -14,7 +14,14 @@ from __future__ import annotations
 
 from linspec.testing.backends import BACKENDS, Backend
 from linspec.testing.operators import CountingOperator, ProductsOnly, check_operator
-from linspec.testing.problems import Case, cases, planted_cca, planted_least_squares, planted_svd
+from linspec.testing.problems import (
+    Case,
+    cases,
+    planted_cca,
+    planted_discriminant,
+    planted_least_squares,
+    planted_svd,
+)
 from linspec.testing.suite import (
     Check,
     CheckFailed,
@@ -40,6 +47,7 @@ __all__ = [
     "conformance",
     "interface_issues",
     "planted_cca",
+    "planted_discriminant",
     "planted_least_squares",
     "planted_svd",
     "run_checks",

@@ -15,7 +15,7 @@ import numpy as np
 from linspec.arrays import device_of, is_array, namespace, working_dtype
 from linspec.errors import AccuracyWarning, ConvergenceWarning, MissingCapability, UnsupportedData
 from linspec.solution import HISTORY_FIELDS, Status
-from linspec.testing.oracle import as_host, precision
+from linspec.testing.oracle import ROUNDING, as_host, precision
 from linspec.testing.solving import Trial
 
 __all__ = ["ANSWER_CHECKS"]
@@ -33,8 +33,18 @@ WEIGHTS = {
     "least-squares": ("x",),
     "svd": ("Vh", "U", "mean"),
     "cca": ("x_weights", "y_weights", "x_mean", "y_mean"),
+    "discriminant": ("weights", "mean"),
 }
-VALUES = {"least-squares": (), "svd": ("S",), "cca": ("correlations",)}
+VALUES = {
+    "least-squares": (),
+    "svd": ("S",),
+    "cca": ("correlations",),
+    "discriminant": ("eigenvalues",),
+}
+
+
+MEANS = {"mean": ("A", "X"), "x_mean": ("X",), "y_mean": ("Y",)}
+"""The matrices whose column means an answer tells."""
 
 
 def check_solves(trial: Trial) -> Iterator[str]:
@@ -64,10 +74,26 @@ def check_accuracy(trial: Trial) -> Iterator[str]:
     elif trial.must_converge or solution.converged:
         for issue in trial.oracle.errors(solution):
             yield f"{issue} ({solution.status.name}, residual {solution.residual:.2g})"
+    yield from _mean_issues(trial)
     count = getattr(trial.oracle, "count", None)
     short = count is not None and count < trial.oracle.k and solution.status is not Status.RANK_DEFICIENT
     if short and trial.must_converge and solution.converged:
         yield f"only {count} components exist; the status must be RANK_DEFICIENT, got {solution.status.name}"
+
+
+def _mean_issues(trial: Trial) -> Iterator[str]:
+    """Column means that are off by more than rounding."""
+    for name, matrices in MEANS.items():
+        found = getattr(trial.solution, name, None)
+        if found is None:
+            continue
+        X = next(trial.case.arrays[key] for key in matrices if key in trial.case.arrays).astype(np.float64)
+        gap, allowed = (
+            np.abs(as_host(found) - X.mean(axis=0)),
+            ROUNDING * precision(trial.case) * np.abs(X).mean(axis=0),
+        )
+        if np.any(gap > allowed):
+            yield f"{name} is off by {gap.max():.2g} from the column means"
 
 
 def _excused(trial: Trial) -> bool:
@@ -144,6 +170,11 @@ def _shape_issues(trial: Trial) -> Iterator[str]:
         expected = {"Vh": (k, case.main.shape[1])}
         if case.parameters["left"]:
             expected["U"] = (case.main.shape[0], k)
+    elif case.problem == "discriminant":
+        p = case.main.shape[1]
+        expected = {"weights": (p, len(solution.eigenvalues))}
+        if case.parameters.get("center", True):
+            expected["mean"] = (p,)
     else:
         k = len(solution.correlations)
         p, q = case.arrays["X"].shape[1], case.arrays["Y"].shape[1]
@@ -164,11 +195,13 @@ def check_order(trial: Trial) -> Iterator[str]:
             yield f"{name} must decrease; got {np.array2string(values, precision=4)}"
         if name == "correlations" and np.any((values < 0) | (values > 1)):
             yield f"correlations must lie between 0 and 1; got {np.array2string(values, precision=4)}"
+        if np.any(values < 0):
+            yield f"{name} must not be negative; got {np.array2string(values, precision=4)}"
 
 
 def check_signs(trial: Trial) -> Iterator[str]:
     """The largest entry of each leading vector is positive, the first of those within a millionth."""
-    name = {"svd": "Vh", "cca": "x_weights"}.get(trial.case.problem)
+    name = {"svd": "Vh", "cca": "x_weights", "discriminant": "weights"}.get(trial.case.problem)
     if name is None:
         return
     vectors = as_host(getattr(trial.solution, name))

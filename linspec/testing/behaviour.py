@@ -14,13 +14,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
+from linspec.arrays import HostArray
 from linspec.errors import BudgetTooSmall, MissingCapability, NonFiniteData
+from linspec.operators import as_operator
 from linspec.solution import Status
 from linspec.testing.backends import BACKENDS, Backend
-from linspec.testing.operators import CountingOperator
+from linspec.testing.operators import CountingOperator, ProductsOnly
 from linspec.testing.oracle import ORACLES, Reading, as_host
-from linspec.testing.problems import Case, cases, planted_cca
+from linspec.testing.problems import Case, cases, planted_cca, planted_discriminant
 from linspec.testing.solving import Subject, Trial, attempt, quiet
 
 __all__ = ["BEHAVIOUR_CHECKS", "Skip", "check_non_finite"]
@@ -47,7 +50,7 @@ def _first_case(subject: Subject) -> Case:
 
 def _arrays(solution: Any) -> list[np.ndarray[Any, Any]]:
     """Everything an answer consists of, as host arrays."""
-    names = ("x", "Vh", "U", "S", "x_weights", "y_weights", "correlations")
+    names = ("x", "Vh", "U", "S", "x_weights", "y_weights", "correlations", "weights", "eigenvalues")
     found = [getattr(solution, name, None) for name in names]
     return [as_host(value) for value in found if value is not None]
 
@@ -283,7 +286,7 @@ def _ended_before(subject: Subject, solution: Any, tol: float) -> bool:
 
 
 def check_symmetry(subject: Subject) -> Iterator[str]:
-    """x(aB) = a x(B); correlations do not change with invertible maps of the columns; S(aA) = |a| S."""
+    """x(aB) = a x(B); S(aA) = |a| S; invertible maps of the columns change no correlations and no eigenvalues."""
     try:
         import hypothesis
         from hypothesis import strategies
@@ -333,7 +336,9 @@ def _moved(case: Case, factor: float, seed: int) -> Case:
         rng = np.random.default_rng(seed)
         for name, X in case.arrays.items():
             Q = np.linalg.qr(rng.standard_normal((X.shape[1], X.shape[1])))[0]
-            arrays[name] = X @ (Q * np.linspace(0.7, 1.4, X.shape[1])) * factor
+            # What stretches targets changes their eigenvalues; what rotates them does not.
+            stretch = 1.0 if name == "H" else np.linspace(0.7, 1.4, X.shape[1])
+            arrays[name] = X @ (Q * stretch) * factor
     return replace(case, arrays=arrays, truth={})
 
 
@@ -378,6 +383,63 @@ def _path_issues(case: Case, solution: Any) -> Iterator[str]:
         if not residual <= max(1e-8, oracle.attainable):
             yield f"ridge {ridge:g}: residual {residual:.3g}"
         yield from (f"ridge {ridge:g}: {issue}" for issue in oracle.errors(one))
+
+
+# ---- targets ----------------------------------------------------------------------------------
+
+
+def check_targets(subject: Subject) -> Iterator[str]:
+    """Targets as entries, sparse, as labels times a block, centred or not: each is answered as the H that it is."""
+    if subject.spec.problem != "discriminant":
+        raise Skip("targets are a matter of discriminants")
+    rng = np.random.default_rng(4)
+    plain = planted_discriminant(60, 8, 6, (3.0, 1.0), 2, values=np.geomspace(3, 1, 8), ridge=0.5)
+    labels = (rng.random((60, 6)) < np.linspace(0.1, 0.6, 6)) * 1.0
+    block = rng.standard_normal((6, 4))
+    for center in (True, False):
+        for what, (H, entries) in _targets(labels, block).items():
+            case = replace(
+                plain,
+                arrays={"X": plain.main, "H": entries},
+                parameters={**plain.parameters, "center": center},
+                truth={},
+            )
+            where = f"targets as {what}{', centring' if center else ''}"
+            yield from (f"{where}: {issue}" for issue in _target_issues(subject, case, H))
+
+
+def _targets(labels: HostArray, block: HostArray) -> dict[str, tuple[Any, HostArray]]:
+    """Forms of targets, each with its entries."""
+    mean = labels.mean(axis=0)
+    dense, sparse = as_operator(labels), as_operator(scipy.sparse.csr_array(labels))
+    last, product, about = as_operator(block), labels @ block, (labels - mean) @ block
+    return {
+        "sparse labels": (scipy.sparse.csr_array(labels), labels),
+        "centred labels": (sparse.centered(mean), labels - mean),
+        "entries": (product, product),
+        "products": (ProductsOnly(product), product),
+        "labels times a block": (dense @ last, product),
+        "sparse labels times a block": (sparse @ last, product),
+        "centred labels times a block": (sparse.centered(mean) @ last, about),
+    }
+
+
+def _target_issues(subject: Subject, case: Case, H: Any) -> Iterator[str]:
+    oracle = ORACLES[case.problem](case, Reading(readable=False, subtracted=True))
+    for X in (case.main.copy(), scipy.sparse.csr_array(case.main)):
+        result = attempt(case.state({"X": X, "H": H}), subject.for_case(case), rng=0)
+        if isinstance(result.error, MissingCapability):
+            continue  # what it asks of the data is judged by "declared-needs"
+        if result.error is not None:
+            yield f"raised {type(result.error).__name__}: {result.error}"
+            continue
+        solution = result.solution
+        if oracle.law(solution).contradicts(solution.residual):
+            yield f"residual {solution.residual:.3g} is claimed, {oracle.law(solution).residual:.3g} found"
+        elif subject.must_converge(case) and not solution.converged:
+            yield f"{solution.status.name}, residual {solution.residual:.2g}"
+        elif solution.converged:
+            yield from oracle.errors(solution)
 
 
 # ---- earlier answers --------------------------------------------------------------------------
@@ -462,6 +524,7 @@ BEHAVIOUR_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {
     "callback": check_callback,
     "symmetry": check_symmetry,
     "path": check_path,
+    "targets": check_targets,
     "warm-start": check_warm_start,
 }
 """By name, as in test ids and expected failures."""

@@ -2,11 +2,12 @@
 
 Problem: a kit that judges by the library's own code agrees with its mistakes.
 Method: plain NumPy from the definitions. Least squares by the SVD of A; canonical correlations by the SVD of
-each view and of the product of their bases; singular values by the SVD. The laws are evaluated on the arrays
-that a solver returned. What an answer may be off by follows from its own residual: for least squares
-‖x − x*‖ ≤ ‖Aᵀ(b − Ax) − rx‖ / λmin; for singular and canonical vectors Wedin's bound with the gap of the
-exact values. So a tolerance is never chosen, except for the multiple of rounding that comes with it.
-Source: Björck & Golub 1973; Wedin 1972.
+each view and of the product of their bases; discriminant directions by the SVD of the data and that of the targets
+in their basis; singular values by the SVD. The laws are evaluated on the arrays that a solver returned. What an
+answer may be off by follows from its own residual: for least squares ‖x − x*‖ ≤ ‖Aᵀ(b − Ax) − rx‖ / λmin; for
+eigenvectors the bound of Davis and Kahan, for singular and canonical vectors Wedin's, with the gap of the exact
+values. So a tolerance is never chosen, except for the multiple of rounding that comes with it.
+Source: Björck & Golub 1973; Wedin 1972; Davis & Kahan 1970.
 """
 
 from __future__ import annotations
@@ -256,10 +257,7 @@ class _ViewOracle:
     """
 
     def __init__(self, X: HostArray, ridge: float, center: bool, unit: float) -> None:
-        size = np.linalg.norm(X, axis=0)
-        self.X = X - X.mean(axis=0) if center else X
-        # A column that the mean takes out but for rounding is a column of zeros.
-        self.X = self.X * (np.linalg.norm(self.X, axis=0) > 1e-13 * size)
+        self.X = _centred(X) if center else X
         self.ridge = ridge
         d = np.linalg.norm(self.X, axis=0)
         scale = np.where(d > 0, d, 1.0)
@@ -376,13 +374,133 @@ class CCAOracle:
         return float(np.linalg.norm(Q - exact @ (exact.T @ Q), 2))
 
 
+# ---- discriminant directions ------------------------------------------------------------------
+
+
+class DiscriminantOracle:
+    """The exact eigenpairs of XᵀHHᵀX w = λ M w with M = XᵀX + ridge, and the law.
+
+    With X = U S Vᵀ, D = S (S² + ridge)^(-1/2) and D UᵀH = P diag(t) Qᵀ: λ = t² and W = V (S² + ridge)^(-1/2) P.
+    """
+
+    def __init__(self, case: Case, reading: Reading) -> None:
+        center, self.ridge = (
+            bool(case.parameters.get("center", True)),
+            float(case.parameters.get("ridge", 0.0)),
+        )
+        X, H = case.arrays["X"].astype(np.float64), case.arrays["H"].astype(np.float64)
+        given = precision(case)
+        shifts = (shift_of(X), shift_of(H)) if center else (1.0, 1.0)
+        self.unit = reading.rounding(given, max(shifts) if reading.readable else shifts[0] * shifts[1])
+        self.X: HostArray = _centred(X) if center else X
+        self.H: HostArray = _centred(H) if center else H
+        U, s, Vt = np.linalg.svd(self.X, full_matrices=False)
+        self.rank = int(np.sum(s > max(X.shape) * given * s[0]))
+        U, s, self.V = U[:, : self.rank], s[: self.rank], Vt[: self.rank].T
+        self.shrunk = np.sqrt(s**2 + self.ridge)
+        self.least = float(self.shrunk[-1] ** 2) if self.rank else 1.0
+        if self.ridge and self.rank < X.shape[1]:
+            self.least = self.ridge
+        self.size = float(self.shrunk[0] ** 2) if self.rank else self.ridge
+        self.condition = max(self.size / self.least, 1.0)
+        self.targets = float(np.linalg.norm(self.H, 2))
+        P, t, _ = np.linalg.svd((s / self.shrunk)[:, None] * (U.T @ self.H), full_matrices=False)
+        known = int(np.sum(t > ROUNDING * given * math.sqrt(self.condition) * self.targets))
+        wanted = case.parameters["k"]
+        self.count = known if wanted is None else min(int(wanted), known)
+        self.k = self.count if wanted is None else int(wanted)
+        self.eigenvalues, self.P = t[: self.count] ** 2, P[:, : self.count]
+        after = float(t[self.count] ** 2) if self.count < len(t) else 0.0
+        self.gap = float(self.eigenvalues[-1]) - after if self.count else 0.0
+
+    @property
+    def weights(self) -> HostArray:
+        """The exact ones."""
+        exact: HostArray = self.V @ (self.P / self.shrunk[:, None])
+        return exact
+
+    @property
+    def attainable(self) -> float:
+        """The residual that rounding alone leaves; what is forgiven is more, for it is a bound on the sum of many."""
+        return self._floor(self.weights, self.eigenvalues) / 3
+
+    def _image(self, W: HostArray) -> HostArray:
+        image: HostArray = self.X.T @ (self.H @ (self.H.T @ (self.X @ W)))
+        return image
+
+    def _metric(self, W: HostArray) -> HostArray:
+        product: HostArray = self.X.T @ (self.X @ W) + self.ridge * W
+        return product
+
+    def _floor(self, W: HostArray, values: HostArray) -> float:
+        """Data that are off by roundings: those of C count with the sizes of the factors that C comes from."""
+        C = float(np.linalg.norm(self.X.T @ self.H, 2))
+        spread = C * math.sqrt(self.size) * self.targets * float(np.linalg.norm(W))
+        spread += self.size * float(np.linalg.norm(W * values))
+        return ROUNDING * self.unit * _ratio(spread, float(np.linalg.norm(self._image(W))))
+
+    def law(self, solution: Any) -> Law:
+        """‖CCᵀW − MWΛ‖ / ‖CCᵀW‖ in the Frobenius norm, C = XᵀH."""
+        W, values = as_host(solution.weights), as_host(solution.eigenvalues)
+        image = self._image(W)
+        gap = float(np.linalg.norm(image - self._metric(W) * values))
+        return Law(_ratio(gap, float(np.linalg.norm(image))), self._floor(W, values))
+
+    def errors(self, solution: Any) -> list[str]:
+        """How the answer misses the exact one by more than its own residual explains."""
+        order = np.argsort(-as_host(solution.eigenvalues), kind="stable")
+        values, W = as_host(solution.eigenvalues)[order], as_host(solution.weights)[:, order]
+        if len(values) != self.count:
+            return [f"{len(values)} directions are returned; there are {self.count}"]
+        if self.count == 0:
+            return []
+        rounding = ROUNDING * self.unit * self.condition
+        law = self.law(solution)
+        # The residual as that of the symmetric eigenproblem of M^(-1/2) CCᵀ M^(-1/2).
+        off = (law.residual + law.floor) * float(np.linalg.norm(self._image(W))) / math.sqrt(self.least)
+        off += rounding * self.targets**2
+        found = []
+        error = float(np.abs(values - self.eigenvalues).max())
+        if not error <= off:
+            found.append(f"an eigenvalue is off by {error:.2g}; {off:.2g} can be explained")
+        misfit = float(np.abs(W.T @ self._metric(W) - np.eye(self.count)).max())
+        if not misfit <= 10 * rounding:
+            found.append(f"the weights are not orthonormal in their metric: off by {misfit:.2g}")
+        if off < self.gap:
+            angle = self._angle(W)
+            if not angle <= 2 * off / self.gap:
+                found.append(
+                    f"the weights span a space at sine {angle:.2g}; {2 * off / self.gap:.2g} can be explained"
+                )
+        outside = float(np.linalg.norm(W - self.V @ (self.V.T @ W)) / np.linalg.norm(W))
+        if self.ridge == 0 and not outside <= rounding:
+            found.append(f"a share {outside:.2g} of the weights is outside the span of the rows of X")
+        return found
+
+    def _angle(self, W: HostArray) -> float:
+        """Sine of the angle between M^(1/2) W and the exact leading space."""
+        root = np.vstack([self.X, math.sqrt(self.ridge) * np.eye(self.X.shape[1])])
+        Q = np.linalg.qr(root @ W)[0]
+        exact = root @ self.weights
+        return float(np.linalg.norm(Q - exact @ (exact.T @ Q), 2))
+
+
+def _centred(X: HostArray) -> HostArray:
+    """Column means taken out; a column of which that leaves rounding alone becomes zeros."""
+    size = np.linalg.norm(X, axis=0)
+    X = X - X.mean(axis=0)
+    centred: HostArray = X * (np.linalg.norm(X, axis=0) > 1e-13 * size)
+    return centred
+
+
 def _weighted(squares: HostArray, d: HostArray) -> float:
     live = d > 0
     return float((squares[live] / d[live]).sum())
 
 
-ORACLES: Mapping[str, type[LeastSquaresOracle | SVDOracle | CCAOracle]] = {
+ORACLES: Mapping[str, type[LeastSquaresOracle | SVDOracle | CCAOracle | DiscriminantOracle]] = {
     "least-squares": LeastSquaresOracle,
     "svd": SVDOracle,
     "cca": CCAOracle,
+    "discriminant": DiscriminantOracle,
 }

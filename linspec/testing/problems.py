@@ -5,7 +5,8 @@ get wrong.
 Method: data are built from their factors, so the answer is known before anything is computed. A least-squares
 matrix is U diag(s) Vᵀ and its right-hand sides are images of a chosen x plus something orthogonal to U. Two
 views are Ux diag(sx) Vxᵀ and Uy diag(sy) Vyᵀ with UxᵀUy = diag(ρ): then ρᵢ sxᵢ/√(sxᵢ² + rx) syᵢ/√(syᵢ² + ry)
-are the canonical correlations, for any shape, rank and ridge.
+are the canonical correlations, for any shape, rank and ridge. Targets are H = UB + noise that X does not see, with
+B = D⁻¹ P diag(√λ) Qᵀ and D = diag(s/√(s² + ridge)): then λ are the eigenvalues of (XᵀX + ridge)⁻¹XᵀHHᵀX.
 Source: the latms family of LAPACK's test generators (Demmel & McKenney 1989).
 Where we differ: everything is at most 120 rows, because a kit that is slow is not run.
 """
@@ -20,7 +21,7 @@ import numpy as np
 
 from linspec.arrays import HostArray
 
-__all__ = ["Case", "cases", "planted_cca", "planted_least_squares", "planted_svd"]
+__all__ = ["Case", "cases", "planted_cca", "planted_discriminant", "planted_least_squares", "planted_svd"]
 
 Values = Sequence[float] | HostArray
 
@@ -37,13 +38,14 @@ class Case:
     name : str
         Part of a test's id.
     problem : str
-        The problem's name: "least-squares", "svd" or "cca".
+        The problem's name: "least-squares", "svd", "cca" or "discriminant".
     arrays : mapping of str to numpy.ndarray
         The data by the problem's own names, ``{"A": ..., "B": ...}``.
     parameters : mapping
         The problem's numbers: ridge, k, center, left.
     truth : mapping of str to numpy.ndarray
-        What was planted: ``x``; ``S``; ``correlations``. Empty where rounding to another dtype has moved it.
+        What was planted: ``x``; ``S``; ``correlations``; ``eigenvalues``. Empty where rounding to another dtype
+        has moved it.
     gentle : bool
         Whether an iterative solver must reach its tolerance here: condition numbers of at most about ten.
     dense_offset : bool
@@ -80,7 +82,12 @@ class Case:
         """The problem on given data (the case's arrays in some library, say)."""
         import linspec
 
-        classes = {"least-squares": linspec.LeastSquares, "svd": linspec.SVD, "cca": linspec.CCA}
+        classes = {
+            "least-squares": linspec.LeastSquares,
+            "svd": linspec.SVD,
+            "cca": linspec.CCA,
+            "discriminant": linspec.Discriminant,
+        }
         return classes[self.problem](**data, **self.parameters)
 
 
@@ -256,20 +263,84 @@ def planted_cca(  # noqa: PLR0913
     )
 
 
+def planted_discriminant(  # noqa: PLR0913
+    n: int,
+    p: int,
+    t: int,
+    eigenvalues: Values,
+    k: int | None,
+    *,
+    values: Values | None = None,
+    ridge: float = 0.0,
+    center: bool = True,
+    seed: int = 0,
+    name: str = "planted",
+    gentle: bool = True,
+) -> Case:
+    """Data and targets with known discriminant eigenvalues.
+
+    Parameters
+    ----------
+    n, p, t : int
+        Rows, columns of X, columns of H.
+    eigenvalues : sequence of float
+        Those that are not zero, with the ridge of the problem; at most t, and as many as X has singular values.
+    k : int or None
+        Directions wanted.
+    values : sequence of float, optional
+        Singular values of the (centred) X that are not zero; by default p of them, all one.
+    ridge : float, default 0.0
+    center : bool, default True
+        Whether the problem centres; if so X and H get column means.
+    seed : int, default 0
+    name : str, default "planted"
+    gentle : bool, default True
+
+    Returns
+    -------
+    Case
+        ``truth["eigenvalues"]``: the k largest, fewer where there are fewer.
+    """
+    rng = np.random.default_rng([seed, n, p, t])
+    s = np.ones(p) if values is None else np.asarray(values, dtype=np.float64)
+    found = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]
+    U, V = orthonormal(rng, n, len(s), centered=center), orthonormal(rng, p, len(s))
+    P, Q = orthonormal(rng, len(s), len(found)), orthonormal(rng, t, len(found))
+    # Columns that X sees nothing of, about as large as those that it sees.
+    unseen = rng.standard_normal((n, t)) * np.sqrt(found.sum() / (n * t))
+    unseen -= U @ (U.T @ unseen) + center * unseen.mean(axis=0)
+    X, H = (U * s) @ V.T, U @ ((np.sqrt(s**2 + ridge) / s)[:, None] * P * np.sqrt(found)) @ Q.T + unseen
+    if center:
+        X, H = X + rng.standard_normal(p), H + rng.standard_normal(t)
+    return Case(
+        name=name,
+        problem="discriminant",
+        arrays={"X": X, "H": H},
+        parameters={"k": k, "ridge": ridge, "center": center},
+        truth={"eigenvalues": found[:k]},
+        gentle=gentle,
+    )
+
+
 def cases(problem: str) -> tuple[Case, ...]:
     """The problems that every solver of one kind is given.
 
     Parameters
     ----------
     problem : str
-        "least-squares", "svd" or "cca".
+        "least-squares", "svd", "cca" or "discriminant".
 
     Returns
     -------
     tuple of Case
         Empty for a problem that the kit does not know.
     """
-    makers = {"least-squares": _least_squares_cases, "svd": _svd_cases, "cca": _cca_cases}
+    makers = {
+        "least-squares": _least_squares_cases,
+        "svd": _svd_cases,
+        "cca": _cca_cases,
+        "discriminant": _discriminant_cases,
+    }
     return tuple(makers[problem]()) if problem in makers else ()
 
 
@@ -449,3 +520,89 @@ def _cca_cases() -> list[Case]:
         tall.with_arrays(lambda x: x * 1e15, "large-units"),
         tall.with_arrays(lambda x: x * 1e-15, "small-units"),
     ]
+
+
+def _discriminant_cases() -> list[Case]:
+    make = planted_discriminant
+    found = (5.0, 2.0, 1.0, 0.4)
+    mild: dict[str, Any] = {"values": _geometric(3, 1, 8)}
+    low: dict[str, Any] = {"values": _geometric(3, 1, 6)}
+    steep: dict[str, Any] = {"values": _geometric(300, 1, 8)}
+    tall = make(60, 8, 6, found, 3, **mild, name="tall")
+    none = {"eigenvalues": np.zeros(0)}
+    return [
+        tall,
+        make(20, 30, 5, found, 3, values=_geometric(3, 1, 19), name="wide"),
+        make(20, 30, 5, found, 3, values=_geometric(3, 1, 19), ridge=0.7, name="wide-ridge"),
+        make(15, 15, 5, found, 3, values=_geometric(3, 1, 15), center=False, name="square"),
+        make(90, 8, 5, found, 3, **steep, name="decaying", gentle=False),
+        make(90, 8, 5, found, 3, **steep, ridge=1e4, name="decaying-ridge"),
+        make(90, 8, 5, found, 3, values=_geometric(1e6, 1, 8), name="ill-conditioned", gentle=False),
+        make(60, 8, 5, found, 3, name="flat"),
+        make(50, 10, 5, found, 3, **low, name="rank-deficient"),
+        make(50, 10, 5, found, 3, **low, ridge=0.5, name="rank-deficient-ridge"),
+        make(50, 10, 5, found[:3], 3, **low, name="k-equals-rank"),
+        make(50, 10, 5, found[:3], 5, **low, name="k-above-rank"),
+        make(50, 10, 5, found[:3], 5, **low, ridge=0.5, name="k-above-rank-ridge"),
+        make(50, 10, 5, found[:3], None, **low, name="k-by-rank"),
+        make(50, 8, 6, found[:3], None, **mild, ridge=0.5, name="k-by-rank-ridge"),
+        make(50, 8, 5, (4, 4, 4, 1), 3, **mild, name="repeated"),
+        make(50, 8, 5, (4, 2, 2, 1), 2, **mild, name="repeated-at-k"),
+        _zeroed_columns(make(40, 6, 5, found, 2), "zero-columns", "X", "H"),
+        _constant_columns(make(40, 6, 5, found, 2), "constant-columns"),
+        make(60, 8, 5, found, 1, **mild, name="k-one"),
+        make(60, 8, 4, found, 4, **mild, name="k-all"),
+        make(40, 1, 3, (2.0,), 1, name="one-column"),
+        make(60, 8, 1, (2.0,), 1, **mild, name="one-target"),
+        make(1, 4, 2, (2.0,), 1, values=[2.0], center=False, name="one-row"),
+        replace(_zeroed(tall, "H"), name="zero-targets", truth=none),
+        replace(_zeroed(tall, "X"), name="zero-data", truth=none),
+        make(2, 4, 3, (2.0,), 1, values=[2.0], name="two-rows"),
+        replace(
+            make(60, 8, 5, found, 3, **mild, name="badly-scaled", gentle=False),
+            arrays={**tall.arrays, "X": tall.main * _geometric(1e-3, 1e3, 8)},
+        ),
+        make(60, 8, 6, found, 3, **mild, center=False, name="no-centring"),
+        make(60, 8, 6, found, 3, **mild, ridge=2.0, name="ridge"),
+        replace(_offset(tall, "X"), name="offset"),
+        replace(_offset(tall, "H"), name="offset-targets"),
+        tall.with_arrays(_single, "float32"),
+        replace(_offset(tall, "X"), name="float32-offset").with_arrays(_single, "float32-offset"),
+        make(60, 8, 6, found, 3, **mild, ridge=2.0).with_arrays(_single, "float32-ridge"),
+        replace(tall, name="float32-data", arrays={**tall.arrays, "X": _single(tall.main)}, truth={}),
+        _as_integers(tall, "int8", "int8"),
+        _as_integers(tall, "int64", "int64"),
+        _as_integers(tall, "bool", "bool"),
+        _classes(3, "classes"),
+        _classes(4, "classes-all"),
+        _classes(None, "classes-by-rank"),
+        _labels(),
+        tall.with_arrays(lambda x: x * 1e15, "large-units"),
+        tall.with_arrays(lambda x: x * 1e-15, "small-units"),
+        # Enough columns and targets that a basis of a few times k of them does not hold the whole space.
+        make(110, 90, 40, _geometric(9, 0.1, 40), 2, values=_geometric(3, 1, 90), name="many-columns"),
+        make(60, 100, 40, _geometric(9, 0.1, 40), 2, values=_geometric(3, 1, 50), name="many-columns-wide"),
+    ]
+
+
+def _single(x: HostArray) -> HostArray:
+    return x.astype(np.float32)
+
+
+def _zeroed(case: Case, key: str) -> Case:
+    """Nothing but zeros in one of the matrices."""
+    return replace(case, arrays={**case.arrays, key: np.zeros_like(case.arrays[key])})
+
+
+def _classes(k: int | None, name: str) -> Case:
+    """Four classes of unequal size as targets of linear discriminant analysis: of rank three, X being centred."""
+    case = planted_discriminant(60, 8, 4, (3.0, 2.0, 1.0), k, values=_geometric(3, 1, 8), name=name)
+    members = np.repeat(np.eye(4), (30, 15, 10, 5), axis=0)
+    return replace(case, arrays={**case.arrays, "H": members / np.sqrt(members.sum(axis=0))}, truth={})
+
+
+def _labels() -> Case:
+    """A matrix of zeros and ones, several labels a row or none, one of them on no row."""
+    case = planted_discriminant(60, 8, 5, (3.0, 1.0), 3, values=_geometric(3, 1, 8), ridge=1.0, name="labels")
+    labels = np.random.default_rng(1).random((60, 5)) < (0.5, 0.4, 0.3, 0.1, 0.0)
+    return replace(case, arrays={**case.arrays, "H": labels.astype(np.int8)}, truth={})

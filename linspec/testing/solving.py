@@ -24,7 +24,7 @@ __all__ = ["ROUGH_ITERATIONS", "Subject", "Trial", "attempt"]
 ROUGH_ITERATIONS = 30
 """Iterations where only honesty is asked of an iterative solver, not an answer."""
 
-TOLERANCES = {"least-squares": 1e-8, "svd": 1e-6, "cca": 1e-6}
+TOLERANCES = {"least-squares": 1e-8, "svd": 1e-6, "cca": 1e-6, "discriminant": 1e-6}
 """The default of `tol`; for float32 data it is at least 100 eps."""
 
 

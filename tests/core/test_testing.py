@@ -28,7 +28,7 @@ from linspec.testing import (
 from linspec.testing.oracle import ORACLES, Law, Reading
 from linspec.testing.problems import OFFSET
 
-KEYS = {"least-squares": "x", "svd": "S", "cca": "correlations"}
+KEYS = {"least-squares": "x", "svd": "S", "cca": "correlations", "discriminant": "eigenvalues"}
 PRESENT = [backend for backend in BACKENDS if not backend.missing()]
 
 
