@@ -23,6 +23,19 @@ __all__ = ["KINDS", "Kind", "Score", "kind_named", "offered"]
 SHOWN = 10
 """Numbers of an answer that a table shows; `--out` writes all."""
 
+NO_TARGET = "none"
+"""The file of labels is the target matrix itself."""
+
+TARGETS: dict[str, tuple[str, dict[str, Any]]] = {
+    "lda": ("lda", {}),
+    "opls": ("opls", {}),
+    "cca": ("cca", {}),
+    "hsl-zhou": ("hsl", {"laplacian": "zhou"}),
+    "hsl-clique": ("hsl", {"laplacian": "clique"}),
+    "hsl-star": ("hsl", {"laplacian": "star"}),
+}
+"""What makes targets of labels: a function of `linspec.targets` and its arguments."""
+
 
 @dataclass(frozen=True)
 class Score:
@@ -61,6 +74,9 @@ class Kind:
         Takes a solution, returns the rows (label, text) of its table.
     score : Score or None
         What a comparison compares beside residuals.
+    arrange : callable or None
+        Takes the matrices of the files and the values of the parameters, and returns both as the constructor takes
+        them. None: they are.
     """
 
     name: str
@@ -70,19 +86,23 @@ class Kind:
     parameters: Callable[[], list[click.Parameter]]
     answer: Callable[[Any], list[tuple[str, str]]]
     score: Score | None
+    arrange: Callable[[list[Any], dict[str, Any]], tuple[list[Any], dict[str, Any]]] | None = None
 
     def construct(self, matrices: Sequence[Any], values: Mapping[str, Any]) -> Any:
         """The problem with these matrices and the values of its parameters."""
         import linspec
 
+        arranged = list(matrices)
         given = {name: value for name, value in values.items() if value is not None}
-        if "ridge_y" in given:
-            given["ridge"] = (given.get("ridge", 0.0), given.pop("ridge_y"))
-        return getattr(linspec, self.constructor)(*matrices, **given)
+        if self.arrange is not None:
+            arranged, given = self.arrange(arranged, given)
+        return getattr(linspec, self.constructor)(*arranged, **given)
 
     def stated(self, values: Mapping[str, Any]) -> str:
         """The parameters in words, such as "k = 10, ridge 1"."""
-        words = [f"k = {values['k']}"] if "k" in values else []
+        words = [str(values["target"])] if values.get("target", NO_TARGET) != NO_TARGET else []
+        if "k" in values:
+            words.append("k by rank" if values["k"] is None else f"k = {values['k']}")
         ridges = [values[name] for name in ("ridge", "ridge_y") if values.get(name) is not None]
         if any(ridges):
             words.append("ridge " + " and ".join(f"{ridge:g}" for ridge in ridges))
@@ -111,8 +131,9 @@ def offered() -> tuple[str, ...]:
 # ---- parameters -------------------------------------------------------------------------------
 
 
-def _count(what: str) -> click.Option:
-    return click.Option(["-k"], type=int, required=True, metavar="K", help=f"How many {what}.")
+def _count(what: str, *, by_default: str = "") -> click.Option:
+    text = f"How many {what}.{' By default ' if by_default else ''}{by_default}"
+    return click.Option(["-k"], type=int, required=not by_default, metavar="K", help=text)
 
 
 def _ridge(help_: str) -> click.Option:
@@ -144,6 +165,53 @@ def _svd_parameters() -> list[click.Parameter]:
     return [_count("singular triplets"), _center(False), left]
 
 
+def _discriminant_parameters() -> list[click.Parameter]:
+    target = click.Option(
+        ["--target"],
+        type=click.Choice([*TARGETS, NO_TARGET]),
+        default="lda",
+        show_default=True,
+        help="What is made of the labels in Y-FILE: one column holds the class of each row, several hold a label each. "
+        "none: they are the targets themselves.",
+    )
+    return [
+        target,
+        _count("directions", by_default="as many as the labels and the data tell apart."),
+        _ridge("Added to the diagonal of XᵀX, which is not divided by the number of rows."),
+        _center(True),
+    ]
+
+
+# ---- matrices ---------------------------------------------------------------------------------
+
+
+def _with_ridge_pair(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """One ridge, or a pair of them."""
+    if "ridge_y" in values:
+        values["ridge"] = (values.get("ridge", 0.0), values.pop("ridge_y"))
+    return matrices, values
+
+
+def _with_targets(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Targets in place of labels."""
+    data, labels = matrices
+    name = values.pop("target", NO_TARGET)
+    if name == NO_TARGET:
+        return matrices, values
+    from linspec import targets
+
+    function, arguments = TARGETS[name]
+    return [data, getattr(targets, function)(_as_labels(labels), **arguments)], values
+
+
+def _as_labels(matrix: Any) -> Any:
+    """A class vector of a single column; anything else as it is."""
+    if matrix.ndim == 1 or matrix.shape[1] > 1:
+        return matrix
+    dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
+    return dense.reshape(-1)
+
+
 # ---- answers ----------------------------------------------------------------------------------
 
 
@@ -169,6 +237,15 @@ def _coefficients(solution: Any) -> list[tuple[str, str]]:
     return [("coefficients", f"{shape}, norm {float((x.astype(float) ** 2).sum()) ** 0.5:.6g}")]
 
 
+def _eigenvalues(solution: Any) -> list[tuple[str, str]]:
+    values = solution.eigenvalues
+    return [("eigenvalues", _some(values, ".5g") or "none"), ("sum", f"{float(values.sum()):.6g}")]
+
+
+def _sum_of_eigenvalues(fields: Mapping[str, Any]) -> float:
+    return float(fields["eigenvalues"].sum())
+
+
 def _sum_of_correlations(fields: Mapping[str, Any]) -> float:
     return float(fields["correlations"].sum())
 
@@ -189,6 +266,17 @@ KINDS: dict[str, Kind] = {
             parameters=_cca_parameters,
             answer=_correlations,
             score=Score("sum of correlations", "sum", _sum_of_correlations),
+            arrange=_with_ridge_pair,
+        ),
+        Kind(
+            name="discriminant",
+            constructor="Discriminant",
+            title="Directions that tell labels apart: LDA, OPLS, CCA with labels, hypergraphs.",
+            matrices=("X", "Y"),
+            parameters=_discriminant_parameters,
+            answer=_eigenvalues,
+            score=Score("sum of eigenvalues", "sum", _sum_of_eigenvalues),
+            arrange=_with_targets,
         ),
         Kind(
             name="least-squares",

@@ -87,7 +87,11 @@ def draw_comparison(
 
 def draw_run(path: Path, kind: Kind, solution: Any, outcome: Outcome) -> None:
     """Draw one run: its residuals, and the numbers of its answer where they are a decreasing list."""
-    numbers = {"cca": ("correlations", "canonical correlation", 1.0), "svd": ("S", "singular value", None)}
+    numbers = {
+        "cca": ("correlations", "canonical correlation", 1.0),
+        "discriminant": ("eigenvalues", "eigenvalue", None),
+        "svd": ("S", "singular value", None),
+    }
     listed = numbers.get(kind.name)
     converging = listed is None or not outcome.direct
     panels = int(converging) + int(listed is not None)

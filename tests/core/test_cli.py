@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 click = pytest.importorskip("click")
 
@@ -205,6 +206,109 @@ def test_sparse_data_and_labels_as_classes(tmp_path: Path):
     )
 
 
+# ---- discriminants ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def labelled(tmp_path: Path) -> SimpleNamespace:
+    """Rows of four classes, the classes as files of several kinds, and labels of which a row may have several."""
+    rng = np.random.default_rng(4)
+    classes = np.arange(120) % 4
+    X = rng.standard_normal((4, 7))[classes] + rng.standard_normal((120, 7))
+    labels = (rng.random((120, 3)) < 0.4).astype(np.int8)
+    for name, array in (("X", X), ("classes", classes), ("labels", labels)):
+        np.save(tmp_path / f"{name}.npy", array)
+    np.savetxt(tmp_path / "classes.csv", classes, fmt="%d")
+    (tmp_path / "classes.svm").write_text("".join(f"{label} 1:{label + 1}\n" for label in classes))
+    sparse.save_npz(tmp_path / "labels.npz", sparse.csr_array(labels))
+    return SimpleNamespace(X=X, classes=classes, labels=labels, folder=tmp_path)
+
+
+def discriminant_values(X: np.ndarray, H: np.ndarray, ridge: float = 0.0) -> np.ndarray:
+    """The eigenvalues that are not zero, by whitening and an SVD."""
+    values = np.linalg.svd(whitened(X, ridge).T @ H, compute_uv=False) ** 2
+    return values[values > 1e-10]
+
+
+def targets_of(name: str, Y: np.ndarray) -> np.ndarray:
+    """H by its definition; rows without labels are rows of zeros."""
+    Y = Y.astype(float)
+    inverse = lambda d: np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)  # noqa: E731
+    size = Y.sum(axis=0)
+    about = Y - Y.mean(axis=0)
+    if name == "cca":
+        U, s, _ = np.linalg.svd(about, full_matrices=False)
+        return U[:, s > 1e-10]
+    edges = {"hsl-zhou": np.ones_like(size), "hsl-clique": size, "hsl-star": 1 / size}
+    if name in edges:
+        columns = {"hsl-zhou": size**-0.5, "hsl-clique": np.ones_like(size), "hsl-star": 1 / size}
+        return np.sqrt(inverse(Y @ edges[name]))[:, None] * Y * columns[name]
+    return {"lda": Y / np.sqrt(np.maximum(size, 1)), "opls": about, "none": Y}[name]
+
+
+TARGETS = ("lda", "opls", "cca", "hsl-zhou", "hsl-clique", "hsl-star", "none")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_solve_discriminant_with_every_target(labelled, target: str):
+    """Of labels, dense and sparse, where a row may have several; of classes where it may not."""
+    Y = np.eye(4)[labelled.classes] if target == "lda" else labelled.labels
+    np.save(labelled.folder / "Y.npy", Y)
+    expected = discriminant_values(labelled.X, targets_of(target, Y), 1.5)
+    files = ["Y.npy"] if target == "lda" else ["Y.npy", "labels.npz"]
+    for file in files:
+        args = ("discriminant", labelled.folder / "X.npy", labelled.folder / file, "--ridge", 1.5)
+        out = run("solve", *args, "--target", target, "--out", labelled.folder / "r.npz").out
+        with np.load(labelled.folder / "r.npz") as saved:
+            np.testing.assert_allclose(saved["eigenvalues"], expected, rtol=1e-8)
+            assert saved["weights"].shape == (7, len(expected))
+            assert json.loads(str(saved["about"]))["target"] == target
+        assert fact(out, "eigenvalues").split() == [f"{value:.5g}" for value in expected]
+        assert float(fact(out, "sum")) == pytest.approx(expected.sum(), rel=1e-5)
+        assert "k by rank, ridge 1.5, centred" in fact(out, "problem")
+        assert (target in fact(out, "problem")) == (target != "none")
+
+
+@pytest.mark.parametrize("file", ["classes.npy", "classes.csv", "classes.svm:labels"])
+@pytest.mark.parametrize("solver", linspec.solvers("discriminant"))
+def test_a_single_column_holds_the_classes(labelled, file: str, solver: str):
+    args = ("discriminant", labelled.folder / "X.npy", labelled.folder / file, "--solver", solver)
+    run("solve", *args, "-k", 2, "--out", labelled.folder / "r.json")
+    expected = discriminant_values(labelled.X, targets_of("lda", np.eye(4)[labelled.classes]))
+    saved = json.loads((labelled.folder / "r.json").read_text())
+    np.testing.assert_allclose(saved["eigenvalues"], expected[:2], rtol=1e-6)
+
+
+def test_compare_discriminant_scores_by_the_eigenvalues(labelled):
+    pytest.importorskip("matplotlib")
+    target = labelled.folder / "c.png"
+    files = (labelled.folder / "X.npy", labelled.folder / "classes.npy")
+    out = run("compare", "discriminant", *files, "--plot", target).out
+    assert out.startswith("discriminant, lda, k by rank, centred: ")
+    total = discriminant_values(labelled.X, targets_of("lda", np.eye(4)[labelled.classes])).sum()
+    for solver in linspec.solvers("discriminant"):
+        score, share = fact(out, f"{solver} ").split()[:2]
+        assert float(score) == pytest.approx(total, abs=1e-5)
+        assert float(share) > 99.9
+    assert target.read_bytes().startswith(PNG)
+    run("solve", "discriminant", *files, "--plot", labelled.folder / "s.png")
+    assert (labelled.folder / "s.png").read_bytes().startswith(PNG)
+
+
+def test_refusals_of_labels(labelled):
+    X, folder = labelled.folder / "X.npy", labelled.folder
+    assert "at most one label a row" in refusal("solve", "discriminant", X, folder / "labels.npy")
+    assert "is not one of 'lda'" in refusal("solve", "discriminant", X, X, "--target", "pls")
+    assert "column for each target" in refusal(
+        "solve", "discriminant", X, folder / "classes.npy", "--target", "none"
+    )
+    np.save(folder / "short.npy", labelled.classes[:-1])
+    assert "equally many rows; got 120 and 119" in refusal("solve", "discriminant", X, folder / "short.npy")
+
+
+# ---- bars, pictures and files -----------------------------------------------------------------
+
+
 def test_progress_can_be_forced_and_is_off_in_a_pipe(views):
     args = ("solve", "cca", *views, "-k", K, "--solver", "als", "-o", "form=implicit")
     assert run(*args).err == ""
@@ -372,7 +476,7 @@ def test_help_of_every_command():
         assert run(*command, "--help").out.startswith(f"Usage: main {command[0]}")
     for command in ("solve", "compare"):
         assert run(command).out == run(command, "--help").out
-        for problem in ("cca", "least-squares"):
+        for problem in ("cca", "discriminant", "least-squares"):
             assert "--max-passes" in run(command, problem, "--help").out
     assert linspec.__version__ in run("--version").out
 
