@@ -342,6 +342,8 @@ class Moments:
         """
         if self._cross is None and self.Y is not None and self.wide:
             return self._wide_gram_and_cross(V)
+        if self._cross is None and self.form == "dense":
+            self._cross = self._held_gram().C
         if self._cross is None:
             XtXV, self._cross, _, _ = self.products(V, self.home.eye(self.shape[2]))
             return XtXV, self._cross

@@ -133,8 +133,13 @@ class Run:
         return self._moments
 
     def part(self, value: Any) -> Any:
-        """The instance that a part option stands for; names were looked up before the run began."""
-        return value
+        """The instance that a part option stands for.
+
+        Names were looked up before the run began; those among the parts of an instance made since are looked up here.
+        """
+        from linspec.solver import with_parts  # which imports this module
+
+        return with_parts(value, self.problem)
 
     def within(self, problem: Problem, solver: Any, label: str | Mapping[str, str]) -> Mapping[str, Any]:
         """What a part finds for a problem of its own on matrices of this run, without a certificate.

@@ -435,6 +435,8 @@ def with_parts(instance: Any, problem: Any) -> Any:
         if option.part_kind is None:
             continue
         value = getattr(instance, option.name)
+        if value is None:  # the solver chooses
+            continue
         if isinstance(value, str):
             value = registry.get_part(option.part_kind, value, option.part_problem)()
         if not isinstance(value, PART_CLASSES[option.part_kind]):

@@ -18,8 +18,14 @@ import scipy.linalg
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS, rank_cut
 
-SMALL = 500
-"""Up to this order a full SVD takes no more than some hundredths of a second."""
+SMALL, TINY = 500, 100
+"""Orders up to which all singular vectors take some hundredths of a second, and less than one."""
+
+FEW = 4
+"""Part of all singular vectors, inverted, below which the leading ones are sought alone."""
+
+SQUARED_AWAY = 1e-5
+"""Singular value, beside the largest, below which the square of the matrix does not tell it well."""
 
 CHOLESKY_LIMIT = 1e-12
 """Reciprocal condition number of the scaled Gram matrix below which its rank is decided by eigenvalues."""
@@ -98,11 +104,19 @@ def _cholesky(S: HostArray, cut: float) -> tuple[HostArray | None, float]:
 def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
     """The k leading singular triplets (U, s, V) of a matrix that fits into memory."""
     k = min(k, *T.shape)
-    if not home.on_host or min(T.shape) <= SMALL:
-        U, s, Vt = home.xp.linalg.svd(T, full_matrices=False)
-        return U[:, :k], to_host(s)[:k], Vt.T[:, :k]
+    m = min(T.shape)
+    if home.on_host and m > (TINY if FEW * k < m else SMALL):
+        found = _by_square(T, k)
+        if found[1][-1] > SQUARED_AWAY * found[1][0]:
+            return found
+    U, s, Vt = home.xp.linalg.svd(T, full_matrices=False)
+    return U[:, :k], to_host(s)[:k], Vt.T[:, :k]
+
+
+def _by_square(T: HostArray, k: int) -> tuple[HostArray, HostArray, HostArray]:
+    """The same from eigenvectors of the smaller of T Tᵀ and Tᵀ T, for values that are not far below the largest."""
     wide = T.shape[0] > T.shape[1]
-    A = T.T if wide else T  # eigenvectors of the smaller of T Tᵀ and Tᵀ T
+    A = T.T if wide else T
     m = A.shape[0]
     _, U = scipy.linalg.eigh(A @ A.T, subset_by_index=(m - k, m - 1), check_finite=False)
     # A second step on the k-dimensional span undoes the squaring for the leading values.
