@@ -173,3 +173,80 @@ def tall_dense(given: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
     rng.standard_normal(out=A)
     A *= np.logspace(0, -2, p)
     return A, A @ rng.standard_normal((p, 5)) + rng.standard_normal((n, 5))
+
+
+# ---- data with labels ------------------------------------------------------------------------------
+
+LABELLED = {
+    "newsgroups20": (1200, 2000, 20),
+    "reuters21578": (900, 1500, 30),
+    "delicious": (1500, 60, 150),
+    "yeast": (600, 40, 14),
+    "scene": (500, 80, 6),
+    "wine": (178, 13, 3),
+    "optdigits": (800, 64, 10),
+    "satimage": (700, 36, 6),
+    "usps": (900, 100, 10),
+    "mnist": (1000, 196, 10),
+}
+"""Sets with labels: rows, columns and labels of what `--quick` generates in their place."""
+
+TEXTS = ("newsgroups20", "reuters21578")
+SEVERAL = ("reuters21578", "delicious", "yeast", "scene")
+"""Sets whose rows have any number of labels; the others have classes."""
+
+
+def labelled(given: argparse.Namespace, name: str) -> tuple[Any, Any]:
+    """All rows of one set, float64, and its labels: a class vector, or a sparse matrix of zeros and ones.
+
+    Texts are tf-idf weights of all their rows; stories without a topic are kept. Of delicious and of the digits of
+    MNIST the training rows are taken. Nothing is scaled, but for pixels of MNIST and USPS, which are as published.
+    """
+    if given.quick:
+        return _generated(name)
+    if name in TEXTS:
+        counts = scipy.sparse.load_npz(find(given, f"{name}/X.npz")).tocsr().astype(np.float64)
+        if name == "newsgroups20":
+            return tf_idf(counts), np.load(find(given, f"{name}/meta.npz"))["y"]
+        return tf_idf(counts), scipy.sparse.load_npz(find(given, f"{name}/Y.npz")).tocsr().astype(np.float64)
+    if name == "delicious":
+        X, Y = (scipy.sparse.load_npz(find(given, f"{name}/{part}_train.npz")) for part in "XY")
+        return X.tocsr().astype(np.float64), Y.tocsr().astype(np.float64)
+    held = np.load(find(given, f"{name}/{name}.npz"))
+    if name == "mnist":
+        return held["X_train"].reshape(-1, 784) / 255.0, held["y_train"]
+    X, y = (_joined(held, part) for part in ("X", "Y" if name in SEVERAL else "y"))
+    X = X / 1000.0 if name == "usps" else X.astype(np.float64)
+    return X, scipy.sparse.csr_matrix(y.astype(np.float64)) if name in SEVERAL else y
+
+
+def _joined(held: Any, part: str) -> np.ndarray:
+    """Training and test rows below each other, whatever they are called."""
+    names = sorted(
+        (name for name in held.files if name == part or name.startswith(f"{part}_")),
+        key=lambda n: "test" in n,
+    )
+    return np.concatenate([held[name] for name in names])
+
+
+def _generated(name: str) -> tuple[Any, Any]:
+    """Small data of the kind of one set: columns that go with labels, sparse where the set is sparse."""
+    n, p, labels = LABELLED[name]
+    rng = np.random.default_rng(list(LABELLED).index(name))
+    classes = rng.integers(0, labels, n)
+    classes[:labels] = np.arange(labels)
+    given = np.eye(labels)[classes]
+    if name in SEVERAL:
+        given = np.maximum(given, rng.random((n, labels)) < 1.5 / labels)
+        given[rng.random(n) < (0.15 if name == "reuters21578" else 0.0)] = 0.0
+    loads = rng.standard_normal((labels, p)) * (rng.random((labels, p)) < 0.2)
+    if name in TEXTS:
+        rate = 0.3 / np.arange(1, p + 1) ** 0.7 + 0.05 * given @ np.abs(loads)
+        X: Any = tf_idf(scipy.sparse.csr_matrix(rng.poisson(rate).astype(np.float64)))
+    else:
+        mixed = rng.standard_normal((n, p)) @ (
+            rng.standard_normal((p, p)) * np.geomspace(1, 0.03, p)[:, None]
+        )
+        X = given @ loads + mixed / np.sqrt(p) + 0.1 * rng.standard_normal((n, p)) + 1.0
+        X = scipy.sparse.csr_matrix(X * (X > 2.5)) if name == "delicious" else X
+    return X, scipy.sparse.csr_matrix(given) if name in SEVERAL else classes
