@@ -668,6 +668,24 @@ class Discriminant(Problem):
         count = min(self.k, int(np.sum(s > self.resolution * s[0]))) if len(s) and s[0] > 0 else 0
         return T @ Vt[:count].T, s[:count] ** 2
 
+    def rounding(self, moments: Moments) -> float:
+        """The Frobenius norm of XᵀH up to which it is rounding: the columns of X say nothing of the targets.
+
+        Parameters
+        ----------
+        moments : Moments
+            Whose column norms are there, or cost a sweep.
+        """
+        xp = moments.home.xp
+        squares = [float(to_host(xp.sum(d))) for d in moments.diagonal()]
+        if (
+            self.center and not moments.exact_diagonal
+        ):  # means are taken out of products, which have their size
+            means = [float(to_host(_norm(mean, moments.home))) ** 2 for mean in moments.column_means()]
+            squares = [square + moments.n * mean for square, mean in zip(squares, means, strict=True)]
+        turned = 1.0 if self.factor is None else _norm(self.factor, moments.home)
+        return self.resolution * math.sqrt(squares[0] * squares[1]) * turned
+
     @property
     def resolution(self) -> float:
         """The root of an eigenvalue, beside that of the largest, below which it is called zero."""

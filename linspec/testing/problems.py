@@ -522,6 +522,12 @@ def _cca_cases() -> list[Case]:
     ]
 
 
+def _unrelated(case: Case) -> Case:
+    """Targets of which the columns of X say nothing: XᵀH is rounding."""
+    X, H = (A - A.mean(axis=0) for A in (case.arrays["X"], case.arrays["H"]))
+    return replace(case, arrays={**case.arrays, "H": H - X @ np.linalg.lstsq(X, H, rcond=None)[0]})
+
+
 def _discriminant_cases() -> list[Case]:
     make = planted_discriminant
     found = (5.0, 2.0, 1.0, 0.4)
@@ -556,6 +562,13 @@ def _discriminant_cases() -> list[Case]:
         make(60, 8, 1, (2.0,), 1, **mild, name="one-target"),
         make(1, 4, 2, (2.0,), 1, values=[2.0], center=False, name="one-row"),
         replace(_zeroed(tall, "H"), name="zero-targets", truth=none),
+        replace(
+            tall,
+            arrays={**tall.arrays, "H": np.tile([3.0, 0.1, 7.0], (60, 1))},
+            name="constant-targets",
+            truth=none,
+        ),
+        replace(_unrelated(tall), name="unrelated", truth=none),
         replace(_zeroed(tall, "X"), name="zero-data", truth=none),
         make(2, 4, 3, (2.0,), 1, values=[2.0], name="two-rows"),
         replace(

@@ -73,11 +73,13 @@ class Direct(Solver):
         run.plan(setup=moments.setup_cost)
         home = moments.home
         S, C = moments.dense()[0], problem.gram_and_targets(moments)[1]
+        if _norm(C, home) <= problem.rounding(moments):
+            return run.finish(weights=C[:, :0], eigenvalues=np.zeros(0))
         factor = Whitener(S, problem.ridge, squared_cut(problem.X), home)
         short = problem.ridge == 0 and factor.rank < problem.X.shape[1]
         if short or factor.condition > SQUARED_LIMIT:
             return self._by_rows(problem, run)
-        U, values = self._leading(factor.solve(C), problem, run, home, np.sqrt(factor.condition))
+        U, values = self._leading(factor.solve(C), problem, run, home, magnified=np.sqrt(factor.condition))
         return run.finish(weights=factor.solve_adjoint(U), eigenvalues=values, rank=factor.rank)
 
     def _by_rows(self, problem: Any, run: Run) -> Solution:
@@ -102,8 +104,8 @@ class Direct(Solver):
         found = _by_cholesky(_rows_gram(X, home), H, problem.ridge, home) if problem.ridge > 0 else None
         if found is None:
             return self._by_columns(problem, run, X, H)
-        Z, D = found
-        turn, values = _inverse_root(to_host(D), problem)
+        Z, D, share = found
+        turn, values = _inverse_root(to_host(D), problem, share * _norm(H, home) ** 2)
         return run.finish(weights=X.rmatmat(Z @ home.place(turn)), eigenvalues=values)
 
     def _by_columns(self, problem: Any, run: Run, X: LinearOperator, H: Array) -> Solution:
@@ -115,16 +117,21 @@ class Direct(Solver):
         rank = int(np.sum(sizes > self._cut(X.H) * sizes[0])) if sizes[0] > 0 else 0
         V, sizes = Vt.T[:, :rank], sizes[:rank]
         root = np.sqrt(sizes**2 + problem.ridge)
-        P, values = self._leading(home.place(sizes / root)[:, None] * (V.T @ H), problem, run, home)
+        T = home.place(sizes / root)[:, None] * (V.T @ H)
+        most = _norm(H, home) * float((sizes / root).max(initial=0.0))
+        P, values = self._leading(T, problem, run, home, least=problem.resolution * most)
         Z = V @ (home.place(1 / (sizes * root))[:, None] * P)
         return run.finish(weights=X.rmatmat(Z), eigenvalues=values, rank=rank)
 
     # ---- what both share ------------------------------------------------------------------------
 
     def _leading(
-        self, T: Array, problem: Any, run: Run, home: Home, magnified: float = 1.0
+        self, T: Array, problem: Any, run: Run, home: Home, *, magnified: float = 1.0, least: float = 0.0
     ) -> tuple[Array, HostArray]:
-        """Left singular vectors and squared singular values of T, as many as are wanted and above rounding."""
+        """Left singular vectors and squared singular values of T, as many as are wanted and above rounding.
+
+        Rounding is what the resolution of the problem says, times `magnified`, and at least `least`.
+        """
         k = min(problem.k, *T.shape)
         if k == 0:
             return T[:, :0], np.zeros(0)
@@ -134,7 +141,7 @@ class Direct(Solver):
             U, s = _lanczos(T, k, run)
         else:
             U, s, _ = leading_svd(T, k, home)
-        keep = int(np.sum(s > problem.resolution * magnified * s[0])) if s[0] > 0 else 0
+        keep = int(np.sum(s > max(problem.resolution * magnified * s[0], least)))
         return U[:, :keep], s[:keep] ** 2
 
     def _cut(self, A: LinearOperator) -> float:
@@ -152,6 +159,11 @@ class Direct(Solver):
         factoring = side**3 / 3 / CHOLESKY_RATE + 2 * side**2 * t / DENSE_RATE + 6 * side * t**2 / FACTOR_RATE
         note = f"Gram matrix of order {side:.0f} and its Cholesky factor"
         return Estimate(forming + factoring, 24.0 * side**2 + 8.0 * (sizes.n + sizes.p) * t, note)
+
+
+def _norm(V: Array, home: Home) -> float:
+    """The Frobenius norm."""
+    return float(to_host(home.xp.sqrt(home.xp.sum(V * V))))
 
 
 def _whitened(R: Array, cut: float, home: Home) -> tuple[Array, Array, int]:
@@ -185,21 +197,22 @@ def _rows_gram(X: LinearOperator, home: Home) -> Array:
     return home.concat(blocks)
 
 
-def _by_cholesky(K: Array, H: Array, ridge: float, home: Home) -> tuple[Array, Array] | None:
-    """(K + γI)⁻¹H and D = HᵀK(K + γI)⁻¹H; None where the matrix is too ill-conditioned."""
+def _by_cholesky(K: Array, H: Array, ridge: float, home: Home) -> tuple[Array, Array, float] | None:
+    """(K + γI)⁻¹H, D = HᵀK(K + γI)⁻¹H and a bound on ‖D‖ / ‖H‖²; None where the matrix is too ill-conditioned."""
     factor = Whitener(K, ridge, K.shape[0] * EPS, home)
     if factor.condition > SQUARED_LIMIT or factor.rank < K.shape[0]:
         return None
     Z = factor.solve_adjoint(factor.solve(H))
-    return Z, H.T @ (K @ Z)
+    size = float(to_host(home.xp.sum(home.xp.linalg.diagonal(K))))
+    return Z, H.T @ (K @ Z), size / (size + ridge)
 
 
-def _inverse_root(D: HostArray, problem: Any) -> tuple[HostArray, HostArray]:
-    """U_D Σ_D^(-1/2) and Σ_D over the numerical range of D, as many as are wanted."""
+def _inverse_root(D: HostArray, problem: Any, size: float) -> tuple[HostArray, HostArray]:
+    """U_D Σ_D^(-1/2) and Σ_D over what is more than the rounding of a D of a size, as many as are wanted."""
     values, vectors = scipy.linalg.eigh((D + D.T) / 2, check_finite=False)
     values, vectors = values[::-1], vectors[:, ::-1]
-    least = max(problem.resolution**2, len(D) * 10 * EPS)
-    keep = min(problem.k, int(np.sum(values > least * max(values[0], 0.0))))
+    least = max(problem.resolution**2 * values[0], 10 * EPS * size)
+    keep = min(problem.k, int(np.sum(values > least)))
     return vectors[:, :keep] / np.sqrt(values[:keep]), values[:keep]
 
 

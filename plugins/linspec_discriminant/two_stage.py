@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,8 @@ from linspec.operators import DenseOperator, LinearOperator, ProductOperator, un
 INNER_TOL, LOOSEST = 1e-10, 0.1
 """Relative residual of stage 1, by default and at most."""
 
-EXPECTED = 100
-"""Iterations of stage 1, where "auto" weighs it against a factorisation."""
+EXPECTED, EXPECTED_CCA = 100, 50
+"""Iterations of stage 1, where "auto" weighs it against a factorisation; half the digits do for CCA."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,11 +59,16 @@ class TwoStage(Solver):
         moments = run.moments(self.form, expect=(EXPECTED, problem.width))
         lstsq, home = run.part(_chosen(self.lstsq, problem.X)), moments.home
         run.plan(setup=_setup(lstsq, moments), iteration=2 * moments.sweep_cost)
-        _, C = problem.gram_and_targets(moments)
-        turn = home.place(_told_apart(C, problem.resolution, home))
+        _, C = problem.gram_and_targets(moments, _unknown_norms(moments))
+        turn = home.place(_told_apart(C, problem.resolution, problem.rounding(moments), home))
+        if not turn.shape[1]:
+            run.end(Status.CONVERGED)
+            weights = home.zeros((C.shape[0], 0))
+            run.proceed(residual=0.0, current=partial(dict, weights=weights))
+            return run.finish(weights=weights)
         B = _product(problem.H, problem.factor, turn)
         regression = Regression(lstsq, problem.X, B, C @ turn, problem.ridge, moments, run)
-        for W in regression.answers(self.tol):
+        for W in regression.answers(INNER_TOL if self.tol is None else self.tol / 10):
             SW = moments.gram_matmat(W)
             MW = SW + W * problem.ridge
             inner, values = self._second_stage(problem, W, MW, C, moments)
@@ -116,11 +122,12 @@ class TwoStageCCA(Solver):
         run.plan(setup=_setup(lstsq, moments), iteration=2 * moments.sweep_cost)
         _, C = moments.gram_and_cross()
         cut = 10 * math.sqrt(sum(C.shape)) * float(np.finfo(problem.dtype).eps)
-        turn = home.place(_told_apart(C, cut, home))
+        turn = home.place(_told_apart(C, cut, 0.0, home))
         B = _product(problem.Y, None, turn)
         regression = Regression(lstsq, problem.X, B, C @ turn, problem.ridge[0], moments, run)
         unit = home.eye(C.shape[1])
-        for W in regression.answers(self.tol):
+        # The law of CCA is a square: what stage 1 leaves counts with its square.
+        for W in regression.answers(math.sqrt(run.tol) / 3):
             SW, _, _, Sy = moments.products(W, unit)
             MW, My = SW + W * problem.ridge[0], Sy + unit * problem.ridge[1]
             G, F, Gy = (to_host(V) for V in (W.T @ MW, W.T @ C, My))
@@ -133,6 +140,11 @@ class TwoStageCCA(Solver):
             if not regression.proceed(ratio(missing, float(rho.sum())), SW, x_weights=W @ Tx, y_weights=Ty):
                 break
         return run.finish(x_weights=W, y_weights=unit)
+
+    @classmethod
+    def estimate(cls, sizes: Sizes) -> Estimate | None:
+        """Some dozen products with a block as wide as Y, for which stage 2 needs YᵀY."""
+        return cost.sweeps_estimate(replace(sizes, k=sizes.q), EXPECTED_CCA, spare=sizes.q)
 
 
 class Regression:
@@ -167,15 +179,9 @@ class Regression:
         self._product: Array = None
         self._seen = math.inf
 
-    def answers(self, tol: float | None) -> Iterator[Array]:
-        """The solution W₁, and better ones for as long as `proceed` says yes.
-
-        Parameters
-        ----------
-        tol : float or None
-            What the problem is to be solved to; stage 1 takes a tenth of it.
-        """
-        inner = INNER_TOL if tol is None else min(tol / 10, LOOSEST)
+    def answers(self, tol: float) -> Iterator[Array]:
+        """The solution W₁ to a relative residual, and better ones for as long as `proceed` says yes."""
+        inner = min(tol, LOOSEST)
         if not (hasattr(self.lstsq, "prepare") and hasattr(self.lstsq, "tol")):
             yield self._once(inner)
             return
@@ -224,12 +230,20 @@ def _setup(lstsq: Solver, moments: Moments) -> float:
     return moments.setup_cost + (2.0 + lstsq.preparation) * moments.sweep_cost
 
 
-def _told_apart(C: Array, cut: float, home: Home) -> HostArray:
-    """An orthonormal T, t x r, over the combinations of targets of which C = XᵀH is more than rounding."""
+def _unknown_norms(moments: Moments) -> Array | None:
+    """A block without columns, with which a sweep learns column norms that only products tell."""
+    return None if moments.exact_diagonal else moments.home.zeros((moments.shape[1], 0))
+
+
+def _told_apart(C: Array, cut: float, least: float, home: Home) -> HostArray:
+    """An orthonormal T, t x r, over the combinations of targets of which C = XᵀH is more than rounding.
+
+    Rounding is a share `cut` of the longest, and `least`.
+    """
     if C.shape[0] > C.shape[1]:
         C = home.xp.linalg.qr(C, mode="reduced")[1]
     _, s, Vt = np.linalg.svd(to_host(C), full_matrices=False)
-    turn: HostArray = Vt[s > cut * s[0]].T
+    turn: HostArray = Vt[s > max(cut * s[0], least)].T
     return turn
 
 
