@@ -178,8 +178,8 @@ def tall_dense(given: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
 # ---- data with labels ------------------------------------------------------------------------------
 
 LABELLED = {
-    "newsgroups20": (1200, 2000, 20),
-    "reuters21578": (900, 1500, 30),
+    "newsgroups20": (600, 900, 20),
+    "reuters21578": (500, 800, 30),
     "delicious": (1500, 60, 150),
     "yeast": (600, 40, 14),
     "scene": (500, 80, 6),

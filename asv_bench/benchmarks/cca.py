@@ -30,6 +30,7 @@ SOLVERS = [
     "rpcca",
     "sparse-appgrad",
     "stochastic-appgrad",
+    "two-stage",
 ]
 
 K = 5
@@ -82,6 +83,7 @@ ITERATIVE = [
     "nw-cca",
     "sparse-appgrad",
     "stochastic-appgrad",
+    "two-stage",
 ]
 HARD = ["texts", "scenes"]
 SHARES = (0.99, 0.999)

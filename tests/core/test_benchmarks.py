@@ -14,12 +14,22 @@ import pytest
 from linspec.registry import Registry
 
 FOLDER = Path(__file__).parents[2] / "asv_bench"
-MODULES = {"cca": "cca", "least-squares": "least_squares", "svd": "svd"}
-CLASSES = {"cca": "CCASolvers", "least-squares": "LeastSquaresSolvers", "svd": "SVDSolvers"}
-ANSWERS = {"cca": "x_weights", "least-squares": "x", "svd": "Vh"}
+MODULES = {
+    "cca": "cca",
+    "discriminant": "discriminant",
+    "least-squares": "least_squares",
+    "svd": "svd",
+}
+CLASSES = {
+    "cca": "CCASolvers",
+    "discriminant": "DiscriminantSolvers",
+    "least-squares": "LeastSquaresSolvers",
+    "svd": "SVDSolvers",
+}
+ANSWERS = {"cca": "x_weights", "discriminant": "weights", "least-squares": "x", "svd": "Vh"}
 RUNS = [
-    ("cca", "gram"), ("cca", "als"), ("least-squares", "direct"), ("least-squares", "cg"), ("svd", "gram"),
-    ("svd", "lanczos"),
+    ("cca", "gram"), ("cca", "als"), ("discriminant", "direct"), ("discriminant", "two-stage"),
+    ("least-squares", "direct"), ("least-squares", "cg"), ("svd", "gram"), ("svd", "lanczos"),
 ]  # fmt: skip
 
 
@@ -84,6 +94,7 @@ def test_asv_finds_the_four_measurements_of_each_problem_and_nothing_of_the_base
     for name in (f"{module}.{CLASSES[problem]}" for problem, module in MODULES.items()):
         for measurement in ("time_solve", "peakmem_solve", "track_passes", "track_error"):
             assert f"{name}.{measurement}" in found
+    assert "discriminant.PassesToSubspace.track_passes" in found
     shares = {
         name for name in found if name.startswith("cca.") and not name.startswith(f"cca.{CLASSES['cca']}.")
     }
@@ -192,6 +203,31 @@ def test_shares_of_the_correlations_are_met_where_they_are_said_to_be(benchmark,
         timed.setup(found, "nw-cca", problem)
 
 
+@pytest.mark.parametrize("problem", ["texts", "scenes"])
+def test_discriminant_subspaces_are_there_after_so_many_passes_and_not_before(benchmark, problem):
+    """The exact subspace is that of the pencil."""
+    benchmark("discriminant")
+    module = sys.modules["benchmarks.discriminant"]
+    bench = module.PassesToSubspace()
+    bench.setup("two-stage", problem)
+    X, H = (np.asarray(A.todense() if hasattr(A, "todense") else A) for A in bench.data)
+    X = X - X.mean(axis=0)
+    W, C = bench.best, X.T @ H
+    MW = X.T @ (X @ W) + module.RIDGE * W
+    np.testing.assert_allclose(W.T @ MW, np.eye(W.shape[1]), atol=1e-10)
+    values = np.linalg.norm(C.T @ W, axis=0) ** 2
+    np.testing.assert_allclose(C @ (C.T @ W), MW * values, atol=1e-10 * values.max())
+    passes = bench.track_passes("two-stage", problem)
+    assert 4 < passes < module.MOST_PASSES
+    enough, less = (
+        module.hard_solve(bench.data, "two-stage", budget).weights for budget in (passes, passes - 1)
+    )
+    assert module.distance(enough, bench.best) <= module.REACHED < module.distance(less, bench.best)
+    by_hand = np.linalg.norm(less @ less.T - W @ W.T, 2) / np.linalg.norm(W @ W.T, 2)
+    assert module.distance(less, bench.best) == pytest.approx(by_hand, rel=1e-6)
+    bench.time_solve("direct", problem)
+
+
 @pytest.mark.parametrize("data", ["tall", "words", "one-hot"])
 def test_data_are_the_same_in_every_run(benchmark, data):
     benchmark("cca")
@@ -293,3 +329,37 @@ def test_hard_correlations_are_measured():
     assert {row[1] for row in rows} == {"lobpcg, Gram", "auto"}
     for row in rows:
         assert [int(cell) for cell in row[2:7]] == [2, 0, 0, 0, 0]
+
+
+def test_discriminants_are_measured_beside_lsqr_and_scikit_learn():
+    rows = measured("measure_discriminant.py", "--sets", "newsgroups20", "--ridges", "1")
+    ours = {row[1]: row for row in rows if row[0] == "1"}
+    for name in ("two-stage", "direct"):
+        assert float(ours[name][8]) < 1e-8, name
+        assert float(ours[name][9]) < 1e-7, name
+    by_columns = next(
+        row for row in rows if row[1] == "LSQR, 20 of 20"
+    )  # the words that scikit-learn can take
+    assert float(by_columns[9]) < 1e-6
+    refused = next((row for row in rows if row[1] == "scikit-learn, svd"), None)
+    assert refused is None or "Sparse data" in refused[-1] or "No module" in refused[-1]
+
+
+def test_passes_to_discriminant_subspaces_are_measured():
+    rows = measured("measure_two_stage_passes.py", "--sets", "yeast", "delicious", "--seeds", "1")
+    assert len(rows) == 9
+    for row in rows:
+        assert int(row[2]) < float(row[8])
+        assert float(row[3]) <= 1e-8
+
+
+def test_growth_of_two_stage_is_measured():
+    rows = measured("measure_discriminant_growth.py", "--sets", "newsgroups20", "--rounds", "1")
+    assert [row[0] for row in rows].count("exponent") == 2
+    assert {row[-1] for row in rows if row[0] != "exponent"} == {"CONVERGED"}
+
+
+def test_lda_is_that_of_scikit_learn():
+    pytest.importorskip("sklearn")
+    for row in measured("measure_lda_agreement.py", "--seeds", "1"):
+        assert all(float(cell) < 1e-8 for cell in row[3:8]), row[0]
