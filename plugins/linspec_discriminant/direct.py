@@ -101,6 +101,8 @@ class Direct(Solver):
         X = problem.X.centered(moments.column_means()[0]) if problem.center else problem.X
         H = home.place(problem.H.dense())
         H = H if problem.factor is None else H @ problem.factor
+        if problem.center:  # Xᵀ would annihilate the means only after a division by the ridge
+            H = H - home.xp.mean(H, axis=0)[None, :]
         found = _by_cholesky(_rows_gram(X, home), H, problem.ridge, home) if problem.ridge > 0 else None
         if found is None:
             return self._by_columns(problem, run, X, H)

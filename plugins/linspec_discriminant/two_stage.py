@@ -30,8 +30,8 @@ from linspec.operators import DenseOperator, LinearOperator, ProductOperator, un
 INNER_TOL, LOOSEST = 1e-10, 0.1
 """Relative residual of stage 1, by default and at most."""
 
-EXPECTED, EXPECTED_CCA = 100, 50
-"""Iterations of stage 1, where "auto" weighs it against a factorisation; half the digits do for CCA."""
+EXPECTED, EXPECTED_CCA = 100, 40
+"""Iterations of stage 1, where "auto" weighs it against other methods; for CCA half the digits do."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,9 +1,10 @@
 """The rule by which "auto" chooses among CCA solvers, on either side of its boundaries.
 
 `gram` while forming and factorising three Gram matrices takes less time than some dozens of products with thin blocks
-and fits into half of the memory; `lobpcg` beyond, with the moments in the form that is cheapest: held as sparse or as
-dense matrices, or swept. `direct` never takes less time than `gram`; it is for those who call it by name. The problems
-of the rule have shapes, or the places of entries, and nothing is multiplied.
+and fits into half of the memory; `two-stage` beyond where Y is narrow, and `lobpcg` elsewhere, with the moments in the
+form that is cheapest: held as sparse or as dense matrices, or swept. `direct` never takes less time than `gram`; it
+is for those who call it by name. The problems of the rule have shapes, or the places of entries, and nothing is
+multiplied.
 """
 
 from __future__ import annotations
@@ -106,9 +107,13 @@ def test_fewer_rows_than_columns(memory):
 
 
 def test_a_narrow_view_beside_a_wide_one(memory):
-    """The wide view's Gram matrix decides: it is formed and factorised all the same."""
+    """Least squares of all its columns take less than the Gram matrix of the other, until they are too many."""
     assert chosen(20_000, 1000, 10, k=5) == "gram"
-    assert chosen(20_000, 20_000, 10, k=5) == "lobpcg"
+    assert chosen(20_000, 20_000, 10, k=5) == "two-stage"
+    names = [chosen(20_000, 20_000, int(q), k=5) for q in np.geomspace(5, 5000, 40)]
+    first = names.index("lobpcg")
+    assert names == ["two-stage"] * first + ["lobpcg"] * (len(names) - first)
+    assert 10 < first < 39
 
 
 def test_memory_decides(memory):
