@@ -681,7 +681,7 @@ class Discriminant(Problem):
         if (
             self.center and not moments.exact_diagonal
         ):  # means are taken out of products, which have their size
-            means = [float(to_host(_norm(mean, moments.home))) ** 2 for mean in moments.column_means()]
+            means = [_norm(mean, moments.home) ** 2 for mean in moments.column_means()]
             squares = [square + moments.n * mean for square, mean in zip(squares, means, strict=True)]
         turned = 1.0 if self.factor is None else _norm(self.factor, moments.home)
         return self.resolution * math.sqrt(squares[0] * squares[1]) * turned

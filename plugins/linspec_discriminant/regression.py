@@ -1,0 +1,133 @@
+"""Stage 1 of the two-stage approach: the targets regressed on the data, all in one block.
+
+Problem: W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖² for many targets at once, by whatever least-squares solver is named, as exactly
+as the second stage needs it.
+Method: a solver that can be made ready for one matrix is, on the moments that the method has anyway, held or swept, and
+goes on from its answer where that was not good enough; any other is run once, on the accounts of the run.
+Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, equations (10) and (27), there by LSQR target by target.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from linspec import LeastSquares, Moments, Run, Solver, Status, get_solver
+from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.operators import DenseOperator, LinearOperator, ProductOperator, uncounted
+
+LOOSEST = 0.1
+"""Relative residual that stage 1 is asked for, at most."""
+
+
+class Regression:
+    """Stage 1: any least-squares solver on all targets, gone on with as long as that helps.
+
+    Parameters
+    ----------
+    lstsq : Solver
+    X : LinearOperator of shape (n, p)
+    B : ProductOperator of shape (n, r)
+        The targets; multiplied only where a solver asks for it.
+    XtB : array of shape (p, r)
+    ridge : float
+    moments : Moments
+        Of X and of something else.
+    run : Run
+    """
+
+    def __init__(
+        self,
+        lstsq: Solver,
+        X: LinearOperator,
+        B: ProductOperator,
+        XtB: Array,
+        ridge: float,
+        moments: Moments,
+        run: Run,
+    ) -> None:
+        self.label = next(label for label in run.problem.matrices if label != "X")
+        self.lstsq: Any = lstsq
+        self.X, self.B, self.XtB, self.ridge = X, B, XtB, ridge
+        self.moments, self.run = moments, run
+        self._product: Array = None
+        self._seen = math.inf
+        self._once_for_all = not (hasattr(lstsq, "prepare") and hasattr(lstsq, "tol"))
+
+    def answers(self, tol: float) -> Iterator[Array]:
+        """The solution W₁ to a relative residual, and better ones for as long as `proceed` says yes."""
+        inner = min(tol, LOOSEST)
+        if self._once_for_all:
+            yield self._once(inner)
+            return
+        reserved = self.moments.sweep_cost
+        with self.run.reserving(reserved):
+            state = self.lstsq.prepare(self.moments.view(0), self.ridge, self.run)
+            W = state.solve(self.B, None, inner, self.XtB)
+        while True:
+            yield W
+            with self.run.reserving(reserved):
+                W = state.solve(self.B, W, inner, self.XtB, self._product)
+
+    def proceed(self, residual: float, product: Array, **weights: Array) -> bool:
+        """Whether to go on, at an answer with a residual, its product by XᵀX and the weights that follow from it."""
+        if residual > max(self.run.tol, self._seen / 2):
+            self.run.end(Status.STAGNATED)
+        elif residual > self.run.tol and self._once_for_all:  # there is nothing to go on with
+            self.run.end(Status.INACCURATE)
+        self._seen, self._product = residual, product
+        return self.run.proceed(residual=residual, current=lambda: weights)
+
+    def _once(self, tol: float) -> Array:
+        """The answer of a solver that factorises, or that cannot be made ready for one matrix."""
+        bare, _ = uncounted(self.X)
+        X = bare.centered(self.moments.column_means()[0]) if self.moments.center else bare
+        lstsq = self.lstsq
+        lstsq = replace(lstsq, tol=tol) if getattr(lstsq, "tol", tol) is None else lstsq
+        with self.run.reserving(self.moments.sweep_cost):
+            accounts = {"A": "X", "B": self.label}
+            found = self.run.within(LeastSquares(X, _uncounted(self.B), self.ridge), lstsq, accounts)
+        return self.moments.home.place(found["x"])
+
+
+def chosen(lstsq: Solver | None, X: LinearOperator) -> Any:
+    """The solver that was asked for, or the one that takes the least time.
+
+    The spectrum of dense data falls, and a sketch of its head saves most of the iterations; that of counts of words
+    falls so slowly that the sketch and the algebra with it cost more than they save (measured).
+    """
+    if lstsq is not None:
+        return lstsq
+    n, p = X.shape
+    return get_solver("cg" if X.nnz < n * p else "nystrom-pcg", "least-squares")()
+
+
+def setup(lstsq: Solver, moments: Moments) -> float:
+    """Passes before the first answer can be judged, at least."""
+    return moments.setup_cost + (2.0 + lstsq.preparation) * moments.sweep_cost
+
+
+def told_apart(C: Array, cut: float, least: float, home: Home) -> HostArray:
+    """An orthonormal T, t x r, over the combinations of targets of which C = XᵀH is more than rounding.
+
+    Rounding is a share `cut` of the longest, and `least`.
+    """
+    if C.shape[0] > C.shape[1]:
+        C = home.xp.linalg.qr(C, mode="reduced")[1]
+    _, s, Vt = np.linalg.svd(to_host(C), full_matrices=False)
+    turn: HostArray = Vt[s > max(cut * s[0], least)].T
+    return turn
+
+
+def product(labels: LinearOperator, factor: Array | None, turn: Array) -> ProductOperator:
+    """Labels times factor times turn, as an operator that is multiplied only if someone asks for it."""
+    block = turn if factor is None else factor @ turn
+    return ProductOperator(labels, DenseOperator(labels.home.place(block, labels.dtype)))
+
+
+def _uncounted(B: ProductOperator) -> ProductOperator:
+    return ProductOperator(uncounted(B.parts[0])[0], B.parts[1])

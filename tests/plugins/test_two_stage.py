@@ -1,0 +1,245 @@
+"""The two-stage approach: the theorems of its paper, its choices, and what it does where the paper is silent."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse
+
+import linspec as ls
+from linspec import Status, targets
+from linspec.errors import InvalidProblem
+
+RIDGES = (0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6)
+RNG = np.random.default_rng(0)
+LABELS = (RNG.random((200, 6)) < 0.3).astype(float)
+LABELS[:, 5] = LABELS[:, 4]  # dependent
+CLASSES = RNG.integers(0, 4, 200)
+TALL = RNG.standard_normal((200, 30)) * np.geomspace(1, 30, 30) + LABELS[:, :3] @ RNG.standard_normal((3, 30))
+WIDE = RNG.standard_normal((60, 150)) + LABELS[:60, :2] @ RNG.standard_normal((2, 150))
+
+
+def exact(X, H, ridge):
+    """W₀ of Theorem 4 and the eigenvalues, from the SVD of the centred data."""
+    Xc = X - X.mean(axis=0)
+    U, s, Vt = np.linalg.svd(Xc, full_matrices=False)
+    keep = s > 1e-12 * s[0]
+    U, s, V = U[:, keep], s[keep], Vt[keep].T
+    root = np.sqrt(s**2 + ridge)
+    P, t, _ = np.linalg.svd((s / root)[:, None] * (U.T @ H), full_matrices=False)
+    keep = t > 1e-10 * t[0]
+    least = ridge if ridge and len(s) < X.shape[1] else s[-1] ** 2 + ridge
+    return V @ (P[:, keep] / root[:, None]), t[keep] ** 2, (s[0] ** 2 + ridge) / least
+
+
+def distance(W, W0):
+    """‖WWᵀ − W₀W₀ᵀ‖ / ‖W₀W₀ᵀ‖ in the spectral norm."""
+    return np.linalg.norm(W @ W.T - W0 @ W0.T, 2) / np.linalg.norm(W0 @ W0.T, 2)
+
+
+def quiet(problem, solver="two-stage", **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ls.solve(problem, solver, rng=0, **options)
+
+
+TARGETS = {
+    "lda": lambda n: targets.lda(CLASSES[:n]),
+    "opls": lambda n: targets.opls(LABELS[:n]),
+    "cca": lambda n: targets.cca(LABELS[:n]),
+    "cca-sparse": lambda n: targets.cca(scipy.sparse.csr_array(LABELS[:n])),
+    "zhou": lambda n: targets.hsl(LABELS[:n]),
+    "clique": lambda n: targets.hsl(LABELS[:n], laplacian="clique"),
+    "star": lambda n: targets.hsl(LABELS[:n], laplacian="star"),
+}
+
+
+def entries(H):
+    return H.toarray() if scipy.sparse.issparse(H) else H.dense() if isinstance(H, ls.LinearOperator) else H
+
+
+@pytest.mark.parametrize("ridge", RIDGES)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("X", [TALL, WIDE], ids=["tall", "wide"])
+def test_theorems_2_and_4(X, target, ridge):
+    """Both stages together give the subspace of the eigenproblem, for every ridge and every target."""
+    H = TARGETS[target](len(X))
+    W0, values, condition = exact(X, entries(H), ridge)
+    for solver, options in (
+        ("direct", {}),
+        ("two-stage", {"tol": 1e-12}),
+        ("two-stage", {"lstsq": "direct"}),
+    ):
+        s = quiet(ls.Discriminant(X, H, ridge=ridge), solver, **options)
+        assert len(s.eigenvalues) == len(values)
+        np.testing.assert_allclose(s.eigenvalues, values, rtol=1e-9)
+        # Rounding alone moves an eigenvector by eps times the condition number over the gap to zero.
+        bound = 1e3 * np.finfo(float).eps * condition * values[0] / values[-1]
+        assert distance(s.weights, W0) < max(bound, 1e-9 if solver == "two-stage" else 0.0)
+
+
+@pytest.mark.parametrize("name", [name for name in ls.solvers("least-squares") if name != "pcr"])
+def test_any_least_squares_solver_by_name(name):
+    H = targets.lda(CLASSES)
+    _, values, _ = exact(TALL, entries(H), 10.0)
+    s = quiet(ls.Discriminant(TALL, H, 3, ridge=10.0), lstsq=name)
+    assert s.converged
+    np.testing.assert_allclose(s.eigenvalues, values[:3], rtol=1e-6)
+
+
+def test_a_rough_solver_is_told_as_rough():
+    """Regression on ten principal components is not the solution, and the residual says so."""
+    s = quiet(ls.Discriminant(TALL, targets.lda(CLASSES), 3), lstsq="pcr")
+    assert not s.converged
+    assert s.residual > 1e-6
+
+
+def test_the_printed_second_stage_carries_the_error_of_the_first():
+    """Eigenvalues are off by the error of stage 1 as printed, and by its square by Rayleigh and Ritz."""
+    H = targets.opls(LABELS)
+    _, values, _ = exact(TALL, H, 1.0)
+    off = {}
+    for stage in ("printed", "rayleigh-ritz"):
+        s = quiet(
+            ls.Discriminant(TALL, H, ridge=1.0), second_stage=stage, tol=1e-3, lstsq="cg", form="implicit"
+        )
+        off[stage] = np.abs(s.eigenvalues / values - 1).max()
+    assert off["rayleigh-ritz"] < 1e-6
+    assert off["printed"] > 10 * off["rayleigh-ritz"]
+
+
+@pytest.mark.parametrize("solver", ["direct", "two-stage"])
+def test_dependent_columns_without_a_ridge_give_weights_of_least_norm(solver):
+    """They have no part that the rows of X annihilate."""
+    X = np.hstack([TALL, TALL[:, :5] @ RNG.standard_normal((5, 5)), np.full((200, 1), 3.0)])
+    s = quiet(
+        ls.Discriminant(X, targets.lda(CLASSES)), solver, **({"tol": 1e-11} if solver == "two-stage" else {})
+    )
+    Xc = X - X.mean(axis=0)
+    _, sizes, Vt = np.linalg.svd(Xc)
+    null = Vt[np.sum(sizes > 1e-10 * sizes[0]) :]
+    assert np.abs(null @ s.weights).max() < 1e-8 * np.abs(s.weights).max()
+    W0, values, _ = exact(X, entries(targets.lda(CLASSES)), 0.0)
+    np.testing.assert_allclose(s.eigenvalues, values, rtol=1e-9)
+    assert distance(s.weights, W0) < 1e-6
+
+
+def test_direct_tells_the_rank_of_the_data():
+    X = np.hstack([TALL, TALL[:, :3]])
+    s = ls.solve(ls.Discriminant(X, targets.lda(CLASSES)), "direct")
+    assert (s.rank, s.status) == (30, Status.RANK_DEFICIENT)
+    assert "numerical rank 30 of 33" in s.message
+
+
+def test_as_many_independent_columns_as_rows_fit_anything():
+    """Then labels drawn by lot have eigenvalues of 1, and the status says so."""
+    s = ls.solve(ls.Discriminant(WIDE, targets.lda(RNG.integers(0, 3, 60))), "direct")
+    np.testing.assert_allclose(s.eigenvalues, 1.0, rtol=1e-9)
+    assert s.status in {Status.DEGENERATE, Status.RANK_DEFICIENT}
+    assert "any targets are met exactly" in s.message
+
+
+def test_components_are_as_many_as_the_rank():
+    assert len(quiet(ls.Discriminant(TALL, targets.lda(CLASSES))).eigenvalues) == 3
+    s = quiet(ls.Discriminant(TALL, targets.lda(CLASSES), 4))
+    assert (len(s.eigenvalues), s.status) == (3, Status.RANK_DEFICIENT)
+    assert len(quiet(ls.Discriminant(TALL, targets.cca(LABELS))).eigenvalues) == 5  # one label is there twice
+
+
+def test_lanczos_vectors_are_the_same():
+    problem = ls.Discriminant(TALL, targets.opls(LABELS), 2, ridge=3.0)
+    dense, lanczos = (ls.solve(problem, "direct", eigensolver=name, rng=0) for name in ("dense", "lanczos"))
+    np.testing.assert_allclose(lanczos.eigenvalues, dense.eigenvalues, rtol=1e-12)
+    np.testing.assert_allclose(lanczos.weights, dense.weights, atol=1e-10)
+
+
+def test_an_ill_conditioned_gram_matrix_is_not_trusted():
+    """Columns that differ by 1e-9: squares cannot tell them apart, orthogonal transformations can."""
+    X = np.hstack([TALL, TALL[:, :4] + 1e-7 * RNG.standard_normal((200, 4))])
+    W0, values, condition = exact(X, targets.opls(LABELS), 0.0)
+    s = ls.solve(ls.Discriminant(X, targets.opls(LABELS)), "direct")
+    assert s.passes >= 2
+    np.testing.assert_allclose(s.eigenvalues, values, rtol=1e-6)
+    assert condition > 1e15
+    assert ls.metrics.subspace_distance(s.weights, W0) < 1e-5
+
+
+def test_new_rows_are_taken_about_the_training_means():
+    s = quiet(ls.Discriminant(TALL[:150], targets.lda(CLASSES[:150]), 2, ridge=1.0))
+    rows = scipy.sparse.csr_array(TALL[150:])
+    expected = (TALL[150:] - TALL[:150].mean(axis=0)) @ s.weights
+    np.testing.assert_allclose(s.transform(TALL[150:]), expected, atol=1e-10)
+    np.testing.assert_allclose(s.transform(rows), expected, atol=1e-10)
+
+
+def test_labels_with_a_small_factor_are_never_formed(monkeypatch):
+    """CCA of sparse labels: XᵀH is (XᵀY)K, and no solver multiplies Y by K."""
+    H = targets.cca(scipy.sparse.csr_array(LABELS))
+    problem = ls.Discriminant(scipy.sparse.csr_array(TALL), H, 3, ridge=1.0)
+    assert problem.H.nnz == np.count_nonzero(LABELS)
+    monkeypatch.setattr(type(H), "_dense", lambda self: pytest.fail("formed"))
+    monkeypatch.setattr(type(H), "_matmat", lambda self, V: pytest.fail("multiplied"))
+    for solver in ("direct", "two-stage"):
+        _, values, _ = exact(TALL, targets.cca(LABELS), 1.0)
+        np.testing.assert_allclose(quiet(problem, solver).eigenvalues, values[:3], rtol=1e-9)
+
+
+def test_what_cannot_be_asked_is_said():
+    with pytest.raises(InvalidProblem, match=r"Classes become targets by linspec\.targets\.lda"):
+        ls.Discriminant(TALL, CLASSES.astype(float))
+    with pytest.raises(InvalidProblem, match="needs targets; got no H"):
+        ls.Discriminant(TALL)
+    with pytest.raises(InvalidProblem, match="between 1 and 4"):
+        ls.Discriminant(TALL, targets.lda(CLASSES), 5)
+    with pytest.raises(InvalidProblem, match="equally many rows"):
+        ls.Discriminant(TALL, targets.lda(CLASSES[:100]))
+
+
+# ---- CCA with a narrow view --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1.0, (10.0, 0.5)])
+@pytest.mark.parametrize("center", [True, False])
+def test_canonical_correlations_of_a_narrow_view(ridge, center):
+    Y = RNG.standard_normal((200, 5)) + 0.3 * TALL[:, :5]
+    problem = ls.CCA(TALL, Y, 3, ridge=ridge, center=center)
+    found, exact_ = quiet(problem, tol=1e-10), ls.solve(problem, "direct")
+    assert found.converged
+    np.testing.assert_allclose(found.correlations, exact_.correlations, atol=1e-8)
+    for name in ("x_weights", "y_weights"):
+        assert ls.metrics.subspace_distance(getattr(found, name), getattr(exact_, name)) < 1e-4
+    assert quiet(problem).residual <= 1e-6
+
+
+def test_correlations_are_the_roots_of_the_eigenvalues():
+    """CCA of data with labels is the discriminant of the CCA target (Sun, Ceran & Ye 2010, section 2.1)."""
+    values = quiet(ls.Discriminant(TALL, targets.cca(LABELS), 4)).eigenvalues
+    rho = quiet(ls.CCA(TALL, LABELS[:, :5], 4), tol=1e-12).correlations
+    np.testing.assert_allclose(rho**2, values, rtol=1e-8)
+
+
+def test_auto_takes_figures():
+    """A factorisation for few columns, least squares for many."""
+
+    class Shape(ls.LinearOperator):
+        def __init__(self, n, p, nnz=None):
+            self.shape, self.dtype, self.readable, self.sliceable = (n, p), np.dtype(float), True, True
+            self._nnz = nnz or n * p
+
+        @property
+        def nnz(self):
+            return self._nnz
+
+        _matmat = _rmatmat = None
+
+    def chosen(n, p, t=10, **facts):
+        return ls.select(ls.Discriminant(Shape(n, p, **facts), Shape(n, t), min(5, t), ridge=1.0)).name
+
+    assert chosen(10_000, 300) == chosen(500, 4000) == "direct"
+    assert chosen(50_000, 20_000) == chosen(20_000, 100_000, nnz=10**6) == "two-stage"
+    names = [chosen(50_000, int(p)) for p in np.geomspace(100, 40_000, 30)]
+    first = names.index("two-stage")
+    assert names == ["direct"] * first + ["two-stage"] * (30 - first)
