@@ -277,7 +277,9 @@ class Run:
 
     # ---- the loop -----------------------------------------------------------------------------
 
-    def proceed(self, *, residual: float, current: Callable[[], Mapping[str, Any]]) -> bool:
+    def proceed(
+        self, *, residual: float, current: Callable[[], Mapping[str, Any]], judged: bool = True
+    ) -> bool:
         """Whether to make another iteration.
 
         Records the residual of the current iterate and tells the callbacks. False on tolerance, on a
@@ -290,6 +292,8 @@ class Run:
             Of the current iterate, by the problem's law or the solver's estimate of it.
         current : callable
             Returns the current iterate as a dict of arrays.
+        judged : bool, default True
+            Whether a residual within the tolerance ends the run; not that of a part, which has one of its own.
         """
         if self._iteration and not self._planned:
             self._iteration_passes = self.passes - self._passes_before
@@ -304,19 +308,19 @@ class Run:
         )
         progress = Progress(self._iteration, self.passes, self.seconds, float(residual), current)
         stop = [callback(progress) is True for callback in self._callbacks]
-        ending = self._ending_at(residual, any(stop))
+        ending = self._ending_at(residual, any(stop), judged)
         if ending is not None:
             self._ending = ending
             return False
         self._iteration += 1
         return True
 
-    def _ending_at(self, residual: float, stop: bool) -> Status | None:
+    def _ending_at(self, residual: float, stop: bool, judged: bool) -> Status | None:
         if self._ending is not None:
             return self._ending
         if not math.isfinite(residual):
             return Status.BREAKDOWN
-        if residual <= self.tol:
+        if judged and residual <= self.tol:
             return Status.CONVERGED
         if stop:
             return Status.STOPPED
@@ -327,6 +331,11 @@ class Run:
         if not self.affords(self._iteration_passes):
             return Status.BUDGET
         return None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has been brought to an end: `proceed` says no from now on."""
+        return self._ending is not None
 
     def end(self, status: Status) -> None:
         """Make the next `proceed` return False and the solution carry `status`."""

@@ -80,12 +80,28 @@ class Solver(ABC):
         return None
 
 
+Watch = Callable[[float, Callable[[], Array]], bool]
+"""A relative residual and a function that returns the iterate -> whether to go on."""
+
+
 class LeastSquaresState(ABC):
     """A least-squares solver made ready for one matrix and many right-hand sides.
 
     Least-squares solvers that can be parts of outer methods define ``prepare(self, A, ridge, run)`` and
     return one of these.
+
+    Attributes
+    ----------
+    watch : callable or None
+        Set by an outer method that wants to see, and may end, the iteration: called with the relative residual and a
+        function that returns the iterate, it says whether to go on. Iterations ask `watched` before each step.
     """
+
+    watch: Watch | None = None
+
+    def watched(self, residual: float, x: Callable[[], Array]) -> bool:
+        """Whether the outer method lets the iteration go on."""
+        return self.watch is None or self.watch(residual, x)
 
     @abstractmethod
     def solve(

@@ -29,7 +29,7 @@ __all__ = ["main"]
 @click.version_option(__version__, prog_name="linspec")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """Linear structure in large data: least squares, SVD and canonical correlations.
+    """Linear structure in large data: least squares, SVD, canonical correlations and discriminants.
 
     Begin with `linspec demo`.
     """

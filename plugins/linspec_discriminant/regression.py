@@ -10,8 +10,9 @@ Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, equations (10) and (2
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,73 +25,87 @@ LOOSEST = 0.1
 """Relative residual that stage 1 is asked for, at most."""
 
 
-class Regression:
-    """Stage 1: any least-squares solver on all targets, gone on with as long as that helps.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Task:
+    """What stage 1 is to solve, and what its iterates mean for the problem.
 
-    Parameters
+    Attributes
     ----------
-    lstsq : Solver
     X : LinearOperator of shape (n, p)
     B : ProductOperator of shape (n, r)
         The targets; multiplied only where a solver asks for it.
     XtB : array of shape (p, r)
     ridge : float
-    moments : Moments
-        Of X and of something else.
-    run : Run
+    law : callable
+        What a relative residual of stage 1 is about, by the law of the problem.
+    weights : callable
+        The weights that follow from an iterate of stage 1, without a sweep.
     """
 
-    def __init__(
-        self,
-        lstsq: Solver,
-        X: LinearOperator,
-        B: ProductOperator,
-        XtB: Array,
-        ridge: float,
-        moments: Moments,
-        run: Run,
-    ) -> None:
-        self.label = next(label for label in run.problem.matrices if label != "X")
+    X: LinearOperator
+    B: ProductOperator
+    XtB: Array
+    ridge: float
+    law: Callable[[float], float]
+    weights: Callable[[Array], Mapping[str, Array]]
+
+
+class Regression:
+    """Stage 1: any least-squares solver on all targets, gone on with as long as that helps."""
+
+    def __init__(self, lstsq: Solver, task: Task, moments: Moments, run: Run) -> None:
         self.lstsq: Any = lstsq
-        self.X, self.B, self.XtB, self.ridge = X, B, XtB, ridge
-        self.moments, self.run = moments, run
+        self.task, self.moments, self.run = task, moments, run
         self._product: Array = None
         self._seen = math.inf
         self._once_for_all = not (hasattr(lstsq, "prepare") and hasattr(lstsq, "tol"))
 
     def answers(self, tol: float) -> Iterator[Array]:
         """The solution W₁ to a relative residual, and better ones for as long as `proceed` says yes."""
-        inner = min(tol, LOOSEST)
+        task, inner = self.task, min(tol, LOOSEST)
         if self._once_for_all:
             yield self._once(inner)
             return
-        reserved = self.moments.sweep_cost
-        with self.run.reserving(reserved):
-            state = self.lstsq.prepare(self.moments.view(0), self.ridge, self.run)
-            W = state.solve(self.B, None, inner, self.XtB)
+        with self._reserving():
+            state = self.lstsq.prepare(self.moments.view(0), task.ridge, self.run)
+            state.watch = self._watch
+            W = state.solve(task.B, None, inner, task.XtB)
         while True:
             yield W
-            with self.run.reserving(reserved):
-                W = state.solve(self.B, W, inner, self.XtB, self._product)
+            with self._reserving():
+                W = state.solve(task.B, W, inner, task.XtB, self._product)
+
+    def _reserving(self) -> AbstractContextManager[None]:
+        """Keep the sweep back that judges what stage 1 finds."""
+        return self.run.reserving(self.moments.sweep_cost)
+
+    def _watch(self, residual: float, W: Callable[[], Array]) -> bool:
+        """Enter an iteration of stage 1 into the accounts of the run."""
+        task = self.task
+        return self.run.proceed(residual=task.law(residual), current=lambda: task.weights(W()), judged=False)
 
     def proceed(self, residual: float, product: Array, **weights: Array) -> bool:
         """Whether to go on, at an answer with a residual, its product by XᵀX and the weights that follow from it."""
+        if self.run.ended:  # within stage 1
+            return False
         if residual > max(self.run.tol, self._seen / 2):
             self.run.end(Status.STAGNATED)
         elif residual > self.run.tol and self._once_for_all:  # there is nothing to go on with
             self.run.end(Status.INACCURATE)
         self._seen, self._product = residual, product
-        return self.run.proceed(residual=residual, current=lambda: weights)
+        with self._reserving():
+            return self.run.proceed(residual=residual, current=lambda: weights)
 
     def _once(self, tol: float) -> Array:
         """The answer of a solver that factorises, or that cannot be made ready for one matrix."""
-        bare, _ = uncounted(self.X)
+        task = self.task
+        bare, _ = uncounted(task.X)
         X = bare.centered(self.moments.column_means()[0]) if self.moments.center else bare
         lstsq = self.lstsq
         lstsq = replace(lstsq, tol=tol) if getattr(lstsq, "tol", tol) is None else lstsq
-        with self.run.reserving(self.moments.sweep_cost):
-            accounts = {"A": "X", "B": self.label}
-            found = self.run.within(LeastSquares(X, _uncounted(self.B), self.ridge), lstsq, accounts)
+        with self._reserving():
+            accounts = {"A": "X", "B": next(label for label in self.run.problem.matrices if label != "X")}
+            found = self.run.within(LeastSquares(X, _uncounted(task.B), task.ridge), lstsq, accounts)
         return self.moments.home.place(found["x"])
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from linspec import Moments, Run, Solution, Solver, Status, cost, option, part
 from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import Estimate, Sizes
-from linspec_discriminant.regression import Regression, chosen, product, setup, told_apart
+from linspec_discriminant.regression import Regression, Task, chosen, product, setup, told_apart
 
 INNER_TOL = 1e-10
 """Relative residual of stage 1, unless a tolerance is asked for."""
@@ -46,7 +46,7 @@ class TwoStage(Solver):
         choices=("rayleigh-ritz", "printed"),
     )
     tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
-    max_iterations: int = option(10, "times that stage 1 is gone on with, at most", at_least=1)
+    max_iterations: int = option(10000, "iterations of stage 1 at most", at_least=1)
     form: str = option(
         "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
     )
@@ -55,7 +55,7 @@ class TwoStage(Solver):
         """Solve a discriminant problem."""
         moments = run.moments(self.form, expect=(EXPECTED, problem.width))
         lstsq, home = run.part(chosen(self.lstsq, problem.X)), moments.home
-        run.plan(setup=setup(lstsq, moments), iteration=2 * moments.sweep_cost)
+        run.plan(setup=setup(lstsq, moments), iteration=moments.sweep_cost)
         _, C = problem.gram_and_targets(moments, _unknown_norms(moments))
         turn = home.place(told_apart(C, problem.resolution, problem.rounding(moments), home))
         if not turn.shape[1]:
@@ -63,12 +63,21 @@ class TwoStage(Solver):
             weights = home.zeros((C.shape[0], 0))
             run.proceed(residual=0.0, current=partial(dict, weights=weights))
             return run.finish(weights=weights)
+        turned = C @ turn
+
+        def as_printed(W: Array) -> dict[str, Array]:
+            return {"weights": W @ home.place(_printed(W, turned, problem)[0])}
+
         B = product(problem.H, problem.factor, turn)
-        regression = Regression(lstsq, problem.X, B, C @ turn, problem.ridge, moments, run)
+        task = Task(X=problem.X, B=B, XtB=turned, ridge=problem.ridge, law=float, weights=as_printed)
+        regression = Regression(lstsq, task, moments, run)
         for W in regression.answers(INNER_TOL if self.tol is None else self.tol / 10):
             SW = moments.gram_matmat(W)
             MW = SW + W * problem.ridge
-            inner, values = self._second_stage(problem, W, MW, C, C @ turn, moments)
+            if self.second_stage == "printed":
+                inner, values = _printed(W, turned, problem)
+            else:
+                inner, values = problem.within_span(W, MW, C, moments)
             weights, image = W @ home.place(inner), MW @ home.place(inner)
             residual = problem.residual(weights, image, C, values, home)
             if not regression.proceed(residual, SW, weights=weights):
@@ -77,23 +86,19 @@ class TwoStage(Solver):
             return run.finish(weights=weights, eigenvalues=values)
         return run.finish(weights=W)
 
-    def _second_stage(
-        self, problem: Any, W: Array, MW: Array, C: Array, turned: Array, moments: Moments
-    ) -> tuple[HostArray, HostArray]:
-        """The eigenvectors in terms of W, and their eigenvalues, from C = XᵀH and what W was solved for of it."""
-        if self.second_stage == "rayleigh-ritz":
-            found: tuple[HostArray, HostArray] = problem.within_span(W, MW, C, moments)
-            return found
-        D = to_host(W.T @ turned)
-        values, vectors = np.linalg.eigh((D + D.T) / 2)
-        order = np.argsort(-values)[: problem.k]
-        order = order[values[order] > problem.resolution**2 * max(values.max(initial=0.0), 0.0)]
-        return vectors[:, order] / np.sqrt(values[order]), values[order]
-
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Some dozen products with a block as wide as the targets."""
         return cost.sweeps_estimate(sizes, EXPECTED)
+
+
+def _printed(W: Array, turned: Array, problem: Any) -> tuple[HostArray, HostArray]:
+    """Stage 2 as printed: U_D Σ_D^(-1/2) and Σ_D of D = W₁ᵀXᵀH, for the targets that W₁ was solved for."""
+    D = to_host(W.T @ turned)
+    values, vectors = np.linalg.eigh((D + D.T) / 2)
+    order = np.argsort(-values)[: problem.k]
+    order = order[values[order] > problem.resolution**2 * max(values.max(initial=0.0), 0.0)]
+    return vectors[:, order] / np.sqrt(values[order]), values[order]
 
 
 def _unknown_norms(moments: Moments) -> Array | None:

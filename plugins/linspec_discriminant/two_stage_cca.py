@@ -20,7 +20,7 @@ from linspec import Run, Solution, Solver, cost, option, part
 from linspec.arrays import reciprocal, to_host
 from linspec.block_algebra import canonical_rotation, ratio
 from linspec.cost import Estimate, Sizes
-from linspec_discriminant.regression import Regression, chosen, product, setup, told_apart
+from linspec_discriminant.regression import Regression, Task, chosen, product, setup, told_apart
 
 EXPECTED = 40
 """Iterations of stage 1, where "auto" weighs it against other methods."""
@@ -36,7 +36,7 @@ class TwoStageCCA(Solver):
         problem="least-squares",
     )
     tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
-    max_iterations: int = option(10, "times that stage 1 is gone on with, at most", at_least=1)
+    max_iterations: int = option(10000, "iterations of stage 1 at most", at_least=1)
     form: str = option(
         "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
     )
@@ -45,13 +45,20 @@ class TwoStageCCA(Solver):
         """Solve a CCA problem."""
         moments = run.moments(self.form, expect=(EXPECTED, problem.Y.shape[1]))
         lstsq, home = run.part(chosen(self.lstsq, problem.X)), moments.home
-        run.plan(setup=setup(lstsq, moments), iteration=2 * moments.sweep_cost)
+        run.plan(setup=setup(lstsq, moments), iteration=moments.sweep_cost)
         _, C = moments.gram_and_cross()
         cut = 10 * math.sqrt(sum(C.shape)) * float(np.finfo(problem.dtype).eps)
         turn = home.place(told_apart(C, cut, 0.0, home))
-        B = product(problem.Y, None, turn)
-        regression = Regression(lstsq, problem.X, B, C @ turn, problem.ridge[0], moments, run)
         unit = home.eye(C.shape[1])
+        task = Task(
+            X=problem.X,
+            B=product(problem.Y, None, turn),
+            XtB=C @ turn,
+            ridge=problem.ridge[0],
+            law=lambda residual: residual**2,
+            weights=lambda W: {"x_weights": W, "y_weights": unit},
+        )
+        regression = Regression(lstsq, task, moments, run)
         for W in regression.answers(math.sqrt(run.tol) / 3):
             SW, _, _, Sy = moments.products(W, unit)
             MW, My = SW + W * problem.ridge[0], Sy + unit * problem.ridge[1]

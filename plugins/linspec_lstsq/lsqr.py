@@ -91,6 +91,8 @@ class LSQRState(LeastSquaresState):
             residual = float(relative(iterates.gradients, scales).max(initial=0.0))
             if residual <= tol or not len(iterates.live) or not self.run.affords(data.sweeps):
                 break
+            if not self.watched(residual, iterates.x):
+                break
             _advance(iterates, scales, tol)
         return iterates.x()
 

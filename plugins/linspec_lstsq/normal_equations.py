@@ -239,10 +239,17 @@ class NormalEquationsState(LeastSquaresState):
             system = replace(system, start=start, gradient=gradient)
         iterations = self.begin(system)
         tol = max(self.tol if tol is None else tol, system.noise)  # below, steps follow rounding
+
+        def found() -> Array:
+            return current(iterations, home)["x"]
+
         for _ in range(self.limit):
-            if worst_residual(iterations, system) <= tol:
-                break
-            if not self.run.affords(moments.sweep_cost):
+            residual = worst_residual(iterations, system)
+            if (
+                residual <= tol
+                or not self.run.affords(moments.sweep_cost)
+                or not self.watched(residual, found)
+            ):
                 break
             together(iterations, moments.gram_matmat, home)
-        return current(iterations, home)["x"]
+        return found()

@@ -111,6 +111,27 @@ def test_the_printed_second_stage_carries_the_error_of_the_first():
     assert off["printed"] > 10 * off["rayleigh-ritz"]
 
 
+@pytest.mark.parametrize("name", ["cg", "lsqr", "nystrom-pcg"])
+def test_the_iteration_of_stage_1_is_seen(name):
+    """Its iterates lead to the subspace, its steps are in the history, and a callback may end it."""
+    H = targets.lda(CLASSES)
+    W0, _, _ = exact(TALL, entries(H), 1.0)
+    seen = []
+
+    def watch(progress):
+        seen.append(distance(progress.current()["weights"], W0))
+
+    s = quiet(ls.Discriminant(TALL, H, ridge=1.0), lstsq=name, form="implicit", callback=watch)
+    assert len(seen) == len(s.history) == s.iterations + 1 > 3
+    assert seen[-1] < 1e-8 < 1e-3 < seen[1]
+    assert np.all(np.diff(s.history["passes"]) > 0)
+    stopped = quiet(
+        ls.Discriminant(TALL, H, ridge=1.0), lstsq=name, form="implicit", callback=lambda p: p.iteration == 2
+    )
+    assert (stopped.status, stopped.iterations) == (Status.STOPPED, 2)
+    assert stopped.passes < s.passes
+
+
 @pytest.mark.parametrize("solver", ["direct", "two-stage"])
 def test_dependent_columns_without_a_ridge_give_weights_of_least_norm(solver):
     """They have no part that the rows of X annihilate."""
