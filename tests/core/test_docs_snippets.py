@@ -65,6 +65,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         data = shared @ rng.standard_normal((3, columns)) + rng.standard_normal((150, columns))
         np.save(path / f"{name}.npy", data)
         scipy.sparse.save_npz(path / f"{name}.npz", scipy.sparse.csr_array(np.where(data > 0, data, 0.0)))
+    np.save(path / "y.npy", shared.argmax(axis=1))
+    scipy.sparse.save_npz(path / "labels.npz", scipy.sparse.csr_array(shared > 0.5))
     return path
 
 
@@ -109,6 +111,9 @@ def test_an_experiment_names_the_data_that_it_lacks(folder: Path, monkeypatch: p
         ("lazy_accuracy", "newsgroups20/X.npz"),
         ("cca_at_equal_time", "ptb/ptb.npz"),
         ("cca_gradients", "mnist/mnist.npz"),
+        ("two_stage_equivalence", "scene/scene.npz"),
+        ("two_stage_use", "yeast/yeast.npz"),
+        ("two_stage_scaling", "newsgroups20/X.npz"),
     ):
         done = run([str(ROOT / f"docs/experiments/{name}.py")], folder)
         assert done.returncode == 2, name
