@@ -520,6 +520,7 @@ class Discriminant(Problem):
 
     factor: ClassVar[Array | None] = None
     every: ClassVar[bool] = False
+    _kept: ClassVar[Any] = None  # XᵀY and XᵀYK for a factor K
 
     def __post_init__(self) -> None:
         shared = _shared_moments(self, self.X, self.center)
@@ -590,7 +591,11 @@ class Discriminant(Problem):
             Shapes (p, m) and (p, t), float64.
         """
         XtXV, C = moments.gram_and_cross(V)
-        return XtXV, C if self.factor is None else C @ self.factor
+        if self.factor is None:
+            return XtXV, C
+        if self._kept is None or self._kept[0] is not C:
+            object.__setattr__(self, "_kept", (C, C @ self.factor))
+        return XtXV, self._kept[1]
 
     def conclude(  # type: ignore[override]
         self,
