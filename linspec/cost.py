@@ -170,7 +170,7 @@ def _bare(operator: LinearOperator) -> LinearOperator:
 def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Estimate]:
     """What each form of the moments would take for `products` products of `columns` columns."""
     sweep = 4.0 * sizes.nnz * columns * (2 if sizes.q else 1)
-    rate = SPARSE_RATE if sizes.sparse else DENSE_RATE
+    rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
     found = {"implicit": Estimate(products * sweep / rate, 8.0 * columns * (sizes.p + sizes.q) * 4, "sweeps")}
     if not sizes.readable:
         return found

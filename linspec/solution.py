@@ -389,7 +389,8 @@ class DiscriminantSolution(Solution):
         Of unit length in the metric of M = XᵀX + ridge·I, and orthogonal in it: WᵀMW = I.
     eigenvalues : numpy.ndarray of shape (k,)
         In decreasing order, float64. Their sum is how much of the targets the directions explain: with a target of
-        orthonormal columns (LDA, CCA) each lies between 0 and 1, a squared canonical correlation of data and labels.
+        orthonormal columns (CCA, and LDA where every row has a class) each lies between 0 and 1, and is a squared
+        canonical correlation of data and labels, with the ridge on the side of the data.
     mean : array of shape (p,) or None
         Column means of X, where the problem centres.
     rank : int or None

@@ -27,6 +27,7 @@ from linspec.cost import (
     CHOLESKY_RATE,
     DENSE_RATE,
     FACTOR_RATE,
+    SPARSE_RATE,
     Estimate,
     Sizes,
     moments_estimates,
@@ -96,7 +97,8 @@ class Direct(Solver):
 
     def _dual(self, problem: Any, run: Run) -> Solution:
         moments = run.moments("implicit")
-        run.plan(setup=moments.means_cost + (2.0 if problem.ridge > 0 else 3.0))
+        forming = _rows_gram_sweeps(problem.X) + 1.0 if problem.ridge > 0 else 2.0
+        run.plan(setup=moments.means_cost + forming)
         home = moments.home
         X = problem.X.centered(moments.column_means()[0]) if problem.center else problem.X
         H = home.place(problem.H.dense())
@@ -105,6 +107,7 @@ class Direct(Solver):
             H = H - home.xp.mean(H, axis=0)[None, :]
         found = _by_cholesky(_rows_gram(X, home), H, problem.ridge, home) if problem.ridge > 0 else None
         if found is None:
+            run.plan(setup=2.0)
             return self._by_columns(problem, run, X, H)
         Z, D, share = found
         turn, values = _inverse_root(to_host(D), problem, share * _norm(H, home) ** 2)
@@ -158,6 +161,8 @@ class Direct(Solver):
         forming = sizes.nnz * side / DENSE_RATE
         if sizes.p <= sizes.n:
             forming = moments_estimates(sizes, 0, sizes.k)["dense"].seconds
+        elif sizes.scattered:
+            forming = 4.0 * sizes.nnz * side / SPARSE_RATE
         factoring = side**3 / 3 / CHOLESKY_RATE + 2 * side**2 * t / DENSE_RATE + 6 * side * t**2 / FACTOR_RATE
         note = f"Gram matrix of order {side:.0f} and its Cholesky factor"
         return Estimate(forming + factoring, 24.0 * side**2 + 8.0 * (sizes.n + sizes.p) * t, note)
@@ -184,6 +189,12 @@ def _whitened(R: Array, cut: float, home: Home) -> tuple[Array, Array, int]:
         U, s, Vt = xp.linalg.svd(R, full_matrices=False)
         rank = min(rank, int(np.sum(to_host(s) > 0)))
     return U[:, :rank], scale[:, None] * (Vt.T[:, :rank] / s[:rank][None, :]), rank
+
+
+def _rows_gram_sweeps(X: LinearOperator) -> float:
+    """Sweeps that `_rows_gram` makes."""
+    n, p = X.shape
+    return 1.0 if X.nnz >= n * p else 2.0 * -(-n // ROWS_AT_ONCE)
 
 
 def _rows_gram(X: LinearOperator, home: Home) -> Array:

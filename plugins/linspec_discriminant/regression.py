@@ -61,8 +61,9 @@ class Regression:
         self._once_for_all = not (hasattr(lstsq, "prepare") and hasattr(lstsq, "tol"))
 
     def answers(self, tol: float) -> Iterator[Array]:
-        """The solution W₁ to a relative residual, and better ones for as long as `proceed` says yes."""
-        task, inner = self.task, min(tol, LOOSEST)
+        """The solution W₁ to a relative residual, or that of the part, and better ones while `proceed` says yes."""
+        own = getattr(self.lstsq, "tol", None)  # whoever gives one to the part means it
+        task, inner = self.task, min(tol, LOOSEST) if own is None else own
         if self._once_for_all:
             yield self._once(inner)
             return

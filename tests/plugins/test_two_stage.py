@@ -11,7 +11,7 @@ import scipy.sparse
 
 import linspec as ls
 from linspec import Status, targets
-from linspec.errors import InvalidProblem
+from linspec.errors import BudgetTooSmall, InvalidProblem
 
 RIDGES = (0.0, 1e-6, 1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6)
 RNG = np.random.default_rng(0)
@@ -168,6 +168,26 @@ def test_components_are_as_many_as_the_rank():
     s = quiet(ls.Discriminant(TALL, targets.lda(CLASSES), 4))
     assert (len(s.eigenvalues), s.status) == (3, Status.RANK_DEFICIENT)
     assert len(quiet(ls.Discriminant(TALL, targets.cca(LABELS))).eigenvalues) == 5  # one label is there twice
+
+
+def test_the_dual_system_of_sparse_rows_keeps_to_its_budget():
+    """XXᵀ takes products with all columns of the identity, and the least number of passes is told beforehand."""
+    X = scipy.sparse.random_array((300, 900), density=0.02, rng=np.random.default_rng(0), format="csr")
+    problem = ls.Discriminant(X, targets.lda(RNG.integers(0, 3, 300)), ridge=1.0)
+    s = ls.solve(problem, "direct")
+    with pytest.raises(BudgetTooSmall, match=f"at least {s.passes:g} passes"):
+        ls.solve(problem, "direct", max_passes=s.passes - 1)
+    np.testing.assert_allclose(
+        s.eigenvalues, exact(X.toarray(), entries(problem.H.dense()), 1.0)[1], rtol=1e-9
+    )
+
+
+def test_a_tolerance_of_the_part_is_kept():
+    """Whoever asks for a rough stage 1 gets one, and is told what limits the answer."""
+    rough = ls.get_solver("cg", "least-squares")(tol=1e-2)
+    s = quiet(ls.Discriminant(TALL, targets.opls(LABELS), ridge=1.0), lstsq=rough, tol=1e-12, form="implicit")
+    assert s.residual > 1e-12
+    assert s.status is Status.STAGNATED
 
 
 def test_lanczos_vectors_are_the_same():
