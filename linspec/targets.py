@@ -711,7 +711,7 @@ def _present(vector: HostArray) -> tuple[HostArray, HostArray]:
         if all(isinstance(value, kind) for value in known):
             return present, np.asarray(known)
     odd = next((value for value in known if not isinstance(value, str | bytes | Real)), None)
-    got = "several of them" if odd is None else f"{type(odd).__name__}"
+    got = "both" if odd is None else f"{type(odd).__name__}"
     raise UnsupportedData(
         f"classes must be all numbers or all strings; got {got}. Name each class by a string, and a missing one by "
         "None."
