@@ -139,8 +139,13 @@ def told_apart(C: Array, cut: float, least: float, home: Home) -> HostArray:
     return turn
 
 
-def product(labels: LinearOperator, factor: Array | None, turn: Array) -> ProductOperator:
-    """Labels times factor times turn, as an operator that is multiplied only if someone asks for it."""
+def product(labels: LinearOperator, factor: Array | None, turn: Array, moments: Moments) -> ProductOperator:
+    """Labels times factor times turn, as an operator that is multiplied only if someone asks for it.
+
+    Centred where X is: it changes nothing in exact arithmetic, but what X annihilates would be carried along by solvers
+    that work on targets and not on their products with X.
+    """
+    labels = labels.centered(moments.column_means()[1]) if moments.center else labels
     block = turn if factor is None else factor @ turn
     return ProductOperator(labels, DenseOperator(labels.home.place(block, labels.dtype)))
 

@@ -27,7 +27,7 @@ from linspec_discriminant.regression import Regression, Task, chosen, product, s
 INNER_TOL = 1e-10
 """Relative residual of stage 1, unless a tolerance is asked for."""
 
-EXPECTED = 100
+EXPECTED = 50
 """Iterations of stage 1, where "auto" weighs it against a factorisation."""
 
 
@@ -68,7 +68,7 @@ class TwoStage(Solver):
         def as_printed(W: Array) -> dict[str, Array]:
             return {"weights": W @ home.place(_printed(W, turned, problem)[0])}
 
-        B = product(problem.H, problem.factor, turn)
+        B = product(problem.H, problem.factor, turn, moments)
         task = Task(X=problem.X, B=B, XtB=turned, ridge=problem.ridge, law=float, weights=as_printed)
         regression = Regression(lstsq, task, moments, run)
         for W in regression.answers(INNER_TOL if self.tol is None else self.tol / 10):

@@ -52,7 +52,7 @@ class TwoStageCCA(Solver):
         unit = home.eye(C.shape[1])
         task = Task(
             X=problem.X,
-            B=product(problem.Y, None, turn),
+            B=product(problem.Y, None, turn, moments),
             XtB=C @ turn,
             ridge=problem.ridge[0],
             law=lambda residual: residual**2,
