@@ -87,6 +87,7 @@ def main() -> None:
     parser.add_argument("--techniques", nargs="+", choices=sorted({case.technique for case in CASES}))
     parser.add_argument("--ridges", nargs="+", type=float, default=[1e-2, 1.0, 100.0])
     parser.add_argument("--methods", nargs="+", help="those whose names begin like this")
+    parser.add_argument("--tables", nargs="+", type=int, help="by their number, from 0")
     parser.add_argument(
         "--memory", type=float, default=10.0, help="gigabytes that densified data may take (10)"
     )
@@ -98,7 +99,7 @@ def main() -> None:
         print(json.dumps(measured(given, CASES[int(number)], method, float(ridge), Path(folder))))
         return
     for number, case in enumerate(CASES):
-        named = case.name in (given.sets or [case.name])
+        named = case.name in (given.sets or [case.name]) and number in (given.tables or [number])
         if named and case.technique in (given.techniques or [case.technique]):
             table(given, number, case)
 
