@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, all_finite, is_array, reciprocal, to_host
+from linspec.arrays import HOST, Array, Home, HostArray, all_finite, is_array, reciprocal, to_host
 from linspec.block_algebra import canonical_rotation, metric_rounding, ratio, whitening_above_noise
 from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData
 from linspec.moments import Moments
@@ -36,6 +36,7 @@ from linspec.solution import (
     Status,
     SVDSolution,
 )
+from linspec.whitener import leading_svd
 
 DEGENERATE = 1e-8
 """A correlation this close to 1 is called 1; of float32 data, one as close as its rounding goes."""
@@ -669,9 +670,11 @@ class Discriminant(Problem):
         d = (moments.diagonal()[0] + self.ridge)[:, None]
         G, D = to_host(W.T @ MW), to_host(W.T @ (W * d))
         T = whitening_above_noise(G, D, metric_rounding(self.X.shape[1], self.X.dtype))
-        _, s, Vt = np.linalg.svd(to_host(C.T @ W) @ T, full_matrices=False)
-        count = min(self.k, int(np.sum(s > self.resolution * s[0]))) if len(s) and s[0] > 0 else 0
-        return T @ Vt[:count].T, s[:count] ** 2
+        if not T.shape[1]:
+            return T, np.zeros(0)
+        _, s, V = leading_svd(to_host(C.T @ W) @ T, self.k, HOST)
+        count = int(np.sum(s > self.resolution * s[0]))
+        return T @ V[:, :count], s[:count] ** 2
 
     def rounding(self, moments: Moments) -> float:
         """The Frobenius norm of XᵀH up to which it is rounding: the columns of X say nothing of the targets.

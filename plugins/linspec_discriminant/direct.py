@@ -20,7 +20,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
 
-from linspec import Run, Solution, Solver, option
+from linspec import Moments, Run, Solution, Solver, option
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS, rank_cut
 from linspec.cost import (
@@ -32,7 +32,7 @@ from linspec.cost import (
     Sizes,
     moments_estimates,
 )
-from linspec.operators import LinearOperator
+from linspec.operators import LinearOperator, SparseOperator, uncounted
 from linspec.row_reduction import reduce_rows
 from linspec.whitener import Whitener, leading_svd, squared_cut
 
@@ -43,7 +43,10 @@ MANY = 1000
 """Targets from which on Lanczos vectors are cheaper than all singular vectors, where a tenth of them is wanted."""
 
 ROWS_AT_ONCE = 256
-"""Columns of the identity that are multiplied at once when XXᵀ is formed from products."""
+"""Rows whose inner products with the others are formed at once."""
+
+MEANS = 1e3
+"""Squares of the means of sparse rows, beside those about the means, up to which they are subtracted from products."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,15 +100,15 @@ class Direct(Solver):
 
     def _dual(self, problem: Any, run: Run) -> Solution:
         moments = run.moments("implicit")
-        forming = _rows_gram_sweeps(problem.X) + 1.0 if problem.ridge > 0 else 2.0
-        run.plan(setup=moments.means_cost + forming)
-        home = moments.home
-        X = problem.X.centered(moments.column_means()[0]) if problem.center else problem.X
+        run.plan(setup=moments.means_cost + 2.0)
+        rows, home = RowsGram(problem, moments), moments.home
+        run.plan(setup=rows.sweeps + 1.0 if problem.ridge > 0 else 2.0)
+        X = rows.X
         H = home.place(problem.H.dense())
         H = H if problem.factor is None else H @ problem.factor
         if problem.center:  # Xᵀ would annihilate the means only after a division by the ridge
             H = H - home.xp.mean(H, axis=0)[None, :]
-        found = _by_cholesky(_rows_gram(X, home), H, problem.ridge, home) if problem.ridge > 0 else None
+        found = _by_cholesky(rows.form(), H, problem.ridge, home) if problem.ridge > 0 else None
         if found is None:
             run.plan(setup=2.0)
             return self._by_columns(problem, run, X, H)
@@ -162,7 +165,7 @@ class Direct(Solver):
         if sizes.p <= sizes.n:
             forming = moments_estimates(sizes, 0, sizes.k)["dense"].seconds
         elif sizes.scattered:
-            forming = 4.0 * sizes.nnz * side / SPARSE_RATE
+            forming = sizes.nnz * side / SPARSE_RATE
         factoring = side**3 / 3 / CHOLESKY_RATE + 2 * side**2 * t / DENSE_RATE + 6 * side * t**2 / FACTOR_RATE
         note = f"Gram matrix of order {side:.0f} and its Cholesky factor"
         return Estimate(forming + factoring, 24.0 * side**2 + 8.0 * (sizes.n + sizes.p) * t, note)
@@ -191,23 +194,64 @@ def _whitened(R: Array, cut: float, home: Home) -> tuple[Array, Array, int]:
     return U[:, :rank], scale[:, None] * (Vt.T[:, :rank] / s[:rank][None, :]), rank
 
 
-def _rows_gram_sweeps(X: LinearOperator) -> float:
-    """Sweeps that `_rows_gram` makes."""
-    n, p = X.shape
-    return 1.0 if X.nnz >= n * p else 2.0 * -(-n // ROWS_AT_ONCE)
+class RowsGram:
+    """How XXᵀ of rows, centred or not, is had: whichever way leaves sparse rows sparse and keeps the digits."""
 
+    def __init__(self, problem: Any, moments: Moments) -> None:
+        self.moments, self.home = moments, moments.home
+        self.bare: Any
+        self.bare, self.ledger = uncounted(problem.X)
+        self.center = problem.center
+        n, p = problem.X.shape
+        self.mean = moments.column_means()[0] if self.center else None
+        self.X = problem.X.centered(self.mean) if self.center else problem.X
+        if problem.X.nnz >= n * p:
+            self.sweeps, self._form = 1.0, self._of_entries
+        elif isinstance(self.bare, SparseOperator) and self._keeps_digits():
+            self.sweeps, self._form = 1.0, self._of_sparse_rows
+        else:
+            self.sweeps, self._form = 2.0 * -(-n // ROWS_AT_ONCE), self._of_products
 
-def _rows_gram(X: LinearOperator, home: Home) -> Array:
-    """XXᵀ of the rows as they are, centred or not: of sparse rows by products, which leaves them sparse."""
-    n, p = X.shape
-    if X.nnz >= n * p:
-        rows = home.place(X.dense())
+    def form(self) -> Array:
+        """The matrix, n x n."""
+        return self._form()
+
+    def _keeps_digits(self) -> bool:
+        """Whether means may be taken out of the inner products of rows that have them."""
+        if self.mean is None:
+            return True
+        about, of = (to_host(v) for v in (self.moments.diagonal()[0], self.mean))
+        return bool(self.bare.shape[0] * float(of @ of) <= MEANS * float(about.sum()))
+
+    def _of_entries(self) -> Array:
+        rows = self.home.place(self.X.dense())
         return rows @ rows.T
-    blocks = []
-    for start in range(0, n, ROWS_AT_ONCE):
-        E = home.place(np.eye(n, min(ROWS_AT_ONCE, n - start), -start))
-        blocks.append(home.place(X.matmat(X.rmatmat(E))))
-    return home.concat(blocks)
+
+    def _of_sparse_rows(self) -> Array:
+        """Inner products of sparse rows, the lower triangle of them, and the means of all taken out."""
+        A = self.bare.matrix
+        n = A.shape[0]
+        self.ledger.record(sweeps=1.0, columns=n, flops=2.0 * A.nnz * n)
+        K = np.empty((n, n))
+        for start in range(0, n, ROWS_AT_ONCE):
+            stop = min(start + ROWS_AT_ONCE, n)
+            rows = A[start:stop].astype(np.float64)
+            K[start:stop, :stop] = (rows @ A[:stop].astype(np.float64).T).toarray()
+            K[:start, start:stop] = K[start:stop, :start].T
+        if self.center:
+            means = K.mean(axis=0)
+            K -= means[:, None]
+            K -= means[None, :] - means.mean()
+        return K
+
+    def _of_products(self) -> Array:
+        """Products with the columns of the identity, some at a time."""
+        n = self.X.shape[0]
+        blocks = []
+        for start in range(0, n, ROWS_AT_ONCE):
+            E = self.home.place(np.eye(n, min(ROWS_AT_ONCE, n - start), -start))
+            blocks.append(self.home.place(self.X.matmat(self.X.rmatmat(E))))
+        return self.home.concat(blocks)
 
 
 def _by_cholesky(K: Array, H: Array, ridge: float, home: Home) -> tuple[Array, Array, float] | None:
