@@ -81,6 +81,16 @@ def test_theorems_2_and_4(X, target, ridge):
         assert distance(s.weights, W0) < max(bound, 1e-9 if solver == "two-stage" else 0.0)
 
 
+@pytest.mark.parametrize("lstsq", ["direct", "lsqr"])
+def test_means_of_targets_are_not_carried_along(lstsq):
+    """With more columns than rows a small ridge would divide them, and their rounding with them."""
+    H = targets.hsl(LABELS[:60], laplacian="star")
+    W0, _, _ = exact(WIDE, H, 1e-4)
+    part = ls.get_solver(lstsq, "least-squares")(**({"tol": 1e-14} if lstsq == "lsqr" else {}))
+    s = quiet(ls.Discriminant(WIDE, H, ridge=1e-4), lstsq=part)
+    assert distance(s.weights, W0) < 1e-12
+
+
 @pytest.mark.parametrize("name", [name for name in ls.solvers("least-squares") if name != "pcr"])
 def test_any_least_squares_solver_by_name(name):
     H = targets.lda(CLASSES)
