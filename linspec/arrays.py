@@ -139,11 +139,10 @@ def synchronize(x: Array) -> None:
 
 def cast(x: Array, dtype: Any) -> Array:
     """`x` in another dtype (a NumPy dtype or its name), without a copy where it has it already."""
-    name = np.dtype(dtype).name
     if isinstance(x, np.ndarray):
-        return x.astype(name, copy=False)
+        return x.astype(dtype, copy=False)
     xp = namespace(x)
-    return xp.astype(x, getattr(xp, name), copy=False)
+    return xp.astype(x, getattr(xp, np.dtype(dtype).name), copy=False)
 
 
 @dataclass(frozen=True)
