@@ -195,6 +195,10 @@ class Home:
             x = compat.to_device(cast(x, dtype) if narrower else x, self.device)
         return cast(x, dtype)
 
+    def norm(self, V: Array) -> float:
+        """The Frobenius norm of an array here."""
+        return float(to_host(self.xp.sqrt(self.xp.sum(V * V))))
+
     def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """Zeros of `shape` here."""
         name = np.dtype(dtype).name

@@ -618,7 +618,7 @@ class Discriminant(Problem):
             order = np.argsort(-values, kind="stable")[: self.k]
             turn, values = _chosen(len(values), order), values[order]
         W, MW = W @ home.place(turn), MW @ home.place(turn)
-        scale = _signs(W, home) / self._lengths(W, MW, home)
+        scale = _signs(W, home) / _lengths(W, MW, self.X.dtype, home)
         W, MW = (V * home.place(scale)[None, :] for V in (W, MW))
         returned = self._rounded(W, home)
         if self.single and bool(home.xp.any(returned != W)):
@@ -649,7 +649,7 @@ class Discriminant(Problem):
         """
         image = C @ (C.T @ W)
         gap = image - MW * home.place(values)[None, :]
-        return float(ratio(_norm(gap, home), _norm(image, home)))
+        return ratio(home.norm(gap), home.norm(image))
 
     def within_span(self, W: Array, MW: Array, C: Array, moments: Moments) -> tuple[HostArray, HostArray]:
         """The leading eigenvectors within the span of a block, as its rotation, and their eigenvalues: Rayleigh-Ritz.
@@ -686,12 +686,11 @@ class Discriminant(Problem):
         """
         xp = moments.home.xp
         squares = [float(to_host(xp.sum(d))) for d in moments.diagonal()]
-        if (
-            self.center and not moments.exact_diagonal
-        ):  # means are taken out of products, which have their size
-            means = [_norm(mean, moments.home) ** 2 for mean in moments.column_means()]
+        # Where means are taken out of products, rounding has the size of what is taken out.
+        if self.center and not moments.exact_diagonal:
+            means = [moments.home.norm(mean) ** 2 for mean in moments.column_means()]
             squares = [square + moments.n * mean for square, mean in zip(squares, means, strict=True)]
-        turned = 1.0 if self.factor is None else _norm(self.factor, moments.home)
+        turned = 1.0 if self.factor is None else moments.home.norm(self.factor)
         return self.resolution * math.sqrt(squares[0] * squares[1]) * turned
 
     @property
@@ -699,12 +698,6 @@ class Discriminant(Problem):
         """The root of an eigenvalue, beside that of the largest, below which it is called zero."""
         eps = float(np.finfo(self.dtype).eps)
         return 10 * math.sqrt(self.X.shape[1] + self.targets) * eps
-
-    def _lengths(self, W: Array, MW: Array, home: Home) -> HostArray:
-        """Lengths in M; those that are 1 to the rounding of float32 data are 1."""
-        length = np.sqrt(np.maximum(to_host(home.xp.sum(W * MW, axis=0)), 0.0))
-        near = np.abs(length - 1) < (1e-3 if self.single else 0.0)
-        return np.where(near | (length == 0), 1.0, length)
 
     def _findings(self, found: int, rank: int | None, n: int) -> tuple[tuple[Status, str], ...]:
         wanted = found if self.every else self.k
@@ -766,14 +759,10 @@ class _Blocks:
         return blocks._rounded().multiplied()
 
     def _lengths(self) -> list[HostArray]:
-        """Lengths in the metrics; those that are 1 to the rounding of the data are 1."""
+        """Lengths in the metrics."""
         assert self.made is not None  # noqa: S101
-        found = []
-        for w, s, A in zip(self.W, self.made[:2], (self.problem.X, self.problem.Y), strict=True):
-            length = np.sqrt(np.maximum(to_host(self.home.xp.sum(w * s, axis=0)), 0.0))
-            near = np.abs(length - 1) < (1e-3 if A.dtype == np.float32 else 0.0)
-            found.append(np.where(near | (length == 0), 1.0, length))
-        return found
+        views = zip(self.W, self.made[:2], (self.problem.X, self.problem.Y), strict=True)
+        return [_lengths(w, s, A.dtype, self.home) for w, s, A in views]
 
     def _rounded(self) -> _Blocks:
         """In the dtype of the data; products that belong to other numbers are dropped."""
@@ -894,9 +883,12 @@ def _short(found: int, wanted: int, what: str) -> tuple[tuple[Status, str], ...]
     )
 
 
-def _norm(V: Array, home: Home) -> float:
-    """The Frobenius norm."""
-    return float(to_host(home.xp.sqrt(home.xp.sum(V * V))))
+def _lengths(W: Array, MW: Array, dtype: np.dtype[Any], home: Home) -> HostArray:
+    """Lengths in a metric, by the products with it; those that are 1 to the rounding of float32 data are 1."""
+    length = np.sqrt(np.maximum(to_host(home.xp.sum(W * MW, axis=0)), 0.0))
+    near = np.abs(length - 1) < (1e-3 if dtype == np.float32 else 0.0)
+    lengths: HostArray = np.where(near | (length == 0), 1.0, length)
+    return lengths
 
 
 def _column_norms(V: Array, home: Home) -> Array:

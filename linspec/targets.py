@@ -38,6 +38,7 @@ from linspec.arrays import (
 )
 from linspec.block_algebra import EPS, rank_cut, whitening
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.operators import sparse_kernels
 from linspec.operators.base import CenteredOperator, ProductOperator
 from linspec.operators.dense import DenseOperator, row_blocks
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
@@ -641,10 +642,9 @@ def _sparse_labels(given: Any) -> _Sparse:
         matrix = matrix.copy()
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
-    if not all_finite(matrix.data):
-        at = int(np.flatnonzero(~np.isfinite(matrix.data))[0])
-        row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
-        raise _not_finite(row, int(matrix.indices[at]), float(matrix.data[at]))
+    strange = sparse_kernels.first_non_finite(matrix)
+    if strange is not None:
+        raise _not_finite(*strange)
     return _Sparse(matrix, _result_dtype(given.dtype, HOST))
 
 

@@ -77,7 +77,7 @@ class Direct(Solver):
         run.plan(setup=moments.setup_cost)
         home = moments.home
         S, C = moments.dense()[0], problem.gram_and_targets(moments)[1]
-        if _norm(C, home) <= problem.rounding(moments):
+        if home.norm(C) <= problem.rounding(moments):
             return run.finish(weights=C[:, :0], eigenvalues=np.zeros(0))
         factor = Whitener(S, problem.ridge, squared_cut(problem.X), home)
         short = problem.ridge == 0 and factor.rank < problem.X.shape[1]
@@ -113,7 +113,7 @@ class Direct(Solver):
             run.plan(setup=2.0)
             return self._by_columns(problem, run, X, H)
         Z, D, share = found
-        turn, values = _inverse_root(to_host(D), problem, share * _norm(H, home) ** 2)
+        turn, values = _inverse_root(to_host(D), problem, share * home.norm(H) ** 2)
         return run.finish(weights=X.rmatmat(Z @ home.place(turn)), eigenvalues=values)
 
     def _by_columns(self, problem: Any, run: Run, X: LinearOperator, H: Array) -> Solution:
@@ -126,7 +126,7 @@ class Direct(Solver):
         V, sizes = Vt.T[:, :rank], sizes[:rank]
         root = np.sqrt(sizes**2 + problem.ridge)
         T = home.place(sizes / root)[:, None] * (V.T @ H)
-        most = _norm(H, home) * float((sizes / root).max(initial=0.0))
+        most = home.norm(H) * float((sizes / root).max(initial=0.0))
         P, values = self._leading(T, problem, run, home, least=problem.resolution * most)
         Z = V @ (home.place(1 / (sizes * root))[:, None] * P)
         return run.finish(weights=X.rmatmat(Z), eigenvalues=values, rank=rank)
@@ -171,11 +171,6 @@ class Direct(Solver):
         return Estimate(forming + factoring, 24.0 * side**2 + 8.0 * (sizes.n + sizes.p) * t, note)
 
 
-def _norm(V: Array, home: Home) -> float:
-    """The Frobenius norm."""
-    return float(to_host(home.xp.sqrt(home.xp.sum(V * V))))
-
-
 def _whitened(R: Array, cut: float, home: Home) -> tuple[Array, Array, int]:
     """(U, W, rank) with R W = U orthonormal over the numerical range of R, W in the span of its rows.
 
@@ -201,10 +196,9 @@ class RowsGram:
         self.moments, self.home = moments, moments.home
         self.bare: Any
         self.bare, self.ledger = uncounted(problem.X)
-        self.center = problem.center
         n, p = problem.X.shape
-        self.mean = moments.column_means()[0] if self.center else None
-        self.X = problem.X.centered(self.mean) if self.center else problem.X
+        self.mean = moments.column_means()[0] if problem.center else None
+        self.X = problem.X if self.mean is None else problem.X.centered(self.mean)
         if problem.X.nnz >= n * p:
             self.sweeps, self._form = 1.0, self._of_entries
         elif isinstance(self.bare, SparseOperator) and self._keeps_digits():
@@ -238,7 +232,7 @@ class RowsGram:
             rows = A[start:stop].astype(np.float64)
             K[start:stop, :stop] = (rows @ A[:stop].astype(np.float64).T).toarray()
             K[:start, start:stop] = K[start:stop, :start].T
-        if self.center:
+        if self.mean is not None:
             means = K.mean(axis=0)
             K -= means[:, None]
             K -= means[None, :] - means.mean()

@@ -94,8 +94,9 @@ class TwoStage(Solver):
         sizes = cost.sizes_of(problem.X, None, problem.width)
         expected = EXPECTED_SPARSE if sizes.scattered else EXPECTED
         form = cost.moments_form(sizes, expected, problem.width)[0]
-        both = cost.sizes_of(problem.X, problem.H, problem.width)
-        return form if form != "sparse" or both.sparse else "implicit"
+        if form == "sparse" and not cost.sizes_of(problem.X, problem.H, problem.width).sparse:
+            return "implicit"
+        return form
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
