@@ -60,9 +60,10 @@ NEGLIGIBLE_BYTES = 2**26
 GROWTH = 1.15
 """By how much the basis grows between two looks at it, while nothing tells when it will be wide enough."""
 
-SMALL, FOUND = 1e-3, (1e-10, 1e-8)
-"""When the basis is taken out of a rest once more: a rest as small as this beside the largest product, or so much of
-older blocks, of which there should be nothing, in the product beside the rest (by the tolerance, between bounds)."""
+SMALL, LOST = 1e-3, (1e-13, 1e-8)
+"""When the basis is taken out of a rest once more: a rest as small as this beside the largest product, or a new block
+that is so far from orthogonal to the basis. That much is missing in the residual: a hundredth of the tolerance may
+be, between bounds."""
 
 LOUD = 1e3
 """Roundings of the largest product above which a small direction of a rest is one of the data."""
@@ -191,7 +192,7 @@ class KrylovSpace:
     def __init__(self, Omega: Array, k: int, most: int, run: Run, home: Home) -> None:
         self.k, self.home, self.tol, self.rng = k, home, run.tol, run.rng
         self.unit = float(np.finfo(run.problem.A.dtype).eps)
-        self.bearable = min(max(1e-2 * run.tol, FOUND[0]), FOUND[1])
+        self.bearable = min(max(1e-2 * run.tol, LOST[0]), LOST[1])
         self.sharp = SHARP if self.unit < SHARP else SINGLE_SHARP
         # What a look apart leaves of the newest block stays in the residual.
         self.apart = max(min(self.sharp, 0.1 * run.tol), 100 * self.unit)
@@ -208,6 +209,7 @@ class KrylovSpace:
         self._suspect, self._steps_apart = 0.0, 0
         self.strict = False
         self._left = 0.0  # of residuals, where newest blocks were left behind
+        self._lost = 0.0, 0.0  # how far the last two blocks are from orthogonal to the basis, estimated
 
     # ---- one step -----------------------------------------------------------------------------
 
@@ -241,7 +243,9 @@ class KrylovSpace:
         # Of the blocks before the last two a product has nothing but by rounding, unless they are Ritz vectors.
         # Where small directions of rests were left out, later blocks have them again.
         first = self.newest if self.newest < start else 0
-        self._found = float(np.linalg.norm(H[:first]))
+        # What blocks lack of orthogonality to the basis comes back: that of the newest as what the product has of
+        # older blocks, that of the one before by way of what the product has of it (Simon 1984).
+        self._slack = float(np.linalg.norm(H[:first])) + self._lost[0] * float(np.linalg.norm(H[first:start]))
         first = 0 if self.strict else first
         self.H[first : self.count, start : self.count] = H[first:]
         self.H[start : self.count, first : self.count] = H[first:].T
@@ -259,12 +263,15 @@ class KrylovSpace:
             small = R - Q @ (Q.T @ R)
             T, _ = _directions(to_host(small.T @ small), LOUD * self.unit * self.scale)
             Q = self.home.concat([Q, small @ self.home.place(T)])
-        if self.strict or least < SMALL * self.scale or self._found > self.bearable * least:
+        lost = self._slack / least if least < np.inf else 0.0
+        if self.strict or least < SMALL * self.scale or lost > self.bearable:
+            lost = self.unit
             # What small rests have of the basis has been blown up with them.
             V = self.held[: self.count, :]
             Q = Q - V.T @ (V @ Q)
             own, vectors = np.linalg.eigh(to_host(Q.T @ Q))
             Q = Q @ self.home.place(vectors[:, own > OWN] / np.sqrt(own[own > OWN]))
+        self._lost = self._lost[1], lost
         Q = orthonormal(Q, self.home)
         return Q[:, : min(Q.shape[1], self.held.shape[1] - self.count)]
 
@@ -275,6 +282,7 @@ class KrylovSpace:
         self.held[:keep, :] = self.home.place(Y[:, :keep].T) @ self.held[: self.count, :]
         self.count = self.newest = keep
         self.begun_again += 1
+        self._lost = self.bearable, self._lost[1]
         self.H[:] = 0.0
         self.H[:keep, :keep] = np.diag(theta[:keep])
         self.theta, self.Y = np.zeros(0), np.zeros((0, 0))
