@@ -53,11 +53,21 @@ CACHED_NUMBERS = 2**17
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What a law makes of a solver's arrays: the fields of the solution, and the verdict."""
+    """What a law makes of a solver's arrays: the fields of the solution, and the verdict.
+
+    Attributes
+    ----------
+    fields : mapping of str to arrays and numbers
+    residual : float
+    findings : tuple of (Status, str)
+    kind : str
+        `Solution.residual_kind`, where it says more than where the products came from.
+    """
 
     fields: Mapping[str, Any]
     residual: float
     findings: tuple[tuple[Status, str], ...] = ()
+    kind: str = ""
 
 
 class Problem(ABC):
