@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from linspec.arrays import HostArray
 
@@ -39,6 +40,29 @@ def metric_rounding(columns: int, dtype: Any) -> float:
     return 10 * eps if np.dtype(dtype) == np.float32 else columns * eps
 
 
+def eigenpairs(G: HostArray) -> tuple[HostArray, HostArray]:
+    """Eigenvalues, increasing, and orthonormal eigenvectors of a symmetric matrix.
+
+    By divide and conquer; where LAPACK's gives up on a finite matrix, which it may where many couplings are no more
+    than rounding, by QR iteration, which is slower.
+
+    Parameters
+    ----------
+    G : numpy.ndarray of shape (k, k)
+
+    Returns
+    -------
+    numpy.ndarray of shape (k,), numpy.ndarray of shape (k, k)
+    """
+    try:
+        values, vectors = np.linalg.eigh(G)
+    except np.linalg.LinAlgError:
+        if not np.isfinite(G).all():
+            raise
+        values, vectors = scipy.linalg.eigh(G, driver="ev")
+    return values, vectors
+
+
 def whitening(G: HostArray, cut: float = EPS) -> HostArray:
     """T with Tᵀ G T = I over the numerical range of a symmetric positive semidefinite G.
 
@@ -56,7 +80,7 @@ def whitening(G: HostArray, cut: float = EPS) -> HostArray:
     """
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
     scale = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
-    values, vectors = np.linalg.eigh((G + G.T) / 2 * np.outer(scale, scale))
+    values, vectors = eigenpairs((G + G.T) / 2 * np.outer(scale, scale))
     keep = values > len(G) * cut * max(values[-1], 0.0) if len(G) else np.zeros(0, dtype=bool)
     whitened: HostArray = scale[:, None] * (vectors[:, keep] / np.sqrt(values[keep]))
     return whitened
@@ -87,7 +111,7 @@ def whitening_above_noise(
     numpy.ndarray of shape (k, r)
     """
     first = whitening(H, dependent)
-    values, vectors = np.linalg.eigh(first.T @ ((G + G.T) / 2) @ first)
+    values, vectors = eigenpairs(first.T @ ((G + G.T) / 2) @ first)
     keep = values > cut * max(values[-1], least) if len(values) else np.zeros(0, dtype=bool)
     whitened: HostArray = first @ (vectors[:, keep] / np.sqrt(values[keep]))
     # Once more in the metric found: the first step is exact only to the condition of H.

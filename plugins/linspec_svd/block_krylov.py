@@ -30,10 +30,10 @@ import numpy as np
 
 from linspec import Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.block_algebra import EPS
+from linspec.block_algebra import EPS, eigenpairs
 from linspec.cost import DENSE_RATE, Estimate, Sizes, spare_bytes, sweeps_estimate
 from linspec.operators import DenseOperator, MappedOperator, SparseOperator, uncounted
-from linspec_svd.ending import finished, log_chance
+from linspec_svd.ending import answer, log_chance
 from linspec_svd.triplets import orthonormal
 
 OVERSAMPLING = 10
@@ -117,16 +117,24 @@ class BlockKrylov(Solver):
         Omega = moments.home.place(run.part(self.test_matrix).draw(side, b, run.rng))
         space = KrylovSpace(Omega, problem.k, self._most(problem.k, b, side), run, moments.home)
         multiply = moments.outer_gram_matmat if wide else moments.gram_matmat
-        with run.reserving(after):
+
+        def iterate() -> None:
             while run.proceed(
                 residual=space.residual, current=lambda: self._current(problem, space, wide=wide)
             ):
                 space.widen(multiply)
+
+        def resume() -> None:
+            space.renew()
+            iterate()
+
+        with run.reserving(after):
+            iterate()
+        arrays = answer(problem, run, space.ritz, resume, of_rows=wide)
         run.note(None, USED.format(b=b, most=len(space.H), times=space.begun_again))
         if space.doubtful:
             run.note(Status.INCOMPLETE, UNFINISHED)
-        vectors, theta = space.ritz()
-        return finished(problem, run, vectors, theta, of_rows=wide)
+        return run.finish(**arrays)
 
     def _width(self, problem: Any, run: Run, sweeps: float) -> int:
         """Columns of a block: few where a sweep costs no more than its products, and the budget allows for many."""
@@ -209,7 +217,8 @@ class KrylovSpace:
         self._suspect, self._steps_apart = 0.0, 0
         self.strict = False
         self._left = 0.0  # of residuals, where newest blocks were left behind
-        self._lost = 0.0, 0.0  # how far the last two blocks are from orthogonal to the basis, estimated
+        # How far the last two blocks are from orthogonal to the basis, estimated, and the farthest that one has been.
+        self._lost, self._level = (0.0, 0.0), self.unit
 
     # ---- one step -----------------------------------------------------------------------------
 
@@ -244,8 +253,10 @@ class KrylovSpace:
         # Where small directions of rests were left out, later blocks have them again.
         first = self.newest if self.newest < start else 0
         # What blocks lack of orthogonality to the basis comes back: that of the newest as what the product has of
-        # older blocks, that of the one before by way of what the product has of it (Simon 1984).
-        self._slack = float(np.linalg.norm(H[:first])) + self._lost[0] * float(np.linalg.norm(H[first:start]))
+        # older blocks, that of the one before by way of what the product has of it (Simon 1984). After a restart
+        # nothing tells: products have something of all Ritz vectors.
+        found, before = (float(np.linalg.norm(h)) for h in (H[:first], H[first:start]))
+        self._slack = np.inf if 0 < start == self.newest else found + self._lost[0] * before
         first = 0 if self.strict else first
         self.H[first : self.count, start : self.count] = H[first:]
         self.H[start : self.count, first : self.count] = H[first:].T
@@ -269,11 +280,12 @@ class KrylovSpace:
             # What small rests have of the basis has been blown up with them.
             V = self.held[: self.count, :]
             Q = Q - V.T @ (V @ Q)
-            own, vectors = np.linalg.eigh(to_host(Q.T @ Q))
+            own, vectors = eigenpairs(to_host(Q.T @ Q))
             Q = Q @ self.home.place(vectors[:, own > OWN] / np.sqrt(own[own > OWN]))
-        self._lost = self._lost[1], lost
+        self._lost, self._level = (self._lost[1], lost), max(self._level, lost)
         Q = orthonormal(Q, self.home)
-        return Q[:, : min(Q.shape[1], self.held.shape[1] - self.count)]
+        room = min(self.held.shape[1] - self.count, max(len(self.H) - self.k, self.width))
+        return Q[:, : min(Q.shape[1], room)]
 
     def _begin_again(self, keep: int) -> None:
         """From the leading Ritz vectors: the newest block stays, and is orthogonal to them."""
@@ -282,10 +294,22 @@ class KrylovSpace:
         self.held[:keep, :] = self.home.place(Y[:, :keep].T) @ self.held[: self.count, :]
         self.count = self.newest = keep
         self.begun_again += 1
-        self._lost = self.bearable, self._lost[1]
         self.H[:] = 0.0
         self.H[:keep, :keep] = np.diag(theta[:keep])
         self.theta, self.Y = np.zeros(0), np.zeros((0, 0))
+        self._looks = _Looks(0)
+
+    def renew(self) -> None:
+        """Go on after the end of the iteration; where nothing was left to multiply, from the Ritz vectors anew."""
+        self.strict = True
+        if self.next.shape[1]:
+            return
+        self.next = orthonormal(self.ritz()[0], self.home)
+        self.count = self.newest = 0
+        self.begun_again += 1
+        self.H[:] = 0.0
+        self.theta, self.Y = np.zeros(0), np.zeros((0, 0))
+        self._lost, self._level = (0.0, 0.0), self.unit
         self._looks = _Looks(0)
 
     # ---- looking ------------------------------------------------------------------------------
@@ -293,7 +317,7 @@ class KrylovSpace:
     def _pairs(self) -> tuple[HostArray, HostArray]:
         """Eigenvalues and eigenvectors of H, decreasing."""
         if len(self.Y) != self.count or not len(self.Y):
-            values, vectors = np.linalg.eigh(self.H[: self.count, : self.count])
+            values, vectors = eigenpairs(self.H[: self.count, : self.count])
             self.theta, self.Y = values[::-1], vectors[:, ::-1]
         return self.theta, self.Y
 
@@ -301,7 +325,7 @@ class KrylovSpace:
         """Judge the Ritz pairs wanted; converged is what has converged and can hide nothing."""
         self._pairs()
         exhausted = self.next.shape[1] == 0  # the space is invariant: there is nothing else to be found in it
-        residual = 0.0 if exhausted else self._worst(G)
+        residual = min(self._level, self.tol) if exhausted else self._worst(G)
         self._looks.seen(self.count, residual)
         self._looks.aim(self.count, max(self.tol - self._left, self.tol / 2))
         if residual + self._left <= self.tol:
@@ -379,7 +403,7 @@ class KrylovSpace:
 
 def _directions(G: HostArray, noise: float) -> tuple[HostArray, HostArray]:
     """T with R T orthonormal for G = RᵀR, over directions of R longer than noise that G can tell, and their lengths."""
-    values, vectors = np.linalg.eigh((G + G.T) / 2)
+    values, vectors = eigenpairs((G + G.T) / 2)
     keep = values > max(noise**2, len(values) * EPS * np.max(values, initial=0.0))
     lengths = np.sqrt(values[keep])
     return vectors[:, keep] / lengths, lengths
