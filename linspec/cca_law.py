@@ -47,6 +47,9 @@ UNRESOLVED = 1e-4
 TOLERATED = 10.0
 """By so much may the loss be above residual, estimate and tolerance before the solution says so."""
 
+SQUARED = 3.0
+"""By so much may the rounding of the correlations be above the tolerance before the solution says so."""
+
 NULL = 10.0
 """Length of an image, in units of rounding, up to which a direction is null."""
 
@@ -237,14 +240,15 @@ class _Beside:
     Attributes
     ----------
     total : float
-        The sum of the leading correlations within answer and second block, less what rounding may have added.
+        The sum of the leading correlations within answer and second block.
     along : numpy.ndarray
         Correlations of the pairs beside the answer, decreasing.
     parts : pair of numpy.ndarray of shape (pairs beside, k)
         The parts of the residuals of both views along these.
     whole : bool
-        Whether nothing is left out: `total` is the exact sum but for `rounding`.
+        Whether nothing is left out: `total` is the exact sum.
     rounding : float
+        By so much may `total` be off.
     """
 
     total: float
@@ -281,13 +285,15 @@ class _Law:
         sides = self._sides()
         squares = sides[0].squares + sides[1].squares
         below, above = (sides[0].below + sides[1].below), (sides[0].above + sides[1].above)
-        noise = self._noise()
+        noise, lost = self._noise(), self._lost()
+        if lost:  # nothing bounds what the data have in directions that were cut
+            above = np.full_like(above, np.inf)
         below = np.maximum(np.sqrt(below) - noise, 0.0) ** 2
         above = (np.sqrt(above) + noise) ** 2
         total = float(self.rho.sum())
         residual = ratio(float(squares.sum()), total)
         estimate, bounds, findings = self._loss(squares, above, residual)
-        lost = self._lost()
+        findings += self._squared()
         fields: dict[str, Any] = {
             "x_weights": self.problem.X.home.place(self.answer.W[0], self.problem.X.dtype),
             "y_weights": self.problem.Y.home.place(self.answer.W[1], self.problem.Y.dtype),
@@ -351,14 +357,16 @@ class _Law:
         if total <= 0:
             return (0.0 if residual == 0 else None), (0.0, None), []
         beside = self._beside()
-        lower = max(beside.total - total, 0.0) / max(beside.total, total) if beside is not None else 0.0
+        least = 0.0 if beside is None else beside.total - beside.rounding
+        lower = max(least - total, 0.0) / max(least, total)
         upper = self._upper(beside, above)
-        estimate = self._estimate(squares, beside)
+        estimate = self._estimate(squares, beside, lower)
         findings = []
-        explained = max(residual, estimate or 0.0, self.terms.tol)
-        if lower > TOLERATED * explained and lower > TOLERATED * self.unit:
-            text = f"Pairs are missing: a second block has {lower:.1e} more in the sum of the correlations than the "
-            text += 'residual explains. Choose "direct" or "gram", which miss none, or other options.'
+        # Near each correlation returned there is an exact one: more than these distances is in pairs that were missed.
+        within = float(np.sqrt(squares / 2).sum()) / total
+        if lower > TOLERATED * max(residual, within, self.unit):
+            text = f"Pairs are missing: a second block has {lower:.1e} more in the sum of the correlations, which the "
+            text += 'residual does not explain. Choose "direct" or "gram", which miss none, or other options.'
             findings.append((Status.INCOMPLETE, text))
         elif residual <= self.terms.tol and estimate is not None and estimate > TOLERATED * self.terms.tol:
             text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may "
@@ -366,10 +374,10 @@ class _Law:
             findings.append((Status.CLUSTERED, text))
         return estimate, (lower, upper), findings
 
-    def _estimate(self, squares: HostArray, beside: _Beside | None) -> float | None:
+    def _estimate(self, squares: HostArray, beside: _Beside | None, lower: float) -> float | None:
         """The relative loss, to the second order in the residuals; None where nothing is known of what was left out."""
         total = float(self.rho.sum())
-        if beside is not None and beside.whole:
+        if beside is not None and beside.whole and beside.rounding <= self.terms.tol * total:
             return max(beside.total - total, 0.0) / max(beside.total, total)
         known = [] if self.carried is None else [self.carried]
         left = squares / 2
@@ -382,12 +390,12 @@ class _Law:
                 left = left - (e**2).sum(axis=0)
             known.append(0.0)
         if not known:
-            return None
+            return lower or None
         by_parts = found + _moved(self.rho - max(known), np.maximum(left, 0.0))
         estimate = float(by_parts.sum())
         if self.carried is not None:
             estimate = max(estimate, float(_moved(self.rho - self.carried, squares / 2).sum()))
-        return estimate / total
+        return max(estimate / total, lower)
 
     @property
     def _along_residuals(self) -> bool:
@@ -397,7 +405,7 @@ class _Law:
     def _upper(self, beside: _Beside | None, above: HostArray) -> float | None:
         """An upper bound on the relative loss, where completeness is shown."""
         total, k = float(self.rho.sum()), len(self.rho)
-        if k < self.problem.k:
+        if k < self.problem.k or not np.isfinite(above).all():
             return None
         if self.evidence.resolution is not None:
             off = k * self.evidence.resolution
@@ -536,7 +544,7 @@ class _Law:
         U, along, Vt = np.linalg.svd(outer)
         found = np.linalg.svd(np.block([[WCW, right], [left, outer]]), compute_uv=False)
         rounding = k * 100 * self.unit_of_sums / kept
-        total = float(np.clip(found[:k], 0.0, 1.0).sum()) - rounding
+        total = float(np.clip(found[:k], 0.0, 1.0).sum())
         m = len(along)
         return _Beside(
             total, along, (U.T[:m] @ left, (right @ Vt.T[:, :m]).T), whole=False, rounding=rounding
@@ -558,6 +566,20 @@ class _Law:
             elif self._is_there(i, norm.factor):
                 text = f"{name} has directions that are too short for its Gram matrix to tell, and they are left out: "
                 text += 'correlations may be missing. Choose "direct", or add a ridge.'
+                found.append((Status.ILL_CONDITIONED, text))
+        return found
+
+    def _squared(self) -> list[tuple[Status, str]]:
+        """Whether Gram matrices have lost so many digits that nothing made of them shows what is missing."""
+        found = []
+        for name, norm in zip("XY", self.norms, strict=True):
+            condition = norm.factor.condition if isinstance(norm, FactorNorm) else 0.0
+            off = condition * self.unit_of_sums
+            if off > SQUARED * self.terms.tol > 0:
+                text = f"The Gram matrix of {name} has condition number {condition:.0e}: correlations may "
+                text += (
+                    f'be off by {off:.0e}, which the residual does not show. Choose "direct", or add a ridge.'
+                )
                 found.append((Status.ILL_CONDITIONED, text))
         return found
 
