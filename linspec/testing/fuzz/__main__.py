@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         trials = (
             range(options.first, options.first + options.trials) if options.trial is None else [options.trial]
         )
-        outcomes += fuzz(
+        random = fuzz(
             trials,
             seed=options.seed,
             families=families,
@@ -41,8 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             jobs=options.jobs,
             seen=_announce if options.trial is not None else None,
         )
-        sys.stdout.write("\n" + report.counts(outcomes) + "\n" + report.causes(outcomes))
-        sys.stdout.write("\n" + (report.sharpness(outcomes) or "no bounds were reported\n"))
+        outcomes += random
+        sys.stdout.write("\n" + report.counts(random) + "\n" + report.causes(random))
+        sys.stdout.write("\n" + (report.sharpness(random) or "no bounds were reported\n"))
     failures = [outcome for outcome in outcomes if outcome.verdict.fails]
     _show(failures, options)
     totals = {kind: sum(o.verdict.kind == kind for o in failures) for kind in sorted(FAILING)}
@@ -98,12 +99,12 @@ def _announce(outcome: Outcome) -> None:
 
 def _show(failures: Sequence[Outcome], options: argparse.Namespace) -> None:
     """Every failure in a line; of each kind one as a small program."""
-    seen = set()
+    seen: set[tuple[str, ...]] = set()
     for outcome in failures:
         verdict = outcome.verdict
         line = f"{outcome.name}, {outcome.solver}: {verdict.kind} ({verdict.cause}) {verdict.status} {verdict.reason}"
         sys.stdout.write(f"\n{' '.join(line.split())}\n  {outcome.case}\n")
-        key = outcome.case.family, outcome.solver, verdict.kind, verdict.cause
+        key = outcome.case.family, str(outcome.solver), verdict.kind, verdict.cause
         if key not in seen and len(seen) < options.shown:
             seen.add(key)
             smaller, found = shrink(outcome.case, outcome.solver, verdict)

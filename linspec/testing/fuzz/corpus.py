@@ -143,7 +143,8 @@ def badly_scaled_columns(family: str = "discriminant") -> Entry:
 
 
 CORPUS: Mapping[str, Callable[[], Entry]] = {
-    **{f"nearly duplicate columns {small:g}": partial(nearly_duplicate_columns, small) for small in (1e-7, 1e-8, 1e-9, 1e-11)},
+    **{f"nearly duplicate columns {small:g}": partial(nearly_duplicate_columns, small)
+       for small in (1e-7, 1e-8, 1e-9, 1e-11)},
     "shortest direction 1e5": shortest_direction,
     "shortest direction 1e8": partial(shortest_direction, 1e8),
     "close correlations 3e-3": many_close_correlations,
@@ -154,7 +155,8 @@ CORPUS: Mapping[str, Callable[[], Entry]] = {
     **{f"a view times 1e{power}": partial(scaled_view, power) for power in (-78, 78, -160, 160, -200, 200)},
     **{f"means {ratio:g} times the spread, {kind}": partial(large_means, ratio, kind)
        for ratio in (1e6, 1e8) for kind in ("csr", "csc", "ndarray", "slices")},
-    **{f"targets in short directions {kappa:g}": partial(ill_conditioned_targets, kappa) for kappa in (1e8, 1e11, 1e13)},
+    **{f"targets in short directions {kappa:g}": partial(ill_conditioned_targets, kappa)
+       for kappa in (1e8, 1e11, 1e13)},
     "one by one": one_by_one,
     **{f"labels in {dtype}": partial(narrow_labels, dtype) for dtype in ("bool", "uint8", "float32", "float64")},
     "targets in int8": integer_targets,

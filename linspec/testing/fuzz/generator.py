@@ -164,10 +164,7 @@ class _Draw:
         noise = self.rng.standard_normal((self.n, my))
         noise -= U @ (U.T @ noise)
         # Where X fills the space, nothing is left of the noise.
-        if self.n > len(s) + my:
-            basis = np.linalg.qr(noise)[0]
-        else:
-            basis = self._orthonormal(self.n, my)
+        basis = np.linalg.qr(noise)[0] if self.n > len(s) + my else self._orthonormal(self.n, my)
         shared = U[:, order[: len(rho)]] * rho
         basis[:, : len(rho)] = shared + basis[:, : len(rho)] * np.sqrt(1 - rho**2)
         Y = (basis * self._spectrum(my)) @ self._orthonormal(self.q, my).T
@@ -185,7 +182,8 @@ class _Draw:
             "ones": np.concatenate([np.ones(1), np.linspace(0.9, 0.1, m)])[:m],
             "none": np.zeros(m),
         }[kind]
-        return np.clip(rho, 0, 1)
+        clipped: HostArray = np.clip(rho, 0, 1)
+        return clipped
 
     def _data_of_discriminant(self, main: Any) -> dict[str, HostArray]:
         U, s, V = main
@@ -312,12 +310,8 @@ class _Draw:
     def _dtype(self, kind: str, name: str) -> str:
         narrow = self.pick("int8", "uint8", "bool", "int16", "int64", "float32")
         main = name in ("A", "X")
-        return {
-            "float64": "float64",
-            "float32": "float32",
-            "narrow": narrow,
-            "mixed": "float64" if main else narrow,
-        }[kind]
+        mixed = "float64" if main else narrow
+        return str({"float64": "float64", "float32": "float32", "narrow": narrow, "mixed": mixed}[kind])
 
     def _rounded(self, M: HostArray, dtype: str) -> HostArray:
         """In a dtype: integers from -100 to 100, bytes from 0 to 200, bools by sign."""
@@ -366,5 +360,7 @@ class _Draw:
             return {"k": None if self.chance(0.15) else k, "ridge": self._ridge(plain["X"]), "center": center}
         rx = self._ridge(plain["X"])
         ry = self._ridge(plain["Y"]) if rx else 0.0
-        ridge = (rx, ry) if rx and ry and self.chance(0.8) else (rx, rx)
+        # One ridge for views of other scales would leave correlations of nothing but rounding.
+        alike = rx > 0 and 1e-3 < ry / rx < 1e3
+        ridge = (rx, rx) if alike and self.chance(0.5) else (rx, ry)
         return {"k": k, "ridge": ridge if ridge[0] != ridge[1] else ridge[0], "center": center}

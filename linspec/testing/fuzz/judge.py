@@ -3,7 +3,7 @@
 Problem: the one thing that a solver must never do is to be wrong and to say CONVERGED.
 Method: the answer is held to its law and to its loss in extended precision (`linspec.testing.fuzz.truth`).
 
-=============  ==========================================================================================================
+=============  ======================================================================================
 right          converged, and law and loss are within what is claimed
 near           CONVERGED, and law or loss are above it, at most ten times
 undecided      CONVERGED above that, but rounding of the data explains it
@@ -11,10 +11,10 @@ flagged-right  another status, though the answer is right
 flagged        another status, and the answer is not right
 refused        an error of linspec that fits the data
 silent         CONVERGED, and the law is above 10 tol or the loss above 10 max(residual, loss_estimate)
-claimed        as silent, under another status, but with ``converged=True``
+claimed        as silent, under another status, but with ``converged=True``, and by more than 10 tol
 violated       something else that was claimed is not so: bounds, lengths, a sum above the truth
 foreign        an exception that is not linspec's, a RuntimeWarning, or finite data called not finite
-=============  ==========================================================================================================
+=============  ======================================================================================
 
 The last four fail.
 """
@@ -80,6 +80,8 @@ class Verdict:
         The status of the solution, or the name of the error.
     law, loss, residual : float
         nan where there is no solution.
+    values : tuple of float
+        The true values, where the answer fails.
     sharpness : dict
         By name of a bound, how far it is from the truth: at least 1 where it holds.
     """
@@ -91,6 +93,7 @@ class Verdict:
     law: float = math.nan
     loss: float = math.nan
     residual: float = math.nan
+    values: tuple[float, ...] = ()
     sharpness: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -115,7 +118,7 @@ def judge(case: Case, solver: Any, truth: Truth, *, max_seconds: float = MAX_SEC
     -------
     Verdict
     """
-    options = {} if case.tol is None or not _takes_tol(case, solver) else {"tol": case.tol}
+    options: dict[str, Any] = {} if case.tol is None or not _takes_tol(case, solver) else {"tol": case.tol}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -213,9 +216,14 @@ class _Judged:
         return self.law_after <= 1.001 and self.loss_after <= 1.001
 
     @property
+    def harmless(self) -> bool:
+        """Whether nobody who asked for the tolerance would mind."""
+        return self.law_over <= SILENT and _over(self.found.loss, max(self.tol, self.claim)) <= SILENT
+
+    @property
     def undecided(self) -> bool:
         """Whether it is off by more than it may be, and rounding explains it."""
-        return not self.wrong and not max(self.law_over, self.loss_over) <= SILENT
+        return not self.wrong and not self.harmless and not max(self.law_over, self.loss_over) <= SILENT
 
     @property
     def good(self) -> bool:
@@ -239,7 +247,7 @@ class _Judged:
         plain = solution.status is Status.CONVERGED
         if self.wrong and plain:
             return "silent"
-        if self.wrong and solution.converged and solution.status in FACTS:
+        if self.wrong and not self.harmless and solution.converged and solution.status in FACTS:
             return "claimed"
         if plain or (solution.converged and solution.status in FACTS):
             return "undecided" if self.undecided else "right" if self.right else "near"
@@ -250,7 +258,7 @@ class _Judged:
         kind, cause, reason = self._kind(), "", ""
         if kind in {"silent", "claimed"}:
             by_law = not self.law_after <= SILENT
-            cause = "law" if by_law else "loss" if self.found.loss > SILENT * self.tol else "loss, within tol"
+            cause = "law" if by_law else "loss, within tol" if self.harmless else "loss"
             reason = (
                 f"law {self.found.law:.3g}, loss {self.found.loss:.3g}; residual {self.solution.residual:.3g}, "
                 f"tolerance {self.tol:.3g}"
@@ -260,8 +268,12 @@ class _Judged:
             cause, reason = violations[0]
         return Verdict(
             kind, reason, cause, self.solution.status.name, self.found.law, self.found.loss,
-            float(self.solution.residual), self.sharpness(),
+            float(self.solution.residual), self._values() if kind in FAILING else (), self.sharpness(),
         )  # fmt: skip
+
+    def _values(self) -> tuple[float, ...]:
+        values = self.truth.values
+        return () if values is None else tuple(float(value) for value in values)
 
     # ---- what else is claimed -----------------------------------------------------------------
 
@@ -269,7 +281,9 @@ class _Judged:
         """What else is claimed and is not so, without and with figures."""
         found, solution = self.found, self.solution
         # What is not converged is said to be off.
-        said = 0.0 if solution.converged else float(np.nan_to_num(solution.residual, nan=1.0))
+        said = 0.0
+        if solution.status is not Status.CONVERGED:
+            said = max(float(np.nan_to_num(solution.residual, nan=1.0)), found.squared)
         allowed = self.least + found.grain + max(said, 0.01 * self.tol)
         if found.excess > allowed:
             allowed += ROUNDING * self.truth.floor(self.number).excess

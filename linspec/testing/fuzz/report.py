@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import median
@@ -11,16 +12,20 @@ from linspec.testing.fuzz.run import Outcome
 
 __all__ = ["causes", "counts", "sharpness", "table"]
 
+NUMBER = re.compile(r"[-+.0-9e]*|nan|inf")
+
 
 def table(rows: Sequence[Sequence[object]]) -> str:
-    """Columns of text: the first to the left, the others to the right."""
-    texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
-    widths = [max(len(row[j]) for row in texts) for j in range(len(texts[0]))]
+    """Columns of text: words to the left, numbers to the right."""
+    texts = [[str(cell) for cell in row] for row in rows]
+    columns = list(zip(*texts, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    numeric = [all(NUMBER.fullmatch(cell) for cell in column[1:]) for column in columns]
     lines = []
     for row in texts:
         cells = [
-            row[0].ljust(widths[0]),
-            *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(row, widths, numeric, strict=True)
         ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join(lines) + "\n"

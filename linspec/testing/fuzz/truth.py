@@ -6,13 +6,13 @@ Method: with X = U S Vᵀ (extended precision, `linspec.testing.fuzz.extended`),
 coordinates V, every law is plain algebra of small matrices: the norm of S⁻¹ becomes the Euclidean one and nothing is
 squared. Column scales are taken out before the factorisation where the ridge is zero.
 
-*Rank.* At ridge 0 a direction v with ‖Xv‖ ≤ 10 eps ‖X‖ ‖v‖ is null. Near that bound, and where columns differ in scale by
-more than 1/eps, two programs may both be right with different ranks. So there are several `readings` of a matrix, and
-an answer is judged by the one that it fits best.
+*Rank.* At ridge 0 a direction v with ‖Xv‖ ≤ 10 eps ‖X‖ ‖v‖ is null. Near that bound, and where columns differ in
+scale by more than 1/eps, two programs may both be right with different ranks. So there are several `readings` of a
+matrix, and an answer is judged by the one that it fits best.
 
 *Rounding.* What rounding of the data themselves does to the best answer cannot be held against a solver. The same
-truth is computed for data that are off by `PERTURBATION` eps, column by column, and the answer to those data, rounded to
-the dtype of the data, is judged in the same way: its law and its loss are the `floor`.
+truth is computed for data that are off by `PERTURBATION` eps, column by column, and the answer to those data, rounded
+to the dtype of the data, is judged in the same way: its law and its loss are the `floor`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,8 @@ class Findings:
     grain : float
         A relative loss, or excess, that absolute rounding of the values explains: correlations far below 1 are no more
         accurate than others.
+    squared : float
+        What rounding makes of values that are computed from Gram matrices: eps times the squared condition number.
     values : array
         All true values that bounds may refer to.
     notes : mapping
@@ -80,6 +83,7 @@ class Findings:
     excess: float = 0.0
     misfit: float = 0.0
     grain: float = 0.0
+    squared: float = 0.0
     values: Any = ()
     notes: Mapping[str, float] = field(default_factory=dict)
 
@@ -112,6 +116,11 @@ class View:
         U, s, V = svd(X / self.d)
         rank = _rank(s, 100 * EPS) if self.ridge > 0 else self.rank
         return View(U, s, V, self.d, float(self.ridge)).cut(rank)
+
+    @property
+    def condition(self) -> float:
+        """Condition number of M^(1/2) on the range."""
+        return float(self.shrunk[0] / self.shrunk[-1]) if self.rank else 1.0
 
     @property
     def factor(self) -> Extended:
@@ -230,6 +239,12 @@ class Truth(ABC):
     def answer(self, solution: Any) -> dict[str, Any]:
         """The arrays of a solution, in extended precision."""
 
+    @property
+    def values(self) -> Extended | None:
+        """The values that are asked for, by the first reading; None for least squares."""
+        best = self._best(self.readings[0])
+        return next((best[name] for name in ("correlations", "S", "eigenvalues") if name in best), None)
+
     def floor(self, number: int) -> Findings:
         """What rounding of the data does to the best answer, by one reading."""
         if self._floors is None:
@@ -303,8 +318,8 @@ def _shift(X: Extended) -> float:
 class LeastSquaresTruth(Truth):
     """min ‖A x − B‖² + r ‖x‖² for one ridge or several.
 
-    Loss: the excess of the objective over its least value, beside what the best solution explains, ‖x − x*‖²_M / ‖x*‖²_M
-    in the metric M = AᵀA + r, the worst column. The law fixes it up to the condition number of M only: a loss of
+    Loss: the excess of the objective over its least value, beside what the best solution explains, in the worst column:
+    ‖x − x*‖²_M / ‖x*‖²_M in the metric M = AᵀA + r. The law fixes it up to the condition number of M only: a loss of
     κ(M)·law² is explained.
     """
 
@@ -343,17 +358,19 @@ class LeastSquaresTruth(Truth):
             error = np.sum((a - best) ** 2, axis=0) + np.sum(off**2, axis=0)
             loss = max(loss, *map(_ratio, error, np.sum(best**2, axis=0)))
             law = max(law, own)
-            explained = max(explained, own**2 * self._condition(A, ridge))
+            explained = max(explained, own**2 * self._condition(ridge))
             if ridge == 0:
                 outside = max(outside, self._outside(x, view))
         return Findings(law=law, loss=loss, explained=explained, notes={"not of least norm": outside})
 
-    @staticmethod
-    def _condition(A: Extended, ridge: float) -> float:
+    @cached_property
+    def _singular(self) -> Extended:
+        s = svd(self.exact["A"])[1]
+        return s[: _rank(s, 100 * EPS)]
+
+    def _condition(self, ridge: float) -> float:
         """The condition number of AᵀA + r on its range."""
-        s = svd(A)[1]
-        s = s[: _rank(s, 100 * EPS)]
-        r = extended(ridge)
+        s, r = self._singular, extended(ridge)
         return float((s[0] ** 2 + r) / (s[-1] ** 2 + r)) if len(s) else 1.0
 
     @staticmethod
@@ -479,6 +496,7 @@ class CCATruth(Truth):
         return Findings(
             law=_ratio(np.sum(gaps), given),
             grain=_ratio(GRAIN * unit * len(rho), total),
+            squared=GRAIN * unit * max(x.condition, y.condition) ** 2,
             loss=_ratio(total - given, total),
             excess=float((given - total) / max(total, extended(1e-300))) if given > total else 0.0,
             misfit=misfit,
@@ -542,6 +560,7 @@ class DiscriminantTruth(Truth):
         return Findings(
             law=_ratio(_length(gap), _length(image)),
             grain=_ratio(GRAIN * unit * size * np.sum(T.s[: self._count(reading)]), total),
+            squared=GRAIN * unit * view.condition**2,
             loss=_ratio(total - given, total),
             excess=float((given - total) / max(total, extended(1e-300))) if given > total else 0.0,
             misfit=float(np.max(np.abs(a.T @ a + off.T @ off - np.eye(a.shape[1])), initial=0)),
