@@ -74,7 +74,8 @@ class _Draw:
         if center and self.chance(0.2):
             data = self._shifted(data)
         matrices = self._wrapped(data)
-        tol = self.power(-10, -4) if self.chance(0.1) else None
+        wide = all(matrix.entries.dtype == np.float64 for matrix in matrices.values())
+        tol = self.power(-10, -4) if wide and self.chance(0.1) else None
         parameters = self._parameters(matrices, center)
         return Case(self.family, matrices, parameters, tol, self.seed, tuple(self.notes))
 
@@ -191,6 +192,7 @@ class _Draw:
         t = min(self.q, 8)
         kind = self.pick("classes", "classes", "random", "in the shortest direction")
         if kind == "classes":
+            t = max(t, 2)
             labels = self.rng.integers(0, t, self.n)
             counts = np.bincount(labels, minlength=t)
             H = (labels[:, None] == np.arange(t)) / np.sqrt(np.maximum(counts, 1))

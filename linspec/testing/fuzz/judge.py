@@ -190,8 +190,10 @@ class _Judged:
         estimate = float(getattr(solution, "loss_estimate", 0.0) or 0.0)
         residual = float(solution.residual)
         self.claim = max(estimate, residual) if math.isfinite(residual) else estimate
-        law, loss = found.law, found.loss
+        # Where all values are rounding there is nothing to lose.
+        law, loss = found.law, found.loss if found.grain < 1 else 0.0
         self.law_over = _over(law, tol)
+        self.loss = loss
         self.least = FEW_ROUNDINGS * truth.case.precision
         self.loss_over = _over(loss, max(self.claim, found.explained, self.least))
         # Rounding takes another answer and costs as much: only where it could matter.
@@ -218,7 +220,7 @@ class _Judged:
     @property
     def harmless(self) -> bool:
         """Whether nobody who asked for the tolerance would mind."""
-        return self.law_over <= SILENT and _over(self.found.loss, max(self.tol, self.claim)) <= SILENT
+        return self.law_over <= SILENT and _over(self.loss, max(self.tol, self.claim)) <= SILENT
 
     @property
     def undecided(self) -> bool:
@@ -228,7 +230,7 @@ class _Judged:
     @property
     def good(self) -> bool:
         """Whether it is right, whatever the solver says of it."""
-        asked = _over(self.found.loss, max(self.tol, self.found.explained))
+        asked = _over(self.loss, max(self.tol, self.found.explained))
         return self.law_over <= 1.001 and asked <= SILENT
 
     @property
@@ -286,7 +288,8 @@ class _Judged:
             said = max(float(np.nan_to_num(solution.residual, nan=1.0)), found.squared)
         allowed = self.least + found.grain + max(said, 0.01 * self.tol)
         if found.excess > allowed:
-            allowed += ROUNDING * self.truth.floor(self.number).excess
+            floor = self.truth.floor(self.number)
+            allowed += ROUNDING * (floor.excess + floor.misfit)
             if found.excess > allowed:
                 yield (
                     "above the truth",
