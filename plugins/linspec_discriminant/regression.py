@@ -73,6 +73,8 @@ class Regression:
             W = state.solve(task.B, None, inner, task.XtB)
         while True:
             yield W
+            if own is None:  # what is left is small in the norm of stage 1, and not in that of the law
+                inner *= min(1.0, self.run.tol / self._seen)
             with self._reserving():
                 W = state.solve(task.B, W, inner, task.XtB, self._product)
 
@@ -85,14 +87,16 @@ class Regression:
         task = self.task
         return self.run.proceed(residual=task.law(residual), current=lambda: task.weights(W()), judged=False)
 
+    def stuck(self, residual: float) -> bool:
+        """Whether a residual is above the tolerance and going on does not help: it did not, or nothing can go on."""
+        return residual > self.run.tol and (self._once_for_all or residual > self._seen / 2)
+
     def proceed(self, residual: float, product: Array, **weights: Array) -> bool:
         """Whether to go on, at an answer with a residual, its product by XᵀX and the weights that follow from it."""
         if self.run.ended:  # within stage 1
             return False
-        if residual > max(self.run.tol, self._seen / 2):
-            self.run.end(Status.STAGNATED)
-        elif residual > self.run.tol and self._once_for_all:  # there is nothing to go on with
-            self.run.end(Status.INACCURATE)
+        if self.stuck(residual):
+            self.run.end(Status.INACCURATE if self._once_for_all else Status.STAGNATED)
         self._seen, self._product = residual, product
         with self._reserving():
             return self.run.proceed(residual=residual, current=lambda: weights)

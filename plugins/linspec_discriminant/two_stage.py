@@ -23,6 +23,7 @@ from linspec import Moments, Run, Solution, Solver, Status, cost, option, part
 from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import Estimate, Sizes
 from linspec_discriminant.regression import Regression, Task, chosen, product, setup, told_apart
+from linspec_discriminant.row_basis import RowBasis, row_basis
 
 INNER_TOL = 1e-10
 """Relative residual of stage 1, unless a tolerance is asked for."""
@@ -30,6 +31,15 @@ INNER_TOL = 1e-10
 EXPECTED, EXPECTED_SPARSE = 50, 20
 """Iterations of stage 1 for which "auto" weighs it against a factorisation, and sweeps against a Gram matrix: fewer on
 counts of words, whose sweeps with a block of targets take a third of what is reckoned (measured)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Weights and eigenvalues of the second stage, and their residual."""
+
+    weights: Array
+    values: HostArray
+    residual: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,21 +81,36 @@ class TwoStage(Solver):
 
         B = product(problem.H, problem.factor, turn, moments)
         task = Task(X=problem.X, B=B, XtB=turned, ridge=problem.ridge, law=float, weights=as_printed)
-        regression = Regression(lstsq, task, moments, run)
+        regression, basis = Regression(lstsq, task, moments, run), None
         for W in regression.answers(INNER_TOL if self.tol is None else self.tol / 10):
-            SW = moments.gram_matmat(W)
-            MW = SW + W * problem.ridge
-            if self.second_stage == "printed":
-                inner, values = _printed(W, turned, problem)
-            else:
-                inner, values = problem.within_span(W, MW, C, moments)
-            weights, image = W @ home.place(inner), MW @ home.place(inner)
-            residual = problem.residual(weights, image, C, values, home)
-            if not regression.proceed(residual, SW, weights=weights):
+            SW = moments.gram_matmat(W) if basis is None else basis.product(W)
+            found = self._second_stage(problem, moments, W, SW, turned, basis)
+            if basis is None and (found.residual <= run.tol or regression.stuck(found.residual)):
+                # What the plain norm calls small may be large in that of M⁻¹, and the other way round.
+                basis = row_basis(problem, moments, run)
+                SW = SW if basis is None else basis.product(W)
+                found = self._second_stage(problem, moments, W, SW, turned, basis)
+            if not regression.proceed(found.residual, SW, weights=found.weights):
                 break
+        rank = None if basis is None else basis.rank
         if self.second_stage == "printed":
-            return run.finish(weights=weights, eigenvalues=values)
-        return run.finish(weights=W)
+            return run.finish(weights=found.weights, eigenvalues=found.values, rank=rank, inverse=basis)
+        return run.finish(weights=W, rank=rank, inverse=basis, complete=True)
+
+    def _second_stage(
+        self, problem: Any, moments: Moments, W: Array, SW: Array, turned: Array, basis: RowBasis | None
+    ) -> Found:
+        """Eigenvectors in the span of stage 1, and how far they are off."""
+        home, C = moments.home, problem.gram_and_targets(moments)[1]
+        MW, lacking = SW + W * problem.ridge, 0.0
+        if self.second_stage == "printed":
+            inner, values = _printed(W, turned, problem)
+        else:
+            inner, values = problem.within_span(W, MW, C, moments, basis)
+            lacking = problem.lacking(W, MW, C, moments, basis)
+        weights, image = W @ home.place(inner), MW @ home.place(inner)
+        residual = problem.residual(weights, image, C, values, home, basis)
+        return Found(weights, values, max(residual, lacking))
 
     def _form(self, problem: Any) -> str:
         """The form of the moments for products with X alone."""
