@@ -115,7 +115,8 @@ def whitening_of_products(G: HostArray, H: HostArray, cut: float) -> HostArray:
     # The long ones in this metric are the null ones: they are what eigenvalues tell well.
     values, vectors = np.linalg.eigh(T.T @ ((H + H.T) / 2) @ T)
     T = T @ vectors[:, values * cut**2 < 1]
-    return T @ whitening(T.T @ G @ T)
+    whitened: HostArray = T @ whitening(T.T @ G @ T)
+    return whitened
 
 
 def canonical_rotation(

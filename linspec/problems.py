@@ -17,7 +17,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec.arrays import HOST, Array, Home, HostArray, all_finite, is_array, reciprocal, to_host
-from linspec.block_algebra import canonical_rotation, metric_rounding, ratio, whitening_above_noise, whitening_of_products
+from linspec.block_algebra import (
+    canonical_rotation,
+    metric_rounding,
+    ratio,
+    whitening_above_noise,
+    whitening_of_products,
+)
 from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData
 from linspec.moments import Moments
 from linspec.operators import (
@@ -651,7 +657,9 @@ class Discriminant(Problem):
         W, MW = (V * home.place(scale)[None, :] for V in (W, MW))
         returned = self._rounded(W, home)
         if self.single and bool(home.xp.any(returned != W)):
-            XtXW = self.gram_and_targets(moments, returned)[0] if inverse is None else inverse.product(returned)
+            XtXW = (
+                self.gram_and_targets(moments, returned)[0] if inverse is None else inverse.product(returned)
+            )
             MW = XtXW + returned * self.ridge
         residual = max(self.residual(returned, MW, C, values, home, inverse), lacking)
         fields: dict[str, Any] = {
@@ -731,7 +739,12 @@ class Discriminant(Problem):
         """
         d = moments.diagonal()[0] + self.ridge
         rows = inverse is not None or not moments.held
-        if rows and inverse is None and self.center and not (self.X.readable and self.X.nnz == math.prod(self.X.shape)):
+        if (
+            rows
+            and inverse is None
+            and self.center
+            and not (self.X.readable and self.X.nnz == math.prod(self.X.shape))
+        ):
             d = d + moments.n * moments.column_means()[0] ** 2  # taken out of the products, which round it
         G, D = to_host(W.T @ MW), to_host(W.T @ (W * d[:, None]))
         if not rows:

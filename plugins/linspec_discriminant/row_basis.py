@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from linspec import Moments, Run
+from linspec import Run
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS, rank_cut
 from linspec.cost import DENSE_RATE, FACTOR_RATE, SPARSE_RATE
@@ -74,13 +74,14 @@ class RowBasis:
         return to_host(found)
 
 
-def row_basis(problem: Any, moments: Moments, run: Run) -> RowBasis | None:
+def row_basis(problem: Any, ridge: float, run: Run) -> RowBasis | None:
     """The basis for the data of a problem; None where it would cost too much, or rows cannot be read.
 
     Parameters
     ----------
-    problem : Discriminant
-    moments : Moments
+    problem : Discriminant or CCA
+    ridge : float
+        Of X.
     run : Run
         Whose products and passes decide what is too much.
     """
@@ -95,7 +96,7 @@ def row_basis(problem: Any, moments: Moments, run: Run) -> RowBasis | None:
     if reducing > max(ALWAYS, SHARE * run.flops / rate):
         return None
     (R,) = reduce_rows({"X": X}, center=problem.center)
-    return basis_of(R, problem.ridge, rank_cut((n, p), X.dtype), home)
+    return basis_of(R, ridge, rank_cut((n, p), X.dtype), home)
 
 
 def basis_of(R: Array, ridge: float, cut: float, home: Home) -> RowBasis:

@@ -13,7 +13,7 @@ from what it has. Labels are multiplied by a small block (CCA) after the sweep, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,16 @@ import numpy as np
 from linspec import Moments, Run, Solution, Solver, Status, cost, option, part
 from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import Estimate, Sizes
-from linspec_discriminant.regression import Regression, Task, chosen, product, setup, told_apart
+from linspec_discriminant.regression import (
+    Regression,
+    Task,
+    chosen,
+    column_scale,
+    product,
+    setup,
+    told_apart,
+    unequal,
+)
 from linspec_discriminant.row_basis import RowBasis, row_basis
 
 INNER_TOL = 1e-10
@@ -73,23 +82,27 @@ class TwoStage(Solver):
             run.end(Status.CONVERGED)
             weights = home.zeros((C.shape[0], 0))
             run.proceed(residual=0.0, current=partial(dict, weights=weights))
-            return run.finish(weights=weights)
+            basis = row_basis(problem, problem.ridge, run) if problem.ridge == 0 else None
+            return run.finish(weights=weights, rank=None if basis is None else basis.rank)
         turned = C @ turn
 
         def as_printed(W: Array) -> dict[str, Array]:
             return {"weights": W @ home.place(_printed(W, turned, problem)[0])}
 
         B = product(problem.H, problem.factor, turn, moments)
-        task = Task(X=problem.X, B=B, XtB=turned, ridge=problem.ridge, law=float, weights=as_printed)
-        regression, basis = Regression(lstsq, task, moments, run), None
+        task = Task(X=problem.X, B=B, XtB=turned, ridge=problem.ridge, power=1, weights=as_printed)
+        basis = row_basis(problem, problem.ridge, run) if unequal(moments, problem.ridge) else None
+        task = replace(task, scale=column_scale(moments, problem.ridge, basis))
+        regression = Regression(lstsq, task, moments, run)
         for W in regression.answers(INNER_TOL if self.tol is None else self.tol / 10):
             SW = moments.gram_matmat(W) if basis is None else basis.product(W)
             found = self._second_stage(problem, moments, W, SW, turned, basis)
             if basis is None and (found.residual <= run.tol or regression.stuck(found.residual)):
                 # What the plain norm calls small may be large in that of M⁻¹, and the other way round.
-                basis = row_basis(problem, moments, run)
+                basis = row_basis(problem, problem.ridge, run)
                 SW = SW if basis is None else basis.product(W)
                 found = self._second_stage(problem, moments, W, SW, turned, basis)
+            regression.exacting = basis is not None
             if not regression.proceed(found.residual, SW, weights=found.weights):
                 break
         rank = None if basis is None else basis.rank
