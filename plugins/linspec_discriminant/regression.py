@@ -84,11 +84,9 @@ class Regression:
             yield self._once(inner)
             return
         with self._reserving():
-            data = self.moments.view(0) if task.scale is None else self._scaled()
-            state = self.lstsq.prepare(data, task.ridge, self.run)
-            state.watch = self._watch
-            solve = state.solve if task.scale is None else partial(_solve_scaled, state, task.scale)
+            solve = self._prepared(self.moments.view(0) if task.scale is None else self._of_rows())
             W = solve(task.B, None, inner, task.XtB)
+        again = self.moments.held and task.scale is None
         while True:
             yield W
             if own is None:  # what is left is small in the norm of stage 1, and may be large in that of M⁻¹
@@ -96,7 +94,16 @@ class Regression:
                     EPS if self.exacting else inner * min(1.0, self.run.tol / self._seen) ** (1 / task.power)
                 )
             with self._reserving():
+                if self.exacting and again:  # a Gram matrix that is held has squared the condition
+                    solve, again = self._prepared(self._of_rows()), False
                 W = solve(task.B, W, inner, task.XtB, self._product)
+
+    def _prepared(self, data: Moments) -> Callable[..., Array]:
+        """The solver made ready, for coefficients of X itself."""
+        state = self.lstsq.prepare(data, self.task.ridge, self.run)
+        state.watch = self._watch
+        scale = self.task.scale
+        return state.solve if scale is None else partial(_solve_scaled, state, scale)
 
     def _reserving(self) -> AbstractContextManager[None]:
         """Keep the sweep back that judges what stage 1 finds."""
@@ -113,12 +120,12 @@ class Regression:
         """Coefficients of X from those of scaled columns."""
         return W if self.task.scale is None else W / self.task.scale[:, None]
 
-    def _scaled(self) -> Moments:
-        """The moments of X with columns divided by their lengths, on the accounts of the run."""
+    def _of_rows(self) -> Moments:
+        """The moments of X, its columns scaled or not, by products with its rows on the accounts of the run."""
         bare, ledger = uncounted(self.task.X)
-        X = CountedOperator(bare.scaled_columns(1 / self.task.scale), ledger)
-        form = "dense" if self.moments.form == "dense" else "implicit"
-        return Moments(X, center=self.moments.center, form=form)
+        scale = self.task.scale
+        X = CountedOperator(bare if scale is None else bare.scaled_columns(1 / scale), ledger)
+        return Moments(X, center=self.moments.center, form="implicit")
 
     def stuck(self, residual: float) -> bool:
         """Whether a residual is above the tolerance and going on does not help: it did not, or nothing can go on."""

@@ -94,14 +94,13 @@ class TwoStage(Solver):
         basis = row_basis(problem, problem.ridge, run) if unequal(moments, problem.ridge) else None
         task = replace(task, scale=column_scale(moments, problem.ridge, basis))
         regression = Regression(lstsq, task, moments, run)
-        for W in regression.answers(INNER_TOL if self.tol is None else self.tol / 10):
-            SW = moments.gram_matmat(W) if basis is None else basis.product(W)
-            found = self._second_stage(problem, moments, W, SW, turned, basis)
-            if basis is None and (found.residual <= run.tol or regression.stuck(found.residual)):
+        answers = regression.answers(INNER_TOL if self.tol is None else self.tol / 10)
+        for count, W in enumerate(answers):
+            if count == 0 and basis is None and not run.ended:
                 # What the plain norm calls small may be large in that of M⁻¹, and the other way round.
                 basis = row_basis(problem, problem.ridge, run)
-                SW = SW if basis is None else basis.product(W)
-                found = self._second_stage(problem, moments, W, SW, turned, basis)
+            SW = moments.gram_matmat(W) if basis is None else basis.product(W)
+            found = self._second_stage(problem, moments, W, SW, turned, basis)
             regression.exacting = basis is not None
             if not regression.proceed(found.residual, SW, weights=found.weights):
                 break

@@ -77,15 +77,13 @@ class TwoStageCCA(Solver):
         basis = row_basis(problem, problem.ridge[0], run) if unequal(moments, problem.ridge[0]) else None
         task = replace(task, scale=column_scale(moments, problem.ridge[0], basis))
         regression = Regression(lstsq, task, moments, run)
-        for W in regression.answers(math.sqrt(run.tol) / 3):
+        for count, W in enumerate(regression.answers(math.sqrt(run.tol) / 3)):
+            if count == 0 and basis is None and not run.ended:
+                # What the diagonal calls small may be large in the norm of M⁻¹, and the other way round.
+                basis = row_basis(problem, problem.ridge[0], run)
             SW, _, _, Sy = moments.products(W, unit)
             SW = SW if basis is None else basis.product(W)
             found = _second_stage(problem, moments, W, SW, Sy, C, basis)
-            if basis is None and (found.residual <= run.tol or regression.stuck(found.residual)):
-                # What the diagonal calls small may be large in the norm of M⁻¹, and the other way round.
-                basis = row_basis(problem, problem.ridge[0], run)
-                SW = SW if basis is None else basis.product(W)
-                found = _second_stage(problem, moments, W, SW, Sy, C, basis)
             regression.exacting = basis is not None
             if not regression.proceed(found.residual, SW, x_weights=found.x, y_weights=found.y):
                 break

@@ -302,7 +302,7 @@ def test_auto_takes_figures():
 def planted(kappa, short, seed, p=24):
     """(X, H, eigenvalues) with known singular vectors: half of what H says lies in the `short` shortest directions."""
     rng = np.random.default_rng(seed)
-    U = np.linalg.qr(rng.standard_normal((150, p + 4)) - 0.0)[0]
+    U = rng.standard_normal((150, p + 3))
     U = np.linalg.qr(U - U.mean(axis=0))[0]
     V = np.linalg.qr(rng.standard_normal((p, p)))[0]
     X = (U[:, :p] * np.r_[np.ones(p - short), np.full(short, 1 / kappa)]) @ V.T
@@ -315,8 +315,8 @@ def planted(kappa, short, seed, p=24):
 
 
 @pytest.mark.parametrize("form", ["dense", "implicit"])
-@pytest.mark.parametrize("lstsq", [None, "cg", "lsqr", "direct"])
-@pytest.mark.parametrize("kappa", [1e2, 1e6, 1e9, 1e11, 1e13])
+@pytest.mark.parametrize("lstsq", [None, "lsqr", "direct"])
+@pytest.mark.parametrize("kappa", [1e3, 1e7, 1e11, 1e13])
 @pytest.mark.parametrize("short", [1, 8])
 def test_what_short_directions_say_is_found_or_missed_aloud(kappa, short, lstsq, form):
     """The square of the residual is the share of the eigenvalues that is lost, however short a direction is."""
@@ -332,7 +332,7 @@ def test_what_short_directions_say_is_found_or_missed_aloud(kappa, short, lstsq,
 
 
 def test_what_the_held_gram_matrix_cannot_see_the_rows_show():
-    """Squares of a condition of 1e7 are rounding; stage 1 begins again from products with reduced rows."""
+    """Squares of a condition of 1e7 are rounding; stage 1 begins again from products with the rows."""
     X, H, values = planted(1e7, 8, 1)
     s = quiet(ls.Discriminant(X, H), form="dense")
     assert s.converged
