@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
+from linspec.conclusion import Conclusion, Terms
 from linspec.errors import BudgetTooSmall, ConvergenceWarning, SweptOnce
 from linspec.moments import Moments
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.streamed import ONCE
 from linspec.options import options_of
-from linspec.problems import Conclusion, Problem
+from linspec.problems import Problem
 from linspec.slice_sweep import read_stream
 from linspec.solution import History, Solution, Status
 
@@ -37,6 +38,7 @@ PATIENCE, PROGRESS = 25, 0.9
 FINDINGS_FIRST = (
     Status.INCOMPLETE,
     Status.ILL_CONDITIONED,
+    Status.CLUSTERED,
     Status.RANK_DEFICIENT,
     Status.DEGENERATE,
 )
@@ -353,7 +355,7 @@ class Run:
         self._least, self._since = (residual, 0) if falls else (self._least, self._since + 1)
         return Status.STAGNATED if self._since > PATIENCE else None
 
-    def falls_short(self, **arrays: Any) -> bool:
+    def falls_short(self, most: float = math.inf, /, **arrays: Any) -> bool:
         """Whether an iteration that takes itself for done is not, by the law, and can go on.
 
         A loop reads ``while run.proceed(residual=r, current=c) or run.falls_short(**answer()):`` and ends with
@@ -364,6 +366,9 @@ class Run:
 
         Parameters
         ----------
+        most : float, default infinity
+            By this factor may the law be above the tolerance for the loop to go on. Methods whose limit is another
+            problem's answer do not get nearer by going on.
         **arrays
             What `finish` would be given.
 
@@ -375,7 +380,7 @@ class Run:
         if self._ending is not Status.CONVERGED or not self._claim * self._correction <= self.tol:
             return False
         residual = self._judge(arrays)[0].residual
-        if residual <= self.tol or not math.isfinite(residual) or self._claim <= 0:
+        if residual <= self.tol or not residual < most * self.tol or self._claim <= 0:
             return False
         limit = self._limit()
         if limit is None and not residual < PROGRESS * self._shortfall:
@@ -396,7 +401,8 @@ class Run:
             return self._judged[1], self._judged[2]
         moments = self.moments("implicit") if self._moments is None else self._moments
         held, spent = moments.held, moments.spent
-        conclusion = self.problem.conclude(moments, **arrays)
+        room = self._max_passes - self.passes - self._reserved - self._certificate()
+        conclusion = self.problem.conclude(moments, Terms(self.tol, room), **arrays)
         kind = conclusion.kind or ("from-gram" if held else "unavailable" if spent else "recomputed")
         self._judged = arrays, conclusion, kind
         return conclusion, kind
@@ -428,7 +434,7 @@ class Run:
         iterated = self._ending is not None
         conclusion, kind = self._judge(arrays)
         residual = conclusion.residual
-        converged = bool(residual <= self.tol)
+        converged = bool(residual <= self.tol) and not conclusion.lost
         findings = [*self._notes, *conclusion.findings]
         status = self._verdict(converged, iterated, [finding for finding, _ in findings])
         message = self._message(status, residual, findings)
@@ -543,7 +549,7 @@ class PartRun(Run):
     def _interrupted(self) -> bool:
         return self._outer._interrupted
 
-    def falls_short(self, **arrays: Any) -> bool:
+    def falls_short(self, most: float = math.inf, /, **arrays: Any) -> bool:
         """No: the law judges what the other makes of it."""
         return False
 
