@@ -3,12 +3,20 @@
 Problem: the leading eigenvectors of XᵀHHᵀX w = λ M w, M = XᵀX + γI, for n x t targets H, without a factor of M.
 Method: stage 1 solves W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖² by any least-squares solver, all targets in one block. The span
 of W₁ = M⁺XᵀH holds every eigenvector of an eigenvalue that is not zero; stage 2 finds them within it.
-Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, Algorithms 1 and 2.
+Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846. `second_stage="rayleigh-ritz"` is stage 2 of Algorithm 1,
+the eigenproblem (11) of the data projected onto W₁, with M in the place of XᵀX where there is a ridge, of which
+Algorithm 1 knows nothing. `second_stage="printed"` is stage 2 of Algorithm 2, W₁ U_D Σ_D^(-1/2) from D = W₁ᵀXᵀH, which
+at γ = 0 gives the same for an exact W₁.
 Where we differ: the targets are first turned to those combinations that XᵀH tells from zero, so that dependent labels
-and the constant of centred data cost nothing and no direction of rounding enters. The printed second stage takes
-D = W₁ᵀXᵀH for exact and carries the error of W₁ to first order; here the pencil of FFᵀ, F = W₁ᵀXᵀH, and G = W₁ᵀMW₁
-takes its place (Rayleigh and Ritz), which squares it. Where the answer does not meet the tolerance, stage 1 goes on
-from what it has. Labels are multiplied by a small block (CCA) after the sweep, not before.
+and the constant of centred data cost nothing and no direction of rounding enters. Algorithm 2 takes D for exact and
+carries the error of W₁ to first order; the default, the pencil of FFᵀ, F = W₁ᵀXᵀH, and G = W₁ᵀMW₁ (Rayleigh and Ritz),
+squares it. Labels are multiplied by a small block (CCA) after the sweep, not before.
+Where W₁ is judged: short directions of X weigh as much in an eigenvalue as long ones, and next to nothing in a gradient.
+So the residual is taken in the norm of M⁻¹ where the rows of X can be reduced at a small share of the cost (see
+`row_basis.py`); its square is then the share of the eigenvalues that is lost. Where that does not meet the tolerance,
+stage 1 goes on from what it has, to rounding, and by products with the rows where a Gram matrix is held. The reduction
+tells the rank as well. At γ = 0 and with independent columns of very different length, stage 1 works on columns of
+equal length: its solution is the same.
 """
 
 from __future__ import annotations
@@ -62,7 +70,7 @@ class TwoStage(Solver):
     )
     second_stage: str = option(
         "rayleigh-ritz",
-        "how eigenvectors are found in the span of stage 1: the pencil of the span, or D as printed",
+        "eigenvectors in the span of stage 1: its pencil (Algorithm 1, with M), or D as printed in Algorithm 2",
         choices=("rayleigh-ritz", "printed"),
     )
     tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
