@@ -14,8 +14,8 @@ squares it. Labels are multiplied by a small block (CCA) after the sweep, not be
 How W₁ is judged: short directions of X weigh as much in an eigenvalue as long ones, and next to nothing in a
 gradient. So the residual is taken in the norm of M⁻¹ where the rows of X can be reduced at a small share of the cost
 (see `row_basis.py`); its square is then the share of the eigenvalues that is lost. Where that does not meet the
-tolerance, stage 1 goes on from what it has, to rounding, and by products with the rows where a Gram matrix is held. The
-reduction tells the rank as well. At γ = 0 and with independent columns of very different length, stage 1 works on columns
+tolerance, stage 1 goes on from what it has, to rounding, and by products with the rows where a Gram matrix is held.
+The reduction tells the rank as well. At γ = 0 and with independent columns of very different length, stage 1 works on columns
 of equal length: its solution is the same.
 """
 
