@@ -15,11 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from linspec import Run
+from linspec import Moments, Run
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS, rank_cut
 from linspec.cost import DENSE_RATE, FACTOR_RATE, SPARSE_RATE
+from linspec.operators import LinearOperator
 from linspec.row_reduction import reduce_rows
+from linspec.whitener import Whitener, squared_cut
 
 ALWAYS = 0.1
 """Seconds that the reduction may take in any case."""
@@ -29,6 +31,9 @@ SHARE = 0.1
 
 MOST_ENTRIES = 2**25
 """Entries of a block of rows that the reduction works on, at most."""
+
+SQUARED_LIMIT = 1e8
+"""Condition number of a scaled Gram matrix above which nothing squared is trusted."""
 
 NULL = 10 * EPS
 """‖Xv‖ / ‖X‖‖v‖ up to which v is null."""
@@ -74,7 +79,7 @@ class RowBasis:
         return to_host(found)
 
 
-def row_basis(problem: Any, ridge: float, run: Run) -> RowBasis | None:
+def row_basis(problem: Any, ridge: float, run: Run, moments: Moments) -> RowBasis | None:
     """The basis for the data of a problem; None where it would cost too much, or rows cannot be read.
 
     Parameters
@@ -84,6 +89,8 @@ def row_basis(problem: Any, ridge: float, run: Run) -> RowBasis | None:
         Of X.
     run : Run
         Whose products and passes decide what is too much.
+    moments : Moments
+        Nothing is too much where they hold a Gram matrix that has squared too large a condition.
     """
     X, home = problem.X, problem.X.home.blocks
     n, p = X.shape
@@ -93,10 +100,18 @@ def row_basis(problem: Any, ridge: float, run: Run) -> RowBasis | None:
         return None
     rate = SPARSE_RATE if X.nnz < n * p else DENSE_RATE
     reducing = 4.0 * n * p * min(n, p) / FACTOR_RATE
-    if reducing > max(ALWAYS, SHARE * run.flops / rate):
+    if reducing > max(ALWAYS, SHARE * run.flops / rate) and not _squared_away(X, ridge, moments):
         return None
     (R,) = reduce_rows({"X": X}, center=problem.center)
     return basis_of(R, ridge, rank_cut((n, p), X.dtype), home)
+
+
+def _squared_away(X: LinearOperator, ridge: float, moments: Moments) -> bool:
+    """Whether a Gram matrix that is held as a dense array is too ill-conditioned to be trusted."""
+    if moments.form != "dense" or X.shape[1] > X.shape[0]:
+        return False
+    factor = Whitener(moments.dense()[0], ridge, squared_cut(X), moments.home)
+    return factor.rank < X.shape[1] or factor.condition > SQUARED_LIMIT
 
 
 def basis_of(R: Array, ridge: float, cut: float, home: Home) -> RowBasis:

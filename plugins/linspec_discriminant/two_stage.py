@@ -15,8 +15,8 @@ How W₁ is judged: short directions of X weigh as much in an eigenvalue as long
 gradient. So the residual is taken in the norm of M⁻¹ where the rows of X can be reduced at a small share of the cost
 (see `row_basis.py`); its square is then the share of the eigenvalues that is lost. Where that does not meet the
 tolerance, stage 1 goes on from what it has, to rounding, and by products with the rows where a Gram matrix is held.
-The reduction tells the rank as well. At γ = 0 and with independent columns of very different length, stage 1 works on columns
-of equal length: its solution is the same.
+The reduction tells the rank as well. At γ = 0 and with independent columns of very different length, stage 1 works on
+columns of equal length: its solution is the same.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class TwoStage(Solver):
             run.end(Status.CONVERGED)
             weights = home.zeros((C.shape[0], 0))
             run.proceed(residual=0.0, current=partial(dict, weights=weights))
-            basis = row_basis(problem, problem.ridge, run) if problem.ridge == 0 else None
+            basis = row_basis(problem, problem.ridge, run, moments) if problem.ridge == 0 else None
             return run.finish(weights=weights, rank=None if basis is None else basis.rank)
         turned = C @ turn
 
@@ -99,14 +99,14 @@ class TwoStage(Solver):
 
         B = product(problem.H, problem.factor, turn, moments)
         task = Task(X=problem.X, B=B, XtB=turned, ridge=problem.ridge, power=1, weights=as_printed)
-        basis = row_basis(problem, problem.ridge, run) if unequal(moments, problem.ridge) else None
+        basis = row_basis(problem, problem.ridge, run, moments) if unequal(moments, problem.ridge) else None
         task = replace(task, scale=column_scale(moments, problem.ridge, basis))
         regression = Regression(lstsq, task, moments, run)
         answers = regression.answers(INNER_TOL if self.tol is None else self.tol / 10)
         for count, W in enumerate(answers):
             if count == 0 and basis is None and not run.ended:
                 # What the plain norm calls small may be large in that of M⁻¹, and the other way round.
-                basis = row_basis(problem, problem.ridge, run)
+                basis = row_basis(problem, problem.ridge, run, moments)
             SW = moments.gram_matmat(W) if basis is None else basis.product(W)
             found = self._second_stage(problem, moments, W, SW, turned, basis)
             regression.exacting = basis is not None

@@ -74,13 +74,15 @@ class TwoStageCCA(Solver):
             power=2,
             weights=lambda W: {"x_weights": W, "y_weights": unit},
         )
-        basis = row_basis(problem, problem.ridge[0], run) if unequal(moments, problem.ridge[0]) else None
+        basis = (
+            row_basis(problem, problem.ridge[0], run, moments) if unequal(moments, problem.ridge[0]) else None
+        )
         task = replace(task, scale=column_scale(moments, problem.ridge[0], basis))
         regression = Regression(lstsq, task, moments, run)
         for count, W in enumerate(regression.answers(math.sqrt(run.tol) / 3)):
             if count == 0 and basis is None and not run.ended:
                 # What the diagonal calls small may be large in the norm of M⁻¹, and the other way round.
-                basis = row_basis(problem, problem.ridge[0], run)
+                basis = row_basis(problem, problem.ridge[0], run, moments)
             SW, _, _, Sy = moments.products(W, unit)
             SW = SW if basis is None else basis.product(W)
             found = _second_stage(problem, moments, W, SW, Sy, C, basis)

@@ -18,8 +18,8 @@ says so. Algorithm 12 of the source, which finds U, draws as many random columns
 are drawn, and the leading components of what they span are kept, so that U is nearer to singular vectors than it is as
 printed, with `oversample=0`. The deflated form has the same cost and converges for any Q: it is the default.
 Every form returns coefficients. For the printed ones A Z = U makes them exact: x = Z (s γ₁ − d Vᵀγ₂) + γ₂ predicts ŷ
-to rounding, where V/d in place of Z would not. No n x k matrix is formed: AᵀU = V d, UᵀT = ZᵀAᵀT, and products with A_rᵀA_r
-are those with AᵀA less V d² Vᵀ.
+to rounding, where V/d in place of Z would not. No n x k matrix is formed: AᵀU = V d, UᵀT = ZᵀAᵀT, and products with
+A_rᵀA_r are those with AᵀA less V d² Vᵀ.
 """
 
 from __future__ import annotations
