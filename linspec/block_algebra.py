@@ -118,6 +118,31 @@ def whitening_above_noise(
     return whitened @ whitening(whitened.T @ G @ whitened)
 
 
+def whitening_of_products(G: HostArray, H: HostArray, cut: float) -> HostArray:
+    """T with Tᵀ G T = I where G = (XW)ᵀ(XW) comes from products, which are rounded to a share of ‖X‖‖W‖.
+
+    G is then as exact, direction by direction, as XW is: small directions are found beside large ones.
+
+    Parameters
+    ----------
+    G : numpy.ndarray of shape (k, k)
+    H : numpy.ndarray of shape (k, k)
+        Wᵀ diag(XᵀX) W, the squares of the lengths that have been rounded.
+    cut : float
+        Directions with a root of G below `cut`, in units of that of H, are left out.
+
+    Returns
+    -------
+    numpy.ndarray of shape (k, r)
+    """
+    T = whitening(G)
+    # The long ones in this metric are the null ones: they are what eigenvalues tell well.
+    values, vectors = np.linalg.eigh(T.T @ ((H + H.T) / 2) @ T)
+    T = T @ vectors[:, values * cut**2 < 1]
+    whitened: HostArray = T @ whitening(T.T @ G @ T)
+    return whitened
+
+
 def canonical_rotation(
     Gx: HostArray,
     C: HostArray,
