@@ -56,7 +56,10 @@ ROUNDING = 5.0
 """Multiple of what rounding of the data does that is not held against a solver."""
 
 FEW_ROUNDINGS = 100.0
-"""Multiple of eps below which nothing is said of a loss."""
+"""Multiple of eps, and"""
+
+FRACTION = 1e-4
+"""share of the tolerance, below which nothing is said of a loss."""
 
 CROOKED = 1e-4
 """How far vectors may be from orthonormal where the tolerance was reached."""
@@ -187,14 +190,13 @@ class _Judged:
 
     def __init__(self, truth: Truth, number: int, found: Findings, solution: Any, tol: float) -> None:
         self.truth, self.number, self.found, self.solution, self.tol = truth, number, found, solution, tol
-        estimate = float(getattr(solution, "loss_estimate", 0.0) or 0.0)
-        residual = float(solution.residual)
-        self.claim = max(estimate, residual) if math.isfinite(residual) else estimate
+        claims = [float(getattr(solution, "loss_estimate", None) or 0.0), float(solution.residual)]
+        self.claim = max((claim for claim in claims if not math.isnan(claim)), default=0.0)
         # Where all values are rounding there is nothing to lose.
         law, loss = found.law, found.loss if found.grain < 1 else 0.0
         self.law_over = _over(law, tol)
         self.loss = loss
-        self.least = FEW_ROUNDINGS * truth.case.precision
+        self.least = max(FEW_ROUNDINGS * truth.case.precision, FRACTION * tol)
         self.loss_over = _over(loss, max(self.claim, found.explained, self.least))
         # Rounding takes another answer and costs as much: only where it could matter.
         if max(self.law_over, self.loss_over) > 1:
