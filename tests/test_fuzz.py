@@ -331,7 +331,7 @@ def failures(outcomes: Any) -> list[str]:
 @pytest.mark.parametrize("name", CORPUS)
 def test_corpus(name: str) -> None:
     case, wanted = CORPUS[name]()
-    assert failures(try_case(case, solvers_of(case.family, wanted), name=name)) == []
+    assert failures(try_case(case, solvers_of(case.family, wanted), name=name, max_seconds=2.0)) == []
 
 
 @pytest.mark.parametrize("family", FAMILIES)

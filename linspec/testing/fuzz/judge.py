@@ -180,7 +180,7 @@ def judge_solution(truth: Truth, solution: Any, *, tol: float) -> Verdict:
     """
     with np.errstate(all="ignore"):
         each = [_Judged(truth, i, found, solution, tol) for i, found in enumerate(truth.findings(solution))]
-        best = min(each, key=lambda judged: (judged.rank, judged.badness))
+        best = min(each, key=lambda judged: (judged.rank, judged.badness, abs(judged.found.loss)))
         violations = [list(judged.violations()) for judged in each]
         return best.verdict(min(violations, key=len))
 
@@ -220,6 +220,12 @@ class _Judged:
         return self.law_after <= 1.001 and self.loss_after <= 1.001
 
     @property
+    def claims(self) -> bool:
+        """Whether the answer is said to be what was asked for, without a reserve."""
+        status = self.solution.status
+        return status is Status.CONVERGED or (self.solution.converged and status in FACTS)
+
+    @property
     def harmless(self) -> bool:
         """Whether nobody who asked for the tolerance would mind."""
         return self.law_over <= SILENT and _over(self.loss, max(self.tol, self.claim)) <= SILENT
@@ -248,12 +254,11 @@ class _Judged:
 
     def _kind(self) -> str:
         solution = self.solution
-        plain = solution.status is Status.CONVERGED
-        if self.wrong and plain:
+        if self.wrong and solution.status is Status.CONVERGED:
             return "silent"
-        if self.wrong and not self.harmless and solution.converged and solution.status in FACTS:
+        if self.wrong and not self.harmless and self.claims:
             return "claimed"
-        if plain or (solution.converged and solution.status in FACTS):
+        if self.claims:
             return "undecided" if self.undecided else "right" if self.right else "near"
         return "flagged-right" if self.good else "flagged"
 
@@ -288,7 +293,7 @@ class _Judged:
         said = 0.0
         if solution.status is not Status.CONVERGED:
             said = max(float(np.nan_to_num(solution.residual, nan=1.0)), found.squared)
-        allowed = self.least + found.grain + max(said, 0.01 * self.tol)
+        allowed = self.least + found.grain + found.explained + max(said, 0.01 * self.tol)
         if found.excess > allowed:
             floor = self.truth.floor(self.number)
             allowed += ROUNDING * (floor.excess + floor.misfit)
@@ -297,7 +302,7 @@ class _Judged:
                     "above the truth",
                     f"the sum is {found.excess:.2g} above the truth ({allowed:.1g} allowed)",
                 )
-        if solution.converged and not found.misfit <= CROOKED:
+        if self.claims and not found.misfit <= CROOKED:
             allowed = CROOKED + ROUNDING * self.truth.floor(self.number).misfit
             if not found.misfit <= allowed:
                 yield (
