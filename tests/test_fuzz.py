@@ -194,6 +194,23 @@ def test_bounds_are_held_to_the_truth(name: str, pair: tuple[float, float | None
         assert verdict.sharpness["loss_bounds below"] == pytest.approx(1 / 0.6, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("estimate", "kind"), [(None, "silent"), (1e-3, "silent"), (2e-3, "near"), (1.0, "right")]
+)
+def test_a_loss_is_held_to_its_estimate(estimate: float | None, kind: str) -> None:
+    """The loss is 1/60, the law 3.4e-4."""
+    h = HADAMARD[:, 1:4]
+    case = case_of("cca", X=h[:, :1], Y=(0.6 * h[:, 0] + 0.8 * h[:, 1])[:, None], k=1)
+    changes = {
+        "correlations": np.array([0.59]),
+        "status": Status.CONVERGED,
+        "converged": True,
+        "residual": 3.4e-4,
+    }
+    solution = bounded(case, **changes, loss_estimate=estimate)
+    assert judge_solution(truth_of(case), solution, tol=1e-3).kind == kind
+
+
 def test_foreign_exceptions_and_warnings_are_told_apart_from_refusals() -> None:
     case = case_of("svd", A=HADAMARD[:, :3], k=1)
     for solver, kind in ((Breaks(), "foreign"), (Warns(), "foreign"), ("direct", "right")):
