@@ -33,6 +33,7 @@ from linspec import cost, machine, options, registry
 from linspec.arrays import Array, all_finite
 from linspec.errors import (
     BrokenPlugin,
+    BudgetTooSmall,
     InvalidOption,
     InvalidProblem,
     MissingCapability,
@@ -48,7 +49,7 @@ from linspec.problems import Problem
 from linspec.progress import report_progress
 from linspec.row_sweep import one_blas_thread
 from linspec.run import Progress, Run
-from linspec.solution import Solution
+from linspec.solution import Solution, Status
 from linspec.test_matrix import TestMatrix
 
 
@@ -279,21 +280,58 @@ def solve(
     _check_memory(problem, instance, name)
     _check_entries(problem)
     callbacks = (callback,) if callback is not None else ()
+    limits = {"rng": rng, "max_passes": max_passes, "max_seconds": max_seconds}
     with report_progress(name, progress) as reporter:
-        run = Run(
-            problem,
-            instance,
-            name,
-            rng=rng,
-            max_passes=max_passes,
-            max_seconds=max_seconds,
-            callbacks=(*callbacks, *reporter),
-            start=begin,
-        )
-        with run.interruptible(), one_blas_thread(needed=_thin_on_sparse(problem, spec)):
-            if not _one_pass(spec):
-                run.read_before(means=getattr(problem, "center", False))
-            return instance.solve(run.problem, run)
+        watching = (*callbacks, *reporter)
+        solution = _run(problem, instance, spec, name, callbacks=watching, start=begin, **limits)
+        if solver == "auto" and solution.status is Status.ILL_CONDITIONED:
+            return _without_squares(problem, solution, options_, callbacks=watching, **limits)
+        return solution
+
+
+def _run(problem: Problem, instance: Solver, spec: Any, name: str, **settings: Any) -> Any:
+    """One run of one solver."""
+    run = Run(problem, instance, name, **settings)
+    with run.interruptible(), one_blas_thread(needed=_thin_on_sparse(problem, spec)):
+        if not _one_pass(spec):
+            run.read_before(means=getattr(problem, "center", False))
+        return instance.solve(run.problem, run)
+
+
+def _without_squares(
+    problem: Problem, first: Any, given: dict[str, Any], *, max_passes: Any, max_seconds: Any, **settings: Any
+) -> Any:
+    """What "auto" does where squaring has lost digits: it goes on to "direct", if that is affordable.
+
+    Costs are those of both runs. The first answer is returned where the other cannot be had, or is no better.
+    """
+    able = ORTHOGONAL in registry.solvers(problem) and first.solver.rpartition("/")[2] != ORTHOGONAL
+    spec = _spec(ORTHOGONAL, problem) if able else None
+    if spec is None or _lacks(problem, spec.needs):
+        return first
+    cls = registry.get_solver(ORTHOGONAL, problem)
+    estimate = cls.estimate(_sizes(problem))
+    spent = AFFORDABLE * max(first.seconds, LEAST_SECONDS)
+    if estimate is None or estimate.seconds > spent or estimate.bytes > machine.available_memory() / 2:
+        return first
+    fields = {option.name for option in options.options_of(cls)}
+    instance = with_parts(options.build(cls, {k: v for k, v in given.items() if k in fields}), problem)
+    passes = None if max_passes is None else max_passes - first.passes
+    seconds = None if max_seconds is None else max_seconds - first.seconds
+    if not all(left is None or left > 0 for left in (passes, seconds)):
+        return first
+    try:
+        second = _run(problem, instance, spec, spec.name, max_passes=passes, max_seconds=seconds, **settings)
+    except BudgetTooSmall:
+        return first
+    if first.converged and not second.converged:
+        return first
+    both = {
+        name: getattr(first, name) + getattr(second, name)
+        for name in ("passes", "columns", "flops", "seconds")
+    }
+    message = f"{second.message} {first.solver} was tried first, and squaring lost digits."
+    return dataclasses.replace(second, message=message, **both)
 
 
 def _thin_on_sparse(problem: Problem, spec: Any) -> bool:
@@ -433,6 +471,12 @@ def _resolve(problem: Problem, solver: Any, given: dict[str, Any]) -> tuple[Solv
     instance = options.build(cls, given)
     return with_parts(instance, problem), registry.get_spec("solver", solver, problem)
 
+
+ORTHOGONAL = "direct"
+"""What solvers that square nothing are called."""
+
+AFFORDABLE, LEAST_SECONDS = 20.0, 1.0
+"""By so much may another solver take longer than the first, of which at least so much is assumed."""
 
 ALWAYS_AVAILABLE = 2**24
 """Bytes that are not asked for."""
