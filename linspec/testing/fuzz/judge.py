@@ -326,16 +326,20 @@ class _Judged:
                         "bounds",
                         f"no correlation within {bound:.2g} of {value:.6g}: the nearest is {off:.2g} off",
                     )
-        for name, value in (("law_bounds", self.found.law), ("loss_bounds", self.found.loss)):
+        floor = self.truth.floor(self.number)
+        # A loss below zero is a sum above the truth, and is judged as such.
+        slacks = {"law_bounds": floor.law, "loss_bounds": floor.loss + floor.misfit}
+        for name, value in (("law_bounds", self.found.law), ("loss_bounds", max(self.found.loss, 0.0))):
             pair = getattr(self.solution, name, None)
             if pair is None:
                 continue
-            floor = self.truth.floor(self.number)
-            slack = ROUNDING * (floor.law if name == "law_bounds" else floor.loss) + 1e-13
+            slack = ROUNDING * slacks[name] + self.found.grain + 1e-13
+            # What is computed with Gram matrices is known no better, in either direction.
+            share = 0.01 + min(self.found.squared, 1.0)
             below, above = pair
-            if below is not None and below > 1.01 * value + slack:
+            if below is not None and below > (1 + share) * value + slack:
                 yield f"{name} below", f"{name}: {below:.3g} is said to be below {value:.3g}"
-            if above is not None and above < 0.99 * value - slack:
+            if above is not None and (1 + share) * above < value - slack:
                 yield f"{name} above", f"{name}: {above:.3g} is said to be above {value:.3g}"
 
     def _rounding_of_values(self) -> float:
