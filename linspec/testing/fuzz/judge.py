@@ -335,7 +335,7 @@ class _Judged:
                 continue
             slack = ROUNDING * slacks[name] + self.found.grain + 1e-13
             # What is computed with Gram matrices is known no better, in either direction.
-            share = 0.01 + min(self.found.squared, 1.0)
+            share = 0.01 + min(self.found.squared, 1.0 if self.claims else math.inf)
             below, above = pair
             if below is not None and below > (1 + share) * value + slack:
                 yield f"{name} below", f"{name}: {below:.3g} is said to be below {value:.3g}"
