@@ -294,7 +294,9 @@ class _Judged:
         if solution.status is not Status.CONVERGED:
             said = max(float(np.nan_to_num(solution.residual, nan=1.0)), found.squared)
         allowed = self.least + found.grain + found.explained + max(said, 0.01 * self.tol)
-        if found.excess > allowed:
+        # Nor can rounding that takes a tenth of everything be told from a fault, where no more is claimed.
+        lost = not self.claims and found.squared > 0.1
+        if found.excess > allowed and not lost:
             floor = self.truth.floor(self.number)
             allowed += ROUNDING * (floor.excess + floor.misfit)
             if found.excess > allowed:
@@ -344,7 +346,8 @@ class _Judged:
 
     def _rounding_of_values(self) -> float:
         floor = self.truth.floor(self.number)
-        return ROUNDING * max(floor.loss, floor.excess) * float(np.sum(np.abs(self.found.values)))
+        share = ROUNDING * (max(floor.loss, floor.excess) + floor.misfit) + self.found.grain
+        return share * float(np.sum(np.abs(self.solution.correlations)))
 
     def sharpness(self) -> dict[str, float]:
         """How far bounds are from what they bound; where there is more of that than rounding."""
@@ -354,9 +357,9 @@ class _Judged:
             if pair is None or not value > 1e-12:
                 continue
             below, above = pair
-            if below:
+            if below is not None and below > 0:
                 found[f"{name} below"] = float(value / below)
-            if above is not None and math.isfinite(above):
+            if above is not None and 0 < above < math.inf:
                 found[f"{name} above"] = float(above / value)
         return found
 
