@@ -103,6 +103,11 @@ def judged(
         rho = given[order]
         answer.turn([chosen(len(given), order)] * 2)
     answer.make_unit()
+    if answer.reduced is not None:
+        # Products now are better than those by which the weights were turned, and cost nothing.
+        answer.made = None
+        rho = answer.turn_canonical()
+        answer.make_unit()
     law = _Law(problem, moments, terms, answer, rho, carried)
     return law.conclusion(ranks)
 
@@ -411,8 +416,10 @@ class _Law:
             return (0.0 if residual == 0 else None), (0.0, None), []
         beside = self._beside()
         off = len(self.rho) * self.rounding  # by so much may the sum that is returned be above the exact one
+        if self.evidence.resolution is not None and self.answer.reduced is None:
+            off = max(off, len(self.rho) * self.evidence.resolution * self.shift)
         least = max(total - off, 0.0 if beside is None else beside.total - beside.rounding)
-        lower = (least - total) / max(least, total)
+        lower = (least - total) / least if least > 0 else -math.inf
         upper = self._upper(beside, above)
         estimate = self._estimate(squares, beside, max(lower, 0.0))
         findings = []
@@ -444,12 +451,17 @@ class _Law:
                 left = left - (e**2).sum(axis=0)
             known.append(0.0)
         if not known:
-            return lower or None
+            return lower or None if self._leaves_out else 0.0
         by_parts = found + _moved(self.rho - max(known), np.maximum(left, 0.0))
         estimate = float(by_parts.sum())
         if self.carried is not None:
             estimate = max(estimate, float(_moved(self.rho - self.carried, squares / 2).sum()))
         return max(estimate / total, lower)
+
+    @property
+    def _leaves_out(self) -> bool:
+        """Whether there are more correlations than are returned."""
+        return len(self.rho) < min(A.shape[1] for A in self._views())
 
     @property
     def _along_residuals(self) -> bool:
@@ -461,7 +473,7 @@ class _Law:
         total, k = float(self.rho.sum()), len(self.rho)
         if k < self.problem.k or not np.isfinite(above).all():
             return None
-        if self.evidence.resolution is not None:
+        if self.evidence.resolution is not None and self.answer.reduced is None:
             off = k * self.evidence.resolution * self.shift
             return min(off / total + ratio(float(above.sum()), total), 1.0) if math.isfinite(off) else None
         if beside is not None and beside.whole:
