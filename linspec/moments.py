@@ -428,6 +428,14 @@ class Moments:
                 self.view(i)._swept([self.home.zeros((view.operator.shape[1], 0)), None])
         return self._views[0].squares, self._views[1].squares if len(self._views) == 2 else None
 
+    def known_diagonals(self) -> list[Array] | None:
+        """The exact diagonals of XᵀX and YᵀY where sweeps have told them all; None elsewhere, and no sweep is made."""
+        if self.held:
+            found = self._held_gram().diagonal()[: len(self._views)]
+        else:
+            found = [view.squares if view.operator.readable else None for view in self._views]
+        return None if any(d is None for d in found) else list(found)
+
     def total_squares(self) -> float | None:
         """The sum of all squared entries of X, about the column means with centring; no sweep is made for it.
 

@@ -200,6 +200,12 @@ class Run:
         """Wall time since the run began."""
         return time.perf_counter() - self._start
 
+    def charge(self, earlier: Run, label: str) -> None:
+        """Enter what an earlier run of the same problem has cost, which ended in a product with the matrix `label`."""
+        for name, ledger in earlier._ledgers.items():
+            sweeps = ledger.sweeps + (name == label)
+            self._ledgers[name].record(sweeps=sweeps, columns=ledger.columns, flops=ledger.flops)
+
     # ---- budget -------------------------------------------------------------------------------
 
     def plan(self, *, setup: float = 0.0, iteration: float = 1.0) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray
+from linspec.arrays import LEAST_SQUARE, Array, HostArray
 from linspec.errors import InvalidProblem
 from linspec.variates import CCAScore, loadings, score_variates, variates
 
@@ -164,7 +165,9 @@ class SVDSolution(Solution):
         The sum of the squares of all singular values: of all entries of the data, about their column means where the
         problem centres. It comes with the sweeps that are made anyway. None for operators that are known only by
         their products, of which it would take one with each column of the identity; where it is known otherwise,
-        divide ``S**2`` by it.
+        divide ``S**2`` by it. 0 or infinite where data are so small or so large that it is no number.
+    total_norm : float or None
+        Its square root, the Frobenius norm of the data: a number wherever the entries are.
     """
 
     S: HostArray
@@ -173,6 +176,7 @@ class SVDSolution(Solution):
     mean: Array | None = None
     rows: int
     total_squares: float | None = None
+    total_norm: float | None = None
 
     @property
     def explained_variance_ratio(self) -> HostArray | None:
@@ -184,6 +188,8 @@ class SVDSolution(Solution):
         """
         if self.total_squares is None:
             return None
+        if self.total_norm and not LEAST_SQUARE < self.total_squares < math.inf:
+            return np.square(self.S / self.total_norm)  # type: ignore[no-any-return]
         share: HostArray = self.S**2 / self.total_squares if self.total_squares > 0 else 0.0 * self.S
         return share
 
@@ -192,7 +198,8 @@ class SVDSolution(Solution):
         """The variance of the data along each row of `Vh`, S²/(rows − 1), shape (k,); None without centring."""
         if self.mean is None:
             return None
-        variance: HostArray = self.S**2 / max(self.rows - 1, 1)
+        with np.errstate(over="ignore", under="ignore"):
+            variance: HostArray = self.S**2 / max(self.rows - 1, 1)
         return variance
 
     @property

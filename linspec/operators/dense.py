@@ -212,12 +212,15 @@ class DenseOperator(LinearOperator):
     @property
     def H(self) -> LinearOperator:
         """The adjoint operator, as the transposed view of the array."""
-        return super().H if self.mean is not None else type(self)(self._source.T)
+        return super().H if self.mean is not None else self._like(self._source.T)
 
     @property
     def bare(self) -> LinearOperator:
         """The same rows with nothing taken out."""
-        return self if self.mean is None else type(self)(self._source)
+        return self if self.mean is None else self._like(self._source)
+
+    def _like(self, array: Array, mean: Array | None = None) -> DenseOperator:
+        return type(self)(array, mean)
 
     @property
     def _source(self) -> Array:
@@ -226,7 +229,7 @@ class DenseOperator(LinearOperator):
     def centered(self, mean: Array) -> LinearOperator:
         """A − 1 meanᵀ, taken out of each block as it is read."""
         mean = self.home.blocks.place(mean)
-        return type(self)(self._source, mean if self.mean is None else mean + self.mean)
+        return self._like(self._source, mean if self.mean is None else mean + self.mean)
 
 
 def _ready_made(block: Array) -> DenseOperator:
