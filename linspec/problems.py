@@ -42,7 +42,7 @@ from linspec.operators import (
 )
 from linspec.operators.rescaled import times_power_of_two
 from linspec.operators.streamed import ONCE
-from linspec.scaling import Look, divided, look_at, reduced_ridge
+from linspec.scaling import Look, divided, large_means, look_at, reduced_ridge, without_row
 from linspec.solution import (
     CCASolution,
     DiscriminantSolution,
@@ -58,6 +58,9 @@ DEGENERATE = 1e-8
 
 UNRESOLVED = 1e-4
 """The largest distance from 1 that a residual may explain away."""
+
+CENTRING = 10
+"""Times the tolerance by which taking means out of products may be off, in the worst case, before it is said."""
 
 NEGLECTED = 1e-2
 """Share of ‖b‖ by whose square a step along one column may lower the sum of squares before it is said."""
@@ -98,6 +101,12 @@ class Problem(ABC):
     vector: bool = False
     exponents: ClassVar[Mapping[str, int]] = MappingProxyType({})  # powers of two taken out of matrices
     excess: ClassVar[Sequence[int]] = (0, 0)  # and out of ridges, beside those that follow from the matrices
+    taken: ClassVar[Mapping[str, HostArray]] = MappingProxyType(
+        {}
+    )  # rows taken out of matrices that are centred
+    means: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {}
+    )  # what an answer calls the means of which matrix
 
     @abstractmethod
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
@@ -155,16 +164,44 @@ class Problem(ABC):
         twin = object.__new__(type(self))
         for entry in dataclasses.fields(self):  # type: ignore[arg-type]
             object.__setattr__(twin, entry.name, matrices.get(entry.name, getattr(self, entry.name)))
-        for extra in ("vector", "shared", "factor", "every", "exponents", "excess"):
+        for extra in ("vector", "shared", "factor", "every", "exponents", "excess", "taken"):
             if hasattr(self, extra):
                 object.__setattr__(twin, extra, getattr(self, extra))
         return twin
+
+    def lost_to_centring(self, moments: Moments) -> tuple[tuple[Status, str], ...]:
+        """A finding where means taken out of products leave fewer digits than the tolerance asks for."""
+        error = moments.centring_error()
+        if error <= CENTRING * self.default_tol:
+            return ()
+        text = (
+            "Means that are large beside the spread of a column were taken out of products, not of entries: "
+        )
+        text += f"relative errors of about {min(error, 1.0):.0e} are left, which the residual does not show. Pass an "
+        return ((Status.ILL_CONDITIONED, text + "array or a file, or subtract a constant from each column."),)
 
     # ---- units --------------------------------------------------------------------------------
 
     def looked_at(self) -> dict[str, Look]:
         """What a first look tells of each matrix; refuses what is not finite in arrays in memory."""
         return {name: look_at(name, A) for name, A in self.matrices.items()}
+
+    def about_rows(self) -> Any:
+        """The same problem where a row is taken out of sparse matrices whose means would cancel; else itself.
+
+        Means that are taken out anyway may be any: a copy of the entries, that is, buys back the digits.
+        """
+        if not getattr(self, "center", False) or self.shared is not None:
+            return self
+        found = {name: large_means(A) for name, A in self.matrices.items()}
+        taken = {name: row for name, row in found.items() if row is not None}
+        if not taken:
+            return self
+        twin = self.with_matrices(
+            {name: without_row(self.matrices[name], row) for name, row in taken.items()}
+        )
+        object.__setattr__(twin, "taken", MappingProxyType(taken))
+        return twin
 
     def unit_dtype(self, name: str) -> np.dtype[Any]:
         """The dtype in which what was looked at is multiplied."""
@@ -210,15 +247,20 @@ class Problem(ABC):
     @property
     def is_divided(self) -> bool:
         """Whether the answer is in other units than the data were given in."""
-        return any(self.exponents.values()) or any(self.excess)
+        return any(self.exponents.values()) or any(self.excess) or bool(self.taken)
 
     def in_given_units(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
         """Arrays of an answer to a divided problem in the units of the data; or of an iterate, not `returned`."""
         powers = self.powers()
-        return {
+        found = {
             name: value if value is None else times_power_of_two(value, powers.get(name, 0))
             for name, value in arrays.items()
         }
+        for name, row in self.taken.items():
+            mean = found.get(self.means.get(name, ""))
+            if mean is not None:
+                found[self.means[name]] = (mean + row).astype(mean.dtype)
+        return found
 
     def in_own_units(self, start: Mapping[str, Any]) -> dict[str, Any]:
         """An answer to begin at, in the units of a divided problem."""
@@ -423,6 +465,7 @@ class SVD(Problem):
     name: ClassVar[str] = "svd"
     tolerance: ClassVar[float] = 1e-6
     solution: ClassVar[type[Solution]] = SVDSolution
+    means: ClassVar[Mapping[str, str]] = MappingProxyType({"A": "mean"})
     matrix_names: ClassVar[tuple[str, ...]] = ("A",)
 
     def __post_init__(self) -> None:
@@ -475,6 +518,7 @@ class SVD(Problem):
         total = fields["total_squares"] = moments.total_squares()
         fields["total_norm"] = None if total is None else math.sqrt(total)
         findings = _short(len(S), self.k, "singular values that this method can tell from zero")
+        findings += self.lost_to_centring(moments)
         return Conclusion(fields, residual, findings)
 
 
@@ -512,6 +556,7 @@ class CCA(Problem):
     name: ClassVar[str] = "cca"
     tolerance: ClassVar[float] = 1e-6
     solution: ClassVar[type[Solution]] = CCASolution
+    means: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "x_mean", "Y": "y_mean"})
     matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
 
     def __post_init__(self) -> None:
@@ -620,7 +665,7 @@ class CCA(Problem):
             fields["x_mean"] = self.X.home.place(mx, self.X.dtype)
             fields["y_mean"] = self.Y.home.place(my, self.Y.dtype)
         findings = self._findings(rho, squares[:2].sum(axis=0), ranks, moments.diagonal())
-        return Conclusion(fields, residual, findings)
+        return Conclusion(fields, residual, findings + self.lost_to_centring(moments))
 
     def _findings(
         self,
@@ -693,6 +738,7 @@ class Discriminant(Problem):
     name: ClassVar[str] = "discriminant"
     tolerance: ClassVar[float] = 1e-6
     solution: ClassVar[type[Solution]] = DiscriminantSolution
+    means: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "mean"})
     matrix_names: ClassVar[tuple[str, ...]] = ("X", "H")
 
     factor: ClassVar[Array | None] = None
@@ -843,7 +889,8 @@ class Discriminant(Problem):
         }
         if self.center:
             fields["mean"] = self.X.home.place(moments.column_means()[0], self.X.dtype)
-        return Conclusion(fields, residual, self._findings(len(values), rank, moments.n))
+        findings = self._findings(len(values), rank, moments.n) + self.lost_to_centring(moments)
+        return Conclusion(fields, residual, findings)
 
     def _rounded(self, W: Array, home: Home) -> Array:
         """As it will be returned: it is that which is judged."""

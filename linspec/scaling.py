@@ -43,6 +43,9 @@ FAINT = {4: 100, 8: 480}
 LARGEST_RIDGE, SMALLEST_RIDGE = 200, 400
 """Binary exponents, about the largest square of an entry, between which a ridge keeps its value."""
 
+LARGE_MEAN = 1e-2
+"""Distance of a few entries of a column from each other, in units of their size, at which its mean is called large."""
+
 COLUMNS_AT_ONCE, ENTRIES_AT_ONCE = 64, 2**16
 
 
@@ -187,6 +190,51 @@ def _sampled(A: LinearOperator) -> float:
     largest = largest_magnitude(rows.dense())
     A.release()
     return largest if math.isfinite(largest) else 0.0
+
+
+def large_means(A: LinearOperator) -> HostArray | None:
+    """A row to be taken out of the stored entries of a sparse matrix whose means are taken out anyway; None: none is.
+
+    Products with centred sparse data are corrected by what the means add to them, which cancels where means are large
+    beside spreads. A column in which every entry is stored can have a constant taken out of its entries instead. Zeros
+    that are not stored bound what a mean can be in units of the spread, by √n.
+    """
+    if not isinstance(A, SparseOperator) or A.shape[0] < 2:
+        return None
+    n = A.shape[0]
+    if A.matrix.nnz < n:
+        return None
+    rows = A.matrix[np.linspace(0, n - 1, min(n, SAMPLED_ROWS)).astype(np.intp)].astype(np.float64)
+    rows.sum_duplicates()
+    first = rows[[0]]
+    columns, values = first.indices, np.zeros(A.shape[1])
+    values[columns] = first.data
+    counts = np.bincount(rows.indices, minlength=A.shape[1])
+    gaps = np.zeros(A.shape[1])
+    np.maximum.at(gaps, rows.indices, np.abs(rows.data - values[rows.indices]))
+    large = (counts == rows.shape[0]) & (gaps < LARGE_MEAN * np.abs(values))
+    if not large.any():
+        return None
+    canonical = _canonical(A.matrix)
+    large &= np.bincount(canonical.indices[: canonical.nnz], minlength=A.shape[1]) == n
+    return np.where(large, values, 0.0) if large.any() else None
+
+
+def _canonical(matrix: Any) -> Any:
+    """The same matrix with every entry stored once."""
+    if matrix.has_canonical_format:
+        return matrix
+    matrix = matrix.copy()
+    matrix.sum_duplicates()
+    return matrix
+
+
+def without_row(A: SparseOperator, row: HostArray) -> SparseOperator:
+    """The matrix with a row taken out of its stored entries, in float64 before they are rounded."""
+    matrix = _canonical(A.matrix)
+    indices = matrix.indices[: matrix.nnz]
+    data = (matrix.data[: matrix.nnz] - row[indices]).astype(A.dtype, copy=False)
+    return SparseOperator(type(matrix)((data, indices, matrix.indptr), shape=matrix.shape))
 
 
 def divided(

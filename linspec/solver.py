@@ -279,6 +279,7 @@ def solve(
     _check_path(problem, spec, name)
     begin = None if start is None else _start(problem, spec, name, start)
     _check_memory(problem, instance, name)
+    problem = problem.about_rows()
     looks = problem.looked_at()
     exponents = {name: look.exponent(problem.unit_dtype(name)) for name, look in looks.items()}
     callbacks = (callback,) if callback is not None else ()
