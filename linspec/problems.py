@@ -42,7 +42,7 @@ from linspec.operators import (
 )
 from linspec.operators.rescaled import times_power_of_two
 from linspec.operators.streamed import ONCE
-from linspec.scaling import Look, divided, large_means, look_at, reduced_ridge, without_row
+from linspec.scaling import Look, divided, look_at, reduced_ridge, without_large_means
 from linspec.solution import (
     CCASolution,
     DiscriminantSolution,
@@ -127,17 +127,17 @@ class Problem(ABC):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The least precise working dtype among the matrices."""
+        """The least precise working dtype among the matrices, when targets have been promoted."""
         return min((A.dtype for A in self.matrices.values()), key=lambda dtype: dtype.itemsize)
 
     @property
     def default_tol(self) -> float:
-        """The tolerance for this data: float32 cannot do better than 100 eps."""
+        """The tolerance for this data: products in float32 cannot do better than 100 eps."""
         return max(self.tolerance, 100 * float(np.finfo(self.dtype).eps)) if self.single else self.tolerance
 
     @property
     def single(self) -> bool:
-        """Whether some matrix is float32."""
+        """Whether some matrix is multiplied in float32."""
         return self.dtype == np.float32
 
     @property
@@ -193,13 +193,11 @@ class Problem(ABC):
         """
         if not getattr(self, "center", False) or self.shared is not None:
             return self
-        found = {name: large_means(A) for name, A in self.matrices.items()}
-        taken = {name: row for name, row in found.items() if row is not None}
+        found = {name: without_large_means(A) for name, A in self.matrices.items()}
+        taken = {name: row for name, (_, row) in found.items() if row is not None}
         if not taken:
             return self
-        twin = self.with_matrices(
-            {name: without_row(self.matrices[name], row) for name, row in taken.items()}
-        )
+        twin = self.with_matrices({name: A for name, (A, _) in found.items()})
         object.__setattr__(twin, "taken", MappingProxyType(taken))
         return twin
 
@@ -277,6 +275,12 @@ class Problem(ABC):
                     return name
         return ""
 
+    def _promote(self, name: str, dtype: np.dtype[Any]) -> None:
+        """Multiply a matrix in a wider dtype than its own, which holds its entries exactly, where that can be."""
+        A = getattr(self, name)
+        if A.dtype.itemsize < dtype.itemsize:
+            object.__setattr__(self, name, A.in_dtype(dtype) or A)
+
     def _adopt(self, name: str, data: Any) -> LinearOperator:
         A = as_operator(data, name)
         if 0 in A.shape:
@@ -292,9 +296,9 @@ class LeastSquares(Problem):
     Parameters
     ----------
     A : data of shape (n, p)
-        Anything `linspec.as_operator` takes.
+        Anything `linspec.as_operator` takes. Its dtype is that of the solution, and sets the precision.
     B : data of shape (n, m), or an array of shape (n,)
-        Right-hand sides.
+        Right-hand sides; narrower ones are multiplied in the dtype of A.
     ridge : float or sequence of floats, default 0.0
         Added to the unnormalised AᵀA. 0 asks for the least squares solution of least norm. A sequence asks for a
         path: one solution for each ridge, in one run.
@@ -325,6 +329,7 @@ class LeastSquares(Problem):
         A = self._adopt("A", self.A)
         B = self._adopt("B", B[:, None] if vector else B)
         _check_place("A", A, "B", B)
+        self._promote("B", A.dtype)
         object.__setattr__(self, "ridge", _check_path(self.ridge))
         self.check_sizes()
 
@@ -534,6 +539,8 @@ class CCA(Problem):
     X : data of shape (n, p), or Moments
         Anything `linspec.as_operator` takes. Moments of two views stand for both of them.
     Y : data of shape (n, q)
+        Each view has the dtype of its own data, and the narrower of the two sets the precision; but bools and integers
+        beside float64 are multiplied in float64.
     k : int
         Pairs wanted, at most min(n, p, q).
     ridge : float or pair of floats, default 0.0
@@ -569,6 +576,12 @@ class CCA(Problem):
         X = self._adopt("X", shared.X if shared else self.X)
         Y = self._adopt("Y", shared.Y if shared else self.Y)
         _check_place("X", X, "Y", Y)
+        if shared is None:
+            for name, A, other in (("X", X, Y), ("Y", Y, X)):
+                if (
+                    A.stored_dtype.kind in "biu"
+                ):  # classes and counts are exact; floats have the precision they have
+                    self._promote(name, other.dtype)
         self.check_sizes()
         pair = self.ridge if isinstance(self.ridge, tuple | list) else (self.ridge, self.ridge)
         if len(pair) != 2:
@@ -711,8 +724,8 @@ class Discriminant(Problem):
     X : data of shape (n, p), or Moments
         Anything `linspec.as_operator` takes. Moments of two views stand for X and H.
     H : data of shape (n, t)
-        Targets. A product of sparse labels and a small dense block (``linspec.targets.cca`` of sparse labels) is
-        never formed.
+        Targets; narrower ones are multiplied in the dtype of X. A product of sparse labels and a small dense block
+        (``linspec.targets.cca`` of sparse labels) is never formed.
     k : int, optional
         Directions wanted, at most min(n, p, t). None: as many as the numerical rank of XᵀH.
     ridge : float, default 0.0
@@ -763,6 +776,8 @@ class Discriminant(Problem):
         H = self._adopt("H", labels)
         object.__setattr__(self, "factor", factor)
         _check_place("X", X, "H", H)
+        if shared is None:
+            self._promote("H", X.dtype)
         object.__setattr__(self, "every", self.k is None)
         object.__setattr__(self, "ridge", _check_ridge(self.ridge))
         self.check_sizes()

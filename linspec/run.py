@@ -409,7 +409,7 @@ class Run:
         if math.isnan(residual) and self._sweeps == 1:
             figures = "no residual: it takes another pass, and the data can be read once"
         elif self.problem.single and getattr(self._solver, "tol", None) is None:
-            figures += " (the least that float32 data allow)"
+            figures += " (the least that products in float32 allow)"
         # What to do where an approximation is not good enough is no advice where it is.
         if status is Status.CONVERGED:
             findings = [(finding, text) for finding, text in findings if finding is not Status.APPROXIMATE]

@@ -192,18 +192,18 @@ def _sampled(A: LinearOperator) -> float:
     return largest if math.isfinite(largest) else 0.0
 
 
-def large_means(A: LinearOperator) -> HostArray | None:
-    """A row to be taken out of the stored entries of a sparse matrix whose means are taken out anyway; None: none is.
+def without_large_means(A: LinearOperator) -> tuple[LinearOperator, HostArray | None]:
+    """A sparse matrix whose means are taken out anyway, with a row taken out of its stored entries, and that row.
+
+    Everything else, and sparse matrices that have no need of it, are returned as they are, with None.
 
     Products with centred sparse data are corrected by what the means add to them, which cancels where means are large
     beside spreads. A column in which every entry is stored can have a constant taken out of its entries instead. Zeros
     that are not stored bound what a mean can be in units of the spread, by √n.
     """
-    if not isinstance(A, SparseOperator) or A.shape[0] < 2:
-        return None
     n = A.shape[0]
-    if A.matrix.nnz < n:
-        return None
+    if not isinstance(A, SparseOperator) or n < 2 or A.matrix.nnz < n:
+        return A, None
     rows = A.matrix[np.linspace(0, n - 1, min(n, SAMPLED_ROWS)).astype(np.intp)].astype(np.float64)
     rows.sum_duplicates()
     first = rows[[0]]
@@ -214,10 +214,16 @@ def large_means(A: LinearOperator) -> HostArray | None:
     np.maximum.at(gaps, rows.indices, np.abs(rows.data - values[rows.indices]))
     large = (counts == rows.shape[0]) & (gaps < LARGE_MEAN * np.abs(values))
     if not large.any():
-        return None
-    canonical = _canonical(A.matrix)
-    large &= np.bincount(canonical.indices[: canonical.nnz], minlength=A.shape[1]) == n
-    return np.where(large, values, 0.0) if large.any() else None
+        return A, None
+    matrix = _canonical(A.matrix)
+    indices = matrix.indices[: matrix.nnz]
+    large &= np.bincount(indices, minlength=A.shape[1]) == n
+    if not large.any():
+        return A, None
+    row = np.where(large, values, 0.0)
+    # In float64 before they are rounded; the difference of numbers that are near each other is exact.
+    data = (matrix.data[: matrix.nnz] - row[indices]).astype(A.dtype, copy=False)
+    return SparseOperator(type(matrix)((data, indices, matrix.indptr), shape=matrix.shape), A.dtype), row
 
 
 def _canonical(matrix: Any) -> Any:
@@ -227,14 +233,6 @@ def _canonical(matrix: Any) -> Any:
     matrix = matrix.copy()
     matrix.sum_duplicates()
     return matrix
-
-
-def without_row(A: SparseOperator, row: HostArray) -> SparseOperator:
-    """The matrix with a row taken out of its stored entries, in float64 before they are rounded."""
-    matrix = _canonical(A.matrix)
-    indices = matrix.indices[: matrix.nnz]
-    data = (matrix.data[: matrix.nnz] - row[indices]).astype(A.dtype, copy=False)
-    return SparseOperator(type(matrix)((data, indices, matrix.indptr), shape=matrix.shape))
 
 
 def divided(

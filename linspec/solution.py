@@ -189,7 +189,7 @@ class SVDSolution(Solution):
         if self.total_squares is None:
             return None
         if self.total_norm and not LEAST_SQUARE < self.total_squares < math.inf:
-            return np.square(self.S / self.total_norm)  # type: ignore[no-any-return]
+            return np.square(self.S / self.total_norm)
         share: HostArray = self.S**2 / self.total_squares if self.total_squares > 0 else 0.0 * self.S
         return share
 

@@ -24,7 +24,7 @@ from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, Uns
 from linspec.moments import Moments
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.rescaled import rescaled, times_power_of_two
-from linspec.scaling import large_means, look_at, without_row
+from linspec.scaling import look_at, without_large_means
 
 __all__ = ["CCAScore", "loadings", "score_variates", "variates"]
 
@@ -154,8 +154,7 @@ def loadings(data: Any, weights: Array, name: str, *, center: bool) -> Array:
         When the lengths of the columns are not known.
     """
     A = as_operator(data, name)
-    row = large_means(A) if center else None
-    A = A if row is None else without_row(A, row)
+    A = without_large_means(A)[0] if center else A
     unit = look_at(name, A).exponent(A.dtype)
     moments = Moments(rescaled(A, unit), center=center, form="implicit", names=(name, ""))
     if moments.X.shape[1] != weights.shape[0]:

@@ -67,15 +67,15 @@ def rescaled(A: LinearOperator, exponent: int) -> LinearOperator:  # noqa: PLR09
     if isinstance(A, CenteredOperator):
         return CenteredOperator(rescaled(A.parts[0], exponent), times_power_of_two(A.mean, -exponent))
     if isinstance(A, RescaledMap):
-        return rescaled(MappedOperator(A._mapped, _unscaled(A.mean, A.exponent)), A.exponent + exponent)
+        return RescaledMap(A._mapped, _unscaled(A.mean, -exponent), A.dtype, A.exponent + exponent)
     if isinstance(A, MappedOperator):
-        return RescaledMap(A._mapped, _unscaled(A.mean, -exponent), exponent)
+        return RescaledMap(A._mapped, _unscaled(A.mean, -exponent), A.dtype, exponent)
     if isinstance(A, DenseOperator):
-        return DenseOperator(times_power_of_two(A.array, -exponent), _unscaled(A.mean, -exponent))
+        return DenseOperator(times_power_of_two(A.array, -exponent), _unscaled(A.mean, -exponent), A.dtype)
     if isinstance(A, SparseOperator):
-        return SparseOperator(_with_data(A.matrix, exponent))
+        return SparseOperator(_with_data(A.matrix, exponent), A.dtype)
     if isinstance(A, CupySparseOperator):
-        return CupySparseOperator(_with_data(A.matrix, exponent))
+        return CupySparseOperator(_with_data(A.matrix, exponent), A.dtype)
     if isinstance(A, StreamedOperator):
         return RescaledStream(A, exponent)
     return RescaledOperator(A, exponent)
@@ -132,16 +132,18 @@ class RescaledOperator(LinearOperator):
 class RescaledMap(MappedOperator):
     """Rows of a file divided as they are read."""
 
-    def __init__(self, array: HostArray, mean: Array | None = None, exponent: int = 0) -> None:
-        super().__init__(array, mean)
+    def __init__(
+        self, array: HostArray, mean: Array | None = None, dtype: Any = None, exponent: int = 0
+    ) -> None:
+        super().__init__(array, mean, dtype)
         self.exponent = exponent
 
     def _like(self, array: Array, mean: Array | None = None) -> DenseOperator:
-        return RescaledMap(array, mean, self.exponent)
+        return RescaledMap(array, mean, self.dtype, self.exponent)
 
     def _rows(self, selection: Selection) -> LinearOperator:
         stored: Any = super()._rows(selection)
-        return DenseOperator(times_power_of_two(stored.array, -self.exponent), self.mean)
+        return DenseOperator(times_power_of_two(stored.array, -self.exponent), self.mean, self.dtype)
 
     def _dense(self) -> Array:
         entries = super()._dense()
@@ -149,13 +151,14 @@ class RescaledMap(MappedOperator):
 
 
 class RescaledStream(StreamedOperator):
-    """Slices divided as they come."""
+    """Slices divided, or taken for another dtype, as they come."""
 
-    def __init__(self, stream: StreamedOperator, exponent: int) -> None:
+    def __init__(self, stream: StreamedOperator, exponent: int, dtype: Any = None) -> None:
         self.stream, self.exponent = stream, exponent
         self.name, self.source, self.sweeps = stream.name, stream.source, stream.sweeps
-        self.dtype, self.home, self.density = stream.dtype, stream.home, stream.density
-        self._width, self._sparse = stream._width, stream._sparse
+        self.dtype = stream.dtype if dtype is None else np.dtype(dtype)
+        self.home, self.density, self.largest = stream.home, stream.density, stream.largest
+        self._width, self._sparse, self._stored = stream._width, stream._sparse, stream._stored
         self.statistics = None
 
     @property
@@ -179,7 +182,10 @@ class RescaledStream(StreamedOperator):
 
     def blocks(self) -> Iterator[LinearOperator]:
         """All rows in order, scaled."""
-        return (rescaled(block, self.exponent) for block in self.stream.blocks())
+        return (self._own(block) for block in self.stream.blocks())
+
+    def _own(self, block: LinearOperator) -> LinearOperator:
+        return rescaled(block.in_dtype(self.dtype) or block, self.exponent)
 
 
 class OutOfRange(Exception):  # noqa: N818  # no error: a message to whoever started the run

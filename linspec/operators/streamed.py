@@ -122,6 +122,17 @@ class StreamedOperator(LinearOperator):
         return 0 if math.isinf(n) else int(self.density * n * p)
 
     @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        """That of the first slice."""
+        return self._stored
+
+    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+        """The same slices, multiplied in another dtype."""
+        from linspec.operators.rescaled import RescaledStream  # which imports this module
+
+        return self if dtype == self.dtype else RescaledStream(self, 0, dtype)
+
+    @property
     def sparse(self) -> bool:
         """Whether the slices are sparse matrices."""
         return self._sparse
@@ -198,7 +209,7 @@ class StreamedOperator(LinearOperator):
                 continue
             if empty and not self._width:
                 self._width, self.dtype, self.home = operator.shape[1], operator.dtype, operator.home
-                self._sparse = isinstance(operator, SparseOperator)
+                self._sparse, self._stored = isinstance(operator, SparseOperator), operator.stored_dtype
             self._compare(operator, what)
             empty, start = False, start + operator.shape[0]
             yield operator
