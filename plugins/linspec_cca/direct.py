@@ -69,5 +69,5 @@ def _orthonormal_basis(R: Array, cut: float, home: Home) -> tuple[Array, Array]:
     scale = reciprocal(d)
     U, s, Vt = xp.linalg.svd(R * scale[None, :], full_matrices=False)
     values = to_host(s)
-    rank = int(np.sum(values > cut * values[0])) if values[0] > 0 else 0
+    rank = int(np.sum(values > cut * np.max(values, initial=0.0)))  # one row, centred, leaves none
     return U[:, :rank], scale[:, None] * (Vt.T[:, :rank] / s[:rank][None, :])
