@@ -51,6 +51,7 @@ from linspec.views import (
     first_non_finite,
     gram_blocks,
 )
+from linspec.whitener import Whitener, squared_cut
 
 __all__ = ["FORMS", "Moments", "explain_non_finite", "first_non_finite"]
 
@@ -132,6 +133,7 @@ class Moments:
         self._index = 0
         self._alone: dict[int, Moments] = {}
         self._checked = False
+        self._whiteners: dict[tuple[int, float], Whitener] = {}
 
     # ---- facts --------------------------------------------------------------------------------
 
@@ -160,6 +162,10 @@ class Moments:
     def passes(self) -> float:
         """The largest number of sweeps made over either view."""
         return max(view.ledger.sweeps for view in self._views)
+
+    def columns_made(self, index: int) -> float:
+        """Products with one column of a view so far, forward and adjoint."""
+        return self._views[index].ledger.columns
 
     @property
     def form(self) -> str:
@@ -493,6 +499,41 @@ class Moments:
         if isinstance(gram, SparseGram):
             gram = self._gram = DenseGram.of_sparse(gram, self.home)
         return gram.Sx, gram.C, gram.Sy
+
+    def whitener(self, index: int, ridge: float) -> Whitener:
+        """The factor of a view's Gram matrix and its ridge, of dense Gram matrices that are held; made once.
+
+        Parameters
+        ----------
+        index : {0, 1}
+        ridge : float
+        """
+        if (index, ridge) not in self._whiteners:
+            S = self.dense()[2 * index]
+            cut = squared_cut(self._views[index].given)
+            self._whiteners[index, ridge] = Whitener(S, ridge, cut, self.home)
+        return self._whiteners[index, ridge]
+
+    def image_gram(self, index: int, V: Array) -> HostArray:
+        """(XV)ᵀ(XV) by way of XV, one forward product: nothing of it is squared before it is added up.
+
+        VᵀSV is rounding where V is all but annihilated; this tells how long XV is.
+
+        Parameters
+        ----------
+        index : {0, 1}
+            The view that V multiplies.
+        V : array of shape (p, m)
+        """
+        view = self._views[index]
+        self._gather([view] if view.lacks_mean else [])
+        A, total = view.operator, np.zeros((V.shape[1], V.shape[1]))
+        for rows in row_slices([view], V.shape[1]) if A.sliceable else [slice(0, A.shape[0])]:
+            P = self.home.place(view.centred(A.rows(rows) if A.sliceable else A).matmat(V))
+            total += to_host(P.T @ P)
+            A.release()
+        view.record(V.shape[1], 0, sweeps=1.0)
+        return total
 
     # ---- one sweep ----------------------------------------------------------------------------
 

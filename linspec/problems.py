@@ -30,8 +30,11 @@ from linspec.arrays import (
     reciprocal,
     to_host,
 )
-from linspec.block_algebra import canonical_rotation, metric_rounding, ratio, whitening_above_noise
+from linspec.block_algebra import metric_rounding, ratio, whitening_above_noise
+from linspec.cca_law import judged
+from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData
+from linspec.evidence import NO_EVIDENCE, Evidence
 from linspec.moments import Moments
 from linspec.operators import (
     CenteredOperator,
@@ -51,34 +54,14 @@ from linspec.solution import (
     Status,
     SVDSolution,
 )
+from linspec.unit_vectors import chosen, lengths_in, row_runs, signs
 from linspec.whitener import leading_svd
-
-DEGENERATE = 1e-8
-"""A correlation this close to 1 is called 1; of float32 data, one as close as its rounding goes."""
-
-UNRESOLVED = 1e-4
-"""The largest distance from 1 that a residual may explain away."""
 
 CENTRING = 10
 """Times the tolerance by which taking means out of products may be off, in the worst case, before it is said."""
 
 NEGLECTED = 1e-2
 """Share of ‖b‖ by whose square a step along one column may lower the sum of squares before it is said."""
-
-TIE = 1e-6
-"""Entries within this share of the largest count as equally large when signs are fixed."""
-
-CACHED_NUMBERS = 2**17
-"""Numbers that are looked at together on the host: a megabyte."""
-
-
-@dataclass(frozen=True)
-class Conclusion:
-    """What a law makes of a solver's arrays: the fields of the solution, and the verdict."""
-
-    fields: Mapping[str, Any]
-    residual: float
-    findings: tuple[tuple[Status, str], ...] = ()
 
 
 class Problem(ABC):
@@ -113,7 +96,7 @@ class Problem(ABC):
         """The moments of this problem's data."""
 
     @abstractmethod
-    def conclude(self, moments: Moments, **arrays: Any) -> Conclusion:
+    def conclude(self, moments: Moments, terms: Terms = NO_TERMS, **arrays: Any) -> Conclusion:
         """Apply the law to what a solver found."""
 
     def start(self, given: Any) -> dict[str, Array]:
@@ -241,6 +224,10 @@ class Problem(ABC):
     def powers(self) -> dict[str, int]:
         """For arrays of an answer, the power of two that gives them in the units of the data."""
         return {}
+
+    def squares_in_given_units(self, name: str, value: float) -> float:
+        """A number in units of the squares of a matrix, as a ridge is, in those of the data."""
+        return float(times_power_of_two(value, 2 * self.exponents.get(name, 0)))
 
     @property
     def is_divided(self) -> bool:
@@ -377,7 +364,7 @@ class LeastSquares(Problem):
         return Moments(self.A, self.B, form=form, expect=expect, names=("A", "B"))
 
     def conclude(  # type: ignore[override]  # each law names the arrays that it takes
-        self, moments: Moments, *, x: Array, rank: int | None = None
+        self, moments: Moments, terms: Terms = NO_TERMS, *, x: Array, rank: int | None = None
     ) -> Conclusion:
         """Residual of the normal equations, column by column."""
         home = moments.home
@@ -493,7 +480,13 @@ class SVD(Problem):
         return {"S": unit, "mean": unit, "total_norm": unit, "total_squares": 2 * unit}
 
     def conclude(  # type: ignore[override]
-        self, moments: Moments, *, Vh: Array, S: HostArray | None = None, U: Array | None = None
+        self,
+        moments: Moments,
+        terms: Terms = NO_TERMS,
+        *,
+        Vh: Array,
+        S: HostArray | None = None,
+        U: Array | None = None,
     ) -> Conclusion:
         """Residual of the eigen-equations of AᵀA; singular values from the vectors where none are given."""
         home = moments.home
@@ -505,18 +498,18 @@ class SVD(Problem):
         S = np.asarray(to_host(S), dtype=np.float64)
         order = np.argsort(-S, kind="stable")[: self.k]
         V, AtAV, S = _select(V, order, home), _select(AtAV, order, home), S[order]
-        signs = _signs(V, home)
+        flips = signs(V, home)
         # In units of the largest: squares of AᵀAv may be more, or less, than numbers can be.
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
         gap = _distances(AtAV, V, S**2, unit, home)
         residual = ratio(float(np.max(gap, initial=0.0)), 1.0 if len(S) and S[0] > 0 else 0.0)
         residual = residual if judged else math.nan
-        V = _flipped(V, signs, home, AtAV if judged and self.A.readable else None)
+        V = _flipped(V, flips, home, AtAV if judged and self.A.readable else None)
         fields: dict[str, Any] = {"S": S, "Vh": self.A.home.place(V, self.A.dtype).T}
         if U is not None:
             # In the dtype of the data: their device may have no float64.
             chosen = _select(self.A.home.place(U, self.A.dtype), order, self.A.home)
-            fields["U"] = chosen * self.A.home.place(signs, self.A.dtype)[None, :]
+            fields["U"] = chosen * self.A.home.place(flips, self.A.dtype)[None, :]
         if self.center:
             fields["mean"] = self.A.home.place(moments.column_means()[0], self.A.dtype)
         fields["rows"] = moments.n
@@ -550,8 +543,9 @@ class CCA(Problem):
 
     Notes
     -----
-    Residual: Σ‖ϱᵢ‖² / Σρᵢ with ϱᵢ = (Cψᵢ − ρᵢ Sx φᵢ, Cᵀφᵢ − ρᵢ Sy ψᵢ) in the norm of diag(Sx, Sy)⁻¹, an
-    estimate of the relative loss in the sum of the correlations.
+    Residual: Σ‖ϱᵢ‖² / Σρᵢ with ϱᵢ = (Cψᵢ − ρᵢ Sx φᵢ, Cᵀφᵢ − ρᵢ Sy ψᵢ) in the norm of S⁻¹, S = diag(Sx, Sy) as block
+    matrices. With a gap gᵢ between ρᵢ and the correlations left out, the relative loss in the sum of the correlations
+    is about Σ‖ϱᵢ‖²/2gᵢ over Σρᵢ. How the norm is had, and what else the certificate says: `linspec.cca_law`.
     """
 
     X: Any
@@ -646,70 +640,18 @@ class CCA(Problem):
     def conclude(  # type: ignore[override]
         self,
         moments: Moments,
+        terms: Terms = NO_TERMS,
         *,
         x_weights: Array,
         y_weights: Array,
         correlations: HostArray | None = None,
         ranks: tuple[int, int] | None = None,
+        evidence: Evidence = NO_EVIDENCE,
     ) -> Conclusion:
         """Scale to unit length, rotate to canonical pairs unless they are given as such, judge."""
-        home = moments.home
-        blocks = _Blocks(self, moments, [home.place(x_weights), home.place(y_weights)])
-        if correlations is None:
-            blocks, rho = blocks.multiplied().canonical(self.k)
-        else:
-            rho = np.clip(np.asarray(to_host(correlations), dtype=np.float64), 0.0, 1.0)
-            order = np.argsort(-rho, kind="stable")[: self.k]
-            rho, blocks = rho[order], blocks.turned([_chosen(len(rho), order)] * 2)
-        returned = blocks.as_returned()
-        squares = returned.residual_squares(rho)
-        residual = ratio(float(squares[:2].sum()), float(rho.sum()))
-        fields: dict[str, Any] = {
-            "x_weights": self.X.home.place(returned.W[0], self.X.dtype),
-            "y_weights": self.Y.home.place(returned.W[1], self.Y.dtype),
-            "correlations": rho,
-            "residuals": squares[:2].sum(axis=0),
-            "ranks": ranks,
-        }
-        if min(self.ridge) > 0:
-            fields["bounds"] = np.sqrt(squares[2:].sum(axis=0) / (2 * min(self.ridge)))
-        if self.center:
-            mx, my = moments.column_means()
-            fields["x_mean"] = self.X.home.place(mx, self.X.dtype)
-            fields["y_mean"] = self.Y.home.place(my, self.Y.dtype)
-        findings = self._findings(rho, squares[:2].sum(axis=0), ranks, moments.diagonal())
-        return Conclusion(fields, residual, findings + self.lost_to_centring(moments))
-
-    def _findings(
-        self,
-        rho: HostArray,
-        errors: HostArray,
-        ranks: tuple[int, int] | None,
-        diagonal: tuple[Array, Array | None],
-    ) -> tuple[tuple[Status, str], ...]:
-        found = list(_short(len(rho), self.k, "canonical pairs within the numerical ranks of the views"))
-        facts: list[tuple[Status, str]] = []
-        names = (("X", self.X.shape[1], self.ridge[0]), ("Y", self.Y.shape[1], self.ridge[1]))
-        for (name, columns, ridge), rank in zip(names, ranks or (), strict=False):
-            if ridge == 0 and rank < columns:
-                facts.append(
-                    (Status.RANK_DEFICIENT, f"{name} has numerical rank {rank} of {columns} columns.")
-                )
-        # A correlation is also 1 when its own residual cannot tell it from 1.
-        rounding = 100 * float(np.finfo(self.dtype).eps) if self.single else DEGENERATE
-        ones = int(np.sum(1 - rho <= np.maximum(rounding, np.minimum(3 * errors, UNRESOLVED))))
-        if ones:
-            least = "at least " if ones == self.k else ""
-            text = f"{ones} of {len(rho)} correlations are 1 as far as can be told: the views share {least}{ones} "
-            facts.append((Status.DEGENERATE, f"{text}direction{'s' * (ones > 1)} exactly."))
-        if facts:
-            units = [1e-6 * float(to_host(d).mean()) for d in diagonal if d is not None]
-            alike = max(units) <= 10 * min(units)
-            amount = f"{max(units):.1g}" if alike else f"({units[0]:.1g}, {units[1]:.1g})"
-            remedy = f"A ridge of about {amount} or more puts what is there first; "
-            remedy += "the score of other rows tells it from chance."
-            facts[-1] = (facts[-1][0], f"{facts[-1][1]} {remedy}")
-        return (*found, *facts)
+        weights = [moments.home.place(x_weights), moments.home.place(y_weights)]
+        found = judged(self, moments, terms, weights, correlations, ranks, evidence)
+        return dataclasses.replace(found, findings=(*found.findings, *self.lost_to_centring(moments)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -874,6 +816,7 @@ class Discriminant(Problem):
     def conclude(  # type: ignore[override]
         self,
         moments: Moments,
+        terms: Terms = NO_TERMS,
         *,
         weights: Array,
         eigenvalues: HostArray | None = None,
@@ -889,9 +832,9 @@ class Discriminant(Problem):
         else:
             values = np.asarray(to_host(eigenvalues), dtype=np.float64)
             order = np.argsort(-values, kind="stable")[: self.k]
-            turn, values = _chosen(len(values), order), values[order]
+            turn, values = chosen(len(values), order), values[order]
         W, MW = W @ home.place(turn), MW @ home.place(turn)
-        scale = _signs(W, home) / _lengths(W, MW, self.X.dtype, home)
+        scale = signs(W, home) / lengths_in(W, MW, self.X.dtype, home)
         W, MW = (V * home.place(scale)[None, :] for V in (W, MW))
         returned = self._rounded(W, home)
         if self.single and bool(home.xp.any(returned != W)):
@@ -985,80 +928,6 @@ class Discriminant(Problem):
                 text += "ridge, and the score of other rows, tell what is there from chance."
                 facts.append((Status.DEGENERATE, text))
         return tuple(facts)
-
-
-class _Blocks:
-    """Weights for both views with their products, once those are made."""
-
-    def __init__(
-        self, problem: CCA, moments: Moments, W: list[Array], made: list[Array] | None = None
-    ) -> None:
-        self.problem, self.moments, self.W, self.made = problem, moments, W, made
-        self.home = moments.home
-
-    def multiplied(self) -> _Blocks:
-        """The same with [Sx Φ, Sy Ψ, C Ψ, Cᵀ Φ]: one sweep, unless they are there."""
-        if self.made is not None:
-            return self
-        SxW, CW, CtW, SyW = self.moments.products(*self.W)
-        (rx, ry), (x, y) = self.problem.ridge, self.W
-        return _Blocks(self.problem, self.moments, self.W, [SxW + x * rx, SyW + y * ry, CW, CtW])
-
-    def turned(self, turns: list[HostArray]) -> _Blocks:
-        """Φ Tx and Ψ Ty."""
-        Tx, Ty = (self.home.place(T) for T in turns)
-        made = None
-        if self.made is not None:
-            made = [V @ T for V, T in zip(self.made, (Tx, Ty, Ty, Tx), strict=True)]
-        return _Blocks(self.problem, self.moments, [self.W[0] @ Tx, self.W[1] @ Ty], made)
-
-    def canonical(self, k: int) -> tuple[_Blocks, HostArray]:
-        """The canonical pairs within the two spans."""
-        assert self.made is not None  # noqa: S101  # multiplied() comes first
-        Sphi, Spsi, Cpsi, _ = self.made
-        x, y = self.W
-        Gx, C, Gy = (to_host(G) for G in (x.T @ Sphi, x.T @ Cpsi, y.T @ Spsi))
-        noise = [
-            (to_host(w.T @ (w * d[:, None])), metric_rounding(A.shape[1], A.dtype))
-            for w, d, A in zip(self.W, self._diagonals(), (self.problem.X, self.problem.Y), strict=True)
-        ]
-        turns, rho = canonical_rotation(Gx, C, Gy, k, (noise[0], noise[1]))
-        return self.turned(list(turns)), rho
-
-    def as_returned(self) -> _Blocks:
-        """Signs fixed, unit length, and rounded as they will be returned: it is that which is judged."""
-        blocks = self if self.made is not None else self._rounded().multiplied()
-        signs = _signs(blocks.W[0], self.home)
-        blocks = blocks.turned([np.diag(signs / length) for length in blocks._lengths()])
-        return blocks._rounded().multiplied()
-
-    def _lengths(self) -> list[HostArray]:
-        """Lengths in the metrics."""
-        assert self.made is not None  # noqa: S101
-        views = zip(self.W, self.made[:2], (self.problem.X, self.problem.Y), strict=True)
-        return [_lengths(w, s, A.dtype, self.home) for w, s, A in views]
-
-    def _rounded(self) -> _Blocks:
-        """In the dtype of the data; products that belong to other numbers are dropped."""
-        if not self.problem.single:
-            return self
-        views = (self.problem.X, self.problem.Y)
-        rounded = [self.home.place(A.home.place(w, A.dtype)) for w, A in zip(self.W, views, strict=True)]
-        moved = any(bool(self.home.xp.any(a != b)) for a, b in zip(self.W, rounded, strict=True))
-        return _Blocks(self.problem, self.moments, rounded, None if moved else self.made)
-
-    def _diagonals(self) -> list[Array]:
-        return [d + r for d, r in zip(self.moments.diagonal(), self.problem.ridge, strict=True)]
-
-    def residual_squares(self, rho: HostArray) -> HostArray:
-        """Rows: ‖ϱ‖² of both views in the norm of the diagonals, then in the plain one; a column a pair."""
-        assert self.made is not None  # noqa: S101
-        Sphi, Spsi, Cpsi, Ctphi = self.made
-        r = self.home.place(rho)[None, :]
-        gaps = [Cpsi - Sphi * r, Ctphi - Spsi * r]
-        weighted = [_weighted_squares(g, d, self.home) for g, d in zip(gaps, self._diagonals(), strict=True)]
-        plain = [self.home.xp.sum(g * g, axis=0) for g in gaps]
-        return to_host(self.home.xp.stack([*weighted, *plain]))
 
 
 # ---- targets ----------------------------------------------------------------------------------
@@ -1173,14 +1042,6 @@ def _short(found: int, wanted: int, what: str) -> tuple[tuple[Status, str], ...]
     )
 
 
-def _lengths(W: Array, MW: Array, dtype: np.dtype[Any], home: Home) -> HostArray:
-    """Lengths in a metric, by the products with it; those that are 1 to the rounding of float32 data are 1."""
-    length = np.sqrt(np.maximum(to_host(home.xp.sum(W * MW, axis=0)), 0.0))
-    near = np.abs(length - 1) < (1e-3 if dtype == np.float32 else 0.0)
-    lengths: HostArray = np.where(near | (length == 0), 1.0, length)
-    return lengths
-
-
 def _weighted_squares(gap: Array, d: Array, home: Home) -> Array:
     """Column sums of gap² / d; a column of zeros in the data (d = 0) carries no weight."""
     return home.xp.sum(gap * gap * reciprocal(d)[:, None], axis=0)
@@ -1191,17 +1052,11 @@ def _distances(W: Array, V: Array, factors: HostArray, unit: float, home: Home) 
     if not home.on_host:
         return home.column_norms(W / unit - V * home.place(factors / unit)[None, :])
     squares = np.zeros(V.shape[1])
-    for rows in _row_runs(V):
+    for rows in row_runs(V):
         gap = W[rows] / unit
         gap -= V[rows] * (factors / unit)
         squares += np.einsum("ij,ij->j", gap, gap)
     return np.sqrt(squares)
-
-
-def _row_runs(V: HostArray) -> list[slice]:
-    """Runs of rows that stay in a core's own cache."""
-    rows = max(CACHED_NUMBERS // max(V.shape[1], 1), 1)
-    return [slice(start, start + rows) for start in range(0, V.shape[0], rows)]
 
 
 def _select(V: Array, order: HostArray, home: Home) -> Array:
@@ -1222,38 +1077,3 @@ def _flipped(V: Array, signs: HostArray, home: Home, spare: Array | None) -> Arr
     ):
         return np.multiply(V, signs, out=spare)
     return V * home.place(signs)[None, :]
-
-
-def _chosen(count: int, order: HostArray) -> HostArray:
-    """The matrix that picks columns in an order."""
-    T = np.zeros((count, len(order)))
-    T[order, np.arange(len(order))] = 1.0
-    return T
-
-
-def _signs(V: Array, home: Home) -> HostArray:
-    """Per column, the sign of its largest entry (the first among those within a millionth of it)."""
-    if home.on_host:
-        return _host_signs(V)
-    xp = home.xp
-    size = xp.abs(V)
-    first = xp.argmax(xp.astype(size >= xp.max(size, axis=0)[None, :] * (1 - TIE), xp.float64), axis=0)
-    index = home.xp.arange(V.shape[0], device=home.device)
-    chosen = xp.where(index[:, None] == first[None, :], V, xp.zeros_like(V))
-    signs = np.sign(to_host(xp.sum(chosen, axis=0)))
-    return np.where(signs == 0, 1.0, signs)
-
-
-def _host_signs(V: HostArray) -> HostArray:
-    """The same at one reading of V: the run of rows that has the entry is known by the largest ones of all runs."""
-    runs = _row_runs(V)
-    largest = np.array([np.max(np.abs(V[rows]), axis=0) for rows in runs])
-    bound = largest.max(axis=0) * (1 - TIE)
-    first = np.argmax(largest >= bound, axis=0)
-    signs = np.ones(V.shape[1])
-    for run in np.unique(first):
-        columns = np.flatnonzero(first == run)
-        part = V[runs[run]][:, columns]
-        entry = np.argmax(np.abs(part) >= bound[columns], axis=0)
-        signs[columns] = np.sign(part[entry, np.arange(len(columns))])
-    return np.where(signs == 0, 1.0, signs)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
+from linspec.conclusion import Conclusion, Terms
 from linspec.errors import BudgetTooSmall, ConvergenceWarning, SweptOnce
 from linspec.moments import Moments
 from linspec.operators import CountedOperator, Ledger, uncounted
@@ -31,9 +32,13 @@ from linspec.solution import History, Solution, Status
 WARNED = frozenset({Status.ITERATION_LIMIT, Status.STAGNATED, Status.INACCURATE, Status.BREAKDOWN})
 """Endings that come with a ConvergenceWarning: the solver, not the caller, gave up."""
 
+PATIENCE, PROGRESS = 25, 0.9
+"""Once the law has contradicted an iteration: iterations within which its residual must fall by this factor."""
+
 FINDINGS_FIRST = (
     Status.INCOMPLETE,
     Status.ILL_CONDITIONED,
+    Status.CLUSTERED,
     Status.RANK_DEFICIENT,
     Status.DEGENERATE,
 )
@@ -114,6 +119,11 @@ class Run:
         self._ending: Status | None = None
         self._notes: list[tuple[Status | None, str]] = []
         self._interrupts = 0
+        self._claim = math.inf  # the residual of the current iterate by the solver's own account
+        self._correction = 1.0  # by so much was it too small when the law was asked
+        self._shortfall = math.inf
+        self._least, self._since = math.inf, 0
+        self._judged: tuple[Mapping[str, Any], Conclusion, str] | None = None
 
     # ---- parts --------------------------------------------------------------------------------
 
@@ -304,6 +314,7 @@ class Run:
         if self._iteration and not self._planned:
             self._iteration_passes = self.passes - self._passes_before
         self._passes_before = self.passes
+        self._claim, residual = residual, residual * self._correction
         self._history.add(
             iteration=self._iteration,
             passes=self.passes,
@@ -330,6 +341,10 @@ class Run:
             return Status.CONVERGED
         if stop:
             return Status.STOPPED
+        return self._limit() or self._standstill(residual)
+
+    def _limit(self) -> Status | None:
+        """What forbids another iteration."""
         if self._interrupted:
             return Status.INTERRUPTED
         if self._iteration >= getattr(self._solver, "max_iterations", math.inf):
@@ -337,6 +352,66 @@ class Run:
         if not self.affords(self._iteration_passes):
             return Status.BUDGET
         return None
+
+    def _standstill(self, residual: float) -> Status | None:
+        """An iteration that the law has sent back must get on: what it takes for progress is rounding otherwise."""
+        if math.isinf(self._shortfall):
+            return None
+        falls = residual < PROGRESS * self._least
+        self._least, self._since = (residual, 0) if falls else (self._least, self._since + 1)
+        return Status.STAGNATED if self._since > PATIENCE else None
+
+    def falls_short(self, most: float = math.inf, /, **arrays: Any) -> bool:
+        """Whether an iteration that takes itself for done is not, by the law, and can go on.
+
+        A loop reads ``while run.proceed(residual=r, current=c) or run.falls_short(**answer()):`` and ends with
+        ``return run.finish(**answer())``. The solver's own residual may be an estimate: where the law, which costs the
+        sweep of the certificate, is above the tolerance, the estimate is corrected by the ratio of the two from then
+        on, and the loop goes on while budget and limits allow and the law still falls. The judgement of arrays that
+        are handed to `finish` is not made twice.
+
+        Parameters
+        ----------
+        most : float, default infinity
+            By this factor may the law be above the tolerance for the loop to go on. Methods whose limit is another
+            problem's answer do not get nearer by going on.
+        **arrays
+            What `finish` would be given.
+
+        Returns
+        -------
+        bool
+            False also where the loop has ended for another reason than its residual.
+        """
+        if self._ending is not Status.CONVERGED or not self._claim * self._correction <= self.tol:
+            return False
+        residual = self._judge(arrays)[0].residual
+        if residual <= self.tol or not residual < most * self.tol or self._claim <= 0:
+            return False
+        limit = self._limit()
+        if limit is None and not residual < PROGRESS * self._shortfall:
+            limit = Status.STAGNATED
+        if limit is not None:
+            self._ending = limit
+            return False
+        self._shortfall, self._correction = residual, residual / self._claim
+        self._least, self._since = residual, 0
+        self._ending = None
+        self._passes_before = self.passes
+        self._iteration += 1
+        return True
+
+    def _judge(self, arrays: Mapping[str, Any]) -> tuple[Conclusion, str]:
+        """The law applied to arrays, and where its products came from; once to the same ones."""
+        if self._judged is not None and _same(self._judged[0], arrays):
+            return self._judged[1], self._judged[2]
+        moments = self.moments("implicit") if self._moments is None else self._moments
+        held, spent = moments.held, moments.spent
+        room = self._max_passes - self.passes - self._reserved - self._certificate()
+        conclusion = self.problem.conclude(moments, Terms(self.tol, room), **arrays)
+        kind = conclusion.kind or ("from-gram" if held else "unavailable" if spent else "recomputed")
+        self._judged = arrays, conclusion, kind
+        return conclusion, kind
 
     @property
     def ended(self) -> bool:
@@ -363,11 +438,9 @@ class Run:
             where they are known, ``correlations`` and ``ranks`` for CCA; ``Vh``, ``S``, ``U`` for an SVD.
         """
         iterated = self._ending is not None
-        moments = self.moments("implicit") if self._moments is None else self._moments
-        held, spent = moments.held, moments.spent
-        conclusion = self.problem.conclude(moments, **arrays)
+        conclusion, kind = self._judge(arrays)
         residual = conclusion.residual
-        converged = bool(residual <= self.tol)
+        converged = bool(residual <= self.tol) and not conclusion.lost
         findings = [*self._notes, *conclusion.findings]
         status = self._verdict(converged, iterated, [finding for finding, _ in findings])
         message = self._message(status, residual, findings)
@@ -378,7 +451,7 @@ class Run:
             converged=converged,
             message=message,
             residual=residual,
-            residual_kind="from-gram" if held else "unavailable" if spent else "recomputed",
+            residual_kind=kind,
             iterations=self._iteration,
             passes=self.passes,
             columns=self.columns,
@@ -447,6 +520,11 @@ class Run:
             signal.signal(signal.SIGINT, usual)
 
 
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two sets of arrays are the same objects."""
+    return one.keys() == other.keys() and all(one[name] is other[name] for name in one)
+
+
 class PartRun(Run):
     """The run of a solver that is a part of another, for a problem of its own on one of the matrices.
 
@@ -476,6 +554,10 @@ class PartRun(Run):
     @property
     def _interrupted(self) -> bool:
         return self._outer._interrupted
+
+    def falls_short(self, most: float = math.inf, /, **arrays: Any) -> bool:
+        """No: the law judges what the other makes of it."""
+        return False
 
     def finish(self, **arrays: Any) -> Any:
         """Hand the arrays to the other."""

@@ -37,9 +37,12 @@ class Status(Enum):
         "returned. Ask for fewer, or add a ridge."
     )
     INCOMPLETE = (
-        "Singular values are missing, or may be: repeated ones were found, and the run ended before it could "
-        "show that it has all of them, which no residual shows. Raise the budget or max_iterations, or choose "
-        '"gram" or "direct", which miss none.'
+        "Some of the leading values are missing, or may be, which no residual shows. Raise the budget or "
+        'max_iterations, or choose "gram" or "direct", which miss none.'
+    )
+    CLUSTERED = (
+        "Correlations that were left out are close to those returned, so that more may be missing than the residual "
+        "says; loss_estimate has how much. Lower tol, or ask for more pairs."
     )
     DEGENERATE = (
         "Correlations equal to 1 to rounding: the two views share directions exactly, often because a view "
@@ -226,10 +229,23 @@ class CCASolution(Solution):
     x_mean, y_mean : array or None
         Column means, where the problem centres.
     residuals : numpy.ndarray of shape (k,)
-        For each pair ‖ϱ‖² in the norm of diag(Sx, Sy)⁻¹, of what is left of its equations: an estimate of the loss in
-        its correlation. `residual` is their sum over that of the correlations.
+        For each pair ‖ϱ‖² in the norm of S⁻¹, of what is left of its equations. `residual` is their sum over that of
+        the correlations. `residual_kind` says how the norm was had: "exact" by a factor of S, "quadrature" by
+        conjugate gradients on a sparse S that is held, to the first digit and from below, or "preconditioned" by a
+        preconditioner that stands for S, and is within a factor of about two.
     bounds : numpy.ndarray of shape (k,) or None
-        For each correlation a rigorous bound on its distance to the nearest exact one; None at ridge 0.
+        For each correlation a distance within which there is an exact one; None where nothing bounds it (ridge 0 with
+        a norm that is not exact).
+    law_bounds : (float, float)
+        Between which the residual lies, by the exact law: the second is infinite where nothing bounds it. They decide
+        nothing.
+    loss_estimate : float or None
+        About how much of the exact sum of the leading correlations is missing, as a share: ‖ϱᵢ‖²/2gᵢ for each pair over
+        the sum, gᵢ being the gap to the correlations that were left out. None where nothing is known of these.
+    loss_bounds : (float, float or None)
+        Bounds on that share. The lower one is what a second block beside the answer gains. There is an upper one only
+        where it is shown that no pair was missed: by "gram" and "direct", for views with few columns, and with the
+        option complete=True.
     ranks : tuple of int or None
         Numerical ranks of the two views, where the solver decides them.
     """
@@ -241,6 +257,9 @@ class CCASolution(Solution):
     x_mean: Array | None = None
     y_mean: Array | None = None
     bounds: HostArray | None = None
+    law_bounds: tuple[float, float] = (0.0, float("inf"))
+    loss_estimate: float | None = None
+    loss_bounds: tuple[float, float | None] = (0.0, None)
     ranks: tuple[int, int] | None = None
 
     def _headline(self) -> str:

@@ -34,6 +34,7 @@ from linspec import cost, machine, options, registry
 from linspec.arrays import Array
 from linspec.errors import (
     BrokenPlugin,
+    BudgetTooSmall,
     ConvergenceWarning,
     InvalidOption,
     InvalidProblem,
@@ -280,38 +281,51 @@ def solve(
     begin = None if start is None else _start(problem, spec, name, start)
     _check_memory(problem, instance, name)
     problem = problem.about_rows()
+    callbacks = (callback,) if callback is not None else ()
+    limits = {"rng": rng, "max_passes": max_passes, "max_seconds": max_seconds}
+    with report_progress(name, progress) as reporter:
+        watching = (*callbacks, *reporter)
+        solution = _run(problem, instance, spec, name, callbacks=watching, start=begin, **limits)
+        if solver == "auto" and solution.status is Status.ILL_CONDITIONED:
+            return _without_squares(problem, solution, options_, callbacks=watching, **limits)
+        return solution
+
+
+def _run(
+    problem: Problem,
+    instance: Solver,
+    spec: Any,
+    name: str,
+    *,
+    rng: Any,
+    callbacks: Any,
+    start: Mapping[str, Array] | None = None,
+    **limits: Any,
+) -> Any:
+    """One run of one solver, in units in which entries can be squared."""
     looks = problem.looked_at()
     exponents = {name: look.exponent(problem.unit_dtype(name)) for name, look in looks.items()}
-    callbacks = (callback,) if callback is not None else ()
     generator = np.random.default_rng(rng)
     drawn = generator.bit_generator.state
     earlier: tuple[Run, str] | None = None
-    with report_progress(name, progress) as reporter:
-        while True:
-            solved = problem.divided(looks, exponents)
-            run = Run(
-                solved,
-                instance,
-                name,
-                rng=generator,
-                max_passes=max_passes,
-                max_seconds=max_seconds,
-                callbacks=tuple(_in_given_units(call, solved) for call in (*callbacks, *reporter)),
-                start=None if begin is None else solved.in_own_units(begin),
-            )
-            if earlier is not None:
-                run.charge(*earlier)
-            _note_faint(run, solved, looks)
-            try:
-                with run.interruptible(), one_blas_thread(needed=_thin_on_sparse(problem, spec)):
-                    if not _one_pass(spec):
-                        run.read_before(means=getattr(problem, "center", False))
-                    return _returned(instance.solve(run.problem, run), solved, name)
-            except OutOfRange as found:  # the first product with an operator: begin again in its units
-                exponents[found.name] = found.exponent
-                looks[found.name] = Look(math.ldexp(1.0, found.exponent))
-                generator.bit_generator.state = drawn
-                earlier = run, found.name
+    while True:
+        solved = problem.divided(looks, exponents)
+        calls = tuple(_in_given_units(call, solved) for call in callbacks)
+        begin = None if start is None else solved.in_own_units(start)
+        run = Run(solved, instance, name, rng=generator, callbacks=calls, start=begin, **limits)
+        if earlier is not None:
+            run.charge(*earlier)
+        _note_faint(run, solved, looks)
+        try:
+            with run.interruptible(), one_blas_thread(needed=_thin_on_sparse(problem, spec)):
+                if not _one_pass(spec):
+                    run.read_before(means=getattr(problem, "center", False))
+                return _returned(instance.solve(run.problem, run), solved, name)
+        except OutOfRange as found:  # the first product with an operator: begin again in its units
+            exponents[found.name] = found.exponent
+            looks[found.name] = Look(math.ldexp(1.0, found.exponent))
+            generator.bit_generator.state = drawn
+            earlier = run, found.name
 
 
 def _in_given_units(callback: Callable[[Progress], Any], solved: Problem) -> Callable[[Progress], Any]:
@@ -358,6 +372,42 @@ def _returned(solution: Solution, solved: Problem, name: str) -> Solution:
     return dataclasses.replace(
         solution, **given, status=Status.INACCURATE, converged=False, residual=math.nan, message=message
     )
+
+
+def _without_squares(
+    problem: Problem, first: Any, given: dict[str, Any], *, max_passes: Any, max_seconds: Any, **settings: Any
+) -> Any:
+    """What "auto" does where squaring has lost digits: it goes on to "direct", if that is affordable.
+
+    Costs are those of both runs. The first answer is returned where the other cannot be had, or is no better.
+    """
+    able = ORTHOGONAL in registry.solvers(problem) and first.solver.rpartition("/")[2] != ORTHOGONAL
+    spec = _spec(ORTHOGONAL, problem) if able else None
+    if spec is None or _lacks(problem, spec.needs):
+        return first
+    cls = registry.get_solver(ORTHOGONAL, problem)
+    estimate = cls.estimate(_sizes(problem))
+    spent = AFFORDABLE * max(first.seconds, LEAST_SECONDS)
+    if estimate is None or estimate.seconds > spent or estimate.bytes > machine.available_memory() / 2:
+        return first
+    fields = {option.name for option in options.options_of(cls)}
+    instance = with_parts(options.build(cls, {k: v for k, v in given.items() if k in fields}), problem)
+    passes = None if max_passes is None else max_passes - first.passes
+    seconds = None if max_seconds is None else max_seconds - first.seconds
+    if not all(left is None or left > 0 for left in (passes, seconds)):
+        return first
+    try:
+        second = _run(problem, instance, spec, spec.name, max_passes=passes, max_seconds=seconds, **settings)
+    except BudgetTooSmall:
+        return first
+    if first.converged and not second.converged:
+        return first
+    both = {
+        name: getattr(first, name) + getattr(second, name)
+        for name in ("passes", "columns", "flops", "seconds")
+    }
+    message = f"{second.message} {first.solver} was tried first, and squaring lost digits."
+    return dataclasses.replace(second, message=message, **both)
 
 
 def _thin_on_sparse(problem: Problem, spec: Any) -> bool:
@@ -497,6 +547,12 @@ def _resolve(problem: Problem, solver: Any, given: dict[str, Any]) -> tuple[Solv
     instance = options.build(cls, given)
     return with_parts(instance, problem), registry.get_spec("solver", solver, problem)
 
+
+ORTHOGONAL = "direct"
+"""What solvers that square nothing are called."""
+
+AFFORDABLE, LEAST_SECONDS = 20.0, 1.0
+"""By so much may another solver take longer than the first, of which at least so much is assumed."""
 
 ALWAYS_AVAILABLE = 2**24
 """Bytes that are not asked for."""

@@ -54,6 +54,11 @@ class Whitener:
         Order of the numerical range.
     condition : float
         Condition number of the scaled matrix on that range, estimated where a Cholesky factor was taken.
+    cut : array of shape (p, m) or None
+        The directions that were left out as null, of length 1 in the norm of the diagonal: squaring cannot tell whether
+        they are. None where there are none, or a ridge gives them a length.
+    largest : float
+        The largest eigenvalue of the scaled matrix; 1 where a Cholesky factor was taken.
     """
 
     def __init__(self, S: Array, ridge: float, cut: float, home: Home) -> None:
@@ -64,7 +69,8 @@ class Whitener:
         self.scale = reciprocal(d)
         S = S * self.scale[:, None] * self.scale[None, :]
         self.rank = int(S.shape[0])
-        self.condition = 1.0
+        self.condition = self.largest = 1.0
+        self.cut: Array | None = None
         self.lower, rcond = _cholesky(S, cut) if home.on_host and bool(np.all(d > 0)) else (None, 0.0)
         if self.lower is not None:
             self.condition = 1 / rcond
@@ -74,6 +80,9 @@ class Whitener:
             first = int(np.sum(host <= (cut if ridge == 0 else len(host) * EPS) * max(host[-1], 0.0)))
             self.rank = len(host) - first
             self.condition = float(host[-1] / host[first]) if first < len(host) else 1.0
+            self.largest = float(host[-1])
+            if first and ridge == 0:
+                self.cut = vectors[:, :first] * self.scale[:, None]
             self.half = vectors[:, first:] / xp.sqrt(values[first:])[None, :] * self.scale[:, None]
 
     def solve(self, M: Array) -> Array:

@@ -43,6 +43,10 @@ class AlternatingLeastSquares(Solver):
     )
     tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
     max_iterations: int = option(500, "iterations at most", at_least=1)
+    complete: bool = option(
+        False,
+        "show by the inertia of a matrix of order p + q that no pair is missed, where it can be factored",
+    )
     form: str = option(
         "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
     )
@@ -72,7 +76,9 @@ class AlternatingLeastSquares(Solver):
         rx, ry = problem.ridge
         pair, rho = pair.normalized(normalizer).canonical()
         k, made, warm = problem.k, 0, self.inner_start == "last"
-        while run.proceed(residual=pair.leading(k).residual(rho[:k]), current=partial(pair.weights, k)):
+        while run.proceed(residual=pair.leading(k).residual(rho[:k]), current=partial(pair.weights, k)) or (
+            run.falls_short(**(answer := pair.answer(k, complete=self.complete))) and made != rounds
+        ):
             # 1. Φ from Ψ
             tol = self._inner_tol(pair.gaps(rho)[0], pair.Cpsi, moments.home.xp)
             x0, Sx0 = _at_last(pair.phi, pair.Sphi, rho, rx, moments.home) if warm else (None, None)
@@ -93,7 +99,7 @@ class AlternatingLeastSquares(Solver):
             made += 1
             if made == rounds:
                 run.end(Status.CONVERGED)
-        return run.finish(x_weights=pair.phi, y_weights=pair.psi)
+        return run.finish(**answer)
 
     def _inner_tol(self, gap: Array, target: Array, xp: Any) -> float | None:
         """The relative residual at which a half step may stop; None: that of lstsq."""

@@ -54,6 +54,10 @@ class AppGrad(Solver):
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
     tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
     max_iterations: int = option(5000, "iterations at most", at_least=1)
+    complete: bool = option(
+        False,
+        "show by the inertia of a matrix of order p + q that no pair is missed, where it can be factored",
+    )
     form: str = option(
         "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
     )
@@ -76,12 +80,13 @@ class AppGrad(Solver):
         tilde = _auxiliary(pair, self.auxiliary, problem.X.shape[0])
         iteration = Iteration(problem, moments, normalizer, steps)
         update = iteration.alternating if self.update == "alternating" else iteration.simultaneous
+        k, (turned, rho) = problem.k, pair.canonical()
         while run.proceed(
-            residual=pair.canonical_residual(),
-            current=partial(pair.weights, problem.k),
-        ):
+            residual=turned.residual(rho), current=partial(turned.weights, k)
+        ) or run.falls_short(**(answer := turned.answer(k, complete=self.complete))):
             tilde, pair = update(tilde, pair)
-        return run.finish(x_weights=pair.phi, y_weights=pair.psi)
+            turned, rho = pair.canonical()
+        return run.finish(**answer)
 
 
 class Iteration:
@@ -154,7 +159,7 @@ def steps_from_data(
     list of float
     """
     width = min(4, problem.X.shape[1], problem.Y.shape[1])
-    pair = start(problem, run, moments, test_matrix, width)
+    pair = start(problem, run, moments, test_matrix, width, diagonal=True)
     dx, dy = (None, None) if scales is None else (d[:, None] for d in scales)
     largest = [0.0, 0.0]
     for sweep in range(POWER_SWEEPS):

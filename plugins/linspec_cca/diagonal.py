@@ -43,7 +43,7 @@ class DiagonalCCA(Solver):
         width = block_width(problem, self.oversample)
         moments = run.moments(self.form, expect=(200, width))
         run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=2 * moments.sweep_cost)
-        pair = start(problem, run, moments, run.part(self.test_matrix), width)
+        pair = start(problem, run, moments, run.part(self.test_matrix), width, diagonal=True)
         dx, dy = pair.views.diagonals
         if problem.center:
             _warn_of_means(moments, (dx, dy))

@@ -18,6 +18,8 @@ from linspec import Run, Solution, Solver, option
 from linspec.arrays import Array, Home, reciprocal, to_host
 from linspec.block_algebra import rank_cut
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
+from linspec.evidence import Evidence
+from linspec.inverse_norm import BasisNorm
 from linspec.row_reduction import reduce_rows
 
 
@@ -41,7 +43,8 @@ class Direct(Solver):
             _orthonormal_basis(R, self._cut(A), home)
             for R, A in zip(rows, (problem.X, problem.Y), strict=True)
         ]
-        (Ux, Wx), (Uy, Wy) = bases
+        (Ux, Wx, _), (Uy, Wy, _) = bases
+        conditions = [condition for _, _, condition in bases]
         P, rho, Qt = home.xp.linalg.svd(Ux.T @ Uy, full_matrices=False)
         k = min(problem.k, rho.shape[0])
         return run.finish(
@@ -49,6 +52,11 @@ class Direct(Solver):
             y_weights=Wy @ Qt.T[:, :k],
             correlations=to_host(rho)[:k],
             ranks=(Wx.shape[1], Wy.shape[1]),
+            evidence=Evidence(
+                norms=(BasisNorm(Wx, home), BasisNorm(Wy, home)),
+                carried=float(to_host(rho)[k]) if k < rho.shape[0] else 0.0,
+                resolution=float(max(Ux.shape[0], 1) * max(conditions) * np.finfo(problem.dtype).eps),
+            ),
         )
 
     def _cut(self, A: Any) -> float:
@@ -62,12 +70,13 @@ class Direct(Solver):
         return Estimate(flops / FACTOR_RATE, 80.0 * width**2, f"orthogonal reduction to order {width}")
 
 
-def _orthonormal_basis(R: Array, cut: float, home: Home) -> tuple[Array, Array]:
-    """(U, W) with R W = U orthonormal over the numerical rank of R."""
+def _orthonormal_basis(R: Array, cut: float, home: Home) -> tuple[Array, Array, float]:
+    """(U, W) with R W = U orthonormal over the numerical rank of R, and the condition of its scaled columns there."""
     xp = home.xp
     d = xp.sqrt(xp.sum(R * R, axis=0))
     scale = reciprocal(d)
     U, s, Vt = xp.linalg.svd(R * scale[None, :], full_matrices=False)
     values = to_host(s)
     rank = int(np.sum(values > cut * np.max(values, initial=0.0)))  # one row, centred, leaves none
-    return U[:, :rank], scale[:, None] * (Vt.T[:, :rank] / s[:rank][None, :])
+    condition = float(values[0] / values[rank - 1]) if rank else 1.0
+    return U[:, :rank], scale[:, None] * (Vt.T[:, :rank] / s[:rank][None, :]), condition

@@ -25,7 +25,8 @@ from linspec.cost import (
     Sizes,
     moments_estimates,
 )
-from linspec.whitener import SMALL, Whitener, leading_svd, squared_cut
+from linspec.evidence import Evidence
+from linspec.whitener import SMALL, leading_svd
 
 DIGITS_LOST = 1e-8
 """Relative error by squaring above which the solution says so."""
@@ -40,14 +41,12 @@ class Gram(Solver):
         moments = run.moments("dense")
         run.plan(setup=moments.setup_cost)
         home = moments.home
-        Sx, C, Sy = moments.dense()
+        C = moments.dense()[1]
         assert C is not None  # noqa: S101  # CCA has two views
-        x, y = (
-            Whitener(S, r, squared_cut(A), home)
-            for S, r, A in zip((Sx, Sy), problem.ridge, (problem.X, problem.Y), strict=True)
-        )
+        x, y = (moments.whitener(i, ridge) for i, ridge in enumerate(problem.ridge))
         T = x.solve(y.solve(C.T).T)
-        U, rho, V = leading_svd(T, problem.k, home)
+        U, rho, V = leading_svd(T, problem.k + 1, home)  # one more: the gap behind the k-th
+        U, V, following = U[:, : problem.k], V[:, : problem.k], rho[problem.k :]
         for name, view in (("X", x), ("Y", y)):
             if view.condition * EPS > DIGITS_LOST:
                 text = f"The Gram matrix of {name} has condition number {view.condition:.0e}: correlations may be "
@@ -57,8 +56,12 @@ class Gram(Solver):
         return run.finish(
             x_weights=x.solve_adjoint(U),
             y_weights=y.solve_adjoint(V),
-            correlations=rho,
+            correlations=rho[: problem.k],
             ranks=(x.rank, y.rank),
+            evidence=Evidence(
+                carried=float(following[0]) if len(following) else 0.0,
+                resolution=max(T.shape) * max(x.condition, y.condition) * EPS,
+            ),
         )
 
     @classmethod

@@ -13,7 +13,7 @@ Source: Knyazev 2001, doi:10.1137/S1064827500366124 (LOBPCG); restarts with the 
 Stathopoulos 2007, doi:10.1137/050631574 (GD+k). Neither is about two views.
 Where we differ. There is a subspace for each view, not one of stacked vectors, so a block gives twice the
 directions. The first block is random signs: their one product begins the iteration, makes the preconditioner
-(`linspec_cca.preconditioner`) and, where only products are known, tells the diagonals. More columns are carried than
+(`linspec.preconditioner`) and, where only products are known, tells the diagonals. More columns are carried than
 pairs are wanted, because the gap that decides the speed is then the one behind them; how many depends on whether a
 sweep costs much. Pairs whose residual is far below the tolerance stay in the subspace and ask for no more products.
 """
@@ -27,11 +27,13 @@ from typing import Any
 import numpy as np
 
 from linspec import Moments, Run, Solution, Solver, Status, cost, option, part
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import metric_rounding, ratio
 from linspec.cost import Estimate, Sizes
+from linspec.evidence import Evidence
+from linspec.inverse_norm import SketchNorm
+from linspec.preconditioner import Preconditioner, from_sketch, raised_diagonal
 from linspec_cca.pairs import behind_an_answer
-from linspec_cca.preconditioner import Preconditioner, from_sketch, raised_diagonal
 from linspec_cca.randomized import range_blocks
 from linspec_cca.search_space import SearchSpace, View, add_multiple
 
@@ -96,6 +98,10 @@ class LOBPCG(Solver):
     )
     test_matrix: Any = part("gaussian", "what randomized ranges are drawn with", kind="test-matrix")
     normalizer: Any = part("cholesky-qr", "normalizer of randomized ranges", kind="normalizer")
+    complete: bool = option(
+        False,
+        "show by the inertia of a matrix of order p + q that no pair is missed, where it can be factored",
+    )
     form: str = option(
         "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
     )
@@ -107,21 +113,22 @@ class LOBPCG(Solver):
         run.plan(setup=moments.setup_cost + sketch + moments.sweep_cost, iteration=moments.sweep_cost)
         k, width = problem.k, self._width(problem, moments)
         space, preconditioners = self._begun(problem, run, moments, width)
-        weights = [reciprocal(d + r) for d, r in zip(moments.diagonal(), problem.ridge, strict=True)]
+        norms = [SketchNorm(P, r, moments.home) for P, r in zip(preconditioners, problem.ridge, strict=True)]
         course = _Course(run.tol)
         while True:
             # 1. residuals of the pairs within the two subspaces
             R = space.residuals(width)
-            squares = space.views[0].column_squares(R[0], weights[0])
-            squares = squares + space.views[1].column_squares(R[1], weights[1])
+            squares = norms[0].squares(R[0]) + norms[1].squares(R[1])
             total = float(space.correlations[:k].sum())
             law = ratio(float(squares[:k].sum()), total)
             residual = course.judged(law, total, whole=space.whole)
             if course.fell_behind:
                 run.end(Status.STAGNATED)
             if not run.proceed(residual=residual, current=partial(space.weights, k)):
-                _say_what_is_hidden(run, problem, space, course, law)
-                return run.finish(**space.weights(k))
+                answer = self._answer(space, norms, R, k, width)
+                if not run.falls_short(**answer):
+                    _say_what_is_hidden(run, problem, space, course, law)
+                    return run.finish(**answer)
             # 2. what shrinks them, outside of the subspaces; pairs far below the tolerance ask for nothing
             settled = SETTLED * min(run.tol, law) * space.correlations[: len(squares)]
             open_ = np.flatnonzero(squares > settled)
@@ -135,6 +142,19 @@ class LOBPCG(Solver):
             if space.correlations.max(initial=0.0) > 1 + ABOVE:
                 space.undo()
                 run.end(Status.STAGNATED)
+
+    def _answer(
+        self, space: SearchSpace, norms: list[SketchNorm], R: tuple[Array, Array], k: int, width: int
+    ) -> dict[str, Any]:
+        """The first k pairs, with what helps to judge them."""
+        carried = space.correlations[k:width]
+        known = Evidence(
+            norms=(norms[0], norms[1]),
+            residuals=(R[0][:, :k], R[1][:, :k]),
+            carried=float(carried[-1]) if len(carried) else None,
+            complete=self.complete,
+        )
+        return {**space.weights(k), "evidence": known}
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from linspec import CCA, Moments, Run
-from linspec.arrays import Array, Home, reciprocal, to_host
+from linspec.arrays import Array, Home, to_host
 from linspec.block_algebra import EPS, metric_rounding, ratio
+from linspec.evidence import Evidence, norms_by, riders
+from linspec.inverse_norm import InverseNorm, diagonal_norm
 
 NOISE = 1e3 * EPS
 """Length beside the longest column below which a column is rounding."""
@@ -32,11 +34,14 @@ class Views:
     cuts : pair of float
         Relative rounding of the metrics: a unit vector longer than 1/cut in the diagonal's metric is made of
         directions that the view does not have.
+    norms : pair of InverseNorm
+        Of Sx⁻¹ and Sy⁻¹, or of what stands for them.
     """
 
     home: Home
     diagonals: tuple[Array, Array]
     cuts: tuple[float, float]
+    norms: tuple[InverseNorm, InverseNorm]
 
 
 @dataclass(frozen=True)
@@ -130,12 +135,17 @@ class Pair:
         return self.Cpsi - self.Sphi * r, self.Ctphi - self.Spsi * r
 
     def residual(self, rho: np.ndarray) -> float:
-        """The law of CCA from the products at hand: Σ‖ϱᵢ‖² / Σρᵢ in the norm of diag(Sx, Sy)⁻¹."""
-        xp = self.views.home.xp
-        squares = []
-        for gap, d in zip(self.gaps(rho), self.views.diagonals, strict=True):
-            squares.append(xp.sum(gap * gap * reciprocal(d)[:, None]))
-        return ratio(float(to_host(xp.stack(squares)).sum()), float(rho.sum()))
+        """The law of CCA from the products at hand: Σ‖ϱᵢ‖² / Σρᵢ in the norm of diag(Sx, Sy)⁻¹, about."""
+        squares = [norm.squares(gap) for norm, gap in zip(self.views.norms, self.gaps(rho), strict=True)]
+        return ratio(float(sum(s.sum() for s in squares)), float(rho.sum()))
+
+    def answer(self, k: int, *, complete: bool = False) -> dict[str, Any]:
+        """Canonical blocks as the law takes them, all columns, with what helps to judge the first k."""
+        rho = to_host(self.views.home.xp.sum(self.phi * self.Cpsi, axis=0))
+        carried = float(rho[-1]) if len(rho) > k else None
+        gaps = self.leading(k).gaps(rho[:k])
+        known = Evidence(norms=self.views.norms, residuals=gaps, carried=carried, complete=complete)
+        return {"x_weights": self.phi, "y_weights": self.psi, "evidence": known}
 
     def canonical_residual(self) -> float:
         """The residual of the canonical pairs within two orthonormal blocks."""
@@ -143,19 +153,32 @@ class Pair:
         return pair.residual(rho)
 
 
-def start(problem: CCA, run: Run, moments: Moments, test_matrix: Any, columns: int) -> Pair:
-    """Blocks for both views with their products: one sweep.
+def start(
+    problem: CCA, run: Run, moments: Moments, test_matrix: Any, columns: int, *, diagonal: bool = False
+) -> Pair:
+    """Blocks for both views with their products, and the norms by which residuals are judged: one sweep.
 
-    Random (the same numbers on every backend), behind the weights of an earlier answer where the run has one.
+    Random (the same numbers on every backend), behind the weights of an earlier answer where the run has one. With
+    `diagonal`, residuals are judged in the norms of the diagonals.
     """
     home, (rx, ry) = moments.home, problem.ridge
     drawn = [home.place(test_matrix.draw(A.shape[1], columns, run.rng)) for A in (problem.X, problem.Y)]
     (phi, psi), _ = behind_an_answer(run, drawn, home)
-    Sphi, Cpsi, Ctphi, Spsi = moments.products(phi, psi)
+    sent = [] if diagonal else riders(problem, moments)
+    blocks = [phi, psi]
+    if sent:
+        blocks = [home.concat([V, rider.block]) for V, rider in zip(blocks, sent, strict=True)]
+    Sphi, Cpsi, Ctphi, Spsi = moments.products(*blocks)
+    Sphi, Spsi = Sphi + blocks[0] * rx, Spsi + blocks[1] * ry
     dx, dy = moments.diagonal()
     cuts = tuple(metric_rounding(A.shape[1], A.dtype) for A in (problem.X, problem.Y))
-    views = Views(home, (dx + rx, dy + ry), (cuts[0], cuts[1]))
-    return Pair(views, phi, psi, Sphi + phi * rx, Spsi + psi * ry, Cpsi, Ctphi)
+    a, b = phi.shape[1], psi.shape[1]
+    if diagonal:
+        norms = diagonal_norm(dx + rx, rx, home), diagonal_norm(dy + ry, ry, home)
+    else:
+        norms = norms_by(problem, moments, sent, [Sphi[:, a:], Spsi[:, b:]], judging=False)
+    views = Views(home, (dx + rx, dy + ry), (cuts[0], cuts[1]), norms)
+    return Pair(views, phi, psi, Sphi[:, :a], Spsi[:, :b], Cpsi[:, :b], Ctphi[:, :a])
 
 
 def behind_an_answer(run: Run, drawn: list[Array], home: Home) -> tuple[list[Array], int]:

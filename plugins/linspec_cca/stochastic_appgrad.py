@@ -38,8 +38,11 @@ import numpy as np
 from linspec import LinearOperator, Moments, Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS
+from linspec.evidence import SKETCH, signs
+from linspec.inverse_norm import SketchNorm
 from linspec.minibatches import FEWEST_ROWS, RandomRows, rows_at_once
 from linspec.operators import CenteredOperator, DenseOperator, SparseOperator, uncounted
+from linspec.preconditioner import from_sketch
 
 DIMENSIONS = 6
 """Rows of a batch in units of the intrinsic dimension: measured, on words; 2 leaves noise, more costs steps."""
@@ -220,6 +223,9 @@ class _Steps:
             local = Moments(rows.chunk[0], rows.chunk[1], form="implicit")
             raw = [d * share for d in local.diagonal() if d is not None]
             self.diagonals = [d + r for d, r in zip(raw, problem.ridge, strict=True)]
+            if not all(np.isfinite(to_host(d)).all() for d in raw):
+                explain_non_finite(problem, run)
+            self.norms = self._norms(problem, local, raw, share)
             spectra = [_Spectrum(A, share, run.rng) for A in rows.chunk]
             self.batch = min(rows.n, solver.batch or self._choose(problem.k, rows, spectra, raw))
             self._own = [
@@ -233,6 +239,16 @@ class _Steps:
         self._now = self._own
         if solver.step is not None:
             self._now = [own * 0.0 + solver.step / rows.n for own in self._own]
+
+    def _norms(self, problem: Any, local: Moments, raw: list[Array], share: float) -> list[SketchNorm]:
+        """What stands for the inverses of the Gram matrices where residuals are estimated."""
+        Z = [self.home.place(signs(d.shape[0], problem.k + SKETCH, i)) for i, d in enumerate(raw)]
+        SZx, _, _, SZy = local.products(*Z)
+        made = zip(Z, (SZx, SZy), raw, problem.ridge, strict=True)
+        return [
+            SketchNorm(from_sketch(V, SV * share + V * r, r, d, None, self.home), r, self.home)
+            for V, SV, d, r in made
+        ]
 
     def at(self, view: int, passes: float) -> Array:
         """Steps for the gradient of half the sum of squares, a row each."""
@@ -408,8 +424,7 @@ class _Window:
     """
 
     def __init__(self, steps: _Steps) -> None:
-        self.scales = [reciprocal(d)[:, None] for d in steps.diagonals]
-        self.home, self.length = steps.home, 1
+        self.norms, self.length = steps.norms, 1
         self._empty()
 
     def _empty(self) -> None:
@@ -427,8 +442,8 @@ class _Window:
         steps = min(self.counts)
         if steps < self.length:
             return before
-        pairs = zip(self.sums, self.scales, self.counts, strict=True)
-        total = sum(float(to_host(self.home.xp.sum(g * g * s))) / count**2 for g, s, count in pairs)
+        pairs = zip(self.sums, self.norms, self.counts, strict=True)
+        total = sum(float(norm.squares(g).sum()) / count**2 for g, norm, count in pairs)
         found = 2 * total / sum(self.sizes)
         self.length = min(2 * self.length, LONGEST_WINDOW)
         self._empty()

@@ -66,6 +66,11 @@ class Preconditioner:
         return R
 
 
+def jacobi(diagonal: Array, home: Home) -> Preconditioner:
+    """The diagonal alone, ridge included."""
+    return Preconditioner(home, reciprocal(diagonal), home.zeros((diagonal.shape[0], 0)))
+
+
 def from_sketch(
     Omega: Array, SOmega: Array, ridge: float, diagonal: Array, rank: int | None, home: Home
 ) -> Preconditioner:
@@ -83,9 +88,8 @@ def from_sketch(
     home : Home
     """
     xp = home.xp
-    jacobi = Preconditioner(home, reciprocal(diagonal + ridge), home.zeros((diagonal.shape[0], 0)))
     if rank == 0:
-        return jacobi
+        return jacobi(diagonal + ridge, home)
     Y = SOmega - Omega * ridge
     F = Y @ home.place(whitening(to_host(Omega.T @ Y), cut=10 * EPS))
     E = xp.max(xp.stack([diagonal - xp.sum(F * F, axis=1), diagonal * LEAST]), axis=0) + ridge
@@ -94,7 +98,7 @@ def from_sketch(
     squares, vectors = squares[::-1], vectors[:, ::-1]
     count = int(np.sum(squares > WORTH)) if rank is None else min(rank, int(np.sum(squares > 0)))
     if count == 0:
-        return jacobi
+        return jacobi(diagonal + ridge, home)
     L = (F @ home.place(vectors[:, :count] / np.sqrt(1 + squares[:count]))) * weights[:, None]
     return Preconditioner(home, weights, L)
 

@@ -1,0 +1,675 @@
+"""The law of CCA: unit vectors, the residual of what is returned, and what it says of the loss.
+
+Problem: Φ, Ψ and ρ are returned; how much of the sum of the leading correlations is missing?
+Method. With ϱᵢ = (Cψᵢ − ρᵢ Sx φᵢ, Cᵀφᵢ − ρᵢ Sy ψᵢ) in the norm of diag(Sx, Sy)⁻¹, the residual is Σ‖ϱᵢ‖² / Σρᵢ, and
+some correlation lies within ‖ϱᵢ‖/√2 of ρᵢ. To the second order a pair loses Σⱼ eᵢⱼ²/(ρᵢ − γⱼ), eᵢⱼ being the parts of
+ϱᵢ/√2 along directions with correlations γⱼ that were left out. Nothing of that needs another sweep:
+
+- the norm comes from what is known of the Gram matrices (`linspec.inverse_norm`, `linspec.evidence`);
+- a second block rides beside the weights: S⁻¹ϱ, where the solver knows its residuals beforehand, and random columns, or
+  the identity where a view has few. The canonical pairs within all of it (Rayleigh-Ritz) have a sum that is at most the
+  exact one: what they gain is a lower bound on the loss. Their parts outside the answer give γⱼ and eᵢⱼ.
+- Where a view's Gram matrix was squared so far that directions were cut as null, a product with these alone tells
+  whether the data have anything there; what they have is lost, and nothing has converged.
+
+Source: Golub & Meurant 1994 for the norm; Parlett 1998, The symmetric eigenvalue problem, sections 10 and 11, for
+residual and gap; Mathias 1998, doi:10.1137/S089547989631536X, for the quadratic bound where completeness is shown.
+Where we differ: the gap is not that to the next correlation alone, which need not be known, but that to the
+correlations along the residuals themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from linspec import machine
+from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.block_algebra import EPS, canonical_rotation, metric_rounding, ratio
+from linspec.conclusion import Conclusion, Terms
+from linspec.evidence import Evidence, Rider, norms_by, riders
+from linspec.inverse_norm import BasisNorm, FactorNorm, InverseNorm, Lengths, QuadratureNorm
+from linspec.moments import Moments
+from linspec.solution import Status
+from linspec.unit_vectors import chosen, lengths_in, signs
+from linspec.whitener import Whitener
+
+DEGENERATE = 1e-8
+"""A correlation this close to 1 is called 1; of float32 data, one as close as its rounding goes."""
+
+UNRESOLVED = 1e-4
+"""The largest distance from 1 that a residual may explain away."""
+
+TOLERATED = 10.0
+"""By so much may the loss be above residual, estimate and tolerance before the solution says so."""
+
+SQUARED = 3.0
+"""By so much may the rounding of the correlations be above the tolerance before the solution says so."""
+
+NULL = 10.0
+"""Length of an image, in units of rounding, up to which a direction is null."""
+
+BESIDE = {8: 1e-8, 4: 1e-4}
+"""By the bytes of a number: share of a column beside the others below which it is not taken for a direction."""
+
+SMALL_FLOPS = 3e7
+"""Operations for the correlations of two whole views that are spent on any answer: some milliseconds."""
+
+CERTIFIED_SHARE = 0.1
+"""Share of the operations so far that the exact correlations of small views may take."""
+
+SECOND, STEPS = 10, 3
+"""Columns of the second block where Gram matrices are held, and its steps."""
+
+
+def judged(
+    problem: Any,
+    moments: Moments,
+    terms: Terms,
+    weights: list[Array],
+    correlations: HostArray | None,
+    ranks: tuple[int, int] | None,
+    evidence: Evidence,
+) -> Conclusion:
+    """What the law makes of weights.
+
+    Parameters
+    ----------
+    problem : CCA
+    moments : Moments
+    terms : Terms
+    weights : list of arrays of shapes (p, m) and (q, m)
+    correlations : numpy.ndarray of shape (m,), optional
+        Of weights that are canonical pairs already; others are turned to be canonical within their spans.
+    ranks : pair of int, optional
+    evidence : Evidence
+    """
+    answer = _Answer(problem, moments, weights, evidence)
+    carried = evidence.carried
+    if correlations is None:
+        every = answer.turn_canonical()
+        carried = float(every[-1]) if carried is None and len(every) > problem.k else carried
+        rho = every[: problem.k]
+    else:
+        given = np.clip(np.asarray(to_host(correlations), dtype=np.float64), 0.0, 1.0)
+        order = np.argsort(-given, kind="stable")[: problem.k]
+        rho = given[order]
+        answer.turn([chosen(len(given), order)] * 2)
+    answer.make_unit()
+    law = _Law(problem, moments, terms, answer, rho, carried)
+    return law.conclusion(ranks)
+
+
+class _Answer:
+    """Weights of both views with their products, and those of the columns that ride beside them.
+
+    Attributes
+    ----------
+    W : list of arrays
+        Φ and Ψ.
+    made : list of arrays
+        SxΦ, SyΨ, CΨ, CᵀΦ.
+    beside : list of arrays
+        What rides: S⁻¹ϱ where residuals are known, then random columns, or the identity.
+    beside_made : list of arrays
+        The same products of it.
+    """
+
+    def __init__(self, problem: Any, moments: Moments, W: list[Array], evidence: Evidence) -> None:
+        self.problem, self.moments, self.W, self.evidence = problem, moments, W, evidence
+        self.home: Home = moments.home
+        self.made: list[Array] | None = None
+        self.riders: list[Rider] = []
+        self.beside: list[Array] = []
+        self.beside_made: list[Array] = []
+        self.norms: tuple[InverseNorm, InverseNorm] | None = evidence.norms
+
+    # ---- products -----------------------------------------------------------------------------
+
+    def multiply(self) -> list[Array]:
+        """The products of the weights: one sweep, in which the others ride the first time."""
+        if self.made is not None:
+            return self.made
+        if self.beside_made or not self._wants_riders():
+            self.made = self._products(self.W)
+        else:
+            self.riders = riders(self.problem, self.moments)
+            self.beside = [
+                self.home.concat([*self._directions(i), rider.block]) for i, rider in enumerate(self.riders)
+            ]
+            widths = [W.shape[1] for W in self.W]
+            blocks = [self.home.concat([W, E]) for W, E in zip(self.W, self.beside, strict=True)]
+            of_both = self._products(blocks)
+            cuts = [widths[0], widths[1], widths[1], widths[0]]
+            self.made = [V[:, :m] for V, m in zip(of_both, cuts, strict=True)]
+            self.beside_made = [V[:, m:] for V, m in zip(of_both, cuts, strict=True)]
+        self._find_norms()
+        return self.made
+
+    def _wants_riders(self) -> bool:
+        return not all(isinstance(norm, BasisNorm) for norm in self.norms or (None,))
+
+    def _directions(self, i: int) -> list[Array]:
+        """S⁻¹ϱ of a view, where its norm and residuals are known and a sweep is what products cost."""
+        if self.evidence.residuals is None or self.norms is None or self.moments.form != "implicit":
+            return []
+        Z = self.norms[i].solve(self.evidence.residuals[i])
+        lengths = np.sqrt(to_host(self.home.xp.sum(Z * Z, axis=0)))
+        scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        return [Z * self.home.place(scale)[None, :]]
+
+    def _products(self, V: list[Array]) -> list[Array]:
+        SxV, CV, CtV, SyV = self.moments.products(*V)
+        (rx, ry), (x, y) = self.problem.ridge, V
+        return [SxV + x * rx, SyV + y * ry, CV, CtV]
+
+    def _find_norms(self) -> None:
+        """By the Gram matrices or by what rode; those of the solver where nothing better is had."""
+        if not self._wants_riders():
+            return
+        sent = [E[:, E.shape[1] - r.block.shape[1] :] for E, r in zip(self.beside, self.riders, strict=True)]
+        made = [S[:, S.shape[1] - E.shape[1] :] for S, E in zip(self.beside_made[:2], sent, strict=True)]
+        found = norms_by(self.problem, self.moments, self.riders, made, judging=True)
+        if self.norms is not None:
+            better = [
+                n if n.kind != "preconditioned" else old for n, old in zip(found, self.norms, strict=True)
+            ]
+            found = better[0], better[1]
+        self.norms = found
+
+    # ---- turning ------------------------------------------------------------------------------
+
+    def turn(self, turns: list[HostArray]) -> None:
+        """Φ Tx and Ψ Ty."""
+        Tx, Ty = (self.home.place(T) for T in turns)
+        self.W = [self.W[0] @ Tx, self.W[1] @ Ty]
+        if self.made is not None:
+            self.made = [V @ T for V, T in zip(self.made, (Tx, Ty, Ty, Tx), strict=True)]
+
+    def turn_canonical(self) -> HostArray:
+        """Turn the weights into the canonical pairs within their spans; their correlations."""
+        Sphi, Spsi, Cpsi, _ = self.multiply()
+        x, y = self.W
+        Gx, C, Gy = (to_host(G) for G in (x.T @ Sphi, x.T @ Cpsi, y.T @ Spsi))
+        noise = [
+            (to_host(w.T @ (w * d[:, None])), metric_rounding(A.shape[1], A.dtype))
+            for w, d, A in zip(self.W, self.diagonals(), self._views(), strict=True)
+        ]
+        turns, rho = canonical_rotation(Gx, C, Gy, min(x.shape[1], y.shape[1]), (noise[0], noise[1]))
+        self.turn([T[:, : self.problem.k] for T in turns])
+        return rho
+
+    def make_unit(self) -> None:
+        """Signs fixed, unit length, and rounded as they will be returned: it is that which is judged."""
+        if self.made is None:
+            self._round()
+            self.multiply()
+        assert self.made is not None  # noqa: S101
+        flips = signs(self.W[0], self.home)
+        pairs = zip(self.W, self.made[:2], self._views(), strict=True)
+        self.turn([np.diag(flips / lengths_in(w, s, A.dtype, self.home)) for w, s, A in pairs])
+        self._round()
+        self.multiply()
+
+    def _round(self) -> None:
+        """To the dtype of the data; products that belong to other numbers are dropped."""
+        if not self.problem.single:
+            return
+        rounded = [
+            self.home.place(A.home.place(w, A.dtype)) for w, A in zip(self.W, self._views(), strict=True)
+        ]
+        if any(bool(self.home.xp.any(a != b)) for a, b in zip(self.W, rounded, strict=True)):
+            self.W, self.made = rounded, None
+
+    def _views(self) -> tuple[Any, Any]:
+        return self.problem.X, self.problem.Y
+
+    def diagonals(self) -> list[Array]:
+        """diag(Sx) and diag(Sy)."""
+        return [d + r for d, r in zip(self.moments.diagonal(), self.problem.ridge, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Beside:
+    """What a second block tells.
+
+    Attributes
+    ----------
+    total : float
+        The sum of the leading correlations within answer and second block.
+    along : numpy.ndarray
+        Correlations of the pairs beside the answer, decreasing.
+    parts : pair of numpy.ndarray of shape (pairs beside, k)
+        The parts of the residuals of both views along these.
+    whole : bool
+        Whether nothing is left out: `total` is the exact sum.
+    rounding : float
+        By so much may `total` be off.
+    """
+
+    total: float
+    along: HostArray
+    parts: tuple[HostArray, HostArray]
+    whole: bool
+    rounding: float
+
+
+class _Law:
+    """Residual, bounds, loss and findings of an answer."""
+
+    def __init__(
+        self,
+        problem: Any,
+        moments: Moments,
+        terms: Terms,
+        answer: _Answer,
+        rho: HostArray,
+        carried: float | None,
+    ) -> None:
+        self.problem, self.moments, self.terms, self.answer = problem, moments, terms, answer
+        self.rho, self.carried, self.evidence = rho, carried, answer.evidence
+        self.home: Home = moments.home
+        assert answer.made is not None and answer.norms is not None  # noqa: S101, PT018
+        Sphi, Spsi, Cpsi, Ctphi = answer.made
+        r = self.home.place(rho)[None, :]
+        self.gaps = [Cpsi - Sphi * r, Ctphi - Spsi * r]
+        self.norms = answer.norms
+        self.unit = float(np.finfo(problem.dtype).eps)
+
+    def conclusion(self, ranks: tuple[int, int] | None) -> Conclusion:
+        """All of it."""
+        sides = self._sides()
+        squares = sides[0].squares + sides[1].squares
+        below, above = (sides[0].below + sides[1].below), (sides[0].above + sides[1].above)
+        noise, lost = self._noise(), self._lost()
+        if lost:  # nothing bounds what the data have in directions that were cut
+            above = np.full_like(above, np.inf)
+        below = np.maximum(np.sqrt(below) - noise, 0.0) ** 2
+        above = (np.sqrt(above) + noise) ** 2
+        total = float(self.rho.sum())
+        residual = ratio(float(squares.sum()), total)
+        estimate, bounds, findings = self._loss(squares, above, residual)
+        findings += self._squared()
+        fields: dict[str, Any] = {
+            "x_weights": self.problem.X.home.place(self.answer.W[0], self.problem.X.dtype),
+            "y_weights": self.problem.Y.home.place(self.answer.W[1], self.problem.Y.dtype),
+            "correlations": self.rho,
+            "residuals": squares,
+            "ranks": ranks,
+            "bounds": self._bounds(above),
+            "law_bounds": (ratio(float(below.sum()), total), ratio(float(above.sum()), total)),
+            "loss_estimate": estimate,
+            "loss_bounds": bounds,
+        }
+        if self.problem.center:
+            mx, my = self.moments.column_means()
+            fields["x_mean"] = self.problem.X.home.place(mx, self.problem.X.dtype)
+            fields["y_mean"] = self.problem.Y.home.place(my, self.problem.Y.dtype)
+        facts = facts_of(self.problem, self.rho, squares, ranks, self.moments.diagonal())
+        kinds = [norm.kind for norm in self.norms]
+        kind = next(kind for kind in ("preconditioned", "quadrature", "exact") if kind in kinds)
+        return Conclusion(fields, residual, (*lost, *findings, *facts), kind, lost=bool(lost))
+
+    # ---- the norm -----------------------------------------------------------------------------
+
+    def _sides(self) -> list[Lengths]:
+        """Squared lengths of the residuals of both views."""
+        found = []
+        for i, (norm, gap) in enumerate(zip(self.norms, self.gaps, strict=True)):
+            Z = self.answer.beside[i] if self.answer.beside else None
+            SZ = self.answer.beside_made[i] if self.answer.beside else None
+            found.append(norm.lengths(gap, Z, SZ))
+        return found
+
+    def _noise(self) -> float:
+        """The length that rounding alone may give a residual; held Gram matrices lose the square of the condition."""
+        worst = 1.0
+        for norm, ridge, d in zip(self.norms, self.problem.ridge, self.moments.diagonal(), strict=True):
+            if isinstance(norm, FactorNorm):
+                condition = norm.factor.condition
+            else:
+                mean = float(to_host(self.home.xp.sum(d)))
+                condition = mean / ridge + 1 if ridge > 0 else 1 / EPS
+            worst = max(worst, condition)
+        unit = 4 * math.sqrt(sum(A.shape[1] for A in (self.problem.X, self.problem.Y))) * self.unit
+        return min(unit * (worst if self.moments.held else math.sqrt(worst)), 1.0)
+
+    def _bounds(self, above: HostArray) -> HostArray | None:
+        """Within which some correlation lies, pair by pair: from the bound in the norm, or from the ridge."""
+        found = above
+        ridge = min(self.problem.ridge)
+        if ridge > 0:
+            plain = sum(to_host(self.home.xp.sum(g * g, axis=0)) for g in self.gaps)
+            found = np.minimum(found, (np.sqrt(plain / ridge) + self._noise()) ** 2)
+        return np.sqrt(found / 2) if np.isfinite(found).all() else None
+
+    # ---- the loss -----------------------------------------------------------------------------
+
+    def _loss(
+        self, squares: HostArray, above: HostArray, residual: float
+    ) -> tuple[float | None, tuple[float, float | None], list[tuple[Status, str]]]:
+        """Estimate, bounds, and what they say of the answer."""
+        total = float(self.rho.sum())
+        if total <= 0:
+            return (0.0 if residual == 0 else None), (0.0, None), []
+        beside = self._beside()
+        least = 0.0 if beside is None else beside.total - beside.rounding
+        lower = max(least - total, 0.0) / max(least, total)
+        upper = self._upper(beside, above)
+        estimate = self._estimate(squares, beside, lower)
+        findings = []
+        # Near each correlation returned there is an exact one: more than these distances is in pairs that were missed.
+        within = float(np.sqrt(squares / 2).sum()) / total
+        if lower > TOLERATED * max(residual, within, self.unit):
+            text = f"Pairs are missing: a second block has {lower:.1e} more in the sum of the correlations, which the "
+            text += 'residual does not explain. Choose "direct" or "gram", which miss none, or other options.'
+            findings.append((Status.INCOMPLETE, text))
+        elif residual <= self.terms.tol and estimate is not None and estimate > TOLERATED * self.terms.tol:
+            text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may "
+            text += f"be missing, where the residual is {residual:.1e}. Lower tol, or ask for more pairs."
+            findings.append((Status.CLUSTERED, text))
+        return estimate, (lower, upper), findings
+
+    def _estimate(self, squares: HostArray, beside: _Beside | None, lower: float) -> float | None:
+        """The relative loss, to the second order in the residuals; None where nothing is known of what was left out."""
+        total = float(self.rho.sum())
+        if beside is not None and beside.whole and beside.rounding <= self.terms.tol * total:
+            return max(beside.total - total, 0.0) / max(beside.total, total)
+        known = [] if self.carried is None else [self.carried]
+        left = squares / 2
+        found = np.zeros_like(self.rho)
+        if beside is not None and len(beside.along) and self._along_residuals:
+            for sign in (1.0, -1.0):
+                e = (beside.parts[0] + sign * beside.parts[1]) / 2
+                gap = self.rho[None, :] - sign * beside.along[:, None]
+                found = found + _moved(gap, e**2).sum(axis=0)
+                left = left - (e**2).sum(axis=0)
+            known.append(0.0)
+        if not known:
+            return lower or None
+        by_parts = found + _moved(self.rho - max(known), np.maximum(left, 0.0))
+        estimate = float(by_parts.sum())
+        if self.carried is not None:
+            estimate = max(estimate, float(_moved(self.rho - self.carried, squares / 2).sum()))
+        return max(estimate / total, lower)
+
+    @property
+    def _along_residuals(self) -> bool:
+        """Whether the second block holds S⁻¹ϱ, or about that."""
+        return self.moments.form != "implicit" or self.evidence.residuals is not None
+
+    def _upper(self, beside: _Beside | None, above: HostArray) -> float | None:
+        """An upper bound on the relative loss, where completeness is shown."""
+        total, k = float(self.rho.sum()), len(self.rho)
+        if k < self.problem.k or not np.isfinite(above).all():
+            return None
+        if self.evidence.resolution is not None:
+            off = k * self.evidence.resolution
+            return min(off / total + ratio(float(above.sum()), total), 1.0) if math.isfinite(off) else None
+        if beside is not None and beside.whole:
+            return min((max(beside.total - total, 0.0) + 2 * beside.rounding) / total, 1.0)
+        if self.evidence.complete:
+            return self._by_inertia(above)
+        return None
+
+    def _by_inertia(self, above: HostArray) -> float | None:
+        """By the number of correlations above τ, a little below the last one returned.
+
+        If it is k, and E are the parts of the residuals outside, ‖E‖² = Σ‖ϱᵢ‖²/2, then what was left out is at most
+        γ = τ + ‖E‖²/(ρ_k − τ), and the loss ‖E‖²/(ρ_k − γ) at most.
+        """
+        square, last = float(above.sum()) / 2, float(self.rho[-1])
+        p, q = self.problem.X.shape[1], self.problem.Y.shape[1]
+        if not self.moments.held and (self.terms.room < 1 or not self.moments.exact_diagonal):
+            return None
+        if not math.isfinite(square) or 24.0 * (p + q) ** 2 > machine.available_memory() / 2:
+            return None
+        Sx, C, Sy = (to_host(S) for S in self.moments.dense() if S is not None)
+        for width in (0.5, 0.1, 0.02):
+            tau = last * (1 - width)
+            gamma = tau + square / (last - tau)
+            if gamma >= last:
+                break
+            M = np.block([[tau * (Sx + self.problem.ridge[0] * np.eye(p)), -C],
+                          [-C.T, tau * (Sy + self.problem.ridge[1] * np.eye(q))]])  # fmt: skip
+            scale = 1 / np.sqrt(np.maximum(np.diag(M), np.finfo(float).tiny))
+            if _negative(M * np.outer(scale, scale)) == len(self.rho):
+                return min(square / (last - gamma) / float(self.rho.sum()), 1.0)
+        return None
+
+    # ---- the second block ---------------------------------------------------------------------
+
+    def _beside(self) -> _Beside | None:
+        """What is known of the views outside the answer."""
+        if self._factored():
+            whole = self._whole()
+            if whole is not None:
+                return whole
+        if self.moments.form != "implicit":
+            blocks = self._second_blocks()
+            return self._within(blocks, self.answer._products(blocks))
+        if self.answer.beside and min(E.shape[1] for E in self.answer.beside):
+            return self._within(self.answer.beside, self.answer.beside_made)
+        return None
+
+    def _factored(self) -> bool:
+        return all(isinstance(norm, FactorNorm) for norm in self.norms)
+
+    def _whole(self) -> _Beside | None:
+        """All correlations of two views whose factors are known, where they are few."""
+        p, q = self.problem.X.shape[1], self.problem.Y.shape[1]
+        spent = CERTIFIED_SHARE * sum(
+            self.moments.columns_made(i) * A.nnz for i, A in enumerate(self._views())
+        )
+        if p * q * (p + q) > max(SMALL_FLOPS, 0.0 if self.moments.held else spent):
+            return None
+        x, y = (norm.factor for norm in self.norms if isinstance(norm, FactorNorm))
+        C = self._cross()
+        T = to_host(x.solve(y.solve(C.T).T))
+        if not T.size:
+            return None
+        U, rho, Vt = np.linalg.svd(T, full_matrices=False)
+        k = len(self.rho)
+        total = float(np.clip(rho[:k], 0.0, 1.0).sum())
+        rounding = k * 4 * self.unit_of_sums * math.sqrt(p + q) * max(x.condition, y.condition)
+        parts = tuple(to_host(F.solve(g)) for F, g in zip((x, y), self.gaps, strict=True))
+        along = (U.T @ parts[0], Vt @ parts[1])
+        return _Beside(total, rho[k:], (along[0][k:], along[1][k:]), whole=True, rounding=rounding)
+
+    @property
+    def unit_of_sums(self) -> float:
+        """The rounding of products that are held, or made in the precision of the data."""
+        return EPS if self.moments.held else self.unit
+
+    def _cross(self) -> Array:
+        """C, which is held or has been multiplied by the identity."""
+        if self.moments.form == "dense":
+            return self.moments.dense()[1]
+        q = self.problem.Y.shape[1]
+        of_y = self.answer.beside_made[2]
+        return of_y[:, of_y.shape[1] - q :]
+
+    def _second_blocks(self) -> list[Array]:
+        """Of held Gram matrices: S⁻¹ϱ, and some steps of a power iteration that knows nothing of the answer."""
+        home = self.home
+        solved, k = [], len(self.rho)
+        for norm, gap in zip(self.norms, self.gaps, strict=True):
+            solved.append([norm.solved(gap)[0] if isinstance(norm, QuadratureNorm) else norm.solve(gap)])
+        b = min(SECOND + k, *(A.shape[1] for A in self._views()))
+        Vy = home.place(np.random.default_rng(2).standard_normal((self.problem.Y.shape[1], b)))
+        for _ in range(STEPS):
+            Vx = self._outside(0, _towards(self.norms[0], self.moments.products(None, Vy)[1]))
+            Vy = self._outside(1, _towards(self.norms[1], self.moments.products(Vx, None)[2]))
+            solved[0].append(Vx)
+            solved[1].append(Vy)
+        return [_unit_columns(home.concat(blocks), home) for blocks in solved]
+
+    def _outside(self, i: int, V: Array) -> Array:
+        """V without its part in the answer, its columns of length 1."""
+        assert self.answer.made is not None  # noqa: S101
+        W, SW = self.answer.W[i], self.answer.made[i]
+        return _unit_columns(V - W @ (SW.T @ V), self.home)
+
+    def _within(self, E: list[Array], made: list[Array]) -> _Beside | None:
+        """The canonical pairs within the answer and a second block."""
+        W, k = self.answer.W, len(self.rho)
+        assert self.answer.made is not None  # noqa: S101
+        Sphi, Spsi, Cpsi, _ = self.answer.made
+        SEx, SEy, CEy, _ = made
+        turns, parts_in, kept = [], [], 1.0
+        for w, SW, e, SE in ((W[0], Sphi, E[0], SEx), (W[1], Spsi, E[1], SEy)):
+            inside = to_host(SW.T @ e)
+            G = to_host(e.T @ SE)
+            lengths = np.sqrt(np.maximum(np.diag(G), 0.0))
+            scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+            inside, G = inside * scale, G * np.outer(scale, scale)
+            G = G - inside.T @ to_host(w.T @ SW) @ inside
+            values, vectors = np.linalg.eigh((G + G.T) / 2)
+            own = values > BESIDE[self.problem.dtype.itemsize]
+            if not own.any():
+                return None
+            kept = min(kept, float(values[own].min()))
+            turn = vectors[:, own] / np.sqrt(values[own])
+            turns.append(scale[:, None] * turn)
+            parts_in.append(inside @ turn)
+        (Tx, Ty), (Ix, Iy) = turns, parts_in
+        WCW, WCE = to_host(W[0].T @ Cpsi), to_host(W[0].T @ CEy) @ Ty
+        ECW, ECE = Tx.T @ to_host(E[0].T @ Cpsi), Tx.T @ to_host(E[0].T @ CEy) @ Ty
+        right, left = WCE - WCW @ Iy, ECW - Ix.T @ WCW
+        outer = ECE - Ix.T @ WCE - ECW @ Iy + Ix.T @ WCW @ Iy
+        U, along, Vt = np.linalg.svd(outer)
+        found = np.linalg.svd(np.block([[WCW, right], [left, outer]]), compute_uv=False)
+        rounding = k * 100 * self.unit_of_sums / kept
+        total = float(np.clip(found[:k], 0.0, 1.0).sum())
+        m = len(along)
+        return _Beside(
+            total, along, (U.T[:m] @ left, (right @ Vt.T[:, :m]).T), whole=False, rounding=rounding
+        )
+
+    # ---- what squaring has lost ---------------------------------------------------------------
+
+    def _lost(self) -> list[tuple[Status, str]]:
+        """Directions that were cut as null although the data have something there."""
+        found = []
+        for i, (name, norm) in enumerate(zip("XY", self.norms, strict=True)):
+            if not isinstance(norm, FactorNorm) or norm.factor.cut is None:
+                continue
+            count = int(norm.factor.cut.shape[1])
+            if self.terms.room < 1:
+                text = f"{count} directions of {name} are too short for its Gram matrix to tell whether they are null; "
+                text += 'another pass would. Raise max_passes, choose "direct", or add a ridge.'
+                found.append((Status.ILL_CONDITIONED, text))
+            elif self._is_there(i, norm.factor):
+                text = f"{name} has directions that are too short for its Gram matrix to tell, and they are left out: "
+                text += 'correlations may be missing. Choose "direct", or add a ridge.'
+                found.append((Status.ILL_CONDITIONED, text))
+        return found
+
+    def _squared(self) -> list[tuple[Status, str]]:
+        """Whether Gram matrices have lost so many digits that nothing made of them shows what is missing."""
+        found = []
+        for name, norm in zip("XY", self.norms, strict=True):
+            condition = norm.factor.condition if isinstance(norm, FactorNorm) else 0.0
+            off = condition * self.unit_of_sums
+            if off > SQUARED * self.terms.tol > 0:
+                text = f"The Gram matrix of {name} has condition number {condition:.0e}: correlations may "
+                text += (
+                    f'be off by {off:.0e}, which the residual does not show. Choose "direct", or add a ridge.'
+                )
+                found.append((Status.ILL_CONDITIONED, text))
+        return found
+
+    def _is_there(self, i: int, factor: Whitener) -> bool:
+        """Whether the data have more than rounding along the directions that were cut: one product."""
+        G = self.moments.image_gram(i, factor.cut)
+        longest = float(np.linalg.eigvalsh(G)[-1]) if len(G) else 0.0
+        unit = float(np.finfo(self._views()[i].dtype).eps)
+        return math.sqrt(max(longest, 0.0)) > NULL * unit * math.sqrt(factor.largest)
+
+    def _views(self) -> tuple[Any, Any]:
+        return self.problem.X, self.problem.Y
+
+
+def _towards(norm: InverseNorm, R: Array) -> Array:
+    """S⁻¹ R, or D⁻¹ R where the former takes an iteration."""
+    return R * norm.weights[:, None] if isinstance(norm, QuadratureNorm) else norm.solve(R)
+
+
+def _moved(gap: HostArray, squares: HostArray) -> HostArray:
+    """What the larger eigenvalue of [[g, e], [e, 0]] is above g, for e² = squares; e for a gap that is none."""
+    half = np.maximum(gap, 0.0) / 2
+    root = np.sqrt(half**2 + squares)
+    moved: HostArray = np.divide(squares, root + half, out=np.zeros_like(root), where=root > 0)
+    return moved
+
+
+def _unit_columns(V: Array, home: Home) -> Array:
+    lengths = np.sqrt(to_host(home.xp.sum(V * V, axis=0)))
+    scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+    return V * home.place(scale)[None, :]
+
+
+def _negative(M: HostArray) -> int:
+    """How many eigenvalues of a symmetric matrix are negative: Sylvester's law on its LDLᵀ factors."""
+    _, D, _ = scipy.linalg.ldl(M, overwrite_a=True)
+    off = np.diag(D, -1)
+    count, i = 0, 0
+    while i < len(D):
+        if i < len(off) and off[i] != 0:
+            count += 1  # a block of order two has one eigenvalue of either sign
+            i += 2
+        else:
+            count += bool(D[i, i] < 0)
+            i += 1
+    return count
+
+
+def facts_of(
+    problem: Any,
+    rho: HostArray,
+    errors: HostArray,
+    ranks: tuple[int, int] | None,
+    diagonal: tuple[Array, Array | None],
+) -> tuple[tuple[Status, str], ...]:
+    """What an answer shows of the data.
+
+    Parameters
+    ----------
+    problem : CCA
+    rho, errors : numpy.ndarray of shape (m,)
+        Correlations and the squared lengths of their residuals.
+    ranks : pair of int, optional
+    diagonal : pair of arrays
+        Of XᵀX and YᵀY.
+    """
+    found: list[tuple[Status, str]] = []
+    if len(rho) < problem.k:
+        text = f"{len(rho)} of the {problem.k} asked for are returned: there are no more canonical pairs within the "
+        found.append((Status.RANK_DEFICIENT, text + "numerical ranks of the views."))
+    facts: list[tuple[Status, str]] = []
+    names = (("X", problem.X.shape[1], problem.ridge[0]), ("Y", problem.Y.shape[1], problem.ridge[1]))
+    for (name, columns, ridge), rank in zip(names, ranks or (), strict=False):
+        if ridge == 0 and rank < columns:
+            facts.append((Status.RANK_DEFICIENT, f"{name} has numerical rank {rank} of {columns} columns."))
+    # A correlation is also 1 when its own residual cannot tell it from 1.
+    rounding = 100 * float(np.finfo(problem.dtype).eps) if problem.single else DEGENERATE
+    ones = int(np.sum(1 - rho <= np.maximum(rounding, np.minimum(3 * errors, UNRESOLVED))))
+    if ones:
+        least = "at least " if ones == problem.k else ""
+        text = (
+            f"{ones} of {len(rho)} correlations are 1 as far as can be told: the views share {least}{ones} "
+        )
+        facts.append((Status.DEGENERATE, f"{text}direction{'s' * (ones > 1)} exactly."))
+    if facts:
+        means = [1e-6 * float(to_host(d).mean()) for d in diagonal if d is not None]
+        units = [problem.squares_in_given_units(*pair) for pair in zip("XY", means, strict=False)]
+        alike = max(units) <= 10 * min(units)
+        amount = f"{max(units):.1g}" if alike else f"({units[0]:.1g}, {units[1]:.1g})"
+        remedy = f"A ridge of about {amount} or more puts what is there first; "
+        remedy += "the score of other rows tells it from chance."
+        facts[-1] = (facts[-1][0], f"{facts[-1][1]} {remedy}")
+    return (*found, *facts)

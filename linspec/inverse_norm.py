@@ -1,0 +1,276 @@
+"""Lengths in the norm of the inverse of a Gram matrix: what turns residuals into losses.
+
+Problem: ϱᵀS⁻¹ϱ for the columns ϱ of a thin block and S = XᵀX + rI, which may be held, factored, or known only by
+products.
+Method: by what is known of S, the first of these.
+
+- *exact*: S has a factor; its triangular solve gives the length.
+- *quadrature*: S is held as a sparse matrix. j steps of conjugate gradients, preconditioned by the diagonal D, are a
+  Gauss rule with j nodes for the length, which it approaches from below; the Gauss-Radau rule with a node at
+  μ ≤ λ_min(D⁻¹S) bounds it from above (Golub & Meurant 1994, "Matrices, moments and quadrature"; the recurrence of the
+  upper bound is that of Meurant & Tichý 2013, doi:10.1007/s11075-012-9591-9). It ends where the last steps say that the
+  sum has its first digit.
+- *preconditioned*: P = FFᵀ + E from one product with a random block (`linspec.preconditioner`) stands for S. FFᵀ is a
+  Nyström approximation, which is at most XᵀX, so S ≥ FFᵀ + rI ≥ μP for μ = min(1, r / max E), and ϱᵀP⁻¹ϱ / μ is an
+  upper bound. For any block Z whose product is known, ϱᵀZ(ZᵀSZ)⁻¹Zᵀϱ is a lower bound: Galerkin's energy, which is the
+  Gauss rule with one node for Z = P⁻¹ϱ; and with y its coefficients, ‖ϱ − SZy‖²_{P⁻¹} / μ is the most that it lacks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.block_algebra import EPS, whitening
+from linspec.preconditioner import Preconditioner, jacobi
+from linspec.whitener import Whitener
+
+FIRST_DIGIT, DELAY = 0.1, 4
+"""Share that the last steps of the quadrature may still add, and how many these are."""
+
+MOST_STEPS = 300
+"""Steps of the quadrature at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lengths:
+    """Squared lengths of the columns of a block, with bounds.
+
+    Attributes
+    ----------
+    squares, below, above : numpy.ndarray of shape (k,)
+        `above` is infinite where nothing bounds them.
+    """
+
+    squares: HostArray
+    below: HostArray
+    above: HostArray
+
+
+class InverseNorm(Protocol):
+    """The norm of the inverse of one Gram matrix, its ridge included.
+
+    Attributes
+    ----------
+    kind : {"exact", "quadrature", "preconditioned"}
+        What `Solution.residual_kind` says of it.
+    """
+
+    kind: str
+
+    def squares(self, R: Array) -> HostArray:
+        """Squared lengths of the columns of a block."""
+
+    def solve(self, R: Array) -> Array:
+        """S⁻¹ R, or what stands for it."""
+
+    def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
+        """Squared lengths with bounds; Z with SZ is a block of which the product is known."""
+
+
+class FactorNorm:
+    """From a factor of S.
+
+    Parameters
+    ----------
+    factor : Whitener
+        F with S = F Fᵀ on the numerical range.
+    home : Home
+    """
+
+    kind = "exact"
+
+    def __init__(self, factor: Whitener, home: Home) -> None:
+        self.factor, self.home = factor, home
+
+    def squares(self, R: Array) -> HostArray:
+        """Squared lengths of the columns of a block."""
+        T = self.factor.solve(R)
+        return to_host(self.home.xp.sum(T * T, axis=0))
+
+    def solve(self, R: Array) -> Array:
+        """S⁻¹ R."""
+        return self.factor.solve_adjoint(self.factor.solve(R))
+
+    def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
+        """Squared lengths, and what the rounding of the factor leaves open."""
+        squares = self.squares(R)
+        open_ = min(10 * R.shape[0] * EPS * self.factor.condition, 1.0)
+        above = squares * (1 + open_) / (1 - open_) if open_ < 1 else np.full_like(squares, np.inf)
+        return Lengths(squares, squares * (1 - open_), above)
+
+
+class BasisNorm:
+    """From a basis W of the column space with WᵀSW = I, so that S⁻¹ = WWᵀ there.
+
+    Parameters
+    ----------
+    W : array of shape (p, r)
+    home : Home
+    """
+
+    kind = "exact"
+
+    def __init__(self, W: Array, home: Home) -> None:
+        self.W, self.home = W, home
+
+    def squares(self, R: Array) -> HostArray:
+        """Squared lengths of the columns of a block."""
+        T = self.W.T @ R
+        return to_host(self.home.xp.sum(T * T, axis=0))
+
+    def solve(self, R: Array) -> Array:
+        """S⁻¹ R."""
+        return self.W @ (self.W.T @ R)
+
+    def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
+        """Squared lengths, with a millionth for rounding."""
+        squares = self.squares(R)
+        return Lengths(squares, squares * (1 - 1e-6), squares * (1 + 1e-6))
+
+
+class SketchNorm:
+    """From a preconditioner that a product with a random block has told.
+
+    Parameters
+    ----------
+    preconditioner : Preconditioner
+    ridge : float
+    home : Home
+    """
+
+    kind = "preconditioned"
+
+    def __init__(self, preconditioner: Preconditioner, ridge: float, home: Home) -> None:
+        self.P, self.home = preconditioner, home
+        largest = 1 / max(float(to_host(_least_positive(preconditioner.weights, home))), 1e-300)
+        self.least = min(1.0, ridge / largest)
+
+    def squares(self, R: Array) -> HostArray:
+        """ϱᵀP⁻¹ϱ."""
+        xp = self.home.xp
+        squares = to_host(xp.sum(R * R * self.P.weights[:, None], axis=0))
+        if self.P.rank:
+            inside = self.P.L.T @ R
+            squares = squares - to_host(xp.sum(inside * inside, axis=0))
+        return np.maximum(squares, 0.0)
+
+    def solve(self, R: Array) -> Array:
+        """P⁻¹ R."""
+        return self.P.solve(R + 0.0)
+
+    def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
+        """The larger of ϱᵀP⁻¹ϱ and what the products of Z tell, and bounds."""
+        by_sketch = self.squares(R)
+        above = by_sketch / self.least if self.least > 0 else np.full_like(by_sketch, np.inf)
+        below = np.zeros_like(by_sketch)
+        if Z is not None and SZ is not None and Z.shape[1]:
+            below, rest = galerkin(R, Z, SZ, self.home)
+            if self.least > 0:
+                above = np.minimum(above, below + self.squares(rest) / self.least)
+        return Lengths(np.minimum(np.maximum(by_sketch, below), np.maximum(above, below)), below, above)
+
+
+def diagonal_norm(diagonal: Array, ridge: float, home: Home) -> InverseNorm:
+    """The norm of diag(S)⁻¹, ridge included: of S⁻¹ where columns do not overlap."""
+    return SketchNorm(jacobi(diagonal, home), ridge, home)
+
+
+def galerkin(R: Array, Z: Array, SZ: Array, home: Home) -> tuple[HostArray, Array]:
+    """ϱᵀZ(ZᵀSZ)⁻¹Zᵀϱ, at most ϱᵀS⁻¹ϱ, and what the residual then is: ϱ − SZy.
+
+    Parameters
+    ----------
+    R : array of shape (p, k)
+    Z, SZ : array of shape (p, m)
+    home : Home
+    """
+    G = to_host(Z.T @ SZ)
+    T = whitening((G + G.T) / 2, cut=1e4 * EPS)  # directions that are rounding of others are left out
+    inside = T.T @ to_host(Z.T @ R)
+    # What rounding adds to ZᵀSZ is taken from the bound.
+    below = np.sum(inside**2, axis=0) * (1 - 1e-6)
+    return below, R - SZ @ home.place(T @ inside)
+
+
+class QuadratureNorm:
+    """From conjugate gradients on a Gram matrix that is held: products cost no sweep.
+
+    Parameters
+    ----------
+    multiply : callable
+        S V, ridge included.
+    diagonal : array of shape (p,)
+        diag(S), ridge included.
+    ridge : float
+    home : Home
+    """
+
+    kind = "quadrature"
+
+    def __init__(self, multiply: Any, diagonal: Array, ridge: float, home: Home) -> None:
+        self.multiply, self.home = multiply, home
+        self.weights = reciprocal(diagonal)
+        largest = float(to_host(home.xp.max(diagonal)))
+        self.least = min(1.0, ridge / largest) if largest > 0 else 1.0
+
+    def squares(self, R: Array) -> HostArray:
+        """Squared lengths of the columns of a block, to the first digit, from below."""
+        return self._iterate(R)[1].squares
+
+    def solve(self, R: Array) -> Array:
+        """S⁻¹ R, to the first digit."""
+        return self._iterate(R)[0]
+
+    def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
+        """Squared lengths, Gauss rules below and Gauss-Radau rules above."""
+        return self._iterate(R)[1]
+
+    def solved(self, R: Array) -> tuple[Array, Lengths]:
+        """S⁻¹ R and the squared lengths of R, from one iteration."""
+        return self._iterate(R)
+
+    def _iterate(self, R: Array) -> tuple[Array, Lengths]:
+        """Conjugate gradients, each column for itself; a rule for the length comes with every step."""
+        xp, d = self.home.xp, self.weights[:, None]
+        x, r = xp.zeros_like(R), R + 0.0
+        z = d * r
+        p = z + 0.0
+        rz = to_host(xp.sum(r * z, axis=0))
+        first, below = rz.copy(), np.zeros_like(rz)
+        above = first / self.least if self.least > 0 else np.full_like(first, np.inf)
+        radau = np.full_like(rz, 1 / self.least if self.least > 0 else np.inf)
+        added: list[HostArray] = []
+        for _ in range(MOST_STEPS):
+            q = self.multiply(p)
+            curvature = to_host(xp.sum(p * q, axis=0))
+            live = (rz > EPS**2 * first) & (curvature > 0)
+            step = np.divide(rz, curvature, out=np.zeros_like(rz), where=live)
+            gain = step * rz
+            below = below + gain
+            added.append(gain)
+            x = x + p * self.home.place(step)[None, :]
+            r = r - q * self.home.place(step)[None, :]
+            z = d * r
+            after = to_host(xp.sum(r * z, axis=0))
+            turn = np.divide(after, rz, out=np.zeros_like(rz), where=live)
+            if self.least > 0:
+                ahead = np.maximum(radau - step, 0.0)
+                radau = np.where(live, ahead / np.maximum(self.least * ahead + turn, 1e-300), radau)
+                above = np.where(live, np.minimum(above, below + radau * after), above)
+            p = z + p * self.home.place(turn)[None, :]
+            rz = after
+            last = sum(added[-DELAY:])
+            settled = (last <= FIRST_DIGIT * below) | (above - below <= FIRST_DIGIT * below) | ~live
+            if len(added) >= DELAY and bool(np.all(settled)):
+                break
+        return x, Lengths(below, below * (1 - 1e-6), np.maximum(above, below) * (1 + 1e-6))
+
+
+def _least_positive(weights: Array, home: Home) -> Array:
+    """The least weight that is not zero; zeros stand for columns of zeros."""
+    xp = home.xp
+    return xp.min(xp.where(weights > 0, weights, xp.max(weights) * xp.ones_like(weights)))

@@ -1,0 +1,42 @@
+"""Random problems from a seed, exact answers in extended precision, and a verdict on every solver's answer.
+
+``python -m linspec.testing.fuzz --trials 1000 --seed 0`` tries all registered solvers, a plugin's own among them;
+``--solvers mine`` that one alone. In a test::
+
+    from linspec.testing.fuzz import fuzz
+
+    def test_mine_is_never_silently_wrong():
+        outcomes = fuzz(range(50), families=["least-squares"], solvers=["mine"])
+        assert not [outcome for outcome in outcomes if outcome.verdict.fails]
+"""
+
+from __future__ import annotations
+
+from linspec.testing.fuzz.corpus import CORPUS
+from linspec.testing.fuzz.generator import draw
+from linspec.testing.fuzz.judge import CLASSES, FAILING, Verdict, judge, judge_solution
+from linspec.testing.fuzz.problems import FAMILIES, KINDS, Case, Matrix
+from linspec.testing.fuzz.run import Outcome, fuzz, try_case
+from linspec.testing.fuzz.shrink import code, shrink
+from linspec.testing.fuzz.truth import Truth, truth_of
+
+__all__ = [
+    "CLASSES",
+    "CORPUS",
+    "FAILING",
+    "FAMILIES",
+    "KINDS",
+    "Case",
+    "Matrix",
+    "Outcome",
+    "Truth",
+    "Verdict",
+    "code",
+    "draw",
+    "fuzz",
+    "judge",
+    "judge_solution",
+    "shrink",
+    "truth_of",
+    "try_case",
+]

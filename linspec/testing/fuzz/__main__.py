@@ -1,0 +1,115 @@
+"""`python -m linspec.testing.fuzz`: random problems, all solvers, one table; exit status 1 where an answer is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from linspec.testing.fuzz import corpus, extended, report
+from linspec.testing.fuzz.judge import FAILING, MAX_SECONDS
+from linspec.testing.fuzz.problems import FAMILIES
+from linspec.testing.fuzz.run import Outcome, fuzz, solvers_of, try_case
+from linspec.testing.fuzz.shrink import code, shrink
+
+SHOWN = 12
+"""Failures that are made smaller, one of each kind."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; its exit status."""
+    options = _parser().parse_args(arguments)
+    if not extended.available():
+        sys.stderr.write("numpy.longdouble is no more precise than float64 here; nothing could be decided.\n")
+        return 2
+    families = tuple(options.family.split(",")) if options.family else FAMILIES
+    solvers = options.solvers.split(",") if options.solvers else None
+    outcomes: list[Outcome] = []
+    if options.trial is None:
+        outcomes += _corpus(families, solvers, options.max_seconds)
+        sys.stdout.write(_corpus_table(outcomes))
+    if not options.corpus:
+        trials = (
+            range(options.first, options.first + options.trials) if options.trial is None else [options.trial]
+        )
+        random = fuzz(
+            trials,
+            seed=options.seed,
+            families=families,
+            solvers=solvers,
+            max_seconds=options.max_seconds,
+            jobs=options.jobs,
+            seen=_announce if options.trial is not None else None,
+        )
+        outcomes += random
+        sys.stdout.write("\n" + report.counts(random) + "\n" + report.causes(random))
+        sys.stdout.write("\n" + (report.sharpness(random) or "no bounds were reported\n"))
+    failures = [outcome for outcome in outcomes if outcome.verdict.fails]
+    _show(failures, options)
+    totals = {kind: sum(o.verdict.kind == kind for o in failures) for kind in sorted(FAILING)}
+    sys.stdout.write(
+        f"\n{len(outcomes)} solves; " + ", ".join(f"{kind} {n}" for kind, n in totals.items()) + "\n"
+    )
+    return 1 if failures else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m linspec.testing.fuzz", description=__doc__)
+    parser.add_argument("--trials", type=int, default=100, help="how many random problems")
+    parser.add_argument("--first", type=int, default=0, help="number of the first trial")
+    parser.add_argument("--trial", type=int, help="this trial alone, each verdict in words")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--family", help=f"some of {','.join(FAMILIES)}")
+    parser.add_argument("--solvers", help="names, separated by commas; all by default, and auto")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--max-seconds", type=float, default=MAX_SECONDS, help="for one solve")
+    parser.add_argument("--corpus", action="store_true", help="the known cases alone")
+    parser.add_argument(
+        "--shown", type=int, default=SHOWN, help="failures that are made smaller and printed as code"
+    )
+    return parser
+
+
+def _corpus(families: Sequence[str], solvers: Sequence[str] | None, max_seconds: float) -> list[Outcome]:
+    found: list[Outcome] = []
+    for name, make in corpus.CORPUS.items():
+        case, wanted = make()
+        if case.family in families:
+            chosen = solvers_of(case.family, wanted if solvers is None else solvers)
+            found += try_case(case, chosen, name=name, max_seconds=max_seconds)
+    return found
+
+
+def _corpus_table(outcomes: Sequence[Outcome]) -> str:
+    rows: list[list[object]] = [["case, solver", "class", "status", "residual", "law", "loss"]]
+    for outcome in outcomes:
+        verdict = outcome.verdict
+        numbers = [f"{value:.2g}" for value in (verdict.residual, verdict.law, verdict.loss)]
+        rows.append([f"{outcome.name}, {outcome.solver}", verdict.kind, verdict.status, *numbers])
+    return report.table(rows)
+
+
+def _announce(outcome: Outcome) -> None:
+    verdict = outcome.verdict
+    sys.stdout.write(
+        f"{outcome.solver}: {verdict.kind} {verdict.status}, residual {verdict.residual:.3g}, law {verdict.law:.3g}, "
+        f"loss {verdict.loss:.3g} {verdict.reason}\n"
+    )
+
+
+def _show(failures: Sequence[Outcome], options: argparse.Namespace) -> None:
+    """Every failure in a line; of each kind one as a small program."""
+    seen: set[tuple[str, ...]] = set()
+    for outcome in failures:
+        verdict = outcome.verdict
+        line = f"{outcome.name}, {outcome.solver}: {verdict.kind} ({verdict.cause}) {verdict.status} {verdict.reason}"
+        sys.stdout.write(f"\n{' '.join(line.split())}\n  {outcome.case}\n")
+        key = outcome.case.family, str(outcome.solver), verdict.kind, verdict.cause
+        if key not in seen and len(seen) < options.shown:
+            seen.add(key)
+            smaller, found = shrink(outcome.case, outcome.solver, verdict)
+            sys.stdout.write(f"{code(smaller, outcome.solver, found)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

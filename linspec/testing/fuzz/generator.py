@@ -1,0 +1,368 @@
+"""Random cases, each from a seed and the number of a trial.
+
+Problem: solvers fail where nobody looked: one short direction, columns that are nearly copies, a view that is a noisy
+copy of the other, 1e-80, labels as bytes, means that are a million times the spread.
+Method: a case is drawn in steps, each of which may leave the data as they are: shape, spectrum, what the two views
+share, copies and dependent columns, scales, means, dtypes, kinds of data, ridge, k, tol. `case(seed, trial)` draws from
+``numpy.random.default_rng([seed, trial])``, so that a trial is repeated by its two numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray
+from linspec.testing.fuzz.problems import FAMILIES, Case, Matrix
+
+__all__ = ["draw"]
+
+SCALES = (30, 60, 80, 100, 150, 200)
+"""Powers of ten of a whole matrix."""
+
+COMMON_KINDS = ("fortran", "strided", "csr", "csc", "products", "npy", "slices", "array-api-strict")
+
+
+def draw(seed: int, trial: int, families: tuple[str, ...] = FAMILIES) -> Case:
+    """The case of a trial.
+
+    Parameters
+    ----------
+    seed, trial : int
+    families : tuple of str, optional
+        Families to take turns.
+
+    Returns
+    -------
+    Case
+    """
+    family = families[trial % len(families)]
+    rng = np.random.default_rng([seed, trial])
+    return _Draw(rng, family, (seed, trial)).case()
+
+
+class _Draw:
+    """One case in the making."""
+
+    def __init__(self, rng: np.random.Generator, family: str, seed: tuple[int, int]) -> None:
+        self.rng, self.family, self.seed = rng, family, seed
+        self.notes: list[str] = []
+        self.n, self.p, self.q = self._shape()
+        # Some mischief at a time: with all of it at once nothing could be decided.
+        self.extremes = 0
+
+    def chance(self, share: float) -> bool:
+        return bool(self.rng.random() < share)
+
+    def pick(self, *options: Any) -> Any:
+        return options[int(self.rng.integers(len(options)))]
+
+    def power(self, low: float, high: float) -> float:
+        """10^U(low, high)."""
+        return float(10 ** self.rng.uniform(low, high))
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def case(self) -> Case:
+        main = self._main()
+        data = getattr(self, "_data_of_" + self.family.replace("-", "_"))(main)
+        center = self._center()
+        data = self._spoiled(data, center)
+        data = self._scaled(data)
+        if center and self.chance(0.2):
+            data = self._shifted(data)
+        matrices = self._wrapped(data)
+        wide = all(matrix.entries.dtype == np.float64 for matrix in matrices.values())
+        tol = self.power(-10, -4) if wide and self.chance(0.1) else None
+        parameters = self._parameters(matrices, center)
+        return Case(self.family, matrices, parameters, tol, self.seed, tuple(self.notes))
+
+    # ---- shapes and spectra -------------------------------------------------------------------
+
+    def _shape(self) -> tuple[int, int, int]:
+        r = self.rng
+        kind = self.pick("tall", "tall", "tall", "tall", "square", "wide", "tiny", "large")
+        if kind == "tall":
+            p, q = int(r.integers(1, 15)), int(r.integers(1, 12))
+            return int(r.integers(max(p, q) + 2, 150)), p, q
+        if kind == "square":
+            p = int(r.integers(2, 15))
+            return p, p, int(r.integers(1, p + 1))
+        if kind == "wide":
+            return int(r.integers(3, 14)), int(r.integers(6, 30)), int(r.integers(2, 20))
+        if kind == "tiny":
+            return int(r.integers(1, 7)), int(r.integers(1, 3)), int(r.integers(1, 3))
+        return int(r.integers(80, 160)), int(r.integers(20, 60)), int(r.integers(5, 30))
+
+    def _orthonormal(self, n: int, k: int) -> HostArray:
+        Q: HostArray = np.linalg.qr(self.rng.standard_normal((n, k)))[0]
+        return Q
+
+    def _spectrum(self, m: int) -> HostArray:
+        """Singular values from 1 downwards, at a condition number that is noted."""
+        kappa = self.power(0, 14) if self.chance(0.5) else self.power(0, 3)
+        kind = self.pick("geometric", "one short", "gap", "clusters", "flat", "repeated")
+        s: HostArray = np.ones(m)
+        if kind == "geometric":
+            s = np.geomspace(1, 1 / kappa, m)
+        elif kind == "one short":
+            s = np.linspace(1, 0.3, m)
+            s[-1] = 1 / kappa
+        elif kind == "gap":
+            s[int(self.rng.integers(0, m)) :] = 1 / kappa
+            s *= np.linspace(1, 0.5, m)
+        elif kind == "clusters":
+            s = np.geomspace(1, 1 / min(kappa, 1e6), max(m // 3, 1)).repeat(3)[:m]
+            s = np.concatenate([s, np.full(m - len(s), s[-1])]) * (1 + 1e-9 * self.rng.standard_normal(m))
+        elif kind == "repeated":
+            s = np.repeat(np.geomspace(1, 1 / min(kappa, 1e4), m), 2)[:m]
+        if kind != "flat":
+            self.note(f"{kind} spectrum, kappa {kappa:.1e}")
+        return np.sort(s)[::-1]
+
+    def _main(self) -> tuple[HostArray, HostArray, HostArray]:
+        """U, s, V of the matrix that is solved with."""
+        m = min(self.n, self.p)
+        U = self._orthonormal(self.n, m)
+        V = (
+            np.eye(self.p)[:, self.rng.permutation(self.p)[:m]]
+            if self.chance(0.2)
+            else self._orthonormal(self.p, m)
+        )
+        return U, self._spectrum(m), V
+
+    # ---- families -----------------------------------------------------------------------------
+
+    def _data_of_svd(self, main: Any) -> dict[str, HostArray]:
+        U, s, V = main
+        return {"A": (U * s) @ V.T * np.sqrt(self.n)}
+
+    def _data_of_least_squares(self, main: Any) -> dict[str, HostArray]:
+        U, s, V = main
+        A = (U * s) @ V.T * np.sqrt(self.n)
+        m = 1 if self.chance(0.5) else int(self.rng.integers(1, 5))
+        kind = self.pick("planted x", "planted x", "noise alone", "in the shortest direction", "consistent")
+        if kind == "in the shortest direction":
+            B = np.outer(U[:, -1], np.ones(m)) + 0.01 * self.rng.standard_normal((self.n, m))
+        elif kind == "noise alone":
+            B = self.rng.standard_normal((self.n, m))
+        else:
+            B = A @ self.rng.standard_normal((self.p, m))
+            B = B + (0.1 * self.rng.standard_normal(B.shape) if kind == "planted x" else 0)
+        self.note(f"targets: {kind}")
+        return {"A": A, "B": B[:, 0] if m == 1 and self.chance(0.6) else B}
+
+    def _data_of_cca(self, main: Any) -> dict[str, HostArray]:
+        U, s, V = main
+        X = (U * s) @ V.T
+        my = min(self.n, self.q)
+        rho = self._correlations(min(len(s), my))
+        order = np.arange(len(s))
+        where = self.pick("long", "shortest", "any")
+        order = {"long": order, "shortest": order[::-1], "any": self.rng.permutation(order)}[where]
+        noise = self.rng.standard_normal((self.n, my))
+        noise -= U @ (U.T @ noise)
+        # Where X fills the space, nothing is left of the noise.
+        basis = np.linalg.qr(noise)[0] if self.n > len(s) + my else self._orthonormal(self.n, my)
+        shared = U[:, order[: len(rho)]] * rho
+        basis[:, : len(rho)] = shared + basis[:, : len(rho)] * np.sqrt(1 - rho**2)
+        Y = (basis * self._spectrum(my)) @ self._orthonormal(self.q, my).T
+        self.note(f"correlations {np.array2string(rho[:4], precision=4)} in the {where} directions of X")
+        return {"X": X * np.sqrt(self.n), "Y": Y * np.sqrt(self.n)}
+
+    def _correlations(self, m: int) -> HostArray:
+        kind = self.pick("spread", "spread", "one", "repeated", "cluster", "small", "ones", "none")
+        rho = {
+            "spread": np.linspace(0.95, 0.05, m),
+            "one": np.concatenate([[0.88], np.zeros(m - 1)]),
+            "repeated": np.repeat([0.9, 0.5, 0.2], m)[: 3 * m : 3] if m > 3 else np.full(m, 0.7),
+            "cluster": 0.8 - self.power(-6, -2) * np.arange(m),
+            "small": self.power(-6, -2) * np.linspace(1, 0.1, m),
+            "ones": np.concatenate([np.ones(1), np.linspace(0.9, 0.1, m)])[:m],
+            "none": np.zeros(m),
+        }[kind]
+        clipped: HostArray = np.clip(rho, 0, 1)
+        return clipped
+
+    def _data_of_discriminant(self, main: Any) -> dict[str, HostArray]:
+        U, s, V = main
+        X = (U * s) @ V.T * np.sqrt(self.n)
+        t = min(self.q, 8)
+        kind = self.pick("classes", "classes", "random", "in the shortest direction")
+        if kind == "classes":
+            t = max(t, 2)
+            labels = self.rng.integers(0, t, self.n)
+            counts = np.bincount(labels, minlength=t)
+            H = (labels[:, None] == np.arange(t)) / np.sqrt(np.maximum(counts, 1))
+            if self.chance(0.3):
+                H = (H > 0).astype(float)
+            spread = np.sqrt(np.mean(X**2, axis=0))
+            X = X + spread * (self.rng.standard_normal((t, self.p)) * self.power(-2, 0))[labels]
+        elif kind == "random":
+            H = self.rng.standard_normal((self.n, t))
+        else:
+            H = np.outer(U[:, -1], self.rng.standard_normal(t)) + 0.1 * self.rng.standard_normal((self.n, t))
+        self.note(f"targets: {kind}")
+        return {"X": X, "H": H}
+
+    def _center(self) -> bool:
+        if self.family == "least-squares":
+            return False
+        return self.chance(0.35 if self.family == "svd" else 0.7)
+
+    # ---- what spoils data ---------------------------------------------------------------------
+
+    def _spoiled(self, data: dict[str, HostArray], center: bool) -> dict[str, HostArray]:
+        """Copies, dependent columns, a view that is nearly the other."""
+        names = [name for name in data if name in "AXY"]
+        name = names[int(self.rng.integers(len(names)))]
+        M = data[name].copy()
+        n, p = M.shape
+        kind = self.pick("none", "none", "none", "near copy", "copy", "rank", "zero", "tiny copy", "sparse")
+        if kind == "tiny copy" and self.family == "cca":
+            return self._tiny_copy(data)
+        if kind == "near copy" and p > 1:
+            off = self.power(-12, -5)
+            i, j = self.rng.permutation(p)[:2]
+            M[:, j] = M[:, i] + off * np.linalg.norm(M[:, i]) / np.sqrt(n) * self.rng.standard_normal(n)
+            self.note(f"column {j} of {name} is column {i} but for {off:.1e}")
+        elif kind == "copy" and p > 1:
+            i, j = self.rng.permutation(p)[:2]
+            M[:, j] = M[:, i]
+            self.note(f"column {j} of {name} is column {i}")
+        elif kind == "rank" and min(n, p) > 1:
+            r = int(self.rng.integers(1, min(n, p)))
+            # Small integers times columns rounded to few bits: dependent exactly, also after rounding.
+            base = np.round(M[:, :r] / np.abs(M).max() * 2**12) / 2**12
+            M = base @ self.rng.integers(-2, 3, (r, p))
+            self.note(f"{name} has rank {r}")
+        elif kind == "zero":
+            M[:, int(self.rng.integers(p))] = 1.0 if center and self.chance(0.5) else 0.0
+            self.note(f"a constant column in {name}")
+        elif kind == "sparse":
+            M[np.abs(M) < np.quantile(np.abs(M), self.pick(0.5, 0.8))] = 0.0
+            self.note(f"small entries of {name} are zero")
+        return {**data, name: M}
+
+    def _tiny_copy(self, data: dict[str, HostArray]) -> dict[str, HostArray]:
+        """The last column of Y is its first one and a little of X."""
+        X, Y = data["X"], data["Y"].copy()
+        small = self.power(-11, -4)
+        x = X[:, 0] / max(np.linalg.norm(X[:, 0]), 1e-300)
+        noise = self.rng.standard_normal(len(x)) / np.sqrt(len(x))
+        Y[:, -1] = Y[:, 0] + small * np.linalg.norm(Y[:, 0]) * (x + 0.1 * noise)
+        self.note(f"the last column of Y is its first and {small:.1e} of X")
+        return {**data, "Y": Y}
+
+    def _scaled(self, data: dict[str, HostArray]) -> dict[str, HostArray]:
+        found = {}
+        for name, M in data.items():
+            wide = name not in ("B", "H")
+            if wide and self.chance(0.1):
+                span = self.pick(2, 8)
+                M = M * 10 ** self.rng.uniform(-span, span, M.shape[1])
+                self.note(f"columns of {name} scaled by 10^U(-{span}, {span})")
+            if self.chance(0.12):
+                power = self.pick(*SCALES[:3]) if not wide else self.pick(*SCALES)
+                power = power * self.pick(-1, 1)
+                # A solution of B of 1e80 by A of 1e-200 and short directions would still have to be a number.
+                M = M * 10.0**power
+                self.extremes = max(self.extremes, abs(power))
+                self.note(f"{name} times 1e{power}")
+            found[name] = M
+        return found
+
+    def _shifted(self, data: dict[str, HostArray]) -> dict[str, HostArray]:
+        names = [name for name in data if name in "AXY"]
+        name = names[int(self.rng.integers(len(names)))]
+        M = data[name]
+        shift = self.power(0, 8)
+        spread = np.sqrt(np.mean((M - M.mean(axis=0)) ** 2, axis=0))
+        self.note(f"means of {name} are {shift:.1e} times the spread")
+        return {**data, name: M + shift * spread * self.rng.uniform(0.5, 1, M.shape[1])}
+
+    # ---- dtypes and kinds ---------------------------------------------------------------------
+
+    def _wrapped(self, data: dict[str, HostArray]) -> dict[str, Matrix]:
+        kind = (
+            "float64"
+            if self.chance(0.7) or self.extremes > 30
+            else self.pick("float32", "narrow", "mixed", "mixed")
+        )
+        strict = self.chance(0.03)
+        found = {}
+        for name, M in data.items():
+            dtype = self._dtype(kind, name)
+            entries = self._rounded(M, dtype)
+            wrap = "ndarray" if self.chance(0.6) else self.pick(*COMMON_KINDS[:-1])
+            if strict and dtype.startswith("float"):
+                wrap = "array-api-strict"
+            elif strict:
+                entries, wrap = M, "array-api-strict"
+            if M.ndim == 1 and wrap not in ("ndarray", "array-api-strict"):
+                wrap = "ndarray"
+            found[name] = Matrix(entries, wrap)
+        dtypes = sorted({str(matrix.entries.dtype) for matrix in found.values()})
+        if dtypes != ["float64"]:
+            self.note(f"dtypes {', '.join(dtypes)}")
+        return found
+
+    def _dtype(self, kind: str, name: str) -> str:
+        narrow = self.pick("int8", "uint8", "bool", "int16", "int64", "float32")
+        main = name in ("A", "X")
+        mixed = "float64" if main else narrow
+        return str({"float64": "float64", "float32": "float32", "narrow": narrow, "mixed": mixed}[kind])
+
+    def _rounded(self, M: HostArray, dtype: str) -> HostArray:
+        """In a dtype: integers from -100 to 100, bytes from 0 to 200, bools by sign."""
+        if dtype == "float64":
+            return M
+        if dtype == "float32":
+            return M.astype(np.float32)
+        unit = M / max(np.abs(M).max(), 1e-300)
+        if dtype == "bool":
+            return np.asarray(unit > 0)
+        low = 100 if dtype == "uint8" else 0
+        return np.asarray(np.round(100 * unit) + low).astype(dtype)
+
+    # ---- numbers ------------------------------------------------------------------------------
+
+    def _ridge(self, M: HostArray) -> float:
+        """0, or a share of the mean squared length of a column."""
+        size = float(np.abs(M).max()) if M.size else 0.0
+        if self.chance(0.5) or not 1e-120 < size < 1e120:
+            return 0.0
+        unit = size**2 * float(np.mean(np.sum((M / size) ** 2, axis=0)))
+        kind, share = self.pick(
+            ("tiny", self.power(-11, -6)), ("moderate", self.power(-4, 0)), ("huge", self.power(2, 6))
+        )
+        self.note(f"{kind} ridge")
+        return float(share * unit)
+
+    def _parameters(self, matrices: dict[str, Matrix], center: bool) -> dict[str, Any]:
+        plain = {name: matrix.entries.astype(np.float64) for name, matrix in matrices.items()}
+        if center:
+            plain = {name: M - M.mean(axis=0) for name, M in plain.items()}
+        if self.family == "least-squares":
+            ridge: Any = self._ridge(plain["A"])
+            if ridge and self.chance(0.2):
+                ridge = (ridge, 10 * ridge, 0.0)[: int(self.rng.integers(2, 4))]
+            return {"ridge": ridge}
+        limit = (
+            min(self.n, self.p)
+            if self.family == "svd"
+            else min(self.n, self.p, matrices["Y" if self.family == "cca" else "H"].entries.shape[1])
+        )
+        k = 1 if self.chance(0.3) else int(self.rng.integers(1, limit + 1))
+        if self.family == "svd":
+            return {"k": k, "center": center, "left": self.chance(0.2)}
+        if self.family == "discriminant":
+            return {"k": None if self.chance(0.15) else k, "ridge": self._ridge(plain["X"]), "center": center}
+        rx = self._ridge(plain["X"])
+        ry = self._ridge(plain["Y"]) if rx else 0.0
+        # One ridge for views of other scales would leave correlations of nothing but rounding.
+        alike = rx > 0 and 1e-3 < ry / rx < 1e3
+        ridge = (rx, rx) if alike and self.chance(0.5) else (rx, ry)
+        return {"k": k, "ridge": ridge if ridge[0] != ridge[1] else ridge[0], "center": center}

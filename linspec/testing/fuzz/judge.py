@@ -1,0 +1,357 @@
+"""What becomes of one answer: right, near, flagged, silent, refused, foreign, claimed, violated, undecided.
+
+Problem: the one thing that a solver must never do is to be wrong and to say CONVERGED.
+Method: the answer is held to its law and to its loss in extended precision (`linspec.testing.fuzz.truth`).
+
+=============  ======================================================================================
+right          converged, and law and loss are within what is claimed
+near           CONVERGED, and law or loss are above it, at most ten times
+undecided      CONVERGED above that, but rounding of the data explains it
+flagged-right  another status, though the answer is right
+flagged        another status, and the answer is not right
+refused        an error of linspec that fits the data
+silent         CONVERGED, and the law is above 10 tol or the loss above 10 max(residual, loss_estimate)
+claimed        as silent, under another status, but with ``converged=True``, and by more than 10 tol
+violated       something else that was claimed is not so: bounds, lengths, a sum above the truth
+foreign        an exception that is not linspec's, a RuntimeWarning, or finite data called not finite
+=============  ======================================================================================
+
+The last four fail.
+"""
+
+from __future__ import annotations
+
+import math
+import traceback
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import linspec
+from linspec.errors import BrokenPlugin, InvalidDeclaration, LinspecError, NonFiniteData
+from linspec.solution import Status
+from linspec.testing.fuzz.problems import Case
+from linspec.testing.fuzz.truth import Findings, Truth
+
+__all__ = ["CLASSES", "FAILING", "Verdict", "judge", "judge_solution"]
+
+CLASSES = (
+    "right", "near", "undecided", "flagged-right", "flagged", "refused", "silent", "claimed", "violated", "foreign"
+)  # fmt: skip
+FAILING = frozenset({"silent", "claimed", "violated", "foreign"})
+
+FACTS = frozenset({Status.RANK_DEFICIENT, Status.DEGENERATE})
+"""Statuses that say something of the data and nothing against the answer."""
+
+UNFAIR = (NonFiniteData, BrokenPlugin, InvalidDeclaration)
+"""Errors of linspec that do not fit finite data and a registered solver."""
+
+SILENT = 10.0
+"""Multiple of the tolerance, or of what is claimed, from which on an answer is wrong."""
+
+ROUNDING = 5.0
+"""Multiple of what rounding of the data does that is not held against a solver."""
+
+FEW_ROUNDINGS = 100.0
+"""Multiple of eps below which nothing is said of a loss."""
+
+CROOKED = 1e-4
+"""How far vectors may be from orthonormal where the tolerance was reached."""
+
+MAX_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one solver on one case.
+
+    Attributes
+    ----------
+    kind : str
+        One of `CLASSES`.
+    reason : str
+        What is wrong, with figures.
+    cause : str
+        The same without figures, for counting.
+    status : str
+        The status of the solution, or the name of the error.
+    law, loss, residual : float
+        nan where there is no solution.
+    values : tuple of float
+        The true values, where the answer fails.
+    sharpness : dict
+        By name of a bound, how far it is from the truth: at least 1 where it holds.
+    """
+
+    kind: str
+    reason: str = ""
+    cause: str = ""
+    status: str = ""
+    law: float = math.nan
+    loss: float = math.nan
+    residual: float = math.nan
+    values: tuple[float, ...] = ()
+    sharpness: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def fails(self) -> bool:
+        """Whether this must not happen."""
+        return self.kind in FAILING
+
+
+def judge(case: Case, solver: Any, truth: Truth, *, max_seconds: float = MAX_SECONDS) -> Verdict:
+    """Solve a case and say what became of it.
+
+    Parameters
+    ----------
+    case : Case
+    solver : str or Solver
+        A solver's name, ``"auto"``, or an instance.
+    truth : Truth
+        About the same case.
+    max_seconds : float, default 20.0
+
+    Returns
+    -------
+    Verdict
+    """
+    options: dict[str, Any] = {} if case.tol is None or not _takes_tol(case, solver) else {"tol": case.tol}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            problem = case.problem()
+            solution = linspec.solve(problem, solver, rng=case.rng, max_seconds=max_seconds, **options)
+        except LinspecError as error:
+            # Products that overflow are refused in so many words; a finite entry must not be blamed.
+            unfair = isinstance(error, UNFAIR) and "no entry that can be read is at fault" not in str(error)
+            kind = "foreign" if unfair else "refused"
+            name = type(error).__name__
+            return Verdict(kind, f"{name}: {error}", name, name)
+        except Exception as error:  # noqa: BLE001 (which ones there are is what is being found out)
+            name = type(error).__name__
+            return Verdict("foreign", f"{name}: {error}", f"{name} in {_place(error)}", name)
+    verdict = judge_solution(truth, solution, tol=case.tolerance)
+    arithmetic = [w for w in caught if issubclass(w.category, RuntimeWarning)]
+    if arithmetic and not verdict.fails:
+        first = arithmetic[0]
+        where = f"{first.filename.rpartition('/')[2]}:{first.lineno}"
+        text = f"{first.category.__name__}: {first.message} ({where})"
+        return Verdict("foreign", text, text, verdict.status, verdict.law, verdict.loss, verdict.residual)
+    return verdict
+
+
+def _takes_tol(case: Case, solver: Any) -> bool:
+    if solver == "auto":
+        return True
+    if not isinstance(solver, str):
+        return False
+    from linspec.options import options_of
+
+    return any(option.name == "tol" for option in options_of(linspec.get_solver(solver, case.family)))
+
+
+def _place(error: BaseException) -> str:
+    """The file and line of linspec, or of a plugin, that an exception passed last."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if "linspec" in f.filename and "/testing/" not in f.filename]
+    last = (own or frames)[-1]
+    return f"{last.filename.rpartition('/')[2]}:{last.lineno}"
+
+
+def judge_solution(truth: Truth, solution: Any, *, tol: float) -> Verdict:
+    """Hold a solution to the truth, by the reading of the data that it fits best.
+
+    Parameters
+    ----------
+    truth : Truth
+    solution : Solution
+    tol : float
+        What was asked for.
+
+    Returns
+    -------
+    Verdict
+    """
+    with np.errstate(all="ignore"):
+        each = [_Judged(truth, i, found, solution, tol) for i, found in enumerate(truth.findings(solution))]
+        best = min(each, key=lambda judged: (judged.rank, judged.badness))
+        violations = [list(judged.violations()) for judged in each]
+        return best.verdict(min(violations, key=len))
+
+
+class _Judged:
+    """A solution by one reading of the data."""
+
+    def __init__(self, truth: Truth, number: int, found: Findings, solution: Any, tol: float) -> None:
+        self.truth, self.number, self.found, self.solution, self.tol = truth, number, found, solution, tol
+        estimate = float(getattr(solution, "loss_estimate", 0.0) or 0.0)
+        residual = float(solution.residual)
+        self.claim = max(estimate, residual) if math.isfinite(residual) else estimate
+        # Where all values are rounding there is nothing to lose.
+        law, loss = found.law, found.loss if found.grain < 1 else 0.0
+        self.law_over = _over(law, tol)
+        self.loss = loss
+        self.least = FEW_ROUNDINGS * truth.case.precision
+        self.loss_over = _over(loss, max(self.claim, found.explained, self.least))
+        # Rounding takes another answer and costs as much: only where it could matter.
+        if max(self.law_over, self.loss_over) > 1:
+            floor = truth.floor(number)
+            self.law_after = _over(law - ROUNDING * floor.law, tol)
+            self.loss_after = _over(
+                loss - found.grain - ROUNDING * floor.loss,
+                max(self.claim, SILENT * found.explained, self.least),
+            )
+        else:
+            self.law_after, self.loss_after = self.law_over, self.loss_over
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the answer is wrong for what it claims, whatever the data's rounding."""
+        return not max(self.law_after, self.loss_after) <= SILENT
+
+    @property
+    def right(self) -> bool:
+        """Whether it is what was asked for."""
+        return self.law_after <= 1.001 and self.loss_after <= 1.001
+
+    @property
+    def harmless(self) -> bool:
+        """Whether nobody who asked for the tolerance would mind."""
+        return self.law_over <= SILENT and _over(self.loss, max(self.tol, self.claim)) <= SILENT
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it is off by more than it may be, and rounding explains it."""
+        return not self.wrong and not self.harmless and not max(self.law_over, self.loss_over) <= SILENT
+
+    @property
+    def good(self) -> bool:
+        """Whether it is right, whatever the solver says of it."""
+        asked = _over(self.loss, max(self.tol, self.found.explained))
+        return self.law_over <= 1.001 and asked <= SILENT
+
+    @property
+    def rank(self) -> int:
+        """Better readings first."""
+        return 3 if self.wrong else 2 if self.undecided else 0 if self.right else 1
+
+    @property
+    def badness(self) -> float:
+        """How far off."""
+        worst = max(self.law_after, self.loss_after)
+        return worst if math.isfinite(worst) else math.inf
+
+    def _kind(self) -> str:
+        solution = self.solution
+        plain = solution.status is Status.CONVERGED
+        if self.wrong and plain:
+            return "silent"
+        if self.wrong and not self.harmless and solution.converged and solution.status in FACTS:
+            return "claimed"
+        if plain or (solution.converged and solution.status in FACTS):
+            return "undecided" if self.undecided else "right" if self.right else "near"
+        return "flagged-right" if self.good else "flagged"
+
+    def verdict(self, violations: list[tuple[str, str]]) -> Verdict:
+        """The verdict, with what else was claimed and is not so."""
+        kind, cause, reason = self._kind(), "", ""
+        if kind in {"silent", "claimed"}:
+            by_law = not self.law_after <= SILENT
+            cause = "law" if by_law else "loss, within tol" if self.harmless else "loss"
+            reason = (
+                f"law {self.found.law:.3g}, loss {self.found.loss:.3g}; residual {self.solution.residual:.3g}, "
+                f"tolerance {self.tol:.3g}"
+            )
+        elif violations:
+            kind = "violated"
+            cause, reason = violations[0]
+        return Verdict(
+            kind, reason, cause, self.solution.status.name, self.found.law, self.found.loss,
+            float(self.solution.residual), self._values() if kind in FAILING else (), self.sharpness(),
+        )  # fmt: skip
+
+    def _values(self) -> tuple[float, ...]:
+        values = self.truth.values
+        return () if values is None else tuple(float(value) for value in values)
+
+    # ---- what else is claimed -----------------------------------------------------------------
+
+    def violations(self) -> Iterator[tuple[str, str]]:
+        """What else is claimed and is not so, without and with figures."""
+        found, solution = self.found, self.solution
+        # What is not converged is said to be off.
+        said = 0.0
+        if solution.status is not Status.CONVERGED:
+            said = max(float(np.nan_to_num(solution.residual, nan=1.0)), found.squared)
+        allowed = self.least + found.grain + max(said, 0.01 * self.tol)
+        if found.excess > allowed:
+            floor = self.truth.floor(self.number)
+            allowed += ROUNDING * (floor.excess + floor.misfit)
+            if found.excess > allowed:
+                yield (
+                    "above the truth",
+                    f"the sum is {found.excess:.2g} above the truth ({allowed:.1g} allowed)",
+                )
+        if solution.converged and not found.misfit <= CROOKED:
+            allowed = CROOKED + ROUNDING * self.truth.floor(self.number).misfit
+            if not found.misfit <= allowed:
+                yield (
+                    "not orthonormal",
+                    f"vectors are {found.misfit:.2g} from orthonormal ({allowed:.1g} allowed)",
+                )
+        for name, off in found.notes.items():
+            if solution.converged and off > CROOKED:
+                allowed = CROOKED + ROUNDING * self.truth.floor(self.number).notes.get(name, 0.0)
+                if off > allowed:
+                    yield name, f"{name}: {off:.2g} ({allowed:.1g} allowed)"
+        yield from self._bound_violations()
+
+    def _bound_violations(self) -> Iterator[tuple[str, str]]:
+        bounds = getattr(self.solution, "bounds", None)
+        if bounds is not None and len(self.found.values):
+            for value, bound in zip(self.solution.correlations, bounds, strict=True):
+                off = float(np.min(np.abs(np.abs(self.found.values) - value)))
+                if off > bound * 1.001 + 1e-9 and off > bound + 1e-9 + self._rounding_of_values():
+                    yield (
+                        "bounds",
+                        f"no correlation within {bound:.2g} of {value:.6g}: the nearest is {off:.2g} off",
+                    )
+        for name, value in (("law_bounds", self.found.law), ("loss_bounds", self.found.loss)):
+            pair = getattr(self.solution, name, None)
+            if pair is None:
+                continue
+            floor = self.truth.floor(self.number)
+            slack = ROUNDING * (floor.law if name == "law_bounds" else floor.loss) + 1e-13
+            below, above = pair
+            if below is not None and below > 1.01 * value + slack:
+                yield f"{name} below", f"{name}: {below:.3g} is said to be below {value:.3g}"
+            if above is not None and above < 0.99 * value - slack:
+                yield f"{name} above", f"{name}: {above:.3g} is said to be above {value:.3g}"
+
+    def _rounding_of_values(self) -> float:
+        floor = self.truth.floor(self.number)
+        return ROUNDING * max(floor.loss, floor.excess) * float(np.sum(np.abs(self.found.values)))
+
+    def sharpness(self) -> dict[str, float]:
+        """How far bounds are from what they bound; where there is more of that than rounding."""
+        found: dict[str, float] = {}
+        for name, value in (("law_bounds", self.found.law), ("loss_bounds", self.found.loss)):
+            pair = getattr(self.solution, name, None)
+            if pair is None or not value > 1e-12:
+                continue
+            below, above = pair
+            if below:
+                found[f"{name} below"] = float(value / below)
+            if above is not None and math.isfinite(above):
+                found[f"{name} above"] = float(above / value)
+        return found
+
+
+def _over(value: float, limit: float) -> float:
+    """How many times the limit; what is not a number counts as infinitely much."""
+    if math.isnan(value):
+        return math.inf
+    return max(value, 0.0) / limit if limit > 0 else (0.0 if value <= 0 else math.inf)

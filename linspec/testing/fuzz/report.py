@@ -1,0 +1,82 @@
+"""Outcomes as plain tables."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from statistics import median
+
+from linspec.testing.fuzz.judge import CLASSES
+from linspec.testing.fuzz.run import Outcome
+
+__all__ = ["causes", "counts", "sharpness", "table"]
+
+NUMBER = re.compile(r"[-+.0-9e]*|nan|inf")
+
+
+def table(rows: Sequence[Sequence[object]]) -> str:
+    """Columns of text: words to the left, numbers to the right."""
+    texts = [[str(cell) for cell in row] for row in rows]
+    columns = list(zip(*texts, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    numeric = [all(NUMBER.fullmatch(cell) for cell in column[1:]) for column in columns]
+    lines = []
+    for row in texts:
+        cells = [
+            cell.rjust(width) if number else cell.ljust(width)
+            for cell, width, number in zip(row, widths, numeric, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def counts(outcomes: Iterable[Outcome]) -> str:
+    """Counts by solver and class, a family after the other."""
+    tally: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    seconds: Counter[tuple[str, str]] = Counter()
+    for outcome in outcomes:
+        for name in (_name(outcome), "(all)"):
+            key = outcome.case.family, name
+            tally[key][outcome.verdict.kind] += 1
+            seconds[key] += outcome.seconds  # type: ignore[assignment]
+    rows: list[list[object]] = [["solver", *CLASSES, "solves", "seconds"]]
+    for (family, name), tallied in sorted(tally.items()):
+        numbers = [tallied[kind] or "." for kind in CLASSES]
+        rows.append([f"{family}/{name}", *numbers, tallied.total(), f"{seconds[family, name]:.1f}"])
+    return table(rows)
+
+
+def causes(outcomes: Iterable[Outcome]) -> str:
+    """Failures and refusals by their cause, the most frequent first, with a trial of each."""
+    groups: dict[tuple[str, str, str], list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        if outcome.verdict.fails or outcome.verdict.kind == "refused":
+            groups[outcome.case.family, outcome.verdict.kind, outcome.verdict.cause].append(outcome)
+    if not groups:
+        return ""
+    rows: list[list[object]] = [["family, class and cause", "count", "for instance", "solvers"]]
+    for (family, kind, cause), found in sorted(groups.items(), key=lambda item: (item[0][:2], -len(item[1]))):
+        solvers = Counter(_name(outcome) for outcome in found)
+        named = ", ".join(f"{name} {count}" for name, count in solvers.most_common())
+        rows.append([f"{family} {kind}: {cause}", len(found), found[0].name, named])
+    return table(rows)
+
+
+def sharpness(outcomes: Iterable[Outcome]) -> str:
+    """Medians of how far bounds are from what they bound."""
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for outcome in outcomes:
+        for name, value in outcome.verdict.sharpness.items():
+            found[name, _name(outcome)].append(value)
+            found[name, "(all)"].append(value)
+    if not found:
+        return ""
+    rows: list[list[object]] = [["bound, by solver", "median", "largest", "answers"]]
+    for (name, solver), values in sorted(found.items()):
+        rows.append([f"{name}, {solver}", f"{median(values):.3g}", f"{max(values):.3g}", len(values)])
+    return table(rows)
+
+
+def _name(outcome: Outcome) -> str:
+    return outcome.solver if isinstance(outcome.solver, str) else type(outcome.solver).__name__

@@ -1,0 +1,216 @@
+"""A failing case made small, and written out as a program.
+
+Problem: nobody reads 150 x 40 numbers; the cause is seen in four of them.
+Method: one simplification after the other is tried (plainer kind and dtype, k = 1, no centring, no ridge, half of the
+rows, half of the columns, one column less, short numbers), and kept if the same solver still fails in the same way.
+The number of attempts is bounded. What is left is printed with all its entries, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from linspec.testing.fuzz.judge import Verdict, judge
+from linspec.testing.fuzz.problems import Case, Matrix
+from linspec.testing.fuzz.truth import truth_of
+
+__all__ = ["code", "shrink"]
+
+ATTEMPTS = 60
+"""Solves for one failure."""
+
+CONSTRUCTORS = {"least-squares": "LeastSquares", "svd": "SVD", "cca": "CCA", "discriminant": "Discriminant"}
+
+
+def shrink(
+    case: Case, solver: Any, verdict: Verdict, *, attempts: int = ATTEMPTS, max_seconds: float = 5.0
+) -> tuple[Case, Verdict]:
+    """The smallest case found on which a solver fails in the same way.
+
+    Parameters
+    ----------
+    case : Case
+    solver : str or Solver
+    verdict : Verdict
+        What became of it.
+    attempts : int, default 60
+        Solves at most.
+    max_seconds : float, default 5.0
+        For one of them.
+
+    Returns
+    -------
+    Case, Verdict
+    """
+    left = attempts
+    improved = True
+    while improved and left > 0:
+        improved = False
+        for smaller in _simpler(case):
+            if left <= 0:
+                break
+            left -= 1
+            found = _try(smaller, solver, max_seconds)
+            if found is not None and found.kind == verdict.kind and _alike(found, verdict):
+                case, verdict, improved = smaller, found, True
+                break
+    return case, verdict
+
+
+def _alike(found: Verdict, verdict: Verdict) -> bool:
+    """Whether two failures are one: exceptions at the same place, wrong answers of the same status."""
+    if verdict.kind == "foreign":
+        return found.cause == verdict.cause
+    return found.status == verdict.status and found.cause.partition(",")[0] == verdict.cause.partition(",")[0]
+
+
+def _try(case: Case, solver: Any, max_seconds: float) -> Verdict | None:
+    try:
+        return judge(case, solver, truth_of(case), max_seconds=max_seconds)
+    except (ValueError, ArithmeticError, IndexError):  # no case at all: an array without rows, say
+        return None
+
+
+# ---- simplifications --------------------------------------------------------------------------
+
+
+def _simpler(case: Case) -> Iterator[Case]:
+    """Simpler cases, the largest simplifications first."""
+    yield from _fewer_rows(case)
+    yield from _fewer_columns(case)
+    yield from _plainer_numbers(case)
+    yield from _plainer_data(case)
+
+
+def _fewer_rows(case: Case) -> Iterator[Case]:
+    n = len(next(iter(case.matrices.values())).entries)
+    for count in (n // 2, (3 * n) // 4, n - 1):
+        if 1 <= count < n:
+            for rows in (slice(0, count), slice(n - count, n)):
+                yield _fitting(case, {name: m.entries[rows] for name, m in case.matrices.items()})
+
+
+def _fewer_columns(case: Case) -> Iterator[Case]:
+    for name, matrix in case.matrices.items():
+        if matrix.entries.ndim == 1 or matrix.entries.shape[1] == 1:
+            continue
+        p = matrix.entries.shape[1]
+        kept = [np.arange(p // 2), np.arange(p // 2, p)] if p > 3 else []
+        kept += [np.delete(np.arange(p), j) for j in range(p - 1, -1, -1)][:6]
+        for columns in kept:
+            yield _fitting(case, {name: matrix.entries[:, columns]})
+
+
+def _fitting(case: Case, entries: dict[str, Any]) -> Case:
+    """Other entries, and k as the shapes allow."""
+    for name, array in entries.items():
+        case = case.with_matrix(name, entries=array)
+    k = case.parameters.get("k")
+    if k is not None:
+        limit = min(min(m.entries.shape) for m in case.matrices.values())
+        case = case.with_parameters(k=min(k, limit))
+    return case
+
+
+def _plainer_numbers(case: Case) -> Iterator[Case]:
+    simple = {"k": 1, "left": False, "center": False, "ridge": 0.0}
+    for name, value in simple.items():
+        if name in case.parameters and case.parameters[name] != value:
+            yield case.with_parameters(**{name: value})
+    ridge = case.parameters.get("ridge")
+    if isinstance(ridge, tuple):
+        for one in ridge:
+            yield case.with_parameters(ridge=one)
+    if case.tol is not None:
+        from dataclasses import replace
+
+        yield replace(case, tol=None)
+
+
+def _plainer_data(case: Case) -> Iterator[Case]:
+    for name, matrix in case.matrices.items():
+        if matrix.kind != "ndarray":
+            yield case.with_matrix(name, kind="ndarray")
+        if matrix.entries.dtype != np.float64:
+            yield case.with_matrix(name, entries=matrix.entries.astype(np.float64))
+        for digits in (1, 2, 4):
+            short = _short(matrix, digits)
+            if short is not None:
+                yield case.with_matrix(name, entries=short)
+
+
+def _short(matrix: Matrix, digits: int) -> Any:
+    """The entries to a few digits, where that is a change."""
+    if matrix.entries.dtype.kind != "f":
+        return None
+    text = [float(f"{float(x):.{digits - 1}e}") for x in matrix.entries.ravel()]
+    short = np.array(text, dtype=matrix.entries.dtype).reshape(matrix.entries.shape)
+    return None if np.array_equal(short, matrix.entries) else short
+
+
+# ---- as code ----------------------------------------------------------------------------------
+
+WRAPPED: dict[str, Callable[[str], str]] = {
+    "ndarray": lambda text: text,
+    "fortran": lambda text: f"np.asfortranarray({text})",
+    "csr": lambda text: f"scipy.sparse.csr_array({text})",
+    "csc": lambda text: f"scipy.sparse.csc_array({text})",
+}
+"""Kinds of data that a line of NumPy or SciPy makes; others are made as the fuzzer makes them."""
+
+
+def code(case: Case, solver: Any, verdict: Verdict) -> str:
+    """A case as a program that shows its failure.
+
+    Parameters
+    ----------
+    case : Case
+    solver : str or Solver
+    verdict : Verdict
+
+    Returns
+    -------
+    str
+        Python, to be run as it is.
+    """
+    lines = ["import numpy as np"]
+    kinds = {matrix.kind for matrix in case.matrices.values()}
+    if kinds & {"csr", "csc"}:
+        lines.append("import scipy.sparse")
+    lines.append("import linspec as ls")
+    if kinds - set(WRAPPED):
+        lines.append("from linspec.testing.fuzz import KINDS")
+    if not isinstance(solver, str):
+        lines.append(f"from {type(solver).__module__} import {type(solver).__qualname__}")
+    lines.append("")
+    lines += [f"{name} = {_wrapped(matrix)}" for name, matrix in case.matrices.items()]
+    numbers = "".join(f", {name}={value!r}" for name, value in case.parameters.items())
+    lines.append(f"problem = ls.{CONSTRUCTORS[case.family]}({', '.join(case.matrices)}{numbers})")
+    named = f'"{solver}"' if isinstance(solver, str) else repr(solver)
+    tol = "" if case.tol is None else f", tol={case.tol!r}"
+    lines.append(f"solution = ls.solve(problem, {named}, rng=np.random.default_rng({list(case.seed)}){tol})")
+    lines.append("print(solution)")
+    if verdict.values:
+        lines.append(f"# the true values: {', '.join(f'{value:.6g}' for value in verdict.values)}")
+    lines.append(f"# {verdict.kind}: {' '.join(verdict.reason.split())}")
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(matrix: Matrix) -> str:
+    text = _literal(matrix.entries)
+    if matrix.kind in WRAPPED:
+        return WRAPPED[matrix.kind](text)
+    return f'KINDS["{matrix.kind}"]({text})'
+
+
+def _literal(entries: Any) -> str:
+    """All entries, exactly."""
+    rows = entries.tolist()
+    body = repr(rows) if entries.size <= 8 or entries.ndim == 1 else ",\n    ".join(map(repr, rows))
+    if entries.ndim > 1 and entries.size > 8:
+        body = f"[\n    {body},\n]"
+    dtype = "" if entries.dtype == np.float64 else f", dtype=np.{entries.dtype}"
+    return f"np.array({body}{dtype})"

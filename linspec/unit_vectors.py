@@ -1,0 +1,64 @@
+"""Vectors as they are returned: of unit length in a metric, their signs fixed, in an order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import Array, Home, HostArray, to_host
+
+TIE = 1e-6
+"""Entries within this share of the largest count as equally large when signs are fixed."""
+
+CACHED_NUMBERS = 2**17
+"""Numbers that are looked at together on the host: a megabyte."""
+
+
+def lengths_in(W: Array, MW: Array, dtype: np.dtype[Any], home: Home) -> HostArray:
+    """Lengths in a metric, by the products with it; those that are 1 to the rounding of float32 data are 1."""
+    length = np.sqrt(np.maximum(to_host(home.xp.sum(W * MW, axis=0)), 0.0))
+    near = np.abs(length - 1) < (1e-3 if dtype == np.float32 else 0.0)
+    lengths: HostArray = np.where(near | (length == 0), 1.0, length)
+    return lengths
+
+
+def chosen(count: int, order: HostArray) -> HostArray:
+    """The matrix that picks columns in an order."""
+    T = np.zeros((count, len(order)))
+    T[order, np.arange(len(order))] = 1.0
+    return T
+
+
+def signs(V: Array, home: Home) -> HostArray:
+    """Per column, the sign of its largest entry (the first among those within a millionth of it)."""
+    if home.on_host:
+        return _host_signs(V)
+    xp = home.xp
+    size = xp.abs(V)
+    first = xp.argmax(xp.astype(size >= xp.max(size, axis=0)[None, :] * (1 - TIE), xp.float64), axis=0)
+    index = home.xp.arange(V.shape[0], device=home.device)
+    picked = xp.where(index[:, None] == first[None, :], V, xp.zeros_like(V))
+    found = np.sign(to_host(xp.sum(picked, axis=0)))
+    return np.where(found == 0, 1.0, found)
+
+
+def _host_signs(V: HostArray) -> HostArray:
+    """The same at one reading of V: the run of rows that has the entry is known by the largest ones of all runs."""
+    runs = row_runs(V)
+    largest = np.array([np.max(np.abs(V[rows]), axis=0) for rows in runs])
+    bound = largest.max(axis=0) * (1 - TIE)
+    first = np.argmax(largest >= bound, axis=0)
+    found = np.ones(V.shape[1])
+    for run in np.unique(first):
+        columns = np.flatnonzero(first == run)
+        part = V[runs[run]][:, columns]
+        entry = np.argmax(np.abs(part) >= bound[columns], axis=0)
+        found[columns] = np.sign(part[entry, np.arange(len(columns))])
+    return np.where(found == 0, 1.0, found)
+
+
+def row_runs(V: HostArray) -> list[slice]:
+    """Runs of rows that stay in a core's own cache."""
+    rows = max(CACHED_NUMBERS // max(V.shape[1], 1), 1)
+    return [slice(start, start + rows) for start in range(0, V.shape[0], rows)]

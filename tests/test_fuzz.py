@@ -1,0 +1,341 @@
+"""The fuzzer: its arithmetic and its judgement are held to exact answers, and a slice of it is run on every solver."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import subprocess
+import sys
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linspec as ls
+from linspec import Solver, SolverSpec, Status, registry
+from linspec.testing.fuzz import (
+    CORPUS,
+    FAMILIES,
+    KINDS,
+    Case,
+    Matrix,
+    code,
+    draw,
+    fuzz,
+    judge,
+    judge_solution,
+    shrink,
+    truth_of,
+    try_case,
+)
+from linspec.testing.fuzz.__main__ import main
+from linspec.testing.fuzz.extended import EPS, available, extended, svd
+from linspec.testing.fuzz.run import solvers_of
+
+pytestmark = pytest.mark.skipif(not available(), reason="longdouble is float64 here: nothing can be decided")
+
+HADAMARD = np.array([[1.0]])
+for _ in range(4):
+    HADAMARD = np.block(
+        [[HADAMARD, HADAMARD], [HADAMARD, -HADAMARD]]
+    )  # 16 orthogonal columns of length 4, exactly
+
+
+def case_of(family: str, /, tol: float | None = None, **given: Any) -> Case:
+    matrices = {name: Matrix(np.asarray(given.pop(name))) for name in list(given) if name in "AXYBH"}
+    return Case(family, matrices, given, tol)
+
+
+# ---- arithmetic -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [0, 600, -600])
+@pytest.mark.parametrize("shape", ["tall", "wide"])
+def test_singular_values_of_planted_factors_are_exact(scale: int, shape: str) -> None:
+    """Powers of two times orthogonal columns of ±1, turned by an orthogonal matrix of ±1/2: exact in float64."""
+    s = 2.0 ** np.array([scale, scale - 10, scale - 30, scale - 46])
+    V = HADAMARD[:4, :4] / 2
+    A = (HADAMARD[:, :4] * s) @ V.T
+    U, found, W = svd(A if shape == "tall" else A.T)
+    np.testing.assert_allclose(
+        np.asarray(found / (4 * extended(s)), float), 1, rtol=1e-4
+    )  # eps κ: 1e-19 · 2^46
+    np.testing.assert_allclose(np.asarray(found[:3] / (4 * extended(s[:3])), float), 1, rtol=1e-9)
+    for Q in (U, W):
+        assert float(np.abs(Q.T @ Q - np.eye(4)).max()) < 100 * EPS
+
+
+@pytest.mark.parametrize("kappa", [1.0, 1e7, 1e14])
+def test_singular_values_agree_with_mpmath(kappa: float) -> None:
+    mpmath = pytest.importorskip("mpmath")
+    rng = np.random.default_rng(0)
+    U, V = (np.linalg.qr(rng.standard_normal((n, 4)))[0] for n in (6, 4))
+    A = (U * np.geomspace(1, 1 / kappa, 4)) @ V.T * np.array([1, 1e-8, 1e8, 1])
+    with mpmath.workdps(60):
+        exact = [float(value) for value in mpmath.svd_r(mpmath.matrix(A.tolist()), compute_uv=False)]
+    size = exact[0]
+    np.testing.assert_allclose(
+        np.asarray(svd(A)[1], float) / size, np.array(exact) / size, rtol=1e-15, atol=1e-18
+    )
+
+
+def test_canonical_correlations_of_the_example_in_the_paper() -> None:
+    X = np.array([[1.0, 5.0], [2.0, -6.0], [3.0, 7.0], [4.0, -8.0]])
+    Y = np.array([[9.0, 1.0], [10.0, -1.0], [11.0, -1.0], [12.0, 1.0]])
+    values = truth_of(case_of("cca", X=X, Y=Y, k=2, center=False)).values
+    np.testing.assert_allclose(np.asarray(values, float), [0.958535, 0.155320], atol=5e-7)
+
+
+@pytest.mark.parametrize("power", [0, 200, -200])
+def test_correlation_in_an_exactly_planted_short_direction(power: int) -> None:
+    """Y is 3 h + 4 g with h 1e-13 of the length of the other column: the correlation is 3/5."""
+    h, other, g = HADAMARD[:, 1], HADAMARD[:, 2], HADAMARD[:, 3]
+    X = np.column_stack([other + 2.0**-43 * h, other]) * 2.0**power
+    truth = truth_of(case_of("cca", X=X, Y=(3 * h + 4 * g)[:, None], k=1))
+    np.testing.assert_allclose(float(truth.values[0]), 0.6, rtol=1e-5)
+    np.testing.assert_allclose(float(truth.floor(0).loss), 0, atol=0.2)
+
+
+def test_ridge_and_discriminant_of_orthogonal_columns() -> None:
+    """With XᵀX = 16 and H = (3 h, 4 g): eigenvalues (16·3)²/(16 + r), (16·4)²/(16 + r)."""
+    X, H = HADAMARD[:, 1:4], HADAMARD[:, 1:3] * np.array([3.0, 4.0])
+    values = truth_of(case_of("discriminant", X=X, H=H, k=2, ridge=2.0)).values
+    np.testing.assert_allclose(np.asarray(values, float), [64**2 / 18, 48**2 / 18], rtol=1e-16)
+
+
+def test_law_and_loss_of_a_turned_pair_are_those_of_the_formula() -> None:
+    """Pairs turned by θ between ρ = .8 and .5: r = .8 c² + .5 s², law 2 (.3 c s)² / r, loss (.8 − r) / .8."""
+    h = HADAMARD[:, 1:5]
+    mix = np.array([[1.0, 1e4], [0.0, 1e-3]])
+    X, Y = (
+        h[:, :2] @ mix,
+        np.column_stack([0.8 * h[:, 0] + 0.6 * h[:, 2], 0.5 * h[:, 1] + math.sqrt(0.75) * h[:, 3]]),
+    )
+    c, s = math.cos(0.1), math.sin(0.1)
+    r = 0.8 * c**2 + 0.5 * s**2
+    turned = np.array([[c], [s]]) / 4
+    answer = SimpleNamespace(
+        x_weights=np.linalg.solve(mix, turned), y_weights=turned, correlations=np.array([r]), residual=0.0
+    )
+    found = truth_of(case_of("cca", X=X, Y=Y, k=1)).findings(answer)[0]
+    assert found.law == pytest.approx(2 * (0.3 * c * s) ** 2 / r, rel=1e-6)
+    assert found.loss == pytest.approx((0.8 - r) / 0.8, rel=1e-9)
+    assert found.misfit < 1e-9
+
+
+def test_null_directions_follow_the_stated_bound() -> None:
+    """A copy but for 1e-13 counts; an exact one does not, and either reading of what is at the bound is right."""
+    rng = np.random.default_rng(0)
+    Z, noise = HADAMARD[:, 1:3], HADAMARD[:, 3]
+    for off, ranks in ((2.0**-43, {3}), (0.0, {2}), (2.0**-49, {2, 3})):
+        X = np.column_stack([Z, Z[:, 0] * 2.0**-3 + off * noise])
+        truth = truth_of(case_of("cca", X=X, Y=rng.standard_normal((16, 2)), k=1))
+        assert {x.rank for x, *_ in truth.readings} == ranks, off
+
+
+# ---- judgement --------------------------------------------------------------------------------
+
+
+def answer_of(case: Case, **changes: Any) -> Any:
+    return dataclasses.replace(ls.solve(case.problem(), "direct"), **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({}, "right"),
+        ({"residual": 1e-3, "converged": False, "status": Status.INACCURATE}, "flagged-right"),
+        ({"correlations": np.array([0.3])}, "silent"),
+        ({"correlations": np.array([0.3]), "status": Status.RANK_DEFICIENT}, "claimed"),
+        ({"correlations": np.array([0.3]), "converged": False, "status": Status.INACCURATE}, "flagged"),
+        ({"correlations": np.array([0.6001])}, "violated"),
+        (
+            {"correlations": np.array([0.59]), "bounds": np.array([1e-3]), "status": Status.STAGNATED},
+            "violated",
+        ),
+        (
+            {"correlations": np.array([0.59]), "bounds": np.array([2e-2]), "status": Status.STAGNATED},
+            "flagged",
+        ),
+    ],
+)
+def test_classes(changes: dict[str, Any], kind: str) -> None:
+    h = HADAMARD[:, 1:4]
+    case = case_of("cca", X=h[:, :1], Y=(0.6 * h[:, 0] + 0.8 * h[:, 1])[:, None], k=1)
+    assert judge_solution(truth_of(case), answer_of(case, **changes), tol=1e-6).kind == kind
+
+
+def bounded(case: Case, **extra: Any) -> Any:
+    solution = ls.solve(case.problem(), "direct")
+    fields = {field.name: getattr(solution, field.name) for field in dataclasses.fields(solution)}
+    fields |= {"correlations": np.array([0.5999]), "status": Status.STAGNATED, "converged": False}
+    return SimpleNamespace(**(fields | extra))
+
+
+@pytest.mark.parametrize(
+    ("name", "pair", "cause"),
+    [
+        ("loss_bounds", (1e-4, None), ""),
+        ("loss_bounds", (1e-3, None), "loss_bounds below"),
+        ("loss_bounds", (0.0, 1e-4), "loss_bounds above"),
+        ("law_bounds", (0.0, math.inf), ""),
+        ("law_bounds", (1e-3, math.inf), "law_bounds below"),
+        ("law_bounds", (0.0, 1e-12), "law_bounds above"),
+    ],
+)
+def test_bounds_are_held_to_the_truth(name: str, pair: tuple[float, float | None], cause: str) -> None:
+    h = HADAMARD[:, 1:4]
+    case = case_of("cca", X=h[:, :1], Y=(0.6 * h[:, 0] + 0.8 * h[:, 1])[:, None], k=1)
+    verdict = judge_solution(truth_of(case), bounded(case, **{name: pair}), tol=1e-6)
+    assert verdict.cause == cause
+    if name == "loss_bounds" and not cause:  # the loss is 1/6000
+        assert verdict.sharpness["loss_bounds below"] == pytest.approx(1 / 0.6, rel=1e-6)
+
+
+def test_foreign_exceptions_and_warnings_are_told_apart_from_refusals() -> None:
+    case = case_of("svd", A=HADAMARD[:, :3], k=1)
+    for solver, kind in ((Breaks(), "foreign"), (Warns(), "foreign"), ("direct", "right")):
+        assert judge(case, solver, truth_of(case)).kind == kind
+    hidden = dataclasses.replace(case, matrices={"A": Matrix(HADAMARD[:, :3], "products")})
+    assert judge(hidden, "direct", truth_of(hidden)).kind == "refused"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Breaks(Solver):
+    """Raises what is not linspec's."""
+
+    def solve(self, problem: Any, run: Any) -> Any:
+        raise ValueError("no")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Warns(Solver):
+    """Overflows on the way to the right answer."""
+
+    def solve(self, problem: Any, run: Any) -> Any:
+        np.array([1e300]) * 1e300
+        _, s, Vt = np.linalg.svd(problem.A.dense())
+        return run.finish(Vh=Vt[:1], S=s[:1])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Liar(Solver):
+    """Returns noise, and says that it has converged."""
+
+    def solve(self, problem: Any, run: Any) -> Any:
+        sizes = [M.shape[1] for M in problem.matrices.values()]
+        x, y = (run.rng.standard_normal((p, problem.k)) for p in sizes)
+        solution = run.finish(x_weights=x, y_weights=y)
+        return dataclasses.replace(solution, residual=0.0, converged=True, status=Status.CONVERGED)
+
+
+@pytest.fixture
+def liar(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A liar in a registry of its own."""
+    own = registry.Registry()
+    monkeypatch.setattr(registry, "default_registry", lambda: own)
+    ls.register(
+        SolverSpec(
+            name="liar",
+            problem="cca",
+            target=f"{__name__}:Liar",
+            summary="A solver that is here to be caught.",
+            reference="None.",
+        )
+    )
+    return "liar"
+
+
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+def test_a_liar_is_caught_made_small_and_printed_as_a_program(
+    liar: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcomes = fuzz(range(12), families=["cca"], solvers=[liar])
+    silent = [outcome for outcome in outcomes if outcome.verdict.kind == "silent"]
+    assert len(silent) >= 6
+    first = max(silent, key=lambda outcome: outcome.case.entries("X").size)
+    smaller, verdict = shrink(first.case, liar, first.verdict)
+    assert verdict.kind == "silent"
+    assert sum(matrix.entries.size for matrix in smaller.matrices.values()) <= 40
+    names: dict[str, Any] = {}
+    exec(code(smaller, liar, verdict), names)
+    assert names["solution"].status is Status.CONVERGED
+    again = judge_solution(truth_of(smaller), names["solution"], tol=smaller.tolerance)
+    assert (again.kind, again.law) == ("silent", verdict.law)
+    capsys.readouterr()
+    assert main(["--trials", "8", "--family", "cca", "--solvers", "liar", "--shown", "1"]) == 1
+    printed = capsys.readouterr().out
+    assert "cca/liar" in printed
+    assert 'solution = ls.solve(problem, "liar"' in printed
+
+
+# ---- cases ------------------------------------------------------------------------------------
+
+
+def test_a_trial_is_repeated_by_its_two_numbers() -> None:
+    for trial in range(0, 40, 7):
+        first, second = draw(3, trial), draw(3, trial)
+        assert str(first) == str(second)
+        for name in first.matrices:
+            np.testing.assert_array_equal(first.entries(name), second.entries(name))
+    assert str(draw(3, 0)) != str(draw(4, 0))
+
+
+def test_every_kind_of_mischief_is_drawn() -> None:
+    cases = [draw(0, trial) for trial in range(600)]
+    notes = "\n".join(note for case in cases for note in case.notes)
+    wanted = [
+        "in the shortest direction", "but for", "has rank", "a constant column", "of X", "times 1e-200", "times 1e200",
+        "10^U(-8, 8)", "times the spread", "tiny ridge", "huge ridge",
+        "bool", "int8", "uint8", "float32", "gap", "clusters",
+    ]  # fmt: skip
+    assert [text for text in wanted if text not in notes] == []
+    matrices = [matrix for case in cases for matrix in case.matrices.values()]
+    assert {matrix.kind for matrix in matrices} == set(KINDS)
+    assert all(np.isfinite(matrix.entries).all() for matrix in matrices)
+    assert {case.family for case in cases} == set(FAMILIES)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_hold_the_entries(kind: str) -> None:
+    entries = np.arange(1.0, 41.0).reshape(10, 4)
+    given = ls.as_operator(KINDS[kind](entries))
+    product = given.rmatmat(np.eye(10)) if kind != "array-api-strict" else None
+    if product is not None:
+        np.testing.assert_array_equal(product, entries.T)
+
+
+def test_nothing_heavy_is_imported_with_linspec() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys, linspec; sys.exit('linspec.testing' in sys.modules)"], check=False
+    )
+    assert done.returncode == 0
+
+
+# ---- the slice --------------------------------------------------------------------------------
+
+SLOW = ("appgrad", "naive-gradient", "sparse-appgrad", "gd", "svrg")
+"""Tried on fewer cases."""
+
+
+def failures(outcomes: Any) -> list[str]:
+    return [
+        f"{o.name}, {o.solver}: {o.verdict.kind}, {o.verdict.reason}; {o.case}"
+        for o in outcomes
+        if o.verdict.fails
+    ]
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_corpus(name: str) -> None:
+    case, wanted = CORPUS[name]()
+    assert failures(try_case(case, solvers_of(case.family, wanted), name=name)) == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_slice(family: str) -> None:
+    swift = [name for name in solvers_of(family) if name not in SLOW]
+    assert failures(fuzz(range(40), families=[family], solvers=swift)) == []
+    assert failures(fuzz(range(4), families=[family], solvers=SLOW)) == []
