@@ -21,6 +21,24 @@ ROOT = Path(__file__).parent
 DEV = ("-e", ".[dev]")
 TEMPLATE = ROOT / "docs" / "plugin-template"
 
+KERNELS = (
+    *("Prescott", "Core2", "Penryn", "Dunnington", "Nehalem", "Atom", "Barcelona", "Bobcat"),
+    *("Sandybridge", "Bulldozer", "Piledriver", "Steamroller", "Excavator"),
+    *("Haswell", "Zen", "SkylakeX", "Cooperlake", "SapphireRapids"),
+    *("ARMV8", "CORTEXA57", "NEOVERSEN1", "NEOVERSEV1", "NEOVERSEN2", "THUNDERX2T99", "A64FX", "VORTEX"),
+    *("POWER8", "POWER9", "POWER10"),
+)
+"""What OPENBLAS_CORETYPE may name. Of those that it does not have, OpenBLAS takes the nearest or its own choice."""
+
+PROBE = """
+import numpy, scipy.linalg, threadpoolctl
+A = numpy.random.default_rng(0).standard_normal((200, 200))
+scipy.linalg.lu_factor(A @ A), numpy.linalg.eigh(A + A.T)
+found = [(i.get("architecture"), i["internal_api"]) for i in threadpoolctl.threadpool_info() if i["user_api"] == "blas"]
+print(" and ".join(sorted({kernel for kernel, library in found if library == "openblas"})))
+"""
+"""Works with a kernel, which ends the process where the processor lacks the instructions, and says what it was."""
+
 
 @nox.session
 def lint(session: nox.Session) -> None:
@@ -46,9 +64,43 @@ def contracts(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The whole suite; arguments after `--` go to pytest."""
+    """The whole suite on all cores; arguments after `--` go to pytest."""
     session.install(*DEV)
-    session.run("pytest", *session.posargs)
+    session.run("pytest", "-n", "auto", *session.posargs)
+
+
+@nox.session
+def processors(session: nox.Session) -> None:
+    """The suite as other processors round it: each OpenBLAS kernel that runs here, one BLAS thread and two.
+
+    Arguments after `--` go to pytest; `nox -s processors -- tests/plugins -x` is a quick way.
+    """
+    session.install(*DEV)
+    default = _kernel(session, None)
+    if not default:
+        session.skip("NumPy and SciPy have no OpenBLAS, or threadpoolctl does not know it")
+    # What NumPy and SciPy report, and the name that asks for it.
+    runs: dict[str, str | None] = {default: None}
+    for name in KERNELS:
+        kernel = _kernel(session, name)
+        if kernel is None:
+            session.log(f"{name}: skipped, this processor lacks its instructions")
+        elif kernel in runs:
+            session.log(f"{name}: skipped, OpenBLAS takes {kernel} for it, which runs already")
+        else:
+            runs[kernel] = name
+    failed = []
+    for kernel, name in runs.items():
+        for threads in ("1", "2"):
+            run = f"{kernel} with {threads} BLAS thread(s)"
+            session.log(f"{run}: OPENBLAS_CORETYPE={name}")
+            env = {"OPENBLAS_CORETYPE": name, "OPENBLAS_NUM_THREADS": threads}
+            try:
+                session.run("python", "-m", "pytest", "-q", "-n", "auto", *session.posargs, env=env)
+            except nox.command.CommandFailed:
+                failed.append(run)
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
 
 
 @nox.session
@@ -101,6 +153,15 @@ def docs(session: nox.Session) -> None:
     """The documentation, every warning an error."""
     session.install("-e", ".[demo,docs]")
     session.run("sphinx-build", "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html")
+
+
+def _kernel(session: nox.Session, name: str | None) -> str | None:
+    """The kernels of NumPy and of SciPy where this one is asked for; None where they cannot run here."""
+    try:
+        output = session.run("python", "-c", PROBE, env={"OPENBLAS_CORETYPE": name}, silent=True, log=False)
+    except nox.command.CommandFailed:
+        return None
+    return str(output).strip()
 
 
 def _cupy_extra(session: nox.Session) -> str:

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from linspec.arrays import HostArray
 
@@ -40,6 +41,29 @@ def metric_rounding(columns: int, dtype: Any) -> float:
     return 10 * eps if np.dtype(dtype) == np.float32 else columns * eps
 
 
+def eigenpairs(G: HostArray) -> tuple[HostArray, HostArray]:
+    """Eigenvalues, increasing, and orthonormal eigenvectors of a symmetric matrix.
+
+    By divide and conquer; where LAPACK's gives up on a finite matrix, which it may where many couplings are no more
+    than rounding, by QR iteration, which is slower.
+
+    Parameters
+    ----------
+    G : numpy.ndarray of shape (k, k)
+
+    Returns
+    -------
+    numpy.ndarray of shape (k,), numpy.ndarray of shape (k, k)
+    """
+    try:
+        values, vectors = np.linalg.eigh(G)
+    except np.linalg.LinAlgError:
+        if not np.isfinite(G).all():
+            raise
+        values, vectors = scipy.linalg.eigh(G, driver="ev")
+    return values, vectors
+
+
 def whitening(G: HostArray, cut: float = EPS) -> HostArray:
     """T with Tᵀ G T = I over the numerical range of a symmetric positive semidefinite G.
 
@@ -57,7 +81,7 @@ def whitening(G: HostArray, cut: float = EPS) -> HostArray:
     """
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
     scale = np.divide(1.0, d, out=np.zeros_like(d), where=d > 0)
-    values, vectors = np.linalg.eigh((G + G.T) / 2 * np.outer(scale, scale))
+    values, vectors = eigenpairs((G + G.T) / 2 * np.outer(scale, scale))
     keep = values > len(G) * cut * max(values[-1], 0.0) if len(G) else np.zeros(0, dtype=bool)
     whitened: HostArray = scale[:, None] * (vectors[:, keep] / np.sqrt(values[keep]))
     return whitened
@@ -88,11 +112,36 @@ def whitening_above_noise(
     numpy.ndarray of shape (k, r)
     """
     first = whitening(H, dependent)
-    values, vectors = np.linalg.eigh(first.T @ ((G + G.T) / 2) @ first)
+    values, vectors = eigenpairs(first.T @ ((G + G.T) / 2) @ first)
     keep = values > cut * max(values[-1], least) if len(values) else np.zeros(0, dtype=bool)
     whitened: HostArray = first @ (vectors[:, keep] / np.sqrt(values[keep]))
     # Once more in the metric found: the first step is exact only to the condition of H.
     return whitened @ whitening(whitened.T @ G @ whitened)
+
+
+def whitening_of_products(G: HostArray, H: HostArray, cut: float) -> HostArray:
+    """T with Tᵀ G T = I where G = (XW)ᵀ(XW) comes from products, which are rounded to a share of ‖X‖‖W‖.
+
+    G is then as exact, direction by direction, as XW is: small directions are found beside large ones.
+
+    Parameters
+    ----------
+    G : numpy.ndarray of shape (k, k)
+    H : numpy.ndarray of shape (k, k)
+        Wᵀ diag(XᵀX) W, the squares of the lengths that have been rounded.
+    cut : float
+        Directions with a root of G below `cut`, in units of that of H, are left out.
+
+    Returns
+    -------
+    numpy.ndarray of shape (k, r)
+    """
+    T = whitening(G)
+    # The long ones in this metric are the null ones: they are what eigenvalues tell well.
+    values, vectors = np.linalg.eigh(T.T @ ((H + H.T) / 2) @ T)
+    T = T @ vectors[:, values * cut**2 < 1]
+    whitened: HostArray = T @ whitening(T.T @ G @ T)
+    return whitened
 
 
 def canonical_rotation(

@@ -279,13 +279,15 @@ class _Law:
         self.gaps = [Cpsi - Sphi * r, Ctphi - Spsi * r]
         self.norms = answer.norms
         self.unit = float(np.finfo(problem.dtype).eps)
+        self.shift = self._shift()
+        self.rounding = self._rounding()
 
     def conclusion(self, ranks: tuple[int, int] | None) -> Conclusion:
         """All of it."""
         sides = self._sides()
         squares = sides[0].squares + sides[1].squares
         below, above = (sides[0].below + sides[1].below), (sides[0].above + sides[1].above)
-        noise, lost = self._noise(), self._lost()
+        noise, lost = self.rounding, self._lost()
         if lost:  # nothing bounds what the data have in directions that were cut
             above = np.full_like(above, np.inf)
         below = np.maximum(np.sqrt(below) - noise, 0.0) ** 2
@@ -325,18 +327,26 @@ class _Law:
             found.append(norm.lengths(gap, Z, SZ))
         return found
 
-    def _noise(self) -> float:
-        """The length that rounding alone may give a residual; held Gram matrices lose the square of the condition."""
+    def _shift(self) -> float:
+        """By how much column means are larger than what varies about them: so many times are entries rounded more."""
+        if not self.problem.center:
+            return 1.0
         worst = 1.0
-        for norm, ridge, d in zip(self.norms, self.problem.ridge, self.moments.diagonal(), strict=True):
-            if isinstance(norm, FactorNorm):
-                condition = norm.factor.condition
-            else:
-                mean = float(to_host(self.home.xp.sum(d)))
-                condition = mean / ridge + 1 if ridge > 0 else 1 / EPS
-            worst = max(worst, condition)
-        unit = 4 * math.sqrt(sum(A.shape[1] for A in (self.problem.X, self.problem.Y))) * self.unit
-        return min(unit * (worst if self.moments.held else math.sqrt(worst)), 1.0)
+        for mean, d in zip(self.moments.column_means(), self.moments.diagonal(), strict=True):
+            of_mean, spread = to_host(mean) ** 2 * self.moments.n, to_host(d)
+            live = spread > 0
+            worst = max(worst, float(np.max(of_mean[live] / spread[live], initial=0.0)))
+        return math.sqrt(worst)
+
+    def _rounding(self) -> float:
+        """What rounding alone may give a correlation, or the length of a residual.
+
+        Products with rows lose the condition number of the columns; Gram matrices that are held, its square.
+        """
+        condition = max(min(norm.condition, 1 / EPS**2) for norm in self.norms)
+        lost = condition if self.moments.held else math.sqrt(condition)
+        columns = sum(A.shape[1] for A in self._views())
+        return min(4 * math.sqrt(columns) * self.unit_of_sums * self.shift * lost, 1.0)
 
     def _bounds(self, above: HostArray) -> HostArray | None:
         """Within which some correlation lies, pair by pair: from the bound in the norm, or from the ridge."""
@@ -344,7 +354,7 @@ class _Law:
         ridge = min(self.problem.ridge)
         if ridge > 0:
             plain = sum(to_host(self.home.xp.sum(g * g, axis=0)) for g in self.gaps)
-            found = np.minimum(found, (np.sqrt(plain / ridge) + self._noise()) ** 2)
+            found = np.minimum(found, (np.sqrt(plain / ridge) + self.rounding) ** 2)
         return np.sqrt(found / 2) if np.isfinite(found).all() else None
 
     # ---- the loss -----------------------------------------------------------------------------
@@ -357,10 +367,13 @@ class _Law:
         if total <= 0:
             return (0.0 if residual == 0 else None), (0.0, None), []
         beside = self._beside()
-        least = 0.0 if beside is None else beside.total - beside.rounding
-        lower = max(least - total, 0.0) / max(least, total)
+        off = (
+            len(self.rho) * self.rounding
+        )  # by so much may the sum that is returned be above its own, and the exact one
+        least = max(total - off, 0.0 if beside is None else beside.total - beside.rounding)
+        lower = (least - total) / max(least, total)
         upper = self._upper(beside, above)
-        estimate = self._estimate(squares, beside, lower)
+        estimate = self._estimate(squares, beside, max(lower, 0.0))
         findings = []
         # Near each correlation returned there is an exact one: more than these distances is in pairs that were missed.
         within = float(np.sqrt(squares / 2).sum()) / total
@@ -372,7 +385,7 @@ class _Law:
             text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may "
             text += f"be missing, where the residual is {residual:.1e}. Lower tol, or ask for more pairs."
             findings.append((Status.CLUSTERED, text))
-        return estimate, (lower, upper), findings
+        return None if estimate is None else max(estimate, off / total), (lower, upper), findings
 
     def _estimate(self, squares: HostArray, beside: _Beside | None, lower: float) -> float | None:
         """The relative loss, to the second order in the residuals; None where nothing is known of what was left out."""
@@ -408,7 +421,7 @@ class _Law:
         if k < self.problem.k or not np.isfinite(above).all():
             return None
         if self.evidence.resolution is not None:
-            off = k * self.evidence.resolution
+            off = k * self.evidence.resolution * self.shift
             return min(off / total + ratio(float(above.sum()), total), 1.0) if math.isfinite(off) else None
         if beside is not None and beside.whole:
             return min((max(beside.total - total, 0.0) + 2 * beside.rounding) / total, 1.0)
@@ -475,7 +488,7 @@ class _Law:
         U, rho, Vt = np.linalg.svd(T, full_matrices=False)
         k = len(self.rho)
         total = float(np.clip(rho[:k], 0.0, 1.0).sum())
-        rounding = k * 4 * self.unit_of_sums * math.sqrt(p + q) * max(x.condition, y.condition)
+        rounding = k * 4 * self.unit_of_sums * self.shift * math.sqrt(p + q) * max(x.condition, y.condition)
         parts = tuple(to_host(F.solve(g)) for F, g in zip((x, y), self.gaps, strict=True))
         along = (U.T @ parts[0], Vt @ parts[1])
         return _Beside(total, rho[k:], (along[0][k:], along[1][k:]), whole=True, rounding=rounding)

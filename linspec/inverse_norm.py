@@ -57,9 +57,12 @@ class InverseNorm(Protocol):
     ----------
     kind : {"exact", "quadrature", "preconditioned"}
         What `Solution.residual_kind` says of it.
+    condition : float
+        A bound on the condition number of S with unit diagonal, or infinity.
     """
 
     kind: str
+    condition: float
 
     def squares(self, R: Array) -> HostArray:
         """Squared lengths of the columns of a block."""
@@ -85,6 +88,7 @@ class FactorNorm:
 
     def __init__(self, factor: Whitener, home: Home) -> None:
         self.factor, self.home = factor, home
+        self.condition = factor.condition
 
     def squares(self, R: Array) -> HostArray:
         """Squared lengths of the columns of a block."""
@@ -109,13 +113,15 @@ class BasisNorm:
     Parameters
     ----------
     W : array of shape (p, r)
+    condition : float
+        Of S with unit diagonal.
     home : Home
     """
 
     kind = "exact"
 
-    def __init__(self, W: Array, home: Home) -> None:
-        self.W, self.home = W, home
+    def __init__(self, W: Array, condition: float, home: Home) -> None:
+        self.W, self.condition, self.home = W, condition, home
 
     def squares(self, R: Array) -> HostArray:
         """Squared lengths of the columns of a block."""
@@ -148,6 +154,7 @@ class SketchNorm:
         self.P, self.home = preconditioner, home
         largest = 1 / max(float(to_host(_least_positive(preconditioner.weights, home))), 1e-300)
         self.least = min(1.0, ridge / largest)
+        self.condition = preconditioner.weights.shape[0] / self.least if self.least > 0 else np.inf
 
     def squares(self, R: Array) -> HostArray:
         """ϱᵀP⁻¹ϱ."""
@@ -216,6 +223,7 @@ class QuadratureNorm:
         self.weights = reciprocal(diagonal)
         largest = float(to_host(home.xp.max(diagonal)))
         self.least = min(1.0, ridge / largest) if largest > 0 else 1.0
+        self.condition = diagonal.shape[0] / self.least if self.least > 0 else np.inf
 
     def squares(self, R: Array) -> HostArray:
         """Squared lengths of the columns of a block, to the first digit, from below."""

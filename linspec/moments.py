@@ -35,6 +35,7 @@ from linspec.column_statistics import ColumnStatistics
 from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, NonFiniteData
 from linspec.gram import DenseGram, Products, RunningGram, SparseGram
 from linspec.operators import (
+    CountedOperator,
     LinearOperator,
     SparseOperator,
     as_operator,
@@ -141,6 +142,11 @@ class Moments:
     def X(self) -> LinearOperator:
         """The first view as it was given."""
         return self._views[0].given
+
+    @property
+    def counted(self) -> LinearOperator:
+        """The first view, on the ledger into which its sweeps are entered."""
+        return CountedOperator(self.X, self._views[0].ledger)
 
     @property
     def Y(self) -> LinearOperator | None:

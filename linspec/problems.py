@@ -30,7 +30,7 @@ from linspec.arrays import (
     reciprocal,
     to_host,
 )
-from linspec.block_algebra import metric_rounding, ratio, whitening_above_noise
+from linspec.block_algebra import metric_rounding, ratio, whitening_above_noise, whitening_of_products
 from linspec.cca_law import judged
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData
@@ -62,6 +62,9 @@ CENTRING = 10
 
 NEGLECTED = 1e-2
 """Share of ‖b‖ by whose square a step along one column may lower the sum of squares before it is said."""
+
+NULL = 10
+"""‖Xv‖ / ‖X‖‖v‖, in units of the data's rounding, up to which v is null."""
 
 
 class Problem(ABC):
@@ -678,7 +681,11 @@ class Discriminant(Problem):
 
     Notes
     -----
-    Residual: ‖XᵀHHᵀXW − MWΛ‖ / ‖XᵀHHᵀXW‖ in the Frobenius norm.
+    Residual: ‖XᵀHHᵀXW − MWΛ‖ / ‖XᵀHHᵀXW‖, linear in the error of W and not squared as that of CCA is, with a default
+    tolerance of 1e-6 of its own. In the norm of M⁻¹, ‖R‖² = tr RᵀM⁻¹R, where the solver hands over what measures it
+    (`residual_kind` "exact"): some eigenvalue lies within `residual` ‖Λ‖ of each that is returned. "two-stage" then
+    adds ‖XᵀH − MWWᵀXᵀH‖ / ‖XᵀH‖ over its whole span, whose square is the share of the sum of all eigenvalues that it
+    lacks. Otherwise in the Frobenius norm, which says little of short directions of X.
 
     A solver finds the labels in `H`, and in `factor` the block that they are multiplied by, or None; `gram_and_targets`
     minds it.
@@ -821,14 +828,30 @@ class Discriminant(Problem):
         weights: Array,
         eigenvalues: HostArray | None = None,
         rank: int | None = None,
+        inverse: Any = None,
+        complete: bool = False,
     ) -> Conclusion:
-        """Rotate to eigenvectors within the span unless they are given as such, scale to unit length, judge."""
+        """Rotate to eigenvectors within the span unless they are given as such, scale to unit length, judge.
+
+        Parameters
+        ----------
+        moments : Moments
+        weights, eigenvalues : array
+        rank : int, optional
+            The numerical rank of X.
+        inverse : object with squares(R) and product(W), optional
+            Squared lengths in the norm of M⁻¹ and XᵀXW, which take the place of the plain norm and of the moments.
+        complete : bool
+            Whether the span of the weights is to hold every eigenvector: then the law counts what it lacks, too.
+        """
         home = moments.home
         W = self._rounded(home.place(weights), home)
-        XtXW, C = self.gram_and_targets(moments, W)
+        XtXW, C = self.gram_and_targets(moments, W if inverse is None else None)
+        XtXW = XtXW if inverse is None else inverse.product(W)
         MW = XtXW + W * self.ridge
+        lacking = self.lacking(W, MW, C, moments, inverse) if complete else 0.0
         if eigenvalues is None:
-            turn, values = self.within_span(W, MW, C, moments)
+            turn, values = self.within_span(W, MW, C, moments, inverse)
         else:
             values = np.asarray(to_host(eigenvalues), dtype=np.float64)
             order = np.argsort(-values, kind="stable")[: self.k]
@@ -838,8 +861,11 @@ class Discriminant(Problem):
         W, MW = (V * home.place(scale)[None, :] for V in (W, MW))
         returned = self._rounded(W, home)
         if self.single and bool(home.xp.any(returned != W)):
-            MW = self.gram_and_targets(moments, returned)[0] + returned * self.ridge
-        residual = self.residual(returned, MW, C, values, home)
+            XtXW = (
+                self.gram_and_targets(moments, returned)[0] if inverse is None else inverse.product(returned)
+            )
+            MW = XtXW + returned * self.ridge
+        residual = max(self.residual(returned, MW, C, values, home, inverse), lacking)
         fields: dict[str, Any] = {
             "weights": self.X.home.place(returned, self.X.dtype),
             "eigenvalues": values,
@@ -848,13 +874,15 @@ class Discriminant(Problem):
         if self.center:
             fields["mean"] = self.X.home.place(moments.column_means()[0], self.X.dtype)
         findings = self._findings(len(values), rank, moments.n) + self.lost_to_centring(moments)
-        return Conclusion(fields, residual, findings)
+        return Conclusion(fields, residual, findings, "" if inverse is None else "exact")
 
     def _rounded(self, W: Array, home: Home) -> Array:
         """As it will be returned: it is that which is judged."""
         return home.place(self.X.home.place(W, self.X.dtype)) if self.single else W
 
-    def residual(self, W: Array, MW: Array, C: Array, values: HostArray, home: Home) -> float:
+    def residual(
+        self, W: Array, MW: Array, C: Array, values: HostArray, home: Home, inverse: Any = None
+    ) -> float:
         """The law: ‖C CᵀW − MWΛ‖ / ‖C CᵀW‖ for C = XᵀH.
 
         Parameters
@@ -863,12 +891,26 @@ class Discriminant(Problem):
         C : array of shape (p, t)
         values : numpy.ndarray of shape (k,)
         home : Home
+        inverse : object with squares(R), optional
+            The squared lengths of the columns of R in the norm of M⁻¹. Without it the norm is the plain one.
         """
         image = C @ (C.T @ W)
         gap = image - MW * home.place(values)[None, :]
-        return ratio(home.norm(gap), home.norm(image))
+        return ratio(*(_length(V, home, inverse) for V in (gap, image)))
 
-    def within_span(self, W: Array, MW: Array, C: Array, moments: Moments) -> tuple[HostArray, HostArray]:
+    def lacking(self, W: Array, MW: Array, C: Array, moments: Moments, inverse: Any = None) -> float:
+        """‖C − MQQᵀC‖ / ‖C‖ for C = XᵀH and an orthonormal basis Q of the span of W: what the span lacks.
+
+        In the norm of M⁻¹ its square is the share of the sum of all eigenvalues that the span does not have.
+        """
+        home = moments.home
+        T = home.place(self._orthonormal(W, MW, moments, inverse))
+        gap = C - (MW @ T) @ ((W @ T).T @ C)
+        return ratio(_length(gap, home, inverse), _length(C, home, inverse))
+
+    def within_span(
+        self, W: Array, MW: Array, C: Array, moments: Moments, inverse: Any = None
+    ) -> tuple[HostArray, HostArray]:
         """The leading eigenvectors within the span of a block, as its rotation, and their eigenvalues: Rayleigh-Ritz.
 
         Parameters
@@ -878,20 +920,36 @@ class Discriminant(Problem):
         C : array of shape (p, t)
             XᵀH.
         moments : Moments
+        inverse : object, optional
+            As `conclude` takes it; given where MW is by its product.
 
         Returns
         -------
         numpy.ndarray of shape (m, k), numpy.ndarray of shape (k,)
             At most k, fewer where eigenvalues are zero to rounding.
         """
-        d = (moments.diagonal()[0] + self.ridge)[:, None]
-        G, D = to_host(W.T @ MW), to_host(W.T @ (W * d))
-        T = whitening_above_noise(G, D, metric_rounding(self.X.shape[1], self.X.dtype))
+        T = self._orthonormal(W, MW, moments, inverse)
         if not T.shape[1]:
             return T, np.zeros(0)
         _, s, V = leading_svd(to_host(C.T @ W) @ T, self.k, HOST)
         count = int(np.sum(s > self.resolution * s[0]))
         return T @ V[:, :count], s[:count] ** 2
+
+    def _orthonormal(self, W: Array, MW: Array, moments: Moments, inverse: Any) -> HostArray:
+        """T with TᵀWᵀMWT = I over the directions v of the span that X does not annihilate.
+
+        A Gram matrix that is held tells ‖Xv‖² down to the rounding of ‖X‖²‖v‖²; products with the rows tell ‖Xv‖ down
+        to the rounding of ‖X‖‖v‖.
+        """
+        d = moments.diagonal()[0] + self.ridge
+        rows = inverse is not None or not moments.held
+        dense = inverse is not None or (self.X.readable and self.X.nnz == math.prod(self.X.shape))
+        if rows and self.center and not dense:  # means are taken out of the products, which round them
+            d = d + moments.n * moments.column_means()[0] ** 2
+        G, D = to_host(W.T @ MW), to_host(W.T @ (W * d[:, None]))
+        if not rows:
+            return whitening_above_noise(G, D, metric_rounding(self.X.shape[1], self.X.dtype))
+        return whitening_of_products(G, D, NULL * float(np.finfo(self.X.dtype).eps))
 
     def rounding(self, moments: Moments) -> float:
         """The Frobenius norm of XᵀH up to which it is rounding: the columns of X say nothing of the targets.
@@ -1040,6 +1098,11 @@ def _short(found: int, wanted: int, what: str) -> tuple[tuple[Status, str], ...]
     return (
         (Status.RANK_DEFICIENT, f"{found} of the {wanted} asked for are returned: there are no more {what}."),
     )
+
+
+def _length(V: Array, home: Home, inverse: Any) -> float:
+    """The Frobenius norm, or that in which `inverse` measures."""
+    return home.norm(V) if inverse is None else math.sqrt(max(float(inverse.squares(V).sum()), 0.0))
 
 
 def _weighted_squares(gap: Array, d: Array, home: Home) -> Array:

@@ -21,7 +21,7 @@ from typing import Any
 from linspec import Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.operators import DenseOperator, ProductOperator
-from linspec_cca.pairs import block_width, start
+from linspec_cca.pairs import Pair, block_width, start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +41,7 @@ class AlternatingLeastSquares(Solver):
     inner_start: str = option(
         "last", "where lstsq begins: at its answer for the last block or at zero", choices=("last", "zero")
     )
+    first: str = option("x", "the view whose block comes first in an iteration", choices=("x", "y"))
     tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
     max_iterations: int = option(500, "iterations at most", at_least=1)
     complete: bool = option(
@@ -76,25 +77,33 @@ class AlternatingLeastSquares(Solver):
         rx, ry = problem.ridge
         pair, rho = pair.normalized(normalizer).canonical()
         k, made, warm = problem.k, 0, self.inner_start == "last"
+
+        def half_x(pair: Pair, rho: HostArray, kept: float) -> Pair:
+            """Φ from Ψ."""
+            tol = self._inner_tol(pair.gaps(rho)[0], pair.Cpsi, moments.home.xp)
+            x0, Sx0 = _at_last(pair.phi, pair.Sphi, rho, rx, moments.home) if warm else (None, None)
+            with run.reserving(kept * moments.sweep_cost):
+                phi = states[0].solve(_times(problem.Y, pair.psi), x0, tol, pair.Cpsi, Sx0)
+            Sphi, _, Ctphi, _ = moments.products(phi, None)
+            return pair.with_x(phi, Sphi + phi * rx, Ctphi).normalized(normalizer, y=False)
+
+        def half_y(pair: Pair, rho: HostArray, kept: float) -> Pair:
+            """Ψ from Φ."""
+            tol = self._inner_tol(pair.gaps(rho)[1], pair.Ctphi, moments.home.xp)
+            x0, Sx0 = _at_last(pair.psi, pair.Spsi, rho, ry, moments.home) if warm else (None, None)
+            with run.reserving(kept * moments.sweep_cost):
+                psi = states[1].solve(_times(problem.X, pair.phi), x0, tol, pair.Ctphi, Sx0)
+            _, Cpsi, _, Spsi = moments.products(None, psi)
+            return pair.with_y(psi, Spsi + psi * ry, Cpsi).normalized(normalizer, x=False)
+
+        one, other = (half_x, half_y) if self.first == "x" else (half_y, half_x)
         while run.proceed(residual=pair.leading(k).residual(rho[:k]), current=partial(pair.weights, k)) or (
             run.falls_short(**(answer := pair.answer(k, complete=self.complete))) and made != rounds
         ):
-            # 1. Φ from Ψ
-            tol = self._inner_tol(pair.gaps(rho)[0], pair.Cpsi, moments.home.xp)
-            x0, Sx0 = _at_last(pair.phi, pair.Sphi, rho, rx, moments.home) if warm else (None, None)
-            with run.reserving(3 * moments.sweep_cost):
-                phi = states[0].solve(_times(problem.Y, pair.psi), x0, tol, pair.Cpsi, Sx0)
-            Sphi, _, Ctphi, _ = moments.products(phi, None)
-            pair = pair.with_x(phi, Sphi + phi * rx, Ctphi).normalized(normalizer, y=False)
-            # 2. Ψ from the new Φ
-            pair, rho = pair.canonical()
-            tol = self._inner_tol(pair.gaps(rho)[1], pair.Ctphi, moments.home.xp)
-            x0, Sx0 = _at_last(pair.psi, pair.Spsi, rho, ry, moments.home) if warm else (None, None)
-            with run.reserving(moments.sweep_cost):
-                psi = states[1].solve(_times(problem.X, pair.phi), x0, tol, pair.Ctphi, Sx0)
-            _, Cpsi, _, Spsi = moments.products(None, psi)
-            pair = pair.with_y(psi, Spsi + psi * ry, Cpsi).normalized(normalizer, x=False)
-            # 3. canonical pairs of the two spans
+            # 1. the one block from the other, then the other from the new one
+            pair, rho = one(pair, rho, 3.0).canonical()
+            pair = other(pair, rho, 1.0)
+            # 2. canonical pairs of the two spans
             pair, rho = pair.canonical()
             made += 1
             if made == rounds:

@@ -53,7 +53,7 @@ class Direct(Solver):
             correlations=to_host(rho)[:k],
             ranks=(Wx.shape[1], Wy.shape[1]),
             evidence=Evidence(
-                norms=(BasisNorm(Wx, home), BasisNorm(Wy, home)),
+                norms=(BasisNorm(Wx, conditions[0] ** 2, home), BasisNorm(Wy, conditions[1] ** 2, home)),
                 carried=float(to_host(rho)[k]) if k < rho.shape[0] else 0.0,
                 resolution=float(max(Ux.shape[0], 1) * max(conditions) * np.finfo(problem.dtype).eps),
             ),

@@ -6,9 +6,14 @@ gradient steps for the rest, which the long directions no longer slow down. Afte
 Source: Lu 2015 (thesis), Algorithm 6; Lu & Foster 2014, Large scale canonical correlation analysis with iterative least
 squares, arXiv:1407.4508.
 Where we differ: as the solver "als" that it is made of, with a fixed number of steps in place of a tolerance: its
-bases are turned to canonical pairs at each half step, so that gradient steps are made for these. LING is
-by default in the form that converges whatever its randomized components miss (see "ling"); `ling_form="projection"`
-with `inner_start="zero"` is the algorithm as printed. A ridge enters the least-squares problems.
+bases are turned to canonical pairs at each half step, so that gradient steps are made for these; both views begin at
+random blocks and X is regressed first, where the source begins from XG and regresses Y first (see `rounds.py`). LING is
+by default in the form that converges whatever its randomized components miss, and these come from a few columns more
+than k_pc (see "ling"). Remark A.3.1 of the source, a projection of the coefficients onto the complement of the
+components after each gradient step, belongs to the printed form alone, where it undoes most of what inexact components
+do; the default form has a projection of its own. `ling_form="projection"` with `inner_start="zero"`, `first="y"` and
+`components_oversample=0` is Algorithm 6 as printed, and `complement=True` adds the remark. A ridge enters the
+least-squares problems.
 
 The form "projection" iterates with the whole view, and each step multiplies what rounding, or an inexact component,
 leaves in a long direction by (σ₁/σ)² or so, σ being a short one. The forms "ridge" and "simplified" take the long
@@ -25,6 +30,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from linspec import Run, Solver, get_solver, option
+from linspec.errors import InvalidOption
 from linspec_cca.rounds import FixedRounds
 
 
@@ -39,6 +45,20 @@ class LCCA(FixedRounds):
         "the form of LING",
         choices=("deflated", "ridge", "simplified", "projection"),
     )
+    components_oversample: int = option(
+        10, "random columns beyond the components that find them; 0: as printed", at_least=0
+    )
+    complement: bool = option(
+        False, "project each step onto the complement of the components (Remark A.3.1; ling_form projection)"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.complement and self.ling_form != "projection":
+            raise InvalidOption(
+                f'complement belongs to ling_form="projection"; got ling_form={self.ling_form!r}. Leave it out, or '
+                "change the form."
+            )
 
     def lstsq(self, run: Run) -> Solver:
         """LING with as many gradient steps."""
@@ -47,6 +67,8 @@ class LCCA(FixedRounds):
             rank=self.components,
             form=self.ling_form,
             inner="gd",
+            oversample=self.components_oversample,
+            complement=self.complement,
             max_iterations=self.inner_iterations,
             test_matrix=run.part(self.test_matrix),
         )

@@ -3,9 +3,13 @@
 Problem: the leading canonical pairs, about, for a price that is known beforehand.
 Method: t₁ iterations of "als", in each of which a least-squares solver makes t₂ steps for either view.
 Source: Lu 2015 (thesis), Algorithm 6 and section 3.5; Lu & Foster 2014, arXiv:1407.4508.
-Where we differ: the steps begin at the answer for the last block, and not at zero, which costs no sweep.
-`inner_start="zero"` is the algorithm as printed. It ends before t₁ iterations where the residual is within the
-tolerance.
+Where we differ: (a) The steps begin at the answer for the last block, and not at zero, which costs no sweep;
+`inner_start="zero"` is as printed. (b) Algorithm 6 draws G for X alone, begins from XG, and regresses Y first:
+Y₁ from XG, X₁ from Y₁, … By default both views begin at random blocks, and X comes first, so the last block is Y's;
+`first="y"` is the order as printed, and what was drawn for Y then only turns the basis of XG. (c) The bases are not
+those of a QR decomposition but the canonical pairs of the two spans; the spans are the same where projections are
+exact, and gradient steps, whose length is chosen column by column, are then made for the pairs. (d) It ends before t₁
+iterations where the residual is within the tolerance.
 """
 
 from __future__ import annotations
@@ -30,6 +34,11 @@ class FixedRounds(Solver):
     inner_start: str = option(
         "last", "where steps begin: at the answer for the last block or at zero", choices=("last", "zero")
     )
+    first: str = option(
+        "x",
+        "the view that is regressed first; y: as printed, from X times a random block",
+        choices=("x", "y"),
+    )
     normalizer: Any = part("cholesky-qr", "normalizer of the blocks", kind="normalizer")
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
     oversample: int = option(0, "columns carried beyond k", at_least=0)
@@ -51,6 +60,7 @@ class FixedRounds(Solver):
             oversample=self.oversample,
             inner_reduction=0,
             inner_start=self.inner_start,
+            first=self.first,
             form=self.form,
         )
         run.note(Status.APPROXIMATE, ENDED.format(outer=self.iterations, inner=self.inner_iterations))

@@ -19,11 +19,14 @@ place of the largest). For columns that the rows read first do not have, and for
 Batches are six times the intrinsic dimension Σdiag/L of the views scaled to unit columns: the rows it takes before one
 direction more than another is seen in them. All of that is estimated from the first chunk of rows that is read.
 Where we differ: (a) That step, in place of one found by cross-validation; ``step`` is the form of the source, one
-number for all columns. (b) Rows are drawn without replacement, each once before any comes twice. (c) Ψ takes the new Φ
+number for all columns. (b) Algorithm 11 picks a random subset of the rows afresh at every step, so that a row may
+come again before others have come at all; here rows are shuffled and read to the end, each once before any comes twice,
+and the last batch of a reading has what is left. (c) Ψ takes the new Φ
 (the authors' program, too); ``update="simultaneous"`` the old one, as printed. (d) What is returned is the mean of the
 iterates with polynomial weights (Shamir & Zhang 2013, ICML 28; arXiv:1212.1824), which needs no horizon, so the run can
-be ended at any time. A constant step then does for the first passes; ``decay`` is for many. (e) A step after which an
-auxiliary block is longer in the metric of its rows than the answer can be is not taken, and halved.
+be ended at any time. A constant step then does for the first passes; ``decay`` is for many. (e) Algorithm 11
+takes every step. Here one after which an auxiliary block is longer in the metric of its rows than the answer can be is
+not taken: the block stays as it was, the minibatch is spent, and later steps of this view are half as long.
 The residual that is reported on the way is an estimate, in the law's own units, from the mean gradient since the last
 report: noise makes it too large. The answer is judged by a sweep of its own.
 """

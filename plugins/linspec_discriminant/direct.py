@@ -77,9 +77,9 @@ class Direct(Solver):
         run.plan(setup=moments.setup_cost)
         home = moments.home
         S, C = moments.dense()[0], problem.gram_and_targets(moments)[1]
-        if home.norm(C) <= problem.rounding(moments):
-            return run.finish(weights=C[:, :0], eigenvalues=np.zeros(0))
         factor = Whitener(S, problem.ridge, squared_cut(problem.X), home)
+        if home.norm(C) <= problem.rounding(moments):
+            return run.finish(weights=C[:, :0], eigenvalues=np.zeros(0), rank=factor.rank)
         short = problem.ridge == 0 and factor.rank < problem.X.shape[1]
         if short or factor.condition > SQUARED_LIMIT:
             return self._by_rows(problem, run)

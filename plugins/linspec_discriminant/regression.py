@@ -13,13 +13,19 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from linspec import LeastSquares, Moments, Run, Solver, Status, get_solver
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.operators import DenseOperator, LinearOperator, ProductOperator, uncounted
+from linspec.block_algebra import EPS
+from linspec.operators import CountedOperator, DenseOperator, LinearOperator, ProductOperator, uncounted
+from linspec_discriminant.row_basis import RowBasis
+
+SPREAD = 1e8
+"""Ratio of squared column norms from which stage 1 works on columns of equal length, where it may."""
 
 LOOSEST = 0.1
 """Relative residual that stage 1 is asked for, at most."""
@@ -36,28 +42,38 @@ class Task:
         The targets; multiplied only where a solver asks for it.
     XtB : array of shape (p, r)
     ridge : float
-    law : callable
-        What a relative residual of stage 1 is about, by the law of the problem.
+    power : int
+        A relative residual of stage 1, to this power, is about that of the law of the problem.
     weights : callable
         The weights that follow from an iterate of stage 1, without a sweep.
+    scale : array of shape (p,), optional
+        Lengths to divide the columns of X by, at ridge 0 and where these are independent: the solution is the same.
     """
 
     X: LinearOperator
     B: ProductOperator
     XtB: Array
     ridge: float
-    law: Callable[[float], float]
+    power: int
     weights: Callable[[Array], Mapping[str, Array]]
+    scale: Array = None
 
 
 class Regression:
-    """Stage 1: any least-squares solver on all targets, gone on with as long as that helps."""
+    """Stage 1: any least-squares solver on all targets, gone on with as long as that helps.
+
+    Attributes
+    ----------
+    exacting : bool
+        Whether it goes on to rounding, because what it leaves is judged in the norm of M⁻¹.
+    """
 
     def __init__(self, lstsq: Solver, task: Task, moments: Moments, run: Run) -> None:
         self.lstsq: Any = lstsq
         self.task, self.moments, self.run = task, moments, run
         self._product: Array = None
         self._seen = math.inf
+        self.exacting = False
         self._once_for_all = not (hasattr(lstsq, "prepare") and hasattr(lstsq, "tol"))
 
     def answers(self, tol: float) -> Iterator[Array]:
@@ -68,13 +84,26 @@ class Regression:
             yield self._once(inner)
             return
         with self._reserving():
-            state = self.lstsq.prepare(self.moments.view(0), task.ridge, self.run)
-            state.watch = self._watch
-            W = state.solve(task.B, None, inner, task.XtB)
+            solve = self._prepared(self.moments.view(0) if task.scale is None else self._of_rows())
+            W = solve(task.B, None, inner, task.XtB)
+        again = self.moments.held and task.scale is None
         while True:
             yield W
+            if own is None:  # what is left is small in the norm of stage 1, and may be large in that of M⁻¹
+                inner = (
+                    EPS if self.exacting else inner * min(1.0, self.run.tol / self._seen) ** (1 / task.power)
+                )
             with self._reserving():
-                W = state.solve(task.B, W, inner, task.XtB, self._product)
+                if self.exacting and again:  # a Gram matrix that is held has squared the condition
+                    solve, again = self._prepared(self._of_rows()), False
+                W = solve(task.B, W, inner, task.XtB, self._product)
+
+    def _prepared(self, data: Moments) -> Callable[..., Array]:
+        """The solver made ready, for coefficients of X itself."""
+        state = self.lstsq.prepare(data, self.task.ridge, self.run)
+        state.watch = self._watch
+        scale = self.task.scale
+        return state.solve if scale is None else partial(_solve_scaled, state, scale)
 
     def _reserving(self) -> AbstractContextManager[None]:
         """Keep the sweep back that judges what stage 1 finds."""
@@ -83,16 +112,31 @@ class Regression:
     def _watch(self, residual: float, W: Callable[[], Array]) -> bool:
         """Enter an iteration of stage 1 into the accounts of the run."""
         task = self.task
-        return self.run.proceed(residual=task.law(residual), current=lambda: task.weights(W()), judged=False)
+        return self.run.proceed(
+            residual=residual**task.power, current=lambda: task.weights(self._unscaled(W())), judged=False
+        )
+
+    def _unscaled(self, W: Array) -> Array:
+        """Coefficients of X from those of scaled columns."""
+        return W if self.task.scale is None else W / self.task.scale[:, None]
+
+    def _of_rows(self) -> Moments:
+        """The moments of X, its columns scaled or not, by products with its rows on the accounts of the run."""
+        bare, ledger = uncounted(self.task.X)
+        scale = self.task.scale
+        X = CountedOperator(bare if scale is None else bare.scaled_columns(1 / scale), ledger)
+        return Moments(X, center=self.moments.center, form="implicit")
+
+    def stuck(self, residual: float) -> bool:
+        """Whether a residual is above the tolerance and going on does not help: it did not, or nothing can go on."""
+        return residual > self.run.tol and (self._once_for_all or residual > self._seen / 2)
 
     def proceed(self, residual: float, product: Array, **weights: Array) -> bool:
         """Whether to go on, at an answer with a residual, its product by XᵀX and the weights that follow from it."""
         if self.run.ended:  # within stage 1
             return False
-        if residual > max(self.run.tol, self._seen / 2):
-            self.run.end(Status.STAGNATED)
-        elif residual > self.run.tol and self._once_for_all:  # there is nothing to go on with
-            self.run.end(Status.INACCURATE)
+        if self.stuck(residual):
+            self.run.end(Status.INACCURATE if self._once_for_all else Status.STAGNATED)
         self._seen, self._product = residual, product
         with self._reserving():
             return self.run.proceed(residual=residual, current=lambda: weights)
@@ -101,13 +145,52 @@ class Regression:
         """The answer of a solver that factorises, or that cannot be made ready for one matrix."""
         task = self.task
         bare, _ = uncounted(task.X)
-        X = bare.centered(self.moments.column_means()[0]) if self.moments.center else bare
+        bare = bare if task.scale is None else bare.scaled_columns(1 / task.scale)
+        X = bare.centered(self._scaled_means()) if self.moments.center else bare
         lstsq = self.lstsq
         lstsq = replace(lstsq, tol=tol) if getattr(lstsq, "tol", tol) is None else lstsq
         with self._reserving():
             accounts = {"A": "X", "B": next(label for label in self.run.problem.matrices if label != "X")}
             found = self.run.within(LeastSquares(X, _uncounted(task.B), task.ridge), lstsq, accounts)
-        return self.moments.home.place(found["x"])
+        return self._unscaled(self.moments.home.place(found["x"]))
+
+    def _scaled_means(self) -> Array:
+        mean = self.moments.column_means()[0]
+        return mean if self.task.scale is None else mean / self.task.scale
+
+
+def _solve_scaled(
+    state: Any,
+    scale: Array,
+    B: LinearOperator,
+    x0: Array | None,
+    tol: float,
+    XtB: Array,
+    product: Array | None = None,
+) -> Array:
+    """The coefficients of X by a state that is ready for X with columns divided by `scale`."""
+    d = scale[:, None]
+    start = None if x0 is None else x0 * d
+    return state.solve(B, start, tol, XtB / d, None if product is None else product / d) / d
+
+
+def column_scale(moments: Moments, ridge: float, basis: RowBasis | None) -> Array | None:
+    """The lengths of the columns of X where dividing by them helps stage 1 and changes no solution.
+
+    That is at ridge 0 and for independent columns that differ so much in length that no iteration gets over it.
+    """
+    if basis is None or basis.rank < moments.shape[1] or not unequal(moments, ridge):
+        return None
+    return moments.home.xp.sqrt(moments.diagonal()[0])
+
+
+def unequal(moments: Moments, ridge: float) -> bool:
+    """Whether columns differ much in length, and their lengths are known exactly."""
+    n, p, _ = moments.shape
+    if ridge > 0 or p >= n or not moments.exact_diagonal:
+        return False
+    d = to_host(moments.diagonal()[0])
+    return bool(0 < d.min() * SPREAD < d.max())
 
 
 def chosen(lstsq: Solver | None, X: LinearOperator) -> Any:

@@ -3,17 +3,25 @@
 Problem: the leading eigenvectors of XᵀHHᵀX w = λ M w, M = XᵀX + γI, for n x t targets H, without a factor of M.
 Method: stage 1 solves W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖² by any least-squares solver, all targets in one block. The span
 of W₁ = M⁺XᵀH holds every eigenvector of an eigenvalue that is not zero; stage 2 finds them within it.
-Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, Algorithms 1 and 2.
+Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846. `second_stage="rayleigh-ritz"` is stage 2 of Algorithm 1,
+the eigenproblem (11) of the data projected onto W₁, with M in the place of XᵀX where there is a ridge, of which
+Algorithm 1 knows nothing. `second_stage="printed"` is stage 2 of Algorithm 2, W₁ U_D Σ_D^(-1/2) from D = W₁ᵀXᵀH, which
+at γ = 0 gives the same for an exact W₁.
 Where we differ: the targets are first turned to those combinations that XᵀH tells from zero, so that dependent labels
-and the constant of centred data cost nothing and no direction of rounding enters. The printed second stage takes
-D = W₁ᵀXᵀH for exact and carries the error of W₁ to first order; here the pencil of FFᵀ, F = W₁ᵀXᵀH, and G = W₁ᵀMW₁
-takes its place (Rayleigh and Ritz), which squares it. Where the answer does not meet the tolerance, stage 1 goes on
-from what it has. Labels are multiplied by a small block (CCA) after the sweep, not before.
+and the constant of centred data cost nothing and no direction of rounding enters. Algorithm 2 takes D for exact and
+carries the error of W₁ to first order; the default, the pencil of FFᵀ, F = W₁ᵀXᵀH, and G = W₁ᵀMW₁ (Rayleigh and Ritz),
+squares it. Labels are multiplied by a small block (CCA) after the sweep, not before.
+How W₁ is judged: short directions of X weigh as much in an eigenvalue as long ones, and next to nothing in a
+gradient. So the residual is taken in the norm of M⁻¹ where the rows of X can be reduced at a small share of the cost
+(see `row_basis.py`); its square is then the share of the eigenvalues that is lost. Where that does not meet the
+tolerance, stage 1 goes on from what it has, to rounding, and by products with the rows where a Gram matrix is held.
+The reduction tells the rank as well. At γ = 0 and with independent columns of very different length, stage 1 works on
+columns of equal length: its solution is the same.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +30,17 @@ import numpy as np
 from linspec import Moments, Run, Solution, Solver, Status, cost, option, part
 from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import Estimate, Sizes
-from linspec_discriminant.regression import Regression, Task, chosen, product, setup, told_apart
+from linspec_discriminant.regression import (
+    Regression,
+    Task,
+    chosen,
+    column_scale,
+    product,
+    setup,
+    told_apart,
+    unequal,
+)
+from linspec_discriminant.row_basis import RowBasis, row_basis
 
 INNER_TOL = 1e-10
 """Relative residual of stage 1, unless a tolerance is asked for."""
@@ -30,6 +48,15 @@ INNER_TOL = 1e-10
 EXPECTED, EXPECTED_SPARSE = 50, 20
 """Iterations of stage 1 for which "auto" weighs it against a factorisation, and sweeps against a Gram matrix: fewer on
 counts of words, whose sweeps with a block of targets take a third of what is reckoned (measured)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Weights and eigenvalues of the second stage, and their residual."""
+
+    weights: Array
+    values: HostArray
+    residual: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +70,7 @@ class TwoStage(Solver):
     )
     second_stage: str = option(
         "rayleigh-ritz",
-        "how eigenvectors are found in the span of stage 1: the pencil of the span, or D as printed",
+        "eigenvectors in the span of stage 1: its pencil (Algorithm 1, with M), or D as printed in Algorithm 2",
         choices=("rayleigh-ritz", "printed"),
     )
     tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
@@ -63,29 +90,47 @@ class TwoStage(Solver):
             run.end(Status.CONVERGED)
             weights = home.zeros((C.shape[0], 0))
             run.proceed(residual=0.0, current=partial(dict, weights=weights))
-            return run.finish(weights=weights)
+            basis = row_basis(problem, problem.ridge, run, moments) if problem.ridge == 0 else None
+            return run.finish(weights=weights, rank=None if basis is None else basis.rank)
         turned = C @ turn
 
         def as_printed(W: Array) -> dict[str, Array]:
             return {"weights": W @ home.place(_printed(W, turned, problem)[0])}
 
         B = product(problem.H, problem.factor, turn, moments)
-        task = Task(X=problem.X, B=B, XtB=turned, ridge=problem.ridge, law=float, weights=as_printed)
+        task = Task(X=problem.X, B=B, XtB=turned, ridge=problem.ridge, power=1, weights=as_printed)
+        basis = row_basis(problem, problem.ridge, run, moments) if unequal(moments, problem.ridge) else None
+        task = replace(task, scale=column_scale(moments, problem.ridge, basis))
         regression = Regression(lstsq, task, moments, run)
-        for W in regression.answers(INNER_TOL if self.tol is None else self.tol / 10):
-            SW = moments.gram_matmat(W)
-            MW = SW + W * problem.ridge
-            if self.second_stage == "printed":
-                inner, values = _printed(W, turned, problem)
-            else:
-                inner, values = problem.within_span(W, MW, C, moments)
-            weights, image = W @ home.place(inner), MW @ home.place(inner)
-            residual = problem.residual(weights, image, C, values, home)
-            if not regression.proceed(residual, SW, weights=weights):
+        answers = regression.answers(INNER_TOL if self.tol is None else self.tol / 10)
+        for count, W in enumerate(answers):
+            if count == 0 and basis is None and not run.ended:
+                # What the plain norm calls small may be large in that of M⁻¹, and the other way round.
+                basis = row_basis(problem, problem.ridge, run, moments)
+            SW = moments.gram_matmat(W) if basis is None else basis.product(W)
+            found = self._second_stage(problem, moments, W, SW, turned, basis)
+            regression.exacting = basis is not None
+            if not regression.proceed(found.residual, SW, weights=found.weights):
                 break
+        rank = None if basis is None else basis.rank
         if self.second_stage == "printed":
-            return run.finish(weights=weights, eigenvalues=values)
-        return run.finish(weights=W)
+            return run.finish(weights=found.weights, eigenvalues=found.values, rank=rank, inverse=basis)
+        return run.finish(weights=W, rank=rank, inverse=basis, complete=True)
+
+    def _second_stage(
+        self, problem: Any, moments: Moments, W: Array, SW: Array, turned: Array, basis: RowBasis | None
+    ) -> Found:
+        """Eigenvectors in the span of stage 1, and how far they are off."""
+        home, C = moments.home, problem.gram_and_targets(moments)[1]
+        MW, lacking = SW + W * problem.ridge, 0.0
+        if self.second_stage == "printed":
+            inner, values = _printed(W, turned, problem)
+        else:
+            inner, values = problem.within_span(W, MW, C, moments, basis)
+            lacking = problem.lacking(W, MW, C, moments, basis)
+        weights, image = W @ home.place(inner), MW @ home.place(inner)
+        residual = problem.residual(weights, image, C, values, home, basis)
+        return Found(weights, values, max(residual, lacking))
 
     def _form(self, problem: Any) -> str:
         """The form of the moments for products with X alone."""

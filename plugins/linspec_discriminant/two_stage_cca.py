@@ -12,15 +12,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver, cost, option, part
-from linspec.arrays import reciprocal, to_host
+from linspec import Moments, Run, Solution, Solver, Status, cost, option, part
+from linspec.arrays import Array, reciprocal, to_host
 from linspec.block_algebra import canonical_rotation, ratio
 from linspec.cost import Estimate, Sizes
-from linspec_discriminant.regression import Regression, Task, chosen, product, setup, told_apart
+from linspec_discriminant.regression import (
+    Regression,
+    Task,
+    chosen,
+    column_scale,
+    product,
+    setup,
+    told_apart,
+    unequal,
+)
+from linspec_discriminant.row_basis import RowBasis, row_basis
 
 EXPECTED = 40
 """Iterations of stage 1, where "auto" weighs it against other methods."""
@@ -50,26 +61,33 @@ class TwoStageCCA(Solver):
         cut = 10 * math.sqrt(sum(C.shape)) * float(np.finfo(problem.dtype).eps)
         turn = home.place(told_apart(C, cut, 0.0, home))
         unit = home.eye(C.shape[1])
+        if not turn.shape[1]:  # the views have nothing in common
+            x, y = (home.zeros((rows, 0)) for rows in C.shape)
+            run.end(Status.CONVERGED)
+            run.proceed(residual=0.0, current=partial(dict, x_weights=x, y_weights=y))
+            return run.finish(x_weights=x, y_weights=y)
         task = Task(
             X=problem.X,
             B=product(problem.Y, None, turn, moments),
             XtB=C @ turn,
             ridge=problem.ridge[0],
-            law=lambda residual: residual**2,
+            power=2,
             weights=lambda W: {"x_weights": W, "y_weights": unit},
         )
+        basis = (
+            row_basis(problem, problem.ridge[0], run, moments) if unequal(moments, problem.ridge[0]) else None
+        )
+        task = replace(task, scale=column_scale(moments, problem.ridge[0], basis))
         regression = Regression(lstsq, task, moments, run)
-        for W in regression.answers(math.sqrt(run.tol) / 3):
+        for count, W in enumerate(regression.answers(math.sqrt(run.tol) / 3)):
+            if count == 0 and basis is None and not run.ended:
+                # What the diagonal calls small may be large in the norm of M⁻¹, and the other way round.
+                basis = row_basis(problem, problem.ridge[0], run, moments)
             SW, _, _, Sy = moments.products(W, unit)
-            MW, My = SW + W * problem.ridge[0], Sy + unit * problem.ridge[1]
-            G, F, Gy = (to_host(V) for V in (W.T @ MW, W.T @ C, My))
-            turns, rho = canonical_rotation(G, F, Gy, problem.k)
-            (Tx, Ty), r = (home.place(T) for T in turns), home.place(rho)[None, :]
-            gaps = [C @ Ty - (MW @ Tx) * r, C.T @ (W @ Tx) - (My @ Ty) * r]
-            d = [D + ridge for D, ridge in zip(moments.diagonal(), problem.ridge, strict=True)]
-            squares = [home.xp.sum(g * g * reciprocal(D)[:, None]) for g, D in zip(gaps, d, strict=True)]
-            missing = float(to_host(home.xp.stack(squares)).sum())
-            if not regression.proceed(ratio(missing, float(rho.sum())), SW, x_weights=W @ Tx, y_weights=Ty):
+            SW = SW if basis is None else basis.product(W)
+            found = _second_stage(problem, moments, W, SW, Sy, C, basis)
+            regression.exacting = basis is not None
+            if not regression.proceed(found.residual, SW, x_weights=found.x, y_weights=found.y):
                 break
         return run.finish(x_weights=W, y_weights=unit)
 
@@ -77,3 +95,30 @@ class TwoStageCCA(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """Some dozen products with a block as wide as Y, for which stage 2 needs YᵀY."""
         return cost.sweeps_estimate(replace(sizes, k=sizes.q), EXPECTED, spare=sizes.q)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Weights of the second stage, and their residual."""
+
+    x: Array
+    y: Array
+    residual: float
+
+
+def _second_stage(
+    problem: Any, moments: Moments, W: Array, SW: Array, Sy: Array, C: Array, basis: RowBasis | None
+) -> Found:
+    """Canonical pairs within the span of stage 1 and all of Y."""
+    home = moments.home
+    unit = home.eye(C.shape[1])
+    MW, My = SW + W * problem.ridge[0], Sy + unit * problem.ridge[1]
+    G, F, Gy = (to_host(V) for V in (W.T @ MW, W.T @ C, My))
+    turns, rho = canonical_rotation(G, F, Gy, problem.k)
+    (Tx, Ty), r = (home.place(T) for T in turns), home.place(rho)[None, :]
+    gaps = [C @ Ty - (MW @ Tx) * r, C.T @ (W @ Tx) - (My @ Ty) * r]
+    d = [D + ridge for D, ridge in zip(moments.diagonal(), problem.ridge, strict=True)]
+    squares = [home.xp.sum(g * g * reciprocal(D)[:, None]) for g, D in zip(gaps, d, strict=True)]
+    x, y = (float(to_host(total)) for total in squares)
+    missing = y + (x if basis is None else float(basis.squares(gaps[0]).sum()))
+    return Found(W @ Tx, Ty, ratio(missing, float(rho.sum())))

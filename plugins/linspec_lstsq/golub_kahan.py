@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import LinearOperator, Moments, Run
+from linspec import LinearOperator, Moments
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.errors import NonFiniteData
 from linspec.operators import uncounted
@@ -334,12 +334,11 @@ class LSQR:
         return norms
 
 
-def matrix_of(A: LinearOperator | Moments, run: Run) -> LinearOperator:
-    """The matrix behind moments of one view, on the ledger of the run; an operator as it is."""
+def matrix_of(A: LinearOperator | Moments) -> LinearOperator:
+    """The matrix behind moments of one view, on their ledger; an operator as it is."""
     if not isinstance(A, Moments):
         return A
-    counted = (M for M in run.problem.matrices.values() if uncounted(M)[0] is A.X)
-    matrix = next(counted, A.X)
+    matrix = A.counted
     return matrix.centered(A.column_means()[0]) if A.center else matrix
 
 

@@ -14,10 +14,12 @@ doi:10.1137/S1064827500373231).
 
 Where we differ: the printed forms stop short of ridge regression by as much as U misses singular vectors, because
 what they project out is not looked at again, and without shrinking they are not ridge regression at all; a status
-says so. The deflated form has the same cost and converges for any Q: it is the default. Every form returns
-coefficients. For the printed ones A Z = U makes them exact: x = Z (s γ₁ − d Vᵀγ₂) + γ₂ predicts ŷ to rounding, where
-V/d in place of Z would not. No n x k matrix is formed: AᵀU = V d, UᵀT = ZᵀAᵀT, and products with A_rᵀA_r
-are those with AᵀA less V d² Vᵀ.
+says so. Algorithm 12 of the source, which finds U, draws as many random columns as there are components; here ten more
+are drawn, and the leading components of what they span are kept, so that U is nearer to singular vectors than it is as
+printed, with `oversample=0`. The deflated form has the same cost and converges for any Q: it is the default.
+Every form returns coefficients. For the printed ones A Z = U makes them exact: x = Z (s γ₁ − d Vᵀγ₂) + γ₂ predicts ŷ
+to rounding, where V/d in place of Z would not. No n x k matrix is formed: AᵀU = V d, UᵀT = ZᵀAᵀT, and products with
+A_rᵀA_r are those with AᵀA less V d² Vᵀ.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ from linspec_lstsq.normal_equations import (
     together,
     worst_residual,
 )
-from linspec_lstsq.principal_components import SWEEPS, PrincipalComponents, principal_components
+from linspec_lstsq.principal_components import OVERSAMPLING, SWEEPS, PrincipalComponents, principal_components
 from linspec_lstsq.transformed import Transformed
 
 FORMS = ("deflated", "ridge", "simplified", "projection")
@@ -58,6 +60,7 @@ class Ling(Solver):
 
     rank: int = option(20, "leading components", at_least=1)
     form: str = option("deflated", "the one that converges, or one of those printed", choices=FORMS)
+    oversample: int = option(OVERSAMPLING, "random columns beyond the components; 0: as printed", at_least=0)
     inner: str = option("cg", "what iterates", choices=tuple(INNER))
     complement: bool = option(False, "project each iterate off V (form projection, inner gd)")
     tol: float | None = option(None, "relative residual to stop at; none: 1e-8, more for float32", above=0)
@@ -79,7 +82,7 @@ class Ling(Solver):
         sweep = moments.sweep_cost
         extra = sweep if self.complement else 0.0
         run.plan(setup=moments.setup_cost + SWEEPS * sweep + extra, iteration=moments.view(0).sweep_cost)
-        found = principal_components(moments, self.rank, run.part(self.test_matrix), run)
+        found = principal_components(moments, self.rank, run.part(self.test_matrix), run, self.oversample)
         system = System.of(moments, found.AtB, problem.ridges)
         if self.form == "deflated":
             norm = float(found.theta[0]) if len(found.theta) else 0.0
@@ -89,7 +92,7 @@ class Ling(Solver):
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> LeastSquaresState:
         """Find the components once for many right-hand sides."""
         moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
-        found = principal_components(moments, self.rank, run.part(self.test_matrix), run)
+        found = principal_components(moments, self.rank, run.part(self.test_matrix), run, self.oversample)
         begin = self._deflated if self.form == "deflated" else self._printed(moments)
         tol = 1e-8 if self.tol is None else self.tol
         return NormalEquationsState(A, ridge, run, partial(begin, found), self.max_iterations, tol)

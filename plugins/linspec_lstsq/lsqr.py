@@ -64,7 +64,7 @@ class LSQRState(LeastSquaresState):
     """LSQR as a part: the matrix itself, whose Gram matrix is of no use here even where it is held."""
 
     def __init__(self, A: LinearOperator | Moments, ridge: float, run: Run, limit: int, tol: float) -> None:
-        self.A, self.ridge, self.run, self.limit, self.tol = matrix_of(A, run), ridge, run, limit, tol
+        self.A, self.ridge, self.run, self.limit, self.tol = matrix_of(A), ridge, run, limit, tol
 
     def solve(
         self,

@@ -57,7 +57,9 @@ SWEEPS = 2
 """Readings of the data that the components take."""
 
 
-def principal_components(moments: Moments, rank: int, test_matrix: Any, run: Run) -> PrincipalComponents:
+def principal_components(
+    moments: Moments, rank: int, test_matrix: Any, run: Run, oversample: int = OVERSAMPLING
+) -> PrincipalComponents:
     """At most `rank` components, fewer where A has lower numerical rank.
 
     Parameters
@@ -67,9 +69,11 @@ def principal_components(moments: Moments, rank: int, test_matrix: Any, run: Run
     rank : int
     test_matrix : TestMatrix
     run : Run
+    oversample : int
+        Columns of the random block beyond `rank`.
     """
     home, p = moments.home, moments.shape[1]
-    Omega = home.place(test_matrix.draw(p, min(rank + OVERSAMPLING, p), run.rng))
+    Omega = home.place(test_matrix.draw(p, min(rank + oversample, p), run.rng))
     alone = moments.Y is None
     AtAOmega, AtB = (moments.gram_matmat(Omega), None) if alone else moments.gram_and_cross(Omega)
     W = _orthonormal(AtAOmega, home)

@@ -203,7 +203,7 @@ class SketchedState(LeastSquaresState):
     def __init__(
         self, A: LinearOperator | Moments, ridge: float, run: Run, solver: SketchPrecondition
     ) -> None:
-        self.A, self.ridge, self.run, self.solver = matrix_of(A, run), ridge, run, solver
+        self.A, self.ridge, self.run, self.solver = matrix_of(A), ridge, run, solver
         self.factor: SketchedFactor | None = None
 
     def solve(

@@ -30,10 +30,10 @@ import numpy as np
 
 from linspec import Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.block_algebra import EPS
+from linspec.block_algebra import EPS, eigenpairs
 from linspec.cost import DENSE_RATE, Estimate, Sizes, spare_bytes, sweeps_estimate
 from linspec.operators import DenseOperator, MappedOperator, SparseOperator, uncounted
-from linspec_svd.ending import finished, log_chance
+from linspec_svd.ending import answer, log_chance
 from linspec_svd.triplets import orthonormal
 
 OVERSAMPLING = 10
@@ -60,9 +60,10 @@ NEGLIGIBLE_BYTES = 2**26
 GROWTH = 1.15
 """By how much the basis grows between two looks at it, while nothing tells when it will be wide enough."""
 
-SMALL, FOUND = 1e-3, (1e-10, 1e-8)
-"""When the basis is taken out of a rest once more: a rest as small as this beside the largest product, or so much of
-older blocks, of which there should be nothing, in the product beside the rest (by the tolerance, between bounds)."""
+SMALL, LOST = 1e-3, (1e-13, 1e-8)
+"""When the basis is taken out of a rest once more: a rest as small as this beside the largest product, or a new block
+that is so far from orthogonal to the basis. That much is missing in the residual: a hundredth of the tolerance may
+be, between bounds."""
 
 LOUD = 1e3
 """Roundings of the largest product above which a small direction of a rest is one of the data."""
@@ -116,16 +117,24 @@ class BlockKrylov(Solver):
         Omega = moments.home.place(run.part(self.test_matrix).draw(side, b, run.rng))
         space = KrylovSpace(Omega, problem.k, self._most(problem.k, b, side), run, moments.home)
         multiply = moments.outer_gram_matmat if wide else moments.gram_matmat
-        with run.reserving(after):
+
+        def iterate() -> None:
             while run.proceed(
                 residual=space.residual, current=lambda: self._current(problem, space, wide=wide)
             ):
                 space.widen(multiply)
+
+        def resume() -> None:
+            space.renew()
+            iterate()
+
+        with run.reserving(after):
+            iterate()
+        arrays = answer(problem, run, space.ritz, resume, of_rows=wide)
         run.note(None, USED.format(b=b, most=len(space.H), times=space.begun_again))
         if space.doubtful:
             run.note(Status.INCOMPLETE, UNFINISHED)
-        vectors, theta = space.ritz()
-        return finished(problem, run, vectors, theta, of_rows=wide)
+        return run.finish(**arrays)
 
     def _width(self, problem: Any, run: Run, sweeps: float) -> int:
         """Columns of a block: few where a sweep costs no more than its products, and the budget allows for many."""
@@ -191,7 +200,7 @@ class KrylovSpace:
     def __init__(self, Omega: Array, k: int, most: int, run: Run, home: Home) -> None:
         self.k, self.home, self.tol, self.rng = k, home, run.tol, run.rng
         self.unit = float(np.finfo(run.problem.A.dtype).eps)
-        self.bearable = min(max(1e-2 * run.tol, FOUND[0]), FOUND[1])
+        self.bearable = min(max(1e-2 * run.tol, LOST[0]), LOST[1])
         self.sharp = SHARP if self.unit < SHARP else SINGLE_SHARP
         # What a look apart leaves of the newest block stays in the residual.
         self.apart = max(min(self.sharp, 0.1 * run.tol), 100 * self.unit)
@@ -208,6 +217,8 @@ class KrylovSpace:
         self._suspect, self._steps_apart = 0.0, 0
         self.strict = False
         self._left = 0.0  # of residuals, where newest blocks were left behind
+        # How far the last two blocks are from orthogonal to the basis, estimated, and the farthest that one has been.
+        self._lost, self._level = (0.0, 0.0), self.unit
 
     # ---- one step -----------------------------------------------------------------------------
 
@@ -241,7 +252,11 @@ class KrylovSpace:
         # Of the blocks before the last two a product has nothing but by rounding, unless they are Ritz vectors.
         # Where small directions of rests were left out, later blocks have them again.
         first = self.newest if self.newest < start else 0
-        self._found = float(np.linalg.norm(H[:first]))
+        # What blocks lack of orthogonality to the basis comes back: that of the newest as what the product has of
+        # older blocks, that of the one before by way of what the product has of it (Simon 1984). After a restart
+        # nothing tells: products have something of all Ritz vectors.
+        found, before = (float(np.linalg.norm(h)) for h in (H[:first], H[first:start]))
+        self._slack = np.inf if 0 < start == self.newest else found + self._lost[0] * before
         first = 0 if self.strict else first
         self.H[first : self.count, start : self.count] = H[first:]
         self.H[start : self.count, first : self.count] = H[first:].T
@@ -259,14 +274,18 @@ class KrylovSpace:
             small = R - Q @ (Q.T @ R)
             T, _ = _directions(to_host(small.T @ small), LOUD * self.unit * self.scale)
             Q = self.home.concat([Q, small @ self.home.place(T)])
-        if self.strict or least < SMALL * self.scale or self._found > self.bearable * least:
+        lost = self._slack / least if least < np.inf else 0.0
+        if self.strict or least < SMALL * self.scale or lost > self.bearable:
+            lost = self.unit
             # What small rests have of the basis has been blown up with them.
             V = self.held[: self.count, :]
             Q = Q - V.T @ (V @ Q)
-            own, vectors = np.linalg.eigh(to_host(Q.T @ Q))
+            own, vectors = eigenpairs(to_host(Q.T @ Q))
             Q = Q @ self.home.place(vectors[:, own > OWN] / np.sqrt(own[own > OWN]))
+        self._lost, self._level = (self._lost[1], lost), max(self._level, lost)
         Q = orthonormal(Q, self.home)
-        return Q[:, : min(Q.shape[1], self.held.shape[1] - self.count)]
+        room = min(self.held.shape[1] - self.count, max(len(self.H) - self.k, self.width))
+        return Q[:, : min(Q.shape[1], room)]
 
     def _begin_again(self, keep: int) -> None:
         """From the leading Ritz vectors: the newest block stays, and is orthogonal to them."""
@@ -280,12 +299,25 @@ class KrylovSpace:
         self.theta, self.Y = np.zeros(0), np.zeros((0, 0))
         self._looks = _Looks(0)
 
+    def renew(self) -> None:
+        """Go on after the end of the iteration; where nothing was left to multiply, from the Ritz vectors anew."""
+        self.strict = True
+        if self.next.shape[1]:
+            return
+        self.next = orthonormal(self.ritz()[0], self.home)
+        self.count = self.newest = 0
+        self.begun_again += 1
+        self.H[:] = 0.0
+        self.theta, self.Y = np.zeros(0), np.zeros((0, 0))
+        self._lost, self._level = (0.0, 0.0), self.unit
+        self._looks = _Looks(0)
+
     # ---- looking ------------------------------------------------------------------------------
 
     def _pairs(self) -> tuple[HostArray, HostArray]:
         """Eigenvalues and eigenvectors of H, decreasing."""
         if len(self.Y) != self.count or not len(self.Y):
-            values, vectors = np.linalg.eigh(self.H[: self.count, : self.count])
+            values, vectors = eigenpairs(self.H[: self.count, : self.count])
             self.theta, self.Y = values[::-1], vectors[:, ::-1]
         return self.theta, self.Y
 
@@ -293,7 +325,7 @@ class KrylovSpace:
         """Judge the Ritz pairs wanted; converged is what has converged and can hide nothing."""
         self._pairs()
         exhausted = self.next.shape[1] == 0  # the space is invariant: there is nothing else to be found in it
-        residual = 0.0 if exhausted else self._worst(G)
+        residual = min(self._level, self.tol) if exhausted else self._worst(G)
         self._looks.seen(self.count, residual)
         self._looks.aim(self.count, max(self.tol - self._left, self.tol / 2))
         if residual + self._left <= self.tol:
@@ -371,7 +403,7 @@ class KrylovSpace:
 
 def _directions(G: HostArray, noise: float) -> tuple[HostArray, HostArray]:
     """T with R T orthonormal for G = RᵀR, over directions of R longer than noise that G can tell, and their lengths."""
-    values, vectors = np.linalg.eigh((G + G.T) / 2)
+    values, vectors = eigenpairs((G + G.T) / 2)
     keep = values > max(noise**2, len(values) * EPS * np.max(values, initial=0.0))
     lengths = np.sqrt(values[keep])
     return vectors[:, keep] / lengths, lengths

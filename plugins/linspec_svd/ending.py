@@ -10,11 +10,12 @@ for want of rank.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Status
+from linspec import Run, Status
 from linspec.arrays import Array, HostArray
 from linspec_svd.triplets import (
     decomposed,
@@ -41,8 +42,47 @@ def log_chance(side: int, share: float, steps: int) -> float:
     return float(np.log(1.648) + np.log(max(side, 1)) / 2 - np.sqrt(share) * (2 * steps - 1))
 
 
-def finished(problem: Any, run: Run, vectors: Array, theta: HostArray, *, of_rows: bool = False) -> Solution:
-    """The solution from Ritz vectors of AᵀA, or of AAᵀ, and their values in decreasing order."""
+def answer(
+    problem: Any,
+    run: Run,
+    pairs: Callable[[], tuple[Array, HostArray]],
+    resume: Callable[[], None],
+    *,
+    of_rows: bool = False,
+) -> dict[str, Any]:
+    """What the run is to finish with, once the law has nothing against it or the iteration cannot go on.
+
+    Parameters
+    ----------
+    problem : SVD
+    run : Run
+        Whose loop has ended.
+    pairs : callable
+        Returns Ritz vectors of AᵀA, or of AAᵀ, and their values in decreasing order.
+    resume : callable
+        Goes on with the iteration until the run ends it again.
+    of_rows : bool, default False
+        Whether the vectors are those of AAᵀ.
+    """
+    after = float(of_rows or problem.left)
+    while True:
+        arrays, findings = _arrays(problem, run, *pairs(), of_rows=of_rows)
+        # The iteration knows its residual before vectors of the other side are made: AᵀA v − σ²v for v = Aᵀu/σ is
+        # up to σ₁/σ times as long as AAᵀu − σ²u, and among close values A V = U S turns V.
+        with run.reserving(after):
+            if not run.falls_short(**arrays):
+                break
+            resume()
+    for status, text in findings:
+        run.note(status, text)
+    return arrays
+
+
+def _arrays(
+    problem: Any, run: Run, vectors: Array, theta: HostArray, *, of_rows: bool
+) -> tuple[dict[str, Any], list[tuple[Status, str]]]:
+    """The triplets that the Ritz pairs tell, and what is to be said of the others."""
+    findings: list[tuple[Status, str]] = []
     squaring, entries = squared_cuts(problem.A)
     largest = max(float(theta[0]), 0.0) if len(theta) else 0.0
     means = size_of_means(problem, run)
@@ -50,7 +90,7 @@ def finished(problem: Any, run: Run, vectors: Array, theta: HostArray, *, of_row
     known = int(np.sum(theta > floor))
     hidden = int(np.sum(theta > max(squaring, entries) * largest)) - known
     if hidden and problem.single:
-        run.note(Status.ILL_CONDITIONED, HIDDEN.format(hidden=hidden))
+        findings.append((Status.ILL_CONDITIONED, HIDDEN.format(hidden=hidden)))
     scale = max(largest**0.5, means)
     A, after = decomposed(problem, run), float(of_rows or problem.left)
     if known < len(theta) and squaring > entries and largest > 0:
@@ -58,12 +98,12 @@ def finished(problem: Any, run: Run, vectors: Array, theta: HostArray, *, of_row
         if not (run.affords(1.0 + after) and vanish(A.H if of_rows else A, rest, scale)):
             text = f"Only {known} of the {problem.k} singular values asked for are above {squaring**0.5:.0e} of the "
             text += 'largest, where products with AᵀA can tell them from zero. Choose "direct".'
-            run.note(Status.ILL_CONDITIONED, text)
+            findings.append((Status.ILL_CONDITIONED, text))
     block = vectors[:, :known]
     if of_rows:
         U, S, V = right_vectors(A, block)
-        return run.finish(Vh=V.T, S=S, U=U if problem.left else None)
+        return {"Vh": V.T, "S": S, "U": U if problem.left else None}, findings
     values, recomputed, U = np.sqrt(theta[:known]), None, None
     if problem.left:
         U, recomputed, block = left_vectors(A, block)
-    return run.finish(Vh=block.T, S=values if recomputed is None else recomputed, U=U)
+    return {"Vh": block.T, "S": values if recomputed is None else recomputed, "U": U}, findings

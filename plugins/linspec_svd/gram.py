@@ -21,7 +21,7 @@ import scipy.linalg
 
 from linspec import LinearOperator, Moments, Run, Solution, Solver, Status
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import EPS
+from linspec.block_algebra import EPS, eigenpairs
 from linspec.cost import DENSE_RATE, FACTOR_RATE, PAIR_RATE, Estimate, Sizes
 from linspec.errors import NonFiniteData
 from linspec.operators import SparseOperator, uncounted
@@ -177,7 +177,7 @@ def _some(G: HostArray, k: int) -> tuple[HostArray, HostArray]:
         values, vectors = scipy.linalg.eigh(G, subset_by_index=(order - k, order - 1), check_finite=False)
         if len(values) == k and np.abs(vectors.T @ vectors - np.eye(k)).max() <= CROOKED:
             return values, vectors
-    values, vectors = np.linalg.eigh(G)
+    values, vectors = eigenpairs(G)
     return values[order - k :], vectors[:, order - k :]
 
 

@@ -8,9 +8,11 @@ and their products, and the Rayleigh-Ritz values and vectors of that span, with 
 without a sweep: that is what progress, tolerance and budget go by, and what is returned.
 Where we differ: the tolerance is that of the problem's law, relative to σ₁², and the library is stopped as soon as it
 is met; it gets the same number as its own tolerance, which is relative to each value and so never looser. What PROPACK
-leaves open, ARPACK completes, from the beginning. ARPACK's vectors have the length of a column where sparse data in
-memory have few rows, and else of a row, also where columns are shorter: a product is one sweep then. Data that are not
-NumPy's are multiplied where they are, and the vectors iterate on the host; CuPy's own `svds` could not be watched.
+leaves open, ARPACK completes, from the beginning. ARPACK may be content among repeated values where the law is not, and
+the law may disagree with what is to be returned: block Lanczos steps from the largest residuals do the rest. ARPACK's
+vectors have the length of a column where sparse data in memory have few rows, and else of a row, also where columns are
+shorter: a product is one sweep then. Data that are not NumPy's are multiplied where they are, and the vectors iterate
+on the host; CuPy's own `svds` could not be watched.
 
 A Krylov space of one vector sees a repeated singular value once; the others come with rounding, or not at all, and a
 residual cannot show it. So what has converged is looked at once more: a block of random vectors, orthogonal to the
@@ -33,10 +35,10 @@ from scipy.sparse.linalg import ArpackError, eigsh, svds
 from scipy.sparse.linalg import LinearOperator as SciPyOperator
 
 from linspec import Moments, Run, Solution, Solver, Status, option
-from linspec.arrays import HostArray, to_host
-from linspec.block_algebra import EPS, whitening
+from linspec.arrays import Array, HostArray, to_host
+from linspec.block_algebra import EPS, eigenpairs, whitening
 from linspec.operators import uncounted
-from linspec_svd.ending import finished, log_chance
+from linspec_svd.ending import answer, log_chance
 from linspec_svd.triplets import decomposed
 
 FEWEST_VECTORS = 20
@@ -115,17 +117,19 @@ class Lanczos(Solver):
         )
         watch = _Watch(run, moments, problem.k, min(side, basis), of_rows=of_rows)
         with run.reserving(after):
-            ritz = self._whole(watch) if whole else self._iterated(problem, run, watch)
-        return finished(problem, run, problem.A.home.blocks.place(ritz.V), ritz.theta, of_rows=of_rows)
+            if whole:
+                self._whole(watch)
+            else:
+                self._iterated(problem, run, watch)
+        return run.finish(**answer(problem, run, watch.pairs, watch.resume, of_rows=of_rows))
 
-    def _whole(self, watch: _Watch) -> _Ritz:
+    def _whole(self, watch: _Watch) -> None:
         """All directions are wanted: a basis of all of them takes one product."""
         eye = np.eye(watch.side)
         watch.ritz = _Ritz.of(eye, watch.multiplied(eye), watch.k)
         watch.proceed()
-        return watch.unscaled()
 
-    def _iterated(self, problem: Any, run: Run, watch: _Watch) -> _Ritz:
+    def _iterated(self, problem: Any, run: Run, watch: _Watch) -> None:
         k, first = problem.k, watch.basis
         if self.method == "propack":
             longest = max(LONGEST_BASIS[0] * k, LONGEST_BASIS[1], first) if self.basis is None else first
@@ -134,10 +138,11 @@ class Lanczos(Solver):
             watch.close(Status.BUDGET)
         if not watch.ended:
             self._arpack(run, watch, watch.side)
+        if not watch.ended:  # ARPACK is content, and the law is not
+            watch.converged = _Apart(watch).taken_in()
         if watch.converged:
             watch.ritz = watch.ritz if watch.whole else _Apart(watch).completed()
             watch.close()
-        return watch.unscaled()
 
     def _arpack(self, run: Run, watch: _Watch, p: int) -> None:
         start = run.rng.standard_normal(p)
@@ -177,7 +182,7 @@ class _Ritz:
         """Of any vectors and their products."""
         T = _independent(V)
         H = T.T @ (V.T @ GV) @ T
-        theta, Y = np.linalg.eigh((H + H.T) / 2)
+        theta, Y = eigenpairs((H + H.T) / 2)
         turn = T @ Y[:, ::-1][:, : k + spare]
         return cls(theta[::-1][: k + spare], V @ turn, GV @ turn, k)
 
@@ -268,10 +273,16 @@ class _Watch:
             self.root = 2.0 ** -(int(np.frexp(largest)[1]) // degree)
         return product * (self.root or 1.0) ** degree
 
-    def unscaled(self) -> _Ritz:
-        """The last Ritz pairs, with the values of AᵀA itself."""
-        unit = (self.root or 1.0) ** -2
-        return _Ritz(self.ritz.theta * unit, self.ritz.V, self.ritz.GV, self.k)
+    def pairs(self) -> tuple[Array, HostArray]:
+        """The last Ritz vectors, and their values as those of AᵀA itself."""
+        return self.run.problem.A.home.blocks.place(self.ritz.V), self.ritz.theta * (self.root or 1.0) ** -2
+
+    def resume(self) -> None:
+        """Go on, for the law is not content, until the run says no."""
+        self.open, self.ended = True, False
+        steps = _Apart(self)
+        while self.proceed() and steps.widened():
+            pass
 
     def current(self) -> dict[str, Any]:
         """What a callback may look at; on the side of the rows it takes a product, which is not counted."""
@@ -311,8 +322,6 @@ class _Watch:
             return
         self.kept = [_Ritz.of(V, self.multiplied(V), self.k)]
         self.look()
-        if not self.ended:
-            self.close(Status.STAGNATED)
 
     def _align(self, x: HostArray) -> None:
         """Forget the Ritz vectors that ARPACK has dropped: then its products are with the rest of our basis.
@@ -375,25 +384,29 @@ class _Apart:
                 break
             self.found, before = True, watch.ritz
             watch.ritz = self._merged()
-            if not self._taken_in():
+            if not self.taken_in():
                 self.run.note(Status.INCOMPLETE, UNFINISHED)
                 return watch.ritz if watch.ritz.residual <= self.run.tol**0.5 else before
             self.vectors, self.products = [watch.ritz.V], [watch.ritz.GV]
             self.width = 2 * self.width
         return watch.ritz
 
-    def _taken_in(self) -> bool:
+    def taken_in(self) -> bool:
         """Go on until the residual is small again; whether the run allowed it."""
         watch = self.watch
         while watch.ritz.residual > self.run.tol:
-            if not watch.proceed():
+            if not (watch.proceed() and self.widened()):
                 return False
-            block = self._rests()
-            if block.shape[1] == 0:  # nothing is left but rounding
-                watch.close(Status.STAGNATED)
-                return False
-            self._widen(block)
-            watch.ritz = self._merged()
+        return True
+
+    def widened(self) -> bool:
+        """Multiply what the Ritz vectors leave over; whether there is more of it than rounding."""
+        block = self._rests()
+        if block.shape[1] == 0:
+            self.watch.close(Status.STAGNATED)
+            return False
+        self._widen(block)
+        self.watch.ritz = self._merged()
         return True
 
     def _look(self) -> bool | None:
@@ -435,12 +448,12 @@ class _Apart:
     def _new(self, X: HostArray, scale: float = 0.0) -> HostArray:
         """An orthonormal basis of what a block has beside the vectors held, over what is more than rounding."""
         X = self._outside(X)
-        values, vectors = np.linalg.eigh(X.T @ X)
+        values, vectors = eigenpairs(X.T @ X)
         keep = values > max((10 * self.watch.unit * scale) ** 2, EPS * float(values.max(initial=0.0)))
         Q = X @ (vectors[:, keep] / np.sqrt(values[keep]))
         for _ in range(2):
             Q = self._outside(Q)
-            lengths, vectors = np.linalg.eigh(Q.T @ Q)
+            lengths, vectors = eigenpairs(Q.T @ Q)
             keep = lengths > OVERLAP  # less is rounding that has been blown up
             Q = Q @ (vectors[:, keep] / np.sqrt(lengths[keep]))
         left: HostArray = Q[:, : max(self.side - sum(V.shape[1] for V in self.vectors), 0)]

@@ -26,7 +26,7 @@ from scipy.linalg import lapack
 
 from linspec import Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import EPS, whitening
+from linspec.block_algebra import EPS, eigenpairs, whitening
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidOption
 from linspec_svd.single_sweep import ANEW, LOST, Probes, say_what_is_lost
@@ -145,7 +145,7 @@ def _leading(Bt: Array, M: HostArray, problem: Any, run: Run) -> tuple[HostArray
     if T is None:
         Bt = Bt @ home.place(whitening(M, cut=unit))
     G = to_host(Bt.T @ Bt)
-    values, vectors = np.linalg.eigh(G if T is None else T.T @ G @ T)
+    values, vectors = eigenpairs(G if T is None else T.T @ G @ T)
     smallest = np.min(values, initial=np.inf)
     values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
     largest = max(float(np.max(values, initial=0.0)), 0.0)

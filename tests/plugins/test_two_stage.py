@@ -294,3 +294,96 @@ def test_auto_takes_figures():
     names = [chosen(50_000, int(p)) for p in np.geomspace(100, 40_000, 30)]
     first = names.index("two-stage")
     assert names == ["direct"] * first + ["two-stage"] * (30 - first)
+
+
+# ---- short directions, unequal columns, nothing to find ----------------------------------------------
+
+
+def planted(kappa, short, seed, p=24):
+    """(X, H, eigenvalues) with known singular vectors: half of what H says lies in the `short` shortest directions."""
+    rng = np.random.default_rng(seed)
+    U = rng.standard_normal((150, p + 3))
+    U = np.linalg.qr(U - U.mean(axis=0))[0]
+    V = np.linalg.qr(rng.standard_normal((p, p)))[0]
+    X = (U[:, :p] * np.r_[np.ones(p - short), np.full(short, 1 / kappa)]) @ V.T
+    mix = (
+        rng.standard_normal((p, 3))
+        * np.r_[np.full(p - short, 1 / (p - short)), np.full(short, 1 / short)][:, None] ** 0.5
+    )
+    H = U[:, :p] @ mix + U[:, p : p + 3]
+    return X, H, np.linalg.svd(mix, compute_uv=False) ** 2
+
+
+@pytest.mark.parametrize("form", ["dense", "implicit"])
+@pytest.mark.parametrize("lstsq", [None, "lsqr", "direct"])
+@pytest.mark.parametrize("kappa", [1e3, 1e7, 1e11, 1e13])
+@pytest.mark.parametrize("short", [1, 8])
+def test_what_short_directions_say_is_found_or_missed_aloud(kappa, short, lstsq, form):
+    """The square of the residual is the share of the eigenvalues that is lost, however short a direction is."""
+    X, H, values = planted(kappa, short, 0)
+    for ridge in (0.0, 1e-12 / kappa**2):
+        part = {} if lstsq is None else {"lstsq": lstsq}
+        s = quiet(ls.Discriminant(X, H, ridge=ridge), form=form, **part)
+        rounding = 100 * np.finfo(float).eps * kappa
+        lost = abs(s.eigenvalues.sum() / values.sum() - 1)
+        assert lost <= 3 * s.residual**2 + rounding
+        if s.converged:
+            np.testing.assert_allclose(s.eigenvalues, values, rtol=1e-6 + rounding)
+
+
+def test_what_the_held_gram_matrix_cannot_see_the_rows_show():
+    """Squares of a condition of 1e7 are rounding; stage 1 begins again from products with the rows."""
+    X, H, values = planted(1e7, 8, 1)
+    s = quiet(ls.Discriminant(X, H), form="dense")
+    assert s.converged
+    assert s.residual_kind == "exact"
+    np.testing.assert_allclose(s.eigenvalues, values, rtol=1e-7)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("lstsq", [None, "cg", "lsqr", "direct"])
+@pytest.mark.parametrize("form", ["auto", "implicit"])
+def test_units_of_columns_do_not_matter_without_a_ridge(form, lstsq, sparse):
+    rng = np.random.default_rng(3)
+    X = TALL * (rng.random(TALL.shape) < 0.5) if sparse else TALL
+    units = 10.0 ** rng.uniform(-8, 8, X.shape[1])
+    data = scipy.sparse.csr_array(X * units) if sparse else X * units
+    part = {} if lstsq is None else {"lstsq": lstsq}
+    _, values, _ = exact(X, entries(targets.lda(CLASSES)), 0.0)
+    s = quiet(ls.Discriminant(data, targets.lda(CLASSES)), form=form, **part)
+    assert (s.status, s.rank) == (Status.CONVERGED, X.shape[1])
+    np.testing.assert_allclose(s.eigenvalues, values, rtol=1e-9)
+    Y = RNG.standard_normal((200, 2)) + 0.3 * X[:, :2]
+    c = quiet(ls.CCA(data, Y, 2), form=form, **part)
+    Q = np.linalg.qr(Y - Y.mean(axis=0))[0]
+    assert c.converged
+    np.testing.assert_allclose(c.correlations, np.sqrt(exact(X, Q, 0.0)[1]), atol=1e-5)
+
+
+def test_sweeps_of_scaled_columns_are_counted():
+    X = TALL * np.geomspace(1e-6, 1e6, TALL.shape[1])
+    s = quiet(ls.Discriminant(X, targets.lda(CLASSES)), form="implicit", lstsq="lsqr")
+    assert s.passes > 10
+
+
+@pytest.mark.parametrize("X", [TALL, np.hstack([TALL, TALL[:, :3]]), WIDE], ids=["full", "dependent", "wide"])
+def test_rank_and_degeneracy_are_those_of_direct(X):
+    H = targets.lda(CLASSES[: len(X)])
+    found, direct = (quiet(ls.Discriminant(X, H), name) for name in ("two-stage", "direct"))
+    assert (found.rank, found.status) == (direct.rank, direct.status)
+
+
+@pytest.mark.parametrize("solver", ["direct", "two-stage"])
+@pytest.mark.parametrize("X", [np.zeros((20, 4)), np.ones((20, 4)), np.ones((1, 1)), TALL[:1], TALL[:20, :4]])
+@pytest.mark.parametrize("H", ["zeros", "ones"])
+def test_targets_that_say_nothing_have_no_directions(X, H, solver):
+    s = quiet(ls.Discriminant(X, getattr(np, H)((len(X), 2))), solver)
+    assert len(s.eigenvalues) == s.weights.shape[1] == 0
+    assert s.residual == 0
+
+
+@pytest.mark.parametrize("lstsq", [name for name in ls.solvers("least-squares") if name != "pcr"])
+def test_views_without_anything_in_common_have_no_pairs(lstsq):
+    for X, Y in ((TALL, np.ones((200, 2))), (np.zeros((200, 3)), LABELS), (TALL[:2], np.ones((2, 1)))):
+        s = quiet(ls.CCA(X, Y, 1), "two-stage", lstsq=lstsq)
+        assert len(s.correlations) == 0
