@@ -7,6 +7,7 @@ host NumPy matrices no wider than a block.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -25,6 +26,10 @@ _DTYPE_NAMES = (
     "float64", "float32", "float16", "bfloat16", "bool", "int8", "int16", "int32", "int64",
     "uint8", "uint16", "uint32", "uint64", "complex64", "complex128",
 )  # fmt: skip
+
+
+LEAST_SQUARE = 1e-280
+"""Sums of squares below this may have lost digits, or all there was."""
 
 
 def is_array(x: object) -> bool:
@@ -197,7 +202,19 @@ class Home:
 
     def norm(self, V: Array) -> float:
         """The Frobenius norm of an array here."""
-        return float(to_host(self.xp.sqrt(self.xp.sum(V * V))))
+        return float(self.column_norms(self.xp.reshape(V, (-1, 1)))[0])
+
+    def column_norms(self, V: Array) -> HostArray:
+        """Euclidean norms of columns here, on the host; also of those the squares of whose entries are no numbers."""
+        with np.errstate(all="ignore"):
+            squares = to_host(self.xp.sum(V * V, axis=0))
+            norms: HostArray = np.sqrt(squares)
+        if np.all((squares > LEAST_SQUARE) & (squares < math.inf)) or 0 in tuple(V.shape):
+            return norms
+        sizes = to_host(self.xp.max(self.xp.abs(V), axis=0))
+        units = np.where((sizes > 0) & np.isfinite(sizes), sizes, 1.0)
+        scaled = V / self.place(units)[None, :]
+        return units * np.sqrt(to_host(self.xp.sum(scaled * scaled, axis=0)))
 
     def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """Zeros of `shape` here."""
@@ -249,3 +266,12 @@ def all_finite(x: Array) -> bool:
     if not xp.isdtype(x.dtype, "real floating"):
         return True
     return bool(xp.all(xp.isfinite(x)))
+
+
+def largest_magnitude(x: Array) -> float:
+    """The largest |entry|, in two readings and without a copy; NaN where there is one, 0 of no entries."""
+    xp = np if isinstance(x, np.ndarray) else namespace(x)
+    if 0 in tuple(x.shape):
+        return 0.0
+    high, low = float(to_host(xp.max(x))), float(to_host(xp.min(x)))
+    return high if math.isnan(high) else max(high, -low)

@@ -18,9 +18,10 @@ EPS = float(np.finfo(np.float64).eps)
 
 def ratio(a: float, b: float) -> float:
     """a / b as the laws take it: 0 where a is, infinity where b alone is."""
+    a, b = float(a), float(b)
     if a == 0:
         return 0.0
-    return float(a / b) if b > 0 else math.inf
+    return a / b if b > 0 else math.inf
 
 
 def rank_cut(shape: tuple[int, int], dtype: Any) -> float:

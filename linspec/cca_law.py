@@ -461,7 +461,7 @@ class _Law:
     @property
     def _leaves_out(self) -> bool:
         """Whether there are more correlations than are returned."""
-        return len(self.rho) < min(A.shape[1] for A in self._views())
+        return len(self.rho) < min(int(A.shape[1]) for A in self._views())
 
     @property
     def _along_residuals(self) -> bool:
@@ -748,7 +748,8 @@ def facts_of(
         )
         facts.append((Status.DEGENERATE, f"{text}direction{'s' * (ones > 1)} exactly."))
     if facts:
-        units = [1e-6 * float(to_host(d).mean()) for d in diagonal if d is not None]
+        means = [1e-6 * float(to_host(d).mean()) for d in diagonal if d is not None]
+        units = [problem.squares_in_given_units(*pair) for pair in zip("XY", means, strict=False)]
         alike = max(units) <= 10 * min(units)
         amount = f"{max(units):.1g}" if alike else f"({units[0]:.1g}, {units[1]:.1g})"
         remedy = f"A ridge of about {amount} or more puts what is there first; "

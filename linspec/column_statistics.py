@@ -2,6 +2,8 @@
 
 Method: each block is summed about its own mean and merged into the rest (Chan, Golub & LeVeque 1983,
 doi:10.1080/00031305.1983.10483115), so that nothing cancels where means are large beside their spread.
+Sparse blocks are summed over their stored entries: about zero, and where that cancels about the mean that it gives,
+with the zeros that are not stored counted in.
 Where we differ: the first row of all is subtracted before anything is summed. A constant column then has a
 spread of exactly zero, however its value is rounded; else its spread would be noise that a later division by it
 would blow up. And the running means are small, so that merging many blocks costs no digits.
@@ -22,6 +24,10 @@ from linspec.operators import (
     sparse_kernels,
 )
 from linspec.operators.dense import RowBuffer, row_blocks
+
+CANCELLED, REPEATS = 1e-2, 3
+"""What may be left of a sum of squares when the mean is taken out of it afterwards, and how often it is formed again
+about a better point: at the second time all is exact to rounding, at the third constant columns are constant."""
 
 
 class ColumnStatistics:
@@ -75,11 +81,23 @@ class ColumnStatistics:
         self._merge(entries.shape[0], mean, squares)
 
     def _add_sparse(self, block: SparseOperator) -> None:
-        n = block.shape[0]
+        """Sums over the stored entries; where means are large beside spreads, once more about provisional means."""
+        n = max(block.shape[0], 1)
         total, square = sparse_kernels.column_statistics(block.matrix)
-        spread = square - total**2 / max(n, 1)
-        # What is left of a subtraction below its rounding is a constant column.
-        self._merge_about_zero(n, total / max(n, 1), np.where(spread > 1e-12 * square, spread, 0.0))
+        point, rest = total / n, 0.0 * total
+        spread = square - total * point
+        for _ in range(REPEATS):
+            if np.all(spread >= CANCELLED * square):
+                break
+            point = point + rest
+            gap, square = sparse_kernels.column_deviations(block.matrix, point)
+            rest = gap / n
+            spread = square - gap * rest
+        # The mean is the point and the rest: their sum would be rounded. What is left of a subtraction below its
+        # rounding is a constant column.
+        self._origin = point if self._origin is None else self._origin
+        mean = (point - self._origin) + rest
+        self._merge(block.shape[0], mean, np.where(spread > 1e-12 * square, spread, 0.0))
 
     def _add_changed(self, block: LinearOperator, factor: Array, offset: Array) -> None:
         """Take in the rows of a block times a factor (a column), less an offset."""

@@ -441,6 +441,30 @@ class Moments:
                 self.view(i)._swept([self.home.zeros((view.operator.shape[1], 0)), None])
         return self._views[0].squares, self._views[1].squares if len(self._views) == 2 else None
 
+    def known_diagonals(self) -> list[Array] | None:
+        """The exact diagonals of XᵀX and YᵀY where sweeps have told them all; None elsewhere, and no sweep is made."""
+        if self.held:
+            found = self._held_gram().diagonal()[: len(self._views)]
+        else:
+            found = [view.squares if view.operator.readable else None for view in self._views]
+        return None if any(d is None for d in found) else list(found)
+
+    def centring_error(self) -> float:
+        """The relative error, about, that taking means out of products leaves in them; no sweep is made for it.
+
+        0 where they are taken out of entries.
+        """
+        found = 0.0
+        held = self._held_gram() if self.held else None
+        squares = [view.squares for view in self._views] if held is None else held.diagonal()
+        for view, own in zip(self._views, squares, strict=False):
+            eps = float(np.finfo(view.operator.dtype).eps)
+            by_rows = isinstance(held, DenseGram) and view.operator.readable
+            if view.corrects_products and not by_rows:
+                lost = view.cancelled(own)
+                found = max(found, eps * (lost**2 if isinstance(held, SparseGram) else lost))
+        return found
+
     def total_squares(self) -> float | None:
         """The sum of all squared entries of X, about the column means with centring; no sweep is made for it.
 

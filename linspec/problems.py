@@ -10,13 +10,26 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, Home, HostArray, all_finite, is_array, reciprocal, to_host
+from linspec.arrays import (
+    HOST,
+    Array,
+    Home,
+    HostArray,
+    all_finite,
+    host_dtype,
+    is_array,
+    largest_magnitude,
+    namespace,
+    reciprocal,
+    to_host,
+)
 from linspec.block_algebra import metric_rounding, ratio, whitening_above_noise, whitening_of_products
 from linspec.cca_law import judged
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
@@ -30,7 +43,9 @@ from linspec.operators import (
     ProductOperator,
     as_operator,
 )
+from linspec.operators.rescaled import times_power_of_two
 from linspec.operators.streamed import ONCE
+from linspec.scaling import Look, divided, look_at, reduced_ridge, without_large_means
 from linspec.solution import (
     CCASolution,
     DiscriminantSolution,
@@ -41,6 +56,12 @@ from linspec.solution import (
 )
 from linspec.unit_vectors import chosen, lengths_in, row_runs, signs
 from linspec.whitener import leading_svd
+
+CENTRING = 10
+"""Times the tolerance by which taking means out of products may be off, in the worst case, before it is said."""
+
+NEGLECTED = 1e-2
+"""Share of ‖b‖ by whose square a step along one column may lower the sum of squares before it is said."""
 
 NULL = 10
 """‖Xv‖ / ‖X‖‖v‖, in units of the data's rounding, up to which v is null."""
@@ -64,6 +85,14 @@ class Problem(ABC):
 
     shared: Moments | None
     vector: bool = False
+    exponents: ClassVar[Mapping[str, int]] = MappingProxyType({})  # powers of two taken out of matrices
+    excess: ClassVar[Sequence[int]] = (0, 0)  # and out of ridges, beside those that follow from the matrices
+    taken: ClassVar[Mapping[str, HostArray]] = MappingProxyType(
+        {}
+    )  # rows taken out of matrices that are centred
+    means: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {}
+    )  # what an answer calls the means of which matrix
 
     @abstractmethod
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
@@ -84,17 +113,17 @@ class Problem(ABC):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The least precise working dtype among the matrices."""
+        """The least precise working dtype among the matrices, when targets have been promoted."""
         return min((A.dtype for A in self.matrices.values()), key=lambda dtype: dtype.itemsize)
 
     @property
     def default_tol(self) -> float:
-        """The tolerance for this data: float32 cannot do better than 100 eps."""
+        """The tolerance for this data: products in float32 cannot do better than 100 eps."""
         return max(self.tolerance, 100 * float(np.finfo(self.dtype).eps)) if self.single else self.tolerance
 
     @property
     def single(self) -> bool:
-        """Whether some matrix is float32."""
+        """Whether some matrix is multiplied in float32."""
         return self.dtype == np.float32
 
     @property
@@ -121,10 +150,126 @@ class Problem(ABC):
         twin = object.__new__(type(self))
         for entry in dataclasses.fields(self):  # type: ignore[arg-type]
             object.__setattr__(twin, entry.name, matrices.get(entry.name, getattr(self, entry.name)))
-        for extra in ("vector", "shared", "factor", "every"):
+        for extra in ("vector", "shared", "factor", "every", "exponents", "excess", "taken"):
             if hasattr(self, extra):
                 object.__setattr__(twin, extra, getattr(self, extra))
         return twin
+
+    def lost_to_centring(self, moments: Moments) -> tuple[tuple[Status, str], ...]:
+        """A finding where means taken out of products leave fewer digits than the tolerance asks for."""
+        error = moments.centring_error()
+        if error <= CENTRING * self.default_tol:
+            return ()
+        text = (
+            "Means that are large beside the spread of a column were taken out of products, not of entries: "
+        )
+        text += f"relative errors of about {min(error, 1.0):.0e} are left, which the residual does not show. Pass an "
+        return ((Status.ILL_CONDITIONED, text + "array or a file, or subtract a constant from each column."),)
+
+    # ---- units --------------------------------------------------------------------------------
+
+    def looked_at(self) -> dict[str, Look]:
+        """What a first look tells of each matrix; refuses what is not finite in arrays in memory."""
+        return {name: look_at(name, A) for name, A in self.matrices.items()}
+
+    def about_rows(self) -> Any:
+        """The same problem where a row is taken out of sparse matrices whose means would cancel; else itself.
+
+        Means that are taken out anyway may be any: a copy of the entries, that is, buys back the digits.
+        """
+        if not getattr(self, "center", False) or self.shared is not None:
+            return self
+        found = {name: without_large_means(A) for name, A in self.matrices.items()}
+        taken = {name: row for name, (_, row) in found.items() if row is not None}
+        if not taken:
+            return self
+        twin = self.with_matrices({name: A for name, (A, _) in found.items()})
+        object.__setattr__(twin, "taken", MappingProxyType(taken))
+        return twin
+
+    def unit_dtype(self, name: str) -> np.dtype[Any]:
+        """The dtype in which what was looked at is multiplied."""
+        return self.matrices[name].dtype
+
+    def unregularised(self) -> dict[str, float]:
+        """The matrices whose columns are solved for, and the least ridge of each."""
+        return {}
+
+    def divided(self, looks: Mapping[str, Look], exponents: Mapping[str, int]) -> Any:
+        """The same problem on matrices divided by powers of two, its ridges with them; itself without any.
+
+        `in_given_units` takes its answers back. Moments that were passed as the data are made anew for divided
+        matrices.
+        """
+        if self.shared is not None and min(A.sweeps for A in self.matrices.values()) < math.inf:
+            exponents = dict.fromkeys(
+                exponents, 0
+            )  # the rows are gone: what is held of them is taken as it is
+        matrices = divided(self.matrices, looks, exponents)
+        ridges, excess = self._divided_ridges(looks, exponents)
+        if all(matrices[name] is A for name, A in self.matrices.items()) and not any(excess):
+            return self
+        twin = self.with_matrices(matrices)
+        object.__setattr__(twin, "exponents", MappingProxyType(dict(exponents)))
+        object.__setattr__(twin, "excess", tuple(excess))
+        if ridges is not None:
+            object.__setattr__(twin, "ridge", ridges)
+        if any(exponents[name] for name in self.matrices):
+            object.__setattr__(twin, "shared", None)
+        return twin
+
+    def _divided_ridges(
+        self, looks: Mapping[str, Look], exponents: Mapping[str, int]
+    ) -> tuple[Any, list[int]]:
+        """The ridges of the divided problem, and the powers of two by which they are too small."""
+        return None, []
+
+    def powers(self) -> dict[str, int]:
+        """For arrays of an answer, the power of two that gives them in the units of the data."""
+        return {}
+
+    def squares_in_given_units(self, name: str, value: float) -> float:
+        """A number in units of the squares of a matrix, as a ridge is, in those of the data."""
+        return float(times_power_of_two(value, 2 * self.exponents.get(name, 0)))
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether the answer is in other units than the data were given in."""
+        return any(self.exponents.values()) or any(self.excess) or bool(self.taken)
+
+    def in_given_units(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
+        """Arrays of an answer to a divided problem in the units of the data; or of an iterate, not `returned`."""
+        powers = self.powers()
+        found = {
+            name: value if value is None else times_power_of_two(value, powers.get(name, 0))
+            for name, value in arrays.items()
+        }
+        for name, row in self.taken.items():
+            mean = found.get(self.means.get(name, ""))
+            if mean is not None:
+                found[self.means[name]] = (mean + row).astype(mean.dtype)
+        return found
+
+    def in_own_units(self, start: Mapping[str, Any]) -> dict[str, Any]:
+        """An answer to begin at, in the units of a divided problem."""
+        powers = self.powers()
+        return {name: times_power_of_two(value, -powers.get(name, 0)) for name, value in start.items()}
+
+    def beyond_range(self, arrays: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+        """The first array of an answer that is no longer there in the units of the data; "" where all are."""
+        for name in self.powers():
+            value = arrays.get(name)
+            if value is not None and not isinstance(value, float):
+                axis = None if name.endswith("mean") else -1 if self.vector or value.ndim == 1 else -2
+                if _out_of_range(value, given[name], axis, single=value.ndim == 1 and not self.vector):
+                    return name
+        return ""
+
+    def _promote(self, name: str, dtype: np.dtype[Any]) -> None:
+        """Multiply a matrix in a wider dtype than its own, which holds its entries exactly, where that can be."""
+        A = getattr(self, name)
+        if A.dtype.itemsize < dtype.itemsize:
+            object.__setattr__(self, name, A.in_dtype(dtype) or A)
 
     def _adopt(self, name: str, data: Any) -> LinearOperator:
         A = as_operator(data, name)
@@ -141,9 +286,9 @@ class LeastSquares(Problem):
     Parameters
     ----------
     A : data of shape (n, p)
-        Anything `linspec.as_operator` takes.
+        Anything `linspec.as_operator` takes. Its dtype is that of the solution, and sets the precision.
     B : data of shape (n, m), or an array of shape (n,)
-        Right-hand sides.
+        Right-hand sides; narrower ones are multiplied in the dtype of A.
     ridge : float or sequence of floats, default 0.0
         Added to the unnormalised AᵀA. 0 asks for the least squares solution of least norm. A sequence asks for a
         path: one solution for each ridge, in one run.
@@ -174,6 +319,7 @@ class LeastSquares(Problem):
         A = self._adopt("A", self.A)
         B = self._adopt("B", B[:, None] if vector else B)
         _check_place("A", A, "B", B)
+        self._promote("B", A.dtype)
         object.__setattr__(self, "ridge", _check_path(self.ridge))
         self.check_sizes()
 
@@ -201,6 +347,21 @@ class LeastSquares(Problem):
         """Columns of a solution: right-hand sides times ridges."""
         return int(self.B.shape[1]) * len(self.ridges)
 
+    def _divided_ridges(
+        self, looks: Mapping[str, Look], exponents: Mapping[str, int]
+    ) -> tuple[Any, list[int]]:
+        pairs = [reduced_ridge(ridge, exponents["A"], looks["A"].largest) for ridge in self.ridges]
+        ridges = tuple(ridge for ridge, _ in pairs)
+        return ridges if self.path else ridges[0], [excess for _, excess in pairs]
+
+    def unregularised(self) -> dict[str, float]:
+        """A, for a path with its least ridge."""
+        return {"A": min(self.ridges)}
+
+    def powers(self) -> dict[str, int]:
+        """Coefficients are in units of B over units of A; what ridges are too small comes on top."""
+        return {"x": self.exponents.get("B", 0) - self.exponents.get("A", 0)}
+
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of A and B."""
         return Moments(self.A, self.B, form=form, expect=expect, names=("A", "B"))
@@ -214,15 +375,55 @@ class LeastSquares(Problem):
         x = home.place(returned)
         AtAx, AtB = moments.gram_and_cross(x)
         gap = home.concat([AtB] * len(self.ridges)) - AtAx - x * home.place(self.column_ridges)[None, :]
-        gaps, scales = to_host(_column_norms(gap, home)), to_host(_column_norms(AtB, home))
+        gaps, scales = home.column_norms(gap), home.column_norms(AtB)
         ratios = [ratio(a, b) for a, b in zip(gaps, np.tile(scales, len(self.ridges)), strict=True)]
         residuals = np.max(np.reshape(ratios, (len(self.ridges), -1)), axis=1, initial=0.0)
         findings: tuple[tuple[Status, str], ...] = ()
         if rank is not None and rank < self.A.shape[1] and 0 in self.ridges:
             text = f"A has numerical rank {rank} of {self.A.shape[1]} columns: x is the least-norm solution."
             findings = ((Status.RANK_DEFICIENT, text),)
+        small = [value <= NEGLECTED**2 for value in ratios]
+        if any(small):
+            findings += self._neglected(gap, np.asarray(small), moments)
         fields = {"x": self._shaped(returned), "residuals": residuals}
         return Conclusion(fields, float(residuals.max()), findings)
+
+    def _neglected(self, gap: Array, small: HostArray, moments: Moments) -> tuple[tuple[Status, str], ...]:
+        """Columns of A, small beside the others, by which alone the sum of squares would fall noticeably.
+
+        A step along column j takes gⱼ²/(‖aⱼ‖² + ridge) off the sum of squares, for the gap g of the normal equations.
+        The norm of g does not show it where ‖aⱼ‖ is small.
+        """
+        diagonals = moments.known_diagonals()
+        if diagonals is None:
+            return ()
+        home, (d, squares) = moments.home, diagonals
+        with np.errstate(all="ignore"):
+            falls = gap * reciprocal(d[:, None] + home.place(self.column_ridges)[None, :]) * gap
+            worst = to_host(home.xp.max(falls, axis=0))
+        noticed = small & (worst > NEGLECTED**2 * np.tile(to_host(squares), len(self.ridges)))
+        if not noticed.any():
+            return ()
+        first = int(to_host(home.xp.argmax(falls[:, int(np.argmax(noticed))])))
+        text = f"Column {first} of A is so small beside the others that the residual does not show what it leaves: a "
+        text += "step along it alone takes a noticeable part off the sum of squares. Scale the columns, lower tol, or "
+        return ((Status.ILL_CONDITIONED, text + 'choose "direct".'),)
+
+    def in_given_units(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
+        """Arrays of an answer to a divided problem in the units of the data; each ridge has its own."""
+        found = super().in_given_units({name: value for name, value in arrays.items() if name != "x"})
+        x, power, xp = arrays["x"], self.powers()["x"], self.A.home.xp
+        if not self.path:
+            return {**found, "x": times_power_of_two(x, power - self.excess[0])}
+        if returned:
+            parts = [times_power_of_two(x[i, ...], power - excess) for i, excess in enumerate(self.excess)]
+            return {**found, "x": xp.stack(parts)}
+        width = self.B.shape[1]
+        parts = [
+            times_power_of_two(x[:, i * width : (i + 1) * width], power - excess)
+            for i, excess in enumerate(self.excess)
+        ]
+        return {**found, "x": self.A.home.blocks.concat(parts)}
 
     def _shaped(self, x: Array) -> Array:
         """Columns as they are returned: a vector for a vector, and stacked where there are several ridges."""
@@ -259,6 +460,7 @@ class SVD(Problem):
     name: ClassVar[str] = "svd"
     tolerance: ClassVar[float] = 1e-6
     solution: ClassVar[type[Solution]] = SVDSolution
+    means: ClassVar[Mapping[str, str]] = MappingProxyType({"A": "mean"})
     matrix_names: ClassVar[tuple[str, ...]] = ("A",)
 
     def __post_init__(self) -> None:
@@ -274,6 +476,11 @@ class SVD(Problem):
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of A."""
         return self.shared or Moments(self.A, center=self.center, form=form, expect=expect, names=("A", ""))
+
+    def powers(self) -> dict[str, int]:
+        """Singular values and means are in units of A."""
+        unit = self.exponents.get("A", 0)
+        return {"S": unit, "mean": unit, "total_norm": unit, "total_squares": 2 * unit}
 
     def conclude(  # type: ignore[override]
         self,
@@ -309,8 +516,10 @@ class SVD(Problem):
         if self.center:
             fields["mean"] = self.A.home.place(moments.column_means()[0], self.A.dtype)
         fields["rows"] = moments.n
-        fields["total_squares"] = moments.total_squares()
+        total = fields["total_squares"] = moments.total_squares()
+        fields["total_norm"] = None if total is None else math.sqrt(total)
         findings = _short(len(S), self.k, "singular values that this method can tell from zero")
+        findings += self.lost_to_centring(moments)
         return Conclusion(fields, residual, findings)
 
 
@@ -326,6 +535,8 @@ class CCA(Problem):
     X : data of shape (n, p), or Moments
         Anything `linspec.as_operator` takes. Moments of two views stand for both of them.
     Y : data of shape (n, q)
+        Each view has the dtype of its own data, and the narrower of the two sets the precision; but bools and integers
+        beside float64 are multiplied in float64.
     k : int
         Pairs wanted, at most min(n, p, q).
     ridge : float or pair of floats, default 0.0
@@ -349,6 +560,7 @@ class CCA(Problem):
     name: ClassVar[str] = "cca"
     tolerance: ClassVar[float] = 1e-6
     solution: ClassVar[type[Solution]] = CCASolution
+    means: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "x_mean", "Y": "y_mean"})
     matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
 
     def __post_init__(self) -> None:
@@ -361,6 +573,12 @@ class CCA(Problem):
         X = self._adopt("X", shared.X if shared else self.X)
         Y = self._adopt("Y", shared.Y if shared else self.Y)
         _check_place("X", X, "Y", Y)
+        if shared is None:
+            for name, A, other in (("X", X, Y), ("Y", Y, X)):
+                if (
+                    A.stored_dtype.kind in "biu"
+                ):  # classes and counts are exact; floats have the precision they have
+                    self._promote(name, other.dtype)
         self.check_sizes()
         pair = self.ridge if isinstance(self.ridge, tuple | list) else (self.ridge, self.ridge)
         if len(pair) != 2:
@@ -398,6 +616,26 @@ class CCA(Problem):
             raise InvalidProblem("the weights of start must have equally many columns for both views.")
         return found
 
+    def _divided_ridges(
+        self, looks: Mapping[str, Look], exponents: Mapping[str, int]
+    ) -> tuple[Any, list[int]]:
+        pairs = [
+            reduced_ridge(ridge, exponents[name], looks[name].largest)
+            for name, ridge in zip(("X", "Y"), self.ridge, strict=True)
+        ]
+        return tuple(ridge for ridge, _ in pairs), [excess for _, excess in pairs]
+
+    def unregularised(self) -> dict[str, float]:
+        """Both views."""
+        return {"X": self.ridge[0], "Y": self.ridge[1]}
+
+    def powers(self) -> dict[str, int]:
+        """Weights are in units of one over those of their view; correlations have no unit."""
+        (x, y), (more_x, more_y) = (self.exponents.get(name, 0) for name in ("X", "Y")), self.excess
+        less = -(more_x + more_y) // 2
+        powers = {"x_weights": -x - more_x // 2, "y_weights": -y - more_y // 2, "x_mean": x, "y_mean": y}
+        return {**powers, "correlations": less, "residuals": 2 * less, "bounds": less}
+
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of X and Y."""
         return self.shared or Moments(self.X, self.Y, center=self.center, form=form, expect=expect)
@@ -415,7 +653,8 @@ class CCA(Problem):
     ) -> Conclusion:
         """Scale to unit length, rotate to canonical pairs unless they are given as such, judge."""
         weights = [moments.home.place(x_weights), moments.home.place(y_weights)]
-        return judged(self, moments, terms, weights, correlations, ranks, evidence)
+        found = judged(self, moments, terms, weights, correlations, ranks, evidence)
+        return dataclasses.replace(found, findings=(*found.findings, *self.lost_to_centring(moments)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -430,8 +669,8 @@ class Discriminant(Problem):
     X : data of shape (n, p), or Moments
         Anything `linspec.as_operator` takes. Moments of two views stand for X and H.
     H : data of shape (n, t)
-        Targets. A product of sparse labels and a small dense block (``linspec.targets.cca`` of sparse labels) is
-        never formed.
+        Targets; narrower ones are multiplied in the dtype of X. A product of sparse labels and a small dense block
+        (``linspec.targets.cca`` of sparse labels) is never formed.
     k : int, optional
         Directions wanted, at most min(n, p, t). None: as many as the numerical rank of XᵀH.
     ridge : float, default 0.0
@@ -461,6 +700,7 @@ class Discriminant(Problem):
     name: ClassVar[str] = "discriminant"
     tolerance: ClassVar[float] = 1e-6
     solution: ClassVar[type[Solution]] = DiscriminantSolution
+    means: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "mean"})
     matrix_names: ClassVar[tuple[str, ...]] = ("X", "H")
 
     factor: ClassVar[Array | None] = None
@@ -485,6 +725,8 @@ class Discriminant(Problem):
         H = self._adopt("H", labels)
         object.__setattr__(self, "factor", factor)
         _check_place("X", X, "H", H)
+        if shared is None:
+            self._promote("H", X.dtype)
         object.__setattr__(self, "every", self.k is None)
         object.__setattr__(self, "ridge", _check_ridge(self.ridge))
         self.check_sizes()
@@ -514,6 +756,42 @@ class Discriminant(Problem):
     def certificate_products(self) -> int:
         """One; float32 weights are turned by the first and judged, rounded as they are returned, by another."""
         return 2 if self.single else 1
+
+    def looked_at(self) -> dict[str, Look]:
+        """Of X and of the labels, and of the block that these are multiplied by."""
+        looks = super().looked_at()
+        if self.factor is not None:
+            looks["factor"] = Look(largest_magnitude(self.factor))
+        return looks
+
+    def divided(self, looks: Mapping[str, Look], exponents: Mapping[str, int]) -> Any:
+        """The same problem on matrices divided by powers of two, the block of the labels with them."""
+        twin = super().divided(looks, exponents)
+        if exponents.get("factor", 0):
+            twin = self.with_matrices({}) if twin is self else twin
+            object.__setattr__(twin, "exponents", MappingProxyType(dict(exponents)))
+            object.__setattr__(twin, "factor", times_power_of_two(self.factor, -exponents["factor"]))
+        return twin
+
+    def _divided_ridges(
+        self, looks: Mapping[str, Look], exponents: Mapping[str, int]
+    ) -> tuple[Any, list[int]]:
+        ridge, excess = reduced_ridge(self.ridge, exponents["X"], looks["X"].largest)
+        return ridge, [excess]
+
+    def unit_dtype(self, name: str) -> np.dtype[Any]:
+        """That of a matrix; the block of the labels is float64."""
+        return np.dtype(np.float64) if name == "factor" else super().unit_dtype(name)
+
+    def unregularised(self) -> dict[str, float]:
+        """X."""
+        return {"X": self.ridge}
+
+    def powers(self) -> dict[str, int]:
+        """Weights are in units of one over those of X, eigenvalues in those of squared targets."""
+        x, *targets = (self.exponents.get(name, 0) for name in ("X", "H", "factor"))
+        more = self.excess[0]
+        return {"weights": -x - more // 2, "eigenvalues": 2 * sum(targets) - more, "mean": x}
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of X and of the labels."""
@@ -595,7 +873,7 @@ class Discriminant(Problem):
         }
         if self.center:
             fields["mean"] = self.X.home.place(moments.column_means()[0], self.X.dtype)
-        findings = self._findings(len(values), rank, moments.n)
+        findings = self._findings(len(values), rank, moments.n) + self.lost_to_centring(moments)
         return Conclusion(fields, residual, findings, "" if inverse is None else "exact")
 
     def _rounded(self, W: Array, home: Home) -> Array:
@@ -785,6 +1063,22 @@ def _check_path(ridge: Any) -> float | tuple[float, ...]:
     return tuple(_check_ridge(value) for value in ridge)
 
 
+def _out_of_range(value: Array, given: Array, axis: int | None, *, single: bool) -> bool:
+    """Whether numbers that were there have become infinite, or so small that their digits are gone.
+
+    Of a column the largest entry decides; numbers that each stand for themselves do so each.
+    """
+    xp = namespace(value)
+    before, after = xp.abs(value), xp.abs(given)
+    if not single:
+        before, after = (
+            xp.max(size) if axis is None else xp.max(size, axis=axis) for size in (before, after)
+        )
+    before, after = to_host(before), to_host(after)
+    least = np.finfo(host_dtype(given)).smallest_normal
+    return bool(np.any((before > 0) & ~((after >= least) & np.isfinite(after))))
+
+
 def _shared_moments(problem: Problem, data: Any, center: bool) -> Moments | None:
     shared = data if isinstance(data, Moments) else None
     object.__setattr__(problem, "shared", shared)
@@ -811,10 +1105,6 @@ def _length(V: Array, home: Home, inverse: Any) -> float:
     return home.norm(V) if inverse is None else math.sqrt(max(float(inverse.squares(V).sum()), 0.0))
 
 
-def _column_norms(V: Array, home: Home) -> Array:
-    return home.xp.sqrt(home.xp.sum(V * V, axis=0))
-
-
 def _weighted_squares(gap: Array, d: Array, home: Home) -> Array:
     """Column sums of gap² / d; a column of zeros in the data (d = 0) carries no weight."""
     return home.xp.sum(gap * gap * reciprocal(d)[:, None], axis=0)
@@ -823,7 +1113,7 @@ def _weighted_squares(gap: Array, d: Array, home: Home) -> Array:
 def _distances(W: Array, V: Array, factors: HostArray, unit: float, home: Home) -> HostArray:
     """‖w − f v‖ / unit a column; on the host some rows at a time: fresh memory costs more than the arithmetic."""
     if not home.on_host:
-        return to_host(_column_norms(W / unit - V * home.place(factors / unit)[None, :], home))
+        return home.column_norms(W / unit - V * home.place(factors / unit)[None, :])
     squares = np.zeros(V.shape[1])
     for rows in row_runs(V):
         gap = W[rows] / unit

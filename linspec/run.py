@@ -210,6 +210,12 @@ class Run:
         """Wall time since the run began."""
         return time.perf_counter() - self._start
 
+    def charge(self, earlier: Run, label: str) -> None:
+        """Enter what an earlier run of the same problem has cost, which ended in a product with the matrix `label`."""
+        for name, ledger in earlier._ledgers.items():
+            sweeps = ledger.sweeps + (name == label)
+            self._ledgers[name].record(sweeps=sweeps, columns=ledger.columns, flops=ledger.flops)
+
     # ---- budget -------------------------------------------------------------------------------
 
     def plan(self, *, setup: float = 0.0, iteration: float = 1.0) -> None:
@@ -476,7 +482,7 @@ class Run:
         if math.isnan(residual) and self._sweeps == 1:
             figures = "no residual: it takes another pass, and the data can be read once"
         elif self.problem.single and getattr(self._solver, "tol", None) is None:
-            figures += " (the least that float32 data allow)"
+            figures += " (the least that products in float32 allow)"
         # What to do where an approximation is not good enough is no advice where it is.
         if status is Status.CONVERGED:
             findings = [(finding, text) for finding, text in findings if finding is not Status.APPROXIMATE]

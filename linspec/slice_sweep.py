@@ -27,6 +27,7 @@ from linspec.gram import DenseGram, RunningGram
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels, uncounted
 from linspec.operators.dense import RowBuffer, row_blocks
 from linspec.row_sweep import FEWEST_BLOCKS, Asked, one_blas_thread, sweep
+from linspec.scaling import without_large_means
 from linspec.views import FloatRows, View, explain_non_finite, gram_blocks
 
 FEWEST_REDUCED = 1024
@@ -311,14 +312,15 @@ def _first_row(block: LinearOperator, home: Home) -> Array:
     return home.place(block.rows(slice(0, 1)).dense())[0, :] + 0.0  # a copy
 
 
-def _add_sparse(running: RunningGram, gram: DenseGram, block: SparseOperator, *, center: bool) -> None:
-    S = sparse_kernels.gram(block.matrix).toarray()
+def _add_sparse(running: RunningGram, gram: DenseGram, given: SparseOperator, *, center: bool) -> None:
+    block, row = without_large_means(given) if center else (given, None)
+    S = sparse_kernels.gram(block.matrix).toarray()  # type: ignore[attr-defined]  # it stays sparse
     if not center:
         gram.add_gram(S)
         return
     mean = block_mean(block, running.home)
     S -= np.outer(mean * block.shape[0], mean)
-    running.add_gram(S, mean, block.shape[0])
+    running.add_gram(S, mean if row is None else mean + row, block.shape[0])
 
 
 def sliced_statistics(view: View, home: Home) -> ColumnStatistics:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray
+from linspec.arrays import LEAST_SQUARE, Array, HostArray
 from linspec.errors import InvalidProblem
 from linspec.variates import CCAScore, loadings, score_variates, variates
 
@@ -167,7 +168,9 @@ class SVDSolution(Solution):
         The sum of the squares of all singular values: of all entries of the data, about their column means where the
         problem centres. It comes with the sweeps that are made anyway. None for operators that are known only by
         their products, of which it would take one with each column of the identity; where it is known otherwise,
-        divide ``S**2`` by it.
+        divide ``S**2`` by it. 0 or infinite where data are so small or so large that it is no number.
+    total_norm : float or None
+        Its square root, the Frobenius norm of the data: a number wherever the entries are.
     """
 
     S: HostArray
@@ -176,6 +179,7 @@ class SVDSolution(Solution):
     mean: Array | None = None
     rows: int
     total_squares: float | None = None
+    total_norm: float | None = None
 
     @property
     def explained_variance_ratio(self) -> HostArray | None:
@@ -187,6 +191,8 @@ class SVDSolution(Solution):
         """
         if self.total_squares is None:
             return None
+        if self.total_norm and not LEAST_SQUARE < self.total_squares < math.inf:
+            return np.square(self.S / self.total_norm)
         share: HostArray = self.S**2 / self.total_squares if self.total_squares > 0 else 0.0 * self.S
         return share
 
@@ -195,7 +201,8 @@ class SVDSolution(Solution):
         """The variance of the data along each row of `Vh`, S²/(rows − 1), shape (k,); None without centring."""
         if self.mean is None:
             return None
-        variance: HostArray = self.S**2 / max(self.rows - 1, 1)
+        with np.errstate(over="ignore", under="ignore"):
+            variance: HostArray = self.S**2 / max(self.rows - 1, 1)
         return variance
 
     @property
@@ -236,10 +243,9 @@ class CCASolution(Solution):
         About how much of the exact sum of the leading correlations is missing, as a share: ‖ϱᵢ‖²/2gᵢ for each pair over
         the sum, gᵢ being the gap to the correlations that were left out. None where nothing is known of these.
     loss_bounds : (float, float or None)
-        Bounds on that share. The lower one is what a second block beside the answer gains; it is negative by what rounding
-        may add to a correlation. There is an upper one only
-        where it is shown that no pair was missed: by "gram" and "direct", for views with few columns, and with the
-        option complete=True.
+        Bounds on that share. The lower one is what a second block beside the answer gains; it is negative by what
+        rounding may add to a correlation. There is an upper one only where it is shown that no pair was missed: by
+        "gram" and "direct", for views with few columns, and with the option complete=True.
     ranks : tuple of int or None
         Numerical ranks of the two views, where the solver decides them.
     """

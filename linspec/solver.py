@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,25 +31,26 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec import cost, machine, options, registry
-from linspec.arrays import Array, all_finite
+from linspec.arrays import Array
 from linspec.errors import (
     BrokenPlugin,
     BudgetTooSmall,
+    ConvergenceWarning,
     InvalidOption,
     InvalidProblem,
     MissingCapability,
-    NonFiniteData,
     NoSuitableSolver,
     SweptOnce,
 )
-from linspec.moments import first_non_finite
 from linspec.normalizer import Normalizer
-from linspec.operators import DenseOperator, LinearOperator, MappedOperator, SparseOperator, sparse_kernels
+from linspec.operators import LinearOperator, SparseOperator
+from linspec.operators.rescaled import OutOfRange
 from linspec.operators.streamed import ONCE
 from linspec.problems import Problem
 from linspec.progress import report_progress
 from linspec.row_sweep import one_blas_thread
 from linspec.run import Progress, Run
+from linspec.scaling import Look
 from linspec.solution import Solution, Status
 from linspec.test_matrix import TestMatrix
 
@@ -278,7 +280,7 @@ def solve(
     _check_path(problem, spec, name)
     begin = None if start is None else _start(problem, spec, name, start)
     _check_memory(problem, instance, name)
-    _check_entries(problem)
+    problem = problem.about_rows()
     callbacks = (callback,) if callback is not None else ()
     limits = {"rng": rng, "max_passes": max_passes, "max_seconds": max_seconds}
     with report_progress(name, progress) as reporter:
@@ -289,13 +291,87 @@ def solve(
         return solution
 
 
-def _run(problem: Problem, instance: Solver, spec: Any, name: str, **settings: Any) -> Any:
-    """One run of one solver."""
-    run = Run(problem, instance, name, **settings)
-    with run.interruptible(), one_blas_thread(needed=_thin_on_sparse(problem, spec)):
-        if not _one_pass(spec):
-            run.read_before(means=getattr(problem, "center", False))
-        return instance.solve(run.problem, run)
+def _run(
+    problem: Problem,
+    instance: Solver,
+    spec: Any,
+    name: str,
+    *,
+    rng: Any,
+    callbacks: Any,
+    start: Mapping[str, Array] | None = None,
+    **limits: Any,
+) -> Any:
+    """One run of one solver, in units in which entries can be squared."""
+    looks = problem.looked_at()
+    exponents = {name: look.exponent(problem.unit_dtype(name)) for name, look in looks.items()}
+    generator = np.random.default_rng(rng)
+    drawn = generator.bit_generator.state
+    earlier: tuple[Run, str] | None = None
+    while True:
+        solved = problem.divided(looks, exponents)
+        calls = tuple(_in_given_units(call, solved) for call in callbacks)
+        begin = None if start is None else solved.in_own_units(start)
+        run = Run(solved, instance, name, rng=generator, callbacks=calls, start=begin, **limits)
+        if earlier is not None:
+            run.charge(*earlier)
+        _note_faint(run, solved, looks)
+        try:
+            with run.interruptible(), one_blas_thread(needed=_thin_on_sparse(problem, spec)):
+                if not _one_pass(spec):
+                    run.read_before(means=getattr(problem, "center", False))
+                return _returned(instance.solve(run.problem, run), solved, name)
+        except OutOfRange as found:  # the first product with an operator: begin again in its units
+            exponents[found.name] = found.exponent
+            looks[found.name] = Look(math.ldexp(1.0, found.exponent))
+            generator.bit_generator.state = drawn
+            earlier = run, found.name
+
+
+def _in_given_units(callback: Callable[[Progress], Any], solved: Problem) -> Callable[[Progress], Any]:
+    """A callback that sees iterates in the units of the data."""
+    if not solved.is_divided:
+        return callback
+
+    def called(progress: Progress) -> Any:
+        current = progress.current
+        return callback(
+            dataclasses.replace(progress, current=lambda: solved.in_given_units(current(), returned=False))
+        )
+
+    return called
+
+
+def _note_faint(run: Run, problem: Problem, looks: Mapping[str, Look]) -> None:
+    """Say where columns are so small that their squares, which the solution rests on, are no numbers."""
+    for name, ridge in problem.unregularised().items():
+        faint = looks[name].faint
+        if ridge == 0 and faint:
+            run.note(
+                Status.ILL_CONDITIONED,
+                f"{len(faint)} of the columns of {name} (the first is column {faint[0]}) are so small beside the "
+                "others that the squares of their entries are no numbers: what they say may be missing. Scale the "
+                "columns.",
+            )
+
+
+def _returned(solution: Solution, solved: Problem, name: str) -> Solution:
+    """A solution in the units of the data; where these put it beyond what numbers can be, it says so."""
+    if not solved.is_divided:
+        return solution
+    found = {key: getattr(solution, key) for key in solved.powers() if hasattr(solution, key)}
+    given = solved.in_given_units(found)
+    lost = solved.beyond_range(found, given)
+    if not lost:
+        return dataclasses.replace(solution, **given)
+    message = (
+        f"{lost} is beyond the range of {given[lost].dtype} in the units of the data. Scale them: matrices whose "
+        "entries are about 1 have such an answer."
+    )
+    warnings.warn(f"{name}: {message}", ConvergenceWarning, stacklevel=3)
+    return dataclasses.replace(
+        solution, **given, status=Status.INACCURATE, converged=False, residual=math.nan, message=message
+    )
 
 
 def _without_squares(
@@ -522,19 +598,3 @@ def _lacks(problem: Problem, needs: Any) -> str:
     if needs.diagonal and not all(view.readable for view in views):
         return "exact column norms"
     return ""
-
-
-def _check_entries(problem: Problem) -> None:
-    """Refuse NaN and infinities in arrays held in memory, before any work is lost."""
-    for name, A in problem.matrices.items():
-        if A.home.on_host and type(A) is DenseOperator and not isinstance(A, MappedOperator):
-            good = all_finite(A.array)
-        elif isinstance(A, SparseOperator):
-            good = sparse_kernels.first_non_finite(A.matrix) is None
-        else:
-            continue
-        if not good:
-            row, column, value = first_non_finite(A) or (0, 0, math.nan)
-            raise NonFiniteData(
-                f"{name} must be finite; got {value} at row {row}, column {column}. Drop or impute such rows."
-            )

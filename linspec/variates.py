@@ -23,6 +23,8 @@ from linspec.block_algebra import EPS, canonical_rotation, whitening
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, UnsupportedData
 from linspec.moments import Moments
 from linspec.operators import LinearOperator, as_operator
+from linspec.operators.rescaled import rescaled, times_power_of_two
+from linspec.scaling import look_at, without_large_means
 
 __all__ = ["CCAScore", "loadings", "score_variates", "variates"]
 
@@ -151,7 +153,10 @@ def loadings(data: Any, weights: Array, name: str, *, center: bool) -> Array:
     MissingCapability
         When the lengths of the columns are not known.
     """
-    moments = Moments(data, center=center, form="implicit", names=(name, ""))
+    A = as_operator(data, name)
+    A = without_large_means(A)[0] if center else A
+    unit = look_at(name, A).exponent(A.dtype)
+    moments = Moments(rescaled(A, unit), center=center, form="implicit", names=(name, ""))
     if moments.X.shape[1] != weights.shape[0]:
         raise InvalidProblem(
             f"{name} must have the {weights.shape[0]} columns of the training data; got {moments.X.shape[1]}."
@@ -161,7 +166,7 @@ def loadings(data: Any, weights: Array, name: str, *, center: bool) -> Array:
             f"loadings need the lengths of the columns, which are not known; got {moments.X!r}. Pass the rows as an "
             "array, a sparse matrix, a file or slices."
         )
-    xp, W = moments.home.xp, moments.home.place(weights)
+    xp, W = moments.home.xp, times_power_of_two(moments.home.place(weights), unit)
     SW = moments.gram_matmat(W)
     squares = xp.sum(W * SW, axis=0)
     lengths = [

@@ -126,21 +126,26 @@ class View:
         ones = A.home.place(np.ones((A.shape[0], 1)), A.dtype)
         self.mean = home.place(A.rmatmat(ones))[:, 0] / A.shape[0]
 
+    @property
+    def corrects_products(self) -> bool:
+        """Whether what is taken out is taken out of products, and not of entries."""
+        dense = isinstance(self.operator, DenseOperator)
+        return self.taken is not None and not dense and not (self.streamed and not self.operator.sparse)
+
+    def cancelled(self, squares: Array | None) -> float:
+        """How many times longer the worst column is before something is taken out of its products than after it."""
+        if self.taken is None or squares is None or not self.corrects_products:
+            return 1.0
+        host, taken = to_host(squares), to_host(self.taken)
+        live = host > 0
+        return float(np.sqrt(np.max(taken[live] ** 2 * self.operator.shape[0] / host[live], initial=1.0)))
+
     def warn_of_cancellation(self) -> None:
         """Say once when what is taken out of products, and not of entries, leaves few digits."""
-        if (
-            self._warned
-            or self.taken is None
-            or self.squares is None
-            or isinstance(self.operator, DenseOperator)
-            or (isinstance(self.operator, StreamedOperator) and not self.operator.sparse)
-        ):
+        if self._warned or self.squares is None or not self.corrects_products:
             return
         self._warned = True
-        squares, taken = to_host(self.squares), to_host(self.taken)
-        live = squares > 0
-        worst = np.max(taken[live] ** 2 * self.operator.shape[0] / squares[live], initial=1.0)
-        lost, digits = np.log10(worst) / 2, 16 if self.operator.dtype == np.float64 else 7
+        lost, digits = np.log10(self.cancelled(self.squares)), 16 if self.operator.dtype == np.float64 else 7
         if lost > (DIGITS_TO_WARN if digits == 16 else SINGLE_DIGITS_TO_WARN):
             warnings.warn(
                 f"centring {self.name} by a correction of its products loses {lost:.0f} of {digits} digits, because "

@@ -56,7 +56,9 @@ __all__ = [
 ]
 
 
-def as_operator(data: Any, name: str = "data", *, rows: int | None = None) -> LinearOperator:
+def as_operator(
+    data: Any, name: str = "data", *, rows: int | None = None, dtype: Any = None
+) -> LinearOperator:
     """Make an operator of anything that can be multiplied.
 
     Parameters
@@ -73,6 +75,10 @@ def as_operator(data: Any, name: str = "data", *, rows: int | None = None) -> Li
         What messages call it.
     rows : int, optional
         How many rows there are, where an iterator or a callable would tell only in the end.
+    dtype : float32 or float64, optional
+        In which of the two products are made. By default float32 for float16, float32, bools and integers of up to 16
+        bits, which it holds exactly, and float64 for everything else. Nothing is copied for it: entries are
+        converted block by block, as integers are.
 
     Returns
     -------
@@ -88,7 +94,19 @@ def as_operator(data: Any, name: str = "data", *, rows: int | None = None) -> Li
     operator = _made(data, name, rows)
     if rows is not None and operator.shape[0] != rows:
         raise InvalidProblem(f"{name} has {operator.shape[0]} rows; got rows={rows!r}. Leave rows out.")
-    return operator
+    return operator if dtype is None else _in_dtype(operator, name, dtype)
+
+
+def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator:
+    if dtype not in (np.float32, np.float64, "float32", "float64"):
+        raise InvalidProblem(f"dtype of {name} must be float32 or float64; got {dtype!r}.")
+    found = operator.in_dtype(np.dtype(dtype))
+    if found is None:
+        raise UnsupportedData(
+            f"{name} is multiplied in {operator.dtype} because what it is made of is. Convert its parts: "
+            "linspec.as_operator(part, dtype=...)."
+        )
+    return found
 
 
 def _made(data: Any, name: str, rows: int | None) -> LinearOperator:

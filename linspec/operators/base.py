@@ -152,6 +152,15 @@ class LinearOperator(ABC):
             )
         return self._dense()
 
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        """The dtype in which the entries are stored, where that is known, else that of the products."""
+        return self.dtype
+
+    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+        """The same matrix with products in another working dtype; None where those of others decide."""
+        return self if dtype == self.dtype else None
+
     def blocks(self) -> Iterator[LinearOperator]:
         """The rows of streamed data, some after the other: each block holds until the next is asked for.
 
@@ -493,6 +502,14 @@ class CenteredOperator(_WithRow):
 
     def _rows(self, selection: Selection) -> LinearOperator:
         return CenteredOperator(self.parts[0].rows(selection), self.mean)
+
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        return self.parts[0].stored_dtype
+
+    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+        inner = self.parts[0].in_dtype(dtype)
+        return None if inner is None else CenteredOperator(inner, self.mean)
 
     def centered(self, mean: Array) -> LinearOperator:
         """A − 1 meanᵀ for the A that is centred already."""

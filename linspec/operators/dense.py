@@ -110,6 +110,8 @@ class DenseOperator(LinearOperator):
     mean : array of shape (p,), optional
         Column means taken out of every block as it is read: exact where a rank-one correction of the product
         would cancel.
+    dtype : float32 or float64, optional
+        The working dtype; by default the data's (`linspec.arrays.working_dtype`).
     """
 
     sliceable = True
@@ -117,7 +119,7 @@ class DenseOperator(LinearOperator):
 
     _ready = False  # whether rows were copied into an order that BLAS takes
 
-    def __init__(self, array: Array, mean: Array | None = None) -> None:
+    def __init__(self, array: Array, mean: Array | None = None, dtype: Any = None) -> None:
         array = _unadorned(array)
         if array.ndim != 2:
             raise InvalidProblem(
@@ -126,7 +128,7 @@ class DenseOperator(LinearOperator):
             )
         self.array = array
         self.shape = (int(array.shape[0]), int(array.shape[1]))
-        self.dtype = working_dtype(host_dtype(array))
+        self.dtype = working_dtype(host_dtype(array)) if dtype is None else np.dtype(dtype)
         self.home = Home.of(array)
         if self.dtype == np.float64 and self.home.blocks != self.home:
             raise UnsupportedData(
@@ -136,6 +138,14 @@ class DenseOperator(LinearOperator):
         if mean is not None and tuple(mean.shape) != (self.shape[1],):
             raise InvalidProblem(f"a column mean needs shape ({self.shape[1]},); got {tuple(mean.shape)}.")
         self.mean = None if mean is None else self.home.blocks.place(mean)
+
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        return host_dtype(self.array)
+
+    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+        """The same rows, converted block by block where they are multiplied."""
+        return self if dtype == self.dtype else type(self)(self._source, self.mean, dtype)
 
     @property
     def row_bytes(self) -> int:
@@ -172,7 +182,7 @@ class DenseOperator(LinearOperator):
             self.release()
 
     def _piece(self, rows: slice) -> LinearOperator:
-        return DenseOperator(self.array[rows, :], self.mean)
+        return DenseOperator(self.array[rows, :], self.mean, self.dtype)
 
     @property
     def _at_once(self) -> bool:
@@ -197,9 +207,9 @@ class DenseOperator(LinearOperator):
 
     def _rows(self, selection: Selection) -> LinearOperator:
         if isinstance(selection, slice):
-            return DenseOperator(self.array[selection, :], self.mean)
+            return DenseOperator(self.array[selection, :], self.mean, self.dtype)
         index = self.home.xp.asarray(selection, device=self.home.device)
-        return DenseOperator(self.home.xp.take(self.array, index, axis=0), self.mean)
+        return DenseOperator(self.home.xp.take(self.array, index, axis=0), self.mean, self.dtype)
 
     def _dense(self) -> Array:
         if self.mean is None:
@@ -212,12 +222,15 @@ class DenseOperator(LinearOperator):
     @property
     def H(self) -> LinearOperator:
         """The adjoint operator, as the transposed view of the array."""
-        return super().H if self.mean is not None else type(self)(self._source.T)
+        return super().H if self.mean is not None else self._like(self._source.T)
 
     @property
     def bare(self) -> LinearOperator:
         """The same rows with nothing taken out."""
-        return self if self.mean is None else type(self)(self._source)
+        return self if self.mean is None else self._like(self._source)
+
+    def _like(self, array: Array, mean: Array | None = None) -> DenseOperator:
+        return type(self)(array, mean, self.dtype)
 
     @property
     def _source(self) -> Array:
@@ -226,7 +239,7 @@ class DenseOperator(LinearOperator):
     def centered(self, mean: Array) -> LinearOperator:
         """A − 1 meanᵀ, taken out of each block as it is read."""
         mean = self.home.blocks.place(mean)
-        return type(self)(self._source, mean if self.mean is None else mean + self.mean)
+        return self._like(self._source, mean if self.mean is None else mean + self.mean)
 
 
 def _ready_made(block: Array) -> DenseOperator:
@@ -262,8 +275,8 @@ class MappedOperator(DenseOperator):
     without this would grow to the size of the file.
     """
 
-    def __init__(self, array: HostArray, mean: Array | None = None) -> None:
-        super().__init__(array, mean)
+    def __init__(self, array: HostArray, mean: Array | None = None, dtype: Any = None) -> None:
+        super().__init__(array, mean, dtype)
         self._mapped = array
         self._map = memory_map(array)
 
@@ -291,7 +304,7 @@ class MappedOperator(DenseOperator):
             columns = slice(start, start + COLUMNS_AT_ONCE)
             block[:, columns] = self.array[selection, columns]
             self.release()
-        return DenseOperator(block, self.mean)
+        return DenseOperator(block, self.mean, self.dtype)
 
     @property
     def _source(self) -> Array:

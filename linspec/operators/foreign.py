@@ -19,12 +19,21 @@ def quacks(source: Any) -> bool:
 class ForeignOperator(LinearOperator):
     """An object known by its `matmat` and `rmatmat` alone; its products are NumPy arrays."""
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Any, dtype: Any = None) -> None:
         if len(source.shape) != 2:
             raise InvalidProblem(f"data must have two dimensions; got an operator of shape {source.shape}.")
         self.source = source
         self.shape = (int(source.shape[0]), int(source.shape[1]))
-        self.dtype = working_dtype(source.dtype)
+        self.dtype = working_dtype(source.dtype) if dtype is None else np.dtype(dtype)
+
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        stored: np.dtype[Any] = np.dtype(self.source.dtype)
+        return stored
+
+    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+        """The same operator, given blocks of another dtype."""
+        return self if dtype == self.dtype else ForeignOperator(self.source, dtype)
 
     def _matmat(self, V: Array) -> Array:
         return self._product("matmat", V, self.shape[0]).astype(self.dtype, copy=False)
@@ -61,13 +70,22 @@ class CupySparseOperator(LinearOperator):
 
     sliceable = True
 
-    def __init__(self, matrix: Any) -> None:
+    def __init__(self, matrix: Any, dtype: Any = None) -> None:
         self.matrix = matrix.tocsr()
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
-        self.dtype = working_dtype(matrix.dtype)
+        self._stored: np.dtype[Any] = np.dtype(matrix.dtype)
+        self.dtype = working_dtype(matrix.dtype) if dtype is None else np.dtype(dtype)
         if matrix.dtype != self.dtype:
             self.matrix = self.matrix.astype(self.dtype)
         self.home = Home.of(self.matrix.data)
+
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        return self._stored
+
+    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+        """The same matrix, converted."""
+        return self if dtype == self.dtype else CupySparseOperator(self.matrix, dtype)
 
     @property
     def nnz(self) -> int:

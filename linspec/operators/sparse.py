@@ -18,24 +18,33 @@ class SparseOperator(LinearOperator):
     """A SciPy sparse matrix or array, kept as compressed rows.
 
     CSR is taken as it is, without a copy; other formats are converted once. Duplicate entries add up, as
-    everywhere in SciPy.
+    everywhere in SciPy. Products are in the working dtype of the data, or in the `dtype` that is given.
     """
 
     sliceable = True
     readable = True
 
-    def __init__(self, matrix: Any) -> None:
+    def __init__(self, matrix: Any, dtype: Any = None) -> None:
         if matrix.ndim != 2:
             raise InvalidProblem(
                 f"data must have two dimensions; got {matrix.ndim} with shape {matrix.shape}. Reshape it."
             )
-        self.dtype = working_dtype(matrix.dtype)
+        self.dtype = working_dtype(matrix.dtype) if dtype is None else np.dtype(dtype)
         self.matrix = matrix if matrix.format == "csr" else matrix.tocsr()
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
 
     @property
     def nnz(self) -> int:
         return int(self.matrix.nnz)
+
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        stored: np.dtype[Any] = self.matrix.dtype
+        return stored
+
+    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+        """The same rows, converted slab by slab where they are multiplied."""
+        return self if dtype == self.dtype else SparseOperator(self.matrix, dtype)
 
     @cached_property
     def worth_transposing(self) -> bool:
@@ -62,8 +71,9 @@ class SparseOperator(LinearOperator):
 
     def _rows(self, selection: Selection) -> LinearOperator:
         if isinstance(selection, slice):
-            return SparseOperator(sparse_kernels.row_block(self.matrix, selection.start, selection.stop))
-        return SparseOperator(self.matrix[selection])
+            block = sparse_kernels.row_block(self.matrix, selection.start, selection.stop)
+            return SparseOperator(block, self.dtype)
+        return SparseOperator(self.matrix[selection], self.dtype)
 
     def _dense(self) -> Array:
         return np.asarray(self.matrix.astype(self.dtype).toarray())
@@ -71,7 +81,7 @@ class SparseOperator(LinearOperator):
     @property
     def H(self) -> LinearOperator:
         """The adjoint operator: the matrix transposed, which takes as much memory again."""
-        return SparseOperator(self.matrix.T)
+        return SparseOperator(self.matrix.T, self.dtype)
 
 
 def is_scipy_sparse(source: Any) -> bool:

@@ -415,6 +415,41 @@ def column_statistics(A: CSR) -> tuple[Block, Block]:
     return sums, squares
 
 
+def column_deviations(A: CSR, point: Block) -> tuple[Block, Block]:
+    """Sum the deviations of the columns from a point, and the squares of the deviations: over all rows.
+
+    An entry that is not stored is 0 and deviates like any other. About a point near the mean nothing cancels in
+    either sum.
+
+    Parameters
+    ----------
+    A : csr_array or csr_matrix, n x p
+        An entry that is stored in several parts deviates as a whole.
+    point : ndarray of shape (p,)
+
+    Returns
+    -------
+    sums, squares : ndarray, p
+        Float64.
+    """
+    _require_csr(A, "A")
+    shape, dtype = (3, A.shape[1], 1), np.dtype(np.float64)
+
+    def add(part: tuple[int, int]) -> Block:
+        sums = np.zeros(shape)
+        for start, stop in _slabs((A,), *part, rows=LONGEST_STRETCH, entries=MOST_ENTRIES):
+            slab = _without_duplicates(_slab(A, start, stop, dtype))
+            ones, gap = np.ones((slab.rows, 1)), slab.data - point[slab.indices]
+            for values, total in zip((gap, gap * gap, np.ones_like(gap)), sums, strict=True):
+                _scatter(slab._replace(data=values), ones, total)
+        return sums
+
+    parts = _partition((A,), _scatter_threads((A,), 3, dtype)) if A.nnz else []
+    gaps, squares, counts = _add_up(machine.map_parallel(add, parts), shape)[..., 0]
+    absent = A.shape[0] - counts
+    return gaps - absent * point, squares + absent * (point * point)
+
+
 def pair_count(X: CSR, Y: CSR | None = None) -> int:
     """Count the multiply-adds of XᵀY, or of XᵀX: over the rows, (X's entries) x (Y's entries).
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, Home, host_dtype, is_array, working_dtype
+from linspec.arrays import Array, Home, host_dtype, is_array, largest_magnitude, working_dtype
 from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData
 from linspec.operators.base import LinearOperator
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
@@ -63,6 +63,8 @@ class StreamedOperator(LinearOperator):
         (n, p); n is `math.inf` until it is known.
     sweeps : float
         How often the rows can be read: 1 for an iterator, infinity for a callable.
+    largest : float
+        The largest magnitude in the first slice.
     statistics : ColumnStatistics or None
         Means and spreads of the columns, once a sweep has gathered them.
     current : (int, LinearOperator) or None
@@ -100,6 +102,7 @@ class StreamedOperator(LinearOperator):
                 f"{name} must have rows; got no slice with any. Was the iterator used before?"
             )
         self.density = first.nnz / (first.shape[0] * max(first.shape[1], 1))
+        self.largest = largest_magnitude(first.matrix.data if self._sparse else first.array)  # type: ignore[attr-defined]
         self._ready = _with_first(first, slices)
 
     # ---- facts --------------------------------------------------------------------------------
@@ -117,6 +120,17 @@ class StreamedOperator(LinearOperator):
         if self._counted is not None:
             return self._entries
         return 0 if math.isinf(n) else int(self.density * n * p)
+
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        """That of the first slice."""
+        return self._stored
+
+    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+        """The same slices, multiplied in another dtype."""
+        from linspec.operators.rescaled import RescaledStream  # which imports this module
+
+        return self if dtype == self.dtype else RescaledStream(self, 0, dtype)
 
     @property
     def sparse(self) -> bool:
@@ -195,7 +209,7 @@ class StreamedOperator(LinearOperator):
                 continue
             if empty and not self._width:
                 self._width, self.dtype, self.home = operator.shape[1], operator.dtype, operator.home
-                self._sparse = isinstance(operator, SparseOperator)
+                self._sparse, self._stored = isinstance(operator, SparseOperator), operator.stored_dtype
             self._compare(operator, what)
             empty, start = False, start + operator.shape[0]
             yield operator

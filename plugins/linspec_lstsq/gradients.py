@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from linspec import Run, Status
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray
 
 ROUNDING = 20
 """Relative gradient, in units of the data's rounding, at which what is left of a gradient is noise."""
@@ -20,14 +20,14 @@ UNCERTAIN = 0.01
 
 def column_norms(V: Array, home: Home) -> HostArray:
     """Euclidean norms of the columns, on the host."""
-    norms: HostArray = np.sqrt(to_host(home.xp.sum(V * V, axis=0)))
-    return norms
+    return home.column_norms(V)
 
 
 def relative(norms: HostArray, scales: HostArray) -> HostArray:
     """Norms of columns, ridges outermost, in units of others; infinite for what should be 0 and is not."""
     scales = np.tile(scales, len(norms) // max(len(scales), 1))
-    ratios: HostArray = np.divide(norms, scales, out=np.zeros_like(norms), where=scales > 0)
+    with np.errstate(over="ignore"):
+        ratios: HostArray = np.divide(norms, scales, out=np.zeros_like(norms), where=scales > 0)
     ratios[(scales == 0) & (norms > 0)] = np.inf
     return ratios
 

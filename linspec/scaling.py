@@ -1,0 +1,277 @@
+"""The first look at the data of a problem: whether its entries are finite, and how large they are.
+
+Problem: laws and methods multiply entries with each other, and laws square what they get. Of entries of 1e-90 that
+gives zeros, of entries of 1e90 infinities; an answer of zeros with a residual of zero may then look like the exact one.
+Method: the largest magnitude of each matrix is learnt before the solver begins, of arrays in memory by the look that
+they are given anyway. Where it is beyond the ordinary (`linspec.operators.rescaled`), the problem is solved for the
+matrix divided by a power of two, and the answer given back in the units of the data. All others are left as they are.
+Some rows of a file, or of a composite that has rows, stand for all; the first slice for a stream. What is known by its
+products alone is watched: its first product tells, and where that is beyond the ordinary the run begins again; the
+product stays on its account.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray, largest_magnitude
+from linspec.errors import NonFiniteData
+from linspec.operators import (
+    AdjointOperator,
+    CenteredOperator,
+    CupySparseOperator,
+    DenseOperator,
+    LinearOperator,
+    MappedOperator,
+    SparseOperator,
+    StreamedOperator,
+)
+from linspec.operators.rescaled import WatchedOperator, ordinary_exponent, rescaled
+from linspec.views import first_non_finite
+
+SAMPLED_ROWS, SAMPLED_NUMBERS = 16, 2**20
+"""Rows of a file, evenly spread, that tell its size, and the numbers in them at most."""
+
+FAINT = {4: 100, 8: 480}
+"""Binary digits, by the bytes of a number, by which a column may be smaller than the largest and still be squared."""
+
+LARGEST_RIDGE, SMALLEST_RIDGE = 200, 400
+"""Binary exponents, about the largest square of an entry, between which a ridge keeps its value."""
+
+LARGE_MEAN = 1e-2
+"""Distance of a few entries of a column from each other, in units of their size, at which its mean is called large."""
+
+COLUMNS_AT_ONCE, ENTRIES_AT_ONCE = 64, 2**16
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is known of the entries of a matrix before the solver begins.
+
+    Attributes
+    ----------
+    largest : float
+        The largest magnitude, or what stands for it; 0 where nothing is known.
+    known : bool
+        Whether it is; else the first product is to tell.
+    faint : tuple of int
+        Columns that are not zero and so small beside the largest that their squares are no numbers.
+    """
+
+    largest: float = 0.0
+    known: bool = True
+    faint: tuple[int, ...] = ()
+
+    def exponent(self, dtype: np.dtype[Any]) -> int:
+        """The power of two to be taken out: 0 of ordinary matrices."""
+        if not 0 < self.largest < math.inf:
+            return 0
+        own = math.frexp(self.largest)[1]
+        return own if abs(own) > ordinary_exponent(dtype) else 0
+
+
+def look_at(name: str, A: LinearOperator) -> Look:
+    """Look at the entries of a matrix.
+
+    Raises
+    ------
+    NonFiniteData
+        When an array in memory has an entry that is not finite; it is named.
+    """
+    if isinstance(A, CenteredOperator | AdjointOperator):
+        return Look(*_bare(look_at(name, A.parts[0])))
+    if isinstance(A, StreamedOperator):
+        return Look(A.largest)
+    if isinstance(A, CupySparseOperator):
+        return Look(largest_magnitude(A.matrix.data))
+    if isinstance(A, SparseOperator):
+        look = _look_at_sparse(A)
+    elif isinstance(A, DenseOperator) and not isinstance(A, MappedOperator):
+        look = _look_at_array(A) if A.home.on_host else Look(_largest_elsewhere(A))
+    elif A.sliceable and A.readable:
+        return Look(_sampled(A))
+    else:
+        return Look(known=False)
+    if look is None:
+        row, column, value = first_non_finite(A) or (0, 0, math.nan)
+        raise NonFiniteData(
+            f"{name} must be finite; got {value} at row {row}, column {column}. Drop or impute such rows."
+        )
+    return look
+
+
+def _bare(look: Look) -> tuple[float, bool]:
+    return look.largest, look.known
+
+
+def _largest_elsewhere(A: DenseOperator) -> float:
+    """Of an array of another library; what is not finite there is found by the first sweep."""
+    floating = A.home.xp.isdtype(A.array.dtype, "real floating")
+    return largest_magnitude(A.array) if floating else 1.0
+
+
+def _look_at_array(A: DenseOperator) -> Look | None:
+    """Of an array in memory; None where an entry is not finite.
+
+    In the good case one reading: the sums of squares of the columns.
+    """
+    x = A.array
+    if x.dtype.kind != "f" or 0 in x.shape:
+        return Look(1.0)
+    if x.dtype.itemsize < 4:  # half precision has no entries beyond the ordinary
+        return Look(1.0) if np.isfinite(np.sum(x, dtype=np.float64)) else None
+    bits = ordinary_exponent(A.dtype)
+    with np.errstate(all="ignore"):
+        squares = np.einsum("ij,ij->j", x, x)
+        largest = float(np.sqrt(np.max(squares)))
+    if not 2.0**-bits <= largest <= 2.0**bits:
+        if not np.isfinite(x).all():
+            return None
+        largest = largest_magnitude(x)
+    digits = FAINT[A.dtype.itemsize]
+    below = max(
+        math.ldexp(largest, 1 - digits) * math.sqrt(len(x)), 2.0 * float(np.finfo(x.dtype).tiny) ** 0.5
+    )
+    small = np.flatnonzero(np.sqrt(squares) < below)
+    return Look(largest, faint=_faint_columns(x, small, largest, A.dtype))
+
+
+def _faint_columns(x: HostArray, columns: HostArray, largest: float, dtype: Any) -> tuple[int, ...]:
+    """Those among some columns that are faint beside the largest entry of all."""
+    if largest == 0:
+        return ()
+    found: list[int] = []
+    digits = FAINT[dtype.itemsize]
+    for start in range(0, len(columns), COLUMNS_AT_ONCE):
+        some = columns[start : start + COLUMNS_AT_ONCE]
+        part = x[:, some]
+        sizes = np.maximum(part.max(axis=0), -part.min(axis=0))
+        found += some[_faint(sizes, largest, digits)].tolist()
+    return tuple(found)
+
+
+def _faint(sizes: HostArray, largest: float, digits: int) -> HostArray:
+    level: HostArray = np.frexp(sizes)[1] < math.frexp(largest)[1] - digits
+    return (sizes > 0) & level
+
+
+def _look_at_sparse(A: SparseOperator) -> Look | None:
+    """The same of the stored entries, run by run."""
+    data = A.matrix.data[: int(A.matrix.indptr[-1])]
+    if data.dtype.kind != "f":
+        return Look(1.0)
+    largest, smallest = 0.0, math.inf
+    for start in range(0, len(data), ENTRIES_AT_ONCE):
+        sizes = np.abs(data[start : start + ENTRIES_AT_ONCE])
+        high, low = float(sizes.max()), float(sizes.min())
+        if not high < math.inf:
+            return None
+        if low == 0:
+            low = float(np.min(sizes, initial=math.inf, where=sizes > 0))
+        largest, smallest = max(largest, high), min(smallest, low)
+    digits = FAINT[A.dtype.itemsize]
+    if not (0 < smallest < math.inf) or math.frexp(smallest)[1] >= math.frexp(largest)[1] - digits:
+        return Look(largest)
+    columns = np.zeros(A.shape[1])
+    np.maximum.at(columns, A.matrix.indices[: len(data)], np.abs(data))
+    return Look(largest, faint=tuple(np.flatnonzero(_faint(columns, largest, digits)).tolist()))
+
+
+def _sampled(A: LinearOperator) -> float:
+    """The largest magnitude in some rows, evenly spread."""
+    n, p = A.shape
+    count = max(1, min(n, SAMPLED_ROWS, SAMPLED_NUMBERS // p))
+    rows = A.rows(np.linspace(0, n - 1, count).astype(np.intp))
+    largest = largest_magnitude(rows.dense())
+    A.release()
+    return largest if math.isfinite(largest) else 0.0
+
+
+def without_large_means(A: LinearOperator) -> tuple[LinearOperator, HostArray | None]:
+    """A sparse matrix whose means are taken out anyway, with a row taken out of its stored entries, and that row.
+
+    Everything else, and sparse matrices that have no need of it, are returned as they are, with None.
+
+    Products with centred sparse data are corrected by what the means add to them, which cancels where means are large
+    beside spreads. A column in which every entry is stored can have a constant taken out of its entries instead. Zeros
+    that are not stored bound what a mean can be in units of the spread, by √n.
+    """
+    n = A.shape[0]
+    if not isinstance(A, SparseOperator) or n < 2 or A.matrix.nnz < n:
+        return A, None
+    rows = A.matrix[np.linspace(0, n - 1, min(n, SAMPLED_ROWS)).astype(np.intp)].astype(np.float64)
+    rows.sum_duplicates()
+    first = rows[[0]]
+    columns, values = first.indices, np.zeros(A.shape[1])
+    values[columns] = first.data
+    counts = np.bincount(rows.indices, minlength=A.shape[1])
+    gaps = np.zeros(A.shape[1])
+    np.maximum.at(gaps, rows.indices, np.abs(rows.data - values[rows.indices]))
+    large = (counts == rows.shape[0]) & (gaps < LARGE_MEAN * np.abs(values))
+    if not large.any():
+        return A, None
+    matrix = _canonical(A.matrix)
+    indices = matrix.indices[: matrix.nnz]
+    large &= np.bincount(indices, minlength=A.shape[1]) == n
+    if not large.any():
+        return A, None
+    row = np.where(large, values, 0.0)
+    # In float64 before they are rounded; the difference of numbers that are near each other is exact.
+    data = (matrix.data[: matrix.nnz] - row[indices]).astype(A.dtype, copy=False)
+    return SparseOperator(type(matrix)((data, indices, matrix.indptr), shape=matrix.shape), A.dtype), row
+
+
+def _canonical(matrix: Any) -> Any:
+    """The same matrix with every entry stored once."""
+    if matrix.has_canonical_format:
+        return matrix
+    matrix = matrix.copy()
+    matrix.sum_duplicates()
+    return matrix
+
+
+def divided(
+    matrices: Mapping[str, LinearOperator], looks: Mapping[str, Look], exponents: Mapping[str, int]
+) -> dict[str, LinearOperator]:
+    """The matrices of a problem with powers of two taken out; those whose size is not known yet are watched."""
+    found = {}
+    for name, A in matrices.items():
+        look = looks[name]
+        if look.known or exponents[name]:
+            found[name] = rescaled(A, exponents[name])
+        else:
+            found[name] = _watched(A, name)
+    return found
+
+
+def _watched(A: LinearOperator, name: str) -> LinearOperator:
+    if isinstance(A, CenteredOperator):
+        return CenteredOperator(_watched(A.parts[0], name), A.mean)
+    return WatchedOperator(A, name)
+
+
+def reduced_ridge(ridge: float, exponent: int, largest: float) -> tuple[float, int]:
+    """A ridge in the units of a matrix divided by 2^exponent, and the (even) power of two by which it is too small.
+
+    A ridge far above all squares of entries is one to which they add nothing: a smaller one that is so too gives the
+    same answer, times a power of two. One far below stays far below.
+    """
+    if ridge == 0:
+        return 0.0, 0
+    mantissa, power = math.frexp(ridge)
+    power -= 2 * exponent
+    unit = 2 * (math.frexp(largest)[1] - exponent) if 0 < largest < math.inf else 0
+    excess = 0
+    if 0 < largest < math.inf and power > unit + LARGEST_RIDGE:
+        excess = power - unit - LARGEST_RIDGE
+        excess += excess % 2
+    if exponent:
+        power = max(power, unit - SMALLEST_RIDGE)
+    elif not excess:
+        return ridge, 0
+    return math.ldexp(mantissa, power - excess), excess
