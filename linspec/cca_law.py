@@ -47,7 +47,7 @@ UNRESOLVED = 1e-4
 TOLERATED = 10.0
 """By so much may the loss be above residual, estimate and tolerance before the solution says so."""
 
-SQUARED_AWAY = 1e8
+SQUARED_AWAY = 1e7
 """Condition number of a Gram matrix from which on rows are reduced without squares, where that is cheap."""
 
 REDUCTION = 0.2
@@ -296,6 +296,8 @@ class _Beside:
         Whether nothing is left out: `total` is the exact sum.
     rounding : float
         By so much may `total` be off.
+    count : int
+        How many correlations there are, as far as is known.
     """
 
     total: float
@@ -303,6 +305,7 @@ class _Beside:
     parts: tuple[HostArray, HostArray]
     whole: bool
     rounding: float
+    count: int = 0
 
 
 class _Law:
@@ -361,7 +364,10 @@ class _Law:
         facts = facts_of(self.problem, self.rho, squares, ranks, self.moments.diagonal())
         kinds = [norm.kind for norm in self.norms]
         kind = next(kind for kind in ("preconditioned", "quadrature", "exact") if kind in kinds)
-        return Conclusion(fields, residual, (*lost, *findings, *facts), kind, lost=bool(lost))
+        if kind != "exact":
+            findings += self.evidence.doubts
+        few = any(status is Status.INCOMPLETE for status, _ in findings) and len(self.rho) < self.problem.k
+        return Conclusion(fields, residual, (*lost, *findings, *facts), kind, lost=bool(lost) or few)
 
     # ---- the norm -----------------------------------------------------------------------------
 
@@ -412,9 +418,16 @@ class _Law:
     ) -> tuple[float | None, tuple[float, float | None], list[tuple[Status, str]]]:
         """Estimate, bounds, and what they say of the answer."""
         total = float(self.rho.sum())
+        beside = self._beside()
+        if beside is not None and beside.count > len(self.rho) < self.problem.k:
+            text = f"{len(self.rho)} pairs are returned, and the views have {beside.count}. "
+            return (
+                None,
+                (0.0, None),
+                [(Status.INCOMPLETE, text + 'Choose "direct" or "gram", which miss none.')],
+            )
         if total <= 0:
             return (0.0 if residual == 0 else None), (0.0, None), []
-        beside = self._beside()
         off = len(self.rho) * self.rounding  # by so much may the sum that is returned be above the exact one
         if self.evidence.resolution is not None and self.answer.reduced is None:
             off = max(off, len(self.rho) * self.evidence.resolution * self.shift)
@@ -552,12 +565,14 @@ class _Law:
             if isinstance(norm, FactorNorm | BasisNorm)
         ]
         along = (U.T @ parts[0], Vt @ parts[1])
-        return _Beside(total, rho[k:], (along[0][k:], along[1][k:]), whole=True, rounding=rounding)
+        return _Beside(
+            total, rho[k:], (along[0][k:], along[1][k:]), whole=True, rounding=rounding, count=len(rho)
+        )
 
     @property
     def unit_of_sums(self) -> float:
         """The rounding of products that are held, or made in the precision of the data."""
-        return EPS if self.moments.held or self.answer.reduced is not None else self.unit
+        return EPS if self.answer.reduced is not None else self.moments.rounding
 
     def _cross(self) -> Array:
         """C, which is held or has been multiplied by the identity."""

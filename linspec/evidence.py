@@ -17,6 +17,7 @@ import numpy as np
 from linspec.arrays import Array, HostArray
 from linspec.inverse_norm import FactorNorm, InverseNorm, QuadratureNorm, SketchNorm
 from linspec.preconditioner import from_sketch, raised_diagonal
+from linspec.solution import Status
 from linspec.whitener import Whitener, squared_cut
 
 SKETCH = 50
@@ -46,6 +47,8 @@ class Evidence:
         The least correlation that the solver carries beyond the k-th: those that it leaves out are not above it.
     resolution : float or None
         For solvers that compute all correlations: the error by rounding of one. It shows that none is missed.
+    doubts : tuple of (Status, str)
+        What the solver has met that may hide a loss: said where the norms are not exact, and cannot tell by themselves.
     complete : bool
         Whether completeness is to be shown by the inertia of [τSx −C; −Cᵀ τSy].
     """
@@ -55,6 +58,7 @@ class Evidence:
     short: tuple[Array | None, Array | None] | None = None
     carried: float | None = None
     resolution: float | None = None
+    doubts: tuple[tuple[Status, str], ...] = ()
     complete: bool = False
 
 

@@ -188,6 +188,17 @@ class Moments:
         return self._gram is not None or (self._sharing is not None and self._sharing.held)
 
     @property
+    def rounding(self) -> float:
+        """The relative rounding of products: of sums in float64 where Gram matrices are made of entries."""
+        views = (view.given for view in self._views)
+        units = [float(np.finfo(A.dtype).eps) for A in views]
+        return (
+            float(np.finfo(np.float64).eps)
+            if self.held and (self._readable or self._streamed)
+            else max(units)
+        )
+
+    @property
     def spent(self) -> bool:
         """Whether the data could be read once, were, and left no Gram matrix: no product can be had any more."""
         return not self.held and any(getattr(view.operator, "spent", False) for view in self._views)

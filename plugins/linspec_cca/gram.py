@@ -14,8 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from linspec import Run, Solution, Solver, Status
-from linspec.block_algebra import EPS
+from linspec import Run, Solution, Solver
 from linspec.cost import (
     CHOLESKY_RATE,
     DENSE_RATE,
@@ -27,9 +26,6 @@ from linspec.cost import (
 )
 from linspec.evidence import Evidence
 from linspec.whitener import SMALL, leading_svd
-
-DIGITS_LOST = 1e-8
-"""Relative error by squaring above which the solution says so."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +43,6 @@ class Gram(Solver):
         T = x.solve(y.solve(C.T).T)
         U, rho, V = leading_svd(T, problem.k + 1, home)  # one more: the gap behind the k-th
         U, V, following = U[:, : problem.k], V[:, : problem.k], rho[problem.k :]
-        for name, view in (("X", x), ("Y", y)):
-            if view.condition * EPS > DIGITS_LOST:
-                text = f"The Gram matrix of {name} has condition number {view.condition:.0e}: correlations may be "
-                text += f"off by {view.condition * EPS:.0e}, and the residual, taken from the same Gram matrix, cannot "
-                text += 'show it. Choose "direct", or add a ridge.'
-                run.note(Status.ILL_CONDITIONED, text)
         return run.finish(
             x_weights=x.solve_adjoint(U),
             y_weights=y.solve_adjoint(V),
@@ -60,7 +50,7 @@ class Gram(Solver):
             ranks=(x.rank, y.rank),
             evidence=Evidence(
                 carried=float(following[0]) if len(following) else 0.0,
-                resolution=max(T.shape) * max(x.condition, y.condition) * EPS,
+                resolution=max(T.shape) * max(x.condition, y.condition) * moments.rounding,
             ),
         )
 

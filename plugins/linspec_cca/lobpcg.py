@@ -125,9 +125,9 @@ class LOBPCG(Solver):
             if course.fell_behind:
                 run.end(Status.STAGNATED)
             if not run.proceed(residual=residual, current=partial(space.weights, k)):
-                answer = self._answer(space, norms, R, k, width)
+                doubts = _doubts(run, problem, space, course, law)
+                answer = self._answer(space, norms, R, k, width, doubts)
                 if not run.falls_short(**answer):
-                    _say_what_is_hidden(run, problem, space, course, law)
                     return run.finish(**answer)
             # 2. what shrinks them, outside of the subspaces; pairs far below the tolerance ask for nothing
             settled = SETTLED * min(run.tol, law) * space.correlations[: len(squares)]
@@ -144,7 +144,13 @@ class LOBPCG(Solver):
                 run.end(Status.STAGNATED)
 
     def _answer(
-        self, space: SearchSpace, norms: list[SketchNorm], R: tuple[Array, Array], k: int, width: int
+        self,
+        space: SearchSpace,
+        norms: list[SketchNorm],
+        R: tuple[Array, Array],
+        k: int,
+        width: int,
+        doubts: list[tuple[Status, str]],
     ) -> dict[str, Any]:
         """The first k pairs, with what helps to judge them."""
         carried = space.correlations[k:width]
@@ -152,6 +158,7 @@ class LOBPCG(Solver):
             norms=(norms[0], norms[1]),
             residuals=(R[0][:, :k], R[1][:, :k]),
             carried=float(carried[-1]) if len(carried) else None,
+            doubts=tuple(doubts),
             complete=self.complete,
         )
         return {**space.weights(k), "evidence": known}
@@ -275,30 +282,34 @@ class _Course:
         return self._since > PATIENCE
 
 
-def _say_what_is_hidden(run: Run, problem: Any, space: SearchSpace, course: _Course, law: float) -> None:
-    """Tell what a small residual would not show."""
+def _doubts(
+    run: Run, problem: Any, space: SearchSpace, course: _Course, law: float
+) -> list[tuple[Status, str]]:
+    """What a small residual would not show, by what was met on the way."""
+    found = []
     if law <= run.tol < course.to_come / OPTIMISTIC < np.inf:
         text = f"The correlations were still growing, by {course.to_come:.0e} of their sum, which the residual does "
-        run.note(
-            Status.ILL_CONDITIONED,
-            text + "not show: columns nearly depend on each other. Add a ridge, or go on.",
-        )
+        text += "not show: columns nearly depend on each other. Add a ridge, or go on."
+        found.append((Status.ILL_CONDITIONED, text))
     for name, view, ridge in zip("XY", space.views, problem.ridge, strict=True):
         lost = view.longest * float(np.finfo(view.dtype).eps)
         if view.annihilated and ridge == 0:
             text = (
                 f"Combinations of the columns of {name} are zero as far as products can tell. A ridge would "
             )
-            run.note(Status.RANK_DEFICIENT, text + "separate signal from chance.")
+            found.append((Status.RANK_DEFICIENT, text + "separate signal from chance."))
         elif lost > DIGITS_LOST[view.dtype.itemsize]:
             text = f"Combinations of the columns of {name} are {view.longest**0.5:.0e} times shorter than the columns: "
             text += f"correlations may be off by {lost:.0e}, which the residual does not show. "
-            run.note(Status.ILL_CONDITIONED, text + 'Add a ridge, or choose "direct".')
+            found.append((Status.ILL_CONDITIONED, text + 'Add a ridge, or choose "direct".'))
         elif law <= run.tol and law * view.longest > HIDDEN * run.tol:
-            # In the norm of S⁻¹ the residual is the loss, about; that of the law is smaller by this factor at most.
+            # The norm of S⁻¹ is known about, and the part that is not known of it may be larger by this factor at most.
             text = f"Combinations of the columns of {name} are {view.longest**0.5:.0e} times shorter than the columns: "
-            text += "the residual may be far smaller than the loss. Lower tol, add a ridge, or choose "
-            run.note(Status.ILL_CONDITIONED, text + '"direct".')
+            text += (
+                'the residual may be far smaller than the loss. Lower tol, add a ridge, or choose "direct".'
+            )
+            found.append((Status.ILL_CONDITIONED, text))
+    return found
 
 
 def _extend(space: SearchSpace, problem: Any, moments: Moments, blocks: list[Array]) -> None:

@@ -232,7 +232,7 @@ class Sketch:
         scaled: bool = False,
     ) -> None:
         self.Omega, self.Y, self.diagonal, self.home, self.scaled = Omega, Y, diagonal, home, scaled
-        self.outlook = replace(outlook, trace=float(len(diagonal))) if scaled else outlook
+        self.outlook = replace(outlook, trace=float(diagonal.shape[0])) if scaled else outlook
         self._found: dict[float, Nystrom] = {}
 
     @property
