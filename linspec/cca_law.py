@@ -27,16 +27,16 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from linspec import machine
+from linspec import cost, machine
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import EPS, canonical_rotation, metric_rounding, ratio
+from linspec.block_algebra import EPS, canonical_rotation, metric_rounding, rank_cut, ratio
 from linspec.conclusion import Conclusion, Terms
 from linspec.evidence import Evidence, Rider, norms_by, riders
 from linspec.inverse_norm import BasisNorm, FactorNorm, InverseNorm, Lengths, QuadratureNorm
 from linspec.moments import Moments
+from linspec.row_reduction import LEAST_LENGTH, ColumnBasis, column_basis
 from linspec.solution import Status
 from linspec.unit_vectors import chosen, lengths_in, signs
-from linspec.whitener import Whitener
 
 DEGENERATE = 1e-8
 """A correlation this close to 1 is called 1; of float32 data, one as close as its rounding goes."""
@@ -47,11 +47,14 @@ UNRESOLVED = 1e-4
 TOLERATED = 10.0
 """By so much may the loss be above residual, estimate and tolerance before the solution says so."""
 
-SQUARED = 3.0
-"""By so much may the rounding of the correlations be above the tolerance before the solution says so."""
+SQUARED_AWAY = 1e8
+"""Condition number of a Gram matrix from which on rows are reduced without squares, where that is cheap."""
 
-NULL = 10.0
-"""Length of an image, in units of rounding, up to which a direction is null."""
+REDUCTION = 0.2
+"""Seconds that it may take; or a tenth of what products have taken."""
+
+SQUARED = 1e-6
+"""Rounding of the correlations from which on the solution may say so."""
 
 BESIDE = {8: 1e-8, 4: 1e-4}
 """By the bytes of a number: share of a column beside the others below which it is not taken for a direction."""
@@ -88,7 +91,7 @@ def judged(
     ranks : pair of int, optional
     evidence : Evidence
     """
-    answer = _Answer(problem, moments, weights, evidence)
+    answer = _Answer(problem, moments, weights, evidence, terms.room)
     carried = evidence.carried
     if correlations is None:
         every = answer.turn_canonical()
@@ -100,6 +103,11 @@ def judged(
         rho = given[order]
         answer.turn([chosen(len(given), order)] * 2)
     answer.make_unit()
+    if answer.reduced is not None:
+        # Products now are better than those by which the weights were turned, and cost nothing.
+        answer.made = None
+        rho = answer.turn_canonical()
+        answer.make_unit()
     law = _Law(problem, moments, terms, answer, rho, carried)
     return law.conclusion(ranks)
 
@@ -119,7 +127,9 @@ class _Answer:
         The same products of it.
     """
 
-    def __init__(self, problem: Any, moments: Moments, W: list[Array], evidence: Evidence) -> None:
+    def __init__(
+        self, problem: Any, moments: Moments, W: list[Array], evidence: Evidence, room: float
+    ) -> None:
         self.problem, self.moments, self.W, self.evidence = problem, moments, W, evidence
         self.home: Home = moments.home
         self.made: list[Array] | None = None
@@ -127,6 +137,9 @@ class _Answer:
         self.beside: list[Array] = []
         self.beside_made: list[Array] = []
         self.norms: tuple[InverseNorm, InverseNorm] | None = evidence.norms
+        self.room = room
+        self.reduced: list[Array] | None = None  # rows, where Gram matrices have squared too much
+        self.bases: list[ColumnBasis] = []
 
     # ---- products -----------------------------------------------------------------------------
 
@@ -163,6 +176,10 @@ class _Answer:
         return [Z * self.home.place(scale)[None, :]]
 
     def _products(self, V: list[Array]) -> list[Array]:
+        if self.reduced is not None:
+            (Rx, Ry), (x, y) = self.reduced, V
+            P, Q = Rx @ x, Ry @ y
+            return [Rx.T @ P, Ry.T @ Q, Rx.T @ Q, Ry.T @ P]
         SxV, CV, CtV, SyV = self.moments.products(*V)
         (rx, ry), (x, y) = self.problem.ridge, V
         return [SxV + x * rx, SyV + y * ry, CV, CtV]
@@ -180,6 +197,36 @@ class _Answer:
             ]
             found = better[0], better[1]
         self.norms = found
+        if (
+            self.reduced is None
+            and max(norm.condition for norm in found) > SQUARED_AWAY
+            and self._reducible(found)
+        ):
+            self._reduce()
+
+    def _reducible(self, norms: tuple[InverseNorm, InverseNorm]) -> bool:
+        """Whether the rows can be reduced at a small price: where squares are all that is known of both views."""
+        views = self._views()
+        if self.room < 1 or not all(A.readable and not A.streamed for A in views):
+            return False
+        if not all(isinstance(norm, FactorNorm) for norm in norms):
+            return False
+        width = sum(A.shape[1] for A in views)
+        spent = sum(2.0 * A.nnz * self.moments.columns_made(i) for i, A in enumerate(views)) / cost.DENSE_RATE
+        reducing = 2.5 * views[0].shape[0] * width**2 / cost.FACTOR_RATE
+        return bool(reducing < max(REDUCTION, CERTIFIED_SHARE * spent))
+
+    def _reduce(self) -> None:
+        """Products and norms by orthogonal transformations of the rows: one more sweep."""
+        self.reduced = self.moments.reduced_rows(self.problem.ridge)
+        pairs = zip(self.reduced, self._views(), strict=True)
+        self.bases = [
+            column_basis(R, rank_cut(A.shape, A.dtype), self.home, float(np.finfo(A.dtype).eps))
+            for R, A in pairs
+        ]
+        x, y = (BasisNorm(basis.W, basis.condition**2, self.home) for basis in self.bases)
+        self.norms, self.riders, self.beside, self.beside_made = (x, y), [], [], []
+        self.made = self._products(self.W)
 
     # ---- turning ------------------------------------------------------------------------------
 
@@ -344,7 +391,8 @@ class _Law:
         Products with rows lose the condition number of the columns; Gram matrices that are held, its square.
         """
         condition = max(min(norm.condition, 1 / EPS**2) for norm in self.norms)
-        lost = condition if self.moments.held else math.sqrt(condition)
+        squared = self.moments.held and self.answer.reduced is None
+        lost = condition if squared else math.sqrt(condition)
         columns = sum(A.shape[1] for A in self._views())
         return min(4 * math.sqrt(columns) * self.unit_of_sums * self.shift * lost, 1.0)
 
@@ -367,11 +415,11 @@ class _Law:
         if total <= 0:
             return (0.0 if residual == 0 else None), (0.0, None), []
         beside = self._beside()
-        off = (
-            len(self.rho) * self.rounding
-        )  # by so much may the sum that is returned be above its own, and the exact one
+        off = len(self.rho) * self.rounding  # by so much may the sum that is returned be above the exact one
+        if self.evidence.resolution is not None and self.answer.reduced is None:
+            off = max(off, len(self.rho) * self.evidence.resolution * self.shift)
         least = max(total - off, 0.0 if beside is None else beside.total - beside.rounding)
-        lower = (least - total) / max(least, total)
+        lower = (least - total) / least if least > 0 else -math.inf
         upper = self._upper(beside, above)
         estimate = self._estimate(squares, beside, max(lower, 0.0))
         findings = []
@@ -403,12 +451,17 @@ class _Law:
                 left = left - (e**2).sum(axis=0)
             known.append(0.0)
         if not known:
-            return lower or None
+            return lower or None if self._leaves_out else 0.0
         by_parts = found + _moved(self.rho - max(known), np.maximum(left, 0.0))
         estimate = float(by_parts.sum())
         if self.carried is not None:
             estimate = max(estimate, float(_moved(self.rho - self.carried, squares / 2).sum()))
         return max(estimate / total, lower)
+
+    @property
+    def _leaves_out(self) -> bool:
+        """Whether there are more correlations than are returned."""
+        return len(self.rho) < min(int(A.shape[1]) for A in self._views())
 
     @property
     def _along_residuals(self) -> bool:
@@ -420,7 +473,7 @@ class _Law:
         total, k = float(self.rho.sum()), len(self.rho)
         if k < self.problem.k or not np.isfinite(above).all():
             return None
-        if self.evidence.resolution is not None:
+        if self.evidence.resolution is not None and self.answer.reduced is None:
             off = k * self.evidence.resolution * self.shift
             return min(off / total + ratio(float(above.sum()), total), 1.0) if math.isfinite(off) else None
         if beside is not None and beside.whole:
@@ -458,7 +511,7 @@ class _Law:
 
     def _beside(self) -> _Beside | None:
         """What is known of the views outside the answer."""
-        if self._factored():
+        if self.answer.bases or self._factored():
             whole = self._whole()
             if whole is not None:
                 return whole
@@ -478,25 +531,33 @@ class _Law:
         spent = CERTIFIED_SHARE * sum(
             self.moments.columns_made(i) * A.nnz for i, A in enumerate(self._views())
         )
-        if p * q * (p + q) > max(SMALL_FLOPS, 0.0 if self.moments.held else spent):
+        if self.answer.bases:
+            T = to_host(self.answer.bases[0].U.T @ self.answer.bases[1].U)
+        elif p * q * (p + q) > max(SMALL_FLOPS, 0.0 if self.moments.held else spent):
             return None
-        x, y = (norm.factor for norm in self.norms if isinstance(norm, FactorNorm))
-        C = self._cross()
-        T = to_host(x.solve(y.solve(C.T).T))
+        else:
+            x, y = (norm.factor for norm in self.norms if isinstance(norm, FactorNorm))
+            T = to_host(x.solve(y.solve(self._cross().T).T))
         if not T.size:
             return None
         U, rho, Vt = np.linalg.svd(T, full_matrices=False)
         k = len(self.rho)
         total = float(np.clip(rho[:k], 0.0, 1.0).sum())
-        rounding = k * 4 * self.unit_of_sums * self.shift * math.sqrt(p + q) * max(x.condition, y.condition)
-        parts = tuple(to_host(F.solve(g)) for F, g in zip((x, y), self.gaps, strict=True))
+        condition = max(norm.condition for norm in self.norms)
+        lost = math.sqrt(condition) if self.answer.bases else condition
+        rounding = k * 4 * self.unit_of_sums * self.shift * math.sqrt(p + q) * lost
+        parts = [
+            to_host(norm.coordinates(gap))
+            for norm, gap in zip(self.norms, self.gaps, strict=True)
+            if isinstance(norm, FactorNorm | BasisNorm)
+        ]
         along = (U.T @ parts[0], Vt @ parts[1])
         return _Beside(total, rho[k:], (along[0][k:], along[1][k:]), whole=True, rounding=rounding)
 
     @property
     def unit_of_sums(self) -> float:
         """The rounding of products that are held, or made in the precision of the data."""
-        return EPS if self.moments.held else self.unit
+        return EPS if self.moments.held or self.answer.reduced is not None else self.unit
 
     def _cross(self) -> Array:
         """C, which is held or has been multiplied by the identity."""
@@ -569,14 +630,15 @@ class _Law:
         """Directions that were cut as null although the data have something there."""
         found = []
         for i, (name, norm) in enumerate(zip("XY", self.norms, strict=True)):
-            if not isinstance(norm, FactorNorm) or norm.factor.cut is None:
+            cut, largest = self._cut(i, norm)
+            if cut is None:
                 continue
-            count = int(norm.factor.cut.shape[1])
+            count = int(cut.shape[1])
             if self.terms.room < 1:
                 text = f"{count} directions of {name} are too short for its Gram matrix to tell whether they are null; "
                 text += 'another pass would. Raise max_passes, choose "direct", or add a ridge.'
                 found.append((Status.ILL_CONDITIONED, text))
-            elif self._is_there(i, norm.factor):
+            elif self._is_there(i, cut, largest):
                 text = f"{name} has directions that are too short for its Gram matrix to tell, and they are left out: "
                 text += 'correlations may be missing. Choose "direct", or add a ridge.'
                 found.append((Status.ILL_CONDITIONED, text))
@@ -588,7 +650,7 @@ class _Law:
         for name, norm in zip("XY", self.norms, strict=True):
             condition = norm.factor.condition if isinstance(norm, FactorNorm) else 0.0
             off = condition * self.unit_of_sums
-            if off > SQUARED * self.terms.tol > 0:
+            if off > max(TOLERATED * self.terms.tol, SQUARED):
                 text = f"The Gram matrix of {name} has condition number {condition:.0e}: correlations may "
                 text += (
                     f'be off by {off:.0e}, which the residual does not show. Choose "direct", or add a ridge.'
@@ -596,12 +658,20 @@ class _Law:
                 found.append((Status.ILL_CONDITIONED, text))
         return found
 
-    def _is_there(self, i: int, factor: Whitener) -> bool:
+    def _cut(self, i: int, norm: InverseNorm) -> tuple[Array | None, float]:
+        """Directions of a view that were cut, and the largest eigenvalue of its scaled Gram matrix, at least."""
+        if isinstance(norm, FactorNorm):
+            return norm.factor.cut, norm.factor.largest
+        if self.answer.bases:
+            return self.answer.bases[i].short, 1.0
+        return (None if self.evidence.short is None else self.evidence.short[i]), 1.0
+
+    def _is_there(self, i: int, cut: Array, largest: float) -> bool:
         """Whether the data have more than rounding along the directions that were cut: one product."""
-        G = self.moments.image_gram(i, factor.cut)
+        G = self.moments.image_gram(i, cut)
         longest = float(np.linalg.eigvalsh(G)[-1]) if len(G) else 0.0
         unit = float(np.finfo(self._views()[i].dtype).eps)
-        return math.sqrt(max(longest, 0.0)) > NULL * unit * math.sqrt(factor.largest)
+        return math.sqrt(max(longest, 0.0)) > LEAST_LENGTH * unit * math.sqrt(largest)
 
     def _views(self) -> tuple[Any, Any]:
         return self.problem.X, self.problem.Y

@@ -90,6 +90,10 @@ class FactorNorm:
         self.factor, self.home = factor, home
         self.condition = factor.condition
 
+    def coordinates(self, R: Array) -> Array:
+        """F⁻¹ R: its columns have the lengths asked for."""
+        return self.factor.solve(R)
+
     def squares(self, R: Array) -> HostArray:
         """Squared lengths of the columns of a block."""
         T = self.factor.solve(R)
@@ -122,6 +126,10 @@ class BasisNorm:
 
     def __init__(self, W: Array, condition: float, home: Home) -> None:
         self.W, self.condition, self.home = W, condition, home
+
+    def coordinates(self, R: Array) -> Array:
+        """WᵀR: its columns have the lengths asked for."""
+        return self.W.T @ R
 
     def squares(self, R: Array) -> HostArray:
         """Squared lengths of the columns of a block."""

@@ -41,6 +41,7 @@ from linspec.operators import (
     as_operator,
     sparse_kernels,
 )
+from linspec.row_reduction import reduce_rows
 from linspec.row_sweep import Asked, forward, row_slices, sweep
 from linspec.slice_sweep import sliced_gram, sliced_product, sliced_statistics, sliced_triangle
 from linspec.views import (
@@ -519,6 +520,20 @@ class Moments:
             cut = squared_cut(self._views[index].given)
             self._whiteners[index, ridge] = Whitener(S, ridge, cut, self.home)
         return self._whiteners[index, ridge]
+
+    def reduced_rows(self, ridges: tuple[float, ...]) -> list[Array]:
+        """Few rows with the same inner products of columns, by orthogonal transformations: one sweep.
+
+        Parameters
+        ----------
+        ridges : tuple of float
+            Appended as rows of their own, one number a view.
+        """
+        views = {view.name: view.given for view in self._views}
+        found = reduce_rows(views, center=self.center, ridges=ridges)
+        for view in self._views:
+            view.record(0, 0, sweeps=1.0)
+        return found
 
     def image_gram(self, index: int, V: Array) -> HostArray:
         """(XV)ᵀ(XV) by way of XV, one forward product: nothing of it is squared before it is added up.

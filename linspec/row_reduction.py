@@ -13,14 +13,19 @@ means that are large beside their spread cost no digits.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.block_algebra import EPS
 from linspec.errors import NonFiniteData
 from linspec.operators import LinearOperator
 from linspec.views import explain_non_finite
+
+LEAST_LENGTH = 10.0
+"""Length of the image of a direction, in units of rounding, up to which it is null."""
 
 FEWEST_ROWS = 4096
 """Rows of a block, at least."""
@@ -61,6 +66,58 @@ def reduce_rows(
     for extra in _ridge_rows(widths, ridges):
         R = _triangle(home.xp.concat([R, home.place(extra)], axis=0), home)
     return [R[:, a:b] for a, b in pairwise(np.cumsum([0, *widths]).tolist())]
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnBasis:
+    """An orthonormal basis of the columns of reduced rows.
+
+    Attributes
+    ----------
+    U : array of shape (m, r)
+        RW.
+    W : array of shape (p, r)
+        What the columns are multiplied by.
+    condition : float
+        Condition number of the columns at unit length, on the numerical range.
+    short : array of shape (p, s) or None
+        Directions that were cut as null and are longer than rounding makes them: `LEAST_LENGTH` tells.
+    """
+
+    U: Array
+    W: Array
+    condition: float
+    short: Array | None
+
+    @property
+    def rank(self) -> int:
+        """Of the columns, numerically."""
+        return int(self.W.shape[1])
+
+
+def column_basis(R: Array, cut: float, home: Home, unit: float = EPS) -> ColumnBasis:
+    """The orthonormal basis of the columns of R, by an SVD of the columns at unit length.
+
+    Parameters
+    ----------
+    R : array of shape (m, p)
+    cut : float
+        Singular values below this share of the largest are outside the numerical range.
+    home : Home
+    unit : float, default machine epsilon
+        The rounding of the data.
+    """
+    xp = home.xp
+    scale = reciprocal(xp.sqrt(xp.sum(R * R, axis=0)))
+    U, s, Vt = xp.linalg.svd(R * scale[None, :], full_matrices=False)
+    sizes = to_host(s)
+    if not len(sizes) or sizes[0] <= 0:
+        return ColumnBasis(U[:, :0], Vt.T[:, :0], 1.0, None)
+    rank = int(np.sum(sizes > cut * sizes[0]))
+    longer = int(np.sum(sizes > LEAST_LENGTH * unit * sizes[0]))
+    short = scale[:, None] * Vt.T[:, rank:longer] if longer > rank else None
+    W = scale[:, None] * (Vt.T[:, :rank] / s[:rank][None, :])
+    return ColumnBasis(U[:, :rank], W, float(sizes[0] / sizes[rank - 1]), short)
 
 
 def _triangle_of_rows(operators: list[LinearOperator], home: Home, *, center: bool) -> Array:

@@ -243,9 +243,9 @@ class CCASolution(Solution):
         About how much of the exact sum of the leading correlations is missing, as a share: ‖ϱᵢ‖²/2gᵢ for each pair over
         the sum, gᵢ being the gap to the correlations that were left out. None where nothing is known of these.
     loss_bounds : (float, float or None)
-        Bounds on that share. The lower one is what a second block beside the answer gains. There is an upper one only
-        where it is shown that no pair was missed: by "gram" and "direct", for views with few columns, and with the
-        option complete=True.
+        Bounds on that share. The lower one is what a second block beside the answer gains; it is negative by what
+        rounding may add to a correlation. There is an upper one only where it is shown that no pair was missed: by
+        "gram" and "direct", for views with few columns, and with the option complete=True.
     ranks : tuple of int or None
         Numerical ranks of the two views, where the solver decides them.
     """

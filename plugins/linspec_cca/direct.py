@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from linspec import Run, Solution, Solver, option
-from linspec.arrays import Array, Home, reciprocal, to_host
+from linspec.arrays import to_host
 from linspec.block_algebra import rank_cut
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
 from linspec.evidence import Evidence
 from linspec.inverse_norm import BasisNorm
-from linspec.row_reduction import reduce_rows
+from linspec.row_reduction import column_basis, reduce_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,23 +39,21 @@ class Direct(Solver):
         run.plan(setup=1.0 + run.moments("implicit").setup_cost)
         home = problem.X.home.blocks
         rows = reduce_rows(problem.matrices, center=problem.center, ridges=problem.ridge)
-        bases = [
-            _orthonormal_basis(R, self._cut(A), home)
-            for R, A in zip(rows, (problem.X, problem.Y), strict=True)
-        ]
-        (Ux, Wx, _), (Uy, Wy, _) = bases
-        conditions = [condition for _, _, condition in bases]
-        P, rho, Qt = home.xp.linalg.svd(Ux.T @ Uy, full_matrices=False)
-        k = min(problem.k, rho.shape[0])
+        x, y = (
+            column_basis(R, self._cut(A), home) for R, A in zip(rows, (problem.X, problem.Y), strict=True)
+        )
+        P, rho, Qt = home.xp.linalg.svd(x.U.T @ y.U, full_matrices=False)
+        k, eps = min(problem.k, rho.shape[0]), np.finfo(problem.dtype).eps
         return run.finish(
-            x_weights=Wx @ P[:, :k],
-            y_weights=Wy @ Qt.T[:, :k],
+            x_weights=x.W @ P[:, :k],
+            y_weights=y.W @ Qt.T[:, :k],
             correlations=to_host(rho)[:k],
-            ranks=(Wx.shape[1], Wy.shape[1]),
+            ranks=(x.rank, y.rank),
             evidence=Evidence(
-                norms=(BasisNorm(Wx, conditions[0] ** 2, home), BasisNorm(Wy, conditions[1] ** 2, home)),
+                norms=(BasisNorm(x.W, x.condition**2, home), BasisNorm(y.W, y.condition**2, home)),
+                short=(x.short, y.short) if self.rank_tol is None else None,
                 carried=float(to_host(rho)[k]) if k < rho.shape[0] else 0.0,
-                resolution=float(max(Ux.shape[0], 1) * max(conditions) * np.finfo(problem.dtype).eps),
+                resolution=float(max(*rows[0].shape, 1) * max(x.condition, y.condition) * eps),
             ),
         )
 
@@ -68,15 +66,3 @@ class Direct(Solver):
         width = sizes.p + sizes.q
         flops = 2.5 * sizes.n * width**2 + 20.0 * width**3
         return Estimate(flops / FACTOR_RATE, 80.0 * width**2, f"orthogonal reduction to order {width}")
-
-
-def _orthonormal_basis(R: Array, cut: float, home: Home) -> tuple[Array, Array, float]:
-    """(U, W) with R W = U orthonormal over the numerical rank of R, and the condition of its scaled columns there."""
-    xp = home.xp
-    d = xp.sqrt(xp.sum(R * R, axis=0))
-    scale = reciprocal(d)
-    U, s, Vt = xp.linalg.svd(R * scale[None, :], full_matrices=False)
-    values = to_host(s)
-    rank = int(np.sum(values > cut * np.max(values, initial=0.0)))  # one row, centred, leaves none
-    condition = float(values[0] / values[rank - 1]) if rank else 1.0
-    return U[:, :rank], scale[:, None] * (Vt.T[:, :rank] / s[:rank][None, :]), condition

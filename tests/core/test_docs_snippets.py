@@ -41,7 +41,7 @@ def blocks(page: Path) -> list[Block]:
 
 
 def commands() -> list[tuple[str, str]]:
-    """Every command of a block that begins with linspec or an experiment, with the place where it stands."""
+    """Every command of a block that begins with linspec, the fuzzer or an experiment, with its place."""
     found = []
     for page in PAGES:
         for block in blocks(page):
@@ -50,7 +50,7 @@ def commands() -> list[tuple[str, str]]:
             lines = block.text.replace("\\\n", " ").splitlines()
             if block.language == "console":  # the rest is output
                 lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-            if lines and lines[0].startswith(("linspec ", "python docs/experiments/")):
+            if lines and lines[0].startswith(("linspec ", "python -m linspec", "python docs/experiments/")):
                 found += [(f"{page.name}:{block.line}", line) for line in lines if line.strip()]
     return found
 
@@ -96,7 +96,9 @@ def test_python_blocks_run_one_after_the_other(page: Path, folder: Path) -> None
 def test_commands_run(place: str, command: str, folder: Path) -> None:
     words = shlex.split(command, comments=True)
     assert not {"|", ">", "&&", ";"} & set(words), f"{place}: only plain commands are run; mark the block"
-    if words[0] == "python":
+    if words[:2] == ["python", "-m"]:
+        words = words[1:]
+    elif words[0] == "python":
         words = [str(ROOT / words[1]), *words[2:], *(["--quick"] if "--quick" not in words else [])]
     else:
         words = ["-m", *words]

@@ -58,14 +58,15 @@ def shortest_direction(kappa: float = 1e5, seed: int = 0) -> Entry:
 
 
 def many_close_correlations(step: float = 3e-3, seed: int = 0) -> Entry:
-    """Twenty correlations a little behind the last one that is wanted, in orthonormal columns: any law is fooled."""
+    """Fifty correlations a little behind the last one that is wanted, in orthonormal columns: any law is fooled."""
     rng = np.random.default_rng(seed)
-    Q = _orthonormal(rng, 150, 2 * 26)
-    rho = np.concatenate([np.linspace(0.9, 0.8, 5), np.full(21, 0.8 - step)])
-    X = Q[:, :26]
-    Y = X * rho + Q[:, 26:] * np.sqrt(1 - rho**2)
-    turn = _orthonormal(rng, 26, 26)
-    return _case("cca", {"X": X @ turn, "Y": Y @ _orthonormal(rng, 26, 26)}, k=5, center=False)
+    Q = _orthonormal(rng, 150, 2 * 55)
+    rho = np.concatenate([np.linspace(0.9, 0.8, 5), np.full(50, 0.8 - step)])
+    X = Q[:, :55]
+    Y = X * rho + Q[:, 55:] * np.sqrt(1 - rho**2)
+    return _case(
+        "cca", {"X": X @ _orthonormal(rng, 55, 55), "Y": Y @ _orthonormal(rng, 55, 55)}, k=5, center=False
+    )
 
 
 def huge_ridge(seed: int = 0) -> Entry:
@@ -79,11 +80,11 @@ def huge_ridge(seed: int = 0) -> Entry:
 # ---- extremes ---------------------------------------------------------------------------------
 
 
-def small_matrix(power: int = -82, ridge: float = 0.0) -> Entry:
-    """Squares of the entries of A underflow."""
+def scaled_matrix(power: int = -82, ridge: float = 0.0, targets: int = 0) -> Entry:
+    """Squares of products with A leave the range of numbers."""
     rng = np.random.default_rng(0)
     A = rng.standard_normal((60, 5)) * 10.0**power
-    return _case("least-squares", {"A": A, "B": rng.standard_normal(60)}, ridge=ridge)
+    return _case("least-squares", {"A": A, "B": rng.standard_normal(60) * 10.0**targets}, ridge=ridge)
 
 
 def scaled_view(power: int = 78) -> Entry:
@@ -102,11 +103,12 @@ def large_means(ratio: float = 1e6, kind: str = "csr") -> Entry:
 
 
 def ill_conditioned_targets(kappa: float = 1e11) -> Entry:
-    """Targets that lie along the short directions of X."""
+    """One direction of X is short, and the targets lie along it and along two others."""
     rng = np.random.default_rng(0)
-    U = _orthonormal(rng, 150, 8)
-    X = (U * np.geomspace(1, 1 / kappa, 8)) @ _orthonormal(rng, 8, 8).T
-    H = U[:, [-1, -2, 0]] + 0.05 * rng.standard_normal((150, 3))
+    U, s = _orthonormal(rng, 150, 8), np.ones(8)
+    s[-1] = 1 / kappa
+    X = (U * s) @ _orthonormal(rng, 8, 8).T
+    H = U[:, -3:] + 0.05 * rng.standard_normal((150, 3))
     return _case("discriminant", {"X": X, "H": H}, k=3, center=False)
 
 
@@ -150,8 +152,9 @@ CORPUS: Mapping[str, Callable[[], Entry]] = {
     "close correlations 3e-3": many_close_correlations,
     "close correlations 3e-4": partial(many_close_correlations, 3e-4),
     "huge ridge": huge_ridge,
-    **{f"A times 1e{power}": partial(small_matrix, power) for power in (-82, -162, -200, 82, 160)},
-    "A times 1e-82, a ridge": partial(small_matrix, -82, 1e-160),
+    **{f"A times 1e{power}": partial(scaled_matrix, power) for power in (-82, -162, -200, 82, 160)},
+    "A and B times 1e-82": partial(scaled_matrix, -82, targets=-82),
+    "A times 1e-82, a ridge": partial(scaled_matrix, -82, 1e-160),
     **{f"a view times 1e{power}": partial(scaled_view, power) for power in (-78, 78, -160, 160, -200, 200)},
     **{f"means {ratio:g} times the spread, {kind}": partial(large_means, ratio, kind)
        for ratio in (1e6, 1e8) for kind in ("csr", "csc", "ndarray", "slices")},

@@ -56,7 +56,10 @@ ROUNDING = 5.0
 """Multiple of what rounding of the data does that is not held against a solver."""
 
 FEW_ROUNDINGS = 100.0
-"""Multiple of eps below which nothing is said of a loss."""
+"""Multiple of eps, and"""
+
+FRACTION = 1e-4
+"""share of the tolerance, below which nothing is said of a loss."""
 
 CROOKED = 1e-4
 """How far vectors may be from orthonormal where the tolerance was reached."""
@@ -177,7 +180,7 @@ def judge_solution(truth: Truth, solution: Any, *, tol: float) -> Verdict:
     """
     with np.errstate(all="ignore"):
         each = [_Judged(truth, i, found, solution, tol) for i, found in enumerate(truth.findings(solution))]
-        best = min(each, key=lambda judged: (judged.rank, judged.badness))
+        best = min(each, key=lambda judged: (judged.rank, judged.badness, abs(judged.found.loss)))
         violations = [list(judged.violations()) for judged in each]
         return best.verdict(min(violations, key=len))
 
@@ -187,14 +190,13 @@ class _Judged:
 
     def __init__(self, truth: Truth, number: int, found: Findings, solution: Any, tol: float) -> None:
         self.truth, self.number, self.found, self.solution, self.tol = truth, number, found, solution, tol
-        estimate = float(getattr(solution, "loss_estimate", 0.0) or 0.0)
-        residual = float(solution.residual)
-        self.claim = max(estimate, residual) if math.isfinite(residual) else estimate
+        claims = [float(getattr(solution, "loss_estimate", None) or 0.0), float(solution.residual)]
+        self.claim = max((claim for claim in claims if not math.isnan(claim)), default=0.0)
         # Where all values are rounding there is nothing to lose.
         law, loss = found.law, found.loss if found.grain < 1 else 0.0
         self.law_over = _over(law, tol)
         self.loss = loss
-        self.least = FEW_ROUNDINGS * truth.case.precision
+        self.least = max(FEW_ROUNDINGS * truth.case.precision, FRACTION * tol)
         self.loss_over = _over(loss, max(self.claim, found.explained, self.least))
         # Rounding takes another answer and costs as much: only where it could matter.
         if max(self.law_over, self.loss_over) > 1:
@@ -216,6 +218,12 @@ class _Judged:
     def right(self) -> bool:
         """Whether it is what was asked for."""
         return self.law_after <= 1.001 and self.loss_after <= 1.001
+
+    @property
+    def claims(self) -> bool:
+        """Whether the answer is said to be what was asked for, without a reserve."""
+        status = self.solution.status
+        return status is Status.CONVERGED or (self.solution.converged and status in FACTS)
 
     @property
     def harmless(self) -> bool:
@@ -246,12 +254,11 @@ class _Judged:
 
     def _kind(self) -> str:
         solution = self.solution
-        plain = solution.status is Status.CONVERGED
-        if self.wrong and plain:
+        if self.wrong and solution.status is Status.CONVERGED:
             return "silent"
-        if self.wrong and not self.harmless and solution.converged and solution.status in FACTS:
+        if self.wrong and not self.harmless and self.claims:
             return "claimed"
-        if plain or (solution.converged and solution.status in FACTS):
+        if self.claims:
             return "undecided" if self.undecided else "right" if self.right else "near"
         return "flagged-right" if self.good else "flagged"
 
@@ -286,8 +293,10 @@ class _Judged:
         said = 0.0
         if solution.status is not Status.CONVERGED:
             said = max(float(np.nan_to_num(solution.residual, nan=1.0)), found.squared)
-        allowed = self.least + found.grain + max(said, 0.01 * self.tol)
-        if found.excess > allowed:
+        allowed = self.least + found.grain + found.explained + max(said, 0.01 * self.tol)
+        # Nor can rounding that takes a tenth of everything be told from a fault, where no more is claimed.
+        lost = not self.claims and found.squared > 0.1
+        if found.excess > allowed and not lost:
             floor = self.truth.floor(self.number)
             allowed += ROUNDING * (floor.excess + floor.misfit)
             if found.excess > allowed:
@@ -295,7 +304,7 @@ class _Judged:
                     "above the truth",
                     f"the sum is {found.excess:.2g} above the truth ({allowed:.1g} allowed)",
                 )
-        if solution.converged and not found.misfit <= CROOKED:
+        if self.claims and not found.misfit <= CROOKED:
             allowed = CROOKED + ROUNDING * self.truth.floor(self.number).misfit
             if not found.misfit <= allowed:
                 yield (
@@ -319,21 +328,26 @@ class _Judged:
                         "bounds",
                         f"no correlation within {bound:.2g} of {value:.6g}: the nearest is {off:.2g} off",
                     )
-        for name, value in (("law_bounds", self.found.law), ("loss_bounds", self.found.loss)):
+        floor = self.truth.floor(self.number)
+        # A loss below zero is a sum above the truth, and is judged as such.
+        slacks = {"law_bounds": floor.law, "loss_bounds": floor.loss + floor.misfit}
+        for name, value in (("law_bounds", self.found.law), ("loss_bounds", max(self.found.loss, 0.0))):
             pair = getattr(self.solution, name, None)
             if pair is None:
                 continue
-            floor = self.truth.floor(self.number)
-            slack = ROUNDING * (floor.law if name == "law_bounds" else floor.loss) + 1e-13
+            slack = ROUNDING * slacks[name] + self.found.grain + 1e-13
+            # What is computed with Gram matrices is known no better, in either direction.
+            share = 0.01 + min(self.found.squared, 1.0 if self.claims else math.inf)
             below, above = pair
-            if below is not None and below > 1.01 * value + slack:
+            if below is not None and below > (1 + share) * value + slack:
                 yield f"{name} below", f"{name}: {below:.3g} is said to be below {value:.3g}"
-            if above is not None and above < 0.99 * value - slack:
+            if above is not None and (1 + share) * above < value - slack:
                 yield f"{name} above", f"{name}: {above:.3g} is said to be above {value:.3g}"
 
     def _rounding_of_values(self) -> float:
         floor = self.truth.floor(self.number)
-        return ROUNDING * max(floor.loss, floor.excess) * float(np.sum(np.abs(self.found.values)))
+        share = ROUNDING * (max(floor.loss, floor.excess) + floor.misfit) + self.found.grain
+        return share * float(np.sum(np.abs(self.solution.correlations)))
 
     def sharpness(self) -> dict[str, float]:
         """How far bounds are from what they bound; where there is more of that than rounding."""
@@ -343,9 +357,9 @@ class _Judged:
             if pair is None or not value > 1e-12:
                 continue
             below, above = pair
-            if below:
+            if below is not None and below > 0:
                 found[f"{name} below"] = float(value / below)
-            if above is not None and math.isfinite(above):
+            if above is not None and 0 < above < math.inf:
                 found[f"{name} above"] = float(above / value)
         return found
 

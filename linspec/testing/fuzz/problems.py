@@ -139,7 +139,8 @@ class Case:
             sizes.append(f"{name} {shape} {matrix.entries.dtype} {matrix.kind}")
         numbers = [f"{name}={value!r}" for name, value in self.parameters.items()]
         tol = [] if self.tol is None else [f"tol={self.tol:.2g}"]
-        return f"{self.family}: {', '.join(sizes)}; {', '.join([*numbers, *tol])}; {'; '.join(self.notes)}"
+        parts = [", ".join(sizes), ", ".join([*numbers, *tol]), *self.notes]
+        return f"{self.family}: {'; '.join(part for part in parts if part)}"
 
 
 # ---- kinds of data ----------------------------------------------------------------------------

@@ -70,7 +70,8 @@ class Findings:
         A relative loss, or excess, that absolute rounding of the values explains: correlations far below 1 are no more
         accurate than others.
     squared : float
-        What rounding makes of values that are computed from Gram matrices: eps times the squared condition number.
+        What rounding makes of values that are computed from Gram matrices: eps times the squared condition number, and
+        the squared size of the means where they are taken out.
     values : array
         All true values that bounds may refer to.
     notes : mapping
@@ -473,6 +474,11 @@ class CCATruth(Truth):
             "correlations": T.s[:k],
         }
 
+    @cached_property
+    def _shift(self) -> float:
+        """How much larger the columns are before their means are taken out."""
+        return max(map(_shift, self.exact.values())) if self.case.parameters.get("center", True) else 1.0
+
     def answer(self, solution: Any) -> dict[str, Any]:
         return {
             "x_weights": _host(solution.x_weights),
@@ -496,7 +502,7 @@ class CCATruth(Truth):
         return Findings(
             law=_ratio(np.sum(gaps), given),
             grain=_ratio(GRAIN * unit * len(rho), total),
-            squared=GRAIN * unit * max(x.condition, y.condition) ** 2,
+            squared=GRAIN * unit * max(x.condition, y.condition, 1.0) ** 2 * self._shift**2,
             loss=_ratio(total - given, total),
             excess=float((given - total) / max(total, extended(1e-300))) if given > total else 0.0,
             misfit=misfit,
@@ -545,6 +551,11 @@ class DiscriminantTruth(Truth):
         k = min(self._count(reading), len(T.s))
         return {"weights": view.weights(T.U[:, :k]), "eigenvalues": T.s[:k] ** 2}
 
+    @cached_property
+    def _shift(self) -> float:
+        """How much larger the columns are before their means are taken out."""
+        return _shift(self.exact["X"]) if self.case.parameters.get("center", True) else 1.0
+
     def answer(self, solution: Any) -> dict[str, Any]:
         return {"weights": _host(solution.weights), "eigenvalues": extended(solution.eigenvalues)}
 
@@ -560,7 +571,7 @@ class DiscriminantTruth(Truth):
         return Findings(
             law=_ratio(_length(gap), _length(image)),
             grain=_ratio(GRAIN * unit * size * np.sum(T.s[: self._count(reading)]), total),
-            squared=GRAIN * unit * view.condition**2,
+            squared=GRAIN * unit * view.condition**2 * self._shift**2,
             loss=_ratio(total - given, total),
             excess=float((given - total) / max(total, extended(1e-300))) if given > total else 0.0,
             misfit=float(np.max(np.abs(a.T @ a + off.T @ off - np.eye(a.shape[1])), initial=0)),
