@@ -5,9 +5,9 @@ gives zeros, of entries of 1e90 infinities; an answer of zeros with a residual o
 Method: the largest magnitude of each matrix is learnt before the solver begins, of arrays in memory by the look that
 they are given anyway. Where it is beyond the ordinary (`linspec.operators.rescaled`), the problem is solved for the
 matrix divided by a power of two, and the answer given back in the units of the data. All others are left as they are.
-Some rows of a file, or of a composite that has rows, stand for all; the first slice for a stream. What is known by its
-products alone is watched: its first product tells, and where that is beyond the ordinary the run begins again; the
-product stays on its account.
+Some rows of a file stand for all, and the first slice for a stream. What is known by its products, or by rows that are
+someone else's to make, is watched: the first of these tells, and where it is beyond the ordinary the run begins again;
+what it has cost stays on its account.
 """
 
 from __future__ import annotations
@@ -26,10 +26,14 @@ from linspec.operators import (
     CenteredOperator,
     CupySparseOperator,
     DenseOperator,
+    HorizontalStack,
     LinearOperator,
     MappedOperator,
+    ScaledOperator,
     SparseOperator,
     StreamedOperator,
+    SumOperator,
+    VerticalStack,
 )
 from linspec.operators.rescaled import WatchedOperator, ordinary_exponent, rescaled
 from linspec.views import first_non_finite
@@ -93,16 +97,25 @@ def look_at(name: str, A: LinearOperator) -> Look:
         look = _look_at_sparse(A)
     elif isinstance(A, DenseOperator) and not isinstance(A, MappedOperator):
         look = _look_at_array(A) if A.home.on_host else Look(_largest_elsewhere(A))
-    elif A.sliceable and A.readable:
+    elif isinstance(A, MappedOperator):
         return Look(_sampled(A))
     else:
-        return Look(known=False)
+        return _look_at_parts(name, A)
     if look is None:
         row, column, value = first_non_finite(A) or (0, 0, math.nan)
         raise NonFiniteData(
             f"{name} must be finite; got {value} at row {row}, column {column}. Drop or impute such rows."
         )
     return look
+
+
+def _look_at_parts(name: str, A: LinearOperator) -> Look:
+    """Of sums and stacks, the largest of what they are made of; of others the first product or rows are to tell."""
+    if not isinstance(A, SumOperator | HorizontalStack | VerticalStack | ScaledOperator):
+        return Look(known=False)
+    looks = [look_at(name, part) for part in A.parts]
+    factor = abs(A.factor) if isinstance(A, ScaledOperator) else 1.0
+    return Look(max(look.largest for look in looks) * factor, all(look.known for look in looks))
 
 
 def _bare(look: Look) -> tuple[float, bool]:
@@ -182,8 +195,8 @@ def _look_at_sparse(A: SparseOperator) -> Look | None:
     return Look(largest, faint=tuple(np.flatnonzero(_faint(columns, largest, digits)).tolist()))
 
 
-def _sampled(A: LinearOperator) -> float:
-    """The largest magnitude in some rows, evenly spread."""
+def _sampled(A: MappedOperator) -> float:
+    """The largest magnitude in some rows of a file, evenly spread."""
     n, p = A.shape
     count = max(1, min(n, SAMPLED_ROWS, SAMPLED_NUMBERS // p))
     rows = A.rows(np.linspace(0, n - 1, count).astype(np.intp))

@@ -205,12 +205,12 @@ class OutOfRange(Exception):  # noqa: N818  # no error: a message to whoever sta
 
 
 class WatchedOperator(RescaledOperator):
-    """An operator known by its products, as it is; the first product that is not zero tells its size.
+    """An operator whose entries are not at hand, as it is; the first product or rows that are not zero tell its size.
 
     Raises
     ------
     OutOfRange
-        From that product, where the size is beyond the ordinary.
+        From these, where the size is beyond the ordinary.
     """
 
     def __init__(self, operator: LinearOperator, name: str) -> None:
@@ -229,6 +229,15 @@ class WatchedOperator(RescaledOperator):
         if not self._seen:
             self._look(largest_magnitude(entries), 1.0)
         return entries
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        rows = self.operator.rows(selection)
+        if not self._seen and rows.shape[0] > 0:
+            if isinstance(rows, DenseOperator):
+                self._look(largest_magnitude(rows.array), 1.0)
+            elif isinstance(rows, SparseOperator):
+                self._look(largest_magnitude(rows.matrix.data), 1.0)
+        return rows
 
     def _look(self, product: float, block: float) -> None:
         if product == 0 or not 0 < block < math.inf:
