@@ -139,6 +139,11 @@ class Pair:
         squares = [norm.squares(gap) for norm, gap in zip(self.views.norms, self.gaps(rho), strict=True)]
         return ratio(float(sum(s.sum() for s in squares)), float(rho.sum()))
 
+    @property
+    def exact(self) -> bool:
+        """Whether the norms of the residuals are exact."""
+        return all(norm.kind == "exact" for norm in self.views.norms)
+
     def answer(self, k: int, *, complete: bool = False) -> dict[str, Any]:
         """Canonical blocks as the law takes them, all columns, with what helps to judge the first k."""
         rho = to_host(self.views.home.xp.sum(self.phi * self.Cpsi, axis=0))
