@@ -450,7 +450,11 @@ class _Law:
             text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may "
             text += f"be missing, where the residual is {residual:.1e}. Lower tol, or ask for more pairs."
             findings.append((Status.CLUSTERED, text))
-        return None if estimate is None else max(estimate, off / total), (lower, upper), findings
+        if estimate is not None:
+            exact = all(norm.kind == "exact" for norm in self.norms)
+            to_come = 0.0 if exact or math.isinf(self.evidence.to_come) else self.evidence.to_come
+            estimate = max(estimate, off / total, to_come)
+        return estimate, (lower, upper), findings
 
     def _estimate(self, squares: HostArray, beside: _Beside | None, lower: float) -> float | None:
         """The relative loss, to the second order in the residuals; None where nothing is known of what was left out."""

@@ -51,6 +51,8 @@ class Evidence:
         The least correlation that the solver carries beyond the k-th: those that it leaves out are not above it.
     resolution : float or None
         For solvers that compute all correlations: the error by rounding of one. It shows that none is missed.
+    to_come : float
+        By so much of itself the sum of the correlations is expected to grow still, as its last gains have it.
     doubts : tuple of (Status, str)
         What the solver has met that may hide a loss: said where the norms are not exact, and cannot tell by themselves.
     complete : bool
@@ -62,6 +64,7 @@ class Evidence:
     short: tuple[Array | None, Array | None] | None = None
     carried: float | None = None
     resolution: float | None = None
+    to_come: float = 0.0
     doubts: tuple[tuple[Status, str], ...] = ()
     complete: bool = False
 

@@ -111,7 +111,8 @@ class AlternatingLeastSquares(Solver):
             return course.judged(law, float(rho[:k].sum()), whole=pair.exact)
 
         while run.proceed(residual=residual(), current=partial(pair.weights, k)) or (
-            run.falls_short(**(answer := pair.answer(k, complete=self.complete))) and made != rounds
+            run.falls_short(**(answer := pair.answer(k, course.to_come, complete=self.complete)))
+            and made != rounds
         ):
             # 1. the one block from the other, then the other from the new one
             pair, rho = one(pair, rho, 3.0).canonical()

@@ -117,7 +117,7 @@ class LOBPCG(Solver):
                 run.end(Status.STAGNATED)
             if not run.proceed(residual=residual, current=partial(space.weights, k)):
                 doubts = _doubts(run, problem, space, course, law)
-                answer = self._answer(space, norms, R, k, width, doubts)
+                answer = self._answer(space, norms, R, k, width, course.to_come, doubts)
                 if not run.falls_short(**answer):
                     return run.finish(**answer)
             # 2. what shrinks them, outside of the subspaces; pairs far below the tolerance ask for nothing
@@ -141,6 +141,7 @@ class LOBPCG(Solver):
         R: tuple[Array, Array],
         k: int,
         width: int,
+        to_come: float,
         doubts: list[tuple[Status, str]],
     ) -> dict[str, Any]:
         """The first k pairs, with what helps to judge them."""
@@ -149,6 +150,7 @@ class LOBPCG(Solver):
             norms=(norms[0], norms[1]),
             residuals=(R[0][:, :k], R[1][:, :k]),
             carried=float(carried[-1]) if len(carried) else None,
+            to_come=to_come,
             doubts=tuple(doubts),
             complete=self.complete,
         )
