@@ -59,8 +59,8 @@ SQUARED = 1e-6
 BESIDE = {8: 1e-8, 4: 1e-4}
 """By the bytes of a number: share of a column beside the others below which it is not taken for a direction."""
 
-SMALL_FLOPS = 3e7
-"""Operations for the correlations of two whole views that are spent on any answer: some milliseconds."""
+SMALL_FLOPS = 2e8
+"""p q (p + q) of two whole views whose correlations are computed for any answer: it takes a fraction of a second."""
 
 CERTIFIED_SHARE = 0.1
 """Share of the operations so far that the exact correlations of small views may take."""
@@ -396,7 +396,11 @@ class _Law:
 
         Products with rows lose the condition number of the columns; Gram matrices that are held, its square.
         """
-        condition = max(min(norm.condition, 1 / EPS**2) for norm in self.norms)
+        condition = 1.0
+        for norm, W, d in zip(self.norms, self.answer.W, self.answer.diagonals(), strict=True):
+            # Nothing bounds it where the norm is not exact and the ridge 0: what the answer has met is taken then.
+            met = to_host(self.home.xp.sum(W * W * d[:, None], axis=0)).max(initial=1.0)
+            condition = max(condition, norm.condition if math.isfinite(norm.condition) else float(met))
         squared = self.moments.held and self.answer.reduced is None
         lost = condition if squared else math.sqrt(condition)
         columns = sum(A.shape[1] for A in self._views())
@@ -446,7 +450,11 @@ class _Law:
             text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may "
             text += f"be missing, where the residual is {residual:.1e}. Lower tol, or ask for more pairs."
             findings.append((Status.CLUSTERED, text))
-        return None if estimate is None else max(estimate, off / total), (lower, upper), findings
+        if estimate is not None:
+            exact = all(norm.kind == "exact" for norm in self.norms)
+            to_come = 0.0 if exact or math.isinf(self.evidence.to_come) else self.evidence.to_come
+            estimate = max(estimate, off / total, to_come)
+        return estimate, (lower, upper), findings
 
     def _estimate(self, squares: HostArray, beside: _Beside | None, lower: float) -> float | None:
         """The relative loss, to the second order in the residuals; None where nothing is known of what was left out."""
