@@ -139,8 +139,8 @@ def norms_by(
             continue
         rider, SOmega = sent[i], products[i]
         if rider.whole:
-            S = SOmega - rider.block * ridge
-            found.append(FactorNorm(Whitener((S + S.T) / 2, ridge, squared_cut(A), home), home))
+            S = moments.gram_by_identity(i, SOmega - rider.block * ridge)
+            found.append(FactorNorm(Whitener(S, ridge, squared_cut(A), home), home))
             continue
         diagonals = moments.diagonal() if diagonals is None else diagonals
         d = diagonals[i]

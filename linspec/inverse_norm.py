@@ -161,7 +161,7 @@ class SketchNorm:
     def __init__(self, preconditioner: Preconditioner, ridge: float, home: Home) -> None:
         self.P, self.home = preconditioner, home
         largest = 1 / max(float(to_host(_least_positive(preconditioner.weights, home))), 1e-300)
-        self.least = min(1.0, ridge / largest)
+        self.least = min(1.0, ridge / largest) if largest > 0 else 1.0
         self.condition = preconditioner.weights.shape[0] / self.least if self.least > 0 else np.inf
 
     def squares(self, R: Array) -> HostArray:

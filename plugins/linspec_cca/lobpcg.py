@@ -145,10 +145,10 @@ class LOBPCG(Solver):
         doubts: list[tuple[Status, str]],
     ) -> dict[str, Any]:
         """The first k pairs, with what helps to judge them."""
-        carried = space.correlations[k:width]
+        carried, found = space.correlations[k:width], min(k, R[0].shape[1])
         known = Evidence(
             norms=(norms[0], norms[1]),
-            residuals=(R[0][:, :k], R[1][:, :k]),
+            residuals=(R[0][:, :found], R[1][:, :found]),
             carried=float(carried[-1]) if len(carried) else None,
             to_come=to_come,
             doubts=tuple(doubts),
