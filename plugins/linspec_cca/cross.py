@@ -26,6 +26,7 @@ import numpy as np
 from linspec import Moments, Normalizer, Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import ratio
+from linspec.evidence import NO_EVIDENCE, Evidence
 from linspec_cca.pairs import NOISE, block_width
 from linspec_cca.randomized import range_blocks
 
@@ -59,6 +60,10 @@ class CrossSVD(Solver):
     def metric(self, diagonal: Array) -> Array:
         """D of a view, from the diagonal of its Gram matrix with the ridge."""
 
+    def left_out(self, space: CrossSpace) -> Evidence:
+        """What the triplets beyond the k-th say of the correlations that are left out."""
+        return NO_EVIDENCE
+
     @abstractmethod
     def ended(self) -> str:
         """What the solution says of what was found."""
@@ -75,7 +80,7 @@ class CrossSVD(Solver):
         space = CrossSpace(metrics, normalizer, moments, columns)
         space.widen([V * w for V, w in zip(blocks, space.inverses, strict=True)])
         while run.proceed(residual=space.residual(k), current=partial(space.weights, k)) or run.falls_short(
-            NEARLY, **(answer := space.weights(k))
+            NEARLY, **(answer := {**space.weights(k), "evidence": self.left_out(space)})
         ):
             if not space.widen(space.directions()):
                 run.end(Status.CONVERGED)
@@ -103,6 +108,12 @@ class DiagonalWhitening(CrossSVD):
     def metric(self, diagonal: Array) -> Array:
         """The diagonal."""
         return diagonal
+
+    def left_out(self, space: CrossSpace) -> Evidence:
+        """The least value that is carried: a correlation where the Gram matrices are diagonal."""
+        return (
+            Evidence(carried=float(space.values[: space.columns][-1])) if len(space.values) else NO_EVIDENCE
+        )
 
     def ended(self) -> str:
         """What the solution says of what was found."""
