@@ -15,6 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from linspec import Moments, Run
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS, rank_cut
@@ -35,8 +37,8 @@ MOST_ENTRIES = 2**25
 SQUARED_LIMIT = 1e8
 """Condition number of a scaled Gram matrix above which nothing squared is trusted."""
 
-NULL = 10 * EPS
-"""‖Xv‖ / ‖X‖‖v‖ up to which v is null."""
+NULL = 10
+"""‖Xv‖ / ‖X‖‖v‖, in units of the rounding of the data, up to which v is null."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +105,7 @@ def row_basis(problem: Any, ridge: float, run: Run, moments: Moments) -> RowBasi
     if reducing > max(ALWAYS, SHARE * run.flops / rate) and not _squared_away(X, ridge, moments):
         return None
     (R,) = reduce_rows({"X": X}, center=problem.center)
-    return basis_of(R, ridge, rank_cut((n, p), X.dtype), home)
+    return basis_of(R, ridge, rank_cut((n, p), X.dtype), home, float(np.finfo(X.dtype).eps))
 
 
 def _squared_away(X: LinearOperator, ridge: float, moments: Moments) -> bool:
@@ -114,8 +116,11 @@ def _squared_away(X: LinearOperator, ridge: float, moments: Moments) -> bool:
     return factor.rank < X.shape[1] or factor.condition > SQUARED_LIMIT
 
 
-def basis_of(R: Array, ridge: float, cut: float, home: Home) -> RowBasis:
-    """The basis from reduced rows; singular values below a share `cut` of the largest are outside the rank."""
+def basis_of(R: Array, ridge: float, cut: float, home: Home, unit: float = EPS) -> RowBasis:
+    """The basis from reduced rows of data that are rounded to `unit`.
+
+    Singular values below a share `cut` of the largest are outside the rank.
+    """
     xp = home.xp
     scale = reciprocal(xp.sqrt(xp.sum(R * R, axis=0)))
     s, Vt = xp.linalg.svd(R * scale[None, :], full_matrices=False)[1:]
@@ -126,7 +131,7 @@ def basis_of(R: Array, ridge: float, cut: float, home: Home) -> RowBasis:
         scale = xp.ones_like(scale)
         s, Vt = xp.linalg.svd(R, full_matrices=False)[1:]
         sizes = to_host(s)
-    keep = int((sizes > NULL * sizes.max(initial=0.0)).sum()) if not full or ridge > 0 else rank
+    keep = int((sizes > NULL * unit * sizes.max(initial=0.0)).sum()) if not full or ridge > 0 else rank
     V = Vt.T[:, :keep]
     W = scale[:, None] * V / home.place((sizes[:keep] ** 2 + ridge) ** 0.5)[None, :]
     outside = V if ridge > 0 and keep < R.shape[1] else None
