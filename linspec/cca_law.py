@@ -34,7 +34,7 @@ from linspec.conclusion import Conclusion, Terms
 from linspec.evidence import Evidence, Rider, norms_by, riders
 from linspec.inverse_norm import BasisNorm, FactorNorm, InverseNorm, Lengths, QuadratureNorm
 from linspec.moments import Moments
-from linspec.row_reduction import LEAST_LENGTH, ColumnBasis, column_basis
+from linspec.row_reduction import LEAST_LENGTH, ColumnBasis, column_basis, sum_with_short
 from linspec.solution import Status
 from linspec.unit_vectors import chosen, lengths_in, signs
 
@@ -569,6 +569,8 @@ class _Law:
             return None
         U, rho, Vt = np.linalg.svd(T, full_matrices=False)
         k = len(self.rho)
+        # Correlations of zero are none that anyone misses.
+        count = int(np.sum(rho > TOLERATED * self.terms.tol * rho.sum()))
         total = float(np.clip(rho[:k], 0.0, 1.0).sum())
         condition = max(norm.condition for norm in self.norms)
         lost = math.sqrt(condition) if self.answer.bases else condition
@@ -580,7 +582,7 @@ class _Law:
         ]
         along = (U.T @ parts[0], Vt @ parts[1])
         return _Beside(
-            total, rho[k:], (along[0][k:], along[1][k:]), whole=True, rounding=rounding, count=len(rho)
+            total, rho[k:], (along[0][k:], along[1][k:]), whole=True, rounding=rounding, count=count
         )
 
     @property
@@ -657,21 +659,32 @@ class _Law:
 
     def _lost(self) -> list[tuple[Status, str]]:
         """Directions that were cut as null although the data have something there."""
+        if not self._factored():
+            return self._lost_of_rows()
         found = []
         for i, (name, norm) in enumerate(zip("XY", self.norms, strict=True)):
-            cut, largest = self._cut(i, norm)
-            if cut is None:
+            if not isinstance(norm, FactorNorm) or norm.factor.cut is None:
                 continue
-            count = int(cut.shape[1])
+            count = int(norm.factor.cut.shape[1])
             if self.terms.room < 1:
                 text = f"{count} directions of {name} are too short for its Gram matrix to tell whether they are null; "
                 text += 'another pass would. Raise max_passes, choose "direct", or add a ridge.'
                 found.append((Status.ILL_CONDITIONED, text))
-            elif self._is_there(i, cut, largest):
+            elif self._is_there(i, norm.factor.cut, norm.factor.largest):
                 text = f"{name} has directions that are too short for its Gram matrix to tell, and they are left out: "
                 text += 'correlations may be missing. Choose "direct", or add a ridge.'
                 found.append((Status.ILL_CONDITIONED, text))
         return found
+
+    def _lost_of_rows(self) -> list[tuple[Status, str]]:
+        """The same where rows were reduced: what is lost is what the sum has more with them."""
+        total, bases = float(self.rho.sum()), self.answer.bases
+        more = sum_with_short(bases[0], bases[1], len(self.rho), self.home) if bases else self.evidence.short
+        if more is None or more - total <= TOLERATED * self.terms.tol * total:
+            return []
+        text = "Directions of X or of Y so short that rounding may have made them were left out: with them, the sum of "
+        text += f"the correlations would be {more:.6g} and not {total:.6g}. Add a ridge, or take other units."
+        return [(Status.ILL_CONDITIONED, text)]
 
     def _squared(self) -> list[tuple[Status, str]]:
         """Whether Gram matrices have lost so many digits that nothing made of them shows what is missing."""
@@ -686,14 +699,6 @@ class _Law:
                 )
                 found.append((Status.ILL_CONDITIONED, text))
         return found
-
-    def _cut(self, i: int, norm: InverseNorm) -> tuple[Array | None, float]:
-        """Directions of a view that were cut, and the largest eigenvalue of its scaled Gram matrix, at least."""
-        if isinstance(norm, FactorNorm):
-            return norm.factor.cut, norm.factor.largest
-        if self.answer.bases:
-            return self.answer.bases[i].short, 1.0
-        return (None if self.evidence.short is None else self.evidence.short[i]), 1.0
 
     def _is_there(self, i: int, cut: Array, largest: float) -> bool:
         """Whether the data have more than rounding along the directions that were cut: one product."""

@@ -45,8 +45,9 @@ class Evidence:
     residuals : pair of arrays of shapes (p, k) and (q, k), or None
         C Ψ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) as the iteration has them. Where they are given with norms that are not
         exact, S⁻¹ times them is multiplied beside the weights, and tells loss and norm better.
-    short : pair of arrays, or None
-        Directions of X and of Y that the solver has cut as null although rounding may not be all of their length.
+    short : float or None
+        The sum of the leading correlations with directions that the solver has cut as null although rounding may not be
+        all of their length.
     carried : float or None
         The least correlation that the solver carries beyond the k-th: those that it leaves out are not above it.
     resolution : float or None
@@ -61,7 +62,7 @@ class Evidence:
 
     norms: tuple[InverseNorm, InverseNorm] | None = None
     residuals: tuple[Array, Array] | None = None
-    short: tuple[Array | None, Array | None] | None = None
+    short: float | None = None
     carried: float | None = None
     resolution: float | None = None
     to_come: float = 0.0

@@ -576,7 +576,8 @@ class Moments:
         product : array of shape (p, p)
         """
         live = self._varying(self._views[index], product)
-        live = live * self.home.xp.astype(self.diagonal()[index] > 0, live.dtype)
+        d = self.diagonal()[index]
+        live = live if d is None else live * self.home.xp.astype(d > 0, live.dtype)
         return (product + product.T) / 2 * live[:, None] * live[None, :]
 
     # ---- one sweep ----------------------------------------------------------------------------
