@@ -346,6 +346,9 @@ class _Law:
         residual = ratio(float(squares.sum()), total)
         estimate, bounds, findings = self._loss(squares, above, residual)
         findings += self._squared()
+        if self.answer.bases and ranks is not None:
+            ranks, found = self._ranks_of_rows(ranks)
+            findings += found if residual > self.terms.tol else []
         fields: dict[str, Any] = {
             "x_weights": self.problem.X.home.place(self.answer.W[0], self.problem.X.dtype),
             "y_weights": self.problem.Y.home.place(self.answer.W[1], self.problem.Y.dtype),
@@ -685,6 +688,14 @@ class _Law:
         text = "Directions of X or of Y so short that rounding may have made them were left out: with them, the sum of "
         text += f"the correlations would be {more:.6g} and not {total:.6g}. Add a ridge, or take other units."
         return [(Status.ILL_CONDITIONED, text)]
+
+    def _ranks_of_rows(self, ranks: tuple[int, int]) -> tuple[tuple[int, int], list[tuple[Status, str]]]:
+        """The ranks of reduced rows, and what is lost where those of Gram matrices are below them."""
+        x, y = (basis.rank for basis in self.answer.bases)
+        short = [name for name, rank, rows in zip("XY", ranks, (x, y), strict=True) if rank < rows]
+        text = f"Directions of {' and '.join(short)} are too short for a Gram matrix to tell, and were left out: "
+        text += 'correlations are missing. Choose "direct", or add a ridge.'
+        return (x, y), [(Status.ILL_CONDITIONED, text)] if short else []
 
     def _squared(self) -> list[tuple[Status, str]]:
         """Whether Gram matrices have lost so many digits that nothing made of them shows what is missing."""
