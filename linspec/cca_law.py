@@ -193,7 +193,8 @@ class _Answer:
         found = norms_by(self.problem, self.moments, self.riders, made, judging=True)
         if self.norms is not None:
             better = [
-                n if n.kind != "preconditioned" else old for n, old in zip(found, self.norms, strict=True)
+                old if n.kind == old.kind == "preconditioned" else n
+                for n, old in zip(found, self.norms, strict=True)
             ]
             found = better[0], better[1]
         self.norms = found
@@ -446,7 +447,7 @@ class _Law:
             text = f"Pairs are missing: a second block has {lower:.1e} more in the sum of the correlations, which the "
             text += 'residual does not explain. Choose "direct" or "gram", which miss none, or other options.'
             findings.append((Status.INCOMPLETE, text))
-        elif residual <= self.terms.tol and estimate is not None and estimate > TOLERATED * self.terms.tol:
+        elif residual <= self.terms.tol and (estimate or 0.0) > max(self.terms.tol, TOLERATED * residual):
             text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may "
             text += f"be missing, where the residual is {residual:.1e}. Lower tol, or ask for more pairs."
             findings.append((Status.CLUSTERED, text))
@@ -591,13 +592,18 @@ class _Law:
         return of_y[:, of_y.shape[1] - q :]
 
     def _second_blocks(self) -> list[Array]:
-        """Of held Gram matrices: S⁻¹ϱ, and some steps of a power iteration that knows nothing of the answer."""
+        """Of held Gram matrices: S⁻¹ϱ, and some steps of a power iteration on it and on a few random columns.
+
+        The former find what the answer has not yet let go of, and the correlations of that, the latter what it has
+        nothing of.
+        """
         home = self.home
-        solved, k = [], len(self.rho)
+        solved = []
         for norm, gap in zip(self.norms, self.gaps, strict=True):
             solved.append([norm.solved(gap)[0] if isinstance(norm, QuadratureNorm) else norm.solve(gap)])
-        b = min(SECOND + k, *(A.shape[1] for A in self._views()))
-        Vy = home.place(np.random.default_rng(2).standard_normal((self.problem.Y.shape[1], b)))
+        b = min(SECOND, *(A.shape[1] for A in self._views()))
+        drawn = home.place(np.random.default_rng(2).standard_normal((self.problem.Y.shape[1], b)))
+        Vy = home.concat([_unit_columns(solved[1][0], home), _unit_columns(drawn, home)])
         for _ in range(STEPS):
             Vx = self._outside(0, _towards(self.norms[0], self.moments.products(None, Vy)[1]))
             Vy = self._outside(1, _towards(self.norms[1], self.moments.products(Vx, None)[2]))
