@@ -395,14 +395,16 @@ class _Law:
     def _rounding(self) -> float:
         """What rounding alone may give a correlation, or the length of a residual.
 
-        Products with rows lose the condition number of the columns; Gram matrices that are held, its square.
+        Products with rows lose the condition number of the columns; Gram matrices, held or factored, its square.
         """
         condition = 1.0
         for norm, W, d in zip(self.norms, self.answer.W, self.answer.diagonals(), strict=True):
             # Nothing bounds it where the norm is not exact and the ridge 0: what the answer has met is taken then.
             met = to_host(self.home.xp.sum(W * W * d[:, None], axis=0)).max(initial=1.0)
             condition = max(condition, norm.condition if math.isfinite(norm.condition) else float(met))
-        squared = self.moments.held and self.answer.reduced is None
+        squared = self.answer.reduced is None and (
+            self.moments.held or any(isinstance(norm, FactorNorm) for norm in self.norms)
+        )
         lost = condition if squared else math.sqrt(condition)
         columns = sum(A.shape[1] for A in self._views())
         return min(4 * math.sqrt(columns) * self.unit_of_sums * self.shift * lost, 1.0)
@@ -447,7 +449,11 @@ class _Law:
             text = f"Pairs are missing: a second block has {lower:.1e} more in the sum of the correlations, which the "
             text += 'residual does not explain. Choose "direct" or "gram", which miss none, or other options.'
             findings.append((Status.INCOMPLETE, text))
-        elif residual <= self.terms.tol and (estimate or 0.0) > max(self.terms.tol, TOLERATED * residual):
+        elif residual <= self.terms.tol and estimate is None and within > TOLERATED * self.terms.tol:
+            text = "The gap between the correlations returned and those left out is unknown: nothing shows that less "
+            text += f"than {within:.1e} of the sum is missing. Choose a solver that carries more columns than pairs."
+            findings.append((Status.CLUSTERED, text))
+        elif residual <= self.terms.tol < (estimate or 0.0) > TOLERATED * residual:
             text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may "
             text += f"be missing, where the residual is {residual:.1e}. Lower tol, or ask for more pairs."
             findings.append((Status.CLUSTERED, text))
