@@ -64,7 +64,9 @@ def patch_halves(given: argparse.Namespace, seed: int = 0) -> tuple[np.ndarray, 
     which = rng.integers(0, len(grey), count)
     down, across = (rng.integers(0, extent - size + 1, count) for extent in grey.shape[1:])
     steps = np.arange(size)
-    patches = grey[which[:, None, None], (down[:, None] + steps)[:, :, None], (across[:, None] + steps)[:, None, :]]
+    patches = grey[
+        which[:, None, None], (down[:, None] + steps)[:, :, None], (across[:, None] + steps)[:, None, :]
+    ]
     return tuple(np.ascontiguousarray(half.reshape(count, -1)) for half in np.split(patches, 2, axis=2))
 
 
@@ -85,7 +87,11 @@ def clustered(
     """
     k, cluster, p, n = (5, 20, 60, 400) if given.quick else (20, 200, 400, 4000)
     rho = np.concatenate(
-        [np.linspace(0.9, 0.8, k), 0.8 - gap - 1e-6 * np.arange(cluster), np.linspace(0.5, 0, p - k - cluster)]
+        [
+            np.linspace(0.9, 0.8, k),
+            0.8 - gap - 1e-6 * np.arange(cluster),
+            np.linspace(0.5, 0, p - k - cluster),
+        ]
     )
     rng = np.random.default_rng(seed)
     basis = np.linalg.qr(rng.standard_normal((n, 2 * p)))[0]

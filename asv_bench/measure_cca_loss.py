@@ -34,7 +34,15 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse
-from datasets import arguments, bigrams, clustered, digits_halves, mnist_halves, patch_halves, titles_and_queries
+from datasets import (
+    arguments,
+    bigrams,
+    clustered,
+    digits_halves,
+    mnist_halves,
+    patch_halves,
+    titles_and_queries,
+)
 from least_squares_law import print_head, print_row
 
 import linspec as ls
@@ -178,7 +186,9 @@ class Row:
         return f"{median:.2g}" if len(values) == 1 else f"{median:.2g} ({extreme:.2g})"
 
 
-def counted(problem: Any, name: str, options: dict[str, Any], given: Any, seed: int) -> tuple[Any, float, Spent]:
+def counted(
+    problem: Any, name: str, options: dict[str, Any], given: Any, seed: int
+) -> tuple[Any, float, Spent]:
     """A run, its processor time, and what of it is the certificate."""
     spent, judge = Spent(), ls.CCA.conclude
 
@@ -256,7 +266,9 @@ def rows(name: str, ridge: float, form: str, tol: float, given: Any, truths: dic
     for solver in given.solvers:
         row, options = Row(), dict(SOLVERS[solver])
         fields = {option.name for option in ls.describe(f"cca/{solver}").options}
-        if (form != given.forms[0] and "form" not in fields) or (tol != given.tols[0] and "tol" not in fields):
+        if (form != given.forms[0] and "form" not in fields) or (
+            tol != given.tols[0] and "tol" not in fields
+        ):
             continue  # the same run again
         options |= {"tol": tol} if "tol" in fields else {}
         options |= {"form": form} if "form" in fields else {}
@@ -267,7 +279,9 @@ def rows(name: str, ridge: float, form: str, tol: float, given: Any, truths: dic
             X, Y = truths[name, drawn]
             if (name, drawn, ridge) not in truths:
                 truths[name, drawn, ridge] = Truth(X, Y, ridge, k)
-            if (solver == "two-stage" and Y.shape[1] > NARROW) or (solver == "direct" and X.shape[1] > DIRECT):
+            if (solver == "two-stage" and Y.shape[1] > NARROW) or (
+                solver == "direct" and X.shape[1] > DIRECT
+            ):
                 break
             problem = ls.CCA(X, Y, k, ridge=ridge, center=False)
             try:

@@ -442,6 +442,9 @@ class _Law:
         lower = (least - total) / least if least > 0 else -math.inf
         upper = self._upper(beside, above)
         estimate = self._estimate(squares, beside, max(lower, 0.0))
+        to_come = self.evidence.to_come if math.isfinite(self.evidence.to_come) else 0.0
+        if estimate is not None and self.carried is None:  # gains alone tell how near is what was left out
+            estimate = max(estimate, to_come)
         findings = []
         # Near each correlation returned there is an exact one: more than these distances is in pairs that were missed.
         within = float(np.sqrt(squares / 2).sum()) / total
@@ -459,8 +462,7 @@ class _Law:
             findings.append((Status.CLUSTERED, text))
         if estimate is not None:
             exact = all(norm.kind == "exact" for norm in self.norms)
-            to_come = 0.0 if exact or math.isinf(self.evidence.to_come) else self.evidence.to_come
-            estimate = max(estimate, off / total, to_come)
+            estimate = max(estimate, off / total, 0.0 if exact else to_come)
         return estimate, (lower, upper), findings
 
     def _estimate(self, squares: HostArray, beside: _Beside | None, lower: float) -> float | None:
