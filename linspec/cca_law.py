@@ -442,12 +442,13 @@ class _Law:
         lower = (least - total) / least if least > 0 else -math.inf
         upper = self._upper(beside, above)
         estimate = self._estimate(squares, beside, max(lower, 0.0))
-        to_come = self.evidence.to_come if math.isfinite(self.evidence.to_come) else 0.0
-        if estimate is not None and self.carried is None:  # gains alone tell how near is what was left out
-            estimate = max(estimate, to_come)
-        findings = []
         # Near each correlation returned there is an exact one: more than these distances is in pairs that were missed.
         within = float(np.sqrt(squares / 2).sum()) / total
+        to_come = self.evidence.to_come if math.isfinite(self.evidence.to_come) else 0.0
+        whole = beside is not None and beside.whole
+        if estimate is not None and self.carried is None and not whole:
+            estimate = max(estimate, min(to_come, within))  # gains alone tell how near is what was left out
+        findings = []
         if lower > TOLERATED * max(residual, within, self.unit):
             text = f"Pairs are missing: a second block has {lower:.1e} more in the sum of the correlations, which the "
             text += 'residual does not explain. Choose "direct" or "gram", which miss none, or other options.'
