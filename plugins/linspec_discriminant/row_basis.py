@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Moments, Run
+from linspec import Moments, Run, Status
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS, rank_cut
 from linspec.cost import DENSE_RATE, FACTOR_RATE, SPARSE_RATE
@@ -29,6 +29,9 @@ from linspec.whitener import Whitener, squared_cut
 
 ALWAYS, SQUARED = 0.1, 1.0
 """Seconds that the reduction may take in any case, and where squares have lost what decides."""
+
+TOO_DEAR = "X is so ill-conditioned that eigenvalues may be lost that the residual does not show, and it would take "
+TOO_DEAR += 'long to measure them. Choose "direct", or add a ridge.'
 
 SHARE = 0.1
 """Of the time that products have taken, what the reduction of wider data may take."""
@@ -119,8 +122,12 @@ def row_basis(problem: Any, ridge: float, run: Run, moments: Moments) -> RowBasi
         if p > max(FEW, SHARE * run.columns) or n * p > MOST_ENTRIES:
             return None
         X = DenseOperator(X.matmat(X.home.place(np.eye(p), X.dtype)))
-    elif not _is_cheap(X, run) and not _squared_away(problem, ridge, run, moments):
-        return None
+    elif not _is_cheap(X, run, _seconds(X)):
+        if not _squared_away(problem, ridge, run, moments):
+            return None
+        if moments.form != "dense" and _seconds(X) > SQUARED:
+            run.note(Status.ILL_CONDITIONED, TOO_DEAR)
+            return None
     (R,) = reduce_rows({"X": X}, center=problem.center)
     return basis_of(R, ridge, rank_cut((n, p), X.dtype), problem.X.home.blocks, problem.X.dtype)
 
@@ -131,16 +138,17 @@ def _seconds(X: LinearOperator) -> float:
     return float(4.0 * n * p * min(n, p) / FACTOR_RATE)
 
 
-def _is_cheap(X: LinearOperator, run: Run) -> bool:
-    """Whether the reduction costs little, or little beside the products so far."""
+def _is_cheap(X: LinearOperator, run: Run, seconds: float, always: float = ALWAYS) -> bool:
+    """Whether so many seconds are few, or few beside those of the products so far."""
     rate = SPARSE_RATE if X.nnz < X.shape[0] * X.shape[1] else DENSE_RATE
-    return _seconds(X) <= max(ALWAYS, SHARE * run.flops / rate)
+    return seconds <= max(always, SHARE * run.flops / rate)
 
 
 def _squared_away(problem: Any, ridge: float, run: Run, moments: Moments) -> bool:
     """Whether the Gram matrix is too ill-conditioned to be trusted.
 
-    Where it is not held it is formed, in an eighth of the time of the reduction, if that is bearable.
+    Where it is not held it is formed, if that is cheap; of wide data it is taken for too ill-conditioned where the
+    ridge does not show the contrary.
     """
     X, home = problem.X, moments.home
     n, p = X.shape
@@ -150,10 +158,12 @@ def _squared_away(problem: Any, ridge: float, run: Run, moments: Moments) -> boo
         S, spread = moments.dense()[0], 1.0
     else:
         d = to_host(moments.diagonal()[0])
-        if float(d.sum()) <= SQUARED_LIMIT * ridge or _seconds(X) > SQUARED or not run.affords(2.0):
+        if float(d.sum()) <= SQUARED_LIMIT * ridge or not run.affords(2.0):
             return False
         if p > n:
-            return True
+            return _seconds(X) <= SQUARED
+        if not _is_cheap(X, run, 2.0 * n * p**2 / DENSE_RATE, SQUARED / 8):
+            return False
         S = Moments(X, center=problem.center, form="dense").dense()[0]
         d = to_host(home.xp.linalg.diagonal(S)) + ridge
         spread = float(d.max() / d.min()) if d.min() > 0 else 1.0
@@ -161,9 +171,7 @@ def _squared_away(problem: Any, ridge: float, run: Run, moments: Moments) -> boo
     return factor.rank < p or factor.condition * spread > SQUARED_LIMIT
 
 
-def basis_of(
-    R: Array, ridge: float, cut: float, home: Home, dtype: Any = np.float64
-) -> RowBasis:
+def basis_of(R: Array, ridge: float, cut: float, home: Home, dtype: Any = np.float64) -> RowBasis:
     """The basis from reduced rows.
 
     Parameters
