@@ -347,6 +347,9 @@ class _Law:
         residual = ratio(float(squares.sum()), total)
         estimate, bounds, findings = self._loss(squares, above, residual)
         findings += self._squared()
+        if self.answer.bases and ranks is not None:
+            ranks, found = self._ranks_of_rows(ranks)
+            findings += found if residual > self.terms.tol else []
         fields: dict[str, Any] = {
             "x_weights": self.problem.X.home.place(self.answer.W[0], self.problem.X.dtype),
             "y_weights": self.problem.Y.home.place(self.answer.W[1], self.problem.Y.dtype),
@@ -436,7 +439,8 @@ class _Law:
         if total <= 0:
             return (0.0 if residual == 0 else None), (0.0, None), []
         off = len(self.rho) * self.rounding  # by so much may the sum that is returned be above the exact one
-        if self.evidence.resolution is not None and self.answer.reduced is None:
+        computed = self.evidence.resolution is not None and self.answer.reduced is None
+        if self.evidence.resolution is not None and computed:
             off = max(off, len(self.rho) * self.evidence.resolution * self.shift)
         least = max(total - off, 0.0 if beside is None else beside.total - beside.rounding)
         lower = (least - total) / least if least > 0 else -math.inf
@@ -448,7 +452,9 @@ class _Law:
         whole = beside is not None and beside.whole
         if estimate is not None and self.carried is None and not whole:
             estimate = max(estimate, min(to_come, within))  # gains alone tell how near is what was left out
-        findings = []
+        findings: list[tuple[Status, str]] = []
+        if computed:  # all of them: nothing is left out, and rounding is what is missing
+            return max(estimate or 0.0, off / total), (lower, upper), findings
         if lower > TOLERATED * max(residual, within, self.unit):
             text = f"Pairs are missing: a second block has {lower:.1e} more in the sum of the correlations, which the "
             text += 'residual does not explain. Choose "direct" or "gram", which miss none, or other options.'
@@ -694,6 +700,14 @@ class _Law:
         text = "Directions of X or of Y so short that rounding may have made them were left out: with them, the sum of "
         text += f"the correlations would be {more:.6g} and not {total:.6g}. Add a ridge, or take other units."
         return [(Status.ILL_CONDITIONED, text)]
+
+    def _ranks_of_rows(self, ranks: tuple[int, int]) -> tuple[tuple[int, int], list[tuple[Status, str]]]:
+        """The ranks of reduced rows, and what is lost where those of Gram matrices are below them."""
+        x, y = (basis.rank for basis in self.answer.bases)
+        short = [name for name, rank, rows in zip("XY", ranks, (x, y), strict=True) if rank < rows]
+        text = f"Directions of {' and '.join(short)} are too short for a Gram matrix to tell, and were left out: "
+        text += 'correlations are missing. Choose "direct", or add a ridge.'
+        return (x, y), [(Status.ILL_CONDITIONED, text)] if short else []
 
     def _squared(self) -> list[tuple[Status, str]]:
         """Whether Gram matrices have lost so many digits that nothing made of them shows what is missing."""

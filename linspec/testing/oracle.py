@@ -39,21 +39,28 @@ class Law:
     residual : float
     floor : float
         Residuals that rounding in the working precision can make of the exact answer.
+    most : float
+        What a residual may be, if that is more: one that counts what a whole span lacks, of which a part is returned.
     """
 
     residual: float
     floor: float
+    most: float = 0.0
 
     def contradicts(self, claimed: float, kind: str = "exact") -> bool:
         """Whether a claimed residual of some kind cannot be this one."""
         if not math.isfinite(claimed) or not math.isfinite(self.residual):
             return claimed != self.residual
         low, high = SHARES.get(kind, (1.0, 1.0))
-        return not self.between(claimed / high, claimed / low)
+        return not self._within(claimed, low * self.residual, high * max(self.residual, self.most))
 
     def between(self, low: float, high: float) -> bool:
-        """Whether it lies between two numbers, but for rounding: roots are compared, since all are norms."""
-        root, blur = math.sqrt(self.residual), 1.005 * math.sqrt(self.floor)
+        """Whether it lies between two numbers."""
+        return self._within(self.residual, low, high)
+
+    def _within(self, value: float, low: float, high: float) -> bool:
+        """But for rounding: roots are compared, since all are norms."""
+        root, blur = math.sqrt(value), 1.005 * math.sqrt(self.floor)
         return 0.995 * math.sqrt(low) - blur <= root <= 1.005 * math.sqrt(high) + blur
 
 
@@ -448,11 +455,27 @@ class DiscriminantOracle:
         return ROUNDING * self.unit * _ratio(spread, float(np.linalg.norm(self._image(W))))
 
     def law(self, solution: Any) -> Law:
-        """‖CCᵀW − MWΛ‖ / ‖CCᵀW‖ in the Frobenius norm, C = XᵀH."""
+        """‖CCᵀW − MWΛ‖ / ‖CCᵀW‖ for C = XᵀH, in the Frobenius norm, or in that of M⁻¹ where it is "exact".
+
+        At most ‖C − MWWᵀC‖ / ‖C‖, which is what the span lacks.
+        """
         W, values = as_host(solution.weights), as_host(solution.eigenvalues)
-        image = self._image(W)
-        gap = float(np.linalg.norm(image - self._metric(W) * values))
-        return Law(_ratio(gap, float(np.linalg.norm(image))), self._floor(W, values))
+        exact, floor = solution.residual_kind == "exact", self._floor(W, values)
+        C: HostArray = self.X.T @ self.H
+        image, MW = self._image(W), self._metric(W)
+        parts = [image - MW * values, image, C - MW @ (W.T @ C), C]
+        if exact:
+            parts, floor = [self._halved(part) for part in parts], floor * math.sqrt(self.condition)
+        gap, size, lacking, whole = (float(np.linalg.norm(part)) for part in parts)
+        return Law(_ratio(gap, size), floor, most=_ratio(lacking, whole))
+
+    def _halved(self, R: HostArray) -> HostArray:
+        """Columns that have the lengths of those of R in the norm of M⁻¹."""
+        inside = self.V.T @ R
+        found: HostArray = inside / self.shrunk[:, None]
+        if self.ridge > 0:
+            found = np.vstack([found, (R - self.V @ inside) / math.sqrt(self.ridge)])
+        return found
 
     def errors(self, solution: Any) -> list[str]:
         """How the answer misses the exact one by more than its own residual explains."""

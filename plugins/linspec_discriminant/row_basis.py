@@ -21,7 +21,7 @@ import numpy as np
 
 from linspec import Moments, Run, Status
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.block_algebra import EPS, rank_cut
+from linspec.block_algebra import rank_cut
 from linspec.cost import DENSE_RATE, FACTOR_RATE, SPARSE_RATE
 from linspec.operators import DenseOperator, LinearOperator
 from linspec.row_reduction import LEAST_LENGTH, reduce_rows
@@ -30,7 +30,9 @@ from linspec.whitener import Whitener, squared_cut
 ALWAYS, SQUARED = 0.1, 1.0
 """Seconds that the reduction may take in any case, and where squares have lost what decides."""
 
-TOO_DEAR = "X is so ill-conditioned that eigenvalues may be lost that the residual does not show, and it would take "
+TOO_DEAR = (
+    "X is so ill-conditioned that eigenvalues may be lost that the residual does not show, and it would take "
+)
 TOO_DEAR += 'long to measure them. Choose "direct", or add a ridge.'
 
 SHARE = 0.1
@@ -45,9 +47,6 @@ SQUARED_LIMIT = 1e8
 FEW = 60
 """Columns of X that are multiplied by the identity in any case, where rows cannot be read: a share of the products
 otherwise."""
-
-NULL = 10 * EPS
-"""‖Xv‖ / ‖X‖‖v‖ up to which v is null."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +196,7 @@ def basis_of(R: Array, ridge: float, cut: float, home: Home, dtype: Any = np.flo
         scale = xp.ones_like(scale)
         U, s, Vt = xp.linalg.svd(R, full_matrices=False)
         sizes = to_host(s)
-    keep = int((sizes > NULL * sizes.max(initial=0.0)).sum()) if not full or ridge > 0 else rank
+    keep = int((sizes > least * sizes.max(initial=0.0)).sum()) if not full or ridge > 0 else rank
     V, root = Vt.T[:, :keep], (sizes[:keep] ** 2 + ridge) ** 0.5
     W = scale[:, None] * V / home.place(root)[None, :]
     image = U[:, :keep] * home.place(sizes[:keep] / root)[None, :]
