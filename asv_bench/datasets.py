@@ -8,8 +8,8 @@ The folder is named by `--data` or by the environment variable LINSPEC_DATA and 
 - `homedepot/title_counts.npz`, `homedepot/query_counts.npz`: word counts of 74067 product titles (18608 words) and
   of the queries that led to them (7949 words), `scipy.sparse.save_npz`.
 
-Photographs and small digits come with scikit-learn. The others are public: MNIST as distributed by LeCun, Cortes & Burges, the Penn Treebank words as by Mikolov, the titles and
-queries from the Home Depot product search competition.
+Photographs and small digits come with scikit-learn. The others are public: MNIST as distributed by LeCun, Cortes &
+Burges, the Penn Treebank words as by Mikolov, the titles and queries from the Home Depot product search competition.
 """
 
 from __future__ import annotations
@@ -64,11 +64,13 @@ def patch_halves(given: argparse.Namespace, seed: int = 0) -> tuple[np.ndarray, 
     which = rng.integers(0, len(grey), count)
     down, across = (rng.integers(0, extent - size + 1, count) for extent in grey.shape[1:])
     steps = np.arange(size)
-    patches = grey[which[:, None, None], (down[:, None] + steps)[:, :, None], (across[:, None] + steps)[:, None, :]]
+    patches = grey[
+        which[:, None, None], (down[:, None] + steps)[:, :, None], (across[:, None] + steps)[:, None, :]
+    ]
     return tuple(np.ascontiguousarray(half.reshape(count, -1)) for half in np.split(patches, 2, axis=2))
 
 
-def digits_halves(given: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
+def digits_halves(_: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
     """Left and right halves of scikit-learn's 1797 digits of 8 x 8 pixels, which are from 0 to 16."""
     from sklearn.datasets import load_digits
 
@@ -85,7 +87,11 @@ def clustered(
     """
     k, cluster, p, n = (5, 20, 60, 400) if given.quick else (20, 200, 400, 4000)
     rho = np.concatenate(
-        [np.linspace(0.9, 0.8, k), 0.8 - gap - 1e-6 * np.arange(cluster), np.linspace(0.5, 0, p - k - cluster)]
+        [
+            np.linspace(0.9, 0.8, k),
+            0.8 - gap - 1e-6 * np.arange(cluster),
+            np.linspace(0.5, 0, p - k - cluster),
+        ]
     )
     rng = np.random.default_rng(seed)
     basis = np.linalg.qr(rng.standard_normal((n, 2 * p)))[0]

@@ -193,7 +193,8 @@ class _Answer:
         found = norms_by(self.problem, self.moments, self.riders, made, judging=True)
         if self.norms is not None:
             better = [
-                n if n.kind != "preconditioned" else old for n, old in zip(found, self.norms, strict=True)
+                old if n.kind == old.kind == "preconditioned" else n
+                for n, old in zip(found, self.norms, strict=True)
             ]
             found = better[0], better[1]
         self.norms = found
@@ -438,15 +439,22 @@ class _Law:
         if total <= 0:
             return (0.0 if residual == 0 else None), (0.0, None), []
         off = len(self.rho) * self.rounding  # by so much may the sum that is returned be above the exact one
-        if self.evidence.resolution is not None and self.answer.reduced is None:
+        computed = self.evidence.resolution is not None and self.answer.reduced is None
+        if self.evidence.resolution is not None and computed:
             off = max(off, len(self.rho) * self.evidence.resolution * self.shift)
         least = max(total - off, 0.0 if beside is None else beside.total - beside.rounding)
         lower = (least - total) / least if least > 0 else -math.inf
         upper = self._upper(beside, above)
         estimate = self._estimate(squares, beside, max(lower, 0.0))
-        findings = []
         # Near each correlation returned there is an exact one: more than these distances is in pairs that were missed.
         within = float(np.sqrt(squares / 2).sum()) / total
+        to_come = self.evidence.to_come if math.isfinite(self.evidence.to_come) else 0.0
+        whole = beside is not None and beside.whole
+        if estimate is not None and self.carried is None and not whole:
+            estimate = max(estimate, min(to_come, within))  # gains alone tell how near is what was left out
+        findings: list[tuple[Status, str]] = []
+        if computed:  # all of them: nothing is left out, and rounding is what is missing
+            return max(estimate or 0.0, off / total), (lower, upper), findings
         if lower > TOLERATED * max(residual, within, self.unit):
             text = f"Pairs are missing: a second block has {lower:.1e} more in the sum of the correlations, which the "
             text += 'residual does not explain. Choose "direct" or "gram", which miss none, or other options.'
@@ -461,8 +469,7 @@ class _Law:
             findings.append((Status.CLUSTERED, text))
         if estimate is not None:
             exact = all(norm.kind == "exact" for norm in self.norms)
-            to_come = 0.0 if exact or math.isinf(self.evidence.to_come) else self.evidence.to_come
-            estimate = max(estimate, off / total, to_come)
+            estimate = max(estimate, off / total, 0.0 if exact else to_come)
         return estimate, (lower, upper), findings
 
     def _estimate(self, squares: HostArray, beside: _Beside | None, lower: float) -> float | None:
@@ -602,13 +609,18 @@ class _Law:
         return of_y[:, of_y.shape[1] - q :]
 
     def _second_blocks(self) -> list[Array]:
-        """Of held Gram matrices: S⁻¹ϱ, and some steps of a power iteration that knows nothing of the answer."""
+        """Of held Gram matrices: S⁻¹ϱ, and some steps of a power iteration on it and on a few random columns.
+
+        The former find what the answer has not yet let go of, and the correlations of that, the latter what it has
+        nothing of.
+        """
         home = self.home
-        solved, k = [], len(self.rho)
+        solved = []
         for norm, gap in zip(self.norms, self.gaps, strict=True):
             solved.append([norm.solved(gap)[0] if isinstance(norm, QuadratureNorm) else norm.solve(gap)])
-        b = min(SECOND + k, *(A.shape[1] for A in self._views()))
-        Vy = home.place(np.random.default_rng(2).standard_normal((self.problem.Y.shape[1], b)))
+        b = min(SECOND, *(A.shape[1] for A in self._views()))
+        drawn = home.place(np.random.default_rng(2).standard_normal((self.problem.Y.shape[1], b)))
+        Vy = home.concat([_unit_columns(solved[1][0], home), _unit_columns(drawn, home)])
         for _ in range(STEPS):
             Vx = self._outside(0, _towards(self.norms[0], self.moments.products(None, Vy)[1]))
             Vy = self._outside(1, _towards(self.norms[1], self.moments.products(Vx, None)[2]))

@@ -189,9 +189,15 @@ class SketchNorm:
         return Lengths(np.minimum(np.maximum(by_sketch, below), np.maximum(above, below)), below, above)
 
 
+class DiagonalNorm(SketchNorm):
+    """The norm of diag(S)⁻¹: of S⁻¹ where columns do not overlap, which nothing shows. No answer is judged by it."""
+
+    kind = "diagonal"
+
+
 def diagonal_norm(diagonal: Array, ridge: float, home: Home) -> InverseNorm:
-    """The norm of diag(S)⁻¹, ridge included: of S⁻¹ where columns do not overlap."""
-    return SketchNorm(jacobi(diagonal, home), ridge, home)
+    """The norm of diag(S)⁻¹, ridge included."""
+    return DiagonalNorm(jacobi(diagonal, home), ridge, home)
 
 
 def galerkin(R: Array, Z: Array, SZ: Array, home: Home) -> tuple[HostArray, Array]:

@@ -685,7 +685,8 @@ class Discriminant(Problem):
     tolerance of 1e-6 of its own. In the norm of M⁻¹, ‖R‖² = tr RᵀM⁻¹R, where the solver hands over what measures it
     (`residual_kind` "exact"): some eigenvalue lies within `residual` ‖Λ‖ of each that is returned. "two-stage" then
     adds ‖XᵀH − MWWᵀXᵀH‖ / ‖XᵀH‖ over its whole span, whose square is the share of the sum of all eigenvalues that it
-    lacks. Otherwise in the Frobenius norm, which says little of short directions of X.
+    lacks. Otherwise in the Frobenius norm, which says little of short directions of X. Where a direction v of X was cut
+    as null and ‖Xv‖ > 10 eps ‖X‖ ‖v‖, `converged` is False.
 
     A solver finds the labels in `H`, and in `factor` the block that they are multiplied by, or None; `gram_and_targets`
     minds it.
@@ -830,6 +831,7 @@ class Discriminant(Problem):
         rank: int | None = None,
         inverse: Any = None,
         complete: bool = False,
+        lost: bool = False,
     ) -> Conclusion:
         """Rotate to eigenvectors within the span unless they are given as such, scale to unit length, judge.
 
@@ -839,15 +841,18 @@ class Discriminant(Problem):
         weights, eigenvalues : array
         rank : int, optional
             The numerical rank of X.
-        inverse : object with squares(R) and product(W), optional
-            Squared lengths in the norm of M⁻¹ and XᵀXW, which take the place of the plain norm and of the moments.
+        inverse : object with squares(R), optional
+            Squared lengths in the norm of M⁻¹, which take the place of the plain norm. Where it has product(W), too,
+            that is XᵀXW and takes the place of the moments.
         complete : bool
             Whether the span of the weights is to hold every eigenvector: then the law counts what it lacks, too.
+        lost : bool
+            Whether directions that the data have were cut as null.
         """
-        home = moments.home
+        home, multiply = moments.home, getattr(inverse, "product", None)
         W = self._rounded(home.place(weights), home)
-        XtXW, C = self.gram_and_targets(moments, W if inverse is None else None)
-        XtXW = XtXW if inverse is None else inverse.product(W)
+        XtXW, C = self.gram_and_targets(moments, W if multiply is None else None)
+        XtXW = XtXW if multiply is None else multiply(W)
         MW = XtXW + W * self.ridge
         lacking = self.lacking(W, MW, C, moments, inverse) if complete else 0.0
         if eigenvalues is None:
@@ -861,9 +866,7 @@ class Discriminant(Problem):
         W, MW = (V * home.place(scale)[None, :] for V in (W, MW))
         returned = self._rounded(W, home)
         if self.single and bool(home.xp.any(returned != W)):
-            XtXW = (
-                self.gram_and_targets(moments, returned)[0] if inverse is None else inverse.product(returned)
-            )
+            XtXW = self.gram_and_targets(moments, returned)[0] if multiply is None else multiply(returned)
             MW = XtXW + returned * self.ridge
         residual = max(self.residual(returned, MW, C, values, home, inverse), lacking)
         fields: dict[str, Any] = {
@@ -874,7 +877,11 @@ class Discriminant(Problem):
         if self.center:
             fields["mean"] = self.X.home.place(moments.column_means()[0], self.X.dtype)
         findings = self._findings(len(values), rank, moments.n) + self.lost_to_centring(moments)
-        return Conclusion(fields, residual, findings, "" if inverse is None else "exact")
+        if lost:
+            text = "X has directions that are so short that rounding may hide them, and they are left out: eigenvalues "
+            text += "may be missing. Add a ridge, or lower rank_tol."
+            findings = ((Status.ILL_CONDITIONED, text), *findings)
+        return Conclusion(fields, residual, findings, "" if inverse is None else "exact", lost=lost)
 
     def _rounded(self, W: Array, home: Home) -> Array:
         """As it will be returned: it is that which is judged."""
@@ -942,8 +949,9 @@ class Discriminant(Problem):
         to the rounding of ‖X‖‖v‖.
         """
         d = moments.diagonal()[0] + self.ridge
-        rows = inverse is not None or not moments.held
-        dense = inverse is not None or (self.X.readable and self.X.nnz == math.prod(self.X.shape))
+        reduced = hasattr(inverse, "product")
+        rows = reduced or not moments.held
+        dense = reduced or (self.X.readable and self.X.nnz == math.prod(self.X.shape))
         if rows and self.center and not dense:  # means are taken out of the products, which round them
             d = d + moments.n * moments.column_means()[0] ** 2
         G, D = to_host(W.T @ MW), to_host(W.T @ (W * d[:, None]))

@@ -67,11 +67,8 @@ class Course:
             self.to_come = self._gains[-1] * self._ratio() if total > 0 else 0.0
             self.to_come /= max(total, float(np.finfo(np.float64).tiny))
         self._total = total
-        if whole:
-            self.to_come = 0.0
-        residual = max(
-            law, min(self.to_come / OPTIMISTIC, 1.0) if np.isfinite(self.to_come) else 2 * self._tol
-        )
+        to_come = 0.0 if whole else self.to_come
+        residual = max(law, min(to_come / OPTIMISTIC, 1.0) if np.isfinite(to_come) else 2 * self._tol)
         # Beside what they were when one last fell by as much, not beside the sweep before: slow is not stagnant.
         if residual < PROGRESS * self._least[0] or law < PROGRESS * self._least[1]:
             self._since = 0

@@ -26,7 +26,8 @@ import numpy as np
 from linspec import Moments, Normalizer, Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import ratio
-from linspec.evidence import NO_EVIDENCE, Evidence
+from linspec.evidence import Evidence
+from linspec.inverse_norm import diagonal_norm
 from linspec_cca.pairs import NOISE, block_width
 from linspec_cca.randomized import range_blocks
 
@@ -60,10 +61,6 @@ class CrossSVD(Solver):
     def metric(self, diagonal: Array) -> Array:
         """D of a view, from the diagonal of its Gram matrix with the ridge."""
 
-    def left_out(self, space: CrossSpace) -> Evidence:
-        """What the triplets beyond the k-th say of the correlations that are left out."""
-        return NO_EVIDENCE
-
     @abstractmethod
     def ended(self) -> str:
         """What the solution says of what was found."""
@@ -80,7 +77,7 @@ class CrossSVD(Solver):
         space = CrossSpace(metrics, normalizer, moments, columns)
         space.widen([V * w for V, w in zip(blocks, space.inverses, strict=True)])
         while run.proceed(residual=space.residual(k), current=partial(space.weights, k)) or run.falls_short(
-            NEARLY, **(answer := {**space.weights(k), "evidence": self.left_out(space)})
+            NEARLY, **(answer := space.answer(k, problem.ridge))
         ):
             if not space.widen(space.directions()):
                 run.end(Status.CONVERGED)
@@ -108,12 +105,6 @@ class DiagonalWhitening(CrossSVD):
     def metric(self, diagonal: Array) -> Array:
         """The diagonal."""
         return diagonal
-
-    def left_out(self, space: CrossSpace) -> Evidence:
-        """The least value that is carried: a correlation where the Gram matrices are diagonal."""
-        return (
-            Evidence(carried=float(space.values[: space.columns][-1])) if len(space.values) else NO_EVIDENCE
-        )
 
     def ended(self) -> str:
         """What the solution says of what was found."""
@@ -217,3 +208,11 @@ class CrossSpace:
         """The leading triplets, as the law of CCA takes them."""
         phi, psi = self._vectors(k)
         return {"x_weights": phi, "y_weights": psi}
+
+    def answer(self, k: int, ridges: tuple[float, float]) -> dict[str, Any]:
+        """The same, with what helps to judge them: their residuals, and the last value that is carried beyond them."""
+        x, y = (diagonal_norm(d[:, 0], r, self.home) for d, r in zip(self.metrics, ridges, strict=True))
+        values = self.values[: self.columns]
+        carried = float(min(values[-1], 1.0)) if len(values) > k else None
+        known = Evidence(norms=(x, y), residuals=(self.gaps[0][:, :k], self.gaps[1][:, :k]), carried=carried)
+        return {**self.weights(k), "evidence": known}

@@ -19,7 +19,6 @@ from typing import Any
 from linspec import Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, reciprocal, to_host
 from linspec.errors import AccuracyWarning
-from linspec.evidence import NO_EVIDENCE, Evidence
 from linspec_cca.pairs import Pair, block_width, start
 
 MATERIAL = 1e-6
@@ -65,9 +64,8 @@ class DiagonalCCA(Solver):
             pair, rho = pair.canonical()
         text = "d-cca reached its own limit, which is the exact answer only where the Gram matrices are diagonal."
         run.note(Status.APPROXIMATE, text)
-        # Where the Gram matrices are diagonal, and else nothing converges, these are the correlations left out.
-        carried = Evidence(carried=float(rho[-1])) if len(rho) > k else NO_EVIDENCE
-        return run.finish(x_weights=pair.phi[:, :k], y_weights=pair.psi[:, :k], evidence=carried)
+        known = pair.answer(k, 0.0)["evidence"]
+        return run.finish(**pair.weights(k), evidence=known)
 
 
 def _in_diagonal_metric(pair: Pair, dx: Array, dy: Array) -> Pair:

@@ -117,7 +117,9 @@ class LOBPCG(Solver):
                 run.end(Status.STAGNATED)
             if not run.proceed(residual=residual, current=partial(space.weights, k)):
                 doubts = _doubts(run, problem, space, course, law)
-                answer = self._answer(space, norms, R, k, width, course.to_come, doubts)
+                answer = self._answer(
+                    space, norms, R, k, width, 0.0 if space.whole else course.to_come, doubts
+                )
                 if not run.falls_short(**answer):
                     return run.finish(**answer)
             # 2. what shrinks them, outside of the subspaces; pairs far below the tolerance ask for nothing
@@ -224,7 +226,7 @@ def _doubts(
 ) -> list[tuple[Status, str]]:
     """What a small residual would not show, by what was met on the way."""
     found = []
-    if law <= run.tol < course.to_come / OPTIMISTIC < np.inf:
+    if not space.whole and law <= run.tol < course.to_come / OPTIMISTIC < np.inf:
         text = f"The correlations were still growing, by {course.to_come:.0e} of their sum, which the residual does "
         text += "not show: columns nearly depend on each other. Add a ridge, or go on."
         found.append((Status.ILL_CONDITIONED, text))

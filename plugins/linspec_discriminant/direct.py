@@ -21,7 +21,7 @@ import scipy.linalg
 import scipy.sparse.linalg
 
 from linspec import Moments, Run, Solution, Solver, option
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, rank_cut
 from linspec.cost import (
     CHOLESKY_RATE,
@@ -32,9 +32,11 @@ from linspec.cost import (
     Sizes,
     moments_estimates,
 )
+from linspec.inverse_norm import BasisNorm, FactorNorm
 from linspec.operators import LinearOperator, SparseOperator, uncounted
-from linspec.row_reduction import reduce_rows
+from linspec.row_reduction import LEAST_LENGTH, reduce_rows
 from linspec.whitener import Whitener, leading_svd, squared_cut
+from linspec_discriminant.row_basis import basis_of
 
 SQUARED_LIMIT = 1e8
 """Condition number of a scaled Gram matrix above which nothing squared is trusted."""
@@ -84,17 +86,30 @@ class Direct(Solver):
         if short or factor.condition > SQUARED_LIMIT:
             return self._by_rows(problem, run)
         U, values = self._leading(factor.solve(C), problem, run, home, magnified=np.sqrt(factor.condition))
-        return run.finish(weights=factor.solve_adjoint(U), eigenvalues=values, rank=factor.rank)
+        return run.finish(
+            weights=factor.solve_adjoint(U),
+            eigenvalues=values,
+            rank=factor.rank,
+            inverse=FactorNorm(factor, home),
+        )
 
     def _by_rows(self, problem: Any, run: Run) -> Solution:
         """From [X H] = Q [R_X R_H]: W = V Σ⁻¹ P with R_X = UΣVᵀ and the left singular vectors P of UᵀR_H."""
         run.plan(setup=1.0)
         home = problem.X.home.blocks
-        rows = reduce_rows(problem.matrices, center=problem.center, ridges=(problem.ridge, 0.0))
+        rows = reduce_rows(problem.matrices, center=problem.center)
         R, RH = rows[0], rows[1] if problem.factor is None else rows[1] @ problem.factor
-        U, W, rank = _whitened(R, self._cut(problem.X), home)
-        P, values = self._leading(U.T @ RH, problem, run, home)
-        return run.finish(weights=W @ P, eigenvalues=values, rank=rank)
+        basis = basis_of(R, problem.ridge, self._cut(problem.X), home, problem.X.dtype)
+        if problem.ridge == 0:
+            basis = basis.of_rank()
+        P, values = self._leading(basis.image.T @ RH, problem, run, home)
+        return run.finish(
+            weights=basis.basis @ P,
+            eigenvalues=values,
+            rank=basis.rank,
+            inverse=basis,
+            lost=self._are_there(problem.X, basis.short, problem, run),
+        )
 
     # ---- more columns than rows -----------------------------------------------------------------
 
@@ -123,13 +138,23 @@ class Direct(Solver):
         _, s, Vt = home.xp.linalg.svd(R, full_matrices=False)
         sizes = to_host(s)
         rank = int(np.sum(sizes > self._cut(X.H) * sizes[0])) if sizes[0] > 0 else 0
+        longer = int(np.sum(sizes > LEAST_LENGTH * float(np.finfo(X.dtype).eps) * sizes[0]))
+        cut = Vt.T[:, rank:longer] / sizes[0] if problem.ridge == 0 and longer > rank else None
+        if cut is not None and problem.center:  # Xᵀ annihilates the means, but for rounding
+            cut = cut - home.xp.mean(cut, axis=0)[None, :]
         V, sizes = Vt.T[:, :rank], sizes[:rank]
         root = np.sqrt(sizes**2 + problem.ridge)
         T = home.place(sizes / root)[:, None] * (V.T @ H)
         most = home.norm(H) * float((sizes / root).max(initial=0.0))
         P, values = self._leading(T, problem, run, home, least=problem.resolution * most)
-        Z = V @ (home.place(1 / (sizes * root))[:, None] * P)
-        return run.finish(weights=X.rmatmat(Z), eigenvalues=values, rank=rank)
+        basis = X.rmatmat(V @ home.place(np.diag(1 / (sizes * root))))
+        return run.finish(
+            weights=basis @ P,
+            eigenvalues=values,
+            rank=rank,
+            inverse=BasisNorm(basis, 1.0, home),
+            lost=self._are_there(X.H, cut, problem, run),
+        )
 
     # ---- what both share ------------------------------------------------------------------------
 
@@ -152,6 +177,21 @@ class Direct(Solver):
         keep = int(np.sum(s > max(problem.resolution * magnified * s[0], least)))
         return U[:, :keep], s[:keep] ** 2
 
+    def _are_there(self, A: LinearOperator, cut: Array | None, problem: Any, run: Run) -> bool:
+        """Whether A, centred where the problem is, has more than rounding along directions that were cut: one product.
+
+        Directions are divided by ‖A‖. Nothing is said of a cut that was asked for.
+        """
+        if cut is None or self.rank_tol is not None:
+            return False
+        if not run.affords(1.0):
+            return True
+        home = problem.X.home.blocks
+        if problem.center and A is problem.X:
+            A = A.centered(run.moments("implicit").column_means()[0])
+        lengths = to_host(home.column_norms(home.place(A.matmat(cut))))
+        return bool(lengths.max() > LEAST_LENGTH * float(np.finfo(A.dtype).eps))
+
     def _cut(self, A: LinearOperator) -> float:
         return rank_cut(A.shape, A.dtype) if self.rank_tol is None else self.rank_tol
 
@@ -169,24 +209,6 @@ class Direct(Solver):
         factoring = side**3 / 3 / CHOLESKY_RATE + 2 * side**2 * t / DENSE_RATE + 6 * side * t**2 / FACTOR_RATE
         note = f"Gram matrix of order {side:.0f} and its Cholesky factor"
         return Estimate(forming + factoring, 24.0 * side**2 + 8.0 * (sizes.n + sizes.p) * t, note)
-
-
-def _whitened(R: Array, cut: float, home: Home) -> tuple[Array, Array, int]:
-    """(U, W, rank) with R W = U orthonormal over the numerical range of R, W in the span of its rows.
-
-    The rank is decided after the columns are scaled to unit length. Where it is not full, the decomposition is of R
-    itself, so that W has no part that R annihilates.
-    """
-    xp = home.xp
-    scale = reciprocal(xp.sqrt(xp.sum(R * R, axis=0)))
-    U, s, Vt = xp.linalg.svd(R * scale[None, :], full_matrices=False)
-    sizes = to_host(s)
-    rank = int(np.sum(sizes > cut * sizes[0])) if sizes[0] > 0 else 0
-    if rank < R.shape[1]:
-        scale = xp.ones_like(scale)
-        U, s, Vt = xp.linalg.svd(R, full_matrices=False)
-        rank = min(rank, int(np.sum(to_host(s) > 0)))
-    return U[:, :rank], scale[:, None] * (Vt.T[:, :rank] / s[:rank][None, :]), rank
 
 
 class RowsGram:

@@ -15,9 +15,9 @@ data allows: narrow ones need fewer columns in all, wide ones fewer sweeps. Spar
 their side, AAᵀ in place of AᵀA, and the right vectors come with one sweep at the end. The basis is taken out of each
 product once, which leaves it semi-orthogonal (Simon 1984, doi:10.1090/S0025-5718-1984-0725988-X), and once more where
 what is found shows that this would not do. The Ritz pairs are looked at where they may have converged. And a block of
-b columns sees b copies of a repeated singular value at most: where as many are found above the k-th value, a second
-random block, apart from what is known, looks for more before the answer counts as complete; Kuczyński &
-Woźniakowski 1992 (doi:10.1137/0613066) say after how many steps.
+b columns sees b copies of a repeated singular value at most, and at first no more of values that differ by less than
+the tolerance: where as many are found above the k-th value, a second random block, apart from what is known, looks for
+more before the answer counts as complete; Kuczyński & Woźniakowski 1992 (doi:10.1137/0613066) say after how many steps.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ SHARP, SINGLE_SHARP = 1e-8, 1e-6
 
 SPREAD, POWER = 10.0, 1.4
 """By how much Ritz values of equal eigenvalues may differ, as a share of the largest: so many times that residual, or
-a power of the residual (by theory its square over the distance to the next eigenvalue, which is not known)."""
+a power of the residual (by theory its square over the distance to the next eigenvalue, which is not known). Those of
+eigenvalues that the iteration has not told apart yet differ by the tolerance."""
 
 USED = "Blocks of {b} columns, a basis of {most} at most, begun again {times} times."
 
@@ -203,7 +204,7 @@ class KrylovSpace:
         self.bearable = min(max(1e-2 * run.tol, LOST[0]), LOST[1])
         self.sharp = SHARP if self.unit < SHARP else SINGLE_SHARP
         # What a look apart leaves of the newest block stays in the residual.
-        self.apart = max(min(self.sharp, 0.1 * run.tol), 100 * self.unit)
+        self.apart = max(0.1 * run.tol, 100 * self.unit)
         self.width, self.copies = Omega.shape[1], Omega.shape[1]
         self.next = orthonormal(Omega, home)
         self.held = home.zeros((most, Omega.shape[0]))  # a vector a row: products run along them
@@ -359,7 +360,7 @@ class KrylovSpace:
         theta, b = self.theta[: self.k], self.copies
         if len(theta) < b or theta[0] <= 0:
             return False
-        blur = max(SPREAD * self.sharp, residual**POWER) * theta[0]
+        blur = max(SPREAD * self.sharp, residual**POWER, self.tol) * theta[0]
         least = theta[-1] if len(theta) == self.k else len(theta) * EPS * theta[0]
         equal = (theta[: len(theta) - b + 1] - theta[b - 1 :] <= blur) & (theta[b - 1 :] > least + blur)
         if equal.any() and self.count < self.held.shape[1]:

@@ -83,7 +83,7 @@ def _arrays(
 ) -> tuple[dict[str, Any], list[tuple[Status, str]]]:
     """The triplets that the Ritz pairs tell, and what is to be said of the others."""
     findings: list[tuple[Status, str]] = []
-    squaring, entries = squared_cuts(problem.A)
+    squaring, entries = squared_cuts(problem.A, by_products=of_rows or not run.moments("implicit").held)
     largest = max(float(theta[0]), 0.0) if len(theta) else 0.0
     means = size_of_means(problem, run)
     floor = max(max(squaring, entries) * largest, (share_below_rounding(problem.A) * means) ** 2)

@@ -80,7 +80,8 @@ class Gram(Solver):
 
     def _known(self, problem: Any, run: Run, values: HostArray, vectors: Array) -> int | None:
         """How many triplets the eigenvalues tell; None where the rows are to be reduced instead."""
-        squaring, entries = squared_cuts(problem.A)
+        known_by_products = not (problem.A.readable or problem.A.streamed)
+        squaring, entries = squared_cuts(problem.A, by_products=known_by_products)
         largest = max(float(values[0]), 0.0)
         known = int(np.sum(values > max(squaring, entries) * largest))
         if (

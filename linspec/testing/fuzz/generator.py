@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from linspec import targets
 from linspec.arrays import HostArray
 from linspec.testing.fuzz.problems import FAMILIES, Case, Matrix
 
@@ -190,7 +191,8 @@ class _Draw:
         U, s, V = main
         X = (U * s) @ V.T * np.sqrt(self.n)
         t = min(self.q, 8)
-        kind = self.pick("classes", "classes", "random", "in the shortest direction")
+        kind = self.pick("classes", "classes", "random", "in the shortest direction", "labels", "labels")
+        kind = kind if self.n > 1 else "random"
         if kind == "classes":
             t = max(t, 2)
             labels = self.rng.integers(0, t, self.n)
@@ -202,10 +204,29 @@ class _Draw:
             X = X + spread * (self.rng.standard_normal((t, self.p)) * self.power(-2, 0))[labels]
         elif kind == "random":
             H = self.rng.standard_normal((self.n, t))
+        elif kind == "labels":
+            H = self._of_labels(t)
         else:
             H = np.outer(U[:, -1], self.rng.standard_normal(t)) + 0.1 * self.rng.standard_normal((self.n, t))
         self.note(f"targets: {kind}")
         return {"X": X, "H": H}
+
+    def _of_labels(self, t: int) -> HostArray:
+        """What `linspec.targets` makes of random labels; some are nearly another one, and one row has all."""
+        Y = (self.rng.random((self.n, t)) < self.rng.uniform(0.1, 0.7, t)).astype(float)
+        if t > 1 and self.chance(0.4):
+            Y[:, 1] = Y[:, 0]
+            Y[int(self.rng.integers(self.n)), 1] = 1.0
+        Y[0], Y[1] = 0.0, 1.0
+        make = self.pick(targets.lda, targets.opls, targets.cca, targets.hsl)
+        self.note(f"labels by {make.__name__}")
+        if make is targets.lda:
+            classes = self.rng.integers(0, t + 1, self.n)
+            classes[:2] = 0, 1
+            Y = np.eye(t + 1)[classes]
+            Y = Y[:, Y.any(axis=0)]
+        H: HostArray = make(Y)
+        return H
 
     def _center(self) -> bool:
         if self.family == "least-squares":
@@ -301,6 +322,8 @@ class _Draw:
                 wrap = "array-api-strict"
             elif strict:
                 entries, wrap = M, "array-api-strict"
+            if name == "H" and wrap in ("csr", "csc") and self.chance(0.5):
+                wrap = "factored"
             if M.ndim == 1 and wrap not in ("ndarray", "array-api-strict"):
                 wrap = "ndarray"
             found[name] = Matrix(entries, wrap)

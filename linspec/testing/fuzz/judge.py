@@ -200,7 +200,7 @@ class _Judged:
         self.loss_over = _over(loss, max(self.claim, found.explained, self.least))
         # Rounding takes another answer and costs as much: only where it could matter.
         if max(self.law_over, self.loss_over) > 1:
-            floor = truth.floor(number)
+            floor = self.floor()
             self.law_after = _over(law - ROUNDING * floor.law, tol)
             self.loss_after = _over(
                 loss - found.grain - ROUNDING * floor.loss,
@@ -208,6 +208,10 @@ class _Judged:
             )
         else:
             self.law_after, self.loss_after = self.law_over, self.loss_over
+
+    def floor(self) -> Findings:
+        """What rounding of the data does, in the norm in which the answer is judged."""
+        return self.truth.floor(self.number, self.truth.norm(self.solution))
 
     @property
     def wrong(self) -> bool:
@@ -297,7 +301,7 @@ class _Judged:
         # Nor can rounding that takes a tenth of everything be told from a fault, where no more is claimed.
         lost = not self.claims and found.squared > 0.1
         if found.excess > allowed and not lost:
-            floor = self.truth.floor(self.number)
+            floor = self.floor()
             allowed += ROUNDING * (floor.excess + floor.misfit)
             if found.excess > allowed:
                 yield (
@@ -305,7 +309,7 @@ class _Judged:
                     f"the sum is {found.excess:.2g} above the truth ({allowed:.1g} allowed)",
                 )
         if self.claims and not found.misfit <= CROOKED:
-            allowed = CROOKED + ROUNDING * self.truth.floor(self.number).misfit
+            allowed = CROOKED + ROUNDING * self.floor().misfit
             if not found.misfit <= allowed:
                 yield (
                     "not orthonormal",
@@ -313,7 +317,7 @@ class _Judged:
                 )
         for name, off in found.notes.items():
             if solution.converged and off > CROOKED:
-                allowed = CROOKED + ROUNDING * self.truth.floor(self.number).notes.get(name, 0.0)
+                allowed = CROOKED + ROUNDING * self.floor().notes.get(name, 0.0)
                 if off > allowed:
                     yield name, f"{name}: {off:.2g} ({allowed:.1g} allowed)"
         yield from self._bound_violations()
@@ -328,7 +332,7 @@ class _Judged:
                         "bounds",
                         f"no correlation within {bound:.2g} of {value:.6g}: the nearest is {off:.2g} off",
                     )
-        floor = self.truth.floor(self.number)
+        floor = self.floor()
         # A loss below zero is a sum above the truth, and is judged as such.
         slacks = {"law_bounds": floor.law, "loss_bounds": floor.loss + floor.misfit}
         for name, value in (("law_bounds", self.found.law), ("loss_bounds", max(self.found.loss, 0.0))):
@@ -345,7 +349,7 @@ class _Judged:
                 yield f"{name} above", f"{name}: {above:.3g} is said to be above {value:.3g}"
 
     def _rounding_of_values(self) -> float:
-        floor = self.truth.floor(self.number)
+        floor = self.floor()
         share = ROUNDING * (max(floor.loss, floor.excess) + floor.misfit) + self.found.grain
         return share * float(np.sum(np.abs(self.solution.correlations)))
 

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse
 
 from linspec.arrays import HostArray, working_dtype
+from linspec.operators import ProductOperator, as_operator
 from linspec.problems import CCA, SVD, Discriminant, LeastSquares
 from linspec.testing.operators import ProductsOnly
 
@@ -185,12 +186,19 @@ def _strict(entries: HostArray) -> Any:
     return array_api_strict.asarray(entries)
 
 
+def _factored(entries: HostArray) -> Any:
+    """Sparse labels times a small dense block: the columns reversed, which is exact."""
+    turn = np.fliplr(np.eye(entries.shape[1]))
+    return ProductOperator(as_operator(scipy.sparse.csr_array(entries[:, ::-1])), as_operator(turn))
+
+
 KINDS: Mapping[str, Callable[[HostArray], Any]] = {
     "ndarray": lambda entries: entries.copy(),
     "fortran": _fortran,
     "strided": _strided,
     "csr": scipy.sparse.csr_array,
     "csc": scipy.sparse.csc_array,
+    "factored": _factored,
     "products": ProductsOnly,
     "npy": _file,
     "slices": _slices,

@@ -213,7 +213,7 @@ class Truth(ABC):
         self.case = case
         self.exact = {name: _square(extended(case.entries(name))) for name in case.matrices}
         self.readings = self._read(self.exact, None)
-        self._floors: list[list[Findings]] | None = None
+        self._floors: dict[str, list[list[Findings]]] = {}
 
     @abstractmethod
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
@@ -233,8 +233,12 @@ class Truth(ABC):
 
     def findings(self, solution: Any) -> list[Findings]:
         """How good a solution is, by each reading."""
-        answer = self.answer(solution)
+        answer = {**self.answer(solution), "norm": self.norm(solution)}
         return [self.judge(reading, answer) for reading in self.readings]
+
+    def norm(self, solution: Any) -> str:
+        """In which of several norms the law of a solution is; "" where there is one."""
+        return ""
 
     @abstractmethod
     def answer(self, solution: Any) -> dict[str, Any]:
@@ -246,11 +250,11 @@ class Truth(ABC):
         best = self._best(self.readings[0])
         return next((best[name] for name in ("correlations", "S", "eigenvalues") if name in best), None)
 
-    def floor(self, number: int) -> Findings:
-        """What rounding of the data does to the best answer, by one reading."""
-        if self._floors is None:
-            self._floors = [self._draw(reading) for reading in self.readings]
-        draws = self._floors[number]
+    def floor(self, number: int, norm: str = "") -> Findings:
+        """What rounding of the data does to the best answer, by one reading, in a norm of the law."""
+        if norm not in self._floors:
+            self._floors[norm] = [self._draw(reading, norm) for reading in self.readings]
+        draws = self._floors[norm][number]
         return Findings(
             law=max(found.law for found in draws),
             loss=max(abs(found.loss) for found in draws),
@@ -259,14 +263,14 @@ class Truth(ABC):
             notes={name: max(found.notes[name] for found in draws) for name in draws[0].notes},
         )
 
-    def _draw(self, reading: Any) -> list[Findings]:
+    def _draw(self, reading: Any, norm: str) -> list[Findings]:
         rng = np.random.default_rng(0)
         draws = []
         for _ in range(DRAWS):
             units = {name: self._unit(name) for name in self.exact}
             off = {name: perturbed(X, units[name], rng) for name, X in self.exact.items()}
             twin = self._read(off, self._views(reading))[0]
-            draws.append(self.judge(reading, self._rounded(self._best(twin))))
+            draws.append(self.judge(reading, {**self._rounded(self._best(twin)), "norm": norm}))
         return draws
 
     def _unit(self, name: str) -> float:
@@ -526,7 +530,10 @@ class SVDOf:
 
 
 class DiscriminantTruth(Truth):
-    """The k leading eigenpairs of XᵀHHᵀX w = λ (XᵀX + r) w. Loss: of the sum of the eigenvalues, relatively."""
+    """The k leading eigenpairs of XᵀHHᵀX w = λ (XᵀX + r) w. Loss: of the sum of the eigenvalues, relatively.
+
+    The law is in the norm of the inverse metric where a solution says that its residual is, and else in the plain one.
+    """
 
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
         X, H = data["X"], data["H"]
@@ -559,12 +566,19 @@ class DiscriminantTruth(Truth):
     def answer(self, solution: Any) -> dict[str, Any]:
         return {"weights": _host(solution.weights), "eigenvalues": extended(solution.eigenvalues)}
 
+    def norm(self, solution: Any) -> str:
+        return "inverse" if solution.residual_kind == "exact" else ""
+
     def judge(self, reading: Any, answer: Mapping[str, Any]) -> Findings:
         X, H, view, T = reading
         W, values = answer["weights"], answer["eigenvalues"]
-        image = X.T @ (H @ (H.T @ (X @ W)))
-        gap = image - (X.T @ (X @ W) + view.ridge * W) * values
         a, off = view.coordinates(W)
+        if answer["norm"]:
+            image = T.matrix @ (T.matrix.T @ a)
+            gap = np.concatenate([image - a * values, off * values])
+        else:
+            image = X.T @ (H @ (H.T @ (X @ W)))
+            gap = image - (X.T @ (X @ W) + view.ridge * W) * values
         total, given = np.sum(T.s[: self._count(reading)] ** 2), np.sum(values)
         size = SVDOf(H).s[:1].sum()
         unit = self.case.matrices["X"].precision
