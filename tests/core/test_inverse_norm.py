@@ -125,3 +125,20 @@ def test_units_in_which_squares_are_no_numbers_raise_nothing(unit, ridge):
 def test_a_diagonal_is_the_norm_of_columns_that_do_not_overlap():
     d, R = np.array([4.0, 0.25, 1.0]), np.arange(6.0).reshape(3, 2)
     np.testing.assert_allclose(diagonal_norm(d, 0.0, HOST).squares(R), exact(np.diag(d), R))
+
+
+@pytest.mark.parametrize("short", [1e-3, 1e-9])
+def test_a_whitener_names_the_directions_that_it_cuts(short):
+    """Squared, 1e-9 is rounding: it is left out, and handed over to be looked at."""
+    rng = np.random.default_rng(0)
+    Q, P = (np.linalg.qr(rng.standard_normal((m, 5)))[0] for m in (50, 5))
+    X = Q * [1, 1, 1, 1, short] @ P.T
+    found = Whitener(X.T @ X, 0.0, 5 * 2.2e-16, HOST)
+    F = found.solve_adjoint(np.eye(found.rank))
+    np.testing.assert_allclose(F.T @ X.T @ X @ F, np.eye(found.rank), atol=1e-8)
+    if short == 1e-3:
+        assert (found.rank, found.cut) == (5, None)
+        assert found.condition == pytest.approx(np.linalg.cond(X / np.linalg.norm(X, axis=0)) ** 2, rel=5)
+        return
+    assert found.rank == 4
+    assert np.linalg.norm(X @ found.cut) < 1e-7 * np.linalg.norm(found.cut)
