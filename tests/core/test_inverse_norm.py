@@ -116,7 +116,10 @@ def test_a_preconditioner_is_bounded_by_its_ridge_and_by_products(ridge):
 def test_units_in_which_squares_are_no_numbers_raise_nothing(unit, ridge):
     d = np.array([unit, 0.0, 2 * unit])
     with np.errstate(all="ignore"):
-        norms = [diagonal_norm(d, ridge, HOST), QuadratureNorm(lambda V: d[:, None] * V, d + ridge, ridge, HOST)]
+        norms = [
+            diagonal_norm(d, ridge, HOST),
+            QuadratureNorm(lambda V: d[:, None] * V, d + ridge, ridge, HOST),
+        ]
         for norm in norms:
             assert norm.condition > 0
             assert norm.squares(np.ones((3, 1))).shape == (1,)
