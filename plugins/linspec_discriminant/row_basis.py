@@ -30,7 +30,9 @@ from linspec.whitener import Whitener, squared_cut
 ALWAYS, SQUARED = 0.1, 1.0
 """Seconds that the reduction may take in any case, and where squares have lost what decides."""
 
-TOO_DEAR = "X is so ill-conditioned that eigenvalues may be lost that the residual does not show, and it would take "
+TOO_DEAR = (
+    "X is so ill-conditioned that eigenvalues may be lost that the residual does not show, and it would take "
+)
 TOO_DEAR += 'long to measure them. Choose "direct", or add a ridge.'
 
 SHARE = 0.1
@@ -46,8 +48,8 @@ FEW = 60
 """Columns of X that are multiplied by the identity in any case, where rows cannot be read: a share of the products
 otherwise."""
 
-NULL = 10 * EPS
-"""‖Xv‖ / ‖X‖‖v‖ up to which v is null."""
+TOLD = 10 * EPS
+"""‖Xv‖ / ‖X‖‖v‖ up to which reduced rows do not tell it from zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,12 +194,13 @@ def basis_of(R: Array, ridge: float, cut: float, home: Home, dtype: Any = np.flo
     longer = int((sizes > least * sizes.max(initial=0.0)).sum())
     beyond = longer > rank and ridge == 0
     short = scale[:, None] * Vt.T[:, rank:longer] / float(sizes[0]) if beyond else None
-    full = rank == R.shape[1]
-    if not full or ridge > 0:
+    keep = rank
+    if rank < R.shape[1] or ridge > 0:
         scale = xp.ones_like(scale)
         U, s, Vt = xp.linalg.svd(R, full_matrices=False)
         sizes = to_host(s)
-    keep = int((sizes > NULL * sizes.max(initial=0.0)).sum()) if not full or ridge > 0 else rank
+        # With a ridge, nothing that can be told is null.
+        keep = int((sizes > (TOLD if ridge > 0 else least) * sizes.max(initial=0.0)).sum())
     V, root = Vt.T[:, :keep], (sizes[:keep] ** 2 + ridge) ** 0.5
     W = scale[:, None] * V / home.place(root)[None, :]
     image = U[:, :keep] * home.place(sizes[:keep] / root)[None, :]

@@ -15,9 +15,9 @@ data allows: narrow ones need fewer columns in all, wide ones fewer sweeps. Spar
 their side, AAᵀ in place of AᵀA, and the right vectors come with one sweep at the end. The basis is taken out of each
 product once, which leaves it semi-orthogonal (Simon 1984, doi:10.1090/S0025-5718-1984-0725988-X), and once more where
 what is found shows that this would not do. The Ritz pairs are looked at where they may have converged. And a block of
-b columns sees b copies of a repeated singular value at most, and at first no more of values that differ by less than the
-tolerance: where as many are found above the k-th value, a second random block, apart from what is known, looks for more
-before the answer counts as complete; Kuczyński & Woźniakowski 1992 (doi:10.1137/0613066) say after how many steps.
+b columns sees b copies of a repeated singular value at most, and at first no more of values that differ by less than
+the tolerance: where as many are found above the k-th value, a second random block, apart from what is known, looks for
+more before the answer counts as complete; Kuczyński & Woźniakowski 1992 (doi:10.1137/0613066) say after how many steps.
 """
 
 from __future__ import annotations

@@ -297,7 +297,9 @@ class _Judged:
         said = 0.0
         if solution.status is not Status.CONVERGED:
             said = max(float(np.nan_to_num(solution.residual, nan=1.0)), found.squared)
-        allowed = self.least + found.grain + found.explained + max(said, 0.01 * self.tol)
+        # Rounding that stays below the tolerance is no fault, where squares explain it.
+        rounded = max(0.01 * self.tol, min(found.squared, self.tol))
+        allowed = self.least + found.grain + found.explained + max(said, rounded)
         # Nor can rounding that takes a tenth of everything be told from a fault, where no more is claimed.
         lost = not self.claims and found.squared > 0.1
         if found.excess > allowed and not lost:
