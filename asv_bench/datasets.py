@@ -8,8 +8,8 @@ The folder is named by `--data` or by the environment variable LINSPEC_DATA and 
 - `homedepot/title_counts.npz`, `homedepot/query_counts.npz`: word counts of 74067 product titles (18608 words) and
   of the queries that led to them (7949 words), `scipy.sparse.save_npz`.
 
-All are public: MNIST as distributed by LeCun, Cortes & Burges, the Penn Treebank words as by Mikolov, the titles and
-queries from the Home Depot product search competition.
+Photographs and small digits come with scikit-learn. The others are public: MNIST as distributed by LeCun, Cortes &
+Burges, the Penn Treebank words as by Mikolov, the titles and queries from the Home Depot product search competition.
 """
 
 from __future__ import annotations
@@ -52,6 +52,52 @@ def mnist_halves(given: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
     images = np.load(find(given, "mnist/mnist.npz"))["X_train"].reshape(-1, 28, 28) / 255.0
     left, right = images[:, :, :14], images[:, :, 14:]
     return np.ascontiguousarray(left.reshape(-1, 392)), np.ascontiguousarray(right.reshape(-1, 392))
+
+
+def patch_halves(given: argparse.Namespace, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Left and right halves of 20,000 grey 32 x 32 patches of scikit-learn's two photographs, pixels in [0, 1]."""
+    from sklearn.datasets import load_sample_images
+
+    count, size = (1500, 8) if given.quick else (20_000, 32)
+    grey = np.stack([image.mean(axis=2) / 255.0 for image in load_sample_images().images])
+    rng = np.random.default_rng(seed)
+    which = rng.integers(0, len(grey), count)
+    down, across = (rng.integers(0, extent - size + 1, count) for extent in grey.shape[1:])
+    steps = np.arange(size)
+    patches = grey[
+        which[:, None, None], (down[:, None] + steps)[:, :, None], (across[:, None] + steps)[:, None, :]
+    ]
+    return tuple(np.ascontiguousarray(half.reshape(count, -1)) for half in np.split(patches, 2, axis=2))
+
+
+def digits_halves(_: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
+    """Left and right halves of scikit-learn's 1797 digits of 8 x 8 pixels, which are from 0 to 16."""
+    from sklearn.datasets import load_digits
+
+    images = load_digits().images
+    return tuple(np.ascontiguousarray(half.reshape(len(images), -1)) for half in np.split(images, 2, axis=2))
+
+
+def clustered(
+    gap: float, given: argparse.Namespace, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two generated views with identities for Gram matrices, and their correlations, 200 of them alike behind the k-th.
+
+    The first 20 fall from 0.9 to 0.8, the 200 after them from 0.8 - gap by a millionth each, the others from 0.5 to 0.
+    """
+    k, cluster, p, n = (5, 20, 60, 400) if given.quick else (20, 200, 400, 4000)
+    rho = np.concatenate(
+        [
+            np.linspace(0.9, 0.8, k),
+            0.8 - gap - 1e-6 * np.arange(cluster),
+            np.linspace(0.5, 0, p - k - cluster),
+        ]
+    )
+    rng = np.random.default_rng(seed)
+    basis = np.linalg.qr(rng.standard_normal((n, 2 * p)))[0]
+    turns = [np.linalg.qr(rng.standard_normal((p, p)))[0] for _ in range(2)]
+    Y = basis[:, :p] * rho + basis[:, p:] * np.sqrt(1 - rho**2)
+    return basis[:, :p] @ turns[0], Y @ turns[1], rho
 
 
 def bigrams(given: argparse.Namespace) -> tuple[Any, Any]:

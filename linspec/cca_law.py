@@ -34,7 +34,7 @@ from linspec.conclusion import Conclusion, Terms
 from linspec.evidence import Evidence, Rider, norms_by, riders
 from linspec.inverse_norm import BasisNorm, FactorNorm, InverseNorm, Lengths, QuadratureNorm
 from linspec.moments import Moments
-from linspec.row_reduction import LEAST_LENGTH, ColumnBasis, column_basis
+from linspec.row_reduction import LEAST_LENGTH, ColumnBasis, column_basis, sum_with_short
 from linspec.solution import Status
 from linspec.unit_vectors import chosen, lengths_in, signs
 
@@ -59,8 +59,8 @@ SQUARED = 1e-6
 BESIDE = {8: 1e-8, 4: 1e-4}
 """By the bytes of a number: share of a column beside the others below which it is not taken for a direction."""
 
-SMALL_FLOPS = 3e7
-"""Operations for the correlations of two whole views that are spent on any answer: some milliseconds."""
+SMALL_FLOPS = 2e8
+"""p q (p + q) of two whole views whose correlations are computed for any answer: it takes a fraction of a second."""
 
 CERTIFIED_SHARE = 0.1
 """Share of the operations so far that the exact correlations of small views may take."""
@@ -193,7 +193,8 @@ class _Answer:
         found = norms_by(self.problem, self.moments, self.riders, made, judging=True)
         if self.norms is not None:
             better = [
-                n if n.kind != "preconditioned" else old for n, old in zip(found, self.norms, strict=True)
+                old if n.kind == old.kind == "preconditioned" else n
+                for n, old in zip(found, self.norms, strict=True)
             ]
             found = better[0], better[1]
         self.norms = found
@@ -346,6 +347,9 @@ class _Law:
         residual = ratio(float(squares.sum()), total)
         estimate, bounds, findings = self._loss(squares, above, residual)
         findings += self._squared()
+        if self.answer.bases and ranks is not None:
+            ranks, found = self._ranks_of_rows(ranks)
+            findings += found if residual > self.terms.tol else []
         fields: dict[str, Any] = {
             "x_weights": self.problem.X.home.place(self.answer.W[0], self.problem.X.dtype),
             "y_weights": self.problem.Y.home.place(self.answer.W[1], self.problem.Y.dtype),
@@ -394,10 +398,16 @@ class _Law:
     def _rounding(self) -> float:
         """What rounding alone may give a correlation, or the length of a residual.
 
-        Products with rows lose the condition number of the columns; Gram matrices that are held, its square.
+        Products with rows lose the condition number of the columns; Gram matrices, held or factored, its square.
         """
-        condition = max(min(norm.condition, 1 / EPS**2) for norm in self.norms)
-        squared = self.moments.held and self.answer.reduced is None
+        condition = 1.0
+        for norm, W, d in zip(self.norms, self.answer.W, self.answer.diagonals(), strict=True):
+            # Nothing bounds it where the norm is not exact and the ridge 0: what the answer has met is taken then.
+            met = to_host(self.home.xp.sum(W * W * d[:, None], axis=0)).max(initial=1.0)
+            condition = max(condition, norm.condition if math.isfinite(norm.condition) else float(met))
+        squared = self.answer.reduced is None and (
+            self.moments.held or any(isinstance(norm, FactorNorm) for norm in self.norms)
+        )
         lost = condition if squared else math.sqrt(condition)
         columns = sum(A.shape[1] for A in self._views())
         return min(4 * math.sqrt(columns) * self.unit_of_sums * self.shift * lost, 1.0)
@@ -429,24 +439,38 @@ class _Law:
         if total <= 0:
             return (0.0 if residual == 0 else None), (0.0, None), []
         off = len(self.rho) * self.rounding  # by so much may the sum that is returned be above the exact one
-        if self.evidence.resolution is not None and self.answer.reduced is None:
+        computed = self.evidence.resolution is not None and self.answer.reduced is None
+        if self.evidence.resolution is not None and computed:
             off = max(off, len(self.rho) * self.evidence.resolution * self.shift)
         least = max(total - off, 0.0 if beside is None else beside.total - beside.rounding)
         lower = (least - total) / least if least > 0 else -math.inf
         upper = self._upper(beside, above)
         estimate = self._estimate(squares, beside, max(lower, 0.0))
-        findings = []
         # Near each correlation returned there is an exact one: more than these distances is in pairs that were missed.
         within = float(np.sqrt(squares / 2).sum()) / total
+        to_come = self.evidence.to_come if math.isfinite(self.evidence.to_come) else 0.0
+        whole = beside is not None and beside.whole
+        if estimate is not None and self.carried is None and not whole:
+            estimate = max(estimate, min(to_come, within))  # gains alone tell how near is what was left out
+        findings: list[tuple[Status, str]] = []
+        if computed:  # all of them: nothing is left out, and rounding is what is missing
+            return max(estimate or 0.0, off / total), (lower, upper), findings
         if lower > TOLERATED * max(residual, within, self.unit):
             text = f"Pairs are missing: a second block has {lower:.1e} more in the sum of the correlations, which the "
             text += 'residual does not explain. Choose "direct" or "gram", which miss none, or other options.'
             findings.append((Status.INCOMPLETE, text))
-        elif residual <= self.terms.tol and estimate is not None and estimate > TOLERATED * self.terms.tol:
+        elif residual <= self.terms.tol and estimate is None and within > TOLERATED * self.terms.tol:
+            text = "The gap between the correlations returned and those left out is unknown: nothing shows that less "
+            text += f"than {within:.1e} of the sum is missing. Choose a solver that carries more columns than pairs."
+            findings.append((Status.CLUSTERED, text))
+        elif residual <= self.terms.tol < (estimate or 0.0) > TOLERATED * residual:
             text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may "
             text += f"be missing, where the residual is {residual:.1e}. Lower tol, or ask for more pairs."
             findings.append((Status.CLUSTERED, text))
-        return None if estimate is None else max(estimate, off / total), (lower, upper), findings
+        if estimate is not None:
+            exact = all(norm.kind == "exact" for norm in self.norms)
+            estimate = max(estimate, off / total, 0.0 if exact else to_come)
+        return estimate, (lower, upper), findings
 
     def _estimate(self, squares: HostArray, beside: _Beside | None, lower: float) -> float | None:
         """The relative loss, to the second order in the residuals; None where nothing is known of what was left out."""
@@ -555,6 +579,8 @@ class _Law:
             return None
         U, rho, Vt = np.linalg.svd(T, full_matrices=False)
         k = len(self.rho)
+        # Correlations of zero are none that anyone misses.
+        count = int(np.sum(rho > TOLERATED * self.terms.tol * rho.sum()))
         total = float(np.clip(rho[:k], 0.0, 1.0).sum())
         condition = max(norm.condition for norm in self.norms)
         lost = math.sqrt(condition) if self.answer.bases else condition
@@ -566,7 +592,7 @@ class _Law:
         ]
         along = (U.T @ parts[0], Vt @ parts[1])
         return _Beside(
-            total, rho[k:], (along[0][k:], along[1][k:]), whole=True, rounding=rounding, count=len(rho)
+            total, rho[k:], (along[0][k:], along[1][k:]), whole=True, rounding=rounding, count=count
         )
 
     @property
@@ -583,13 +609,18 @@ class _Law:
         return of_y[:, of_y.shape[1] - q :]
 
     def _second_blocks(self) -> list[Array]:
-        """Of held Gram matrices: S⁻¹ϱ, and some steps of a power iteration that knows nothing of the answer."""
+        """Of held Gram matrices: S⁻¹ϱ, and some steps of a power iteration on it and on a few random columns.
+
+        The former find what the answer has not yet let go of, and the correlations of that, the latter what it has
+        nothing of.
+        """
         home = self.home
-        solved, k = [], len(self.rho)
+        solved = []
         for norm, gap in zip(self.norms, self.gaps, strict=True):
             solved.append([norm.solved(gap)[0] if isinstance(norm, QuadratureNorm) else norm.solve(gap)])
-        b = min(SECOND + k, *(A.shape[1] for A in self._views()))
-        Vy = home.place(np.random.default_rng(2).standard_normal((self.problem.Y.shape[1], b)))
+        b = min(SECOND, *(A.shape[1] for A in self._views()))
+        drawn = home.place(np.random.default_rng(2).standard_normal((self.problem.Y.shape[1], b)))
+        Vy = home.concat([_unit_columns(solved[1][0], home), _unit_columns(drawn, home)])
         for _ in range(STEPS):
             Vx = self._outside(0, _towards(self.norms[0], self.moments.products(None, Vy)[1]))
             Vy = self._outside(1, _towards(self.norms[1], self.moments.products(Vx, None)[2]))
@@ -643,21 +674,40 @@ class _Law:
 
     def _lost(self) -> list[tuple[Status, str]]:
         """Directions that were cut as null although the data have something there."""
+        if not self._factored():
+            return self._lost_of_rows()
         found = []
         for i, (name, norm) in enumerate(zip("XY", self.norms, strict=True)):
-            cut, largest = self._cut(i, norm)
-            if cut is None:
+            if not isinstance(norm, FactorNorm) or norm.factor.cut is None:
                 continue
-            count = int(cut.shape[1])
+            count = int(norm.factor.cut.shape[1])
             if self.terms.room < 1:
                 text = f"{count} directions of {name} are too short for its Gram matrix to tell whether they are null; "
                 text += 'another pass would. Raise max_passes, choose "direct", or add a ridge.'
                 found.append((Status.ILL_CONDITIONED, text))
-            elif self._is_there(i, cut, largest):
+            elif self._is_there(i, norm.factor.cut, norm.factor.largest):
                 text = f"{name} has directions that are too short for its Gram matrix to tell, and they are left out: "
                 text += 'correlations may be missing. Choose "direct", or add a ridge.'
                 found.append((Status.ILL_CONDITIONED, text))
         return found
+
+    def _lost_of_rows(self) -> list[tuple[Status, str]]:
+        """The same where rows were reduced: what is lost is what the sum has more with them."""
+        total, bases = float(self.rho.sum()), self.answer.bases
+        more = sum_with_short(bases[0], bases[1], len(self.rho), self.home) if bases else self.evidence.short
+        if more is None or more - total <= TOLERATED * self.terms.tol * total:
+            return []
+        text = "Directions of X or of Y so short that rounding may have made them were left out: with them, the sum of "
+        text += f"the correlations would be {more:.6g} and not {total:.6g}. Add a ridge, or take other units."
+        return [(Status.ILL_CONDITIONED, text)]
+
+    def _ranks_of_rows(self, ranks: tuple[int, int]) -> tuple[tuple[int, int], list[tuple[Status, str]]]:
+        """The ranks of reduced rows, and what is lost where those of Gram matrices are below them."""
+        x, y = (basis.rank for basis in self.answer.bases)
+        short = [name for name, rank, rows in zip("XY", ranks, (x, y), strict=True) if rank < rows]
+        text = f"Directions of {' and '.join(short)} are too short for a Gram matrix to tell, and were left out: "
+        text += 'correlations are missing. Choose "direct", or add a ridge.'
+        return (x, y), [(Status.ILL_CONDITIONED, text)] if short else []
 
     def _squared(self) -> list[tuple[Status, str]]:
         """Whether Gram matrices have lost so many digits that nothing made of them shows what is missing."""
@@ -672,14 +722,6 @@ class _Law:
                 )
                 found.append((Status.ILL_CONDITIONED, text))
         return found
-
-    def _cut(self, i: int, norm: InverseNorm) -> tuple[Array | None, float]:
-        """Directions of a view that were cut, and the largest eigenvalue of its scaled Gram matrix, at least."""
-        if isinstance(norm, FactorNorm):
-            return norm.factor.cut, norm.factor.largest
-        if self.answer.bases:
-            return self.answer.bases[i].short, 1.0
-        return (None if self.evidence.short is None else self.evidence.short[i]), 1.0
 
     def _is_there(self, i: int, cut: Array, largest: float) -> bool:
         """Whether the data have more than rounding along the directions that were cut: one product."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from linspec import cost
 from linspec.arrays import Array, HostArray
 from linspec.inverse_norm import FactorNorm, InverseNorm, QuadratureNorm, SketchNorm
 from linspec.preconditioner import from_sketch, raised_diagonal
@@ -25,6 +26,9 @@ SKETCH = 50
 
 CERTIFICATE = 0.1
 """Share of the columns multiplied so far that a certificate may multiply."""
+
+MOMENT = 0.1
+"""Seconds for which nobody waits."""
 
 TRIPS = 3
 """Products with a column that its sweep makes: forward, and back onto both views."""
@@ -41,12 +45,15 @@ class Evidence:
     residuals : pair of arrays of shapes (p, k) and (q, k), or None
         C Ψ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) as the iteration has them. Where they are given with norms that are not
         exact, S⁻¹ times them is multiplied beside the weights, and tells loss and norm better.
-    short : pair of arrays, or None
-        Directions of X and of Y that the solver has cut as null although rounding may not be all of their length.
+    short : float or None
+        The sum of the leading correlations with directions that the solver has cut as null although rounding may not be
+        all of their length.
     carried : float or None
         The least correlation that the solver carries beyond the k-th: those that it leaves out are not above it.
     resolution : float or None
         For solvers that compute all correlations: the error by rounding of one. It shows that none is missed.
+    to_come : float
+        By so much of itself the sum of the correlations is expected to grow still, as its last gains have it.
     doubts : tuple of (Status, str)
         What the solver has met that may hide a loss: said where the norms are not exact, and cannot tell by themselves.
     complete : bool
@@ -55,9 +62,10 @@ class Evidence:
 
     norms: tuple[InverseNorm, InverseNorm] | None = None
     residuals: tuple[Array, Array] | None = None
-    short: tuple[Array | None, Array | None] | None = None
+    short: float | None = None
     carried: float | None = None
     resolution: float | None = None
+    to_come: float = 0.0
     doubts: tuple[tuple[Status, str], ...] = ()
     complete: bool = False
 
@@ -83,7 +91,8 @@ class Rider:
 def riders(problem: Any, moments: Any) -> list[Rider]:
     """For each view the identity where it has few columns, or random signs; nothing where Gram matrices are dense.
 
-    Few are as many as the random columns, or a tenth of what has been multiplied so far.
+    Few are as many as the random columns, or a tenth of what has been multiplied so far, or so many that the product
+    takes a fraction of a second.
     """
     found = []
     for i, A in enumerate((problem.X, problem.Y)):
@@ -93,7 +102,8 @@ def riders(problem: Any, moments: Any) -> list[Rider]:
             continue
         sketch = problem.k + SKETCH
         allowed = max(problem.k + sketch, int(CERTIFICATE * moments.columns_made(i) / TRIPS))
-        if p <= allowed:
+        rate = cost.SPARSE_RATE if A.nnz < A.shape[0] * p else cost.DENSE_RATE
+        if p <= allowed or 2.0 * A.nnz * TRIPS * p < MOMENT * rate:
             found.append(Rider(home.eye(p), whole=True))
         else:
             found.append(Rider(home.place(signs(p, sketch, i)), whole=False))
@@ -130,8 +140,8 @@ def norms_by(
             continue
         rider, SOmega = sent[i], products[i]
         if rider.whole:
-            S = SOmega - rider.block * ridge
-            found.append(FactorNorm(Whitener((S + S.T) / 2, ridge, squared_cut(A), home), home))
+            S = moments.gram_by_identity(i, SOmega - rider.block * ridge)
+            found.append(FactorNorm(Whitener(S, ridge, squared_cut(A), home), home))
             continue
         diagonals = moments.diagonal() if diagonals is None else diagonals
         d = diagonals[i]

@@ -161,7 +161,7 @@ class SketchNorm:
     def __init__(self, preconditioner: Preconditioner, ridge: float, home: Home) -> None:
         self.P, self.home = preconditioner, home
         largest = 1 / max(float(to_host(_least_positive(preconditioner.weights, home))), 1e-300)
-        self.least = min(1.0, ridge / largest)
+        self.least = min(1.0, ridge / largest) if largest > 0 else 1.0
         self.condition = preconditioner.weights.shape[0] / self.least if self.least > 0 else np.inf
 
     def squares(self, R: Array) -> HostArray:
@@ -189,9 +189,15 @@ class SketchNorm:
         return Lengths(np.minimum(np.maximum(by_sketch, below), np.maximum(above, below)), below, above)
 
 
+class DiagonalNorm(SketchNorm):
+    """The norm of diag(S)⁻¹: of S⁻¹ where columns do not overlap, which nothing shows. No answer is judged by it."""
+
+    kind = "diagonal"
+
+
 def diagonal_norm(diagonal: Array, ridge: float, home: Home) -> InverseNorm:
-    """The norm of diag(S)⁻¹, ridge included: of S⁻¹ where columns do not overlap."""
-    return SketchNorm(jacobi(diagonal, home), ridge, home)
+    """The norm of diag(S)⁻¹, ridge included."""
+    return DiagonalNorm(jacobi(diagonal, home), ridge, home)
 
 
 def galerkin(R: Array, Z: Array, SZ: Array, home: Home) -> tuple[HostArray, Array]:

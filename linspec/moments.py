@@ -567,6 +567,19 @@ class Moments:
         view.record(V.shape[1], 0, sweeps=1.0)
         return total
 
+    def gram_by_identity(self, index: int, product: Array) -> Array:
+        """XᵀX from its product with the identity: symmetric, and zero where centring leaves rounding of a column.
+
+        Parameters
+        ----------
+        index : {0, 1}
+        product : array of shape (p, p)
+        """
+        live = self._varying(self._views[index], product)
+        d = self.diagonal()[index]
+        live = live if d is None else live * self.home.xp.astype(d > 0, live.dtype)
+        return (product + product.T) / 2 * live[:, None] * live[None, :]
+
     # ---- one sweep ----------------------------------------------------------------------------
 
     def _block(self, V: Array | None, index: int) -> Array | None:

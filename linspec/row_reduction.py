@@ -80,14 +80,17 @@ class ColumnBasis:
         What the columns are multiplied by.
     condition : float
         Condition number of the columns at unit length, on the numerical range.
-    short : array of shape (p, s) or None
+    short : array of shape (p, s)
         Directions that were cut as null and are longer than rounding makes them: `LEAST_LENGTH` tells.
+    U_short : array of shape (m, s)
+        Their images, orthonormal.
     """
 
     U: Array
     W: Array
     condition: float
-    short: Array | None
+    short: Array
+    U_short: Array
 
     @property
     def rank(self) -> int:
@@ -112,12 +115,19 @@ def column_basis(R: Array, cut: float, home: Home, unit: float = EPS) -> ColumnB
     U, s, Vt = xp.linalg.svd(R * scale[None, :], full_matrices=False)
     sizes = to_host(s)
     if not len(sizes) or sizes[0] <= 0:
-        return ColumnBasis(U[:, :0], Vt.T[:, :0], 1.0, None)
+        return ColumnBasis(U[:, :0], Vt.T[:, :0], 1.0, Vt.T[:, :0], U[:, :0])
     rank = int(np.sum(sizes > cut * sizes[0]))
-    longer = int(np.sum(sizes > LEAST_LENGTH * unit * sizes[0]))
-    short = scale[:, None] * Vt.T[:, rank:longer] if longer > rank else None
+    longer = max(int(np.sum(sizes > LEAST_LENGTH * unit * sizes[0])), rank)
+    short = scale[:, None] * Vt.T[:, rank:longer]
     W = scale[:, None] * (Vt.T[:, :rank] / s[:rank][None, :])
-    return ColumnBasis(U[:, :rank], W, float(sizes[0] / sizes[rank - 1]), short)
+    return ColumnBasis(U[:, :rank], W, float(sizes[0] / sizes[rank - 1]), short, U[:, rank:longer])
+
+
+def sum_with_short(x: ColumnBasis, y: ColumnBasis, k: int, home: Home) -> float:
+    """The sum of the k leading correlations where the short directions of both views count, too."""
+    T = home.concat([x.U, x.U_short]).T @ home.concat([y.U, y.U_short])
+    found = np.linalg.svd(to_host(T), compute_uv=False)
+    return float(np.clip(found[:k], 0.0, 1.0).sum())
 
 
 def _triangle_of_rows(operators: list[LinearOperator], home: Home, *, center: bool) -> Array:

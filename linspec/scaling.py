@@ -224,7 +224,8 @@ def without_large_means(A: LinearOperator) -> tuple[LinearOperator, HostArray | 
     values[columns] = first.data
     counts = np.bincount(rows.indices, minlength=A.shape[1])
     gaps = np.zeros(A.shape[1])
-    np.maximum.at(gaps, rows.indices, np.abs(rows.data - values[rows.indices]))
+    with np.errstate(invalid="ignore"):  # what is not finite is found by the check of the first products
+        np.maximum.at(gaps, rows.indices, np.abs(rows.data - values[rows.indices]))
     large = (counts == rows.shape[0]) & (gaps < LARGE_MEAN * np.abs(values))
     if not large.any():
         return A, None

@@ -23,8 +23,22 @@ __all__ = ["ANSWER_CHECKS"]
 OWN_LIMIT = frozenset({Status.ITERATION_LIMIT, Status.STAGNATED, Status.INACCURATE, Status.BREAKDOWN})
 """Endings that a solver brings about itself, above its tolerance: they come with a ConvergenceWarning."""
 
-FINDINGS = frozenset({Status.INCOMPLETE, Status.RANK_DEFICIENT, Status.DEGENERATE, Status.ILL_CONDITIONED})
+FINDINGS = frozenset({
+    Status.INCOMPLETE, Status.CLUSTERED, Status.RANK_DEFICIENT, Status.DEGENERATE, Status.ILL_CONDITIONED
+})  # fmt: skip
 """Endings that say what a residual cannot show, or something of the data, at or above the tolerance."""
+
+KINDS = frozenset({"recomputed", "from-gram", "in-pass", "unavailable"})
+"""What `residual_kind` may be,"""
+
+NORM_KINDS = frozenset({"exact", "quadrature", "preconditioned"})
+"""and for laws in the norm of an inverse."""
+
+LOST = frozenset({Status.INCOMPLETE, Status.ILL_CONDITIONED})
+"""With these a run has not converged, whatever its residual, where directions or pairs are missing."""
+
+SILENT = 10.0
+"""By so much may a loss be above what is said of it."""
 
 TIE = 1e-6
 """Entries within this share of the largest count as equally large when signs are fixed."""
@@ -107,7 +121,7 @@ def check_residual_law(trial: Trial) -> Iterator[str]:
     claimed = trial.solution.residual
     if not isinstance(claimed, float):
         yield f"residual must be a float; got {type(claimed).__name__}"
-    elif law.contradicts(claimed):
+    elif law.contradicts(claimed, trial.solution.residual_kind):
         found = f"{law.residual:.3g} (rounding {law.floor:.1g})"
         yield f"residual {claimed:.3g} is claimed; the returned arrays have {found}"
 
@@ -118,7 +132,7 @@ def check_converged(trial: Trial) -> Iterator[str]:
     if not isinstance(solution.status, Status):
         yield f"status must be a linspec.Status; got {solution.status!r}"
         return
-    if solution.converged is not bool(solution.residual <= tol):
+    if not converges(solution, tol):
         yield f"converged is {solution.converged} at residual {solution.residual:.3g}, tolerance {tol:.3g}"
     if solution.status is Status.CONVERGED and not solution.residual <= tol:
         yield f"status CONVERGED at residual {solution.residual:.3g}, tolerance {tol:.3g}"
@@ -126,6 +140,54 @@ def check_converged(trial: Trial) -> Iterator[str]:
         yield f"converged, yet the status is {solution.status.name}"
     if not str(solution.message).strip():
         yield "the message is empty"
+
+
+def converges(solution: Any, tol: float) -> bool:
+    """Whether `converged` says what the residual says, or that directions or pairs are missing whatever it says."""
+    if solution.converged is bool(solution.residual <= tol):
+        return True
+    return solution.converged is False and solution.status in LOST
+
+
+def check_bounds(trial: Trial) -> Iterator[str]:
+    """Of canonical pairs: what is said to bound correlations, law and loss does."""
+    if trial.case.problem != "cca":
+        return
+    solution, oracle = trial.solution, trial.oracle
+    rho, law = as_host(solution.correlations), oracle.law(solution)
+    if solution.bounds is not None:
+        bounds = as_host(solution.bounds)
+        for i in np.flatnonzero(~(oracle.nearest(rho) <= bounds + oracle.rounding)):
+            yield f"no correlation is within {bounds[i]:.2g} of {rho[i]:.6g}, which bounds[{i}] says"
+    below, above = solution.law_bounds
+    if not law.between(below, above):
+        yield f"law_bounds are {below:.3g} and {above:.3g}; the returned arrays have {law.residual:.3g}"
+    loss, (least, most) = oracle.loss(solution), solution.loss_bounds
+    off = _rounding_of_loss(trial)
+    if len(rho) == oracle.count and not least - off <= loss <= (math.inf if most is None else most) + off:
+        yield f"loss_bounds are {least:.3g} and {most}; {loss:.3g} of the sum is missing"
+
+
+def check_loss(trial: Trial) -> Iterator[str]:
+    """Of canonical pairs: no more than the exact sum is returned, and what is missing of it is not kept silent."""
+    if trial.case.problem != "cca":
+        return
+    solution = trial.solution
+    loss, off = trial.oracle.loss(solution), _rounding_of_loss(trial)
+    if loss < -off:
+        yield f"the sum of the correlations is {-loss:.2g} above the exact one; {off:.1g} can be rounding"
+    estimate = solution.loss_estimate
+    if estimate is not None and not estimate >= 0:
+        yield f"loss_estimate must be None or not negative; got {estimate!r}"
+    said = max(solution.residual, estimate or 0.0)
+    if solution.status is Status.CONVERGED and loss > SILENT * said + off:
+        yield f"{loss:.2g} of the sum is missing, and {said:.2g} is said with CONVERGED"
+
+
+def _rounding_of_loss(trial: Trial) -> float:
+    """What rounding may do to the sum of the correlations, as a share."""
+    total = float(trial.oracle.correlations.sum())
+    return float(trial.oracle.count * trial.oracle.rounding / total) if total > 0 else math.inf
 
 
 def check_output_home(trial: Trial) -> Iterator[str]:
@@ -233,7 +295,8 @@ def check_accounts(trial: Trial) -> Iterator[str]:
         yield f"{solution.iterations} iterations with {len(history)} records in the history"
     if trial.subject.trait("direct") and solution.iterations != 0:
         yield f"a direct solver makes no iterations; got {solution.iterations}"
-    if solution.residual_kind not in {"recomputed", "from-gram", "in-pass", "unavailable"}:
+    known = {"cca": NORM_KINDS, "discriminant": KINDS | {"exact"}}.get(trial.case.problem, KINDS)
+    if solution.residual_kind not in known:
         yield f"residual_kind {solution.residual_kind!r} is not known"
     bare = trial.subject.spec.name
     if solution.solver.rpartition("/")[2].rpartition(":")[2] != bare:
@@ -264,6 +327,8 @@ ANSWER_CHECKS: dict[str, Callable[[Trial], Iterator[str]]] = {
     "solves": check_solves,
     "accuracy": check_accuracy,
     "residual-law": check_residual_law,
+    "bounds": check_bounds,
+    "loss": check_loss,
     "converged": check_converged,
     "output-home": check_output_home,
     "order": check_order,

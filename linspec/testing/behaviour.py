@@ -20,6 +20,7 @@ from linspec.arrays import HostArray
 from linspec.errors import BudgetTooSmall, MissingCapability, NonFiniteData
 from linspec.operators import as_operator
 from linspec.solution import Status
+from linspec.testing.answers import converges
 from linspec.testing.backends import BACKENDS, Backend
 from linspec.testing.operators import CountingOperator, ProductsOnly
 from linspec.testing.oracle import ORACLES, Reading, as_host
@@ -224,7 +225,7 @@ def _named_least(error: Exception) -> float | None:
 
 def _dishonest(solution: Any, tol: float) -> Iterator[str]:
     """Convergence that is claimed without its residual, or the other way round."""
-    if solution.converged is not bool(solution.residual <= tol):
+    if not converges(solution, tol):
         yield f"converged is {solution.converged} at residual {solution.residual:.2g}"
     elif not solution.converged and solution.status is Status.CONVERGED:
         yield "status CONVERGED without convergence"
@@ -247,7 +248,7 @@ def check_starved(subject: Subject) -> Iterator[str]:
         if subject.exact and solution.converged:
             yield from (f"{case.name}: {issue}" for issue in trial.oracle.errors(solution))
         law = trial.oracle.law(solution)
-        if law.contradicts(solution.residual):
+        if law.contradicts(solution.residual, solution.residual_kind):
             yield f"{case.name}: residual {solution.residual:.3g} is claimed, {law.residual:.3g} found"
 
 
@@ -434,7 +435,7 @@ def _target_issues(subject: Subject, case: Case, H: Any) -> Iterator[str]:
             yield f"raised {type(result.error).__name__}: {result.error}"
             continue
         solution = result.solution
-        if oracle.law(solution).contradicts(solution.residual):
+        if oracle.law(solution).contradicts(solution.residual, solution.residual_kind):
             yield f"residual {solution.residual:.3g} is claimed, {oracle.law(solution).residual:.3g} found"
         elif subject.must_converge(case) and not solution.converged:
             yield f"{solution.status.name}, residual {solution.residual:.2g}"

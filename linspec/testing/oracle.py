@@ -23,8 +23,8 @@ from linspec.arrays import HostArray, to_host, working_dtype
 from linspec.solution import Status
 from linspec.testing.problems import Case
 
-PROBES = 16
-"""Random-sign products from which the norms of columns are estimated where entries cannot be read."""
+SHARES = {"quadrature": (0.85, 1.0), "preconditioned": (1 / 3, 3.0)}
+"""By `residual_kind`: between which shares of the exact law a residual lies that does not claim to be exact."""
 
 ROUNDING = 30.0
 """Multiple of the unit roundoff that a backward-stable computation with a hundred terms may lose."""
@@ -39,23 +39,29 @@ class Law:
     residual : float
     floor : float
         Residuals that rounding in the working precision can make of the exact answer.
-    low, high : float, optional
-        Between which the law lies where the data do not tell its weights exactly.
+    most : float
+        What a residual may be, if that is more: one that counts what a whole span lacks, of which a part is returned.
     """
 
     residual: float
     floor: float
-    low: float | None = None
-    high: float | None = None
+    most: float = 0.0
 
-    def contradicts(self, claimed: float) -> bool:
-        """Whether a claimed residual cannot be this one: roots are compared, since both are norms."""
+    def contradicts(self, claimed: float, kind: str = "exact") -> bool:
+        """Whether a claimed residual of some kind cannot be this one."""
         if not math.isfinite(claimed) or not math.isfinite(self.residual):
             return claimed != self.residual
-        root, blur = math.sqrt(claimed), 1.005 * math.sqrt(self.floor)
-        low = self.residual if self.low is None else self.low
-        high = self.residual if self.high is None else self.high
-        return not 0.995 * math.sqrt(low) - blur <= root <= 1.005 * math.sqrt(high) + blur
+        low, high = SHARES.get(kind, (1.0, 1.0))
+        return not self._within(claimed, low * self.residual, high * max(self.residual, self.most))
+
+    def between(self, low: float, high: float) -> bool:
+        """Whether it lies between two numbers."""
+        return self._within(self.residual, low, high)
+
+    def _within(self, value: float, low: float, high: float) -> bool:
+        """But for rounding: roots are compared, since all are norms."""
+        root, blur = math.sqrt(value), 1.005 * math.sqrt(self.floor)
+        return 0.995 * math.sqrt(low) - blur <= root <= 1.005 * math.sqrt(high) + blur
 
 
 EPS = float(np.finfo(np.float64).eps)
@@ -250,7 +256,7 @@ class SVDOracle:
 
 
 class _ViewOracle:
-    """One view by its SVD: S = XᵀX + ridge on its range, and what scaling leaves of its condition.
+    """One view by its SVD: S = XᵀX + ridge, its inverse on its range, and what scaling leaves of its condition.
 
     `factor` is orthonormal at ridge 0; with a ridge its singular values are s/√(s² + ridge), so that
     factor_xᵀ factor_y has the canonical correlations for singular values.
@@ -267,28 +273,26 @@ class _ViewOracle:
         U, t, self.V = U[:, : self.rank], t[: self.rank], Vt[: self.rank].T
         self.shrunk = np.sqrt(t**2 + ridge)
         self.factor = U * (t / self.shrunk)
-        self.diagonal = d**2 + ridge
-        root = np.sqrt(np.where(self.diagonal > 0, self.diagonal, 1.0))
+        diagonal = d**2 + ridge
+        root = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
         self.S = self.X.T @ self.X + ridge * np.eye(X.shape[1])
         values = np.linalg.eigvalsh(self.S / np.outer(root, root))
-        self.least = float(values[0] if ridge > 0 else values[-self.rank :][0] if self.rank else 1.0)
-        self.condition = float(values[-1]) / self.least
+        least = float(values[0] if ridge > 0 else values[-self.rank :][0] if self.rank else 1.0)
+        self.condition = float(values[-1]) / least
 
-    def estimates(self) -> tuple[HostArray, HostArray]:
-        """Between which the diagonal lies with certainty (4 σ) when it is estimated from random signs."""
-        G = self.X.T @ self.X
-        d = np.diag(G)
-        spread = 4 * np.sqrt(np.maximum((G**2).sum(axis=0) - d**2, 0.0) / PROBES)
-        floor = 0.5e-3 * np.abs(d).mean()
-        low, high = np.maximum(d - spread, floor), np.maximum(d + spread, 2 * floor)
-        return low + self.ridge, high + self.ridge
+    def squares(self, R: HostArray) -> HostArray:
+        """Squared lengths of columns in the norm of S⁻¹; at ridge 0 that of the pseudo-inverse."""
+        inside = self.V.T @ R
+        found: HostArray = ((inside / self.shrunk[:, None]) ** 2).sum(axis=0)
+        if self.ridge > 0:
+            found = found + ((R - self.V @ inside) ** 2).sum(axis=0) / self.ridge
+        return found
 
 
 class CCAOracle:
     """The exact canonical correlations, and the law."""
 
     def __init__(self, case: Case, reading: Reading) -> None:
-        self.reading = reading
         self.k = int(case.parameters["k"])
         ridge = case.parameters.get("ridge", 0.0)
         rx, ry = ridge if isinstance(ridge, tuple) else (ridge, ridge)
@@ -314,24 +318,35 @@ class CCAOracle:
         return self._floor(float(self.correlations.sum()))
 
     def _floor(self, total: float) -> float:
-        columns = len(self.x.diagonal) + len(self.y.diagonal)
-        return _ratio((ROUNDING * self.unit) ** 2 * columns * self.condition * 2 * self.count, total)
+        columns = self.x.S.shape[0] + self.y.S.shape[0]
+        # Weights are as long as short directions make them, and so are residuals in the norm of the inverse.
+        return _ratio((ROUNDING * self.unit * self.condition) ** 2 * columns * 2 * self.count, total)
+
+    @property
+    def rounding(self) -> float:
+        """What rounding may do to a correlation."""
+        return ROUNDING * self.unit * self.condition
 
     def law(self, solution: Any) -> Law:
-        """Σ‖ϱᵢ‖² / Σρᵢ in the norm of diag(Sx, Sy)⁻¹."""
+        """Σ‖ϱᵢ‖² / Σρᵢ in the norm of S⁻¹ = diag(Sx, Sy)⁻¹ as block matrices."""
         phi, psi = as_host(solution.x_weights), as_host(solution.y_weights)
         rho = as_host(solution.correlations)
-        total = low = high = 0.0
+        squares = 0.0
         for a, b, v, w in ((self.x, self.y, phi, psi), (self.y, self.x, psi, phi)):
-            gap = a.X.T @ (b.X @ w) - (a.S @ v) * rho
-            squares = (gap**2).sum(axis=1)
-            total += _weighted(squares, a.diagonal)
-            least, most = a.estimates()
-            low, high = low + _weighted(squares, most), high + _weighted(squares, least)
-        values = [_ratio(value, float(rho.sum())) for value in (total, low, high)]
-        floor = self._floor(float(rho.sum()))
-        estimated = not self.reading.readable and not self.reading.subtracted
-        return Law(values[0], floor, values[1], values[2]) if estimated else Law(values[0], floor)
+            squares += float(a.squares(a.X.T @ (b.X @ w) - (a.S @ v) * rho).sum())
+        total = float(rho.sum())
+        return Law(_ratio(squares, total), self._floor(total))
+
+    def loss(self, solution: Any) -> float:
+        """The share of the exact sum that is missing; negative where more is returned than there is."""
+        exact = float(self.correlations.sum())
+        return _ratio(exact - float(as_host(solution.correlations).sum()), exact)
+
+    def nearest(self, rho: HostArray) -> HostArray:
+        """The distance of each number to the exact correlation that is nearest to it."""
+        every = np.append(self.all, 0.0)
+        found: HostArray = np.abs(every[:, None] - rho[None, :]).min(axis=0)
+        return found
 
     def errors(self, solution: Any) -> list[str]:
         """How the answer misses the exact one by more than its own residual explains."""
@@ -344,10 +359,10 @@ class CCAOracle:
         )
         if len(rho) != self.count:
             return [f"{len(rho)} canonical pairs are returned; there are {self.count}"]
-        rounding = ROUNDING * self.unit * self.condition
+        rounding = self.rounding
         law = self.law(solution)
-        # ‖(TV − UΣ, TᵀU − VΣ)‖ in the exact norms, from the law's norm and the scaled condition.
-        off = math.sqrt((law.residual + law.floor) * float(rho.sum()) / min(self.x.least, self.y.least))
+        # ‖(TV − UΣ, TᵀU − VΣ)‖ with T = Sx^(-1/2) C Sy^(-1/2).
+        off = math.sqrt((law.residual + law.floor) * float(rho.sum()))
         limit = rounding + math.sqrt(2) * off
         if self.gap > 1e-6:
             limit = min(limit, rounding + 2 * (off / self.gap) ** 2)
@@ -440,11 +455,27 @@ class DiscriminantOracle:
         return ROUNDING * self.unit * _ratio(spread, float(np.linalg.norm(self._image(W))))
 
     def law(self, solution: Any) -> Law:
-        """‖CCᵀW − MWΛ‖ / ‖CCᵀW‖ in the Frobenius norm, C = XᵀH."""
+        """‖CCᵀW − MWΛ‖ / ‖CCᵀW‖ for C = XᵀH, in the Frobenius norm, or in that of M⁻¹ where it is "exact".
+
+        At most ‖C − MWWᵀC‖ / ‖C‖, which is what the span lacks.
+        """
         W, values = as_host(solution.weights), as_host(solution.eigenvalues)
-        image = self._image(W)
-        gap = float(np.linalg.norm(image - self._metric(W) * values))
-        return Law(_ratio(gap, float(np.linalg.norm(image))), self._floor(W, values))
+        exact, floor = solution.residual_kind == "exact", self._floor(W, values)
+        C: HostArray = self.X.T @ self.H
+        image, MW = self._image(W), self._metric(W)
+        parts = [image - MW * values, image, C - MW @ (W.T @ C), C]
+        if exact:
+            parts, floor = [self._halved(part) for part in parts], floor * math.sqrt(self.condition)
+        gap, size, lacking, whole = (float(np.linalg.norm(part)) for part in parts)
+        return Law(_ratio(gap, size), floor, most=_ratio(lacking, whole))
+
+    def _halved(self, R: HostArray) -> HostArray:
+        """Columns that have the lengths of those of R in the norm of M⁻¹."""
+        inside = self.V.T @ R
+        found: HostArray = inside / self.shrunk[:, None]
+        if self.ridge > 0:
+            found = np.vstack([found, (R - self.V @ inside) / math.sqrt(self.ridge)])
+        return found
 
     def errors(self, solution: Any) -> list[str]:
         """How the answer misses the exact one by more than its own residual explains."""
@@ -491,11 +522,6 @@ def _centred(X: HostArray) -> HostArray:
     X = X - X.mean(axis=0)
     centred: HostArray = X * (np.linalg.norm(X, axis=0) > 1e-13 * size)
     return centred
-
-
-def _weighted(squares: HostArray, d: HostArray) -> float:
-    live = d > 0
-    return float((squares[live] / d[live]).sum())
 
 
 ORACLES: Mapping[str, type[LeastSquaresOracle | SVDOracle | CCAOracle | DiscriminantOracle]] = {

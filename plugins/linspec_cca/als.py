@@ -18,9 +18,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from linspec import Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.operators import DenseOperator, ProductOperator
+from linspec_cca.course import Course
 from linspec_cca.pairs import Pair, block_width, start
 
 
@@ -77,6 +80,7 @@ class AlternatingLeastSquares(Solver):
         rx, ry = problem.ridge
         pair, rho = pair.normalized(normalizer).canonical()
         k, made, warm = problem.k, 0, self.inner_start == "last"
+        told = [1.0, 1.0]
 
         def half_x(pair: Pair, rho: HostArray, kept: float) -> Pair:
             """Φ from Ψ."""
@@ -85,6 +89,7 @@ class AlternatingLeastSquares(Solver):
             with run.reserving(kept * moments.sweep_cost):
                 phi = states[0].solve(_times(problem.Y, pair.psi), x0, tol, pair.Cpsi, Sx0)
             Sphi, _, Ctphi, _ = moments.products(phi, None)
+            told[0] = _told(pair, rho, k, 0, phi, Sphi + phi * rx)
             return pair.with_x(phi, Sphi + phi * rx, Ctphi).normalized(normalizer, y=False)
 
         def half_y(pair: Pair, rho: HostArray, kept: float) -> Pair:
@@ -94,11 +99,20 @@ class AlternatingLeastSquares(Solver):
             with run.reserving(kept * moments.sweep_cost):
                 psi = states[1].solve(_times(problem.X, pair.phi), x0, tol, pair.Ctphi, Sx0)
             _, Cpsi, _, Spsi = moments.products(None, psi)
+            told[1] = _told(pair, rho, k, 1, psi, Spsi + psi * ry)
             return pair.with_y(psi, Spsi + psi * ry, Cpsi).normalized(normalizer, x=False)
 
         one, other = (half_x, half_y) if self.first == "x" else (half_y, half_x)
-        while run.proceed(residual=pair.leading(k).residual(rho[:k]), current=partial(pair.weights, k)) or (
-            run.falls_short(**(answer := pair.answer(k, complete=self.complete))) and made != rounds
+        course = Course(run.tol)
+
+        def residual() -> float:
+            """By the law, or by what the correlations still gain."""
+            law = pair.leading(k).residual(rho[:k]) * (1.0 if pair.exact else max(told))
+            return course.judged(law, float(rho[:k].sum()), whole=pair.exact)
+
+        while run.proceed(residual=residual(), current=partial(pair.weights, k)) or (
+            run.falls_short(**(answer := pair.answer(k, course.to_come, complete=self.complete)))
+            and made != rounds
         ):
             # 1. the one block from the other, then the other from the new one
             pair, rho = one(pair, rho, 3.0).canonical()
@@ -122,6 +136,21 @@ class AlternatingLeastSquares(Solver):
             return [problem.X, problem.Y]
         means = moments.column_means()
         return [A.centered(mean) for A, mean in zip((problem.X, problem.Y), means, strict=True)]
+
+
+def _told(pair: Pair, rho: HostArray, k: int, view: int, V: Array, SV: Array) -> float:
+    """By so much is the residual of a view larger than its norm has it, as the half step from it shows.
+
+    The step D = V − Φ diag(ρ) is S⁻¹ϱ, about, and (dᵀϱ)² / dᵀSd is at most ϱᵀS⁻¹ϱ for any d: Galerkin's bound.
+    """
+    xp, r = pair.views.home.xp, pair.views.home.place(rho[:k])[None, :]
+    W, SW = ((pair.phi, pair.Sphi), (pair.psi, pair.Spsi))[view]
+    D, SD = V[:, :k] - W[:, :k] * r, SV[:, :k] - SW[:, :k] * r
+    gap = pair.leading(k).gaps(rho[:k])[view]
+    along, energy = to_host(xp.stack([xp.sum(D * gap, axis=0), xp.sum(D * SD, axis=0)]))
+    below = float(np.divide(along**2, energy, out=np.zeros_like(along), where=energy > 0).sum())
+    by_norm = float(pair.views.norms[view].squares(gap).sum())
+    return max(below / by_norm, 1.0) if by_norm > 0 else 1.0
 
 
 def _times(A: Any, V: Array) -> ProductOperator:

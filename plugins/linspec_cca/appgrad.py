@@ -25,6 +25,7 @@ import numpy as np
 
 from linspec import Run, Solution, Solver, option, part
 from linspec.arrays import Array, reciprocal, to_host
+from linspec_cca.course import Course
 from linspec_cca.pairs import Pair, next_pair, square, start
 
 STEP = 1.7
@@ -32,6 +33,9 @@ STEP = 1.7
 
 POWER_SWEEPS = 4
 """Sweeps of the block power iteration that estimates λmax (to a few per cent, from below)."""
+
+APART, SLOWEST = 50, 0.9999
+"""Steps between gains that are compared, for one step gains little; by what a gain follows from the last, at most."""
 
 GROWTH = 4.0
 """The mean square of the auxiliary variables is at most 1 at the answer; above this the step is halved."""
@@ -81,9 +85,15 @@ class AppGrad(Solver):
         iteration = Iteration(problem, moments, normalizer, steps)
         update = iteration.alternating if self.update == "alternating" else iteration.simultaneous
         k, (turned, rho) = problem.k, pair.canonical()
-        while run.proceed(
-            residual=turned.residual(rho), current=partial(turned.weights, k)
-        ) or run.falls_short(**(answer := turned.answer(k, complete=self.complete))):
+        course = Course(run.tol, APART, SLOWEST)
+
+        def residual() -> float:
+            """By the law, or by what the correlations still gain."""
+            return course.judged(turned.residual(rho), float(rho.sum()), whole=turned.exact)
+
+        while run.proceed(residual=residual(), current=partial(turned.weights, k)) or run.falls_short(
+            **(answer := turned.answer(k, course.to_come, complete=self.complete))
+        ):
             tilde, pair = update(tilde, pair)
             turned, rho = pair.canonical()
         return run.finish(**answer)

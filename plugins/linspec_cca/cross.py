@@ -26,6 +26,8 @@ import numpy as np
 from linspec import Moments, Normalizer, Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import ratio
+from linspec.evidence import Evidence
+from linspec.inverse_norm import diagonal_norm
 from linspec_cca.pairs import NOISE, block_width
 from linspec_cca.randomized import range_blocks
 
@@ -75,7 +77,7 @@ class CrossSVD(Solver):
         space = CrossSpace(metrics, normalizer, moments, columns)
         space.widen([V * w for V, w in zip(blocks, space.inverses, strict=True)])
         while run.proceed(residual=space.residual(k), current=partial(space.weights, k)) or run.falls_short(
-            NEARLY, **(answer := space.weights(k))
+            NEARLY, **(answer := space.answer(k, problem.ridge))
         ):
             if not space.widen(space.directions()):
                 run.end(Status.CONVERGED)
@@ -206,3 +208,11 @@ class CrossSpace:
         """The leading triplets, as the law of CCA takes them."""
         phi, psi = self._vectors(k)
         return {"x_weights": phi, "y_weights": psi}
+
+    def answer(self, k: int, ridges: tuple[float, float]) -> dict[str, Any]:
+        """The same, with what helps to judge them: their residuals, and the last value that is carried beyond them."""
+        x, y = (diagonal_norm(d[:, 0], r, self.home) for d, r in zip(self.metrics, ridges, strict=True))
+        values = self.values[: self.columns]
+        carried = float(min(values[-1], 1.0)) if len(values) > k else None
+        known = Evidence(norms=(x, y), residuals=(self.gaps[0][:, :k], self.gaps[1][:, :k]), carried=carried)
+        return {**self.weights(k), "evidence": known}

@@ -64,7 +64,8 @@ class DiagonalCCA(Solver):
             pair, rho = pair.canonical()
         text = "d-cca reached its own limit, which is the exact answer only where the Gram matrices are diagonal."
         run.note(Status.APPROXIMATE, text)
-        return run.finish(x_weights=pair.phi[:, :k], y_weights=pair.psi[:, :k])
+        known = pair.answer(k, 0.0)["evidence"]
+        return run.finish(**pair.weights(k), evidence=known)
 
 
 def _in_diagonal_metric(pair: Pair, dx: Array, dy: Array) -> Pair:

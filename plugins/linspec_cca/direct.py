@@ -20,7 +20,7 @@ from linspec.block_algebra import rank_cut
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
 from linspec.evidence import Evidence
 from linspec.inverse_norm import BasisNorm
-from linspec.row_reduction import column_basis, reduce_rows
+from linspec.row_reduction import column_basis, reduce_rows, sum_with_short
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Direct(Solver):
             ranks=(x.rank, y.rank),
             evidence=Evidence(
                 norms=(BasisNorm(x.W, x.condition**2, home), BasisNorm(y.W, y.condition**2, home)),
-                short=(x.short, y.short) if self.rank_tol is None else None,
+                short=sum_with_short(x, y, k, home) if self.rank_tol is None else None,
                 carried=float(to_host(rho)[k]) if k < rho.shape[0] else 0.0,
                 resolution=float(max(*rows[0].shape, 1) * max(x.condition, y.condition) * eps),
             ),

@@ -42,11 +42,12 @@ class Gram(Solver):
         x, y = (moments.whitener(i, ridge) for i, ridge in enumerate(problem.ridge))
         T = x.solve(y.solve(C.T).T)
         U, rho, V = leading_svd(T, problem.k + 1, home)  # one more: the gap behind the k-th
-        U, V, following = U[:, : problem.k], V[:, : problem.k], rho[problem.k :]
+        k = min(problem.k, len(rho))
+        U, V, following = U[:, :k], V[:, :k], rho[k:]
         return run.finish(
             x_weights=x.solve_adjoint(U),
             y_weights=y.solve_adjoint(V),
-            correlations=rho[: problem.k],
+            correlations=rho[:k],
             ranks=(x.rank, y.rank),
             evidence=Evidence(
                 carried=float(following[0]) if len(following) else 0.0,

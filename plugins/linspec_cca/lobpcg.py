@@ -33,6 +33,7 @@ from linspec.cost import Estimate, Sizes
 from linspec.evidence import Evidence
 from linspec.inverse_norm import SketchNorm
 from linspec.preconditioner import Preconditioner, from_sketch, raised_diagonal
+from linspec_cca.course import OPTIMISTIC, Course
 from linspec_cca.pairs import behind_an_answer
 from linspec_cca.randomized import range_blocks
 from linspec_cca.search_space import SearchSpace, View, add_multiple
@@ -58,13 +59,6 @@ FEWEST_SIGNS = 4
 LEAST_CUT = 1e-13
 """Share of a length below which one in S is rounding, however few the columns."""
 
-USUAL, SLOWEST, APART = 0.5, 0.98, 5
-"""By what a gain is taken to follow from the last one, before two gains are known, and at most; sweeps between gains
-that are compared."""
-
-OPTIMISTIC = 3.0
-"""By so much may a residual be below the loss; the law of CCA is, on columns that hardly depend on each other."""
-
 DIGITS_LOST = {8: 1e-8, 4: 1e-3}
 """By the bytes of a number: error by squaring from which on the solution says so."""
 
@@ -73,9 +67,6 @@ ABOVE = 0.01
 
 HIDDEN = 300.0
 """By so much may the loss be above the tolerance, at worst, before the solution says so."""
-
-PATIENCE, PROGRESS = 25, 0.9
-"""Sweeps within which the residual must fall by this factor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +105,7 @@ class LOBPCG(Solver):
         k, width = problem.k, self._width(problem, moments)
         space, preconditioners = self._begun(problem, run, moments, width)
         norms = [SketchNorm(P, r, moments.home) for P, r in zip(preconditioners, problem.ridge, strict=True)]
-        course = _Course(run.tol)
+        course = Course(run.tol)
         while True:
             # 1. residuals of the pairs within the two subspaces
             R = space.residuals(width)
@@ -126,7 +117,9 @@ class LOBPCG(Solver):
                 run.end(Status.STAGNATED)
             if not run.proceed(residual=residual, current=partial(space.weights, k)):
                 doubts = _doubts(run, problem, space, course, law)
-                answer = self._answer(space, norms, R, k, width, doubts)
+                answer = self._answer(
+                    space, norms, R, k, width, 0.0 if space.whole else course.to_come, doubts
+                )
                 if not run.falls_short(**answer):
                     return run.finish(**answer)
             # 2. what shrinks them, outside of the subspaces; pairs far below the tolerance ask for nothing
@@ -150,14 +143,16 @@ class LOBPCG(Solver):
         R: tuple[Array, Array],
         k: int,
         width: int,
+        to_come: float,
         doubts: list[tuple[Status, str]],
     ) -> dict[str, Any]:
         """The first k pairs, with what helps to judge them."""
-        carried = space.correlations[k:width]
+        carried, found = space.correlations[k:width], min(k, R[0].shape[1])
         known = Evidence(
             norms=(norms[0], norms[1]),
-            residuals=(R[0][:, :k], R[1][:, :k]),
+            residuals=(R[0][:, :found], R[1][:, :found]),
             carried=float(carried[-1]) if len(carried) else None,
+            to_come=to_come,
             doubts=tuple(doubts),
             complete=self.complete,
         )
@@ -226,68 +221,12 @@ def _view(A: Any, diagonal: Array, ridge: float, moments: Moments) -> View:
     return view
 
 
-class _Course:
-    """How the iteration goes: by the residual, and by what the correlations still gain.
-
-    The residual takes the diagonal for the Gram matrix. Where columns nearly depend on each other, that makes it far
-    smaller than the loss; what a sweep adds to the correlations then shows that they are not there yet. If the last
-    gain is q times the one before, gains of q/(1 − q) times the last one are to come.
-
-    Attributes
-    ----------
-    to_come : float
-        Relative gain in the sum of the correlations that is still expected; infinity before there are two sums.
-    """
-
-    def __init__(self, tol: float) -> None:
-        self.to_come = float("inf")
-        self._tol, self._since = tol, 0
-        self._least = (float("inf"), float("inf"))
-        self._total: float | None = None
-        self._gains: list[float] = []
-
-    def judged(self, law: float, total: float, *, whole: bool) -> float:
-        """The residual by the law, or by what is to come where that says much more.
-
-        A first sum has nothing to be compared with: it does not end the iteration, unless the subspaces are whole.
-        """
-        if self._total is not None:
-            self._gains.append(max(total - self._total, 0.0))
-            self.to_come = self._gains[-1] * self._ratio() if total > 0 else 0.0
-            self.to_come /= max(total, float(np.finfo(np.float64).tiny))
-        self._total = total
-        if whole:
-            self.to_come = 0.0
-        residual = max(
-            law, min(self.to_come / OPTIMISTIC, 1.0) if np.isfinite(self.to_come) else 2 * self._tol
-        )
-        # Beside what they were when one last fell by as much, not beside the sweep before: slow is not stagnant.
-        if residual < PROGRESS * self._least[0] or law < PROGRESS * self._least[1]:
-            self._since = 0
-            self._least = (min(self._least[0], residual), min(self._least[1], law))
-        else:
-            self._since += 1
-        return residual
-
-    def _ratio(self) -> float:
-        """Gains to come in units of the last one: q/(1 − q), with q from gains some sweeps apart, for they waver."""
-        apart = min(len(self._gains) - 1, APART)
-        first = self._gains[-1 - apart]
-        q = (self._gains[-1] / first) ** (1 / apart) if apart and first > 0 else USUAL
-        return min(q, SLOWEST) / (1 - min(q, SLOWEST))
-
-    @property
-    def fell_behind(self) -> bool:
-        """Whether the residual has stopped falling, by either account."""
-        return self._since > PATIENCE
-
-
 def _doubts(
-    run: Run, problem: Any, space: SearchSpace, course: _Course, law: float
+    run: Run, problem: Any, space: SearchSpace, course: Course, law: float
 ) -> list[tuple[Status, str]]:
     """What a small residual would not show, by what was met on the way."""
     found = []
-    if law <= run.tol < course.to_come / OPTIMISTIC < np.inf:
+    if not space.whole and law <= run.tol < course.to_come / OPTIMISTIC < np.inf:
         text = f"The correlations were still growing, by {course.to_come:.0e} of their sum, which the residual does "
         text += "not show: columns nearly depend on each other. Add a ridge, or go on."
         found.append((Status.ILL_CONDITIONED, text))

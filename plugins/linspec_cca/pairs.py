@@ -139,12 +139,19 @@ class Pair:
         squares = [norm.squares(gap) for norm, gap in zip(self.views.norms, self.gaps(rho), strict=True)]
         return ratio(float(sum(s.sum() for s in squares)), float(rho.sum()))
 
-    def answer(self, k: int, *, complete: bool = False) -> dict[str, Any]:
+    @property
+    def exact(self) -> bool:
+        """Whether the norms of the residuals are exact."""
+        return all(norm.kind == "exact" for norm in self.views.norms)
+
+    def answer(self, k: int, to_come: float, *, complete: bool = False) -> dict[str, Any]:
         """Canonical blocks as the law takes them, all columns, with what helps to judge the first k."""
         rho = to_host(self.views.home.xp.sum(self.phi * self.Cpsi, axis=0))
         carried = float(rho[-1]) if len(rho) > k else None
         gaps = self.leading(k).gaps(rho[:k])
-        known = Evidence(norms=self.views.norms, residuals=gaps, carried=carried, complete=complete)
+        known = Evidence(
+            norms=self.views.norms, residuals=gaps, carried=carried, to_come=to_come, complete=complete
+        )
         return {"x_weights": self.phi, "y_weights": self.psi, "evidence": known}
 
     def canonical_residual(self) -> float:

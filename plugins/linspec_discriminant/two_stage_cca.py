@@ -82,7 +82,8 @@ class TwoStageCCA(Solver):
         for count, W in enumerate(regression.answers(math.sqrt(run.tol) / 3)):
             if count == 0 and basis is None and not run.ended:
                 # What the diagonal calls small may be large in the norm of M⁻¹, and the other way round.
-                basis = row_basis(problem, problem.ridge[0], run, moments)
+                with run.reserving(moments.sweep_cost):  # the one that follows
+                    basis = row_basis(problem, problem.ridge[0], run, moments)
             SW, _, _, Sy = moments.products(W, unit)
             SW = SW if basis is None else basis.product(W)
             found = _second_stage(problem, moments, W, SW, Sy, C, basis)

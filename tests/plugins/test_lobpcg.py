@@ -10,9 +10,9 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 import linspec as ls
 from linspec.arrays import HOST
 from linspec.metrics import subspace_distance
+from linspec.preconditioner import from_sketch, raised_diagonal
 from linspec.testing import CountingOperator
 from linspec.testing.problems import planted_cca
-from linspec.preconditioner import from_sketch, raised_diagonal
 from linspec_cca.search_space import SearchSpace, View
 
 RHO = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)

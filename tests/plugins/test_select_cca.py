@@ -290,18 +290,33 @@ def test_both_sides_of_the_boundary_agree(monkeypatch):
     np.testing.assert_allclose(swept.correlations, exact.correlations, rtol=1e-5)
 
 
-def test_ill_conditioned_views_without_a_ridge_say_so():
-    """Squaring loses what `direct` would tell: the answer says that, and whom to ask."""
+def with_condition(condition):
+    """Views of which the first has a condition number that no scaling of its columns mends."""
     rng = np.random.default_rng(2)
     X, Y = planted(400, 20, 15, rng)
     first, last = (np.linalg.qr(rng.standard_normal((20, 20)))[0] for _ in range(2))
-    X = X @ first * np.geomspace(1, 1e-5, 20) @ last
+    return X @ first * np.geomspace(1, 1 / condition, 20) @ last, Y
+
+
+@pytest.mark.parametrize("condition", [1e5, 1e9])
+def test_ill_conditioned_views_without_a_ridge_are_answered_to_the_rounding_of_their_rows(condition):
+    """Squares lose 10 or all digits; the rows lose 5 or 9."""
+    X, Y = with_condition(condition)
     found = ls.solve(ls.CCA(X, Y, 3))
-    assert found.status == ls.Status.ILL_CONDITIONED
-    assert 'Choose "direct"' in found.message
-    np.testing.assert_allclose(
-        found.correlations, ls.solve(ls.CCA(X, Y, 3), "direct").correlations, atol=1e-5
-    )
+    assert found.converged
+    Qx, Qy = (np.linalg.qr(A - A.mean(axis=0))[0] for A in (X, Y))
+    exact = np.linalg.svd(Qx.T @ Qy, compute_uv=False)[:3]
+    np.testing.assert_allclose(found.correlations, exact, atol=100 * np.finfo(float).eps * condition)
+
+
+def test_squares_that_lose_correlations_say_so_and_auto_goes_on_to_rows():
+    X, Y = with_condition(1e9)
+    squared = ls.solve(ls.CCA(X, Y, 3), "gram")
+    assert squared.status == ls.Status.ILL_CONDITIONED
+    assert 'Choose "direct"' in squared.message
+    found = ls.solve(ls.CCA(X, Y, 3))
+    assert (found.solver, found.converged) == ("direct", True)
+    assert "gram was tried first" in found.message
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])

@@ -150,25 +150,29 @@ def backward_error(A, b, x):
 @pytest.mark.parametrize("condition", [1e2, 1e8, 1e10, 1e12])
 @pytest.mark.parametrize("misfit", [1e-12, 1e-3, 1.0])
 def test_as_accurate_as_householder_qr(condition, misfit):
-    """Forward error, gradient and backward error beside those of LAPACK's SVD, on a rotated A."""
+    """Forward error, gradient and backward error beside those of LAPACK's SVD, on a rotated A.
+
+    What rounding makes of one gradient spreads over two orders of magnitude, by LAPACK too: ten are compared.
+    """
     rng = np.random.default_rng(2)
-    n, p = 2000, 40
+    n, p, m = 2000, 40, 10
     U = orthonormal(n, p, rng)
     A = U * np.geomspace(1, 1 / condition, p) @ orthonormal(p, p, rng).T
-    x, r = rng.standard_normal(p), rng.standard_normal(n)
-    x /= np.linalg.norm(x)
+    X, R = rng.standard_normal((p, m)), rng.standard_normal((n, m))
+    X /= np.linalg.norm(X, axis=0)
     for _ in range(2):
-        r -= U @ (U.T @ r)
-    b = A @ x + r * (misfit / np.linalg.norm(r))
-    theirs = np.linalg.lstsq(A, b, rcond=None)[0]
-    found = ls.solve(ls.LeastSquares(A, b), NAME, rng=3)
+        R -= U @ (U.T @ R)
+    B = A @ X + R * (misfit / np.linalg.norm(R, axis=0))
+    theirs = np.linalg.lstsq(A, B, rcond=None)[0]
+    found = ls.solve(ls.LeastSquares(A, B), NAME, rng=3)
     assert found.converged
     wedin = EPS * (condition + condition**2 * misfit)
-    error, their_error = np.linalg.norm(found.x - x), np.linalg.norm(theirs - x)
+    error, their_error = (np.linalg.norm(Y - X, axis=0).max() for Y in (found.x, theirs))
     assert error < max(10 * their_error, wedin)
-    assert backward_error(A, b, found.x) < 30 * EPS
-    gradients = [np.linalg.norm(A.T @ (b - A @ y)) / np.linalg.norm(b - A @ y) for y in (found.x, theirs)]
-    assert gradients[0] < max(20 * gradients[1], 10 * EPS)
+    assert max(backward_error(A, b, x) for b, x in zip(B.T, found.x.T, strict=True)) < 30 * EPS
+    residuals = [B - A @ Y for Y in (found.x, theirs)]
+    gradients = [np.linalg.norm(A.T @ r / np.linalg.norm(r, axis=0)) for r in residuals]
+    assert gradients[0] < max(20 * gradients[1], 10 * EPS * np.sqrt(m))
 
 
 def test_the_refinement_is_what_makes_it_so():
