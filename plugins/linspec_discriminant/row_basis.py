@@ -21,7 +21,7 @@ import numpy as np
 
 from linspec import Moments, Run, Status
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.block_algebra import rank_cut
+from linspec.block_algebra import EPS, rank_cut
 from linspec.cost import DENSE_RATE, FACTOR_RATE, SPARSE_RATE
 from linspec.operators import DenseOperator, LinearOperator
 from linspec.row_reduction import LEAST_LENGTH, reduce_rows
