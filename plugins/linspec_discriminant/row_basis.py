@@ -92,6 +92,10 @@ class RowBasis:
         """XᵀX W by the reduced rows: nothing squared is held."""
         return self.rows.T @ (self.rows @ W)
 
+    def within(self, C: Array) -> Array:
+        """XᵀH without the rounding that is outside of the span of the rows, where the norm of M⁻¹ is large."""
+        return C if self.outside is None else self.outside @ (self.outside.T @ C)
+
     def squares(self, R: Array) -> HostArray:
         """Squared lengths of the columns of a block."""
         xp = self.home.xp

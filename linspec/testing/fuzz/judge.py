@@ -64,6 +64,10 @@ FRACTION = 1e-4
 CROOKED = 1e-4
 """How far vectors may be from orthonormal where the tolerance was reached."""
 
+NOTICED = 1e-3
+"""A tenth of the loss from which on an answer is not right in anybody's eyes, although the law may explain it: where
+the condition number is so large that it explains anything, a solver that says so has not cried wolf."""
+
 MAX_SECONDS = 20.0
 
 
@@ -242,7 +246,7 @@ class _Judged:
     @property
     def good(self) -> bool:
         """Whether it is right, whatever the solver says of it."""
-        asked = _over(self.loss, max(self.tol, self.found.explained))
+        asked = _over(self.loss, max(self.tol, min(self.found.explained, NOTICED)))
         return self.law_over <= 1.001 and asked <= SILENT
 
     @property
