@@ -843,7 +843,7 @@ class Discriminant(Problem):
             The numerical rank of X.
         inverse : object with squares(R), optional
             Squared lengths in the norm of M⁻¹, which take the place of the plain norm. Where it has product(W), too,
-            that is XᵀXW and takes the place of the moments.
+            that is XᵀXW and takes the place of the moments, and within(C) is XᵀH without rounding outside of the rows.
         complete : bool
             Whether the span of the weights is to hold every eigenvector: then the law counts what it lacks, too.
         lost : bool
@@ -852,7 +852,8 @@ class Discriminant(Problem):
         home, multiply = moments.home, getattr(inverse, "product", None)
         W = self._rounded(home.place(weights), home)
         XtXW, C = self.gram_and_targets(moments, W if multiply is None else None)
-        XtXW = XtXW if multiply is None else multiply(W)
+        if multiply is not None:
+            XtXW, C = multiply(W), inverse.within(C)
         MW = XtXW + W * self.ridge
         lacking = self.lacking(W, MW, C, moments, inverse) if complete else 0.0
         if eigenvalues is None:

@@ -125,6 +125,21 @@ def test_law_and_loss_of_a_turned_pair_are_those_of_the_formula() -> None:
     assert found.misfit < 1e-9
 
 
+@pytest.mark.parametrize("kind", ["exact", "recomputed"])
+def test_law_of_a_turned_direction_is_in_the_norm_that_the_solution_names(kind: str) -> None:
+    """A unit vector turned by θ between λ = 9 and 4 leaves 5 c s in the norm of M⁻¹, of √(81 c² + 16 s²)."""
+    scale = np.array([1.0, 1e-3])
+    X, H = HADAMARD[:, 1:3] * scale, HADAMARD[:, 1:3] * np.array([3.0, 2.0]) / 4
+    c, s = math.cos(0.1), math.sin(0.1)
+    value = 9 * c**2 + 4 * s**2
+    turned = np.array([[c], [s]]) / 4 / scale[:, None]
+    answer = SimpleNamespace(weights=turned, eigenvalues=np.array([value]), residual=0.0, residual_kind=kind)
+    found = truth_of(case_of("discriminant", X=X, H=H, k=1, center=False)).findings(answer)[0]
+    gap, image = np.array([9 * c - value * c, 4 * s - value * s]), np.array([9 * c, 4 * s])
+    weight = 1.0 if kind == "exact" else scale
+    assert found.law == pytest.approx(np.linalg.norm(gap * weight) / np.linalg.norm(image * weight), rel=1e-9)
+
+
 def test_null_directions_follow_the_stated_bound() -> None:
     """A copy but for 1e-13 counts; an exact one does not, and either reading of what is at the bound is right."""
     rng = np.random.default_rng(0)

@@ -21,7 +21,7 @@ import numpy as np
 
 from linspec import Moments, Run, Status
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.block_algebra import rank_cut
+from linspec.block_algebra import EPS, rank_cut
 from linspec.cost import DENSE_RATE, FACTOR_RATE, SPARSE_RATE
 from linspec.operators import DenseOperator, LinearOperator
 from linspec.row_reduction import LEAST_LENGTH, reduce_rows
@@ -47,6 +47,9 @@ SQUARED_LIMIT = 1e8
 FEW = 60
 """Columns of X that are multiplied by the identity in any case, where rows cannot be read: a share of the products
 otherwise."""
+
+TOLD = 10 * EPS
+"""‖Xv‖ / ‖X‖‖v‖ up to which reduced rows do not tell it from zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +91,10 @@ class RowBasis:
     def product(self, W: Array) -> Array:
         """XᵀX W by the reduced rows: nothing squared is held."""
         return self.rows.T @ (self.rows @ W)
+
+    def within(self, C: Array) -> Array:
+        """XᵀH without the rounding that is outside of the span of the rows, where the norm of M⁻¹ is large."""
+        return C if self.outside is None else self.outside @ (self.outside.T @ C)
 
     def squares(self, R: Array) -> HostArray:
         """Squared lengths of the columns of a block."""
@@ -191,12 +198,13 @@ def basis_of(R: Array, ridge: float, cut: float, home: Home, dtype: Any = np.flo
     longer = int((sizes > least * sizes.max(initial=0.0)).sum())
     beyond = longer > rank and ridge == 0
     short = scale[:, None] * Vt.T[:, rank:longer] / float(sizes[0]) if beyond else None
-    full = rank == R.shape[1]
-    if not full or ridge > 0:
+    keep = rank
+    if rank < R.shape[1] or ridge > 0:
         scale = xp.ones_like(scale)
         U, s, Vt = xp.linalg.svd(R, full_matrices=False)
         sizes = to_host(s)
-    keep = int((sizes > least * sizes.max(initial=0.0)).sum()) if not full or ridge > 0 else rank
+        # With a ridge, nothing that can be told is null.
+        keep = int((sizes > (TOLD if ridge > 0 else least) * sizes.max(initial=0.0)).sum())
     V, root = Vt.T[:, :keep], (sizes[:keep] ** 2 + ridge) ** 0.5
     W = scale[:, None] * V / home.place(root)[None, :]
     image = U[:, :keep] * home.place(sizes[:keep] / root)[None, :]

@@ -122,6 +122,7 @@ class TwoStage(Solver):
     ) -> Found:
         """Eigenvectors in the span of stage 1, and how far they are off."""
         home, C = moments.home, problem.gram_and_targets(moments)[1]
+        C = C if basis is None else basis.within(C)
         MW, lacking = SW + W * problem.ridge, 0.0
         if self.second_stage == "printed":
             inner, values = _printed(W, turned, problem)

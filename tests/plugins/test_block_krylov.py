@@ -114,6 +114,27 @@ def test_values_repeated_more_often_than_a_block_is_wide(name, block, tol):
         np.testing.assert_allclose(found.Vh @ found.Vh.T, np.eye(len(found.S)), atol=1e-12)
 
 
+@pytest.mark.parametrize(("tol", "block", "k"), [(1e-3, 8, 33), (1e-5, 3, 19), (1e-6, 5, 10)])
+def test_values_that_differ_by_less_than_the_tolerance(tol, block, k):
+    """More of them than a block has columns: the iteration sees no more than it has columns at first."""
+    for seed in range(4):
+        s = 1 + tol * np.sort(np.random.default_rng(seed).random(40))[::-1]
+        A = with_singular_values(120, 90, s)
+        found = ls.solve(ls.SVD(A, k), "block-krylov", rng=seed, block=block, tol=tol, form="implicit")
+        np.testing.assert_allclose(found.S, s[:k], atol=10 * tol)
+
+
+@pytest.mark.parametrize("solver", ["block-krylov", "gram"])
+def test_rounding_of_float32_products_is_no_singular_value(solver):
+    rng = np.random.default_rng(0)
+    A = (np.outer(rng.standard_normal(90), rng.standard_normal(140)) + rng.standard_normal(140)).astype("f4")
+    exact = np.linalg.svd(A - A.mean(axis=0, dtype=float), compute_uv=False)
+    for data in (A, scipy.sparse.linalg.aslinearoperator(A)):
+        found = ls.solve(ls.SVD(data, 3, center=True), solver, rng=0)
+        assert found.status is ls.Status.RANK_DEFICIENT
+        np.testing.assert_allclose(found.S, exact[: len(found.S)], atol=1e-6 * exact[0])
+
+
 def test_columns_that_indicate_groups_of_equal_size():
     A = scipy.sparse.csr_array(np.kron(np.eye(60), np.ones((7, 1))))
     found = ls.solve(ls.SVD(A, 20), "block-krylov", rng=0, form="implicit")

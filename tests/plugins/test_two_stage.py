@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
+import scipy.sparse.linalg
 
 import linspec as ls
 from linspec import Status, targets
@@ -299,10 +300,10 @@ def test_auto_takes_figures():
 # ---- short directions, unequal columns, nothing to find ----------------------------------------------
 
 
-def planted(kappa, short, seed, p=24):
+def planted(kappa, short, seed, p=24, n=150):
     """(X, H, eigenvalues) with known singular vectors: half of what H says lies in the `short` shortest directions."""
     rng = np.random.default_rng(seed)
-    U = rng.standard_normal((150, p + 3))
+    U = rng.standard_normal((n, p + 3))
     U = np.linalg.qr(U - U.mean(axis=0))[0]
     V = np.linalg.qr(rng.standard_normal((p, p)))[0]
     X = (U[:, :p] * np.r_[np.ones(p - short), np.full(short, 1 / kappa)]) @ V.T
@@ -338,6 +339,61 @@ def test_what_the_held_gram_matrix_cannot_see_the_rows_show():
     assert s.converged
     assert s.residual_kind == "exact"
     np.testing.assert_allclose(s.eigenvalues, values, rtol=1e-7)
+
+
+@pytest.mark.parametrize("solver", ["direct", "two-stage"])
+@pytest.mark.parametrize("kappa", [1e6, 1e8])
+def test_weights_have_unit_length_whatever_the_condition(solver, kappa):
+    """(XW)ᵀ(XW) = I, where products with X are rounded to eps κ and XᵀX is rounded to eps κ²."""
+    X, H, _ = planted(kappa, 1, 2)
+    s = quiet(ls.Discriminant(X, H), solver)
+    image = X @ s.weights
+    assert s.converged
+    np.testing.assert_allclose(image.T @ image, np.eye(3), atol=100 * np.finfo(float).eps * kappa)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-30])
+def test_wider_data_lose_nothing_unsaid(ridge):
+    """Data whose rows take longer to reduce than products have taken are reduced where their squares are rounding."""
+    X, H, values = planted(1e11, 8, 3, p=400, n=1500)
+    s = quiet(ls.Discriminant(X, H, ridge=ridge), form="implicit")
+    lost = 1 - s.eigenvalues.sum() / values.sum()
+    assert lost < 1e-5 or not (s.converged or s.status is Status.CONVERGED)
+
+
+@pytest.mark.parametrize("given", ["slices", "products"])
+def test_rows_that_cannot_be_read_are_measured_by_products(given):
+    X, H, values = planted(1e10, 2, 4)
+    data = (lambda: iter([X[:80], X[80:]])) if given == "slices" else scipy.sparse.linalg.aslinearoperator(X)
+    s = quiet(ls.Discriminant(data, H))
+    lost = 1 - s.eigenvalues.sum() / values.sum()
+    assert s.residual_kind == "exact"
+    assert lost <= 3 * s.residual**2 + 1e-5
+
+
+@pytest.mark.parametrize("shape", [(200, 100), (100, 200)])
+def test_directions_that_rounding_may_hide_are_not_cut_unsaid(shape):
+    """One is 40 eps long: too short for the rank decision, and longer than rounding of the data makes it."""
+    rng = np.random.default_rng(0)
+    m = min(shape)
+    U, V = (np.linalg.qr(rng.standard_normal((size, m)))[0] for size in shape)
+    X = (U * np.r_[np.ones(m - 1), 40 * np.finfo(float).eps]) @ V.T
+    problem = ls.Discriminant(X, U[:, -2:], 2, center=False)
+    s = quiet(problem, "direct")
+    assert not s.converged
+    assert s.status is Status.ILL_CONDITIONED
+    assert "left out" in s.message
+    X = (U[:, :-1] * 1.0) @ V[:, :-1].T  # nothing but rounding beyond the rank
+    assert quiet(ls.Discriminant(X, U[:, -3:], 2, center=False), "direct").converged
+
+
+@pytest.mark.parametrize("solver", ["direct", "two-stage"])
+def test_float32_columns_that_are_constant_but_for_rounding_are_null(solver):
+    X = np.hstack([TALL[:, :6], np.full((200, 1), 1 / 3)]).astype(np.float32)
+    s = quiet(ls.Discriminant(X, targets.lda(CLASSES), 2), solver)
+    _, values, _ = exact(X[:, :6].astype(float), targets.lda(CLASSES).toarray(), 0.0)
+    assert s.converged
+    np.testing.assert_allclose(s.eigenvalues, values[:2], rtol=1e-4)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

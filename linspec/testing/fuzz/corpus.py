@@ -144,6 +144,31 @@ def badly_scaled_columns(family: str = "discriminant") -> Entry:
     return _case("discriminant", {"X": X, "H": H}, k=3)
 
 
+def near_copy(small: float = 1e-8, kind: str = "ndarray", seed: int = 0) -> Entry:
+    """A column that is another one but for little: Gram matrices do not tell how long the difference is."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((120, 6))
+    X[:, 5] = X[:, 4] + small * rng.standard_normal(120)
+    H = rng.standard_normal((120, 3))
+    return _case("discriminant", {"X": Matrix(X, kind), "H": H}, k=3)
+
+
+def dependent_columns(dtype: str = "float32") -> Entry:
+    """A constant column, which is rounding when the means are out."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 6))
+    X[:, 2] = 1 / 3
+    H = np.eye(3)[rng.integers(0, 3, 120)]
+    return _case("discriminant", {"X": X.astype(dtype), "H": H.astype(dtype)}, k=2)
+
+
+def rank_one_in_float32(kind: str = "ndarray", rows: int = 60, columns: int = 140) -> Entry:
+    """One singular value, and means: products with AᵀA in float32 leave rounding where there are no others."""
+    rng = np.random.default_rng(0)
+    A = np.outer(rng.standard_normal(rows), rng.standard_normal(columns)) + rng.standard_normal(columns)
+    return _case("svd", {"A": Matrix(A.astype(np.float32), kind)}, k=3, center=True)
+
+
 CORPUS: Mapping[str, Callable[[], Entry]] = {
     **{f"nearly duplicate columns {small:g}": partial(nearly_duplicate_columns, small)
        for small in (1e-7, 1e-8, 1e-9, 1e-11)},
@@ -163,6 +188,10 @@ CORPUS: Mapping[str, Callable[[], Entry]] = {
     "one by one": one_by_one,
     **{f"labels in {dtype}": partial(narrow_labels, dtype) for dtype in ("bool", "uint8", "float32", "float64")},
     "targets in int8": integer_targets,
+    **{f"nearly a copy {small:g}, {kind}": partial(near_copy, small, kind)
+       for small, kind in ((1e-8, "ndarray"), (1e-10, "slices"), (1e-10, "products"))},
+    **{f"a constant column in {dtype}": partial(dependent_columns, dtype) for dtype in ("float32", "float64")},
+    **{f"rank one in float32, {kind}": partial(rank_one_in_float32, kind) for kind in ("ndarray", "products")},
     "badly scaled columns": badly_scaled_columns,
     "badly scaled columns, CCA": partial(badly_scaled_columns, "cca"),
 }  # fmt: skip

@@ -64,6 +64,10 @@ FRACTION = 1e-4
 CROOKED = 1e-4
 """How far vectors may be from orthonormal where the tolerance was reached."""
 
+NOTICED = 1e-3
+"""A tenth of the loss from which on an answer is not right in anybody's eyes, although the law may explain it: where
+the condition number is so large that it explains anything, a solver that says so has not cried wolf."""
+
 MAX_SECONDS = 20.0
 
 
@@ -242,7 +246,7 @@ class _Judged:
     @property
     def good(self) -> bool:
         """Whether it is right, whatever the solver says of it."""
-        asked = _over(self.loss, max(self.tol, self.found.explained))
+        asked = _over(self.loss, max(self.tol, min(self.found.explained, NOTICED)))
         return self.law_over <= 1.001 and asked <= SILENT
 
     @property
@@ -297,7 +301,9 @@ class _Judged:
         said = 0.0
         if solution.status is not Status.CONVERGED:
             said = max(float(np.nan_to_num(solution.residual, nan=1.0)), found.squared)
-        allowed = self.least + found.grain + found.explained + max(said, 0.01 * self.tol)
+        # Rounding that stays below the tolerance is no fault, where squares explain it.
+        rounded = max(0.01 * self.tol, min(found.squared, self.tol))
+        allowed = self.least + found.grain + found.explained + max(said, rounded)
         # Nor can rounding that takes a tenth of everything be told from a fault, where no more is claimed.
         lost = not self.claims and found.squared > 0.1
         if found.excess > allowed and not lost:
