@@ -184,11 +184,21 @@ class _Answer:
         (rx, ry), (x, y) = self.problem.ridge, V
         return [SxV + x * rx, SyV + y * ry, CV, CtV]
 
+    @property
+    def formed(self) -> bool:
+        """Whether the Gram matrices and XᵀY are there: held, or multiplied by the identity."""
+        whole = bool(self.riders) and all(rider.whole for rider in self.riders)
+        return self.moments.form != "implicit" or whole
+
     def product(self, i: int, V: Array) -> tuple[Array, Array]:
         """A block of one view with its Gram matrix, the ridge included, and with the cross product: SV, CᵀV or CV."""
         if self.reduced is not None:
             P = self.reduced[i] @ V
             return self.reduced[i].T @ P, self.reduced[1 - i].T @ P
+        if self.moments.form == "implicit":  # by the products with the identity
+            by_identity = (self.beside_made[i], self.beside_made[3 - i])
+            SV, other = (made[:, made.shape[1] - V.shape[0] :] @ V for made in by_identity)
+            return SV, other
         SxV, CV, CtV, SyV = self.moments.products(*((V, None) if i == 0 else (None, V)))
         SV, other = (SxV, CtV) if i == 0 else (SyV, CV)
         return SV + V * self.problem.ridge[i], other
@@ -517,7 +527,7 @@ class _Law:
     @property
     def _along_residuals(self) -> bool:
         """Whether the second block holds S⁻¹ϱ, or about that."""
-        return self.moments.form != "implicit" or self.evidence.residuals is not None
+        return self.answer.formed or self.evidence.residuals is not None
 
     def _upper(self, beside: _Beside | None, above: HostArray) -> float | None:
         """An upper bound on the relative loss, where completeness is shown."""
@@ -566,7 +576,7 @@ class _Law:
             whole = self._whole()
             if whole is not None:
                 return whole
-        if self.moments.form != "implicit":
+        if self.answer.formed:
             return self._within(*self._second_blocks())
         if self.answer.beside and min(E.shape[1] for E in self.answer.beside):
             return self._within(self.answer.beside, self.answer.beside_made)
@@ -622,7 +632,7 @@ class _Law:
         return of_y[:, of_y.shape[1] - q :]
 
     def _second_blocks(self) -> tuple[list[Array], list[Array]]:
-        """Of held Gram matrices: S⁻¹ϱ, and some steps of a power iteration on it and on a few random columns.
+        """Of Gram matrices that are there: S⁻¹ϱ, and some steps of a power iteration on it and on a few random columns.
 
         The former find what the answer has not yet let go of, and the correlations of that, the latter what it has
         nothing of. With the blocks come their products: of X and of Y with the Gram matrix, of Y with XᵀY.
