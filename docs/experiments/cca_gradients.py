@@ -54,10 +54,10 @@ BATCH, STOCHASTIC, AS_PRINTED, OURS = (
     "lobpcg",
 )
 
-ITERATIONS, QUICK_ITERATIONS = {"images": 2000, "words": 2000}, 60
+ITERATIONS, QUICK_ITERATIONS = {"images": 2000, "words": 2000}, 20
 """Of `appgrad`."""
 
-STEPS, QUICK_STEPS = 4000, 200
+STEPS, QUICK_STEPS = 4000, 50
 """Of `stochastic-appgrad` with its authors' settings."""
 
 AUTHORS_OPTIONS: dict[str, Any] = {
@@ -67,7 +67,7 @@ AUTHORS_OPTIONS: dict[str, Any] = {
 PLAIN_OPTIONS: dict[str, Any] = {"scaling": "none", "averaging": False}
 """One step for all columns and the last iterate, as printed; size of batches and step from the data."""
 
-EPOCHS, QUICK_EPOCHS = {"images": 30.0, "words": 60.0, "titles": 60.0, "wide": 20.0}, 3.0
+EPOCHS, QUICK_EPOCHS = {"images": 30.0, "words": 60.0, "titles": 60.0, "wide": 20.0}, 1.0
 """Readings of all rows by `stochastic-appgrad`."""
 
 AUTHORS = {100: 0.768, 300: 0.856, 500: 0.890, 1000: 0.929, 3000: 0.968, 4000: 0.976}

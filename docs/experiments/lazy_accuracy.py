@@ -52,7 +52,7 @@ from linspec_sketches.very_sparse import VerySparse
 
 # ---- settings --------------------------------------------------------------------------------------
 
-KS, QUICK_KS = (10, 30, 100, 300, 1000), (5, 10, 20, 40)
+KS, QUICK_KS = (10, 30, 100, 300, 1000), (5, 20)
 
 FEW, MANY = 100, 300
 """More columns than FEW are measured with one seed, more than MANY with one kind of Ω, without the true components."""

@@ -87,7 +87,7 @@ SWEEPS = (
     Sweep("figure 4", "reuters21578", MANY, "n", STEPS, 5000),
     Sweep("figure 5", "reuters21578", MANY, "d", (*STEPS, 3500, 4000, 4500, 5000), 3000),
 )
-QUICK_STEPS, QUICK_OTHER = (100, 200, 400), 500
+QUICK_STEPS, QUICK_OTHER = (60, 120), 150
 
 # ---- the five ways ---------------------------------------------------------------------------------
 

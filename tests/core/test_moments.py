@@ -870,3 +870,50 @@ def test_products_with_the_outer_gram_matrix_of_wide_sparse_data_take_one_sweep(
     V = RNG.standard_normal((400, 2))
     np.testing.assert_allclose(tall.outer_gram_matmat(V), A.toarray().T @ (A.toarray() @ V), atol=1e-12)
     assert tall.passes == 2
+
+
+# ---- what certificates ask for ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "products"])
+def test_an_image_is_multiplied_before_it_is_squared(kind, center):
+    """A direction 1e-11 times as long as others: VᵀSV is rounding, and (XV)ᵀ(XV) has five digits."""
+    rng = np.random.default_rng(1)
+    W = np.linalg.qr(rng.standard_normal((40, 5)) - (rng.standard_normal((1, 5)) if center else 0))[0]
+    W = np.linalg.qr(W - W.mean(axis=0))[0] if center else W
+    T = np.linalg.qr(rng.standard_normal((5, 5)))[0]
+    A = W * [1, 1, 1, 1, 1e-11] @ T.T
+    data = {"dense": A, "sparse": scipy.sparse.csr_array(A), "products": Duck(A)}[kind]
+    found = Moments(data, W, center=center)
+    found.column_means()
+    before = found.passes
+    G = found.image_gram(0, T[:, 3:])
+    assert G[0, 0] == pytest.approx(1, rel=1e-12)
+    assert G[1, 1] == pytest.approx(1e-22, rel=1e-3)
+    assert found.passes == before + 1
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("ridges", [(0.0, 0.0), (2.0, 0.5)])
+def test_reduced_rows_have_the_inner_products_of_all_rows(kind, ridges):
+    data = [scipy.sparse.csr_array(A) if kind == "sparse" else A for A in (X, Y)]
+    found = Moments(*data, center=True)
+    Rx, Ry = found.reduced_rows(ridges)
+    assert found.passes == 1
+    Xc, Yc = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    np.testing.assert_allclose(Rx.T @ Rx, Xc.T @ Xc + ridges[0] * np.eye(P), atol=1e-13)
+    np.testing.assert_allclose(Ry.T @ Ry, Yc.T @ Yc + ridges[1] * np.eye(Q), atol=1e-13)
+    np.testing.assert_allclose(Rx.T @ Ry, Xc.T @ Yc, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "products"])
+def test_a_gram_matrix_by_the_identity_has_zeros_for_constant_columns(kind):
+    """Of numbers that binary fractions only approach, centring leaves rounding."""
+    A = np.insert(X, 2, 0.1, axis=1)
+    data = {"dense": A, "sparse": scipy.sparse.csr_array(A), "products": Duck(A)}[kind]
+    found = Moments(data, center=True, form="implicit")
+    S = found.gram_by_identity(0, found.products(np.eye(P + 1))[0])
+    assert np.all(S[2] == 0)
+    assert np.all(S[:, 2] == 0)
+    np.testing.assert_allclose(S, (A - A.mean(axis=0)).T @ (A - A.mean(axis=0)), atol=1e-12)

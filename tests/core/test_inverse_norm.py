@@ -1,0 +1,147 @@
+"""Lengths in the norm of S⁻¹, and their bounds, beside a solve with the matrix itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from linspec import inverse_norm
+from linspec.arrays import HOST
+from linspec.inverse_norm import BasisNorm, FactorNorm, QuadratureNorm, SketchNorm, diagonal_norm, galerkin
+from linspec.preconditioner import from_sketch
+from linspec.whitener import Whitener
+
+SEEDS = range(25)
+ORDER = 40
+
+
+def gram(seed, *, last=1e-3, columns=None):
+    """XᵀX with singular values of X from 1 to `last`, its columns scaled by up to four orders of magnitude."""
+    rng = np.random.default_rng(seed)
+    p = ORDER if columns is None else columns
+    Q, P = (np.linalg.qr(rng.standard_normal((p, p)))[0] for _ in range(2))
+    X = Q * np.geomspace(1, last, p) @ P * 10 ** rng.uniform(-2, 2, p)
+    return X.T @ X, rng
+
+
+def exact(S, R):
+    return np.einsum("ij,ij->j", R, np.linalg.solve(S, R))
+
+
+def residuals(S, rng, columns=3):
+    """Blocks as residuals are: along many eigenvectors, in any proportion."""
+    values, vectors = np.linalg.eigh(S)
+    return vectors @ (rng.standard_normal((len(S), columns)) * np.sqrt(values)[:, None] ** rng.uniform(0, 1))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_factor_and_a_basis_give_the_lengths_themselves(seed):
+    S, rng = gram(seed)
+    R = residuals(S, rng)
+    factor = FactorNorm(Whitener(S, 0.0, 1e-14, HOST), HOST)
+    basis = BasisNorm(np.linalg.inv(np.linalg.cholesky(S)).T, 1e6, HOST)
+    for norm in (factor, basis):
+        found = norm.lengths(R)
+        np.testing.assert_allclose(norm.squares(R), exact(S, R), rtol=1e-6)
+        np.testing.assert_allclose(np.sum(np.asarray(norm.coordinates(R)) ** 2, axis=0), found.squares)
+        assert np.all(found.below <= found.squares)
+        assert np.all(found.squares <= found.above)
+        np.testing.assert_allclose(np.sum(R * norm.solve(R), axis=0), found.squares, rtol=1e-6)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 5, 300])
+def test_gauss_is_below_and_gauss_radau_above_after_any_number_of_steps(monkeypatch, steps):
+    """Golub & Meurant 1994: the rules bound the integral, whatever the matrix."""
+    monkeypatch.setattr(inverse_norm, "MOST_STEPS", steps)
+    for seed in SEEDS:
+        S, rng = gram(seed, last=10 ** np.random.default_rng(seed).uniform(-4, 0))
+        ridge = 10 ** rng.uniform(-8, 1) * np.diag(S).max()
+        M = S + ridge * np.eye(ORDER)
+        R = residuals(M, rng)
+        norm = QuadratureNorm(lambda V, M=M: M @ V, np.diag(M), ridge, HOST)
+        found, truth = norm.lengths(R), exact(M, R)
+        assert np.all(found.below <= truth * (1 + 1e-6))
+        assert np.all(found.above >= truth * (1 - 1e-6))
+        if steps > 5:
+            assert np.all(found.squares >= 0.8 * truth)
+
+
+def test_quadrature_without_a_ridge_has_no_upper_bound():
+    S, rng = gram(0)
+    found = QuadratureNorm(lambda V: S @ V, np.diag(S), 0.0, HOST).lengths(rng.standard_normal((ORDER, 2)))
+    assert np.all(np.isinf(found.above))
+    assert np.all(found.below > 0)
+
+
+def test_galerkin_is_a_lower_bound_and_exact_where_the_block_has_the_answer():
+    for seed in SEEDS:
+        S, rng = gram(seed, last=1e-2)
+        R = residuals(S, rng)
+        truth = exact(S, R)
+        Z = rng.standard_normal((ORDER, 6))
+        below, rest = galerkin(R, Z, S @ Z, HOST)
+        assert np.all(below <= truth)
+        # What is lacking is the length of what is left.
+        np.testing.assert_allclose(below + exact(S, rest), truth, rtol=1e-4)
+        D = np.diag(1 / np.sqrt(np.diag(S)))
+        E = np.hstack([np.linalg.solve(S, R), D @ Z])
+        E = E / np.sqrt(np.sum(E * (S @ E), axis=0))
+        np.testing.assert_allclose(galerkin(R, E, S @ E, HOST)[0], truth, rtol=1e-5)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-3, 1.0, 100.0])
+def test_a_preconditioner_is_bounded_by_its_ridge_and_by_products(ridge):
+    """S ≥ FFᵀ + rI ≥ μP, whatever the random block."""
+    for seed in SEEDS:
+        S, rng = gram(seed, last=1e-2, columns=60)
+        M = S + ridge * np.eye(60)
+        Omega = rng.integers(0, 2, (60, 15)) * 2.0 - 1.0
+        norm = SketchNorm(from_sketch(Omega, M @ Omega, ridge, np.diag(S), None, HOST), ridge, HOST)
+        R = residuals(M, rng)
+        truth = exact(M, R)
+        alone, Z = norm.lengths(R), norm.solve(R)
+        helped = norm.lengths(R, Z, M @ Z)
+        for found in (alone, helped):
+            assert np.all(found.below <= truth * (1 + 1e-9))
+            assert np.all(found.above >= truth * (1 - 1e-9))
+            assert np.all(found.squares <= found.above)
+            assert np.all(found.squares >= found.below)
+        assert np.all(helped.below > 0)
+        assert np.all(np.isfinite(helped.above)) == (ridge > 0)
+        assert np.all(helped.above <= alone.above)
+
+
+@pytest.mark.parametrize("unit", [1e-320, 1e-150, 1.0, 1e150])
+@pytest.mark.parametrize("ridge", [0.0, 1e-160, 1.0])
+def test_units_in_which_squares_are_no_numbers_raise_nothing(unit, ridge):
+    d = np.array([unit, 0.0, 2 * unit])
+    with np.errstate(all="ignore"):
+        norms = [
+            diagonal_norm(d, ridge, HOST),
+            QuadratureNorm(lambda V: d[:, None] * V, d + ridge, ridge, HOST),
+        ]
+        for norm in norms:
+            assert norm.condition > 0
+            assert norm.squares(np.ones((3, 1))).shape == (1,)
+
+
+def test_a_diagonal_is_the_norm_of_columns_that_do_not_overlap():
+    d, R = np.array([4.0, 0.25, 1.0]), np.arange(6.0).reshape(3, 2)
+    np.testing.assert_allclose(diagonal_norm(d, 0.0, HOST).squares(R), exact(np.diag(d), R))
+
+
+@pytest.mark.parametrize("short", [1e-3, 1e-9])
+def test_a_whitener_names_the_directions_that_it_cuts(short):
+    """Squared, 1e-9 is rounding: it is left out, and handed over to be looked at."""
+    rng = np.random.default_rng(0)
+    Q, P = (np.linalg.qr(rng.standard_normal((m, 5)))[0] for m in (50, 5))
+    X = Q * [1, 1, 1, 1, short] @ P.T
+    found = Whitener(X.T @ X, 0.0, 5 * 2.2e-16, HOST)
+    F = found.solve_adjoint(np.eye(found.rank))
+    np.testing.assert_allclose(F.T @ X.T @ X @ F, np.eye(found.rank), atol=1e-8)
+    if short == 1e-3:
+        assert (found.rank, found.cut) == (5, None)
+        assert found.condition == pytest.approx(np.linalg.cond(X / np.linalg.norm(X, axis=0)) ** 2, rel=5)
+        return
+    assert found.rank == 4
+    assert np.linalg.norm(X @ found.cut) < 1e-7 * np.linalg.norm(found.cut)
