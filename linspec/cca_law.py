@@ -424,9 +424,10 @@ class _Law:
         """
         condition = 1.0
         for norm, W, d in zip(self.norms, self.answer.W, self.answer.diagonals(), strict=True):
-            # Nothing bounds it where the norm is not exact and the ridge 0: what the answer has met is taken then.
+            # Where the norm is not exact it is known too roughly: what the answer has met is taken then.
             met = to_host(self.home.xp.sum(W * W * d[:, None], axis=0)).max(initial=1.0)
-            condition = max(condition, norm.condition if math.isfinite(norm.condition) else float(met))
+            exact = isinstance(norm, FactorNorm | BasisNorm)
+            condition = max(condition, norm.condition if exact else float(met))
         squared = self.answer.reduced is None and (
             self.moments.held or any(isinstance(norm, FactorNorm) for norm in self.norms)
         )
