@@ -40,7 +40,8 @@ class Direct(Solver):
         home = problem.X.home.blocks
         rows = reduce_rows(problem.matrices, center=problem.center, ridges=problem.ridge)
         x, y = (
-            column_basis(R, self._cut(A), home) for R, A in zip(rows, (problem.X, problem.Y), strict=True)
+            column_basis(R, self._cut(A), home, float(np.finfo(A.dtype).eps))
+            for R, A in zip(rows, (problem.X, problem.Y), strict=True)
         )
         P, rho, Qt = home.xp.linalg.svd(x.U.T @ y.U, full_matrices=False)
         k, eps = min(problem.k, rho.shape[0]), np.finfo(problem.dtype).eps

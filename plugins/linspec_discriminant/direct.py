@@ -36,7 +36,7 @@ from linspec.inverse_norm import BasisNorm, FactorNorm
 from linspec.operators import LinearOperator, SparseOperator, uncounted
 from linspec.row_reduction import LEAST_LENGTH, reduce_rows
 from linspec.whitener import Whitener, leading_svd, squared_cut
-from linspec_discriminant.row_basis import basis_of
+from linspec_discriminant.row_basis import TOLD, basis_of
 
 SQUARED_LIMIT = 1e8
 """Condition number of a scaled Gram matrix above which nothing squared is trusted."""
@@ -142,7 +142,9 @@ class Direct(Solver):
         cut = Vt.T[:, rank:longer] / sizes[0] if problem.ridge == 0 and longer > rank else None
         if cut is not None and problem.center:  # Xᵀ annihilates the means, but for rounding
             cut = cut - home.xp.mean(cut, axis=0)[None, :]
-        V, sizes = Vt.T[:, :rank], sizes[:rank]
+        # With a ridge, nothing that can be told is null.
+        keep = rank if problem.ridge == 0 else int(np.sum(sizes > TOLD * sizes[0]))
+        V, sizes = Vt.T[:, :keep], sizes[:keep]
         root = np.sqrt(sizes**2 + problem.ridge)
         T = home.place(sizes / root)[:, None] * (V.T @ H)
         most = home.norm(H) * float((sizes / root).max(initial=0.0))
