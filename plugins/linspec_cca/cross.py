@@ -214,5 +214,7 @@ class CrossSpace:
         x, y = (diagonal_norm(d[:, 0], r, self.home) for d, r in zip(self.metrics, ridges, strict=True))
         values = self.values[: self.columns]
         carried = float(min(values[-1], 1.0)) if len(values) > k else None
-        known = Evidence(norms=(x, y), residuals=(self.gaps[0][:, :k], self.gaps[1][:, :k]), carried=carried)
+        found = min(k, self.gaps[0].shape[1])
+        gaps = self.gaps[0][:, :found], self.gaps[1][:, :found]
+        known = Evidence(norms=(x, y), residuals=gaps, carried=carried)
         return {**self.weights(k), "evidence": known}
