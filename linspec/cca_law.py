@@ -173,10 +173,7 @@ class _Answer:
         """S⁻¹ϱ of a view, where its norm and residuals are known and a sweep is what products cost."""
         if self.evidence.residuals is None or self.norms is None or self.moments.form != "implicit":
             return []
-        Z = self.norms[i].solve(self.evidence.residuals[i])
-        lengths = np.sqrt(to_host(self.home.xp.sum(Z * Z, axis=0)))
-        scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-        return [Z * self.home.place(scale)[None, :]]
+        return [_unit_columns(self.norms[i].solve(self.evidence.residuals[i]), self.home)]
 
     def _products(self, V: list[Array]) -> list[Array]:
         if self.reduced is not None:
@@ -220,11 +217,7 @@ class _Answer:
             ]
             found = better[0], better[1]
         self.norms = found
-        if (
-            self.reduced is None
-            and max(norm.condition for norm in found) > SQUARED_AWAY
-            and self._reducible(found)
-        ):
+        if max(norm.condition for norm in found) > SQUARED_AWAY and self._reducible(found):
             self._reduce()
 
     def _reducible(self, norms: tuple[InverseNorm, InverseNorm]) -> bool:

@@ -1114,11 +1114,6 @@ def _length(V: Array, home: Home, inverse: Any) -> float:
     return home.norm(V) if inverse is None else math.sqrt(max(float(inverse.squares(V).sum()), 0.0))
 
 
-def _weighted_squares(gap: Array, d: Array, home: Home) -> Array:
-    """Column sums of gap² / d; a column of zeros in the data (d = 0) carries no weight."""
-    return home.xp.sum(gap * gap * reciprocal(d)[:, None], axis=0)
-
-
 def _distances(W: Array, V: Array, factors: HostArray, unit: float, home: Home) -> HostArray:
     """‖w − f v‖ / unit a column; on the host some rows at a time: fresh memory costs more than the arithmetic."""
     if not home.on_host:
