@@ -74,6 +74,9 @@ STRIPS, NARROWEST_STRIP = 8, 64
 CONSTANT = 32
 """Standard deviation of a column, in units of the rounding of its mean, up to which products call it constant."""
 
+ENTRIES = 2
+"""The same of the column itself, which is a product with one column of the identity."""
+
 
 class Moments:
     """Products with the Gram and cross matrices of one or two views.
@@ -194,7 +197,7 @@ class Moments:
         units = [float(np.finfo(A.dtype).eps) for A in views]
         return (
             float(np.finfo(np.float64).eps)
-            if self.held and (self._readable or self._streamed)
+            if self.held and (self._entered or self._streamed)
             else max(units)
         )
 
@@ -222,7 +225,7 @@ class Moments:
             return self._sharing.setup_cost
         if self.form == "implicit":
             return self._means_cost
-        if self._readable or self._streamed:
+        if self._entered or self._streamed:
             return 1.0
         widths = [view.operator.shape[1] for view in self._views]
         blocks: list[int] = [-(-width // self._identity_columns) for width in widths]
@@ -245,6 +248,16 @@ class Moments:
     @property
     def _readable(self) -> bool:
         return all(view.operator.readable for view in self._views)
+
+    @property
+    def _entered(self) -> bool:
+        """Whether the Gram matrices are made of entries: of operators known by products, those of few columns.
+
+        One product with the identity is all their entries, and loses nothing to centring.
+        """
+        views = [view.operator for view in self._views]
+        few = all(A.readable or A.shape[1] <= self._identity_columns for A in views)
+        return self._readable or (few and 8.0 * self.n * sum(self.shape[1:]) <= IDENTITY_BYTES)
 
     @property
     def _streamed(self) -> bool:
@@ -470,11 +483,25 @@ class Moments:
         squares = [view.squares for view in self._views] if held is None else held.diagonal()
         for view, own in zip(self._views, squares, strict=False):
             eps = float(np.finfo(view.operator.dtype).eps)
-            by_rows = isinstance(held, DenseGram) and view.operator.readable
-            if view.corrects_products and not by_rows:
+            by_rows = isinstance(held, DenseGram) and self._entered
+            if view.unresolved:
+                found = 1.0
+            elif view.corrects_products and not by_rows:
                 lost = view.cancelled(own)
                 found = max(found, eps * (lost**2 if isinstance(held, SparseGram) else lost))
         return found
+
+    def subtracted(self, index: int) -> float:
+        """The sum of squares that centring takes out of the products of one view; 0 where entries are centred.
+
+        Parameters
+        ----------
+        index : {0, 1}
+        """
+        view = self._views[index]
+        if not view.corrects_products or (self.held and self._entered):
+            return 0.0
+        return float(self.n * self.home.norm(self.home.place(view.taken)) ** 2)
 
     def total_squares(self) -> float | None:
         """The sum of all squared entries of X, about the column means with centring; no sweep is made for it.
@@ -630,10 +657,18 @@ class Moments:
                 probes[i] = _signs(view.operator.shape[1], self.home)
         return Asked(blocks, probes, self.home)
 
-    def _by_products(self, asked: Asked, onto: tuple[int, ...] = (0, 1)) -> Products:
-        """One forward and one adjoint block product a view; the adjoint ones of `onto` alone."""
+    def _by_products(
+        self, asked: Asked, onto: tuple[int, ...] = (0, 1), spreads: list[HostArray] | None = None
+    ) -> Products:
+        """One forward and one adjoint block product a view; the adjoint ones of `onto` alone.
+
+        `spreads` gathers the squared lengths of the forward products about their own means.
+        """
         operators = [view.centred(view.operator) for view in self._views]
         W = forward(operators, asked)
+        if spreads is not None:
+            P = self.home.place(W)
+            spreads.append(to_host(self.home.xp.sum((P - self.home.xp.mean(P, axis=0)[None, :]) ** 2, axis=0)))
         adjoints = [A.rmatmat(W) if i in onto else None for i, A in enumerate(operators)]
         return self._conclude(asked, adjoints, sweeps=2.0)
 
@@ -766,7 +801,7 @@ class Moments:
                 self._gram = self._form_sparse()
             elif self._all_sparse and cost.sparse_gram_is_cheaper(self._sizes()):
                 self._gram = DenseGram.of_sparse(self._form_sparse(), self.home)
-            elif self._readable:
+            elif self._entered:
                 self._gram = self._form_dense()
             else:
                 self._gram = self._form_by_products()
@@ -792,7 +827,8 @@ class Moments:
         for i, view in enumerate(self._views):
             if running is not None and view.lacks_mean:
                 view.mean = slabs[i].less + running.means[i]
-            view.record(0, sum(self.shape[1:]), sweeps=1.0)
+            columns = sum(self.shape[1:]) if view.operator.readable else self.shape[1 + i]
+            view.record(0, columns, sweeps=1.0)
         return gram
 
     def _form_sparse(self) -> SparseGram:
@@ -818,17 +854,20 @@ class Moments:
         """The Gram matrices of operators known by products, some columns of the identity at a time."""
         self._gather([view for view in self._views if view.lacks_mean])
         found: list[tuple[list[Array], list[Array]]] = [([], []), ([], [])]
+        spreads: list[list[HostArray]] = [[], []]
         for i, view in enumerate(self._views):
             width, columns = view.operator.shape[1], self._identity_columns
             for a in range(0, width, columns):
                 E = self.home.place(np.eye(width, min(columns, width - a), -a))
                 asked = Asked([E, None] if i == 0 else [None, E], [None, None], self.home)
-                XtP, XtQ, _, YtQ = self._by_products(asked, onto=(0,) if i == 0 else (0, 1))
+                XtP, XtQ, _, YtQ = self._by_products(asked, onto=(0,) if i == 0 else (0, 1), spreads=spreads[i])
                 found[i][0].append(XtP if i == 0 else YtQ)
                 found[i][1].append(XtQ)
         live = [
             self._varying(view, self.home.concat(f[0])) for view, f in zip(self._views, found, strict=False)
         ]
+        for view, own, spread in zip(self._views, live, spreads, strict=False):
+            view.unresolved = self._drowned(view, to_host(own) == 0, np.concatenate(spread))
         Sx = self.home.concat(found[0][0]) * live[0][:, None] * live[0][None, :]
         if len(self._views) == 1:
             return DenseGram(Sx)
@@ -842,6 +881,15 @@ class Moments:
             return self.home.xp.ones_like(d)
         unit = CONSTANT * float(np.finfo(view.operator.dtype).eps)
         return self.home.xp.astype(d > self.n * (unit * view.taken) ** 2, d.dtype)
+
+
+    def _drowned(self, view: View, constant: HostArray, spreads: HostArray) -> bool:
+        """Whether columns that products call constant vary by more than the rounding of their entries."""
+        if view.taken is None:
+            return False
+        unit = ENTRIES * float(np.finfo(view.operator.dtype).eps)
+        varies = spreads > self.n * (unit * to_host(view.taken)) ** 2
+        return bool(np.any(constant & varies))
 
 
 def _wide(X: LinearOperator) -> bool:

@@ -971,9 +971,7 @@ class Discriminant(Problem):
         xp = moments.home.xp
         squares = [float(to_host(xp.sum(d))) for d in moments.diagonal()]
         # Where means are taken out of products, rounding has the size of what is taken out.
-        if self.center and not moments.exact_diagonal:
-            means = [moments.home.norm(mean) ** 2 for mean in moments.column_means()]
-            squares = [square + moments.n * mean for square, mean in zip(squares, means, strict=True)]
+        squares = [square + moments.subtracted(i) for i, square in enumerate(squares)]
         turned = 1.0 if self.factor is None else moments.home.norm(self.factor)
         return self.resolution * math.sqrt(squares[0] * squares[1]) * turned
 

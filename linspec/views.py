@@ -47,6 +47,8 @@ class View:
         Column norms, squared, of what is multiplied: of `operator` with `taken` taken out.
     streamed : bool
         Whether the rows come slice by slice.
+    unresolved : bool
+        Whether a column was taken for constant that is not: its products say nothing beside its mean.
     """
 
     given: LinearOperator
@@ -60,6 +62,7 @@ class View:
         self._center = center
         self.mean: Array | None = None
         self.squares: Array | None = None
+        self.unresolved = False
         self._warned = False
         self.streamed = isinstance(self.operator, StreamedOperator)
         if self.streamed and self.operator.statistics is not None:
@@ -106,6 +109,9 @@ class View:
 
     def stored_rows(self, rows: slice) -> Array:
         """Some rows as they are stored: wide integers and float32 are exact in float64."""
+        if not self.operator.readable:  # known by its products: with the identity they are the entries
+            A = self.operator.rows(rows) if self.operator.sliceable else self.operator
+            return A.matmat(A.home.place(np.eye(A.shape[1]), A.dtype))
         part = self.read(rows)
         return part.array if isinstance(part, DenseOperator) else part.dense()
 

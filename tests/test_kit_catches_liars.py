@@ -149,12 +149,14 @@ class UsesTheGlobalGenerator(Honest):
 
 class DrawsAnswersFromTheGlobalGenerator(Honest):
     def twist(self, solution, problem, run):
-        return replace(solution, x=solution.x * float(1 + 1e-15 * np.random.random()))  # noqa: NPY002
+        # Entry by entry: one number would be the same a second time, to rounding, in one of five runs.
+        tiny = 1 + 1e-15 * np.random.random(solution.x.shape)  # noqa: NPY002
+        return replace(solution, x=solution.x * tiny) if solution.x.dtype == np.float64 else solution
 
 
 class Unseeded(Honest):
     def twist(self, solution, problem, run):
-        tiny = float(1 + 3e-15 * np.random.default_rng().random())
+        tiny = 1 + 3e-15 * np.random.default_rng().random(solution.x.shape)
         return replace(solution, x=solution.x * tiny) if solution.x.dtype == np.float64 else solution
 
 

@@ -300,7 +300,8 @@ class _Draw:
         name = names[int(self.rng.integers(len(names)))]
         M = data[name]
         shift = self.power(0, 8)
-        spread = np.sqrt(np.mean((M - M.mean(axis=0)) ** 2, axis=0))
+        size = float(np.abs(M).max(initial=0.0)) or 1.0  # squares of 1e200 are no numbers
+        spread = size * np.sqrt(np.mean((M / size - np.mean(M / size, axis=0)) ** 2, axis=0))
         self.note(f"means of {name} are {shift:.1e} times the spread")
         return {**data, name: M + shift * spread * self.rng.uniform(0.5, 1, M.shape[1])}
 
