@@ -737,9 +737,10 @@ class _Law:
         for i, (norm, rest, Sw) in enumerate(zip(self.norms, left, (Sphi, Spsi), strict=True)):
             outside = rest - Sw @ (self.answer.W[i].T @ rest)
             if isinstance(norm, QuadratureNorm):
-                # Another iteration costs as much as the first: the diagonal is taken to be off as it is for the gap.
-                d = norm.weights[:, None]
-                ours, whole = (to_host(home.xp.sum(V * V * d, axis=0)) for V in (outside, self.gaps[i]))
+                # Another iteration costs as much as the first: P is taken to be off as it is for the gap.
+                ours, whole = (
+                    to_host(home.xp.sum(V * norm.P.solve(V + 0.0), axis=0)) for V in (outside, self.gaps[i])
+                )
                 share = np.divide(ours, whole, out=np.zeros_like(ours), where=whole > 0)
                 total += share * self.sides[i].squares
             else:
@@ -811,8 +812,8 @@ class _Law:
 
 
 def _towards(norm: InverseNorm, R: Array) -> Array:
-    """S⁻¹ R, or D⁻¹ R where the former takes an iteration."""
-    return R * norm.weights[:, None] if isinstance(norm, QuadratureNorm) else norm.solve(R)
+    """S⁻¹ R, or P⁻¹ R where the former takes an iteration."""
+    return norm.P.solve(R + 0.0) if isinstance(norm, QuadratureNorm) else norm.solve(R)
 
 
 def _moved(gap: HostArray, squares: HostArray) -> HostArray:

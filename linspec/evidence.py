@@ -145,12 +145,13 @@ def norms_by(
             continue
         diagonals = moments.diagonal() if diagonals is None else diagonals
         d = diagonals[i]
-        if moments.form == "sparse" and judging:
-            found.append(QuadratureNorm(_multiplied(moments, i, ridge), d + ridge, ridge, home))
-            continue
         if not moments.exact_diagonal:
             d = raised_diagonal(rider.block, SOmega, ridge, home)
-        found.append(SketchNorm(from_sketch(rider.block, SOmega, ridge, d, None, home), ridge, home))
+        P = from_sketch(rider.block, SOmega, ridge, d, None, home)
+        if moments.form == "sparse" and judging:
+            found.append(QuadratureNorm(_multiplied(moments, i, ridge), P, ridge, home))
+        else:
+            found.append(SketchNorm(P, ridge, home))
     return found[0], found[1]
 
 

@@ -5,11 +5,11 @@ products.
 Method: by what is known of S, the first of these.
 
 - *exact*: S has a factor; its triangular solve gives the length.
-- *quadrature*: S is held as a sparse matrix. j steps of conjugate gradients, preconditioned by the diagonal D, are a
-  Gauss rule with j nodes for the length, which it approaches from below; the Gauss-Radau rule with a node at
-  μ ≤ λ_min(D⁻¹S) bounds it from above (Golub & Meurant 1994, "Matrices, moments and quadrature"; the recurrence of the
-  upper bound is that of Meurant & Tichý 2013, doi:10.1007/s11075-012-9591-9). It ends where the last steps say that the
-  sum has its first digit.
+- *quadrature*: S is held as a sparse matrix. j steps of conjugate gradients, preconditioned by P, are a Gauss rule with
+  j nodes for the length, which it approaches from below; the Gauss-Radau rule with a node at μ ≤ λ_min(P⁻¹S) bounds it
+  from above (Golub & Meurant 1994, "Matrices, moments and quadrature"; the recurrence of the upper bound is that of
+  Meurant & Tichý 2013, doi:10.1007/s11075-012-9591-9). It ends where the last steps say that the sum has its first
+  digit.
 - *preconditioned*: P = FFᵀ + E from one product with a random block (`linspec.preconditioner`) stands for S. FFᵀ is a
   Nyström approximation, which is at most XᵀX, so S ≥ FFᵀ + rI ≥ μP for μ = min(1, r / max E), and ϱᵀP⁻¹ϱ / μ is an
   upper bound. For any block Z whose product is known, ϱᵀZ(ZᵀSZ)⁻¹Zᵀϱ is a lower bound: Galerkin's energy, which is the
@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, whitening
 from linspec.preconditioner import Preconditioner, jacobi
 from linspec.whitener import Whitener
@@ -160,8 +160,7 @@ class SketchNorm:
 
     def __init__(self, preconditioner: Preconditioner, ridge: float, home: Home) -> None:
         self.P, self.home = preconditioner, home
-        largest = 1 / max(float(to_host(_least_positive(preconditioner.weights, home))), 1e-300)
-        self.least = min(1.0, ridge / largest) if largest > 0 else 1.0
+        self.least = _least_eigenvalue(preconditioner, ridge, home)
         self.condition = preconditioner.weights.shape[0] / self.least if self.least > 0 else np.inf
 
     def squares(self, R: Array) -> HostArray:
@@ -224,20 +223,17 @@ class QuadratureNorm:
     ----------
     multiply : callable
         S V, ridge included.
-    diagonal : array of shape (p,)
-        diag(S), ridge included.
+    preconditioner : Preconditioner
     ridge : float
     home : Home
     """
 
     kind = "quadrature"
 
-    def __init__(self, multiply: Any, diagonal: Array, ridge: float, home: Home) -> None:
-        self.multiply, self.home = multiply, home
-        self.weights = reciprocal(diagonal)
-        largest = float(to_host(home.xp.max(diagonal)))
-        self.least = min(1.0, ridge / largest) if largest > 0 else 1.0
-        self.condition = diagonal.shape[0] / self.least if self.least > 0 else np.inf
+    def __init__(self, multiply: Any, preconditioner: Preconditioner, ridge: float, home: Home) -> None:
+        self.multiply, self.P, self.home = multiply, preconditioner, home
+        self.least = _least_eigenvalue(preconditioner, ridge, home)
+        self.condition = preconditioner.weights.shape[0] / self.least if self.least > 0 else np.inf
 
     def squares(self, R: Array) -> HostArray:
         """Squared lengths of the columns of a block, to the first digit, from below."""
@@ -257,9 +253,9 @@ class QuadratureNorm:
 
     def _iterate(self, R: Array) -> tuple[Array, Lengths]:
         """Conjugate gradients, each column for itself; a rule for the length comes with every step."""
-        xp, d = self.home.xp, self.weights[:, None]
+        xp = self.home.xp
         x, r = xp.zeros_like(R), R + 0.0
-        z = d * r
+        z = self.P.solve(r + 0.0)
         p = z + 0.0
         rz = to_host(xp.sum(r * z, axis=0))
         first, below = rz.copy(), np.zeros_like(rz)
@@ -276,7 +272,7 @@ class QuadratureNorm:
             added.append(gain)
             x = x + p * self.home.place(step)[None, :]
             r = r - q * self.home.place(step)[None, :]
-            z = d * r
+            z = self.P.solve(r + 0.0)
             after = to_host(xp.sum(r * z, axis=0))
             turn = np.divide(after, rz, out=np.zeros_like(rz), where=live)
             if self.least > 0:
@@ -290,6 +286,12 @@ class QuadratureNorm:
             if len(added) >= DELAY and bool(np.all(settled)):
                 break
         return x, Lengths(below, below * (1 - 1e-6), np.maximum(above, below) * (1 + 1e-6))
+
+
+def _least_eigenvalue(P: Preconditioner, ridge: float, home: Home) -> float:
+    """μ ≤ λ_min(P⁻¹S): see the head of this file."""
+    largest = 1 / max(float(to_host(_least_positive(P.weights, home))), 1e-300)
+    return min(1.0, ridge / largest) if largest > 0 else 1.0
 
 
 def _least_positive(weights: Array, home: Home) -> Array:

@@ -8,7 +8,7 @@ import pytest
 from linspec import inverse_norm
 from linspec.arrays import HOST
 from linspec.inverse_norm import BasisNorm, FactorNorm, QuadratureNorm, SketchNorm, diagonal_norm, galerkin
-from linspec.preconditioner import from_sketch
+from linspec.preconditioner import from_sketch, jacobi
 from linspec.whitener import Whitener
 
 SEEDS = range(25)
@@ -49,8 +49,9 @@ def test_a_factor_and_a_basis_give_the_lengths_themselves(seed):
         np.testing.assert_allclose(np.sum(R * norm.solve(R), axis=0), found.squares, rtol=1e-6)
 
 
+@pytest.mark.parametrize("sketched", [False, True])
 @pytest.mark.parametrize("steps", [1, 2, 5, 300])
-def test_gauss_is_below_and_gauss_radau_above_after_any_number_of_steps(monkeypatch, steps):
+def test_gauss_is_below_and_gauss_radau_above_after_any_number_of_steps(monkeypatch, steps, sketched):
     """Golub & Meurant 1994: the rules bound the integral, whatever the matrix."""
     monkeypatch.setattr(inverse_norm, "MOST_STEPS", steps)
     for seed in SEEDS:
@@ -58,7 +59,10 @@ def test_gauss_is_below_and_gauss_radau_above_after_any_number_of_steps(monkeypa
         ridge = 10 ** rng.uniform(-8, 1) * np.diag(S).max()
         M = S + ridge * np.eye(ORDER)
         R = residuals(M, rng)
-        norm = QuadratureNorm(lambda V, M=M: M @ V, np.diag(M), ridge, HOST)
+        Omega = rng.integers(0, 2, (ORDER, ORDER // 3)) * 2.0 - 1.0
+        by_sketch = from_sketch(Omega, M @ Omega, ridge, np.diag(S), None, HOST)
+        P = by_sketch if sketched else jacobi(np.diag(M), HOST)
+        norm = QuadratureNorm(lambda V, M=M: M @ V, P, ridge, HOST)
         found, truth = norm.lengths(R), exact(M, R)
         assert np.all(found.below <= truth * (1 + 1e-6))
         assert np.all(found.above >= truth * (1 - 1e-6))
@@ -68,7 +72,7 @@ def test_gauss_is_below_and_gauss_radau_above_after_any_number_of_steps(monkeypa
 
 def test_quadrature_without_a_ridge_has_no_upper_bound():
     S, rng = gram(0)
-    found = QuadratureNorm(lambda V: S @ V, np.diag(S), 0.0, HOST).lengths(rng.standard_normal((ORDER, 2)))
+    found = QuadratureNorm(lambda V: S @ V, jacobi(np.diag(S), HOST), 0.0, HOST).lengths(rng.standard_normal((ORDER, 2)))
     assert np.all(np.isinf(found.above))
     assert np.all(found.below > 0)
 
@@ -118,7 +122,7 @@ def test_units_in_which_squares_are_no_numbers_raise_nothing(unit, ridge):
     with np.errstate(all="ignore"):
         norms = [
             diagonal_norm(d, ridge, HOST),
-            QuadratureNorm(lambda V: d[:, None] * V, d + ridge, ridge, HOST),
+            QuadratureNorm(lambda V: d[:, None] * V, jacobi(d + ridge, HOST), ridge, HOST),
         ]
         for norm in norms:
             assert norm.condition > 0
