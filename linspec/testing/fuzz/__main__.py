@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             solvers=solvers,
             max_seconds=options.max_seconds,
             jobs=options.jobs,
-            seen=_announce if options.trial is not None else None,
+            seen=_announce if options.trial is not None else _tell,
         )
         outcomes += random
         sys.stdout.write("\n" + report.counts(random) + "\n" + report.causes(random))
@@ -95,6 +95,13 @@ def _announce(outcome: Outcome) -> None:
         f"{outcome.solver}: {verdict.kind} {verdict.status}, residual {verdict.residual:.3g}, law {verdict.law:.3g}, "
         f"loss {verdict.loss:.3g} {verdict.reason}\n"
     )
+
+
+def _tell(outcome: Outcome) -> None:
+    """A failure at once, for those who wait."""
+    verdict = outcome.verdict
+    if verdict.fails:
+        sys.stderr.write(f"trial {outcome.name}, {outcome.solver}: {verdict.kind} ({verdict.cause})\n")
 
 
 def _show(failures: Sequence[Outcome], options: argparse.Namespace) -> None:
