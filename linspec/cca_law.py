@@ -37,6 +37,7 @@ from linspec.moments import Moments
 from linspec.row_reduction import LEAST_LENGTH, ColumnBasis, column_basis, sum_with_short
 from linspec.solution import Status
 from linspec.unit_vectors import chosen, lengths_in, signs
+from linspec.whitener import Whitener
 
 DEGENERATE = 1e-8
 """A correlation this close to 1 is called 1; of float32 data, one as close as its rounding goes."""
@@ -128,6 +129,8 @@ class _Answer:
         What rides: S⁻¹ϱ where residuals are known, then random columns, or the identity.
     beside_made : list of arrays
         The same products of it.
+    cancelled : float
+        By so much is rounding larger than that of unit columns, because turned columns are sums of longer ones.
     """
 
     def __init__(
@@ -141,6 +144,7 @@ class _Answer:
         self.beside_made: list[Array] = []
         self.norms: tuple[InverseNorm, InverseNorm] | None = evidence.norms
         self.room = room
+        self.cancelled = 1.0
         self.reduced: list[Array] | None = None  # rows, where Gram matrices have squared too much
         self.bases: list[ColumnBasis] = []
 
@@ -263,7 +267,13 @@ class _Answer:
             for w, d, A in zip(self.W, self.diagonals(), self._views(), strict=True)
         ]
         turns, rho = canonical_rotation(Gx, C, Gy, min(x.shape[1], y.shape[1]), (noise[0], noise[1]))
-        self.turn([T[:, : self.problem.k] for T in turns])
+        turns = (turns[0][:, : self.problem.k], turns[1][:, : self.problem.k])
+        for T, G, (H, _) in zip(turns, (Gx, Gy), noise, strict=True):
+            # Columns that hardly differ cancel, and what is left has their rounding.
+            own, plain = (np.abs(T).T @ np.sqrt(np.maximum(np.diag(M), 0.0)) for M in (G, H))
+            held = self.moments.held and self.reduced is None
+            self.cancelled = max(self.cancelled, float(np.max(plain * (plain if held else own), initial=0.0)))
+        self.turn(list(turns))
         return rho
 
     def make_unit(self) -> None:
@@ -360,8 +370,8 @@ class _Law:
         squares = sides[0].squares + sides[1].squares
         below, above = (sides[0].below + sides[1].below), (sides[0].above + sides[1].above)
         noise, lost = self.rounding, self._lost()
-        if lost:  # nothing bounds what the data have in directions that were cut
-            above = np.full_like(above, np.inf)
+        if lost or any(basis.short.shape[1] for basis in self.answer.bases):
+            above = np.full_like(above, np.inf)  # nothing bounds it in directions that were cut
         below = np.maximum(np.sqrt(below) - noise, 0.0) ** 2
         above = (np.sqrt(above) + noise) ** 2
         total = float(self.rho.sum())
@@ -436,7 +446,8 @@ class _Law:
         )
         lost = condition if squared else math.sqrt(condition)
         columns = sum(A.shape[1] for A in self._views())
-        return min(4 * math.sqrt(columns) * self.unit_of_sums * self.shift * lost, 1.0)
+        of_products = 4 * math.sqrt(columns) * self.shift * lost
+        return min(self.unit_of_sums * max(of_products, self.answer.cancelled), 1.0)
 
     def _bounds(self, above: HostArray) -> HostArray | None:
         """Within which some correlation lies, pair by pair: from the bound in the norm, or from the ridge."""
@@ -490,7 +501,12 @@ class _Law:
             text = "The gap between the correlations returned and those left out is unknown: nothing shows that less "
             text += f"than {within:.1e} of the sum is missing. Choose a solver that carries more columns than pairs."
             findings.append((Status.CLUSTERED, text))
-        elif residual <= self.terms.tol < (estimate or 0.0) > (TOLERATED if sure else LIKELY) * residual:
+        elif (
+            residual
+            <= self.terms.tol
+            < (estimate or 0.0)
+            > max((TOLERATED if sure else LIKELY) * residual, off / total)
+        ):
             text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may "
             text += f"be missing, where the residual is {residual:.1e}. Lower tol, or ask for more pairs."
             findings.append((Status.CLUSTERED, text))
@@ -514,8 +530,10 @@ class _Law:
                 found = found + _moved(gap, e**2).sum(axis=0)
                 left = left - (e**2).sum(axis=0)
             known.append(0.0)
+        if not known and not self._leaves_out:
+            known.append(0.0)  # directions of the wider view that no correlation belongs to
         if not known:
-            return lower or None if self._leaves_out else 0.0
+            return lower or None
         if beside is not None and beside.rest is not None and self.carried is not None:
             # What Galerkin's solutions leave lies, at worst, at the least correlation that is carried.
             rest = np.minimum(beside.rest, squares / 2)
@@ -762,7 +780,7 @@ class _Law:
                 text = f"{count} directions of {name} are too short for its Gram matrix to tell whether they are null; "
                 text += 'another pass would. Raise max_passes, choose "direct", or add a ridge.'
                 found.append((Status.ILL_CONDITIONED, text))
-            elif self._is_there(i, norm.factor.cut, norm.factor.largest):
+            elif self._is_there(i, norm.factor):
                 text = f"{name} has directions that are too short for its Gram matrix to tell, and they are left out: "
                 text += 'correlations may be missing. Choose "direct", or add a ridge.'
                 found.append((Status.ILL_CONDITIONED, text))
@@ -789,9 +807,9 @@ class _Law:
     def _squared(self) -> list[tuple[Status, str]]:
         """Whether Gram matrices have lost so many digits that nothing made of them shows what is missing."""
         found = []
-        for name, norm in zip("XY", self.norms, strict=True):
+        for i, (name, norm) in enumerate(zip("XY", self.norms, strict=True)):
             condition = norm.factor.condition if isinstance(norm, FactorNorm) else 0.0
-            off = condition * self.unit_of_sums
+            off = condition * max(self.unit_of_sums, self.moments.centring_error(i))
             if off > max(TOLERATED * self.terms.tol, SQUARED):
                 text = f"The Gram matrix of {name} has condition number {condition:.0e}: correlations may "
                 text += (
@@ -800,12 +818,21 @@ class _Law:
                 found.append((Status.ILL_CONDITIONED, text))
         return found
 
-    def _is_there(self, i: int, cut: Array, largest: float) -> bool:
-        """Whether the data have more than rounding along the directions that were cut: one product."""
-        G = self.moments.image_gram(i, cut)
-        longest = float(np.linalg.eigvalsh(G)[-1]) if len(G) else 0.0
+    def _is_there(self, i: int, factor: Whitener) -> bool:
+        """Whether the data have more than rounding along the directions that were cut: one product.
+
+        Eigenvectors of a Gram matrix are off by its rounding. What that puts of kept directions into those that were
+        cut is taken out again, by the images of both.
+        """
+        assert factor.cut is not None and factor.short is not None  # noqa: S101, PT018
+        m = factor.cut.shape[1]
+        G = self.moments.image_gram(i, self.home.concat([factor.cut, factor.short]))
+        own, across, kept = G[:m, :m], G[:m, m:], G[m:, m:]
+        if len(kept):
+            own = own - across @ np.linalg.lstsq(kept, across.T, rcond=None)[0]
+        longest = float(np.linalg.eigvalsh((own + own.T) / 2)[-1])
         unit = float(np.finfo(self._views()[i].dtype).eps)
-        return math.sqrt(max(longest, 0.0)) > LEAST_LENGTH * unit * math.sqrt(largest)
+        return math.sqrt(max(longest, 0.0)) > LEAST_LENGTH * unit * math.sqrt(factor.largest)
 
     def _views(self) -> tuple[Any, Any]:
         return self.problem.X, self.problem.Y

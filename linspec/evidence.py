@@ -141,7 +141,8 @@ def norms_by(
         rider, SOmega = sent[i], products[i]
         if rider.whole:
             S = moments.gram_by_identity(i, SOmega - rider.block * ridge)
-            found.append(FactorNorm(Whitener(S, ridge, squared_cut(A), home), home))
+            cut = max(squared_cut(A), A.shape[1] * moments.rounding)  # products in float32 are no better
+            found.append(FactorNorm(Whitener(S, ridge, cut, home), home))
             continue
         diagonals = moments.diagonal() if diagonals is None else diagonals
         d = diagonals[i]

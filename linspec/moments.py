@@ -196,9 +196,7 @@ class Moments:
         views = (view.given for view in self._views)
         units = [float(np.finfo(A.dtype).eps) for A in views]
         return (
-            float(np.finfo(np.float64).eps)
-            if self.held and (self._entered or self._streamed)
-            else max(units)
+            float(np.finfo(np.float64).eps) if self.held and (self._entered or self._streamed) else max(units)
         )
 
     @property
@@ -473,23 +471,31 @@ class Moments:
             found = [view.squares if view.operator.readable else None for view in self._views]
         return None if any(d is None for d in found) else list(found)
 
-    def centring_error(self) -> float:
+    def centring_error(self, index: int | None = None) -> float:
         """The relative error, about, that taking means out of products leaves in them; no sweep is made for it.
 
         0 where they are taken out of entries.
+
+        Parameters
+        ----------
+        index : {0, 1}, optional
+            The view; by default the worse of both.
         """
-        found = 0.0
         held = self._held_gram() if self.held else None
         squares = [view.squares for view in self._views] if held is None else held.diagonal()
-        for view, own in zip(self._views, squares, strict=False):
-            eps = float(np.finfo(view.operator.dtype).eps)
-            by_rows = isinstance(held, DenseGram) and self._entered
-            if view.unresolved:
-                found = 1.0
-            elif view.corrects_products and not by_rows:
-                lost = view.cancelled(own)
-                found = max(found, eps * (lost**2 if isinstance(held, SparseGram) else lost))
-        return found
+        pairs = list(zip(self._views, squares, strict=False))
+        return max(
+            self._cancelled(*pair, held) for pair in (pairs if index is None else pairs[index : index + 1])
+        )
+
+    def _cancelled(self, view: View, squares: Array | None, held: Any) -> float:
+        eps = float(np.finfo(view.operator.dtype).eps)
+        if view.unresolved:
+            return 1.0
+        if not view.corrects_products or (isinstance(held, DenseGram) and self._entered):
+            return 0.0
+        lost = view.cancelled(squares)
+        return eps * (lost**2 if isinstance(held, SparseGram) else lost)
 
     def subtracted(self, index: int) -> float:
         """The sum of squares that centring takes out of the products of one view; 0 where entries are centred.
@@ -499,6 +505,8 @@ class Moments:
         index : {0, 1}
         """
         view = self._views[index]
+        if view.lacks_mean:
+            self.column_means()
         if not view.corrects_products or (self.held and self._entered):
             return 0.0
         return float(self.n * self.home.norm(self.home.place(view.taken)) ** 2)
@@ -668,7 +676,9 @@ class Moments:
         W = forward(operators, asked)
         if spreads is not None:
             P = self.home.place(W)
-            spreads.append(to_host(self.home.xp.sum((P - self.home.xp.mean(P, axis=0)[None, :]) ** 2, axis=0)))
+            spreads.append(
+                to_host(self.home.xp.sum((P - self.home.xp.mean(P, axis=0)[None, :]) ** 2, axis=0))
+            )
         adjoints = [A.rmatmat(W) if i in onto else None for i, A in enumerate(operators)]
         return self._conclude(asked, adjoints, sweeps=2.0)
 
@@ -860,7 +870,9 @@ class Moments:
             for a in range(0, width, columns):
                 E = self.home.place(np.eye(width, min(columns, width - a), -a))
                 asked = Asked([E, None] if i == 0 else [None, E], [None, None], self.home)
-                XtP, XtQ, _, YtQ = self._by_products(asked, onto=(0,) if i == 0 else (0, 1), spreads=spreads[i])
+                XtP, XtQ, _, YtQ = self._by_products(
+                    asked, onto=(0,) if i == 0 else (0, 1), spreads=spreads[i]
+                )
                 found[i][0].append(XtP if i == 0 else YtQ)
                 found[i][1].append(XtQ)
         live = [
@@ -881,7 +893,6 @@ class Moments:
             return self.home.xp.ones_like(d)
         unit = CONSTANT * float(np.finfo(view.operator.dtype).eps)
         return self.home.xp.astype(d > self.n * (unit * view.taken) ** 2, d.dtype)
-
 
     def _drowned(self, view: View, constant: HostArray, spreads: HostArray) -> bool:
         """Whether columns that products call constant vary by more than the rounding of their entries."""

@@ -81,7 +81,7 @@ class Run:
         trait "warm-start"; None where none was given.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (what one call of `solve` sets)
         self,
         problem: Problem,
         solver: Any,
@@ -92,6 +92,7 @@ class Run:
         max_seconds: float | None = None,
         callbacks: tuple[Callback, ...] = (),
         start: Mapping[str, Any] | None = None,
+        tol: float | None = None,
     ) -> None:
         self.rng = np.random.default_rng(rng)
         self.start = start
@@ -101,8 +102,9 @@ class Run:
         self.problem = problem.with_matrices(
             {label: CountedOperator(A, self._ledgers[label]) for label, A in problem.matrices.items()}
         )
-        given = getattr(solver, "tol", None)
+        given = getattr(solver, "tol", tol)  # "auto" may stand for a solver that has no tolerance of its own
         self.tol: float = problem.default_tol if given is None else float(given)
+        self._by_default = given is None
         self._sweeps = problem.sweeps
         self._max_passes = min(math.inf if max_passes is None else float(max_passes), self._sweeps)
         self._max_seconds = math.inf if max_seconds is None else float(max_seconds)
@@ -481,7 +483,7 @@ class Run:
         figures = f"residual {residual:.2g}, tolerance {self.tol:.2g}"
         if math.isnan(residual) and self._sweeps == 1:
             figures = "no residual: it takes another pass, and the data can be read once"
-        elif self.problem.single and getattr(self._solver, "tol", None) is None:
+        elif self.problem.single and self._by_default:
             figures += " (the least that products in float32 allow)"
         # What to do where an approximation is not good enough is no advice where it is.
         if status is Status.CONVERGED:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -283,10 +284,12 @@ def solve(
     problem = problem.about_rows()
     callbacks = (callback,) if callback is not None else ()
     limits = {"rng": rng, "max_passes": max_passes, "max_seconds": max_seconds}
+    if solver == "auto":
+        limits["tol"] = options_.get("tol")
     with report_progress(name, progress) as reporter:
         watching = (*callbacks, *reporter)
         solution = _run(problem, instance, spec, name, callbacks=watching, start=begin, **limits)
-        if solver == "auto" and solution.status is Status.ILL_CONDITIONED:
+        if solver == "auto" and solution.status in (Status.ILL_CONDITIONED, Status.INACCURATE):
             return _without_squares(problem, solution, options_, callbacks=watching, **limits)
         return solution
 
@@ -525,6 +528,9 @@ def automatic(problem: Problem, given: dict[str, Any]) -> tuple[str, dict[str, A
     extra = sorted(set(given) - {"tol"})
     if extra:
         raise TypeError(f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.')
+    tol = given.get("tol")
+    if tol is not None and not (isinstance(tol, numbers.Real) and float(tol) > 0):
+        raise InvalidOption(f"tol must be a number above 0; got {tol!r}.")
     name = select(problem).name
     fields = {option.name for option in options.options_of(registry.get_solver(name, problem))}
     return name, {key: value for key, value in given.items() if key in fields}

@@ -27,6 +27,9 @@ FEW = 4
 SQUARED_AWAY = 1e-5
 """Singular value, beside the largest, below which the square of the matrix does not tell it well."""
 
+SHORT = 0.1
+"""Eigenvalue, beside the largest, below which eigenvectors are looked at again together with those that were cut."""
+
 CHOLESKY_LIMIT = 1e-12
 """Reciprocal condition number of the scaled Gram matrix below which its rank is decided by eigenvalues."""
 
@@ -57,6 +60,9 @@ class Whitener:
     cut : array of shape (p, m) or None
         The directions that were left out as null, of length 1 in the norm of the diagonal: squaring cannot tell whether
         they are. None where there are none, or a ridge gives them a length.
+    short : array of shape (p, l) or None
+        The directions that were kept and are short, of length 1 in the norm of S: eigenvectors that were cut have parts
+        in these, which squaring does not tell either. None where `cut` is.
     largest : float
         The largest eigenvalue of the scaled matrix; 1 where a Cholesky factor was taken.
     """
@@ -71,6 +77,7 @@ class Whitener:
         self.rank = int(S.shape[0])
         self.condition = self.largest = 1.0
         self.cut: Array | None = None
+        self.short: Array | None = None
         self.lower, rcond = _cholesky(S, cut) if home.on_host and bool(np.all(d > 0)) else (None, 0.0)
         if self.lower is not None:
             self.condition = 1 / rcond
@@ -84,6 +91,8 @@ class Whitener:
             if first and ridge == 0:
                 self.cut = vectors[:, :first] * self.scale[:, None]
             self.half = vectors[:, first:] / xp.sqrt(values[first:])[None, :] * self.scale[:, None]
+            if self.cut is not None:
+                self.short = self.half[:, : int(np.sum(host[first:] < SHORT * host[-1]))]
 
     def solve(self, M: Array) -> Array:
         """F⁻¹ M."""

@@ -175,7 +175,7 @@ def steps_from_data(
     for sweep in range(POWER_SWEEPS):
         xp = pair.views.home.xp
         growths = [
-            xp.sum(S * S, axis=0) / xp.sum(V * V, axis=0)
+            xp.sum(S * S, axis=0) * reciprocal(xp.sum(V * V, axis=0))
             if d is None
             else xp.sum(S * S * reciprocal(d), axis=0) * reciprocal(xp.sum(V * V * d, axis=0))
             for V, S, d in ((pair.phi, pair.Sphi, dx), (pair.psi, pair.Spsi, dy))

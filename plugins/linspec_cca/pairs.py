@@ -102,7 +102,8 @@ class Pair:
         for (new, V, SV), d, cut in zip(blocks, self.views.diagonals, self.views.cuts, strict=True):
             factor = None
             if new:
-                squares = to_host(xp.stack([xp.sum(V * SV, axis=0), xp.sum(V * V * d[:, None], axis=0)]))
+                with np.errstate(over="ignore"):  # of an iteration that diverges
+                    squares = to_host(xp.stack([xp.sum(V * SV, axis=0), xp.sum(V * V * d[:, None], axis=0)]))
                 real = (squares[0] > cut * squares[1]) & (squares[0] > NOISE**2 * squares[0].max(initial=0.0))
                 factor = None if real.all() else np.diag(real.astype(np.float64))
             factors.append(factor)
@@ -185,6 +186,10 @@ def start(
     else:
         norms = norms_by(problem, moments, sent, [Sphi[:, a:], Spsi[:, b:]], judging=False)
     views = Views(home, (dx + rx, dy + ry), (cuts[0], cuts[1]), norms)
+    # Weights of columns of zeros have no product; steps that scale blocks up would let them grow for ever.
+    phi, psi = (
+        V * home.xp.astype(d > 0, V.dtype)[:, None] for V, d in zip((phi, psi), views.diagonals, strict=True)
+    )
     return Pair(views, phi, psi, Sphi[:, :a], Spsi[:, :b], Cpsi[:, :b], Ctphi[:, :a])
 
 

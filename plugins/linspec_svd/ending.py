@@ -85,7 +85,7 @@ def _arrays(
     findings: list[tuple[Status, str]] = []
     squaring, entries = squared_cuts(problem.A, by_products=of_rows or not run.moments("implicit").held)
     largest = max(float(theta[0]), 0.0) if len(theta) else 0.0
-    means = size_of_means(problem, run)
+    means = size_of_means(run)
     floor = max(max(squaring, entries) * largest, (share_below_rounding(problem.A) * means) ** 2)
     known = int(np.sum(theta > floor))
     hidden = int(np.sum(theta > max(squaring, entries) * largest)) - known

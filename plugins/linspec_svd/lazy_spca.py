@@ -149,7 +149,7 @@ def _leading(Bt: Array, M: HostArray, problem: Any, run: Run) -> tuple[HostArray
     smallest = np.min(values, initial=np.inf)
     values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
     largest = max(float(np.max(values, initial=0.0)), 0.0)
-    means = size_of_means(problem, run)
+    means = size_of_means(run)
     entries = share_below_rounding(problem.A)
     noise = max(
         max(squared_cuts(problem.A)) * largest, entries * means * largest**0.5, (entries * means) ** 2

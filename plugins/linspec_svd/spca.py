@@ -56,7 +56,7 @@ class SPCA(Solver):
             P, _ = normalizer.orthonormalize(A.rmatmat(A.home.place(Q, A.dtype)))
             Q, _ = normalizer.orthonormalize(home.place(A.matmat(P)))
         U, S, V = right_vectors(A, Q, problem.k)
-        largest = max(float(np.max(S, initial=0.0)), size_of_means(problem, run))
+        largest = max(float(np.max(S, initial=0.0)), size_of_means(run))
         rounding = share_below_rounding(problem.A) * largest
         k = min(problem.k, int(np.sum(rounding < S)))
         run.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=powers))

@@ -13,6 +13,7 @@ scaled Gram matrix says otherwise, Householder transformations are what remains.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from scipy.linalg import blas, lapack
 from linspec import LinearOperator, Run
 from linspec.arrays import Array, Home, HostArray, host_dtype, to_host
 from linspec.block_algebra import EPS, rank_cut, whitening
-from linspec.operators import DenseOperator, uncounted
 
 NULL = 8
 """Multiple of the rank cut that products with a vector of the numerical null space may reach."""
@@ -54,17 +54,12 @@ def share_below_rounding(A: LinearOperator) -> float:
     return rank_cut((max(n, p), min(n, p)), A.dtype)
 
 
-def size_of_means(problem: Any, run: Run) -> float:
+def size_of_means(run: Run) -> float:
     """√n ‖μ‖, a bound on what products are corrected by where means are taken out of them; 0 where of entries.
 
     Singular values below its rounding are what the correction of constant columns leaves.
     """
-    bare, _ = uncounted(problem.A)
-    if not problem.center or isinstance(bare, DenseOperator):
-        return 0.0
-    mean = to_host(run.moments("implicit").column_means()[0])
-    rows: int = problem.A.shape[0]
-    return float(np.linalg.norm(mean) * np.sqrt(rows))
+    return math.sqrt(run.moments("implicit").subtracted(0))
 
 
 def squared_cuts(A: LinearOperator, *, by_products: bool = False) -> tuple[float, float]:

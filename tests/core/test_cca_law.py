@@ -217,3 +217,16 @@ def test_without_room_for_a_look_at_what_was_cut_nothing_is_certain():
     found = ls.solve(ls.CCA(X, Y, 2, center=False), "gram", max_passes=1)
     assert found.passes <= 1
     assert (found.status, found.converged) == (Status.ILL_CONDITIONED, False)
+
+
+def test_one_small_correlation_with_nothing_beside_it_loses_what_its_other_weights_lack():
+    """X has one column: all that a pair can lose is in the direction of Y, beside which all correlations are 0."""
+    case, _ = planted([1e-5], 1, 6, 0)
+    V = np.zeros((6, 1))
+    V[:2, 0] = 1, 1e-2
+    found = case.judged(np.ones((1, 1)), V)
+    loss = case.loss(found.fields)
+    assert loss == pytest.approx(5e-5, rel=0.01)
+    assert found.residual < TOL
+    assert loss / 2 <= found.fields["loss_estimate"] <= 2 * loss
+    assert Status.CLUSTERED in [status for status, _ in found.findings]

@@ -72,7 +72,9 @@ def test_gauss_is_below_and_gauss_radau_above_after_any_number_of_steps(monkeypa
 
 def test_quadrature_without_a_ridge_has_no_upper_bound():
     S, rng = gram(0)
-    found = QuadratureNorm(lambda V: S @ V, jacobi(np.diag(S), HOST), 0.0, HOST).lengths(rng.standard_normal((ORDER, 2)))
+    found = QuadratureNorm(lambda V: S @ V, jacobi(np.diag(S), HOST), 0.0, HOST).lengths(
+        rng.standard_normal((ORDER, 2))
+    )
     assert np.all(np.isinf(found.above))
     assert np.all(found.below > 0)
 

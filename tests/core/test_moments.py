@@ -917,3 +917,28 @@ def test_a_gram_matrix_by_the_identity_has_zeros_for_constant_columns(kind):
     assert np.all(S[2] == 0)
     assert np.all(S[:, 2] == 0)
     np.testing.assert_allclose(S, (A - A.mean(axis=0)).T @ (A - A.mean(axis=0)), atol=1e-12)
+
+
+@pytest.mark.parametrize("width", [3, 256])
+def test_means_a_million_times_the_spread_drown_no_column_of_a_narrow_operator(width, monkeypatch):
+    """One product with the identity is all entries; of wider operators the moments say what is lost."""
+    monkeypatch.setattr(moments, "IDENTITY_COLUMNS", width)
+    rng = np.random.default_rng(3)
+    given = (3e5 * rng.uniform(0.5, 1, 5) + rng.standard_normal((60, 5))).astype(np.float32)
+    m = Moments(Duck(given), rng.standard_normal((60, 4)), center=True, form="dense")
+    S = m.dense()[0]
+    wanted = given.astype(np.float64)
+    wanted = wanted - wanted.mean(axis=0)
+    if width >= 5:
+        assert_close(S, wanted.T @ wanted)
+        assert m.centring_error() == 0
+    else:
+        assert m.centring_error() == 1
+
+
+def test_a_constant_column_of_an_operator_is_no_loss(monkeypatch):
+    monkeypatch.setattr(moments, "IDENTITY_COLUMNS", 2)
+    given = np.column_stack([X[:, :3], np.full(len(X), 7.1)])
+    m = Moments(Duck(given), center=True, form="dense")
+    assert np.all(m.dense()[0][3] == 0)
+    assert m.centring_error() < 1e-10

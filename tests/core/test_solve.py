@@ -51,8 +51,23 @@ def test_auto_says_what_it_chose(views):
     assert ls.solve(problem).solver == selection.name
 
 
+def test_auto_holds_solvers_without_a_tolerance_to_that_of_the_call():
+    """A Gram matrix of condition 1e15 gives six digits; asked for ten, "auto" goes on to the rows."""
+    rng = np.random.default_rng(0)
+    U = np.linalg.qr(rng.standard_normal((46, 7)))[0]
+    X, Y = U @ rng.standard_normal((7, 1)), U[:, :6] * np.geomspace(1, 5e-7, 6)
+    Y = Y @ np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    problem = ls.CCA(X, Y, 1, center=False)
+    assert ls.solve(problem, "gram").residual > 1e-10
+    found = ls.solve(problem, tol=1e-10)
+    assert found.converged
+    assert found.residual <= 1e-10
+
+
 def test_auto_takes_tol_alone(views):
     assert ls.solve(ls.CCA(*views, 3), tol=1e-9).converged
+    with pytest.raises(ls.errors.InvalidOption, match="tol must be a number above 0; got nan"):
+        ls.solve(ls.CCA(*views, 3), tol=float("nan"))
     with pytest.raises(TypeError, match="only tol"):
         ls.solve(ls.CCA(*views, 3), oversample=3)
 
