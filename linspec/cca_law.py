@@ -103,7 +103,7 @@ def judged(
     if correlations is None:
         every = answer.turn_canonical()
         if answer.unsettled:
-            answer.made = None
+            answer.drop_null_parts()
             every = answer.turn_canonical()
         carried = float(every[-1]) if carried is None and len(every) > problem.k else carried
         rho = every[: problem.k]
@@ -303,6 +303,16 @@ class _Answer:
         rounding = self.cancelled * (EPS if self.reduced is not None else self.moments.rounding)
         free = self.moments.held or self.reduced is not None
         return rounding > CROOKED and (free or self.room >= 1)
+
+    def drop_null_parts(self) -> None:
+        """Take out of the weights what the views annihilate: it may be far longer than the rest."""
+        assert self.made is not None and self.norms is not None  # noqa: S101, PT018
+        pairs = zip(self.W, self.made[:2], self.norms, strict=True)
+        self.W = [
+            norm.solve(SW) if isinstance(norm, FactorNorm) and norm.factor.cut is not None else W
+            for W, SW, norm in pairs
+        ]
+        self.made = None
 
     def present(self) -> HostArray:
         """1 for pairs with weights in both views, 0 for others, which correlate with nothing."""
