@@ -3,8 +3,13 @@ from linspec import errors as errors
 from linspec import metrics as metrics
 from linspec import targets as targets
 from linspec import testing as testing
-from linspec.components import null_correlations as null_correlations
-from linspec.components import permutation_test as permutation_test
+from linspec.families.cca.components import null_correlations as null_correlations
+from linspec.families.cca.components import permutation_test as permutation_test
+from linspec.families.cca.problem import CCA as CCA
+from linspec.families.cca.ridge_path import ridge_path as ridge_path
+from linspec.families.discriminant.problem import Discriminant as Discriminant
+from linspec.families.least_squares.problem import LeastSquares as LeastSquares
+from linspec.families.svd.problem import SVD as SVD
 from linspec.hookspecs import hookimpl as hookimpl
 from linspec.moments import Moments as Moments
 from linspec.normalizer import Normalizer as Normalizer
@@ -12,10 +17,6 @@ from linspec.operators import LinearOperator as LinearOperator
 from linspec.operators import as_operator as as_operator
 from linspec.options import option as option
 from linspec.options import part as part
-from linspec.problems import CCA as CCA
-from linspec.problems import SVD as SVD
-from linspec.problems import Discriminant as Discriminant
-from linspec.problems import LeastSquares as LeastSquares
 from linspec.projection import project as project
 from linspec.registry import PluginInfo as PluginInfo
 from linspec.registry import describe as describe
@@ -25,7 +26,6 @@ from linspec.registry import plugins as plugins
 from linspec.registry import register as register
 from linspec.registry import solvers as solvers
 from linspec.registry import test_matrices as test_matrices
-from linspec.ridges import ridge_path as ridge_path
 from linspec.run import Run as Run
 from linspec.solution import Solution as Solution
 from linspec.solution import Status as Status

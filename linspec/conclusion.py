@@ -50,3 +50,12 @@ class Terms:
 
 NO_TERMS = Terms()
 """An answer is judged for itself."""
+
+
+def fewer_than_asked(found: int, wanted: int, what: str) -> tuple[tuple[Status, str], ...]:
+    """A finding where there are fewer than were asked for."""
+    if found >= wanted:
+        return ()
+    return (
+        (Status.RANK_DEFICIENT, f"{found} of the {wanted} asked for are returned: there are no more {what}."),
+    )

@@ -27,10 +27,10 @@ import numpy as np
 from linspec.arrays import HOST, Array, Home, HostArray, all_finite, host_dtype, is_array, to_host
 from linspec.block_algebra import EPS, canonical_rotation, whitening
 from linspec.errors import InvalidProblem, NonFiniteData
+from linspec.families.cca.problem import CCA
+from linspec.families.cca.solution import CCASolution
 from linspec.moments import Moments
 from linspec.operators import as_operator
-from linspec.problems import CCA
-from linspec.solution import CCASolution
 
 __all__ = [
     "auc",

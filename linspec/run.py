@@ -25,7 +25,7 @@ from linspec.moments import Moments
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.streamed import ONCE
 from linspec.options import options_of
-from linspec.problems import Problem
+from linspec.problem import Problem
 from linspec.slice_sweep import read_stream
 from linspec.solution import History, Solution, Status
 

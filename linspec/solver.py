@@ -47,7 +47,7 @@ from linspec.normalizer import Normalizer
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.operators.rescaled import OutOfRange
 from linspec.operators.streamed import ONCE
-from linspec.problems import Problem
+from linspec.problem import Problem
 from linspec.progress import report_progress
 from linspec.row_sweep import one_blas_thread
 from linspec.run import Progress, Run

@@ -26,7 +26,7 @@ import numpy as np
 from linspec import Moments, Normalizer, Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import ratio
-from linspec.evidence import Evidence
+from linspec.families.cca.evidence import Evidence
 from linspec.inverse_norm import diagonal_norm
 from linspec_cca.pairs import NOISE, block_width
 from linspec_cca.randomized import range_blocks

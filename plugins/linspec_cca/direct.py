@@ -18,7 +18,7 @@ from linspec import Run, Solution, Solver, option
 from linspec.arrays import to_host
 from linspec.block_algebra import rank_cut
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
-from linspec.evidence import Evidence
+from linspec.families.cca.evidence import Evidence
 from linspec.inverse_norm import BasisNorm
 from linspec.row_reduction import column_basis, reduce_rows, sum_with_short
 

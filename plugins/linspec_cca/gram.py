@@ -24,7 +24,7 @@ from linspec.cost import (
     Sizes,
     moments_estimates,
 )
-from linspec.evidence import Evidence
+from linspec.families.cca.evidence import Evidence
 from linspec.whitener import SMALL, leading_svd
 
 

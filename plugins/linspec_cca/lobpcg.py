@@ -30,7 +30,7 @@ from linspec import Moments, Run, Solution, Solver, Status, cost, option, part
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import metric_rounding, ratio
 from linspec.cost import Estimate, Sizes
-from linspec.evidence import Evidence
+from linspec.families.cca.evidence import Evidence
 from linspec.inverse_norm import SketchNorm
 from linspec.preconditioner import Preconditioner, from_sketch, raised_diagonal
 from linspec_cca.course import OPTIMISTIC, Course

@@ -14,7 +14,7 @@ import numpy as np
 from linspec import CCA, Moments, Run
 from linspec.arrays import Array, Home, to_host
 from linspec.block_algebra import EPS, metric_rounding, ratio
-from linspec.evidence import Evidence, norms_by, riders
+from linspec.families.cca.evidence import Evidence, norms_by, riders
 from linspec.inverse_norm import InverseNorm, diagonal_norm
 
 NOISE = 1e3 * EPS

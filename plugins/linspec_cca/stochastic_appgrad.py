@@ -41,7 +41,7 @@ import numpy as np
 from linspec import LinearOperator, Moments, Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS
-from linspec.evidence import SKETCH, signs
+from linspec.families.cca.evidence import SKETCH, signs
 from linspec.inverse_norm import SketchNorm
 from linspec.minibatches import FEWEST_ROWS, RandomRows, rows_at_once
 from linspec.operators import CenteredOperator, DenseOperator, SparseOperator, uncounted

@@ -13,9 +13,11 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec import Moments, Status, cca_law, evidence
+from linspec import Moments, Status
 from linspec.conclusion import Terms
-from linspec.evidence import Evidence
+from linspec.families.cca import evidence
+from linspec.families.cca import law as cca_law
+from linspec.families.cca.evidence import Evidence
 
 TOL = 1e-6
 

@@ -15,7 +15,7 @@ import scipy.sparse.linalg
 import scipy.stats
 
 import linspec as ls
-import linspec.components
+import linspec.families.cca.components
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NonFiniteData, NoSuitableSolver
 
 
@@ -304,7 +304,7 @@ def test_what_cannot_be_tested_is_said(monkeypatch):
         ls.null_correlations(ls.SVD(X, 2))
     with pytest.raises(MissingCapability, match="rows of Y cannot be had in another order"):
         ls.null_correlations(ls.CCA(X, scipy.sparse.linalg.aslinearoperator(Y), 2))
-    monkeypatch.setattr("linspec.components.ALWAYS_AVAILABLE", 0)
+    monkeypatch.setattr("linspec.families.cca.components.ALWAYS_AVAILABLE", 0)
     monkeypatch.setattr("linspec.machine.available_memory", lambda: 1000)
     with pytest.raises(NoSuitableSolver, match="1 kB are available"):
         ls.permutation_test(X, Y)
@@ -318,4 +318,4 @@ def test_seeds_repeat():
 
 
 def test_the_examples_run():
-    assert doctest.testmod(linspec.components).failed == 0
+    assert doctest.testmod(linspec.families.cca.components).failed == 0

@@ -16,7 +16,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
-import linspec.ridges
+import linspec.families.cca.ridge_path
 from linspec import metrics, registry
 from linspec.errors import InvalidProblem, MissingCapability
 
@@ -250,7 +250,7 @@ def test_what_cannot_be_done_is_said_before_any_work():
 
 
 def test_the_example_runs():
-    assert doctest.testmod(linspec.ridges).failed == 0
+    assert doctest.testmod(linspec.families.cca.ridge_path).failed == 0
 
 
 def test_the_measuring_script_prints_both_paths():

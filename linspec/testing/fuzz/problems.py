@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from linspec import CCA, SVD, Discriminant, LeastSquares
 from linspec.arrays import HostArray, working_dtype
 from linspec.operators import ProductOperator, as_operator
-from linspec.problems import CCA, SVD, Discriminant, LeastSquares
 from linspec.testing.operators import ProductsOnly
 
 __all__ = ["FAMILIES", "KINDS", "TOLERANCES", "Case", "Matrix"]

@@ -5,7 +5,7 @@ Method. With ϱᵢ = (Cψᵢ − ρᵢ Sx φᵢ, Cᵀφᵢ − ρᵢ Sy ψᵢ) i
 some correlation lies within ‖ϱᵢ‖/√2 of ρᵢ. To the second order a pair loses Σⱼ eᵢⱼ²/(ρᵢ − γⱼ), eᵢⱼ being the parts of
 ϱᵢ/√2 along directions with correlations γⱼ that were left out. Nothing of that needs another sweep:
 
-- the norm comes from what is known of the Gram matrices (`linspec.inverse_norm`, `linspec.evidence`);
+- the norm comes from what is known of the Gram matrices (`linspec.inverse_norm`, `linspec.families.cca.evidence`);
 - a second block rides beside the weights: S⁻¹ϱ, where the solver knows its residuals beforehand, and random columns, or
   the identity where a view has few. The canonical pairs within all of it (Rayleigh-Ritz) have a sum that is at most the
   exact one: what they gain is a lower bound on the loss. Their parts outside the answer give γⱼ and eᵢⱼ.
@@ -31,7 +31,7 @@ from linspec import cost, machine
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, canonical_rotation, metric_rounding, rank_cut, ratio
 from linspec.conclusion import Conclusion, Terms
-from linspec.evidence import Evidence, Rider, norms_by, riders
+from linspec.families.cca.evidence import Evidence, Rider, norms_by, riders
 from linspec.inverse_norm import BasisNorm, FactorNorm, InverseNorm, Lengths, QuadratureNorm
 from linspec.moments import Moments
 from linspec.row_reduction import LEAST_LENGTH, ColumnBasis, column_basis, sum_with_short

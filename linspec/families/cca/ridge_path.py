@@ -23,13 +23,13 @@ import numpy as np
 from linspec import cost, registry
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem
+from linspec.families.cca.problem import CCA
+from linspec.families.cca.solution import CCASolution
+from linspec.families.cca.variates import CCAScore
 from linspec.moments import Moments
 from linspec.operators import LinearOperator, as_operator
 from linspec.options import RUN_ARGUMENTS
-from linspec.problems import CCA
-from linspec.solution import CCASolution
 from linspec.solver import Solver, automatic, solve
-from linspec.variates import CCAScore
 
 __all__ = ["RidgePath", "ridge_path"]
 

@@ -31,9 +31,9 @@ from linspec import cost, machine
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import rank_cut, whitening
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NonFiniteData, NoSuitableSolver
+from linspec.families.cca.problem import CCA
+from linspec.families.cca.solution import CCASolution
 from linspec.operators import LinearOperator, as_operator
-from linspec.problems import CCA
-from linspec.solution import CCASolution
 from linspec.solver import ALWAYS_AVAILABLE, Solver, solve
 from linspec.views import explain_non_finite
 

@@ -1,0 +1,80 @@
+"""Checks that the statements of several problems share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import (
+    Home,
+)
+from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData
+from linspec.operators import (
+    LinearOperator,
+)
+from linspec.operators.streamed import ONCE
+
+
+def check_rows(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
+    """Two matrices have equally many rows, as far as these have been counted."""
+    if A.shape[0] != B.shape[0] and math.inf not in (A.shape[0], B.shape[0]):
+        raise InvalidProblem(
+            f"{name_a} and {name_b} must have equally many rows; got {A.shape[0]} and {B.shape[0]}."
+        )
+
+
+def refuse_once(data: Mapping[str, Any]) -> None:
+    """Two matrices are read side by side, and their slices end where they please: one reading will not do."""
+    for name, given in data.items():
+        if hasattr(given, "__next__") or getattr(given, "sweeps", math.inf) == 1:
+            raise SweptOnce(
+                f"{name} is read several times beside {', '.join(set(data) - {name})}, and {ONCE}; in one pass, an SVD "
+                "of one matrix can be had."
+            )
+
+
+def check_place(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
+    """Two matrices live in one place."""
+    if A.home != B.home:
+        raise UnsupportedData(
+            f"{name_a} and {name_b} must come from one library and device; got {_place(A.home)} and "
+            f"{_place(B.home)}. Move one of them."
+        )
+
+
+def _place(home: Home) -> str:
+    return f"{home.xp.__name__.split('.')[-1]} on {home.device}"
+
+
+def check_k(k: Any, sizes: Mapping[str, int]) -> int:
+    """How many are asked for: an integer from 1 to the least of some sizes, by what they are sizes of."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer):
+        raise InvalidProblem(f"k must be an integer; got {k!r}.")
+    limit = min(sizes.values())
+    if not 1 <= k <= limit:
+        counts = ", ".join(f"{count} {what}" for what, count in sizes.items() if count != math.inf)
+        raise InvalidProblem(f"k must be between 1 and {limit} for {counts}; got {k}.")
+    return int(k)
+
+
+def check_ridge(ridge: Any) -> float:
+    """One ridge: finite, and at least 0."""
+    if isinstance(ridge, bool) or not isinstance(ridge, int | float | np.integer | np.floating):
+        raise InvalidProblem(f"ridge must be a number; got {ridge!r}.")
+    if not (math.isfinite(ridge) and ridge >= 0):
+        raise InvalidProblem(f"ridge must be finite and at least 0; got {ridge}.")
+    return float(ridge)
+
+
+def check_ridges(ridge: Any) -> float | tuple[float, ...]:
+    """A ridge, or a tuple of several."""
+    if isinstance(ridge, np.ndarray) and ridge.ndim == 1:
+        ridge = ridge.tolist()
+    if not isinstance(ridge, tuple | list):
+        return check_ridge(ridge)
+    if not ridge:
+        raise InvalidProblem("ridge must be a number or a sequence of numbers; got an empty sequence.")
+    return tuple(check_ridge(value) for value in ridge)

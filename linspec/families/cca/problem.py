@@ -1,0 +1,159 @@
+"""Canonical correlations: the problem; its law is in `linspec.families.cca.law`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from linspec.arrays import (
+    Array,
+    HostArray,
+    all_finite,
+)
+from linspec.checks import check_k, check_place, check_ridge, check_rows, refuse_once
+from linspec.conclusion import NO_TERMS, Conclusion, Terms
+from linspec.errors import InvalidProblem
+from linspec.families.cca.evidence import NO_EVIDENCE, Evidence
+from linspec.families.cca.law import judged
+from linspec.families.cca.solution import CCASolution
+from linspec.moments import Moments
+from linspec.problem import Problem, shared_moments
+from linspec.scaling import Look, reduced_ridge
+from linspec.solution import Solution
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CCA(Problem):
+    """The k leading canonical pairs of two views.
+
+    With Sx = XᵀX + ridge·I, Sy likewise and C = XᵀY: the k leading singular values of
+    Sx^(-1/2) C Sy^(-1/2) are the correlations, and the weights have unit length in Sx and Sy.
+
+    Parameters
+    ----------
+    X : data of shape (n, p), or Moments
+        Anything `linspec.as_operator` takes. Moments of two views stand for both of them.
+    Y : data of shape (n, q)
+        Each view has the dtype of its own data, and the narrower of the two sets the precision; but bools and integers
+        beside float64 are multiplied in float64.
+    k : int
+        Pairs wanted, at most min(n, p, q).
+    ridge : float or pair of floats, default 0.0
+        Added to the unnormalised Gram matrices (of X, of Y). A penalty λ on XᵀX/n is a ridge of nλ.
+    center : bool, default True
+        Take the column means out; sparse data stay sparse.
+
+    Notes
+    -----
+    Residual: Σ‖ϱᵢ‖² / Σρᵢ with ϱᵢ = (Cψᵢ − ρᵢ Sx φᵢ, Cᵀφᵢ − ρᵢ Sy ψᵢ) in the norm of S⁻¹, S = diag(Sx, Sy) as block
+    matrices. With a gap gᵢ between ρᵢ and the correlations left out, the relative loss in the sum of the correlations
+    is about Σ‖ϱᵢ‖²/2gᵢ over Σρᵢ. How the norm is had, and what else the certificate says: `linspec.families.cca.law`.
+    """
+
+    X: Any
+    Y: Any = None
+    k: Any = None
+    ridge: Any = 0.0
+    center: bool = True
+
+    name: ClassVar[str] = "cca"
+    tolerance: ClassVar[float] = 1e-6
+    solution: ClassVar[type[Solution]] = CCASolution
+    means: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "x_mean", "Y": "y_mean"})
+    matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
+
+    def __post_init__(self) -> None:
+        shared = shared_moments(self, self.X, self.center)
+        if shared is not None and shared.Y is None:
+            raise InvalidProblem("CCA needs moments of two views; got moments of one. Pass Moments(X, Y).")
+        if shared is None and self.Y is None:
+            raise InvalidProblem("CCA needs two views; got no Y. Call CCA(X, Y, k).")
+        refuse_once({"X": self.X, "Y": self.Y})
+        X = self._adopt("X", shared.X if shared else self.X)
+        Y = self._adopt("Y", shared.Y if shared else self.Y)
+        check_place("X", X, "Y", Y)
+        if shared is None:
+            for name, A, other in (("X", X, Y), ("Y", Y, X)):
+                if (
+                    A.stored_dtype.kind in "biu"
+                ):  # classes and counts are exact; floats have the precision they have
+                    self._promote(name, other.dtype)
+        self.check_sizes()
+        pair = self.ridge if isinstance(self.ridge, tuple | list) else (self.ridge, self.ridge)
+        if len(pair) != 2:
+            raise InvalidProblem(f"ridge must be a number or a pair; got {len(pair)} numbers.")
+        object.__setattr__(self, "ridge", (check_ridge(pair[0]), check_ridge(pair[1])))
+
+    def check_sizes(self) -> None:
+        """X and Y have equally many rows, and k is at most what the shapes allow."""
+        (n, p), (m, q) = self.X.shape, self.Y.shape
+        check_rows("X", self.X, "Y", self.Y)
+        object.__setattr__(
+            self, "k", check_k(self.k, {"rows": min(n, m), "columns of X": p, "columns of Y": q})
+        )
+
+    @property
+    def certificate_products(self) -> int:
+        """One; float32 weights are turned by the first and judged, rounded as they are returned, by another."""
+        return 2 if self.single else 1
+
+    def start(self, given: Any) -> dict[str, Array]:
+        """The weights of an earlier answer: of both views, equally many columns, finite."""
+        found = {}
+        for name, A in (("x_weights", self.X), ("y_weights", self.Y)):
+            W = given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
+            shape = None if W is None else tuple(getattr(W, "shape", ()))
+            if shape is None or len(shape) != 2 or shape[0] != A.shape[1] or shape[1] < 1:
+                raise InvalidProblem(
+                    f"start must have {name} of shape ({A.shape[1]}, m); got {shape or type(given).__name__}. Pass a "
+                    "solution of CCA on the same columns."
+                )
+            if not all_finite(W):
+                raise InvalidProblem(f"the {name} of start must be finite; leave start out.")
+            found[name] = A.home.blocks.place(W)
+        if found["x_weights"].shape[1] != found["y_weights"].shape[1]:
+            raise InvalidProblem("the weights of start must have equally many columns for both views.")
+        return found
+
+    def _divided_ridges(
+        self, looks: Mapping[str, Look], exponents: Mapping[str, int]
+    ) -> tuple[Any, list[int]]:
+        pairs = [
+            reduced_ridge(ridge, exponents[name], looks[name].largest)
+            for name, ridge in zip(("X", "Y"), self.ridge, strict=True)
+        ]
+        return tuple(ridge for ridge, _ in pairs), [excess for _, excess in pairs]
+
+    def unregularised(self) -> dict[str, float]:
+        """Both views."""
+        return {"X": self.ridge[0], "Y": self.ridge[1]}
+
+    def powers(self) -> dict[str, int]:
+        """Weights are in units of one over those of their view; correlations have no unit."""
+        (x, y), (more_x, more_y) = (self.exponents.get(name, 0) for name in ("X", "Y")), self.excess
+        less = -(more_x + more_y) // 2
+        powers = {"x_weights": -x - more_x // 2, "y_weights": -y - more_y // 2, "x_mean": x, "y_mean": y}
+        return {**powers, "correlations": less, "residuals": 2 * less, "bounds": less}
+
+    def moments(self, form: str, expect: tuple[int, int]) -> Moments:
+        """The moments of X and Y."""
+        return self.shared or Moments(self.X, self.Y, center=self.center, form=form, expect=expect)
+
+    def conclude(  # type: ignore[override]
+        self,
+        moments: Moments,
+        terms: Terms = NO_TERMS,
+        *,
+        x_weights: Array,
+        y_weights: Array,
+        correlations: HostArray | None = None,
+        ranks: tuple[int, int] | None = None,
+        evidence: Evidence = NO_EVIDENCE,
+    ) -> Conclusion:
+        """Scale to unit length, rotate to canonical pairs unless they are given as such, judge."""
+        weights = [moments.home.place(x_weights), moments.home.place(y_weights)]
+        found = judged(self, moments, terms, weights, correlations, ranks, evidence)
+        return dataclasses.replace(found, findings=(*found.findings, *self.lost_to_centring(moments)))

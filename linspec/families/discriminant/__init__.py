@@ -1,0 +1,1 @@
+"""Linear discriminants, orthonormal partial least squares and hypergraph subspaces."""

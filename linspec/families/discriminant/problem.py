@@ -1,0 +1,399 @@
+"""Discriminants, orthonormal PLS and hypergraph subspaces: the problem and its law."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linspec.arrays import (
+    HOST,
+    Array,
+    Home,
+    HostArray,
+    is_array,
+    largest_magnitude,
+    to_host,
+)
+from linspec.block_algebra import metric_rounding, ratio, whitening_above_noise, whitening_of_products
+from linspec.checks import check_k, check_place, check_ridge, check_rows, refuse_once
+from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
+from linspec.errors import InvalidProblem
+from linspec.families.discriminant.solution import DiscriminantSolution
+from linspec.moments import Moments
+from linspec.operators import (
+    CenteredOperator,
+    DenseOperator,
+    LinearOperator,
+    ProductOperator,
+    as_operator,
+)
+from linspec.operators.rescaled import times_power_of_two
+from linspec.problem import Problem, shared_moments
+from linspec.scaling import Look, reduced_ridge
+from linspec.solution import Solution, Status
+from linspec.unit_vectors import chosen, lengths_in, signs
+from linspec.whitener import leading_svd
+
+NULL = 10
+"""‖Xv‖ / ‖X‖‖v‖, in units of the data's rounding, up to which v is null."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Discriminant(Problem):
+    """The k leading directions in which X shows what targets H say: LDA, OPLS, hypergraph subspaces.
+
+    With M = XᵀX + ridge·I: the leading eigenvectors of XᵀHHᵀX w = λ M w, of unit length in M. Which method it is
+    depends on H alone, which `linspec.targets` makes from labels.
+
+    Parameters
+    ----------
+    X : data of shape (n, p), or Moments
+        Anything `linspec.as_operator` takes. Moments of two views stand for X and H.
+    H : data of shape (n, t)
+        Targets; narrower ones are multiplied in the dtype of X. A product of sparse labels and a small dense block
+        (``linspec.targets.cca`` of sparse labels) is never formed.
+    k : int, optional
+        Directions wanted, at most min(n, p, t). None: as many as the numerical rank of XᵀH.
+    ridge : float, default 0.0
+        Added to the unnormalised XᵀX. At ridge 0 and with dependent columns of X, the weights lie in the span of its
+        rows, as those of least norm do.
+    center : bool, default True
+        Take the column means of X out; sparse data stay sparse. The means of H do not matter then.
+
+    Notes
+    -----
+    Residual: ‖XᵀHHᵀXW − MWΛ‖ / ‖XᵀHHᵀXW‖, linear in the error of W and not squared as that of CCA is, with a default
+    tolerance of 1e-6 of its own. In the norm of M⁻¹, ‖R‖² = tr RᵀM⁻¹R, where the solver hands over what measures it
+    (`residual_kind` "exact"): some eigenvalue lies within `residual` ‖Λ‖ of each that is returned. "two-stage" then
+    adds ‖XᵀH − MWWᵀXᵀH‖ / ‖XᵀH‖ over its whole span, whose square is the share of the sum of all eigenvalues that it
+    lacks. Otherwise in the Frobenius norm, which says little of short directions of X. Where a direction v of X was cut
+    as null and ‖Xv‖ > 10 eps ‖X‖ ‖v‖, `converged` is False.
+
+    A solver finds the labels in `H`, and in `factor` the block that they are multiplied by, or None; `gram_and_targets`
+    minds it.
+    """
+
+    X: Any
+    H: Any = None
+    k: Any = None
+    ridge: Any = 0.0
+    center: bool = True
+
+    name: ClassVar[str] = "discriminant"
+    tolerance: ClassVar[float] = 1e-6
+    solution: ClassVar[type[Solution]] = DiscriminantSolution
+    means: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "mean"})
+    matrix_names: ClassVar[tuple[str, ...]] = ("X", "H")
+
+    factor: ClassVar[Array | None] = None
+    every: ClassVar[bool] = False
+    _kept: ClassVar[Any] = None  # XᵀY and XᵀYK for a factor K
+
+    def __post_init__(self) -> None:
+        shared = shared_moments(self, self.X, self.center)
+        if (shared.Y if shared else self.H) is None:
+            raise InvalidProblem(
+                "Discriminant needs targets; got no H. Make one from labels: "
+                "Discriminant(X, linspec.targets.lda(y), k)."
+            )
+        if is_array(self.H) and self.H.ndim == 1:
+            raise InvalidProblem(
+                f"H must have a column for each target; got shape {tuple(self.H.shape)}. Classes become targets by "
+                "linspec.targets.lda(y)."
+            )
+        refuse_once({"X": self.X, "H": self.H})
+        X = self._adopt("X", shared.X if shared else self.X)
+        labels, factor = _taken_apart(as_operator(shared.Y if shared else self.H, "H"), center=self.center)
+        H = self._adopt("H", labels)
+        object.__setattr__(self, "factor", factor)
+        check_place("X", X, "H", H)
+        if shared is None:
+            self._promote("H", X.dtype)
+        object.__setattr__(self, "every", self.k is None)
+        object.__setattr__(self, "ridge", check_ridge(self.ridge))
+        self.check_sizes()
+
+    def check_sizes(self) -> None:
+        """X and H have equally many rows, and k is at most what the shapes allow."""
+        check_rows("X", self.X, "H", self.H)
+        sizes = {
+            "rows": min(self.X.shape[0], self.H.shape[0]),
+            "columns of X": self.X.shape[1],
+            "targets": self.targets,
+        }
+        k = min(sizes.values()) if self.every else check_k(self.k, sizes)
+        object.__setattr__(self, "k", k)
+
+    @property
+    def targets(self) -> int:
+        """The columns of H."""
+        return int(self.H.shape[1] if self.factor is None else self.factor.shape[1])
+
+    @property
+    def width(self) -> int:
+        """Columns of the blocks that iterate: one for each target."""
+        return self.targets
+
+    @property
+    def certificate_products(self) -> int:
+        """One; float32 weights are turned by the first and judged, rounded as they are returned, by another."""
+        return 2 if self.single else 1
+
+    def looked_at(self) -> dict[str, Look]:
+        """Of X and of the labels, and of the block that these are multiplied by."""
+        looks = super().looked_at()
+        if self.factor is not None:
+            looks["factor"] = Look(largest_magnitude(self.factor))
+        return looks
+
+    def divided(self, looks: Mapping[str, Look], exponents: Mapping[str, int]) -> Any:
+        """The same problem on matrices divided by powers of two, the block of the labels with them."""
+        twin = super().divided(looks, exponents)
+        if exponents.get("factor", 0):
+            twin = self.with_matrices({}) if twin is self else twin
+            object.__setattr__(twin, "exponents", MappingProxyType(dict(exponents)))
+            object.__setattr__(twin, "factor", times_power_of_two(self.factor, -exponents["factor"]))
+        return twin
+
+    def _divided_ridges(
+        self, looks: Mapping[str, Look], exponents: Mapping[str, int]
+    ) -> tuple[Any, list[int]]:
+        ridge, excess = reduced_ridge(self.ridge, exponents["X"], looks["X"].largest)
+        return ridge, [excess]
+
+    def unit_dtype(self, name: str) -> np.dtype[Any]:
+        """That of a matrix; the block of the labels is float64."""
+        return np.dtype(np.float64) if name == "factor" else super().unit_dtype(name)
+
+    def unregularised(self) -> dict[str, float]:
+        """X."""
+        return {"X": self.ridge}
+
+    def powers(self) -> dict[str, int]:
+        """Weights are in units of one over those of X, eigenvalues in those of squared targets."""
+        x, *targets = (self.exponents.get(name, 0) for name in ("X", "H", "factor"))
+        more = self.excess[0]
+        return {"weights": -x - more // 2, "eigenvalues": 2 * sum(targets) - more, "mean": x}
+
+    def moments(self, form: str, expect: tuple[int, int]) -> Moments:
+        """The moments of X and of the labels."""
+        return self.shared or Moments(
+            self.X, self.H, center=self.center, form=form, expect=expect, names=("X", "H")
+        )
+
+    def gram_and_targets(self, moments: Moments, V: Array | None = None) -> tuple[Array | None, Array]:
+        """XᵀX V and XᵀH in one sweep; XᵀH is kept, and later sweeps need not form it again.
+
+        Parameters
+        ----------
+        moments : Moments
+        V : array of shape (p, m), optional
+            Without it the first result is None.
+
+        Returns
+        -------
+        tuple of arrays
+            Shapes (p, m) and (p, t), float64.
+        """
+        XtXV, C = moments.gram_and_cross(V)
+        if self.factor is None:
+            return XtXV, C
+        if self._kept is None or self._kept[0] is not C:
+            object.__setattr__(self, "_kept", (C, C @ self.factor))
+        return XtXV, self._kept[1]
+
+    def conclude(  # type: ignore[override]
+        self,
+        moments: Moments,
+        terms: Terms = NO_TERMS,
+        *,
+        weights: Array,
+        eigenvalues: HostArray | None = None,
+        rank: int | None = None,
+        inverse: Any = None,
+        complete: bool = False,
+        lost: bool = False,
+    ) -> Conclusion:
+        """Rotate to eigenvectors within the span unless they are given as such, scale to unit length, judge.
+
+        Parameters
+        ----------
+        moments : Moments
+        weights, eigenvalues : array
+        rank : int, optional
+            The numerical rank of X.
+        inverse : object with squares(R), optional
+            Squared lengths in the norm of M⁻¹, which take the place of the plain norm. Where it has product(W), too,
+            that is XᵀXW and takes the place of the moments, and within(C) is XᵀH without rounding outside of the rows.
+        complete : bool
+            Whether the span of the weights is to hold every eigenvector: then the law counts what it lacks, too.
+        lost : bool
+            Whether directions that the data have were cut as null.
+        """
+        home, multiply = moments.home, getattr(inverse, "product", None)
+        W = self._rounded(home.place(weights), home)
+        XtXW, C = self.gram_and_targets(moments, W if multiply is None else None)
+        if multiply is not None:
+            XtXW, C = multiply(W), inverse.within(C)
+        MW = XtXW + W * self.ridge
+        lacking = self.lacking(W, MW, C, moments, inverse) if complete else 0.0
+        if eigenvalues is None:
+            turn, values = self.within_span(W, MW, C, moments, inverse)
+        else:
+            values = np.asarray(to_host(eigenvalues), dtype=np.float64)
+            order = np.argsort(-values, kind="stable")[: self.k]
+            turn, values = chosen(len(values), order), values[order]
+        W, MW = W @ home.place(turn), MW @ home.place(turn)
+        scale = signs(W, home) / lengths_in(W, MW, self.X.dtype, home)
+        W, MW = (V * home.place(scale)[None, :] for V in (W, MW))
+        returned = self._rounded(W, home)
+        if self.single and bool(home.xp.any(returned != W)):
+            XtXW = self.gram_and_targets(moments, returned)[0] if multiply is None else multiply(returned)
+            MW = XtXW + returned * self.ridge
+        residual = max(self.residual(returned, MW, C, values, home, inverse), lacking)
+        fields: dict[str, Any] = {
+            "weights": self.X.home.place(returned, self.X.dtype),
+            "eigenvalues": values,
+            "rank": rank,
+        }
+        if self.center:
+            fields["mean"] = self.X.home.place(moments.column_means()[0], self.X.dtype)
+        findings = self._findings(len(values), rank, moments.n) + self.lost_to_centring(moments)
+        if lost:
+            text = "X has directions that are so short that rounding may hide them, and they are left out: eigenvalues "
+            text += "may be missing. Add a ridge, or lower rank_tol."
+            findings = ((Status.ILL_CONDITIONED, text), *findings)
+        return Conclusion(fields, residual, findings, "" if inverse is None else "exact", lost=lost)
+
+    def _rounded(self, W: Array, home: Home) -> Array:
+        """As it will be returned: it is that which is judged."""
+        return home.place(self.X.home.place(W, self.X.dtype)) if self.single else W
+
+    def residual(
+        self, W: Array, MW: Array, C: Array, values: HostArray, home: Home, inverse: Any = None
+    ) -> float:
+        """The law: ‖C CᵀW − MWΛ‖ / ‖C CᵀW‖ for C = XᵀH.
+
+        Parameters
+        ----------
+        W, MW : array of shape (p, k)
+        C : array of shape (p, t)
+        values : numpy.ndarray of shape (k,)
+        home : Home
+        inverse : object with squares(R), optional
+            The squared lengths of the columns of R in the norm of M⁻¹. Without it the norm is the plain one.
+        """
+        image = C @ (C.T @ W)
+        gap = image - MW * home.place(values)[None, :]
+        return ratio(*(_length(V, home, inverse) for V in (gap, image)))
+
+    def lacking(self, W: Array, MW: Array, C: Array, moments: Moments, inverse: Any = None) -> float:
+        """‖C − MQQᵀC‖ / ‖C‖ for C = XᵀH and an orthonormal basis Q of the span of W: what the span lacks.
+
+        In the norm of M⁻¹ its square is the share of the sum of all eigenvalues that the span does not have.
+        """
+        home = moments.home
+        T = home.place(self._orthonormal(W, MW, moments, inverse))
+        gap = C - (MW @ T) @ ((W @ T).T @ C)
+        return ratio(_length(gap, home, inverse), _length(C, home, inverse))
+
+    def within_span(
+        self, W: Array, MW: Array, C: Array, moments: Moments, inverse: Any = None
+    ) -> tuple[HostArray, HostArray]:
+        """The leading eigenvectors within the span of a block, as its rotation, and their eigenvalues: Rayleigh-Ritz.
+
+        Parameters
+        ----------
+        W, MW : array of shape (p, m)
+            The block and its product with the metric.
+        C : array of shape (p, t)
+            XᵀH.
+        moments : Moments
+        inverse : object, optional
+            As `conclude` takes it; given where MW is by its product.
+
+        Returns
+        -------
+        numpy.ndarray of shape (m, k), numpy.ndarray of shape (k,)
+            At most k, fewer where eigenvalues are zero to rounding.
+        """
+        T = self._orthonormal(W, MW, moments, inverse)
+        if not T.shape[1]:
+            return T, np.zeros(0)
+        _, s, V = leading_svd(to_host(C.T @ W) @ T, self.k, HOST)
+        count = int(np.sum(s > self.resolution * s[0]))
+        return T @ V[:, :count], s[:count] ** 2
+
+    def _orthonormal(self, W: Array, MW: Array, moments: Moments, inverse: Any) -> HostArray:
+        """T with TᵀWᵀMWT = I over the directions v of the span that X does not annihilate.
+
+        A Gram matrix that is held tells ‖Xv‖² down to the rounding of ‖X‖²‖v‖²; products with the rows tell ‖Xv‖ down
+        to the rounding of ‖X‖‖v‖.
+        """
+        d = moments.diagonal()[0] + self.ridge
+        reduced = hasattr(inverse, "product")
+        rows = reduced or not moments.held
+        dense = reduced or (self.X.readable and self.X.nnz == math.prod(self.X.shape))
+        if rows and self.center and not dense:  # means are taken out of the products, which round them
+            d = d + moments.n * moments.column_means()[0] ** 2
+        G, D = to_host(W.T @ MW), to_host(W.T @ (W * d[:, None]))
+        if not rows:
+            return whitening_above_noise(G, D, metric_rounding(self.X.shape[1], self.X.dtype))
+        return whitening_of_products(G, D, NULL * float(np.finfo(self.X.dtype).eps))
+
+    def rounding(self, moments: Moments) -> float:
+        """The Frobenius norm of XᵀH up to which it is rounding: the columns of X say nothing of the targets.
+
+        Parameters
+        ----------
+        moments : Moments
+            Whose column norms are there, or cost a sweep.
+        """
+        xp = moments.home.xp
+        squares = [float(to_host(xp.sum(d))) for d in moments.diagonal()]
+        # Where means are taken out of products, rounding has the size of what is taken out.
+        squares = [square + moments.subtracted(i) for i, square in enumerate(squares)]
+        turned = 1.0 if self.factor is None else moments.home.norm(self.factor)
+        return self.resolution * math.sqrt(squares[0] * squares[1]) * turned
+
+    @property
+    def resolution(self) -> float:
+        """The root of an eigenvalue, beside that of the largest, below which it is called zero."""
+        eps = float(np.finfo(self.dtype).eps)
+        return 10 * math.sqrt(self.X.shape[1] + self.targets) * eps
+
+    def _findings(self, found: int, rank: int | None, n: int) -> tuple[tuple[Status, str], ...]:
+        wanted = found if self.every else self.k
+        facts = list(
+            fewer_than_asked(found, wanted, "directions in which the columns of X vary with the targets")
+        )
+        if rank is not None and self.ridge == 0:
+            if rank < self.X.shape[1]:
+                text = f"X has numerical rank {rank} of {self.X.shape[1]} columns: the weights are those of least norm."
+                facts.append((Status.RANK_DEFICIENT, text))
+            if rank >= n - self.center:
+                text = f"X has as many independent columns as rows ({n}), so that any targets are met exactly. A "
+                text += "ridge, and the score of other rows, tell what is there from chance."
+                facts.append((Status.DEGENERATE, text))
+        return tuple(facts)
+
+
+def _taken_apart(H: LinearOperator, *, center: bool) -> tuple[LinearOperator, Array | None]:
+    """Labels and the block that they are multiplied by; where X is centred, labels as they are before centring."""
+    factor = None
+    if isinstance(H, ProductOperator) and isinstance(H.parts[1], DenseOperator):
+        H, block = H.parts
+        factor = H.home.blocks.place(block.dense())
+    if center and isinstance(H, CenteredOperator):
+        H = H.parts[0]
+    return H, factor
+
+
+def _length(V: Array, home: Home, inverse: Any) -> float:
+    """The Frobenius norm, or that in which `inverse` measures."""
+    return home.norm(V) if inverse is None else math.sqrt(max(float(inverse.squares(V).sum()), 0.0))

@@ -1,0 +1,51 @@
+"""What an answer has: directions and eigenvalues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from linspec.arrays import Array, HostArray
+from linspec.families.cca.variates import variates
+from linspec.solution import Solution
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DiscriminantSolution(Solution):
+    """Discriminant directions.
+
+    Attributes
+    ----------
+    weights : array of shape (p, k)
+        Of unit length in the metric of M = XᵀX + ridge·I, and orthogonal in it: WᵀMW = I.
+    eigenvalues : numpy.ndarray of shape (k,)
+        In decreasing order, float64. Their sum is how much of the targets the directions explain: with a target of
+        orthonormal columns (CCA, and LDA where every row has a class) each lies between 0 and 1, and is a squared
+        canonical correlation of data and labels, with the ridge on the side of the data.
+    mean : array of shape (p,) or None
+        Column means of X, where the problem centres.
+    rank : int or None
+        The numerical rank of X, where the solver decides it.
+    """
+
+    weights: Array
+    eigenvalues: HostArray
+    mean: Array | None = None
+    rank: int | None = None
+
+    def _headline(self) -> str:
+        return f"{len(self.eigenvalues)} eigenvalues, sum {float(self.eigenvalues.sum()):.6g}"
+
+    def transform(self, X: Any) -> Array:
+        """Rows in the subspace: X times the weights, after the training means are taken out.
+
+        Parameters
+        ----------
+        X : data of shape (n, p)
+            Any kind of data that `linspec.as_operator` takes; sparse rows stay sparse.
+
+        Returns
+        -------
+        array of shape (n, k)
+        """
+        return variates(X, self.weights, self.mean, "X")

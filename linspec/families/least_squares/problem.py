@@ -1,0 +1,183 @@
+"""Least squares and ridge regression: the problem and its law."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linspec.arrays import (
+    Array,
+    HostArray,
+    is_array,
+    reciprocal,
+    to_host,
+)
+from linspec.block_algebra import ratio
+from linspec.checks import check_place, check_ridges, check_rows, refuse_once
+from linspec.conclusion import NO_TERMS, Conclusion, Terms
+from linspec.families.least_squares.solution import LeastSquaresSolution
+from linspec.moments import Moments
+from linspec.operators.rescaled import times_power_of_two
+from linspec.problem import Problem
+from linspec.scaling import Look, reduced_ridge
+from linspec.solution import Solution, Status
+
+NEGLECTED = 1e-2
+"""Share of ‖b‖ by whose square a step along one column may lower the sum of squares before it is said."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LeastSquares(Problem):
+    """min ‖A x − B‖²_F + ridge ‖x‖²_F.
+
+    Parameters
+    ----------
+    A : data of shape (n, p)
+        Anything `linspec.as_operator` takes. Its dtype is that of the solution, and sets the precision.
+    B : data of shape (n, m), or an array of shape (n,)
+        Right-hand sides; narrower ones are multiplied in the dtype of A.
+    ridge : float or sequence of floats, default 0.0
+        Added to the unnormalised AᵀA. 0 asks for the least squares solution of least norm. A sequence asks for a
+        path: one solution for each ridge, in one run.
+
+    Notes
+    -----
+    Residual: max over right-hand sides and ridges of ‖Aᵀ(b − Ax) − ridge x‖ / ‖Aᵀb‖.
+
+    A solver sees a path as more columns: those of all right-hand sides for the first ridge, then for the second,
+    and so on. `column_ridges` has the ridge of each, and `run.finish` takes an x of so many columns.
+    """
+
+    A: Any
+    B: Any
+    ridge: Any = 0.0
+
+    name: ClassVar[str] = "least-squares"
+    tolerance: ClassVar[float] = 1e-8
+    solution: ClassVar[type[Solution]] = LeastSquaresSolution
+    matrix_names: ClassVar[tuple[str, ...]] = ("A", "B")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shared", None)
+        B = self.B
+        refuse_once({"A": self.A, "B": B})
+        vector = is_array(B) and B.ndim == 1
+        object.__setattr__(self, "vector", vector)
+        A = self._adopt("A", self.A)
+        B = self._adopt("B", B[:, None] if vector else B)
+        check_place("A", A, "B", B)
+        self._promote("B", A.dtype)
+        object.__setattr__(self, "ridge", check_ridges(self.ridge))
+        self.check_sizes()
+
+    def check_sizes(self) -> None:
+        """A and B have equally many rows."""
+        check_rows("A", self.A, "B", self.B)
+
+    @property
+    def path(self) -> bool:
+        """Whether a solution is asked for each of several ridges."""
+        return isinstance(self.ridge, tuple)
+
+    @property
+    def ridges(self) -> tuple[float, ...]:
+        """All ridges, also of one."""
+        return self.ridge if isinstance(self.ridge, tuple) else (self.ridge,)
+
+    @property
+    def column_ridges(self) -> HostArray:
+        """The ridge of each column of a solution."""
+        return np.repeat(np.asarray(self.ridges), self.B.shape[1])
+
+    @property
+    def width(self) -> int:
+        """Columns of a solution: right-hand sides times ridges."""
+        return int(self.B.shape[1]) * len(self.ridges)
+
+    def _divided_ridges(
+        self, looks: Mapping[str, Look], exponents: Mapping[str, int]
+    ) -> tuple[Any, list[int]]:
+        pairs = [reduced_ridge(ridge, exponents["A"], looks["A"].largest) for ridge in self.ridges]
+        ridges = tuple(ridge for ridge, _ in pairs)
+        return ridges if self.path else ridges[0], [excess for _, excess in pairs]
+
+    def unregularised(self) -> dict[str, float]:
+        """A, for a path with its least ridge."""
+        return {"A": min(self.ridges)}
+
+    def powers(self) -> dict[str, int]:
+        """Coefficients are in units of B over units of A; what ridges are too small comes on top."""
+        return {"x": self.exponents.get("B", 0) - self.exponents.get("A", 0)}
+
+    def moments(self, form: str, expect: tuple[int, int]) -> Moments:
+        """The moments of A and B."""
+        return Moments(self.A, self.B, form=form, expect=expect, names=("A", "B"))
+
+    def conclude(  # type: ignore[override]  # each law names the arrays that it takes
+        self, moments: Moments, terms: Terms = NO_TERMS, *, x: Array, rank: int | None = None
+    ) -> Conclusion:
+        """Residual of the normal equations, column by column."""
+        home = moments.home
+        returned = self.A.home.place(x, self.A.dtype)
+        x = home.place(returned)
+        AtAx, AtB = moments.gram_and_cross(x)
+        gap = home.concat([AtB] * len(self.ridges)) - AtAx - x * home.place(self.column_ridges)[None, :]
+        gaps, scales = home.column_norms(gap), home.column_norms(AtB)
+        ratios = [ratio(a, b) for a, b in zip(gaps, np.tile(scales, len(self.ridges)), strict=True)]
+        residuals = np.max(np.reshape(ratios, (len(self.ridges), -1)), axis=1, initial=0.0)
+        findings: tuple[tuple[Status, str], ...] = ()
+        if rank is not None and rank < self.A.shape[1] and 0 in self.ridges:
+            text = f"A has numerical rank {rank} of {self.A.shape[1]} columns: x is the least-norm solution."
+            findings = ((Status.RANK_DEFICIENT, text),)
+        small = [value <= NEGLECTED**2 for value in ratios]
+        if any(small):
+            findings += self._neglected(gap, np.asarray(small), moments)
+        fields = {"x": self._shaped(returned), "residuals": residuals}
+        return Conclusion(fields, float(residuals.max()), findings)
+
+    def _neglected(self, gap: Array, small: HostArray, moments: Moments) -> tuple[tuple[Status, str], ...]:
+        """Columns of A, small beside the others, by which alone the sum of squares would fall noticeably.
+
+        A step along column j takes gⱼ²/(‖aⱼ‖² + ridge) off the sum of squares, for the gap g of the normal equations.
+        The norm of g does not show it where ‖aⱼ‖ is small.
+        """
+        diagonals = moments.known_diagonals()
+        if diagonals is None:
+            return ()
+        home, (d, squares) = moments.home, diagonals
+        with np.errstate(all="ignore"):
+            falls = gap * reciprocal(d[:, None] + home.place(self.column_ridges)[None, :]) * gap
+            worst = to_host(home.xp.max(falls, axis=0))
+        noticed = small & (worst > NEGLECTED**2 * np.tile(to_host(squares), len(self.ridges)))
+        if not noticed.any():
+            return ()
+        first = int(to_host(home.xp.argmax(falls[:, int(np.argmax(noticed))])))
+        text = f"Column {first} of A is so small beside the others that the residual does not show what it leaves: a "
+        text += "step along it alone takes a noticeable part off the sum of squares. Scale the columns, lower tol, or "
+        return ((Status.ILL_CONDITIONED, text + 'choose "direct".'),)
+
+    def in_given_units(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
+        """Arrays of an answer to a divided problem in the units of the data; each ridge has its own."""
+        found = super().in_given_units({name: value for name, value in arrays.items() if name != "x"})
+        x, power, xp = arrays["x"], self.powers()["x"], self.A.home.xp
+        if not self.path:
+            return {**found, "x": times_power_of_two(x, power - self.excess[0])}
+        if returned:
+            parts = [times_power_of_two(x[i, ...], power - excess) for i, excess in enumerate(self.excess)]
+            return {**found, "x": xp.stack(parts)}
+        width = self.B.shape[1]
+        parts = [
+            times_power_of_two(x[:, i * width : (i + 1) * width], power - excess)
+            for i, excess in enumerate(self.excess)
+        ]
+        return {**found, "x": self.A.home.blocks.concat(parts)}
+
+    def _shaped(self, x: Array) -> Array:
+        """Columns as they are returned: a vector for a vector, and stacked where there are several ridges."""
+        if self.path:
+            xp = self.A.home.xp
+            x = xp.permute_dims(xp.reshape(x.T, (len(self.ridges), -1, x.shape[0])), (0, 2, 1))
+        return x[..., 0] if self.vector else x

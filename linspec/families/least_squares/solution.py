@@ -1,0 +1,27 @@
+"""What an answer has: coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linspec.arrays import Array, HostArray
+from linspec.solution import Solution
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class LeastSquaresSolution(Solution):
+    """Coefficients of a least-squares problem.
+
+    Attributes
+    ----------
+    x : array of shape (p, m), or (p,) for one-dimensional B
+        In the library, dtype and on the device of A. For a sequence of r ridges, r of them: (r, p, m) or (r, p).
+    residuals : numpy.ndarray of shape (r,)
+        The residual of each ridge's solution; `residual` is the largest.
+    """
+
+    x: Array
+    residuals: HostArray
+
+    def _headline(self) -> str:
+        return f"x {tuple(self.x.shape)}"

@@ -1,0 +1,1 @@
+"""Truncated SVD and principal components."""

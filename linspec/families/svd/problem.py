@@ -1,0 +1,148 @@
+"""Truncated SVD and principal components: the problem and its law."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linspec.arrays import (
+    Array,
+    Home,
+    HostArray,
+    to_host,
+)
+from linspec.block_algebra import ratio
+from linspec.checks import check_k
+from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
+from linspec.families.svd.solution import SVDSolution
+from linspec.moments import Moments
+from linspec.problem import Problem, shared_moments
+from linspec.solution import Solution
+from linspec.unit_vectors import row_runs, signs
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SVD(Problem):
+    """The k leading singular triplets of A, or of A with its column means taken out.
+
+    Parameters
+    ----------
+    A : data of shape (n, p), or Moments
+    k : int
+        Triplets wanted, at most min(n, p).
+    center : bool, default False
+        Take the column means out (principal components).
+    left : bool, default False
+        Whether the left singular vectors are wanted.
+
+    Notes
+    -----
+    Residual: max over triplets of ‖AᵀA v − σ² v‖ / σ₁².
+    """
+
+    A: Any
+    k: int
+    center: bool = False
+    left: bool = False
+
+    name: ClassVar[str] = "svd"
+    tolerance: ClassVar[float] = 1e-6
+    solution: ClassVar[type[Solution]] = SVDSolution
+    means: ClassVar[Mapping[str, str]] = MappingProxyType({"A": "mean"})
+    matrix_names: ClassVar[tuple[str, ...]] = ("A",)
+
+    def __post_init__(self) -> None:
+        shared = shared_moments(self, self.A, self.center)
+        self._adopt("A", shared.X if shared else self.A)
+        self.check_sizes()
+
+    def check_sizes(self) -> None:
+        """k is at most what rows and columns allow."""
+        n, p = self.A.shape
+        object.__setattr__(self, "k", check_k(self.k, {"rows": n, "columns of A": p}))
+
+    def moments(self, form: str, expect: tuple[int, int]) -> Moments:
+        """The moments of A."""
+        return self.shared or Moments(self.A, center=self.center, form=form, expect=expect, names=("A", ""))
+
+    def powers(self) -> dict[str, int]:
+        """Singular values and means are in units of A."""
+        unit = self.exponents.get("A", 0)
+        return {"S": unit, "mean": unit, "total_norm": unit, "total_squares": 2 * unit}
+
+    def conclude(  # type: ignore[override]
+        self,
+        moments: Moments,
+        terms: Terms = NO_TERMS,
+        *,
+        Vh: Array,
+        S: HostArray | None = None,
+        U: Array | None = None,
+    ) -> Conclusion:
+        """Residual of the eigen-equations of AᵀA; singular values from the vectors where none are given."""
+        home = moments.home
+        V = home.place(Vh).T
+        judged = not (moments.spent and S is not None)
+        AtAV = moments.products(V)[0] if judged else V
+        if S is None:
+            S = np.sqrt(np.maximum(to_host(home.xp.sum(V * AtAV, axis=0)), 0.0))
+        S = np.asarray(to_host(S), dtype=np.float64)
+        order = np.argsort(-S, kind="stable")[: self.k]
+        V, AtAV, S = _select(V, order, home), _select(AtAV, order, home), S[order]
+        flips = signs(V, home)
+        # In units of the largest: squares of AᵀAv may be more, or less, than numbers can be.
+        unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
+        gap = _distances(AtAV, V, S**2, unit, home)
+        residual = ratio(float(np.max(gap, initial=0.0)), 1.0 if len(S) and S[0] > 0 else 0.0)
+        residual = residual if judged else math.nan
+        V = _flipped(V, flips, home, AtAV if judged and self.A.readable else None)
+        fields: dict[str, Any] = {"S": S, "Vh": self.A.home.place(V, self.A.dtype).T}
+        if U is not None:
+            # In the dtype of the data: their device may have no float64.
+            chosen = _select(self.A.home.place(U, self.A.dtype), order, self.A.home)
+            fields["U"] = chosen * self.A.home.place(flips, self.A.dtype)[None, :]
+        if self.center:
+            fields["mean"] = self.A.home.place(moments.column_means()[0], self.A.dtype)
+        fields["rows"] = moments.n
+        total = fields["total_squares"] = moments.total_squares()
+        fields["total_norm"] = None if total is None else math.sqrt(total)
+        findings = fewer_than_asked(len(S), self.k, "singular values that this method can tell from zero")
+        findings += self.lost_to_centring(moments)
+        return Conclusion(fields, residual, findings)
+
+
+def _distances(W: Array, V: Array, factors: HostArray, unit: float, home: Home) -> HostArray:
+    """‖w − f v‖ / unit a column; on the host some rows at a time: fresh memory costs more than the arithmetic."""
+    if not home.on_host:
+        return home.column_norms(W / unit - V * home.place(factors / unit)[None, :])
+    squares = np.zeros(V.shape[1])
+    for rows in row_runs(V):
+        gap = W[rows] / unit
+        gap -= V[rows] * (factors / unit)
+        squares += np.einsum("ij,ij->j", gap, gap)
+    return np.sqrt(squares)
+
+
+def _select(V: Array, order: HostArray, home: Home) -> Array:
+    """Columns in an order; those at the front, in the order that they have, without a copy."""
+    if np.array_equal(order, np.arange(len(order))):
+        return V[:, : len(order)]
+    return home.xp.take(V, home.xp.asarray(order, device=home.device), axis=1)
+
+
+def _flipped(V: Array, signs: HostArray, home: Home, spare: Array | None) -> Array:
+    """Columns times signs; on the host in memory of ours that is no longer needed, where there is some."""
+    if (
+        home.on_host
+        and spare is not None
+        and spare.flags.c_contiguous
+        and spare.shape == V.shape
+        and not np.may_share_memory(spare, V)
+    ):
+        return np.multiply(V, signs, out=spare)
+    return V * home.place(signs)[None, :]

@@ -1,0 +1,280 @@
+"""What every problem is: data, a few numbers, and the law by which an answer is judged.
+
+A problem holds its data as operators and its few numbers. Constructing one reads no entry: it checks shapes,
+dtypes and numbers. Its law turns what a solver found into the solution of the contract: unit vectors, order,
+signs, the residual of the returned arrays. The families of problems are in `linspec.families`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linspec.arrays import (
+    Array,
+    HostArray,
+    host_dtype,
+    namespace,
+    to_host,
+)
+from linspec.conclusion import NO_TERMS, Conclusion, Terms
+from linspec.errors import InvalidProblem
+from linspec.moments import Moments
+from linspec.operators import (
+    LinearOperator,
+    as_operator,
+)
+from linspec.operators.rescaled import times_power_of_two
+from linspec.scaling import Look, divided, look_at, without_large_means
+from linspec.solution import (
+    Solution,
+    Status,
+)
+
+CENTRING = 10
+"""Times the tolerance by which taking means out of products may be off, in the worst case, before it is said."""
+
+
+class Problem(ABC):
+    """Data, a few numbers and a law.
+
+    Attributes
+    ----------
+    name : str
+        What the registry calls problems of this class.
+    tolerance : float
+        The default of `tol` for float64 data.
+    """
+
+    name: ClassVar[str]
+    tolerance: ClassVar[float]
+    solution: ClassVar[type[Solution]]
+    matrix_names: ClassVar[tuple[str, ...]]
+
+    shared: Moments | None
+    vector: bool = False
+    exponents: ClassVar[Mapping[str, int]] = MappingProxyType({})  # powers of two taken out of matrices
+    excess: ClassVar[Sequence[int]] = (0, 0)  # and out of ridges, beside those that follow from the matrices
+    taken: ClassVar[Mapping[str, HostArray]] = MappingProxyType(
+        {}
+    )  # rows taken out of matrices that are centred
+    means: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {}
+    )  # what an answer calls the means of which matrix
+
+    @abstractmethod
+    def moments(self, form: str, expect: tuple[int, int]) -> Moments:
+        """The moments of this problem's data."""
+
+    @abstractmethod
+    def conclude(self, moments: Moments, terms: Terms = NO_TERMS, **arrays: Any) -> Conclusion:
+        """Apply the law to what a solver found."""
+
+    def start(self, given: Any) -> dict[str, Array]:
+        """The arrays of an earlier answer, as a solver begins at them."""
+        raise InvalidProblem(f"no solver of {self.name} begins at an earlier answer; leave start out.")
+
+    @property
+    def matrices(self) -> dict[str, LinearOperator]:
+        """The problem's matrices by name."""
+        return {name: getattr(self, name) for name in self.matrix_names}
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The least precise working dtype among the matrices, when targets have been promoted."""
+        return min((A.dtype for A in self.matrices.values()), key=lambda dtype: dtype.itemsize)
+
+    @property
+    def default_tol(self) -> float:
+        """The tolerance for this data: products in float32 cannot do better than 100 eps."""
+        return max(self.tolerance, 100 * float(np.finfo(self.dtype).eps)) if self.single else self.tolerance
+
+    @property
+    def single(self) -> bool:
+        """Whether some matrix is multiplied in float32."""
+        return self.dtype == np.float32
+
+    @property
+    def sweeps(self) -> float:
+        """How often the data can be read: once, where a matrix is an iterator of slices and no Gram matrix is held."""
+        held = self.shared is not None and self.shared.held
+        return math.inf if held else min(A.sweeps for A in self.matrices.values())
+
+    @property
+    def width(self) -> int:
+        """Columns of the blocks that iterate."""
+        return int(getattr(self, "k", 1))
+
+    @property
+    def certificate_products(self) -> int:
+        """Products with the moments that the law makes at most."""
+        return 1
+
+    def check_sizes(self) -> None:  # noqa: B027 (not every problem has sizes that depend on the rows)
+        """Compare what is asked for with rows that have been counted meanwhile."""
+
+    def with_matrices(self, matrices: Mapping[str, LinearOperator]) -> Any:
+        """The same problem on other operators (counted ones, say)."""
+        twin = object.__new__(type(self))
+        for entry in dataclasses.fields(self):  # type: ignore[arg-type]
+            object.__setattr__(twin, entry.name, matrices.get(entry.name, getattr(self, entry.name)))
+        for extra in ("vector", "shared", "factor", "every", "exponents", "excess", "taken"):
+            if hasattr(self, extra):
+                object.__setattr__(twin, extra, getattr(self, extra))
+        return twin
+
+    def lost_to_centring(self, moments: Moments) -> tuple[tuple[Status, str], ...]:
+        """A finding where means taken out of products leave fewer digits than the tolerance asks for."""
+        error = moments.centring_error()
+        if error <= CENTRING * self.default_tol:
+            return ()
+        text = (
+            "Means that are large beside the spread of a column were taken out of products, not of entries: "
+        )
+        text += f"relative errors of about {min(error, 1.0):.0e} are left, which the residual does not show. Pass an "
+        return ((Status.ILL_CONDITIONED, text + "array or a file, or subtract a constant from each column."),)
+
+    # ---- units --------------------------------------------------------------------------------
+
+    def looked_at(self) -> dict[str, Look]:
+        """What a first look tells of each matrix; refuses what is not finite in arrays in memory."""
+        return {name: look_at(name, A) for name, A in self.matrices.items()}
+
+    def about_rows(self) -> Any:
+        """The same problem where a row is taken out of sparse matrices whose means would cancel; else itself.
+
+        Means that are taken out anyway may be any: a copy of the entries, that is, buys back the digits.
+        """
+        if not getattr(self, "center", False) or self.shared is not None:
+            return self
+        found = {name: without_large_means(A) for name, A in self.matrices.items()}
+        taken = {name: row for name, (_, row) in found.items() if row is not None}
+        if not taken:
+            return self
+        twin = self.with_matrices({name: A for name, (A, _) in found.items()})
+        object.__setattr__(twin, "taken", MappingProxyType(taken))
+        return twin
+
+    def unit_dtype(self, name: str) -> np.dtype[Any]:
+        """The dtype in which what was looked at is multiplied."""
+        return self.matrices[name].dtype
+
+    def unregularised(self) -> dict[str, float]:
+        """The matrices whose columns are solved for, and the least ridge of each."""
+        return {}
+
+    def divided(self, looks: Mapping[str, Look], exponents: Mapping[str, int]) -> Any:
+        """The same problem on matrices divided by powers of two, its ridges with them; itself without any.
+
+        `in_given_units` takes its answers back. Moments that were passed as the data are made anew for divided
+        matrices.
+        """
+        if self.shared is not None and min(A.sweeps for A in self.matrices.values()) < math.inf:
+            exponents = dict.fromkeys(
+                exponents, 0
+            )  # the rows are gone: what is held of them is taken as it is
+        matrices = divided(self.matrices, looks, exponents)
+        ridges, excess = self._divided_ridges(looks, exponents)
+        if all(matrices[name] is A for name, A in self.matrices.items()) and not any(excess):
+            return self
+        twin = self.with_matrices(matrices)
+        object.__setattr__(twin, "exponents", MappingProxyType(dict(exponents)))
+        object.__setattr__(twin, "excess", tuple(excess))
+        if ridges is not None:
+            object.__setattr__(twin, "ridge", ridges)
+        if any(exponents[name] for name in self.matrices):
+            object.__setattr__(twin, "shared", None)
+        return twin
+
+    def _divided_ridges(
+        self, looks: Mapping[str, Look], exponents: Mapping[str, int]
+    ) -> tuple[Any, list[int]]:
+        """The ridges of the divided problem, and the powers of two by which they are too small."""
+        return None, []
+
+    def powers(self) -> dict[str, int]:
+        """For arrays of an answer, the power of two that gives them in the units of the data."""
+        return {}
+
+    def squares_in_given_units(self, name: str, value: float) -> float:
+        """A number in units of the squares of a matrix, as a ridge is, in those of the data."""
+        return float(times_power_of_two(value, 2 * self.exponents.get(name, 0)))
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether the answer is in other units than the data were given in."""
+        return any(self.exponents.values()) or any(self.excess) or bool(self.taken)
+
+    def in_given_units(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
+        """Arrays of an answer to a divided problem in the units of the data; or of an iterate, not `returned`."""
+        powers = self.powers()
+        found = {
+            name: value if value is None else times_power_of_two(value, powers.get(name, 0))
+            for name, value in arrays.items()
+        }
+        for name, row in self.taken.items():
+            mean = found.get(self.means.get(name, ""))
+            if mean is not None:
+                found[self.means[name]] = (mean + row).astype(mean.dtype)
+        return found
+
+    def in_own_units(self, start: Mapping[str, Any]) -> dict[str, Any]:
+        """An answer to begin at, in the units of a divided problem."""
+        powers = self.powers()
+        return {name: times_power_of_two(value, -powers.get(name, 0)) for name, value in start.items()}
+
+    def beyond_range(self, arrays: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+        """The first array of an answer that is no longer there in the units of the data; "" where all are."""
+        for name in self.powers():
+            value = arrays.get(name)
+            if value is not None and not isinstance(value, float):
+                axis = None if name.endswith("mean") else -1 if self.vector or value.ndim == 1 else -2
+                if _out_of_range(value, given[name], axis, single=value.ndim == 1 and not self.vector):
+                    return name
+        return ""
+
+    def _promote(self, name: str, dtype: np.dtype[Any]) -> None:
+        """Multiply a matrix in a wider dtype than its own, which holds its entries exactly, where that can be."""
+        A = getattr(self, name)
+        if A.dtype.itemsize < dtype.itemsize:
+            object.__setattr__(self, name, A.in_dtype(dtype) or A)
+
+    def _adopt(self, name: str, data: Any) -> LinearOperator:
+        A = as_operator(data, name)
+        if 0 in A.shape:
+            raise InvalidProblem(f"{name} must have rows and columns; got shape {A.shape}.")
+        object.__setattr__(self, name, A)
+        return A
+
+
+def shared_moments(problem: Problem, data: Any, center: bool) -> Moments | None:
+    """The moments that a problem was given in place of its data, once they fit it."""
+    shared = data if isinstance(data, Moments) else None
+    object.__setattr__(problem, "shared", shared)
+    if shared is not None and shared.center != center:
+        raise InvalidProblem(
+            f"the moments were made with center={shared.center}; pass center={shared.center} to the problem too."
+        )
+    return shared
+
+
+def _out_of_range(value: Array, given: Array, axis: int | None, *, single: bool) -> bool:
+    """Whether numbers that were there have become infinite, or so small that their digits are gone.
+
+    Of a column the largest entry decides; numbers that each stand for themselves do so each.
+    """
+    xp = namespace(value)
+    before, after = xp.abs(value), xp.abs(given)
+    if not single:
+        before, after = (
+            xp.max(size) if axis is None else xp.max(size, axis=axis) for size in (before, after)
+        )
+    before, after = to_host(before), to_host(after)
+    least = np.finfo(host_dtype(given)).smallest_normal
+    return bool(np.any((before > 0) & ~((after >= least) & np.isfinite(after))))
