@@ -17,13 +17,10 @@ squared lengths alone would lose every angle below 1e-8 of the largest.
 """
 
 from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
-
 import numpy as np
-
 from linspec.arrays import HOST, Array, Home, HostArray, all_finite, host_dtype, is_array, to_host
 from linspec.block_algebra import EPS, canonical_rotation, whitening
 from linspec.errors import InvalidProblem, NonFiniteData
@@ -31,6 +28,9 @@ from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.moments import Moments
 from linspec.operators import as_operator
+from linspec.families.cca.captured import correlations, pcc, tcc
+
+
 
 __all__ = [
     "auc",
@@ -43,226 +43,13 @@ __all__ = [
     "tcc",
 ]
 
+
 ASYMMETRY = 1e-6
 """A metric whose products differ from their transposes by more than this share is not symmetric."""
 
+
 Product = Callable[[Array], Array]
 """V -> S V."""
-
-
-# ---- canonical correlations ------------------------------------------------------------------------
-
-
-def tcc(X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, center: Any = False) -> float:
-    """Total correlation captured: the sum of the canonical correlations of XΦ and YΨ.
-
-    With Sx = XᵀX + rx·I, Sy = YᵀY + ry·I and C = XᵀY it is the sum of the singular values of
-    (ΦᵀSxΦ)^(-1/2) ΦᵀCΨ (ΨᵀSyΨ)^(-1/2): the most that any rotation or scaling of the given columns can show.
-    It lies between 0 and k.
-
-    Parameters
-    ----------
-    X : data of shape (n, p), or Moments
-        Anything `linspec.as_operator` takes. Moments of two views stand for both of them; Y is None then.
-    Y : data of shape (n, q)
-    x_weights, y_weights : array of shape (p, k), (q, k)
-        Φ and Ψ; one-dimensional arrays are one column. Columns that depend on the others count for nothing.
-    ridge : float or pair of floats, default 0.0
-        rx and ry: the problem's, or 0 for plain correlations. The exact solution of a problem with a ridge is
-        the best for the score with that ridge and not for the plain one.
-    center : bool or pair of arrays, default False
-        Whether column means are taken out. A pair of means is taken out as it stands: new rows are scored
-        with ``center=(solution.x_mean, solution.y_mean)``.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    InvalidProblem
-        Shapes that do not fit, a negative ridge.
-    NonFiniteData
-        NaN or infinity in the weights or in the data.
-
-    Notes
-    -----
-    One sweep over the data; one more where ``center=True`` and the means are not known yet.
-    Directions of XΦ and YΨ below the rounding of float32 data, or of half the digits of float64, count for
-    nothing.
-    """
-    problem = _problem(X, Y, ridge, center)
-    pair = _weights(problem, x_weights, y_weights, ("x_weights", "y_weights"))
-    return float(_Swept(problem, [pair]).canonical(0).sum())
-
-
-def pcc(
-    X: Any,
-    Y: Any,
-    x_weights: Any,
-    y_weights: Any,
-    reference: Any,
-    *,
-    ridge: Any = 0.0,
-    center: Any = False,
-) -> float:
-    """Proportion of correlation captured: `tcc` over that of reference weights, on the same rows.
-
-    Parameters
-    ----------
-    X, Y, x_weights, y_weights, ridge, center
-        As for `tcc`.
-    reference : CCASolution or pair of arrays
-        The exact solution, or its weights of shapes (p, k') and (q, k').
-
-    Returns
-    -------
-    float
-        1 where the weights capture as much as the reference. More than 1 is possible where the reference is
-        not the best for this score: on other rows, or with another ridge than it was found with.
-
-    Raises
-    ------
-    InvalidProblem
-        As for `tcc`, and where the reference captures nothing.
-    NonFiniteData
-        As for `tcc`.
-
-    Notes
-    -----
-    Both scores come from the same sweep.
-    """
-    if isinstance(reference, CCASolution):
-        reference = (reference.x_weights, reference.y_weights)
-    if not isinstance(reference, tuple | list) or len(reference) != 2:
-        raise InvalidProblem(
-            "reference must be a CCASolution or a pair (x_weights, y_weights); got "
-            f"{type(reference).__name__}."
-        )
-    problem = _problem(X, Y, ridge, center)
-    swept = _Swept(
-        problem,
-        [
-            _weights(problem, x_weights, y_weights, ("x_weights", "y_weights")),
-            _weights(problem, reference[0], reference[1], ("reference x_weights", "reference y_weights")),
-        ],
-    )
-    captured, best = (float(swept.canonical(which).sum()) for which in (0, 1))
-    if best == 0:
-        raise InvalidProblem(
-            "the reference captures no correlation on these rows, so there is no proportion of it. Pass the "
-            "weights of a solver that finds some."
-        )
-    return captured / best
-
-
-def correlations(
-    X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, center: Any = False
-) -> HostArray:
-    """Correlation of each pair of columns as it stands: φᵢᵀCψᵢ / √(φᵢᵀSxφᵢ · ψᵢᵀSyψᵢ).
-
-    Unlike `tcc` it depends on how the columns are rotated, so it tells what each component is worth by
-    itself.
-
-    Parameters
-    ----------
-    X, Y, x_weights, y_weights, ridge, center
-        As for `tcc`.
-
-    Returns
-    -------
-    numpy.ndarray of shape (k,)
-        In the order of the columns, between -1 and 1; 0 where a column of XΦ or YΨ is zero.
-
-    Raises
-    ------
-    InvalidProblem, NonFiniteData
-        As for `tcc`.
-    """
-    problem = _problem(X, Y, ridge, center)
-    pair = _weights(problem, x_weights, y_weights, ("x_weights", "y_weights"))
-    return _Swept(problem, [pair]).componentwise()
-
-
-class _Swept:
-    """All products of several pairs of blocks, made in one sweep."""
-
-    def __init__(self, problem: CCA, pairs: list[tuple[Array, Array]]) -> None:
-        widths = [phi.shape[1] for phi, _ in pairs]
-        moments = problem.moments("implicit", (1, sum(widths)))
-        self.home = moments.home
-        phi, psi = (self.home.concat([self.home.place(pair[side]) for pair in pairs]) for side in (0, 1))
-        Sphi, Cpsi, _, Spsi = moments.products(phi, psi)
-        rx, ry = problem.ridge
-        self.arrays = (phi, Sphi + phi * rx, psi, Spsi + psi * ry, Cpsi)
-        edges = np.cumsum([0, *widths]).tolist()
-        self.slices = [slice(a, b) for a, b in pairwise(edges)]
-        # Products with float32 rows are good to float32; rounded weights perturb squares by squares.
-        rounded = max(float(np.finfo(host_dtype(W)).eps) for pair in pairs for W in pair)
-        self.cut = max(EPS, rounded**2, float(np.finfo(problem.dtype).eps))
-
-    def canonical(self, which: int) -> HostArray:
-        """The canonical correlations of one pair."""
-        cut = self.cut
-        phi, Sphi, psi, Spsi, Cpsi = (V[:, self.slices[which]] for V in self.arrays)
-        Tx, Ty = (self.home.place(whitening(to_host(V.T @ SV), cut)) for V, SV in ((phi, Sphi), (psi, Spsi)))
-        phi, Sphi, psi, Spsi, Cpsi = phi @ Tx, Sphi @ Tx, psi @ Ty, Spsi @ Ty, Cpsi @ Ty
-        if 0 in (phi.shape[1], psi.shape[1]):
-            return np.zeros(0)
-        Gx, C, Gy = (to_host(G) for G in (phi.T @ Sphi, phi.T @ Cpsi, psi.T @ Spsi))
-        return canonical_rotation(Gx, C, Gy, min(C.shape))[1]
-
-    def componentwise(self) -> HostArray:
-        """The correlation of each column of Φ with the same of Ψ."""
-        xp = self.home.xp
-        phi, Sphi, psi, Spsi, Cpsi = self.arrays
-        sums = [xp.sum(A * B, axis=0) for A, B in ((phi, Sphi), (psi, Spsi), (phi, Cpsi))]
-        xx, yy, xy = to_host(xp.stack(sums))
-        lengths = np.sqrt(np.maximum(xx, 0.0)) * np.sqrt(np.maximum(yy, 0.0))
-        found = np.divide(xy, lengths, out=np.zeros_like(xy), where=lengths > 0)
-        clipped: HostArray = np.clip(found, -1.0, 1.0)
-        return clipped
-
-
-def _problem(X: Any, Y: Any, ridge: Any, center: Any) -> CCA:
-    """The problem whose law the scores share: it checks shapes, places and the ridge."""
-    if not isinstance(center, tuple | list):
-        return CCA(X, Y, k=1, ridge=ridge, center=bool(center)).about_rows()  # type: ignore[no-any-return]
-    if isinstance(X, Moments) or len(center) != 2:
-        raise InvalidProblem(
-            "center must be True, False or, for data that are not Moments, a pair (x_mean, y_mean); got "
-            f"{len(center)} arrays for {type(X).__name__}."
-        )
-    views = []
-    for name, data, mean in zip("XY", (X, Y), center, strict=True):
-        A = as_operator(data, name)
-        mean = _array(mean, f"the mean of {name}")
-        if tuple(mean.shape) != (A.shape[1],):
-            raise InvalidProblem(
-                f"the mean of {name} must have shape ({A.shape[1]},); got {tuple(mean.shape)}."
-            )
-        views.append(A.centered(A.home.blocks.place(mean)))
-    return CCA(views[0], views[1], k=1, ridge=ridge, center=False)
-
-
-def _weights(problem: CCA, phi: Any, psi: Any, names: tuple[str, str]) -> tuple[Array, Array]:
-    """Both blocks of weights as two-dimensional arrays that fit the data and each other."""
-    phi, psi = _block(phi, names[0]), _block(psi, names[1])
-    for W, A, name, view in zip((phi, psi), (problem.X, problem.Y), names, "XY", strict=True):
-        if W.shape[0] != A.shape[1]:
-            raise InvalidProblem(
-                f"{name} must have a row for each of the {A.shape[1]} columns of {view}; got shape "
-                f"{tuple(W.shape)}."
-            )
-    if phi.shape[1] != psi.shape[1]:
-        raise InvalidProblem(
-            f"{names[0]} and {names[1]} must have equally many columns; got {phi.shape[1]} and "
-            f"{psi.shape[1]}. Take as many of both."
-        )
-    return phi, psi
-
-
-# ---- subspaces -------------------------------------------------------------------------------------
 
 
 def subspace_distance(W: Any, Z: Any, metric: Any = None) -> float:
@@ -462,9 +249,6 @@ def _metric(metric: Any, W: Array, Z: Array) -> tuple[Home, Product | None]:
     return home, lambda V: home.place(S.matmat(V))
 
 
-# ---- support ---------------------------------------------------------------------------------------
-
-
 def f1(u: Any, support: Any, threshold: float = 0.05) -> float:
     """F1 score of the entries that a vector singles out: the harmonic mean of precision and recall.
 
@@ -569,9 +353,6 @@ def _mask(chosen: HostArray, length: int) -> HostArray:
     mask = np.zeros(length, dtype=bool)
     mask[chosen.astype(np.intp)] = True
     return mask
-
-
-# ---- arguments -------------------------------------------------------------------------------------
 
 
 def _array(x: Any, name: str) -> Array:

@@ -1,0 +1,245 @@
+"""Planted cases of canonical correlations, and the exact answers and the law, computed a second time."""
+
+from __future__ import annotations
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+import numpy as np
+from linspec.arrays import HostArray
+from __future__ import annotations
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+import numpy as np
+from linspec.arrays import HostArray, to_host, working_dtype
+from linspec.solution import Status
+from linspec.testing.problems import Case
+from linspec.testing.problems import Values, OFFSET, Case, orthonormal, geometric, offset, as_integers, zeroed_columns, constant_columns, single, zeroed, labels
+from linspec.testing.oracle import EPS, Law, Reading, ROUNDING, SHARES, as_host, precision, shift_of, ViewOracle, centred, ratio
+
+
+
+def planted_cca(  # noqa: PLR0913
+    n: int,
+    p: int,
+    q: int,
+    correlations: Values,
+    k: int,
+    *,
+    values_x: Values | None = None,
+    values_y: Values | None = None,
+    ridge: float | tuple[float, float] = 0.0,
+    center: bool = True,
+    seed: int = 0,
+    name: str = "planted",
+    gentle: bool = True,
+) -> Case:
+    """Two views with known canonical correlations.
+
+    Parameters
+    ----------
+    n, p, q : int
+        Rows, columns of X, columns of Y.
+    correlations : sequence of float
+        Of the planted directions, before the ridge; the others are uncorrelated.
+    k : int
+        Pairs wanted.
+    values_x, values_y : sequence of float, optional
+        Singular values of the (centred) views that are not zero; by default p (q) of them, all one.
+    ridge : float or pair of floats, default 0.0
+    center : bool, default True
+        Whether the problem centres; if so the views get column means.
+    seed : int, default 0
+    name : str, default "planted"
+    gentle : bool, default True
+
+    Returns
+    -------
+    Case
+        ``truth["correlations"]``: the k largest with the ridge, fewer where the ranks are lower.
+    """
+    rng = np.random.default_rng([seed, n, p, q])
+    sx = np.ones(p) if values_x is None else np.asarray(values_x, dtype=np.float64)
+    sy = np.ones(q) if values_y is None else np.asarray(values_y, dtype=np.float64)
+    rho, a, b = np.asarray(correlations, dtype=np.float64), len(sx), len(sy)
+    Q = orthonormal(rng, n, a + b, centered=center)
+    Ux, Uy = Q[:, :a], Q[:, a:].copy()
+    Uy[:, : len(rho)] = Ux[:, : len(rho)] * rho + Uy[:, : len(rho)] * np.sqrt(1 - rho**2)
+    X, Y = (Ux * sx) @ orthonormal(rng, p, a).T, (Uy * sy) @ orthonormal(rng, q, b).T
+    rx, ry = ridge if isinstance(ridge, tuple) else (ridge, ridge)
+    full = np.zeros(min(a, b))
+    full[: len(rho)] = rho
+    full *= (sx / np.sqrt(sx**2 + rx))[: len(full)] * (sy / np.sqrt(sy**2 + ry))[: len(full)]
+    if center:
+        X, Y = X + rng.standard_normal(p), Y + rng.standard_normal(q)
+    return Case(
+        name=name,
+        problem="cca",
+        arrays={"X": X, "Y": Y},
+        parameters={"k": k, "ridge": ridge, "center": center},
+        truth={"correlations": np.sort(full)[::-1][:k]},
+        gentle=gentle,
+    )
+
+
+def _cca_cases() -> list[Case]:
+    make = planted_cca
+    rho = (0.95, 0.8, 0.6, 0.3, 0.1)
+    mild_x, mild_y = geometric(3, 1, 8), geometric(1, 3, 6)
+    mild: dict[str, Any] = {"values_x": mild_x, "values_y": mild_y}
+    tall = make(60, 8, 6, rho, 3, **mild, name="tall")
+    wide: dict[str, Any] = {"values_x": np.full(9, 3.0), "values_y": np.full(8, 2.0), "ridge": 1.0}
+    low: dict[str, Any] = {"values_x": geometric(3, 1, 4), "values_y": geometric(1, 3, 5)}
+    return [
+        tall,
+        make(60, 6, 6, rho, 3, name="square"),
+        make(20, 30, 25, (0.9, 0.7, 0.5), 3, **wide, name="wide-ridge"),
+        make(
+            90,
+            8,
+            6,
+            rho,
+            3,
+            values_x=geometric(300, 1, 8),
+            values_y=geometric(1, 300, 6),
+            name="decaying",
+            gentle=False,
+        ),
+        make(60, 8, 6, rho, 3, name="flat"),
+        make(60, 9, 8, rho[:4], 3, **low, name="rank-deficient"),
+        make(60, 9, 8, rho[:4], 3, **low, ridge=0.5, name="rank-deficient-ridge"),
+        make(60, 9, 8, rho[:4], 4, **low, name="k-equals-rank"),
+        make(60, 9, 8, rho[:4], 6, **low, name="k-above-rank"),
+        make(60, 8, 6, (0.8, 0.8, 0.8, 0.3), 3, name="repeated"),
+        make(60, 8, 6, (0.9, 0.7, 0.7, 0.3), 2, name="repeated-at-k", gentle=False),
+        zeroed_columns(make(60, 6, 5, rho[:4], 2), "zero-columns", "X", "Y"),
+        constant_columns(make(60, 6, 5, rho[:4], 2), "constant-columns"),
+        make(60, 8, 6, rho, 1, **mild, name="k-one"),
+        make(60, 8, 5, rho, 5, name="k-all"),
+        make(40, 1, 3, (0.7,), 1, name="one-column"),
+        make(60, 8, 6, (), 2, name="uncorrelated", gentle=False),
+        make(60, 8, 6, (1.0, 1.0, 0.5), 3, name="shared-directions"),
+        make(60, 8, 6, rho, 3, **mild, ridge=2.0, name="ridge"),
+        make(60, 8, 6, rho, 3, **mild, ridge=(0.0, 3.0), name="ridge-pair"),
+        make(60, 8, 6, rho, 3, **mild, center=False, name="no-centring"),
+        replace(offset(tall, "X", "Y"), name="offset"),
+        tall.with_arrays(lambda x: x.astype(np.float32), "float32"),
+        replace(offset(tall, "X", "Y"), name="float32-offset").with_arrays(
+            lambda x: x.astype(np.float32), "float32-offset"
+        ),
+        make(60, 8, 6, rho, 3, **mild, ridge=2.0).with_arrays(
+            lambda x: x.astype(np.float32), "float32-ridge"
+        ),
+        as_integers(tall, "int8", "int8"),
+        as_integers(tall, "int64", "int64"),
+        as_integers(tall, "bool", "bool"),
+        tall.with_arrays(lambda x: x * 1e15, "large-units"),
+        tall.with_arrays(lambda x: x * 1e-15, "small-units"),
+    ]
+
+
+def _unrelated(case: Case) -> Case:
+    """Targets of which the columns of X say nothing: XᵀH is rounding."""
+    X, H = (A - A.mean(axis=0) for A in (case.arrays["X"], case.arrays["H"]))
+    return replace(case, arrays={**case.arrays, "H": H - X @ np.linalg.lstsq(X, H, rcond=None)[0]})
+
+
+class CCAOracle:
+    """The exact canonical correlations, and the law."""
+
+    def __init__(self, case: Case, reading: Reading) -> None:
+        self.k = int(case.parameters["k"])
+        ridge = case.parameters.get("ridge", 0.0)
+        rx, ry = ridge if isinstance(ridge, tuple) else (ridge, ridge)
+        center = bool(case.parameters.get("center", True))
+        X, Y = case.arrays["X"].astype(np.float64), case.arrays["Y"].astype(np.float64)
+        given = precision(case)
+        self.unit = reading.rounding(given, max(shift_of(X), shift_of(Y)) if center else 1.0)
+        self.x, self.y = ViewOracle(X, float(rx), center, given), ViewOracle(Y, float(ry), center, given)
+        T = self.x.factor.T @ self.y.factor
+        self.left, rho, _ = np.linalg.svd(T)
+        self.all = np.clip(rho, 0.0, 1.0)
+        # With a ridge every direction has a length, so weights beyond the rank exist (of correlation 0).
+        ranks = [view.rank for view in (self.x, self.y) if view.ridge == 0]
+        self.count = min(self.k, *ranks) if ranks else self.k
+        padded = np.concatenate([self.all, np.zeros(max(self.count - len(rho), 0) + 1)])
+        self.correlations = padded[: self.count]
+        self.gap = float(padded[self.count - 1] - padded[self.count])
+        self.condition = max(self.x.condition, self.y.condition)
+
+    @property
+    def attainable(self) -> float:
+        """The residual that rounding alone may leave."""
+        return self._floor(float(self.correlations.sum()))
+
+    def _floor(self, total: float) -> float:
+        columns = self.x.S.shape[0] + self.y.S.shape[0]
+        # Weights are as long as short directions make them, and so are residuals in the norm of the inverse.
+        return ratio((ROUNDING * self.unit * self.condition) ** 2 * columns * 2 * self.count, total)
+
+    @property
+    def rounding(self) -> float:
+        """What rounding may do to a correlation."""
+        return ROUNDING * self.unit * self.condition
+
+    def law(self, solution: Any) -> Law:
+        """Σ‖ϱᵢ‖² / Σρᵢ in the norm of S⁻¹ = diag(Sx, Sy)⁻¹ as block matrices."""
+        phi, psi = as_host(solution.x_weights), as_host(solution.y_weights)
+        rho = as_host(solution.correlations)
+        squares = 0.0
+        for a, b, v, w in ((self.x, self.y, phi, psi), (self.y, self.x, psi, phi)):
+            squares += float(a.squares(a.X.T @ (b.X @ w) - (a.S @ v) * rho).sum())
+        total = float(rho.sum())
+        return Law(ratio(squares, total), self._floor(total))
+
+    def loss(self, solution: Any) -> float:
+        """The share of the exact sum that is missing; negative where more is returned than there is."""
+        exact = float(self.correlations.sum())
+        return ratio(exact - float(as_host(solution.correlations).sum()), exact)
+
+    def nearest(self, rho: HostArray) -> HostArray:
+        """The distance of each number to the exact correlation that is nearest to it."""
+        every = np.append(self.all, 0.0)
+        found: HostArray = np.abs(every[:, None] - rho[None, :]).min(axis=0)
+        return found
+
+    def errors(self, solution: Any) -> list[str]:
+        """How the answer misses the exact one by more than its own residual explains."""
+        rho = as_host(solution.correlations)
+        order = np.argsort(-rho, kind="stable")
+        rho, phi, psi = (
+            rho[order],
+            as_host(solution.x_weights)[:, order],
+            as_host(solution.y_weights)[:, order],
+        )
+        if len(rho) != self.count:
+            return [f"{len(rho)} canonical pairs are returned; there are {self.count}"]
+        rounding = self.rounding
+        law = self.law(solution)
+        # ‖(TV − UΣ, TᵀU − VΣ)‖ with T = Sx^(-1/2) C Sy^(-1/2).
+        off = math.sqrt((law.residual + law.floor) * float(rho.sum()))
+        limit = rounding + math.sqrt(2) * off
+        if self.gap > 1e-6:
+            limit = min(limit, rounding + 2 * (off / self.gap) ** 2)
+        found = []
+        error = float(np.abs(rho - self.correlations).max(initial=0.0))
+        if not error <= limit:
+            found.append(f"a correlation is off by {error:.2g}; {limit:.2g} can be explained")
+        for name, view, W in (("x", self.x, phi), ("y", self.y, psi)):
+            misfit = float(np.abs(W.T @ view.S @ W - np.eye(len(rho))).max(initial=0.0))
+            if not misfit <= 10 * rounding:
+                found.append(f"{name}_weights are not orthonormal in their metric: off by {misfit:.2g}")
+        if self.gap > 1e-6 and off < self.gap:
+            angle, limit = self._angle(phi), (2 * off + rounding) / self.gap
+            if not angle <= limit:
+                found.append(f"x_weights span a space at sine {angle:.2g}; {limit:.2g} can be explained")
+        return found
+
+    def _angle(self, phi: HostArray) -> float:
+        """Sine of the angle between Sx^(1/2) Φ and the exact leading space."""
+        x = self.x
+        root = np.vstack([x.X, math.sqrt(x.ridge) * np.eye(x.X.shape[1])])
+        Q = np.linalg.qr(root @ phi)[0]
+        exact = root @ (x.V @ (self.left[:, : self.count] / x.shrunk[:, None]))
+        return float(np.linalg.norm(Q - exact @ (exact.T @ Q), 2))

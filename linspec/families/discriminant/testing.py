@@ -1,0 +1,280 @@
+"""Planted cases of discriminants, and the exact answers and the law, computed a second time."""
+
+from __future__ import annotations
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+import numpy as np
+from linspec.arrays import HostArray
+from __future__ import annotations
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+import numpy as np
+from linspec.arrays import HostArray, to_host, working_dtype
+from linspec.solution import Status
+from linspec.testing.problems import Case
+from linspec.testing.problems import Values, OFFSET, Case, orthonormal, geometric, offset, as_integers, zeroed_columns, constant_columns, single, zeroed, labels
+from linspec.testing.oracle import EPS, Law, Reading, ROUNDING, SHARES, as_host, precision, shift_of, ViewOracle, centred, ratio
+
+
+
+def planted_discriminant(  # noqa: PLR0913
+    n: int,
+    p: int,
+    t: int,
+    eigenvalues: Values,
+    k: int | None,
+    *,
+    values: Values | None = None,
+    ridge: float = 0.0,
+    center: bool = True,
+    seed: int = 0,
+    name: str = "planted",
+    gentle: bool = True,
+) -> Case:
+    """Data and targets with known discriminant eigenvalues.
+
+    Parameters
+    ----------
+    n, p, t : int
+        Rows, columns of X, columns of H.
+    eigenvalues : sequence of float
+        Those that are not zero, with the ridge of the problem; at most t, and as many as X has singular values.
+    k : int or None
+        Directions wanted.
+    values : sequence of float, optional
+        Singular values of the (centred) X that are not zero; by default p of them, all one.
+    ridge : float, default 0.0
+    center : bool, default True
+        Whether the problem centres; if so X and H get column means.
+    seed : int, default 0
+    name : str, default "planted"
+    gentle : bool, default True
+
+    Returns
+    -------
+    Case
+        ``truth["eigenvalues"]``: the k largest, fewer where there are fewer.
+    """
+    rng = np.random.default_rng([seed, n, p, t])
+    s = np.ones(p) if values is None else np.asarray(values, dtype=np.float64)
+    found = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]
+    U, V = orthonormal(rng, n, len(s), centered=center), orthonormal(rng, p, len(s))
+    P, Q = orthonormal(rng, len(s), len(found)), orthonormal(rng, t, len(found))
+    # Columns that X sees nothing of, about as large as those that it sees.
+    unseen = rng.standard_normal((n, t)) * np.sqrt(found.sum() / (n * t))
+    unseen -= U @ (U.T @ unseen) + center * unseen.mean(axis=0)
+    X, H = (U * s) @ V.T, U @ ((np.sqrt(s**2 + ridge) / s)[:, None] * P * np.sqrt(found)) @ Q.T + unseen
+    if center:
+        X, H = X + rng.standard_normal(p), H + rng.standard_normal(t)
+    return Case(
+        name=name,
+        problem="discriminant",
+        arrays={"X": X, "H": H},
+        parameters={"k": k, "ridge": ridge, "center": center},
+        truth={"eigenvalues": found[:k]},
+        gentle=gentle,
+    )
+
+
+def _discriminant_cases() -> list[Case]:
+    make = planted_discriminant
+    found = (5.0, 2.0, 1.0, 0.4)
+    mild: dict[str, Any] = {"values": geometric(3, 1, 8)}
+    low: dict[str, Any] = {"values": geometric(3, 1, 6)}
+    steep: dict[str, Any] = {"values": geometric(300, 1, 8)}
+    tall = make(60, 8, 6, found, 3, **mild, name="tall")
+    none = {"eigenvalues": np.zeros(0)}
+    return [
+        tall,
+        make(20, 30, 5, found, 3, values=geometric(3, 1, 19), name="wide"),
+        make(20, 30, 5, found, 3, values=geometric(3, 1, 19), ridge=0.7, name="wide-ridge"),
+        make(15, 15, 5, found, 3, values=geometric(3, 1, 15), center=False, name="square"),
+        make(90, 8, 5, found, 3, **steep, name="decaying", gentle=False),
+        make(90, 8, 5, found, 3, **steep, ridge=1e4, name="decaying-ridge"),
+        make(90, 8, 5, found, 3, values=geometric(1e6, 1, 8), name="ill-conditioned", gentle=False),
+        make(60, 8, 5, found, 3, name="flat"),
+        make(50, 10, 5, found, 3, **low, name="rank-deficient"),
+        make(50, 10, 5, found, 3, **low, ridge=0.5, name="rank-deficient-ridge"),
+        make(50, 10, 5, found[:3], 3, **low, name="k-equals-rank"),
+        make(50, 10, 5, found[:3], 5, **low, name="k-above-rank"),
+        make(50, 10, 5, found[:3], 5, **low, ridge=0.5, name="k-above-rank-ridge"),
+        make(50, 10, 5, found[:3], None, **low, name="k-by-rank"),
+        make(50, 8, 6, found[:3], None, **mild, ridge=0.5, name="k-by-rank-ridge"),
+        make(50, 8, 5, (4, 4, 4, 1), 3, **mild, name="repeated"),
+        make(50, 8, 5, (4, 2, 2, 1), 2, **mild, name="repeated-at-k"),
+        zeroed_columns(make(40, 6, 5, found, 2), "zero-columns", "X", "H"),
+        constant_columns(make(40, 6, 5, found, 2), "constant-columns"),
+        make(60, 8, 5, found, 1, **mild, name="k-one"),
+        make(60, 8, 4, found, 4, **mild, name="k-all"),
+        make(40, 1, 3, (2.0,), 1, name="one-column"),
+        make(60, 8, 1, (2.0,), 1, **mild, name="one-target"),
+        make(1, 4, 2, (2.0,), 1, values=[2.0], center=False, name="one-row"),
+        replace(zeroed(tall, "H"), name="zero-targets", truth=none),
+        replace(
+            tall,
+            arrays={**tall.arrays, "H": np.tile([3.0, 0.1, 7.0], (60, 1))},
+            name="constant-targets",
+            truth=none,
+        ),
+        replace(_unrelated(tall), name="unrelated", truth=none),
+        replace(zeroed(tall, "X"), name="zero-data", truth=none),
+        make(2, 4, 3, (2.0,), 1, values=[2.0], name="two-rows"),
+        replace(
+            make(60, 8, 5, found, 3, **mild, name="badly-scaled", gentle=False),
+            arrays={**tall.arrays, "X": tall.main * geometric(1e-3, 1e3, 8)},
+        ),
+        make(60, 8, 6, found, 3, **mild, center=False, name="no-centring"),
+        make(60, 8, 6, found, 3, **mild, ridge=2.0, name="ridge"),
+        replace(offset(tall, "X"), name="offset"),
+        replace(offset(tall, "H"), name="offset-targets"),
+        tall.with_arrays(single, "float32"),
+        replace(offset(tall, "X"), name="float32-offset").with_arrays(single, "float32-offset"),
+        make(60, 8, 6, found, 3, **mild, ridge=2.0).with_arrays(single, "float32-ridge"),
+        replace(tall, name="float32-data", arrays={**tall.arrays, "X": single(tall.main)}, truth={}),
+        as_integers(tall, "int8", "int8"),
+        as_integers(tall, "int64", "int64"),
+        as_integers(tall, "bool", "bool"),
+        _classes(3, "classes"),
+        _classes(4, "classes-all"),
+        _classes(None, "classes-by-rank"),
+        labels(),
+        tall.with_arrays(lambda x: x * 1e15, "large-units"),
+        tall.with_arrays(lambda x: x * 1e-15, "small-units"),
+        # Enough columns and targets that a basis of a few times k of them does not hold the whole space.
+        make(110, 90, 40, geometric(9, 0.1, 40), 2, values=geometric(3, 1, 90), name="many-columns"),
+        make(60, 100, 40, geometric(9, 0.1, 40), 2, values=geometric(3, 1, 50), name="many-columns-wide"),
+    ]
+
+
+def _classes(k: int | None, name: str) -> Case:
+    """Four classes of unequal size as targets of linear discriminant analysis: of rank three, X being centred."""
+    case = planted_discriminant(60, 8, 4, (3.0, 2.0, 1.0), k, values=geometric(3, 1, 8), name=name)
+    members = np.repeat(np.eye(4), (30, 15, 10, 5), axis=0)
+    return replace(case, arrays={**case.arrays, "H": members / np.sqrt(members.sum(axis=0))}, truth={})
+
+
+class DiscriminantOracle:
+    """The exact eigenpairs of XᵀHHᵀX w = λ M w with M = XᵀX + ridge, and the law.
+
+    With X = U S Vᵀ, D = S (S² + ridge)^(-1/2) and D UᵀH = P diag(t) Qᵀ: λ = t² and W = V (S² + ridge)^(-1/2) P.
+    """
+
+    def __init__(self, case: Case, reading: Reading) -> None:
+        center, self.ridge = (
+            bool(case.parameters.get("center", True)),
+            float(case.parameters.get("ridge", 0.0)),
+        )
+        X, H = case.arrays["X"].astype(np.float64), case.arrays["H"].astype(np.float64)
+        given = precision(case)
+        shifts = (shift_of(X), shift_of(H)) if center else (1.0, 1.0)
+        self.unit = reading.rounding(given, max(shifts) if reading.readable else shifts[0] * shifts[1])
+        self.X: HostArray = centred(X) if center else X
+        self.H: HostArray = centred(H) if center else H
+        U, s, Vt = np.linalg.svd(self.X, full_matrices=False)
+        self.rank = int(np.sum(s > max(X.shape) * given * s[0]))
+        U, s, self.V = U[:, : self.rank], s[: self.rank], Vt[: self.rank].T
+        self.shrunk = np.sqrt(s**2 + self.ridge)
+        self.least = float(self.shrunk[-1] ** 2) if self.rank else 1.0
+        if self.ridge and self.rank < X.shape[1]:
+            self.least = self.ridge
+        self.size = float(self.shrunk[0] ** 2) if self.rank else self.ridge
+        self.condition = max(self.size / self.least, 1.0)
+        self.targets = float(np.linalg.norm(self.H, 2))
+        P, t, _ = np.linalg.svd((s / self.shrunk)[:, None] * (U.T @ self.H), full_matrices=False)
+        known = int(np.sum(t > ROUNDING * given * math.sqrt(self.condition) * self.targets))
+        wanted = case.parameters["k"]
+        self.count = known if wanted is None else min(int(wanted), known)
+        self.k = self.count if wanted is None else int(wanted)
+        self.eigenvalues, self.P = t[: self.count] ** 2, P[:, : self.count]
+        after = float(t[self.count] ** 2) if self.count < len(t) else 0.0
+        self.gap = float(self.eigenvalues[-1]) - after if self.count else 0.0
+
+    @property
+    def weights(self) -> HostArray:
+        """The exact ones."""
+        exact: HostArray = self.V @ (self.P / self.shrunk[:, None])
+        return exact
+
+    @property
+    def attainable(self) -> float:
+        """The residual that rounding alone leaves; what is forgiven is more, for it is a bound on the sum of many."""
+        return self._floor(self.weights, self.eigenvalues) / 3
+
+    def _image(self, W: HostArray) -> HostArray:
+        image: HostArray = self.X.T @ (self.H @ (self.H.T @ (self.X @ W)))
+        return image
+
+    def _metric(self, W: HostArray) -> HostArray:
+        product: HostArray = self.X.T @ (self.X @ W) + self.ridge * W
+        return product
+
+    def _floor(self, W: HostArray, values: HostArray) -> float:
+        """Data that are off by roundings: those of C count with the sizes of the factors that C comes from."""
+        C = float(np.linalg.norm(self.X.T @ self.H, 2))
+        spread = C * math.sqrt(self.size) * self.targets * float(np.linalg.norm(W))
+        spread += self.size * float(np.linalg.norm(W * values))
+        return ROUNDING * self.unit * ratio(spread, float(np.linalg.norm(self._image(W))))
+
+    def law(self, solution: Any) -> Law:
+        """‖CCᵀW − MWΛ‖ / ‖CCᵀW‖ for C = XᵀH, in the Frobenius norm, or in that of M⁻¹ where it is "exact".
+
+        At most ‖C − MWWᵀC‖ / ‖C‖, which is what the span lacks.
+        """
+        W, values = as_host(solution.weights), as_host(solution.eigenvalues)
+        exact, floor = solution.residual_kind == "exact", self._floor(W, values)
+        C: HostArray = self.X.T @ self.H
+        image, MW = self._image(W), self._metric(W)
+        parts = [image - MW * values, image, C - MW @ (W.T @ C), C]
+        if exact:
+            parts, floor = [self._halved(part) for part in parts], floor * math.sqrt(self.condition)
+        gap, size, lacking, whole = (float(np.linalg.norm(part)) for part in parts)
+        return Law(ratio(gap, size), floor, most=ratio(lacking, whole))
+
+    def _halved(self, R: HostArray) -> HostArray:
+        """Columns that have the lengths of those of R in the norm of M⁻¹."""
+        inside = self.V.T @ R
+        found: HostArray = inside / self.shrunk[:, None]
+        if self.ridge > 0:
+            found = np.vstack([found, (R - self.V @ inside) / math.sqrt(self.ridge)])
+        return found
+
+    def errors(self, solution: Any) -> list[str]:
+        """How the answer misses the exact one by more than its own residual explains."""
+        order = np.argsort(-as_host(solution.eigenvalues), kind="stable")
+        values, W = as_host(solution.eigenvalues)[order], as_host(solution.weights)[:, order]
+        if len(values) != self.count:
+            return [f"{len(values)} directions are returned; there are {self.count}"]
+        if self.count == 0:
+            return []
+        rounding = ROUNDING * self.unit * self.condition
+        law = self.law(solution)
+        # The residual as that of the symmetric eigenproblem of M^(-1/2) CCᵀ M^(-1/2).
+        off = (law.residual + law.floor) * float(np.linalg.norm(self._image(W))) / math.sqrt(self.least)
+        off += rounding * self.targets**2
+        found = []
+        error = float(np.abs(values - self.eigenvalues).max())
+        if not error <= off:
+            found.append(f"an eigenvalue is off by {error:.2g}; {off:.2g} can be explained")
+        misfit = float(np.abs(W.T @ self._metric(W) - np.eye(self.count)).max())
+        if not misfit <= 10 * rounding:
+            found.append(f"the weights are not orthonormal in their metric: off by {misfit:.2g}")
+        if off < self.gap:
+            angle = self._angle(W)
+            if not angle <= 2 * off / self.gap:
+                found.append(
+                    f"the weights span a space at sine {angle:.2g}; {2 * off / self.gap:.2g} can be explained"
+                )
+        outside = float(np.linalg.norm(W - self.V @ (self.V.T @ W)) / np.linalg.norm(W))
+        if self.ridge == 0 and not outside <= rounding:
+            found.append(f"a share {outside:.2g} of the weights is outside the span of the rows of X")
+        return found
+
+    def _angle(self, W: HostArray) -> float:
+        """Sine of the angle between M^(1/2) W and the exact leading space."""
+        root = np.vstack([self.X, math.sqrt(self.ridge) * np.eye(self.X.shape[1])])
+        Q = np.linalg.qr(root @ W)[0]
+        exact = root @ self.weights
+        return float(np.linalg.norm(Q - exact @ (exact.T @ Q), 2))

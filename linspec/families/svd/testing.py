@@ -1,0 +1,189 @@
+"""Planted cases of truncated SVD, and the exact answers and the law, computed a second time."""
+
+from __future__ import annotations
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+import numpy as np
+from linspec.arrays import HostArray
+from __future__ import annotations
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+import numpy as np
+from linspec.arrays import HostArray, to_host, working_dtype
+from linspec.solution import Status
+from linspec.testing.problems import Case
+from linspec.testing.problems import Values, OFFSET, Case, orthonormal, geometric, offset, as_integers, zeroed_columns, constant_columns, single, zeroed, labels
+from linspec.testing.oracle import EPS, Law, Reading, ROUNDING, SHARES, as_host, precision, shift_of, ViewOracle, centred, ratio
+
+
+
+def planted_svd(  # noqa: PLR0913
+    n: int,
+    p: int,
+    values: Values,
+    k: int,
+    *,
+    center: bool = False,
+    left: bool = True,
+    seed: int = 0,
+    name: str = "planted",
+    gentle: bool = True,
+) -> Case:
+    """A matrix with known singular triplets.
+
+    Parameters
+    ----------
+    n, p : int
+    values : sequence of float
+        Singular values that are not zero.
+    k : int
+        Triplets wanted.
+    center : bool, default False
+        Add column means, which the problem then takes out.
+    left : bool, default True
+    seed : int, default 0
+    name : str, default "planted"
+    gentle : bool, default True
+
+    Returns
+    -------
+    Case
+        ``truth["S"]`` holds the k leading singular values (fewer where the rank is lower).
+    """
+    rng = np.random.default_rng([seed, n, p])
+    s = np.sort(np.asarray(values, dtype=np.float64))[::-1]
+    U, V = orthonormal(rng, n, len(s), centered=center), orthonormal(rng, p, len(s))
+    A = (U * s) @ V.T
+    if center:
+        A = A + rng.standard_normal(p)
+    return Case(
+        name=name,
+        problem="svd",
+        arrays={"A": A},
+        parameters={"k": k, "center": center, "left": left},
+        truth={"S": s[:k]},
+        gentle=gentle,
+    )
+
+
+def _svd_cases() -> list[Case]:
+    make = planted_svd
+    zero = replace(
+        make(20, 6, [1.0], 2, name="zero"), arrays={"A": np.zeros((20, 6))}, truth={"S": np.zeros(0)}
+    )
+    return [
+        make(60, 12, geometric(10, 0.1, 12), 3, name="tall"),
+        make(15, 40, geometric(10, 0.1, 15), 3, name="wide"),
+        make(15, 15, geometric(10, 0.1, 15), 3, name="square"),
+        make(80, 12, geometric(1e3, 1e-3, 12), 4, name="decaying"),
+        make(50, 8, np.linspace(1.3, 1, 8), 3, name="slow", gentle=False),
+        make(50, 8, np.ones(8), 3, name="flat"),
+        make(50, 12, [5, 4, 3, 2], 3, name="rank-deficient"),
+        make(50, 12, [5, 4, 3, 2], 4, name="k-equals-rank"),
+        make(50, 12, [5, 4, 3, 2], 6, name="k-above-rank"),
+        make(50, 10, [4, 4, 4, 1, 1, 0.5], 3, name="repeated"),
+        zeroed_columns(make(40, 8, geometric(8, 0.5, 8), 3), "zero-columns", "A"),
+        make(50, 10, geometric(8, 0.5, 10), 1, name="k-one"),
+        make(30, 6, geometric(8, 0.5, 6), 6, name="k-all"),
+        make(50, 10, geometric(8, 0.5, 10), 3, left=False, name="no-left"),
+        make(50, 10, geometric(8, 0.5, 10), 3, center=True, name="centred"),
+        replace(offset(make(60, 8, geometric(8, 0.5, 8), 3, center=True), "A"), name="offset"),
+        constant_columns(make(40, 8, geometric(8, 0.5, 8), 3, center=True), "constant-columns"),
+        make(60, 12, geometric(10, 0.1, 12), 3).with_arrays(lambda x: x.astype(np.float32), "float32"),
+        as_integers(make(60, 12, geometric(10, 0.1, 12), 3), "int8", "int8"),
+        as_integers(make(60, 12, geometric(10, 0.1, 12), 3), "bool", "bool"),
+        make(60, 12, geometric(1e16, 1e14, 12), 3, name="large-units"),
+        make(60, 12, geometric(1e-14, 1e-16, 12), 3, name="small-units"),
+        make(1, 6, [2.0], 1, name="one-row"),
+        make(20, 1, [2.0], 1, name="one-column"),
+        zero,
+        # Enough columns that a basis of a few times k of them does not hold the whole space.
+        make(110, 90, geometric(10, 1, 90), 2, name="many-columns"),
+        make(60, 100, geometric(10, 2, 50), 2, center=True, name="many-columns-wide"),
+        make(100, 12, geometric(1, 1e-4, 12), 12, name="small-values"),
+    ]
+
+
+class SVDOracle:
+    """The exact leading triplets, and the law."""
+
+    def __init__(self, case: Case, reading: Reading) -> None:
+        A = case.arrays["A"].astype(np.float64)
+        self.center = bool(case.parameters.get("center", False))
+        self.unit = reading.rounding(precision(case), shift_of(A) if self.center else 1.0)
+        self.k = int(case.parameters["k"])
+        self.mean = A.mean(axis=0)
+        self.A = A - self.mean if self.center else A
+        _, s, Vt = np.linalg.svd(self.A, full_matrices=False)
+        self.rank = int(np.sum(s > max(A.shape) * precision(case) * s[0]))
+        self.count = min(self.k, self.rank)
+        self.S, self.V = s[: self.count], Vt[: self.count].T
+        after = s[self.count] if self.count < len(s) else 0.0
+        self.gap = float(self.S[-1] ** 2 - after**2) / float(s[0] ** 2) if self.count else 0.0
+        self.condition = 1.0
+
+    @property
+    def attainable(self) -> float:
+        """The residual that rounding alone may leave."""
+        return ROUNDING * self.unit
+
+    def law(self, solution: Any) -> Law:
+        """max ‖AᵀAv − σ²v‖ / σ₁²."""
+        V, S = as_host(solution.Vh).T, as_host(solution.S)
+        gap = np.linalg.norm(self.A.T @ (self.A @ V) - V * S**2, axis=0)
+        residual = max((ratio(float(g), float(S.max() ** 2)) for g in gap), default=0.0)
+        return Law(residual, ROUNDING * self.unit)
+
+    def _errors_of_fewer(self, S: HostArray, V: HostArray) -> list[str]:
+        """How leading values with orthonormal vectors miss the exact ones, by the norms of what they leave."""
+        left = np.linalg.norm(self.A.T @ (self.A @ V) - V * S**2, axis=0).max(initial=0.0)
+        off = np.abs(S**2 - self.S[: len(S)] ** 2).max(initial=0.0)
+        allowed = left + ROUNDING * self.unit * self.S[0] ** 2
+        return [] if off <= allowed else [f"σ² is off by {off:.2g}; {allowed:.2g} can be explained"]
+
+    def _errors_of_left(self, U: HostArray, V: HostArray, S: HostArray, error: float) -> list[str]:
+        """How far left vectors are from A V / σ and from orthonormal ones: what is off in V is blown up by σ₁/σ."""
+        spread = float(self.S[0] / self.S[-1])
+        found = []
+        misfit = float(np.linalg.norm(self.A @ V - U * S, axis=0).max() / self.S[0])
+        if not misfit <= 10 * error * spread:
+            found.append(f"AV − US is {misfit:.2g} σ₁; {10 * error * spread:.2g} can be explained")
+        crooked = float(np.abs(U.T @ U - np.eye(len(S))).max())
+        if not crooked <= 10 * error * spread**2:
+            found.append(
+                f"U is {crooked:.2g} from orthonormal; {10 * error * spread**2:.2g} can be explained"
+            )
+        return found
+
+    def errors(self, solution: Any) -> list[str]:
+        """How the answer misses the exact one by more than its own residual explains."""
+        order = np.argsort(-as_host(solution.S), kind="stable")
+        S, V = as_host(solution.S)[order], as_host(solution.Vh).T[:, order]
+        # Who says that digits are lost may return fewer: those must be right.
+        fewer = getattr(solution, "status", None) is Status.ILL_CONDITIONED and len(S) < self.count
+        if len(S) != self.count and not fewer:
+            return [f"{len(S)} singular values are returned; there are {self.count}"]
+        if fewer:
+            return self._errors_of_fewer(S, V)
+        if self.count == 0:
+            return []
+        law = self.law(solution)
+        error = math.sqrt(self.count) * law.residual + law.floor
+        squares = np.abs(S**2 - self.S**2).max() / self.S[0] ** 2
+        found = []
+        if not squares <= error:
+            found.append(f"σ² is off by {squares:.2g} σ₁²; {error:.2g} can be explained")
+        if not np.abs(V.T @ V - np.eye(self.count)).max() <= ROUNDING * self.unit + 10 * law.residual:
+            found.append("the rows of Vh are not orthonormal")
+        if self.gap > 1e-6 and error < self.gap:
+            angle = float(np.linalg.norm(V - self.V @ (self.V.T @ V), 2))
+            if not angle <= 2 * error / self.gap:
+                found.append(
+                    f"Vh spans a space at sine {angle:.2g}; {2 * error / self.gap:.2g} can be explained"
+                )
+        if getattr(solution, "U", None) is not None:
+            found += self._errors_of_left(as_host(solution.U)[:, order], V, S, error)
+        return found
