@@ -107,6 +107,7 @@ def judged(
         rho = given[order]
         answer.turn([chosen(len(given), order)] * 2)
     answer.make_unit()
+    rho = rho * answer.present()
     if answer.reduced is not None:
         # Products now are better than those by which the weights were turned, and cost nothing.
         answer.made = None
@@ -287,6 +288,12 @@ class _Answer:
         self.turn([np.diag(flips / lengths_in(w, s, A.dtype, self.home)) for w, s, A in pairs])
         self._round()
         self.multiply()
+
+    def present(self) -> HostArray:
+        """1 for pairs that have weights in both views, 0 for those of which one is zero: these correlate with nothing."""
+        xp = self.home.xp
+        there = [to_host(xp.max(xp.abs(w), axis=0)) > 0 for w in self.W] if self.W[0].shape[1] else [np.ones(0)]
+        return np.asarray(np.all(there, axis=0), dtype=np.float64)
 
     def _round(self) -> None:
         """To the dtype of the data; products that belong to other numbers are dropped."""
