@@ -292,7 +292,9 @@ class _Answer:
     def present(self) -> HostArray:
         """1 for pairs that have weights in both views, 0 for those of which one is zero: these correlate with nothing."""
         xp = self.home.xp
-        there = [to_host(xp.max(xp.abs(w), axis=0)) > 0 for w in self.W] if self.W[0].shape[1] else [np.ones(0)]
+        there = (
+            [to_host(xp.max(xp.abs(w), axis=0)) > 0 for w in self.W] if self.W[0].shape[1] else [np.ones(0)]
+        )
         return np.asarray(np.all(there, axis=0), dtype=np.float64)
 
     def _round(self) -> None:

@@ -34,7 +34,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
-from importlib import import_module, metadata
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import pluggy
@@ -49,6 +49,7 @@ from linspec.errors import (
     PluginWarning,
     UnknownName,
 )
+from linspec.kinds import KINDS, resolve
 from linspec.options import RUN_ARGUMENTS, Option, options_of
 from linspec.spec import Needs, NormalizerSpec, OperatorSpec, SolverSpec, Spec, TestMatrixSpec
 
@@ -82,19 +83,10 @@ LOCAL = "local"
 #: Environment variable: ``dist[:entry],...`` not to load, or ``*`` for every distribution but linspec.
 DISABLE = "LINSPEC_DISABLE_PLUGINS"
 
-_HOOKS: dict[str, type] = {
-    "linspec_solvers": SolverSpec,
-    "linspec_normalizers": NormalizerSpec,
-    "linspec_test_matrices": TestMatrixSpec,
-    "linspec_operators": OperatorSpec,
-}
-_SPEC_TYPES = tuple(_HOOKS.values())
-# The kinds that have a class behind their record, and what it must derive from: imported with it, not before.
-_BASES = {
-    "solver": "linspec.solver:Solver",
-    "normalizer": "linspec.normalizer:Normalizer",
-    "test-matrix": "linspec.test_matrix:TestMatrix",
-}
+_HOOKS = {kind.hook: kind.record for kind in KINDS.values()}
+_RECORDS = tuple(_HOOKS.values())
+#: The kinds that have a class behind their record.
+_IMPLEMENTED = [name for name, kind in KINDS.items() if kind.base]
 # A plugin that calls sys.exit on import is as broken as one that raises; an interrupt is the user's.
 _FAULTS = (Exception, SystemExit)
 
@@ -334,7 +326,7 @@ class Registry:
 
     def describe(self, name: str) -> Description:
         """Describe a solver, normalizer or test matrix; see :func:`linspec.describe`."""
-        claim = self._find(name, list(_BASES))
+        claim = self._find(name, _IMPLEMENTED)
         spec = claim.spec
         return Description(
             kind=spec.kind,
@@ -346,15 +338,14 @@ class Registry:
             traits=getattr(spec, "traits", ()),
             provider=claim.plugin.identity,
             version=claim.plugin.version,
-            options=options_of(self._implementation(claim)),
+            options=options_of(self._implementation(claim)) if KINDS[spec.kind].method else (),
         )
 
     def register(self, spec: Spec) -> None:
         """Add one record; see :func:`linspec.register`."""
-        if not isinstance(spec, _SPEC_TYPES):
-            raise InvalidDeclaration(
-                f"register takes a SolverSpec, NormalizerSpec, TestMatrixSpec or OperatorSpec; got {spec!r}"
-            )
+        if not isinstance(spec, _RECORDS):
+            names = " or ".join(record.__name__ for record in _RECORDS)
+            raise InvalidDeclaration(f"register takes a {names}; got {spec!r}")
         with self._lock:
             self._local.specs[spec.qualified] = spec
             self._local.unusable.pop(spec.qualified, None)
@@ -430,8 +421,8 @@ class Registry:
     def _find(self, name: str, kinds: list[str], problem: Any = None) -> _Claim:
         """Resolve a name of any form among some kinds, or say why it cannot be."""
         for kind in kinds:
-            if kind not in _BASES:
-                raise UnknownName(f"there is no kind {kind!r}; the kinds are {', '.join(_BASES)}")
+            if kind not in _IMPLEMENTED:
+                raise UnknownName(f"there is no kind {kind!r}; the kinds are {', '.join(_IMPLEMENTED)}")
         if not isinstance(name, str):
             raise UnknownName(f"a {_words(kinds[0])} is asked for by its name, a string; got {name!r}")
         scope = None if problem is None else _problem_name(problem)
@@ -459,11 +450,12 @@ class Registry:
     def _implementation(self, claim: _Claim) -> type[Any]:
         """Import the class of a record and hold it to the contract; remember what is wrong with it."""
         spec = cast("SolverSpec | NormalizerSpec | TestMatrixSpec", claim.spec)
-        base = _resolve(_BASES[spec.kind])
+        kind = KINDS[spec.kind]
+        base = resolve(kind.base)
         cause: BaseException | None = None
         try:
-            cls = _resolve(spec.target)
-            fault = _fault(cls, base)
+            cls = resolve(spec.target)
+            fault = _fault(cls, base, has_options=bool(kind.method))
         except _FAULTS as error:
             cause, fault = error, f"it cannot be imported ({_one_line(error)})"
         with self._lock:
@@ -694,14 +686,6 @@ def _problem_name(problem: Any) -> str:
     return name
 
 
-def _resolve(target: str) -> Any:
-    module, _, path = target.partition(":")
-    found: Any = import_module(module)
-    for attribute in path.split("."):
-        found = getattr(found, attribute)
-    return found
-
-
 def _imported(target: str) -> Any:
     """What a target names if its module is imported already, or None."""
     module, _, path = target.partition(":")
@@ -711,12 +695,14 @@ def _imported(target: str) -> Any:
     return found
 
 
-def _fault(cls: Any, base: type) -> str:
+def _fault(cls: Any, base: type, *, has_options: bool) -> str:
     """What keeps a class from being a solver (normalizer, test matrix), or ""."""
     if not (isinstance(cls, type) and issubclass(cls, base)):
         return f"it is not a class derived from linspec.{base.__name__}"
     if inspect.isabstract(cls):
         return f"it lacks the method {', '.join(sorted(getattr(cls, '__abstractmethods__', ())))}"
+    if not has_options:
+        return ""
     # An undecorated subclass inherits the parent's fields and drops its own without a word.
     if "__dataclass_fields__" not in vars(cls) or not _is_frozen_and_keyword_only(cls):
         return "it is not decorated with @dataclass(frozen=True, kw_only=True)"

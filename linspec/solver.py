@@ -43,17 +43,16 @@ from linspec.errors import (
     NoSuitableSolver,
     SweptOnce,
 )
-from linspec.normalizer import Normalizer
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.operators.rescaled import OutOfRange
 from linspec.operators.streamed import ONCE
+from linspec.parts import with_parts
 from linspec.problems import Problem
 from linspec.progress import report_progress
 from linspec.row_sweep import one_blas_thread
 from linspec.run import Progress, Run
 from linspec.scaling import Look
 from linspec.solution import Solution, Status
-from linspec.test_matrix import TestMatrix
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -394,7 +393,7 @@ def _without_squares(
     if estimate is None or estimate.seconds > spent or estimate.bytes > machine.available_memory() / 2:
         return first
     fields = {option.name for option in options.options_of(cls)}
-    instance = with_parts(options.build(cls, {k: v for k, v in given.items() if k in fields}), problem)
+    instance = with_parts(options.build(cls, {k: v for k, v in given.items() if k in fields}))
     passes = None if max_passes is None else max_passes - first.passes
     seconds = None if max_seconds is None else max_seconds - first.seconds
     if not all(left is None or left > 0 for left in (passes, seconds)):
@@ -544,14 +543,14 @@ def _resolve(problem: Problem, solver: Any, given: dict[str, Any]) -> tuple[Solv
                 f"options go into the solver instance; got {', '.join(sorted(given))} beside "
                 f"{type(solver).__name__}(...)."
             )
-        return with_parts(solver, problem), registry.spec_of(type(solver), problem)
+        return with_parts(solver), registry.spec_of(type(solver), problem)
     if not isinstance(solver, str):
         raise InvalidOption(f"solver must be a name or a Solver instance; got {type(solver).__name__}.")
     if solver == "auto":
         solver, given = automatic(problem, given)
     cls = registry.get_solver(solver, problem)
     instance = options.build(cls, given)
-    return with_parts(instance, problem), registry.get_spec("solver", solver, problem)
+    return with_parts(instance), registry.get_spec("solver", solver, problem)
 
 
 ORTHOGONAL = "direct"
@@ -565,29 +564,6 @@ ALWAYS_AVAILABLE = 2**24
 
 THIN, LARGE = 64, 2**12
 """Columns up to which, and entries from which on, an iteration on sparse data is better off with one BLAS thread."""
-
-
-PART_CLASSES: dict[str, type] = {"solver": Solver, "normalizer": Normalizer, "test-matrix": TestMatrix}
-
-
-def with_parts(instance: Any, problem: Any) -> Any:
-    """The same solver with every part that is a name replaced by an instance, defaults throughout."""
-    found = {}
-    for option in options.options_of(instance):
-        if option.part_kind is None:
-            continue
-        value = getattr(instance, option.name)
-        if value is None:  # the solver chooses
-            continue
-        if isinstance(value, str):
-            value = registry.get_part(option.part_kind, value, option.part_problem)()
-        if not isinstance(value, PART_CLASSES[option.part_kind]):
-            raise InvalidOption(
-                f"{type(instance).__name__}.{option.name} must be a {option.part_kind}; got "
-                f"{type(value).__name__}."
-            )
-        found[option.name] = with_parts(value, problem)
-    return dataclasses.replace(instance, **found) if found else instance
 
 
 def _spec(name: str, problem: Problem) -> Any:
