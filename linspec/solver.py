@@ -79,8 +79,16 @@ class Solver(ABC):
 
     @classmethod
     def estimate(cls, sizes: cost.Sizes) -> cost.Estimate | None:
-        """What a solve of a problem of these sizes takes; None: never chosen by "auto"."""
+        """What a solve of a problem of these sizes takes; None: not to be chosen for them by "auto".
+
+        A solver that defines it has the trait "automatic" in its record: "auto" imports no others.
+        """
         return None
+
+    @classmethod
+    def has_estimate(cls) -> bool:
+        """Whether the class, or one that it derives from, defines `estimate`."""
+        return getattr(cls.estimate, "__func__", None) is not Solver.estimate.__func__  # type: ignore[attr-defined]
 
 
 Watch = Callable[[float, Callable[[], Array]], bool]
@@ -155,9 +163,9 @@ class Selection:
 def select(problem: Problem) -> Selection:
     """Choose a solver for a problem: the least estimated time within half of the available memory.
 
-    Every solver that can be chosen states flops and bytes for the problem's sizes; one that needs what the
-    data cannot give is left out. Of data that are read once, an exact one-pass solver is chosen where there are at most
-    some thousand columns, and an approximate one beyond.
+    Every solver with the trait "automatic" states time and memory for the problem's sizes, and no other is imported.
+    One that needs what the data cannot give is left out. Of data that are read once, an exact one-pass solver is
+    chosen where there are at most some thousand columns, and an approximate one beyond.
 
     Parameters
     ----------
@@ -175,18 +183,18 @@ def select(problem: Problem) -> Selection:
     sizes, once = _sizes(problem), _read_once(problem)
     estimates: dict[str, cost.Estimate] = {}
     others = []
-    rough: set[str] = set()
-    for name in registry.solvers(problem):
-        spec = _spec(name, problem)
-        try:
-            estimate = registry.get_solver(name, problem).estimate(sizes)
-        except BrokenPlugin:  # it harms nobody else; `plugins()` tells of it
-            continue
+    specs = {name: _spec(name, problem) for name in registry.solvers(problem)}
+    rough = {name for name, spec in specs.items() if "approximate" in spec.traits}
+    for name, spec in specs.items():
         able = not getattr(problem, "path", False) or "path" in spec.traits
-        able = able and ("one-pass" in spec.traits if once else "approximate" not in spec.traits)
-        if "approximate" in spec.traits:
-            rough.add(name)
-        if estimate is not None and able and not _lacks(problem, spec.needs):
+        able = able and ("one-pass" in spec.traits if once else name not in rough)
+        estimate = None
+        if "automatic" in spec.traits and able and not _lacks(problem, spec.needs):
+            try:
+                estimate = registry.get_solver(name, problem).estimate(sizes)
+            except BrokenPlugin:  # it harms nobody else; `plugins()` tells of it
+                continue
+        if estimate is not None:
             estimates[name] = estimate
         elif "demonstration" not in spec.traits and "iterative" in spec.traits:
             others.append(name)
@@ -385,7 +393,7 @@ def _without_squares(
     """
     able = ORTHOGONAL in registry.solvers(problem) and first.solver.rpartition("/")[2] != ORTHOGONAL
     spec = _spec(ORTHOGONAL, problem) if able else None
-    if spec is None or _lacks(problem, spec.needs):
+    if spec is None or "automatic" not in spec.traits or _lacks(problem, spec.needs):
         return first
     cls = registry.get_solver(ORTHOGONAL, problem)
     estimate = cls.estimate(_sizes(problem))
@@ -494,7 +502,7 @@ def _sizes(problem: Problem) -> cost.Sizes:
 
 def _check_memory(problem: Problem, instance: Solver, name: str) -> None:
     """Refuse a solver by whose own estimate the problem cannot fit, rather than let the machine run out."""
-    if type(instance).estimate.__func__ is Solver.estimate.__func__:  # type: ignore[attr-defined]
+    if not instance.has_estimate():
         return
     estimate = type(instance).estimate(_sizes(problem))
     if (

@@ -58,6 +58,7 @@ def declaration_issues(spec: Any, provider: str) -> Iterator[tuple[str, str]]:
         ("docstring", _docstring_issue),
         ("reference", _reference_issue),
         ("summary", _summary_issue),
+        ("automatic", _automatic_issue),
     ):
         try:
             yield name, check(spec, cls)
@@ -137,6 +138,21 @@ def _summary_issue(spec: Any, _: Any) -> str:
     summary = spec.summary
     if "\n" in summary or not summary.endswith(".") or len(summary.split()) < 3 or summary[0].islower():
         return f"the summary must be one sentence, from a capital to a full stop; got {summary!r}"
+    return ""
+
+
+def _automatic_issue(spec: Any, cls: Any) -> str:
+    if spec.kind != "solver":
+        return "skipped: only solvers are chosen automatically"
+    if cls.has_estimate() and "automatic" not in spec.traits:
+        return (
+            f"{cls.__name__} defines estimate; add the trait 'automatic' to the record, without which "
+            '"auto" does not look at the class'
+        )
+    if "automatic" in spec.traits and not cls.has_estimate():
+        return (
+            f"the trait 'automatic' promises an estimate; define it in {cls.__name__} or leave the trait out"
+        )
     return ""
 
 
