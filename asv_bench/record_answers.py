@@ -6,9 +6,9 @@ with `--quick`, these are small generated ones of the same kind.
 
 What is recorded: all solvers of all problems on the planted cases of `linspec.testing`, as NumPy arrays, as sparse
 matrices and as products alone, and the leading solvers on the measured sets. Of each run the status, message,
-iterations, passes, columns and flops, the residuals on the way, and a digest of the bytes of every array returned. Times
-are left out. Runs end by iterations or passes, never by a clock. Exit status 1 where anything differs; every difference
-is a line.
+iterations, passes, columns and flops, the residuals on the way, and a digest of the bytes of every array returned.
+Times are left out. Runs end by iterations or passes, never by a clock. Exit status 1 where anything differs; every
+difference is a line.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ CLOCKS = frozenset({"seconds", "history"})
 """Fields that are left out, or recorded in part."""
 
 FORMS = {
-    "array": lambda x: x,
+    "array": np.asarray,
     "sparse": scipy.sparse.csr_array,
-    "products": lambda x: scipy.sparse.linalg.aslinearoperator(x),
+    "products": scipy.sparse.linalg.aslinearoperator,
 }
 
 PASSES = 12
