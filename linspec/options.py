@@ -30,6 +30,7 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from linspec.errors import InvalidDeclaration, InvalidOption, UnknownOption
+from linspec.kinds import KINDS
 
 __all__ = [
     "PART_KINDS",
@@ -50,7 +51,7 @@ RUN_ARGUMENTS = frozenset(
 )
 
 #: What a part may be, and the method that an instance of it must have.
-PART_KINDS = {"solver": "solve", "normalizer": "orthonormalize", "test-matrix": "draw"}
+PART_KINDS = {name: kind.method for name, kind in KINDS.items() if kind.method}
 
 _KEY = "linspec"
 _WORDS = {float: "a number", int: "an integer", bool: "True or False", str: "a string"}

@@ -34,7 +34,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
-from importlib import import_module, metadata
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import pluggy
@@ -49,6 +49,7 @@ from linspec.errors import (
     PluginWarning,
     UnknownName,
 )
+from linspec.kinds import KINDS, resolve
 from linspec.options import RUN_ARGUMENTS, Option, options_of
 from linspec.spec import Needs, NormalizerSpec, OperatorSpec, SolverSpec, Spec, TestMatrixSpec
 
@@ -82,19 +83,10 @@ LOCAL = "local"
 #: Environment variable: ``dist[:entry],...`` not to load, or ``*`` for every distribution but linspec.
 DISABLE = "LINSPEC_DISABLE_PLUGINS"
 
-_HOOKS: dict[str, type] = {
-    "linspec_solvers": SolverSpec,
-    "linspec_normalizers": NormalizerSpec,
-    "linspec_test_matrices": TestMatrixSpec,
-    "linspec_operators": OperatorSpec,
-}
-_SPEC_TYPES = tuple(_HOOKS.values())
-# The kinds that have a class behind their record, and what it must derive from: imported with it, not before.
-_BASES = {
-    "solver": "linspec.solver:Solver",
-    "normalizer": "linspec.normalizer:Normalizer",
-    "test-matrix": "linspec.test_matrix:TestMatrix",
-}
+_HOOKS = {kind.hook: kind.record for kind in KINDS.values()}
+_RECORDS = tuple(_HOOKS.values())
+#: The kinds that have a class behind their record.
+_IMPLEMENTED = [name for name, kind in KINDS.items() if kind.base]
 # A plugin that calls sys.exit on import is as broken as one that raises; an interrupt is the user's.
 _FAULTS = (Exception, SystemExit)
 
@@ -191,7 +183,7 @@ class _Plugin:
     version: str = ""
     disabled: bool = False
     error: str | None = None
-    specs: list[Spec] = field(default_factory=list)
+    specs: dict[str, Spec] = field(default_factory=dict)  # by qualified name
     unusable: dict[str, str] = field(default_factory=dict)  # qualified name -> what is wrong with its class
 
     @property
@@ -206,7 +198,7 @@ class _Plugin:
             version=self.version,
             status="disabled" if self.disabled else "broken" if errors else "loaded",
             error="; ".join(errors) or None,
-            provides=tuple(sorted(spec.qualified for spec in self.specs)),
+            provides=tuple(sorted(self.specs)),
         )
 
 
@@ -221,6 +213,40 @@ class _Claim:
     def short(self) -> str:
         """Name with the provider: ``acme:gram``."""
         return f"{self.plugin.distribution}:{self.spec.name}"
+
+
+#: The records of one qualified name by distribution, written as packaging tools compare it.
+_Claims = dict[str, _Claim]
+
+
+class _Index:
+    """Records by every form of their name, so that no look-up goes through all of them.
+
+    What the tables hold is replaced, never changed: who reads them in one thread while another thread registers
+    a record sees the one state or the other.
+    """
+
+    def __init__(self) -> None:
+        self.claims: dict[str, _Claims] = {}  # by qualified name, in order of their plugins
+        self.qualified: dict[str, tuple[str, ...]] = {}  # by bare name
+
+    def add(self, qualified: str, claim: _Claim) -> None:
+        """Enter a record; it replaces one of the same name and distribution."""
+        if qualified not in self.claims:
+            self.qualified[claim.spec.name] = (*self.qualified.get(claim.spec.name, ()), qualified)
+        self.claims[qualified] = {
+            **self.claims.get(qualified, {}),
+            _normalized(claim.plugin.distribution): claim,
+        }
+
+    def named(self, name: str, kinds: list[str], scope: str | None) -> Iterator[str]:
+        """Qualified names that a name of any form may mean: one where the problem is stated."""
+        prefix, _, bare = _split(name)
+        stated = prefix or (scope if kinds == ["solver"] else None)
+        if stated is None:
+            yield from self.qualified.get(bare, ())
+        elif f"{stated}/{bare}" in self.claims:
+            yield f"{stated}/{bare}"
 
 
 class Registry:
@@ -249,7 +275,7 @@ class Registry:
         self._loading = False
         self._local = _Plugin("register", LOCAL)
         self._warned: set[tuple[str, str]] = set()
-        self._found: dict[tuple[str, tuple[str, ...], str | None], _Claim] = {}
+        self._index = _Index()
 
     def solvers(self, problem: Any = None) -> tuple[str, ...]:
         """List the solvers of a problem, or all; see :func:`linspec.solvers`."""
@@ -273,7 +299,7 @@ class Registry:
     def operator_adapters(self) -> tuple[OperatorSpec, ...]:
         """List the adapters for foreign data; see :func:`operator_adapters`."""
         # All of them: nobody asks for an adapter by name, so a name that two use harms neither.
-        specs = [claim.spec for claims in self._claims().values() for claim in claims]
+        specs = [claim.spec for claims in self._claims().values() for claim in claims.values()]
         return tuple(spec for spec in specs if isinstance(spec, OperatorSpec))
 
     def get_solver(self, name: str, problem: Any = None) -> type[Solver]:
@@ -292,7 +318,7 @@ class Registry:
         """Find the record of a class; see :func:`spec_of`."""
         scope = None if problem is None else _problem_name(problem)
         for claims in self._claims().values():
-            for claim in claims:
+            for claim in claims.values():
                 target, of = getattr(claim.spec, "target", ""), getattr(claim.spec, "problem", scope)
                 if scope in (None, of) and _imported(target) is cls:
                     return claim.spec
@@ -300,7 +326,7 @@ class Registry:
 
     def describe(self, name: str) -> Description:
         """Describe a solver, normalizer or test matrix; see :func:`linspec.describe`."""
-        claim = self._find(name, list(_BASES))
+        claim = self._find(name, _IMPLEMENTED)
         spec = claim.spec
         return Description(
             kind=spec.kind,
@@ -312,32 +338,34 @@ class Registry:
             traits=getattr(spec, "traits", ()),
             provider=claim.plugin.identity,
             version=claim.plugin.version,
-            options=options_of(self._implementation(claim)),
+            options=options_of(self._implementation(claim)) if KINDS[spec.kind].method else (),
         )
 
     def register(self, spec: Spec) -> None:
         """Add one record; see :func:`linspec.register`."""
-        if not isinstance(spec, _SPEC_TYPES):
-            raise InvalidDeclaration(
-                f"register takes a SolverSpec, NormalizerSpec, TestMatrixSpec or OperatorSpec; got {spec!r}"
-            )
+        if not isinstance(spec, _RECORDS):
+            names = " or ".join(record.__name__ for record in _RECORDS)
+            raise InvalidDeclaration(f"register takes a {names}; got {spec!r}")
         with self._lock:
-            kept = [other for other in self._local.specs if other.qualified != spec.qualified]
-            self._local.specs = [*kept, spec]
-            self._found.clear()
+            self._local.specs[spec.qualified] = spec
             self._local.unusable.pop(spec.qualified, None)
-            # Before the first listing there is nothing to compare with; the listing will warn.
-            clashes = [] if self._plugins is None else self._new_clashes()
+            clashes = []
+            if self._plugins is not None:  # otherwise the first listing enters it, and warns
+                self._index.add(spec.qualified, _Claim(spec, self._local))
+                clashes = self._new_clashes([spec.qualified])
         _warn(clashes)
 
     def plugins(self) -> list[PluginInfo]:
         """Report every plugin; see :func:`linspec.plugins`."""
-        found = self._loaded()
+        self._load()
         with self._lock:
+            found = [*(self._plugins or ()), *([self._local] if self._local.specs else [])]
             return [plugin.info() for plugin in found]
 
-    def _loaded(self) -> list[_Plugin]:
-        """All plugins, with what was registered by hand last; reads the tables the first time."""
+    def _load(self) -> None:
+        """Read the tables, the first time."""
+        if self._plugins is not None:
+            return
         clashes: list[str] = []
         with self._lock:
             if self._plugins is None:
@@ -348,31 +376,32 @@ class Registry:
                     )
                 self._loading = True
                 try:
-                    self._plugins = _read_all(self._entry_points, self._disabled)
+                    found = _read_all(self._entry_points, self._disabled)
                 finally:
                     self._loading = False
-                clashes = self._new_clashes()
-            plugins = [*self._plugins, self._local] if self._local.specs else list(self._plugins)
+                index = _Index()
+                for plugin in (*found, self._local):
+                    for qualified, spec in plugin.specs.items():
+                        index.add(qualified, _Claim(spec, plugin))
+                self._index, self._plugins = index, found
+                clashes = self._new_clashes(index.claims)
         _warn(clashes)  # last: under "warnings are errors" the tables are then read all the same
-        return plugins
 
-    def _claims(self) -> dict[str, list[_Claim]]:
-        """Records by qualified name, in order of their plugins."""
-        claims: dict[str, list[_Claim]] = {}
-        for plugin in self._loaded():
-            for spec in plugin.specs:
-                claims.setdefault(spec.qualified, []).append(_Claim(spec, plugin))
-        return claims
+    def _claims(self) -> dict[str, _Claims]:
+        """Records by qualified name and distribution, in order of their plugins: a copy to go through."""
+        self._load()
+        with self._lock:
+            return dict(self._index.claims)
 
-    def _new_clashes(self) -> list[str]:
+    def _new_clashes(self, names: Iterable[str]) -> list[str]:
         """One sentence for each record that linspec keeps from its bare name and that was not told before."""
         sentences = []
-        for qualified, claims in self._claims().items():
-            if not any(_is_built_in(claim) for claim in claims):
-                continue
-            for claim in claims:
-                if not _is_built_in(claim) and (qualified, claim.plugin.identity) not in self._warned:
-                    self._warned.add((qualified, claim.plugin.identity))
+        for qualified in names:
+            claims = self._index.claims[qualified]
+            for distribution, claim in claims.items():
+                told = (qualified, claim.plugin.identity)
+                if BUILT_IN in claims and distribution != BUILT_IN and told not in self._warned:
+                    self._warned.add(told)
                     sentences.append(
                         f"{qualified} is also registered by {claim.plugin.identity}: {claim.spec.name!r} "
                         f"stays the one of {BUILT_IN}, the other is {claim.short!r}."
@@ -384,7 +413,7 @@ class Registry:
         names = []
         for qualified, claims in self._claims().items():
             scope = qualified.partition("/")[0]
-            if claims[0].spec.kind == kind and prefix in (None, scope):
+            if prefix in (None, scope) and _kind(claims) == kind:
                 front = f"{scope}/" if prefix is None else ""
                 names += [front + name for name in _shown(claims)]
         return tuple(sorted(names))
@@ -392,29 +421,24 @@ class Registry:
     def _find(self, name: str, kinds: list[str], problem: Any = None) -> _Claim:
         """Resolve a name of any form among some kinds, or say why it cannot be."""
         for kind in kinds:
-            if kind not in _BASES:
-                raise UnknownName(f"there is no kind {kind!r}; the kinds are {', '.join(_BASES)}")
+            if kind not in _IMPLEMENTED:
+                raise UnknownName(f"there is no kind {kind!r}; the kinds are {', '.join(_IMPLEMENTED)}")
         if not isinstance(name, str):
             raise UnknownName(f"a {_words(kinds[0])} is asked for by its name, a string; got {name!r}")
         scope = None if problem is None else _problem_name(problem)
-        key = (name, tuple(kinds), scope)
-        if key not in self._found:
-            self._found[key] = self._resolved(name, kinds, scope)
-        return self._found[key]
-
-    def _resolved(self, name: str, kinds: list[str], scope: str | None) -> _Claim:
-        """The one record that a name means; what has been found stays so until something is registered."""
-        registered = self._claims()
+        self._load()
         matches = {
             qualified: chosen
-            for qualified, claims in registered.items()
-            if claims[0].spec.kind in kinds and (chosen := _matching(name, claims, scope))
+            for qualified in self._index.named(name, kinds, scope)
+            if (chosen := _matching(name, self._index.claims[qualified], kinds, scope))
         }
         if not matches:
             raise UnknownName(self._not_found(name, kinds, scope))
         if len(matches) > 1:
             full = [
-                _full(claim, registered[qualified]) for qualified in matches for claim in matches[qualified]
+                _full(claim, self._index.claims[qualified])
+                for qualified, chosen in matches.items()
+                for claim in chosen
             ]
             raise AmbiguousName(f"{name!r} may be {_either(full)}; ask for one of these")
         (claims,) = matches.values()
@@ -426,11 +450,12 @@ class Registry:
     def _implementation(self, claim: _Claim) -> type[Any]:
         """Import the class of a record and hold it to the contract; remember what is wrong with it."""
         spec = cast("SolverSpec | NormalizerSpec | TestMatrixSpec", claim.spec)
-        base = _resolve(_BASES[spec.kind])
+        kind = KINDS[spec.kind]
+        base = resolve(kind.base)
         cause: BaseException | None = None
         try:
-            cls = _resolve(spec.target)
-            fault = _fault(cls, base)
+            cls = resolve(spec.target)
+            fault = _fault(cls, base, has_options=bool(kind.method))
         except _FAULTS as error:
             cause, fault = error, f"it cannot be imported ({_one_line(error)})"
         with self._lock:
@@ -456,7 +481,7 @@ class Registry:
         ]
         close = get_close_matches(bare.lower().replace("_", "-"), map(_bare, listed), 3)
         near = [known for known in listed if _bare(known) in close]
-        elsewhere = [known for known in self._claims() if _bare(known) == bare and known not in listed]
+        elsewhere = [known for known in self._index.qualified.get(bare, ()) if known not in listed]
         what = " or ".join(_words(kind) for kind in kinds)
         parts = [f"no {scope} {what} is named {name!r}." if scope else f"no {what} is named {name!r}."]
         if near:
@@ -533,7 +558,7 @@ def _described(entry: metadata.EntryPoint) -> _Plugin:
         return _Plugin(entry.name, "unknown")
 
 
-def _read_table(table: object, plugin: _Plugin, taken: dict[tuple[str, str], str]) -> list[Spec]:
+def _read_table(table: object, plugin: _Plugin, taken: dict[tuple[str, str], str]) -> dict[str, Spec]:
     """Call the hooks of one plugin and check every record they return."""
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
@@ -550,8 +575,7 @@ def _read_table(table: object, plugin: _Plugin, taken: dict[tuple[str, str], str
     for hook, expected in _HOOKS.items():
         for returned in getattr(manager.hook, hook)():
             specs += _checked(hook, expected, returned)
-    _take_names(specs, plugin, taken)
-    return specs
+    return _take_names(specs, plugin, taken)
 
 
 def _checked(hook: str, expected: type, returned: object) -> list[Spec]:
@@ -564,16 +588,19 @@ def _checked(hook: str, expected: type, returned: object) -> list[Spec]:
     return specs
 
 
-def _take_names(specs: list[Spec], plugin: _Plugin, taken: dict[tuple[str, str], str]) -> None:
+def _take_names(specs: list[Spec], plugin: _Plugin, taken: dict[tuple[str, str], str]) -> dict[str, Spec]:
     """Refuse a name that the same distribution has used: qualification could not tell the two apart."""
     distribution = _normalized(plugin.distribution)
-    names = [spec.qualified for spec in specs]
-    for name in names:
-        if names.count(name) > 1:
+    named: dict[str, Spec] = {}
+    for spec in specs:
+        name = spec.qualified
+        if name in named:
             raise InvalidDeclaration(f"it registers {name} twice")
         if (distribution, name) in taken:
             raise InvalidDeclaration(f"{name} is registered already by {taken[distribution, name]}")
-    taken.update({(distribution, name): plugin.identity for name in names})
+        named[name] = spec
+    taken.update({(distribution, name): plugin.identity for name in named})
+    return named
 
 
 def _pattern(text: str) -> tuple[str, str]:
@@ -594,22 +621,22 @@ def _normalized(distribution: str) -> str:
     return re.sub(r"[-_.]+", "-", distribution.strip()).lower()
 
 
-def _is_built_in(claim: _Claim) -> bool:
-    return _normalized(claim.plugin.distribution) == BUILT_IN
+def _kind(claims: _Claims) -> str:
+    """What the records of one qualified name declare."""
+    return next(iter(claims.values())).spec.kind
 
 
-def _owner(claims: list[_Claim]) -> _Claim | None:
+def _owner(claims: _Claims) -> _Claim | None:
     """Whose the bare name is: linspec's, or the only one's, or nobody's."""
-    built_in = [claim for claim in claims if _is_built_in(claim)]
-    if built_in:
-        return built_in[0]
-    return claims[0] if len(claims) == 1 else None
+    if len(claims) == 1:
+        return next(iter(claims.values()))
+    return claims.get(BUILT_IN)
 
 
-def _shown(claims: list[_Claim]) -> list[str]:
+def _shown(claims: _Claims) -> list[str]:
     """The names under which the records of one qualified name can be requested."""
     owner = _owner(claims)
-    return [claim.spec.name if claim is owner else claim.short for claim in claims]
+    return [claim.spec.name if claim is owner else claim.short for claim in claims.values()]
 
 
 def _split(name: str) -> tuple[str, str, str]:
@@ -623,23 +650,23 @@ def _bare(name: str) -> str:
     return _split(name)[2]
 
 
-def _matching(name: str, claims: list[_Claim], scope: str | None) -> list[_Claim]:
+def _matching(name: str, claims: _Claims, kinds: list[str], scope: str | None) -> list[_Claim]:
     """Those of the records of one qualified name that `name` may mean."""
-    prefix, distribution, bare = _split(name)
-    spec = claims[0].spec
+    prefix, distribution, _ = _split(name)
+    kind, spec = _kind(claims), next(iter(claims.values())).spec
     of = spec.qualified.partition("/")[0]
     # A problem restricts solvers only: a normalizer serves them all.
-    out_of_scope = scope is not None and spec.kind == "solver" and of != scope
-    if bare != spec.name or prefix not in ("", of) or out_of_scope:
+    out_of_scope = scope is not None and kind == "solver" and of != scope
+    if kind not in kinds or prefix not in ("", of) or out_of_scope:
         return []
     if distribution:
-        wanted = _normalized(distribution)
-        return [claim for claim in claims if _normalized(claim.plugin.distribution) == wanted]
+        wanted = claims.get(_normalized(distribution))
+        return [wanted] if wanted else []
     owner = _owner(claims)
-    return [owner] if owner else claims
+    return [owner] if owner else list(claims.values())
 
 
-def _full(claim: _Claim, claims: list[_Claim]) -> str:
+def _full(claim: _Claim, claims: _Claims) -> str:
     """The shortest name that means one record whatever the problem."""
     scope = claim.spec.qualified.partition("/")[0]
     return claim.spec.qualified if claim is _owner(claims) else f"{scope}/{claim.short}"
@@ -659,14 +686,6 @@ def _problem_name(problem: Any) -> str:
     return name
 
 
-def _resolve(target: str) -> Any:
-    module, _, path = target.partition(":")
-    found: Any = import_module(module)
-    for attribute in path.split("."):
-        found = getattr(found, attribute)
-    return found
-
-
 def _imported(target: str) -> Any:
     """What a target names if its module is imported already, or None."""
     module, _, path = target.partition(":")
@@ -676,12 +695,14 @@ def _imported(target: str) -> Any:
     return found
 
 
-def _fault(cls: Any, base: type) -> str:
+def _fault(cls: Any, base: type, *, has_options: bool) -> str:
     """What keeps a class from being a solver (normalizer, test matrix), or ""."""
     if not (isinstance(cls, type) and issubclass(cls, base)):
         return f"it is not a class derived from linspec.{base.__name__}"
     if inspect.isabstract(cls):
         return f"it lacks the method {', '.join(sorted(getattr(cls, '__abstractmethods__', ())))}"
+    if not has_options:
+        return ""
     # An undecorated subclass inherits the parent's fields and drops its own without a word.
     if "__dataclass_fields__" not in vars(cls) or not _is_frozen_and_keyword_only(cls):
         return "it is not decorated with @dataclass(frozen=True, kw_only=True)"

@@ -25,6 +25,7 @@ from linspec.moments import Moments
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.streamed import ONCE
 from linspec.options import options_of
+from linspec.parts import with_parts
 from linspec.problem import Problem
 from linspec.slice_sweep import read_stream
 from linspec.solution import History, Solution, Status
@@ -149,9 +150,7 @@ class Run:
 
         Names were looked up before the run began; those among the parts of an instance made since are looked up here.
         """
-        from linspec.solver import with_parts  # which imports this module
-
-        return with_parts(value, self.problem)
+        return with_parts(value)
 
     def within(self, problem: Problem, solver: Any, label: str | Mapping[str, str]) -> Mapping[str, Any]:
         """What a part finds for a problem of its own on matrices of this run, without a certificate.

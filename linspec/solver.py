@@ -43,17 +43,16 @@ from linspec.errors import (
     NoSuitableSolver,
     SweptOnce,
 )
-from linspec.normalizer import Normalizer
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.operators.rescaled import OutOfRange
 from linspec.operators.streamed import ONCE
+from linspec.parts import with_parts
 from linspec.problem import Problem
 from linspec.progress import report_progress
 from linspec.row_sweep import one_blas_thread
 from linspec.run import Progress, Run
 from linspec.scaling import Look
 from linspec.solution import Solution, Status
-from linspec.test_matrix import TestMatrix
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +79,16 @@ class Solver(ABC):
 
     @classmethod
     def estimate(cls, sizes: cost.Sizes) -> cost.Estimate | None:
-        """What a solve of a problem of these sizes takes; None: never chosen by "auto"."""
+        """What a solve of a problem of these sizes takes; None: not to be chosen for them by "auto".
+
+        A solver that defines it has the trait "automatic" in its record: "auto" imports no others.
+        """
         return None
+
+    @classmethod
+    def has_estimate(cls) -> bool:
+        """Whether the class, or one that it derives from, defines `estimate`."""
+        return getattr(cls.estimate, "__func__", None) is not Solver.estimate.__func__  # type: ignore[attr-defined]
 
 
 Watch = Callable[[float, Callable[[], Array]], bool]
@@ -156,9 +163,9 @@ class Selection:
 def select(problem: Problem) -> Selection:
     """Choose a solver for a problem: the least estimated time within half of the available memory.
 
-    Every solver that can be chosen states flops and bytes for the problem's sizes; one that needs what the
-    data cannot give is left out. Of data that are read once, an exact one-pass solver is chosen where there are at most
-    some thousand columns, and an approximate one beyond.
+    Every solver with the trait "automatic" states time and memory for the problem's sizes, and no other is imported.
+    One that needs what the data cannot give is left out. Of data that are read once, an exact one-pass solver is
+    chosen where there are at most some thousand columns, and an approximate one beyond.
 
     Parameters
     ----------
@@ -176,18 +183,18 @@ def select(problem: Problem) -> Selection:
     sizes, once = _sizes(problem), _read_once(problem)
     estimates: dict[str, cost.Estimate] = {}
     others = []
-    rough: set[str] = set()
-    for name in registry.solvers(problem):
-        spec = _spec(name, problem)
-        try:
-            estimate = registry.get_solver(name, problem).estimate(sizes)
-        except BrokenPlugin:  # it harms nobody else; `plugins()` tells of it
-            continue
+    specs = {name: _spec(name, problem) for name in registry.solvers(problem)}
+    rough = {name for name, spec in specs.items() if "approximate" in spec.traits}
+    for name, spec in specs.items():
         able = not getattr(problem, "path", False) or "path" in spec.traits
-        able = able and ("one-pass" in spec.traits if once else "approximate" not in spec.traits)
-        if "approximate" in spec.traits:
-            rough.add(name)
-        if estimate is not None and able and not _lacks(problem, spec.needs):
+        able = able and ("one-pass" in spec.traits if once else name not in rough)
+        estimate = None
+        if "automatic" in spec.traits and able and not _lacks(problem, spec.needs):
+            try:
+                estimate = registry.get_solver(name, problem).estimate(sizes)
+            except BrokenPlugin:  # it harms nobody else; `plugins()` tells of it
+                continue
+        if estimate is not None:
             estimates[name] = estimate
         elif "demonstration" not in spec.traits and "iterative" in spec.traits:
             others.append(name)
@@ -386,7 +393,7 @@ def _without_squares(
     """
     able = ORTHOGONAL in registry.solvers(problem) and first.solver.rpartition("/")[2] != ORTHOGONAL
     spec = _spec(ORTHOGONAL, problem) if able else None
-    if spec is None or _lacks(problem, spec.needs):
+    if spec is None or "automatic" not in spec.traits or _lacks(problem, spec.needs):
         return first
     cls = registry.get_solver(ORTHOGONAL, problem)
     estimate = cls.estimate(_sizes(problem))
@@ -394,7 +401,7 @@ def _without_squares(
     if estimate is None or estimate.seconds > spent or estimate.bytes > machine.available_memory() / 2:
         return first
     fields = {option.name for option in options.options_of(cls)}
-    instance = with_parts(options.build(cls, {k: v for k, v in given.items() if k in fields}), problem)
+    instance = with_parts(options.build(cls, {k: v for k, v in given.items() if k in fields}))
     passes = None if max_passes is None else max_passes - first.passes
     seconds = None if max_seconds is None else max_seconds - first.seconds
     if not all(left is None or left > 0 for left in (passes, seconds)):
@@ -495,7 +502,7 @@ def _sizes(problem: Problem) -> cost.Sizes:
 
 def _check_memory(problem: Problem, instance: Solver, name: str) -> None:
     """Refuse a solver by whose own estimate the problem cannot fit, rather than let the machine run out."""
-    if type(instance).estimate.__func__ is Solver.estimate.__func__:  # type: ignore[attr-defined]
+    if not instance.has_estimate():
         return
     estimate = type(instance).estimate(_sizes(problem))
     if (
@@ -544,14 +551,14 @@ def _resolve(problem: Problem, solver: Any, given: dict[str, Any]) -> tuple[Solv
                 f"options go into the solver instance; got {', '.join(sorted(given))} beside "
                 f"{type(solver).__name__}(...)."
             )
-        return with_parts(solver, problem), registry.spec_of(type(solver), problem)
+        return with_parts(solver), registry.spec_of(type(solver), problem)
     if not isinstance(solver, str):
         raise InvalidOption(f"solver must be a name or a Solver instance; got {type(solver).__name__}.")
     if solver == "auto":
         solver, given = automatic(problem, given)
     cls = registry.get_solver(solver, problem)
     instance = options.build(cls, given)
-    return with_parts(instance, problem), registry.get_spec("solver", solver, problem)
+    return with_parts(instance), registry.get_spec("solver", solver, problem)
 
 
 ORTHOGONAL = "direct"
@@ -565,29 +572,6 @@ ALWAYS_AVAILABLE = 2**24
 
 THIN, LARGE = 64, 2**12
 """Columns up to which, and entries from which on, an iteration on sparse data is better off with one BLAS thread."""
-
-
-PART_CLASSES: dict[str, type] = {"solver": Solver, "normalizer": Normalizer, "test-matrix": TestMatrix}
-
-
-def with_parts(instance: Any, problem: Any) -> Any:
-    """The same solver with every part that is a name replaced by an instance, defaults throughout."""
-    found = {}
-    for option in options.options_of(instance):
-        if option.part_kind is None:
-            continue
-        value = getattr(instance, option.name)
-        if value is None:  # the solver chooses
-            continue
-        if isinstance(value, str):
-            value = registry.get_part(option.part_kind, value, option.part_problem)()
-        if not isinstance(value, PART_CLASSES[option.part_kind]):
-            raise InvalidOption(
-                f"{type(instance).__name__}.{option.name} must be a {option.part_kind}; got "
-                f"{type(value).__name__}."
-            )
-        found[option.name] = with_parts(value, problem)
-    return dataclasses.replace(instance, **found) if found else instance
 
 
 def _spec(name: str, problem: Problem) -> Any:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from linspec.errors import InvalidDeclaration
 
@@ -31,13 +31,12 @@ TRAITS = {
     "one-pass": "solves data that can be read once, with one reading and its default options",
     "path": "solves a least-squares problem for a sequence of ridges in one run",
     "warm-start": "begins at an earlier answer that is given as start",
+    "automatic": 'states beforehand what a solve takes (estimate), so that "auto" may choose it',
     "demonstration": "kept to show a failure; never chosen automatically",
 }
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
-# A solver is quoted as "problem/name"; the other kinds are quoted with their kind in that place.
-_RESERVED_PROBLEMS = frozenset({"solver", "normalizer", "test-matrix", "operator"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +111,8 @@ class SolverSpec:
     def __post_init__(self) -> None:
         _check_name(self, "name")
         _check_name(self, "problem")
-        if self.problem in _RESERVED_PROBLEMS:
+        # A solver is quoted as "problem/name"; the other kinds are quoted with their kind in that place.
+        if self.problem in {record.kind for record in get_args(Spec)}:
             raise InvalidDeclaration(
                 f"{_owner(self)}: problem {self.problem!r} is the name of a kind; name a problem"
             )

@@ -322,10 +322,10 @@ def measured_solve(
         The solution, and the fields of an `Outcome` but for the solver and the peak.
     """
     kind = KINDS[problem.name]
-    from linspec.solver import with_parts
+    from linspec.parts import with_parts
 
     cls = registry.get_solver(solver, problem)
-    with_parts(build(cls, options), problem)  # imports what the solver uses: no part of its time
+    with_parts(build(cls, options))  # imports what the solver uses: no part of its time
     watch = _Watch(problem, score, report)
     start = time.perf_counter()
     solution = linspec.solve(

@@ -11,7 +11,6 @@ Where we differ: nothing is guessed of what an option means; only what it declar
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import re
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 from linspec import registry
 from linspec.errors import InvalidOption, UnknownOption
 from linspec.hookspecs import PROJECT
+from linspec.kinds import resolve
 from linspec.options import RUN_ARGUMENTS, Option, build, invalid_values, options_of
 
 __all__ = ["declaration_issues"]
@@ -45,7 +45,7 @@ def declaration_issues(spec: Any, provider: str) -> Iterator[tuple[str, str]]:
         begins with "skipped: " says why a check was not made.
     """
     try:
-        cls = _import(spec.target)
+        cls = resolve(spec.target)
     except Exception as error:  # noqa: BLE001 (an import may fail in any way)
         yield "target", f"{spec.target} cannot be imported ({type(error).__name__}: {error})"
         return
@@ -58,20 +58,13 @@ def declaration_issues(spec: Any, provider: str) -> Iterator[tuple[str, str]]:
         ("docstring", _docstring_issue),
         ("reference", _reference_issue),
         ("summary", _summary_issue),
+        ("automatic", _automatic_issue),
     ):
         try:
             yield name, check(spec, cls)
         except Exception as error:  # noqa: BLE001 (a broken declaration may fail in any way)
             yield name, f"raised {type(error).__name__}: {error}"
     yield "light-table", _table_issue(provider)
-
-
-def _import(target: str) -> Any:
-    module, _, path = target.partition(":")
-    found: Any = importlib.import_module(module)
-    for name in path.split("."):
-        found = getattr(found, name)
-    return found
 
 
 def _dataclass_issue(spec: Any, cls: Any) -> str:
@@ -145,6 +138,21 @@ def _summary_issue(spec: Any, _: Any) -> str:
     summary = spec.summary
     if "\n" in summary or not summary.endswith(".") or len(summary.split()) < 3 or summary[0].islower():
         return f"the summary must be one sentence, from a capital to a full stop; got {summary!r}"
+    return ""
+
+
+def _automatic_issue(spec: Any, cls: Any) -> str:
+    if spec.kind != "solver":
+        return "skipped: only solvers are chosen automatically"
+    if cls.has_estimate() and "automatic" not in spec.traits:
+        return (
+            f"{cls.__name__} defines estimate; add the trait 'automatic' to the record, without which "
+            '"auto" does not look at the class'
+        )
+    if "automatic" in spec.traits and not cls.has_estimate():
+        return (
+            f"the trait 'automatic' promises an estimate; define it in {cls.__name__} or leave the trait out"
+        )
     return ""
 
 

@@ -188,7 +188,7 @@ class Suite:
 
 DECLARATIONS = (
     "target", "dataclass", "defaults", "invalid-options", "option-names", "docstring", "reference", "summary",
-    "light-table",
+    "automatic", "light-table",
 )  # fmt: skip
 """The names of the checks of a declaration."""
 

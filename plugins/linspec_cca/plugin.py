@@ -14,7 +14,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             summary="Orthogonal reduction of both views, SVD of the product of their bases: the oracle.",
             reference="Björck & Golub 1973, Math. Comp. 27(123), doi:10.1090/S0025-5718-1973-0348991-3",
             needs=Needs(dense=True),
-            traits=("direct",),
+            traits=("direct", "automatic"),
         ),
         SolverSpec(
             name="gram",
@@ -22,7 +22,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.gram:Gram",
             summary="One pass forms the Gram matrices; Cholesky whitening and a small SVD give the exact answer.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), Lemma 4.1.2",
-            traits=("direct",),
+            traits=("direct", "automatic"),
         ),
         SolverSpec(
             name="als",
@@ -111,7 +111,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.lobpcg:LOBPCG",
             summary="Block preconditioned conjugate gradients on both subspaces: few sweeps, with a certificate.",
             reference="Knyazev 2001, SIAM J. Sci. Comput. 23(2), doi:10.1137/S1064827500366124",
-            traits=("iterative", "randomized", "warm-start"),
+            traits=("iterative", "randomized", "warm-start", "automatic"),
         ),
         SolverSpec(
             name="sparse-appgrad",

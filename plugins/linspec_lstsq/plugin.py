@@ -14,7 +14,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             summary="Cholesky of the Gram matrix, QR and SVD where it is ill-conditioned; least norm at ridge 0.",
             reference="Golub & Van Loan 2013, Matrix Computations, 4th edition, sections 5.3 and 5.5",
             needs=Needs(dense=True),
-            traits=("direct", "path"),
+            traits=("direct", "path", "automatic"),
         ),
         SolverSpec(
             name="gd",
@@ -55,7 +55,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_lstsq.conjugate_gradients:ConjugateGradients",
             summary="Block conjugate gradients: all right-hand sides search together, all ridges share the products.",
             reference="O'Leary 1980, doi:10.1016/0024-3795(80)90247-5; Dubrulle 2001, Electron. Trans. Numer. Anal. 12",
-            traits=("iterative", "path"),
+            traits=("iterative", "path", "automatic"),
         ),
         SolverSpec(
             name="nystrom-pcg",
@@ -63,7 +63,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_lstsq.nystrom_pcg:NystromPCG",
             summary="Conjugate gradients with a randomized preconditioner that takes the large eigenvalues away.",
             reference="Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244",
-            traits=("iterative", "randomized", "path"),
+            traits=("iterative", "randomized", "path", "automatic"),
         ),
         SolverSpec(
             name="lsqr",
@@ -81,6 +81,6 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             reference="Avron, Maymon & Toledo 2010, doi:10.1137/090767911; Meng, Saunders & Mahoney 2014, "
             "doi:10.1137/120866580; Epperly, Meier & Nakatsukasa 2024, arXiv:2406.03468",
             needs=Needs(dense=True, rows=True),
-            traits=("iterative", "randomized", "path"),
+            traits=("iterative", "randomized", "path", "automatic"),
         ),
     )

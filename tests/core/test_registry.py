@@ -560,6 +560,57 @@ def test_without_any_plugin_the_error_says_how_to_get_them() -> None:
         Registry(()).get_solver("gram", "cca")
 
 
+def calls_of(work: Any) -> int:
+    """How many functions a piece of work calls, those written in C included."""
+    count = 0
+
+    def counted(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(counted)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("form", ["{}", "cca/{}", "acme:{}", "cca/acme:{}"])
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_the_work_of_all_look_ups_is_linear_in_the_number_of_names(
+    site: Site, form: str, by_hand: bool
+) -> None:
+    """Calls are counted, not seconds: twice the names may cost twice the calls."""
+
+    def work(count: int) -> int:
+        folder = site.folder / f"of_{count}"
+        folder.mkdir()
+        sys.path.insert(0, str(folder))
+        here = Site(folder)
+        names = [f"m{i}" for i in range(count)]
+        here.install("acme", table(*map(solver, () if by_hand else names)))
+        site.modules |= here.modules
+        registry = here.registry()
+        asked = form.replace("acme", "local") if by_hand else form
+
+        def ask() -> None:
+            registry.solvers()
+            for name in names if by_hand else ():
+                registry.register(a_spec(name=name))
+            for name in names:
+                assert registry.get_spec("solver", asked.format(name)).name == name
+            assert len(registry.solvers("cca")) == count
+
+        ask()  # imports, and caches of the interpreter
+        sys.path.remove(str(folder))
+        registry = here.registry()
+        return calls_of(ask)
+
+    few, many = work(100), work(400)
+    assert many < 5 * few
+
+
 # ------------------------------------------------------------------------------------------------ registering
 
 

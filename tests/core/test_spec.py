@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from linspec import hookspecs
 from linspec.errors import InvalidDeclaration
-from linspec.spec import Needs, NormalizerSpec, OperatorSpec, SolverSpec, TestMatrixSpec
+from linspec.kinds import KINDS, resolve
+from linspec.spec import Needs, NormalizerSpec, OperatorSpec, SolverSpec, Spec, TestMatrixSpec
 
 FACTS: dict[str, Any] = {
     "name": "two-stage",
@@ -106,3 +108,24 @@ def test_needs_are_yes_or_no() -> None:
 
 def test_pytest_leaves_the_record_of_test_matrices_alone() -> None:
     assert TestMatrixSpec.__test__ is False
+
+
+def test_the_table_of_kinds_agrees_with_the_records_and_the_hooks() -> None:
+    """Records are a union for type checkers, hooks are functions for pluggy: both say what the table says."""
+    assert {kind.record for kind in KINDS.values()} == set(get_args(Spec))
+    assert all(name == kind.record.kind for name, kind in KINDS.items())
+    declared = {name for name in vars(hookspecs) if name.startswith("linspec_")}
+    assert {kind.hook for kind in KINDS.values()} == declared
+
+
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.base])
+def test_a_base_class_can_be_imported_and_has_the_method_of_its_kind(name: str) -> None:
+    base = resolve(KINDS[name].base)
+    assert isinstance(base, type)
+    assert callable(getattr(base, KINDS[name].method or "__init__"))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_no_problem_has_the_name_of_a_kind(name: str) -> None:
+    with pytest.raises(InvalidDeclaration, match="name of a kind"):
+        solver(problem=name)

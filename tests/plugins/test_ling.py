@@ -10,7 +10,7 @@ import pytest
 import linspec as ls
 from linspec import datasets
 from linspec.errors import InvalidOption
-from linspec.solver import with_parts
+from linspec.parts import with_parts
 from linspec_lstsq.principal_components import principal_components
 
 MODELS = {
@@ -32,7 +32,7 @@ def ridge_prediction(A, y, ridge):
 def triplets(A, y, rank):
     """U, d, V of the same randomized SVD that the solver makes with seed 0, U formed."""
     problem = ls.LeastSquares(A, y)
-    solver = with_parts(ls.get_solver("ling", problem)(), problem)
+    solver = with_parts(ls.get_solver("ling", problem)())
     run = ls.Run(problem, solver, "ling", rng=0)
     found = principal_components(run.moments("implicit"), rank, solver.test_matrix, run)
     return A @ found.Z, found.d, found.V
@@ -135,7 +135,7 @@ def test_prepared_once_for_many_right_hand_sides(form):
     model = MODELS["spiked"]
     B = np.stack([model.draw(np.random.default_rng(i)) for i in range(3)], axis=1)
     problem = ls.LeastSquares(model.A, B)
-    solver = with_parts(ls.get_solver("ling", problem)(form=form, tol=1e-13), problem)
+    solver = with_parts(ls.get_solver("ling", problem)(form=form, tol=1e-13))
     run = ls.Run(problem, solver, "ling", rng=0)
     state = solver.prepare(run.problem.A, 0.0, run)
     # At ridge 0 without the projection of iterates Algorithm 5 converges to least squares for any U.

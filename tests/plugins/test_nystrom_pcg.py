@@ -9,7 +9,7 @@ import scipy.sparse
 import linspec as ls
 from linspec import datasets
 from linspec.arrays import HOST
-from linspec.solver import with_parts
+from linspec.parts import with_parts
 from linspec_lstsq.nystrom_pcg import Outlook, Preconditioner, Prices, Sketch
 
 
@@ -143,7 +143,7 @@ def test_prepared_once_for_many_right_hand_sides():
     model = datasets.steep_spectrum(5, n=300, p=200)
     B = np.stack([model.draw(np.random.default_rng(i)) for i in range(3)], axis=1)
     problem = ls.LeastSquares(model.A, B, ridge=50.0)
-    solver = with_parts(ls.get_solver("nystrom-pcg", problem)(form="implicit"), problem)
+    solver = with_parts(ls.get_solver("nystrom-pcg", problem)(form="implicit"))
     run = ls.Run(problem, solver, "nystrom-pcg", rng=0)
     state, exact = solver.prepare(run.problem.A, 50.0, run), ridge_answer(model.A, B, 50.0)
     for columns in (slice(0, 1), slice(1, 3)):

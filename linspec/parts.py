@@ -1,0 +1,50 @@
+"""The parts of a solver: options whose values are themselves solvers, normalizers or test matrices."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TypeVar
+
+from linspec import options, registry
+from linspec.errors import InvalidOption
+from linspec.kinds import KINDS, resolve
+
+__all__ = ["with_parts"]
+
+T = TypeVar("T")
+
+
+def with_parts(instance: T) -> T:
+    """The same solver with every part that is a name replaced by an instance, defaults throughout.
+
+    Parameters
+    ----------
+    instance : Solver, Normalizer or TestMatrix
+
+    Returns
+    -------
+    instance of the same class
+
+    Raises
+    ------
+    UnknownName, AmbiguousName, BrokenPlugin
+        As for :func:`linspec.get_solver`.
+    InvalidOption
+        A part is not of the kind that its option declares.
+    """
+    found = {}
+    for option in options.options_of(instance):
+        if option.part_kind is None:
+            continue
+        value = getattr(instance, option.name)
+        if value is None:  # the solver chooses
+            continue
+        if isinstance(value, str):
+            value = registry.get_part(option.part_kind, value, option.part_problem)()
+        if not isinstance(value, resolve(KINDS[option.part_kind].base)):
+            raise InvalidOption(
+                f"{type(instance).__name__}.{option.name} must be a {option.part_kind}; got "
+                f"{type(value).__name__}."
+            )
+        found[option.name] = with_parts(value)
+    return dataclasses.replace(instance, **found) if found else instance  # type: ignore[type-var]

@@ -1,0 +1,120 @@
+"""The trait "automatic": what "auto" looks at, and what it leaves alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import linspec as ls
+from linspec import registry
+from linspec.cost import Estimate
+from linspec.solver import Solver
+from linspec.testing.declarations import declaration_issues
+
+PROBLEMS = {
+    "svd": lambda A: ls.SVD(A, 2),
+    "least-squares": lambda A: ls.LeastSquares(A, A[:, :2], ridge=1.0),
+    "cca": lambda A: ls.CCA(A, A[:, ::-1] + 1, 2, ridge=1.0),
+    "discriminant": lambda A: ls.Discriminant(A, ls.targets.lda(np.arange(len(A)) % 3), ridge=1.0),
+}
+
+
+@pytest.fixture
+def own(monkeypatch):
+    made = registry.Registry()
+    monkeypatch.setattr(registry, "default_registry", lambda: made)
+    return made
+
+
+def record(target, *traits, problem="svd", name="mine"):
+    return ls.SolverSpec(
+        name=name,
+        problem=problem,
+        target=target,
+        summary="A solver of this test.",
+        reference="Golub 1965",
+        traits=traits,
+    )
+
+
+class Eager(Solver):
+    """Quicker than all others, by its own account (Golub 1965)."""
+
+    def solve(self, problem, run):
+        raise AssertionError("not called here")
+
+    @classmethod
+    def estimate(cls, sizes):
+        return Estimate(0.0, 0.0)
+
+
+class Silent(Solver):
+    """States nothing (Golub 1965)."""
+
+    def solve(self, problem, run):
+        raise AssertionError("not called here")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heir(Eager):
+    """Has the estimate of another (Golub 1965)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mute(Silent):
+    """Has the silence of another (Golub 1965)."""
+
+
+@pytest.mark.parametrize("traits, chosen", [(("direct", "automatic"), True), (("direct",), False)])
+def test_auto_chooses_among_solvers_with_the_trait(own, traits, chosen):
+    ls.register(record(f"{__name__}:Heir", *traits))
+    assert (ls.select(PROBLEMS["svd"](np.eye(9))).name == "mine") is chosen
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_auto_imports_no_solver_without_the_trait(own, problem, tmp_path, monkeypatch):
+    """The module of the one without would stop the interpreter."""
+    (tmp_path / "heavy_library.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    ls.register(record("heavy_library:Heavy", "iterative", problem=problem))
+    stated = PROBLEMS[problem](np.random.default_rng(0).standard_normal((30, 6)))
+    assert ls.solve(stated, rng=0).converged
+    assert "heavy_library" not in sys.modules
+    assert own.plugins()[-1].status == "loaded"
+
+
+def test_a_choice_loads_the_modules_of_the_candidates_alone():
+    """In a fresh interpreter: what svd has besides stays on the disk."""
+    code = (
+        "import sys, numpy, linspec as ls; ls.select(ls.SVD(numpy.eye(9), 2)); "
+        "print(*sorted(name for name in sys.modules if name.startswith('linspec_svd.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "linspec_svd.block_krylov" in loaded
+    assert not loaded & {"linspec_svd.spca", "linspec_svd.lanczos"}
+
+
+@pytest.mark.parametrize("name", ls.solvers())
+def test_records_of_solvers_that_state_an_estimate_have_the_trait(name):
+    spec = registry.get_spec("solver", name)
+    assert ls.get_solver(name).has_estimate() == ("automatic" in spec.traits)
+
+
+@pytest.mark.parametrize(
+    "target, traits, words",
+    [
+        ("Heir", ("direct", "automatic"), ""),
+        ("Mute", ("direct",), ""),
+        ("Heir", ("direct",), "add the trait 'automatic'"),
+        ("Mute", ("direct", "automatic"), "promises an estimate"),
+    ],
+)
+def test_the_kit_holds_record_and_class_to_each_other(target, traits, words):
+    found = dict(declaration_issues(record(f"{__name__}:{target}", *traits), "local:register"))
+    assert words in found["automatic"]
+    assert bool(found["automatic"]) == bool(words)
