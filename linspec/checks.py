@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import (
+    Array,
     Home,
+    all_finite,
+    host_dtype,
+    is_array,
 )
-from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData
+from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, UnsupportedData
 from linspec.operators import (
     LinearOperator,
 )
@@ -78,3 +82,24 @@ def check_ridges(ridge: Any) -> float | tuple[float, ...]:
     if not ridge:
         raise InvalidProblem("ridge must be a number or a sequence of numbers; got an empty sequence.")
     return tuple(check_ridge(value) for value in ridge)
+
+
+def finite_array(x: Any, name: str) -> Array:
+    """A finite array of real numbers, made of a list where it is one."""
+    array = x if is_array(x) else np.asarray(x)
+    dtype = host_dtype(array)
+    if dtype.kind not in "fiub":
+        raise InvalidProblem(f"{name} must hold real numbers; got dtype {dtype}.")
+    if not all_finite(array):
+        raise NonFiniteData(f"{name} must be finite; got NaN or infinity.")
+    return array if dtype.kind == "f" else Home.of(array).blocks.place(array)
+
+
+def finite_block(x: Any, name: str) -> Array:
+    """A two-dimensional array with columns."""
+    V = finite_array(x, name)
+    if V.ndim == 1:
+        V = V[:, None]
+    if V.ndim != 2 or 0 in V.shape:
+        raise InvalidProblem(f"{name} must have rows and columns; got shape {tuple(V.shape)}.")
+    return V

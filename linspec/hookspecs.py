@@ -25,7 +25,7 @@ from collections.abc import Iterable
 
 import pluggy
 
-from linspec.spec import NormalizerSpec, OperatorSpec, SolverSpec, TestMatrixSpec
+from linspec.spec import NormalizerSpec, OperatorSpec, ProblemSpec, SolverSpec, TestMatrixSpec
 
 __all__ = ["PROJECT", "hookimpl", "hookspec"]
 
@@ -73,4 +73,14 @@ def linspec_operators() -> Iterable[OperatorSpec]:  # type: ignore[empty-body]
     Returns
     -------
     iterable of OperatorSpec
+    """
+
+
+@hookspec
+def linspec_problems() -> Iterable[ProblemSpec]:  # type: ignore[empty-body]
+    """Declare families of problems.
+
+    Returns
+    -------
+    iterable of ProblemSpec
     """

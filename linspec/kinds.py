@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from linspec.spec import NormalizerSpec, OperatorSpec, SolverSpec, Spec, TestMatrixSpec
+from linspec.spec import NormalizerSpec, OperatorSpec, ProblemSpec, SolverSpec, Spec, TestMatrixSpec
 
 __all__ = ["KINDS", "Kind", "resolve"]
 
@@ -58,6 +58,7 @@ KINDS: dict[str, Kind] = {
             method="draw",
         ),
         Kind(record=OperatorSpec, hook="linspec_operators"),
+        Kind(record=ProblemSpec, hook="linspec_problems", base="linspec.problem:Problem"),
     )
 }
 

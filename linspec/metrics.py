@@ -17,20 +17,18 @@ squared lengths alone would lose every angle below 1e-8 of the largest.
 """
 
 from __future__ import annotations
+
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
+
 import numpy as np
-from linspec.arrays import HOST, Array, Home, HostArray, all_finite, host_dtype, is_array, to_host
-from linspec.block_algebra import EPS, canonical_rotation, whitening
+
+from linspec.arrays import HOST, Array, Home, HostArray, host_dtype, is_array, to_host
+from linspec.block_algebra import EPS, whitening
+from linspec.checks import finite_array, finite_block
 from linspec.errors import InvalidProblem, NonFiniteData
-from linspec.families.cca.problem import CCA
-from linspec.families.cca.solution import CCASolution
-from linspec.moments import Moments
-from linspec.operators import as_operator
 from linspec.families.cca.captured import correlations, pcc, tcc
-
-
+from linspec.operators import as_operator
 
 __all__ = [
     "auc",
@@ -130,7 +128,7 @@ def _sines_and_cosines(W: Any, Z: Any, metric: Any) -> tuple[HostArray, HostArra
     Björck & Golub's choice: for orthonormal W and Z the cosines are the singular values of WᵀZ, and the sines
     those of Z − W(WᵀZ). √(1 − cos²) would be zero for every angle below 1e-8.
     """
-    W, Z = _block(W, "W"), _block(Z, "Z")
+    W, Z = finite_block(W, "W"), finite_block(Z, "Z")
     if W.shape[0] != Z.shape[0]:
         raise InvalidProblem(
             f"W and Z must have equally many rows; got shapes {tuple(W.shape)} and {tuple(Z.shape)}."
@@ -242,7 +240,7 @@ def _metric(metric: Any, W: Array, Z: Array) -> tuple[Home, Product | None]:
             return home.place(SV)
 
         return home, called
-    S = as_operator(_array(metric, "metric") if isinstance(metric, list) else metric, "metric")
+    S = as_operator(finite_array(metric, "metric") if isinstance(metric, list) else metric, "metric")
     if S.shape != (rows, rows):
         raise InvalidProblem(f"metric must have shape ({rows}, {rows}); got {S.shape}.")
     home = S.home.blocks
@@ -318,7 +316,7 @@ def auc(u: Any, support: Any) -> float:
 
 def _magnitudes(u: Any, support: Any) -> tuple[HostArray, HostArray]:
     """|u| on the host, and the support as a mask."""
-    u = _array(u, "u")
+    u = finite_array(u, "u")
     if u.ndim != 1 or u.shape[0] == 0:
         raise InvalidProblem(
             f"u must be one vector of weights; got shape {tuple(u.shape)}. Pass one column: weights[:, 0]."
@@ -353,24 +351,3 @@ def _mask(chosen: HostArray, length: int) -> HostArray:
     mask = np.zeros(length, dtype=bool)
     mask[chosen.astype(np.intp)] = True
     return mask
-
-
-def _array(x: Any, name: str) -> Array:
-    """A finite array of real numbers, made of a list where it is one."""
-    array = x if is_array(x) else np.asarray(x)
-    dtype = host_dtype(array)
-    if dtype.kind not in "fiub":
-        raise InvalidProblem(f"{name} must hold real numbers; got dtype {dtype}.")
-    if not all_finite(array):
-        raise NonFiniteData(f"{name} must be finite; got NaN or infinity.")
-    return array if dtype.kind == "f" else Home.of(array).blocks.place(array)
-
-
-def _block(x: Any, name: str) -> Array:
-    """A two-dimensional array with columns."""
-    V = _array(x, name)
-    if V.ndim == 1:
-        V = V[:, None]
-    if V.ndim != 2 or 0 in V.shape:
-        raise InvalidProblem(f"{name} must have rows and columns; got shape {tuple(V.shape)}.")
-    return V

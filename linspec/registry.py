@@ -55,6 +55,7 @@ from linspec.spec import Needs, NormalizerSpec, OperatorSpec, SolverSpec, Spec, 
 
 if TYPE_CHECKING:
     from linspec.normalizer import Normalizer
+    from linspec.problem import Problem
     from linspec.solver import Solver
     from linspec.test_matrix import TestMatrix
 
@@ -65,11 +66,13 @@ __all__ = [
     "default_registry",
     "describe",
     "get_part",
+    "get_problem",
     "get_solver",
     "get_spec",
     "normalizers",
     "operator_adapters",
     "plugins",
+    "problems",
     "register",
     "solvers",
     "spec_of",
@@ -301,6 +304,14 @@ class Registry:
         # All of them: nobody asks for an adapter by name, so a name that two use harms neither.
         specs = [claim.spec for claims in self._claims().values() for claim in claims.values()]
         return tuple(spec for spec in specs if isinstance(spec, OperatorSpec))
+
+    def problems(self) -> tuple[str, ...]:
+        """List the families of problems; see :func:`linspec.problems`."""
+        return self._listed("problem", "problem")
+
+    def get_problem(self, name: str) -> type[Problem]:
+        """Import the class of a family of problems; see :func:`linspec.get_problem`."""
+        return self.get_part("problem", name)
 
     def get_solver(self, name: str, problem: Any = None) -> type[Solver]:
         """Import a solver; see :func:`linspec.get_solver`."""
@@ -836,6 +847,39 @@ def get_solver(name: str, problem: Any = None) -> type[Solver]:
         It cannot be imported or does not keep the contract.
     """
     return default_registry().get_solver(name, problem)
+
+
+def problems() -> tuple[str, ...]:
+    """List the families of problems.
+
+    Returns
+    -------
+    tuple of str
+        Names for `get_problem`, and for `solvers`.
+    """
+    return default_registry().problems()
+
+
+def get_problem(name: str) -> type[Problem]:
+    """Import the class of a family of problems.
+
+    Parameters
+    ----------
+    name : str
+        As `problems` lists it, such as ``"cca"``.
+
+    Returns
+    -------
+    type
+
+    Raises
+    ------
+    UnknownName
+        Nobody registers it; the message has what is near.
+    BrokenPlugin
+        It cannot be imported, or is no problem.
+    """
+    return default_registry().get_problem(name)
 
 
 @overload

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import ClassVar
 
 import numpy as np
 
@@ -98,7 +99,18 @@ class Solution:
         One record an iteration: iteration, passes, columns, flops, seconds, residual.
     solver : str
         The qualified name of the solver that ran.
+
+    Notes
+    -----
+    Each class says of its fields, once for all who ask: `weight_fields`, the arrays in the library and dtype of the data,
+    the leading vectors first; `value_field`, the decreasing numbers that go with them, "" where there are none;
+    `value_label`, what one of these is called; `ceiling`, what none can exceed, or None.
     """
+
+    weight_fields: ClassVar[tuple[str, ...]] = ()
+    value_field: ClassVar[str] = ""
+    value_label: ClassVar[str] = ""
+    ceiling: ClassVar[float | None] = None
 
     status: Status
     converged: bool

@@ -236,8 +236,60 @@ class OperatorSpec:
         return f"{self.kind}/{self.name}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ProblemSpec:
+    """Declaration of a family of problems.
+
+    Parameters
+    ----------
+    name : str
+        Lower-case words of letters and digits joined by hyphens: what the records of solvers call the problem.
+    target : str
+        Where the class is, as ``"package.module:Class"``; imported only when it is asked for.
+    summary : str
+        One sentence: what is asked.
+    command : str, default ""
+        Where its `linspec.cli.kinds.Kind` is, as ``"package.module:NAME"``: how the command line states the problem and
+        tells its answer. Without one it is solved from Python alone.
+    testing : str, default ""
+        Where its `linspec.testing.ProblemTesting` is, as ``"package.module:NAME"``: planted cases and an oracle, by
+        which the conformance kit judges its solvers. Without one they cannot be judged.
+
+    Raises
+    ------
+    InvalidDeclaration
+        A field is malformed.
+    """
+
+    kind: ClassVar[str] = "problem"
+
+    name: str
+    target: str
+    summary: str
+    command: str = ""
+    testing: str = ""
+
+    def __post_init__(self) -> None:
+        _check_name(self, "name")
+        if self.name in {record.kind for record in get_args(Spec)}:
+            raise InvalidDeclaration(f"{_owner(self)}: {self.name!r} is the name of a kind; choose another")
+        _check_target(self)
+        _check_text(self, "summary")
+        for role in ("command", "testing"):
+            value = getattr(self, role)
+            if value != "" and not (isinstance(value, str) and _TARGET.fullmatch(value)):
+                raise InvalidDeclaration(
+                    f"{_owner(self)}: {role} must be a string 'package.module:NAME', or empty; got {value!r}"
+                )
+
+    @property
+    def qualified(self) -> str:
+        """The name with its kind, ``"problem/cca"``."""
+        return f"{self.kind}/{self.name}"
+
+
 #: Any declaration a plugin may return.
-Spec = SolverSpec | NormalizerSpec | TestMatrixSpec | OperatorSpec
+Spec = SolverSpec | NormalizerSpec | TestMatrixSpec | OperatorSpec | ProblemSpec
 
 
 def _owner(spec: Any) -> str:

@@ -197,7 +197,7 @@ def show_outcomes(kind: Kind, outcomes: Sequence[Outcome], k: int | None, best: 
         The score that the shares refer to. By default the largest among the solvers.
     """
     best = best or max((outcome.score or 0.0 for outcome in outcomes), default=0.0)
-    scored = [kind.score.short, _share_name(kind)] if kind.score else []
+    scored = [kind.score.short, kind.share] if kind.score else []
     products = f"products of {k}" if k else "products"
     head = ["solver", *scored, "residual", "status", "passes", products, "seconds"]
     remembered = any(outcome.peak for outcome in outcomes)
@@ -218,10 +218,6 @@ def show_outcomes(kind: Kind, outcomes: Sequence[Outcome], k: int | None, best: 
             ]
         )
     show_table(head, rows, right=[name for name in head if name not in ("solver", "status")])
-
-
-def _share_name(kind: Kind) -> str:
-    return "PCC" if kind.name == "cca" else "of best"
 
 
 def _share(score: float | None, best: float) -> str:

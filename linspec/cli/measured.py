@@ -33,7 +33,7 @@ import linspec
 from linspec import registry
 from linspec.cli.data import read_matrix
 from linspec.cli.failures import Failure, in_one_line
-from linspec.cli.kinds import KINDS, Score
+from linspec.cli.kinds import Score, kind_named, offered
 from linspec.cli.settings import AUTO, only_declared, solver_options
 from linspec.errors import LinspecError, NonFiniteData
 from linspec.options import build
@@ -258,7 +258,7 @@ def answer_request(text: str, tell: Callable[[dict[str, Any]], None]) -> None:
         Takes one event.
     """
     request = Request(**json.loads(text))
-    kind = KINDS[request.problem]
+    kind = kind_named(request.problem)
     try:
         problem = kind.construct([read_matrix(file) for file in request.files], request.values)
     except (Failure, LinspecError, OSError, MemoryError) as error:
@@ -321,7 +321,7 @@ def measured_solve(
     Solution, dict
         The solution, and the fields of an `Outcome` but for the solver and the peak.
     """
-    kind = KINDS[problem.name]
+    score_of = kind_named(problem.name).score if problem.name in offered() else None
     from linspec.parts import with_parts
 
     cls = registry.get_solver(solver, problem)
@@ -351,7 +351,7 @@ def measured_solve(
         "iterations": solution.iterations,
         "seconds": seconds,
         "products": float(history["columns"][-1]) if len(history) else None,
-        "score": kind.score.of(fields) if kind.score else None,
+        "score": score_of.of(fields) if score_of else None,
         "history": watch.corrected(history),
         "scores": watch.scores,
     }

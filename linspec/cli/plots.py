@@ -87,12 +87,8 @@ def draw_comparison(
 
 def draw_run(path: Path, kind: Kind, solution: Any, outcome: Outcome) -> None:
     """Draw one run: its residuals, and the numbers of its answer where they are a decreasing list."""
-    numbers = {
-        "cca": ("correlations", "canonical correlation", 1.0),
-        "discriminant": ("eigenvalues", "eigenvalue", None),
-        "svd": ("S", "singular value", None),
-    }
-    listed = numbers.get(kind.name)
+    cls = type(solution)
+    listed = (cls.value_field, cls.value_label, cls.ceiling) if cls.value_field else None
     converging = listed is None or not outcome.direct
     panels = int(converging) + int(listed is not None)
     with new_figure((5.2 * panels, 4.2)) as figure:

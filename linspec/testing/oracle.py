@@ -11,17 +11,16 @@ Source: Björck & Golub 1973; Wedin 1972; Davis & Kahan 1970.
 """
 
 from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
 import numpy as np
+
 from linspec.arrays import HostArray, to_host, working_dtype
-from linspec.solution import Status
 from linspec.testing.problems import Case
-from linspec.testing.problems import Case
-
-
 
 SHARES = {"quadrature": (0.85, 1.0), "preconditioned": (1 / 3, 3.0)}
 """By `residual_kind`: between which shares of the exact law a residual lies that does not claim to be exact."""
@@ -110,6 +109,7 @@ def as_host(x: Any) -> HostArray:
 
 
 def ratio(a: float, b: float) -> float:
+    """A quotient; of a zero 0."""
     return 0.0 if a == 0 else a / b if b > 0 else math.inf
 
 

@@ -12,13 +12,14 @@ Where we differ: everything is at most 120 rows, because a kit that is slow is n
 """
 
 from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+
 import numpy as np
+
 from linspec.arrays import HostArray
-
-
 
 Values = Sequence[float] | HostArray
 
@@ -175,3 +176,9 @@ def labels() -> Case:
     case = planted_discriminant(60, 8, 5, (3.0, 1.0), 3, values=geometric(3, 1, 8), ridge=1.0, name="labels")
     labels = np.random.default_rng(1).random((60, 5)) < (0.5, 0.4, 0.3, 0.1, 0.0)
     return replace(case, arrays={**case.arrays, "H": labels.astype(np.int8)}, truth={})
+
+
+def unrelated(case: Case) -> Case:
+    """Targets of which the columns of X say nothing: XᵀH is rounding."""
+    X, H = (A - A.mean(axis=0) for A in (case.arrays["X"], case.arrays["H"]))
+    return replace(case, arrays={**case.arrays, "H": H - X @ np.linalg.lstsq(X, H, rcond=None)[0]})

@@ -1,20 +1,22 @@
 """Correlation captured by weights: how much of what two views share they have."""
 
 from __future__ import annotations
-from collections.abc import Callable
+
 from itertools import pairwise
 from typing import Any
+
 import numpy as np
-from linspec.arrays import HOST, Array, Home, HostArray, all_finite, host_dtype, is_array, to_host
+
+from linspec.arrays import Array, HostArray, host_dtype, to_host
 from linspec.block_algebra import EPS, canonical_rotation, whitening
-from linspec.errors import InvalidProblem, NonFiniteData
+from linspec.checks import finite_array, finite_block
+from linspec.errors import InvalidProblem
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.moments import Moments
 from linspec.operators import as_operator
 
-
-__all__ = ['correlations', 'pcc', 'tcc']
+__all__ = ["correlations", "pcc", "tcc"]
 
 
 def tcc(X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, center: Any = False) -> float:
@@ -200,7 +202,7 @@ def _problem(X: Any, Y: Any, ridge: Any, center: Any) -> CCA:
     views = []
     for name, data, mean in zip("XY", (X, Y), center, strict=True):
         A = as_operator(data, name)
-        mean = _array(mean, f"the mean of {name}")
+        mean = finite_array(mean, f"the mean of {name}")
         if tuple(mean.shape) != (A.shape[1],):
             raise InvalidProblem(
                 f"the mean of {name} must have shape ({A.shape[1]},); got {tuple(mean.shape)}."
@@ -211,7 +213,7 @@ def _problem(X: Any, Y: Any, ridge: Any, center: Any) -> CCA:
 
 def _weights(problem: CCA, phi: Any, psi: Any, names: tuple[str, str]) -> tuple[Array, Array]:
     """Both blocks of weights as two-dimensional arrays that fit the data and each other."""
-    phi, psi = _block(phi, names[0]), _block(psi, names[1])
+    phi, psi = finite_block(phi, names[0]), finite_block(psi, names[1])
     for W, A, name, view in zip((phi, psi), (problem.X, problem.Y), names, "XY", strict=True):
         if W.shape[0] != A.shape[1]:
             raise InvalidProblem(

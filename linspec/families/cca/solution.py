@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,6 +46,11 @@ class CCASolution(Solution):
     ranks : tuple of int or None
         Numerical ranks of the two views, where the solver decides them.
     """
+
+    weight_fields: ClassVar[tuple[str, ...]] = ("x_weights", "y_weights", "x_mean", "y_mean")
+    value_field: ClassVar[str] = "correlations"
+    value_label: ClassVar[str] = "canonical correlation"
+    ceiling: ClassVar[float | None] = 1.0
 
     x_weights: Array
     y_weights: Array

@@ -1,23 +1,34 @@
 """Planted cases of canonical correlations, and the exact answers and the law, computed a second time."""
 
 from __future__ import annotations
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
-import numpy as np
-from linspec.arrays import HostArray
-from __future__ import annotations
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-import numpy as np
-from linspec.arrays import HostArray, to_host, working_dtype
-from linspec.solution import Status
-from linspec.testing.problems import Case
-from linspec.testing.problems import Values, OFFSET, Case, orthonormal, geometric, offset, as_integers, zeroed_columns, constant_columns, single, zeroed, labels
-from linspec.testing.oracle import EPS, Law, Reading, ROUNDING, SHARES, as_host, precision, shift_of, ViewOracle, centred, ratio
 
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray
+from linspec.testing.oracle import (
+    ROUNDING,
+    Law,
+    Reading,
+    ViewOracle,
+    as_host,
+    precision,
+    ratio,
+    shift_of,
+)
+from linspec.testing.problems import (
+    Case,
+    Values,
+    as_integers,
+    constant_columns,
+    geometric,
+    offset,
+    orthonormal,
+    zeroed_columns,
+)
 
 
 def planted_cca(  # noqa: PLR0913
@@ -137,12 +148,6 @@ def _cca_cases() -> list[Case]:
         tall.with_arrays(lambda x: x * 1e15, "large-units"),
         tall.with_arrays(lambda x: x * 1e-15, "small-units"),
     ]
-
-
-def _unrelated(case: Case) -> Case:
-    """Targets of which the columns of X say nothing: XᵀH is rounding."""
-    X, H = (A - A.mean(axis=0) for A in (case.arrays["X"], case.arrays["H"]))
-    return replace(case, arrays={**case.arrays, "H": H - X @ np.linalg.lstsq(X, H, rcond=None)[0]})
 
 
 class CCAOracle:

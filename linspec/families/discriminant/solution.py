@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from linspec.arrays import Array, HostArray
 from linspec.families.cca.variates import variates
@@ -27,6 +27,10 @@ class DiscriminantSolution(Solution):
     rank : int or None
         The numerical rank of X, where the solver decides it.
     """
+
+    weight_fields: ClassVar[tuple[str, ...]] = ("weights", "mean")
+    value_field: ClassVar[str] = "eigenvalues"
+    value_label: ClassVar[str] = "eigenvalue"
 
     weights: Array
     eigenvalues: HostArray

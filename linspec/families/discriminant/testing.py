@@ -1,23 +1,38 @@
 """Planted cases of discriminants, and the exact answers and the law, computed a second time."""
 
 from __future__ import annotations
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
-import numpy as np
-from linspec.arrays import HostArray
-from __future__ import annotations
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-import numpy as np
-from linspec.arrays import HostArray, to_host, working_dtype
-from linspec.solution import Status
-from linspec.testing.problems import Case
-from linspec.testing.problems import Values, OFFSET, Case, orthonormal, geometric, offset, as_integers, zeroed_columns, constant_columns, single, zeroed, labels
-from linspec.testing.oracle import EPS, Law, Reading, ROUNDING, SHARES, as_host, precision, shift_of, ViewOracle, centred, ratio
 
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray
+from linspec.testing.oracle import (
+    ROUNDING,
+    Law,
+    Reading,
+    as_host,
+    centred,
+    precision,
+    ratio,
+    shift_of,
+)
+from linspec.testing.problems import (
+    Case,
+    Values,
+    as_integers,
+    constant_columns,
+    geometric,
+    labels,
+    offset,
+    orthonormal,
+    single,
+    unrelated,
+    zeroed,
+    zeroed_columns,
+)
 
 
 def planted_discriminant(  # noqa: PLR0913
@@ -119,7 +134,7 @@ def _discriminant_cases() -> list[Case]:
             name="constant-targets",
             truth=none,
         ),
-        replace(_unrelated(tall), name="unrelated", truth=none),
+        replace(unrelated(tall), name="unrelated", truth=none),
         replace(zeroed(tall, "X"), name="zero-data", truth=none),
         make(2, 4, 3, (2.0,), 1, values=[2.0], name="two-rows"),
         replace(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from linspec.arrays import Array, HostArray
 from linspec.solution import Solution
@@ -19,6 +20,8 @@ class LeastSquaresSolution(Solution):
     residuals : numpy.ndarray of shape (r,)
         The residual of each ridge's solution; `residual` is the largest.
     """
+
+    weight_fields: ClassVar[tuple[str, ...]] = ("x",)
 
     x: Array
     residuals: HostArray

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,6 +36,10 @@ class SVDSolution(Solution):
     total_norm : float or None
         Its square root, the Frobenius norm of the data: a number wherever the entries are.
     """
+
+    weight_fields: ClassVar[tuple[str, ...]] = ("Vh", "U", "mean")
+    value_field: ClassVar[str] = "S"
+    value_label: ClassVar[str] = "singular value"
 
     S: HostArray
     Vh: Array

@@ -1,23 +1,34 @@
 """Planted cases of truncated SVD, and the exact answers and the law, computed a second time."""
 
 from __future__ import annotations
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
-import numpy as np
-from linspec.arrays import HostArray
-from __future__ import annotations
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-import numpy as np
-from linspec.arrays import HostArray, to_host, working_dtype
-from linspec.solution import Status
-from linspec.testing.problems import Case
-from linspec.testing.problems import Values, OFFSET, Case, orthonormal, geometric, offset, as_integers, zeroed_columns, constant_columns, single, zeroed, labels
-from linspec.testing.oracle import EPS, Law, Reading, ROUNDING, SHARES, as_host, precision, shift_of, ViewOracle, centred, ratio
 
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray
+from linspec.solution import Status
+from linspec.testing.oracle import (
+    ROUNDING,
+    Law,
+    Reading,
+    as_host,
+    precision,
+    ratio,
+    shift_of,
+)
+from linspec.testing.problems import (
+    Case,
+    Values,
+    as_integers,
+    constant_columns,
+    geometric,
+    offset,
+    orthonormal,
+    zeroed_columns,
+)
 
 
 def planted_svd(  # noqa: PLR0913

@@ -1,0 +1,50 @@
+"""How the command line states canonical correlations and tells the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from linspec.cli.kinds import Kind, Score, center_option, count_option, leading, ridge_option
+
+
+def _cca_parameters() -> list[click.Parameter]:
+    return [
+        count_option("canonical pairs"),
+        ridge_option("Added to the diagonals of XᵀX and YᵀY, which are not divided by the number of rows."),
+        click.Option(
+            ["--ridge-y"], type=float, metavar="NUMBER", help="The ridge of Y, where it is another than X's."
+        ),
+        center_option(True),
+    ]
+
+
+def _with_ridge_pair(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """One ridge, or a pair of them."""
+    if "ridge_y" in values:
+        values["ridge"] = (values.get("ridge", 0.0), values.pop("ridge_y"))
+    return matrices, values
+
+
+def _correlations(solution: Any) -> list[tuple[str, str]]:
+    rho = solution.correlations
+    return [("correlations", leading(rho, ".4f")), ("sum", f"{float(rho.sum()):.6f}")]
+
+
+def _sum_of_correlations(fields: Mapping[str, Any]) -> float:
+    return float(fields["correlations"].sum())
+
+
+COMMAND = Kind(
+    name="cca",
+    title="Canonical correlations of two views.",
+    matrices=("X", "Y"),
+    parameters=_cca_parameters,
+    answer=_correlations,
+    score=Score("sum of correlations", "sum", _sum_of_correlations),
+    arrange=_with_ridge_pair,
+    share="PCC",
+)
+"""How the command line states the problem and tells its answer."""

@@ -1,0 +1,89 @@
+"""How the command line states discriminants and tells the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from linspec.cli.kinds import Kind, Score, center_option, count_option, leading, ridge_option
+
+NO_TARGET = "none"
+"""The file of labels is the target matrix itself."""
+
+
+TARGETS: dict[str, tuple[str, dict[str, Any]]] = {
+    "lda": ("lda", {}),
+    "opls": ("opls", {}),
+    "cca": ("cca", {}),
+    "hsl-zhou": ("hsl", {"laplacian": "zhou"}),
+    "hsl-clique": ("hsl", {"laplacian": "clique"}),
+    "hsl-star": ("hsl", {"laplacian": "star"}),
+}
+"""What makes targets of labels: a function of `linspec.targets` and its arguments."""
+
+
+def _discriminant_parameters() -> list[click.Parameter]:
+    target = click.Option(
+        ["--target"],
+        type=click.Choice([*TARGETS, NO_TARGET]),
+        default="lda",
+        show_default=True,
+        help="What is made of the labels in Y-FILE: one column holds the class of each row, several hold a label each. "
+        "none: they are the targets themselves.",
+    )
+    return [
+        target,
+        count_option("directions", by_default="as many as the labels and the data tell apart."),
+        ridge_option("Added to the diagonal of XᵀX, which is not divided by the number of rows."),
+        center_option(True),
+    ]
+
+
+def _with_targets(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Targets in place of labels."""
+    data, labels = matrices
+    name = values.pop("target", NO_TARGET)
+    if name == NO_TARGET:
+        return matrices, values
+    from linspec import targets
+
+    function, arguments = TARGETS[name]
+    return [data, getattr(targets, function)(_as_labels(labels), **arguments)], values
+
+
+def _target(values: Mapping[str, Any]) -> list[str]:
+    """The name of what is made of the labels."""
+    name = values.get("target", NO_TARGET)
+    return [] if name == NO_TARGET else [str(name)]
+
+
+def _as_labels(matrix: Any) -> Any:
+    """A class vector of a single column; anything else as it is."""
+    if matrix.ndim == 1 or matrix.shape[1] > 1:
+        return matrix
+    dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
+    return dense.reshape(-1)
+
+
+def _eigenvalues(solution: Any) -> list[tuple[str, str]]:
+    values = solution.eigenvalues
+    return [("eigenvalues", leading(values, ".5g") or "none"), ("sum", f"{float(values.sum()):.6g}")]
+
+
+def _sum_of_eigenvalues(fields: Mapping[str, Any]) -> float:
+    return float(fields["eigenvalues"].sum())
+
+
+COMMAND = Kind(
+    name="discriminant",
+    title="Directions that tell labels apart: LDA, OPLS, CCA with labels, hypergraphs.",
+    matrices=("X", "Y"),
+    parameters=_discriminant_parameters,
+    answer=_eigenvalues,
+    score=Score("sum of eigenvalues", "sum", _sum_of_eigenvalues),
+    arrange=_with_targets,
+    words=_target,
+)
+"""How the command line states the problem and tells its answer."""

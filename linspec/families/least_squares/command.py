@@ -1,0 +1,32 @@
+"""How the command line states least squares and tells the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from linspec.cli.kinds import Kind, ridge_option
+
+
+def _least_squares_parameters() -> list[click.Parameter]:
+    return [ridge_option("Added to the diagonal of AᵀA, which is not divided by the number of rows.")]
+
+
+def _coefficients(solution: Any) -> list[tuple[str, str]]:
+    from linspec.arrays import to_host
+
+    x = to_host(solution.x)
+    shape = " x ".join(map(str, x.shape))
+    return [("coefficients", f"{shape}, norm {float((x.astype(float) ** 2).sum()) ** 0.5:.6g}")]
+
+
+COMMAND = Kind(
+    name="least-squares",
+    title="Least squares and ridge regression.",
+    matrices=("A", "B"),
+    parameters=_least_squares_parameters,
+    answer=_coefficients,
+    score=None,
+)
+"""How the command line states the problem and tells its answer."""

@@ -1,0 +1,34 @@
+"""How the command line states a truncated SVD and tells the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from linspec.cli.kinds import Kind, Score, center_option, count_option, leading
+
+
+def _svd_parameters() -> list[click.Parameter]:
+    left = click.Option(["--left"], is_flag=True, help="Compute the left singular vectors too.")
+    return [count_option("singular triplets"), center_option(False), left]
+
+
+def _singular_values(solution: Any) -> list[tuple[str, str]]:
+    return [("singular values", leading(solution.S, ".5g"))]
+
+
+def _captured(fields: Mapping[str, Any]) -> float:
+    return float((fields["S"] ** 2).sum())
+
+
+COMMAND = Kind(
+    name="svd",
+    title="Leading singular values and vectors; with --center principal components.",
+    matrices=("A",),
+    parameters=_svd_parameters,
+    answer=_singular_values,
+    score=Score("sum of squared singular values", "sum of S²", _captured),
+)
+"""How the command line states the problem and tells its answer."""
