@@ -73,6 +73,7 @@ __all__ = [
     "operator_adapters",
     "plugins",
     "problems",
+    "provider_of",
     "register",
     "solvers",
     "spec_of",
@@ -88,6 +89,7 @@ DISABLE = "LINSPEC_DISABLE_PLUGINS"
 
 _HOOKS = {kind.hook: kind.record for kind in KINDS.values()}
 _RECORDS = tuple(_HOOKS.values())
+_KINDS = list(KINDS)
 #: The kinds that have a class behind their record.
 _IMPLEMENTED = [name for name, kind in KINDS.items() if kind.base]
 # A plugin that calls sys.exit on import is as broken as one that raises; an interrupt is the user's.
@@ -130,11 +132,11 @@ class PluginInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """All that is declared of a solver, normalizer or test matrix; ``str()`` gives the help text.
+    """All that is declared of a solver, normalizer, test matrix or adapter; ``str()`` gives the help text.
 
     Parameters
     ----------
-    kind : {"solver", "normalizer", "test-matrix"}
+    kind : {"solver", "normalizer", "test-matrix", "operator"}
         What it is.
     name, summary, reference, traits
         As in its record.
@@ -319,11 +321,18 @@ class Registry:
 
     def get_part(self, kind: str, name: str, problem: Any = None) -> type[Any]:
         """Import a solver, normalizer or test matrix; see :func:`get_part`."""
+        if kind not in _IMPLEMENTED:
+            raise UnknownName(f"there is no kind {kind!r} of parts; the kinds are {', '.join(_IMPLEMENTED)}")
         return self._implementation(self._find(name, [kind], problem))
 
-    def get_spec(self, kind: str, name: str, problem: Any = None) -> Any:
+    def get_spec(self, kind: str | None, name: str, problem: Any = None) -> Any:
         """Look up a record without importing its class; see :func:`get_spec`."""
-        return self._find(name, [kind], problem).spec
+        return self._find(name, _KINDS if kind is None else [kind], problem).spec
+
+    def provider_of(self, spec: Spec) -> str:
+        """Tell who registers a record; see :func:`provider_of`."""
+        plugins = (plugin for plugin in self._loaded() if any(own is spec for own in plugin.specs))
+        return next((plugin.identity for plugin in plugins), "")
 
     def spec_of(self, cls: type, problem: Any = None) -> Spec | None:
         """Find the record of a class; see :func:`spec_of`."""
@@ -336,8 +345,8 @@ class Registry:
         return None
 
     def describe(self, name: str) -> Description:
-        """Describe a solver, normalizer or test matrix; see :func:`linspec.describe`."""
-        claim = self._find(name, _IMPLEMENTED)
+        """Describe a solver, normalizer, test matrix or adapter; see :func:`linspec.describe`."""
+        claim = self._find(name, _KINDS)
         spec = claim.spec
         return Description(
             kind=spec.kind,
@@ -432,8 +441,8 @@ class Registry:
     def _find(self, name: str, kinds: list[str], problem: Any = None) -> _Claim:
         """Resolve a name of any form among some kinds, or say why it cannot be."""
         for kind in kinds:
-            if kind not in _IMPLEMENTED:
-                raise UnknownName(f"there is no kind {kind!r}; the kinds are {', '.join(_IMPLEMENTED)}")
+            if kind not in _KINDS:
+                raise UnknownName(f"there is no kind {kind!r}; the kinds are {', '.join(_KINDS)}")
         if not isinstance(name, str):
             raise UnknownName(f"a {_words(kinds[0])} is asked for by its name, a string; got {name!r}")
         scope = None if problem is None else _problem_name(problem)
@@ -922,14 +931,14 @@ def get_spec(kind: Literal["normalizer"], name: str, problem: Any = None) -> Nor
 @overload
 def get_spec(kind: Literal["test-matrix"], name: str, problem: Any = None) -> TestMatrixSpec: ...
 @overload
-def get_spec(kind: str, name: str, problem: Any = None) -> Any: ...
-def get_spec(kind: str, name: str, problem: Any = None) -> Any:
+def get_spec(kind: str | None, name: str, problem: Any = None) -> Any: ...
+def get_spec(kind: str | None, name: str, problem: Any = None) -> Any:
     """Look up a record; imports no implementation.
 
     Parameters
     ----------
-    kind : {"solver", "normalizer", "test-matrix"}
-        What it is.
+    kind : {"solver", "normalizer", "test-matrix", "operator"} or None
+        What it is; None: whatever has the name.
     name : str
         As for :func:`get_solver`.
     problem : str, problem class or problem, optional
@@ -937,7 +946,7 @@ def get_spec(kind: str, name: str, problem: Any = None) -> Any:
 
     Returns
     -------
-    SolverSpec or NormalizerSpec or TestMatrixSpec
+    SolverSpec or NormalizerSpec or TestMatrixSpec or OperatorSpec
 
     Raises
     ------
@@ -945,6 +954,22 @@ def get_spec(kind: str, name: str, problem: Any = None) -> Any:
         As for :func:`get_solver`.
     """
     return default_registry().get_spec(kind, name, problem)
+
+
+def provider_of(spec: Spec) -> str:
+    """Tell who registers a record.
+
+    Parameters
+    ----------
+    spec : SolverSpec or NormalizerSpec or TestMatrixSpec or OperatorSpec
+        As :func:`get_spec` gives it.
+
+    Returns
+    -------
+    str
+        ``distribution:entry`` of the plugin; "" where nobody does.
+    """
+    return default_registry().provider_of(spec)
 
 
 def spec_of(cls: type, problem: Any = None) -> Any:
@@ -966,13 +991,13 @@ def spec_of(cls: type, problem: Any = None) -> Any:
 
 
 def describe(name: str) -> Description:
-    """Describe a solver, normalizer or test matrix.
+    """Describe a solver, normalizer, test matrix or adapter.
 
     Parameters
     ----------
     name : str
-        As for :func:`get_solver`, or with the kind in front, ``"normalizer/cholesky-qr"``. A bare name will
-        do where it means one thing.
+        As for :func:`get_solver`, or with the kind in front, ``"normalizer/cholesky-qr"``, ``"operator/dask"``. A
+        bare name will do where it means one thing.
 
     Returns
     -------

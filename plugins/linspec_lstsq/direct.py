@@ -26,6 +26,7 @@ from linspec.block_algebra import rank_cut, whitening
 from linspec.cost import CHOLESKY_RATE, DENSE_RATE, PAIR_RATE, Estimate, Sizes
 from linspec.operators import uncounted
 from linspec.row_reduction import reduce_rows
+from linspec_lstsq.golub_kahan import cross_product, start_of, sweeps_of
 
 SQUARED_LIMIT = 1e10
 """Condition number of the scaled Gram matrix above which nothing squared is trusted."""
@@ -100,7 +101,7 @@ class Direct(Solver):
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> FactorisedState:
         """Factorise once for many right-hand sides."""
-        return FactorisedState(A, ridge)
+        return FactorisedState(A, ridge, run)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -120,10 +121,10 @@ class Direct(Solver):
 class FactorisedState(LeastSquaresState):
     """A factorisation of the Gram matrix, applied to each right-hand side."""
 
-    def __init__(self, A: LinearOperator | Moments, ridge: float) -> None:
-        self.A = A
+    def __init__(self, A: LinearOperator | Moments, ridge: float, run: Run) -> None:
+        self.A, self.run = A, run
         moments = A if isinstance(A, Moments) else Moments(A, form="dense")
-        self.home = moments.home
+        self.home, self.X = moments.home, moments.X
         S = moments.dense()[0]
         self.apply = factorised(S, ridge)
         if self.apply is None:
@@ -140,9 +141,11 @@ class FactorisedState(LeastSquaresState):
         AtB: Array | None = None,
         AtAx0: Array | None = None,
     ) -> Array:
-        """See `LeastSquaresState.solve`; exact, so `x0` and `tol` are not used."""
+        """See `LeastSquaresState.solve`; exact, so `tol` is not used, and `x0` where the budget is at its end alone."""
         if AtB is None:
-            _, AtB = Moments(self.A, B, form="implicit").gram_and_cross()
+            if not self.run.affords(sweeps_of(self.X)):
+                return start_of(self.X, B, x0)
+            AtB = cross_product(self.A, B)
         assert self.apply is not None  # noqa: S101 (one of the two ways above has been found)
         return self.apply(AtB)
 

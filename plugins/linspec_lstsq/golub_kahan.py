@@ -342,6 +342,11 @@ def matrix_of(A: LinearOperator | Moments) -> LinearOperator:
     return matrix.centered(A.column_means()[0]) if A.center else matrix
 
 
+def cross_product(A: LinearOperator | Moments, B: LinearOperator) -> Array:
+    """AᵀB, for a matrix or the moments of one view."""
+    return Moments(matrix_of(A), B, form="implicit").gram_and_cross()[1]
+
+
 def start_of(A: LinearOperator, B: LinearOperator, x0: Array | None) -> Array:
     """A given start, or zero, where blocks live."""
     home = A.home.blocks

@@ -19,6 +19,7 @@ import numpy as np
 
 from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Status
 from linspec.arrays import Array, Home, HostArray, to_host
+from linspec_lstsq.golub_kahan import cross_product, start_of, sweeps_of
 from linspec_lstsq.gradients import ROUNDING, column_norms, note_uncertainty, relative
 
 
@@ -229,8 +230,12 @@ class NormalEquationsState(LeastSquaresState):
     ) -> Array:
         """See `LeastSquaresState.solve`."""
         moments, home = self.moments, self.moments.home
+        beforehand = sweeps_of(moments.X) if AtB is None else 0.0
+        beforehand += moments.sweep_cost if x0 is not None and AtAx0 is None else 0.0
+        if beforehand and not self.run.affords(beforehand):
+            return start_of(moments.X, B, x0)
         if AtB is None:
-            _, AtB = Moments(self.A, B, form="implicit").gram_and_cross()
+            AtB = cross_product(self.A, B)
         system = System.of(moments, AtB, (self.ridge,))
         if x0 is not None:
             start = home.place(x0)

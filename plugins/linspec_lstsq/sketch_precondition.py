@@ -234,6 +234,8 @@ class SketchedState(LeastSquaresState):
             iterates.leave(iterates.gradients[live] <= tol * scales[live])
             if not len(iterates.live) or not self.run.affords(1.0):
                 break
+            if not self.watched(_worst(iterates, scales), iterates.x):
+                break
             iterates.step()
         return iterates.x()
 

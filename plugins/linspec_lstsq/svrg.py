@@ -41,6 +41,7 @@ from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, S
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.minibatches import DEVICE_FACTOR, FEWEST_ROWS, equal_slices, rows_at_once
 from linspec.operators import DenseOperator, SparseOperator, uncounted
+from linspec_lstsq.golub_kahan import start_of
 
 STEPS = {"best": 0.5, "last": 1.0}
 """Steps of the inner iteration in units of 1/(L_b + r), by the kind of snapshot: measured. At 2 the variance may grow;
@@ -142,6 +143,9 @@ class SVRGState(LeastSquaresState):
         AtAx0: Array | None = None,
     ) -> Array:
         """See `LeastSquaresState.solve`."""
+        beforehand = (AtB is None) + (2 if self.largest is None else x0 is not None)
+        if beforehand and not self.run.affords(beforehand - SHARES):
+            return start_of(self.A, B, x0)
         if AtB is None:
             AtB = self.A.rmatmat(B.matmat(B.home.blocks.eye(B.shape[1])))
         home, multiply = self.A.home.blocks, self.moments.gram_matmat
@@ -150,8 +154,6 @@ class SVRGState(LeastSquaresState):
         if x0 is not None:
             x = home.place(x0) * home.xp.astype(scale > 0, AtB.dtype)[None, :]
         if self.largest is None:
-            if not self.run.affords(2.0 - SHARES):
-                return x
             self.largest, _ = survey(self.A, None, self.probes)
         w = AtB if x0 is None else AtB - multiply(x) - x * self.ridge
         tol = tol or self.solver.tol or 1e-8
@@ -160,7 +162,10 @@ class SVRGState(LeastSquaresState):
         iterates = epochs.snapshots(x, w, scale)
         for _ in range(self.solver.max_iterations + 1):
             x, w = next(iterates)
-            if _worst(w, scale, home) <= tol or epochs.stuck or not self.run.affords(epochs.passes - SHARES):
+            residual = _worst(w, scale, home)
+            if residual <= tol or epochs.stuck or not self.run.affords(epochs.passes - SHARES):
+                break
+            if not self.watched(residual, partial(home.place, x)):
                 break
         return x
 
