@@ -331,8 +331,8 @@ class Registry:
 
     def provider_of(self, spec: Spec) -> str:
         """Tell who registers a record; see :func:`provider_of`."""
-        plugins = (plugin for plugin in self._loaded() if any(own is spec for own in plugin.specs))
-        return next((plugin.identity for plugin in plugins), "")
+        claims = self._claims().get(spec.qualified, {}).values()
+        return next((claim.plugin.identity for claim in claims if claim.spec is spec), "")
 
     def spec_of(self, cls: type, problem: Any = None) -> Spec | None:
         """Find the record of a class; see :func:`spec_of`."""

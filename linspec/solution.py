@@ -102,8 +102,8 @@ class Solution:
 
     Notes
     -----
-    Each class says of its fields, once for all who ask: `weight_fields`, the arrays in the library and dtype of the data,
-    the leading vectors first; `value_field`, the decreasing numbers that go with them, "" where there are none;
+    Each class says of its fields, once for all who ask: `weight_fields`, the arrays in the library and dtype of the
+    data, the leading vectors first; `value_field`, the decreasing numbers that go with them, "" where there are none;
     `value_label`, what one of these is called; `ceiling`, what none can exceed, or None.
     """
 

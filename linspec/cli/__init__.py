@@ -13,10 +13,10 @@ import click
 
 from linspec import __version__
 from linspec.cli.compare import compare, measure
-from linspec.cli.demo import demo
 from linspec.cli.failures import Program
 from linspec.cli.listing import check, describe, plugins, solvers
 from linspec.cli.solve import solve
+from linspec.kinds import resolve
 
 __all__ = ["main"]
 
@@ -37,5 +37,8 @@ def main(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for command in (demo, solve, compare, solvers, describe, plugins, check, measure):
+DEMO = "linspec.families.cca.demo:demo"
+"""The first thing to try: a problem of one family, on data that come with scikit-learn."""
+
+for command in (resolve(DEMO), solve, compare, solvers, describe, plugins, check, measure):
     main.add_command(command)

@@ -12,16 +12,13 @@ declaration. `check_operator` holds an operator to its laws. pytest is imported 
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from linspec.testing.backends import BACKENDS, Backend
+from linspec.testing.family import ProblemTesting, testing_of
 from linspec.testing.operators import CountingOperator, ProductsOnly, check_operator
-from linspec.testing.problems import (
-    Case,
-    cases,
-    planted_cca,
-    planted_discriminant,
-    planted_least_squares,
-    planted_svd,
-)
+from linspec.testing.problems import Case
 from linspec.testing.suite import (
     Check,
     CheckFailed,
@@ -32,6 +29,14 @@ from linspec.testing.suite import (
     run_checks,
 )
 
+_PLANTED = {
+    "planted_cca": "linspec.families.cca.testing",
+    "planted_discriminant": "linspec.families.discriminant.testing",
+    "planted_least_squares": "linspec.families.least_squares.testing",
+    "planted_svd": "linspec.families.svd.testing",
+}
+"""Makers of planted problems, which belong to their families and are imported with their first use."""
+
 __all__ = [
     "BACKENDS",
     "Backend",
@@ -39,6 +44,7 @@ __all__ = [
     "Check",
     "CheckFailed",
     "CountingOperator",
+    "ProblemTesting",
     "ProductsOnly",
     "Report",
     "Suite",
@@ -51,4 +57,22 @@ __all__ = [
     "planted_least_squares",
     "planted_svd",
     "run_checks",
+    "testing_of",
 ]
+
+
+def cases(problem: str) -> tuple[Case, ...]:
+    """The planted problems that every solver of a family is given.
+
+    Parameters
+    ----------
+    problem : str
+        As `linspec.problems` lists it.
+    """
+    return tuple(testing_of(problem).cases())
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLANTED:
+        raise AttributeError(f"module 'linspec.testing' has no attribute {name!r}")
+    return getattr(import_module(_PLANTED[name]), name)

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from linspec import registry
 from linspec.arrays import device_of, is_array, namespace, working_dtype
 from linspec.errors import AccuracyWarning, ConvergenceWarning, MissingCapability, UnsupportedData
 from linspec.solution import HISTORY_FIELDS, Status
+from linspec.testing.family import testing_of
 from linspec.testing.oracle import ROUNDING, as_host, precision
 from linspec.testing.solving import Trial
 
@@ -28,11 +30,6 @@ FINDINGS = frozenset({
 })  # fmt: skip
 """Endings that say what a residual cannot show, or something of the data, at or above the tolerance."""
 
-KINDS = frozenset({"recomputed", "from-gram", "in-pass", "unavailable"})
-"""What `residual_kind` may be,"""
-
-NORM_KINDS = frozenset({"exact", "quadrature", "preconditioned"})
-"""and for laws in the norm of an inverse."""
 
 LOST = frozenset({Status.INCOMPLETE, Status.ILL_CONDITIONED})
 """With these a run has not converged, whatever its residual, where directions or pairs are missing."""
@@ -42,23 +39,6 @@ SILENT = 10.0
 
 TIE = 1e-6
 """Entries within this share of the largest count as equally large when signs are fixed."""
-
-WEIGHTS = {
-    "least-squares": ("x",),
-    "svd": ("Vh", "U", "mean"),
-    "cca": ("x_weights", "y_weights", "x_mean", "y_mean"),
-    "discriminant": ("weights", "mean"),
-}
-VALUES = {
-    "least-squares": (),
-    "svd": ("S",),
-    "cca": ("correlations",),
-    "discriminant": ("eigenvalues",),
-}
-
-
-MEANS = {"mean": ("A", "X"), "x_mean": ("X",), "y_mean": ("Y",)}
-"""The matrices whose column means an answer tells."""
 
 
 def check_solves(trial: Trial) -> Iterator[str]:
@@ -97,11 +77,12 @@ def check_accuracy(trial: Trial) -> Iterator[str]:
 
 def _mean_issues(trial: Trial) -> Iterator[str]:
     """Column means that are off by more than rounding."""
-    for name, matrices in MEANS.items():
+    means = registry.get_problem(trial.case.problem).means
+    for matrix, name in means.items():
         found = getattr(trial.solution, name, None)
         if found is None:
             continue
-        X = next(trial.case.arrays[key] for key in matrices if key in trial.case.arrays).astype(np.float64)
+        X = trial.case.arrays[matrix].astype(np.float64)
         gap, allowed = (
             np.abs(as_host(found) - X.mean(axis=0)),
             ROUNDING * precision(trial.case) * np.abs(X).mean(axis=0),
@@ -149,60 +130,22 @@ def converges(solution: Any, tol: float) -> bool:
     return solution.converged is False and solution.status in LOST
 
 
-def check_bounds(trial: Trial) -> Iterator[str]:
-    """Of canonical pairs: what is said to bound correlations, law and loss does."""
-    if trial.case.problem != "cca":
-        return
-    solution, oracle = trial.solution, trial.oracle
-    rho, law = as_host(solution.correlations), oracle.law(solution)
-    if solution.bounds is not None:
-        bounds = as_host(solution.bounds)
-        for i in np.flatnonzero(~(oracle.nearest(rho) <= bounds + oracle.rounding)):
-            yield f"no correlation is within {bounds[i]:.2g} of {rho[i]:.6g}, which bounds[{i}] says"
-    below, above = solution.law_bounds
-    if not law.between(below, above):
-        yield f"law_bounds are {below:.3g} and {above:.3g}; the returned arrays have {law.residual:.3g}"
-    loss, (least, most) = oracle.loss(solution), solution.loss_bounds
-    off = _rounding_of_loss(trial)
-    if len(rho) == oracle.count and not least - off <= loss <= (math.inf if most is None else most) + off:
-        yield f"loss_bounds are {least:.3g} and {most}; {loss:.3g} of the sum is missing"
-
-
-def check_loss(trial: Trial) -> Iterator[str]:
-    """Of canonical pairs: no more than the exact sum is returned, and what is missing of it is not kept silent."""
-    if trial.case.problem != "cca":
-        return
-    solution = trial.solution
-    loss, off = trial.oracle.loss(solution), _rounding_of_loss(trial)
-    if loss < -off:
-        yield f"the sum of the correlations is {-loss:.2g} above the exact one; {off:.1g} can be rounding"
-    estimate = solution.loss_estimate
-    if estimate is not None and not estimate >= 0:
-        yield f"loss_estimate must be None or not negative; got {estimate!r}"
-    said = max(solution.residual, estimate or 0.0)
-    if solution.status is Status.CONVERGED and loss > SILENT * said + off:
-        yield f"{loss:.2g} of the sum is missing, and {said:.2g} is said with CONVERGED"
-
-
-def _rounding_of_loss(trial: Trial) -> float:
-    """What rounding may do to the sum of the correlations, as a share."""
-    total = float(trial.oracle.correlations.sum())
-    return float(trial.oracle.count * trial.oracle.rounding / total) if total > 0 else math.inf
-
-
 def check_output_home(trial: Trial) -> Iterator[str]:
     """Arrays have the input's namespace, dtype, device and the promised shape; numbers are host float64."""
     case, solution = trial.case, trial.solution
     dtype = working_dtype(case.main.dtype).name
-    for name in WEIGHTS[case.problem]:
+    for name in solution.weight_fields:
         value = getattr(solution, name)
         if value is not None:
             yield from _home_issues(name, value, trial, dtype)
-    for name in VALUES[case.problem]:
+    for name in filter(None, [solution.value_field]):
         value = getattr(solution, name)
         if type(value) is not np.ndarray or value.dtype != np.float64 or value.ndim != 1:
             yield f"{name} must be a one-dimensional NumPy float64 array; got {type(value).__name__}"
-    yield from _shape_issues(trial)
+    for name, shape in testing_of(case.problem).shapes(case, solution).items():
+        value = getattr(solution, name)
+        if value is None or tuple(value.shape) != shape:
+            yield f"{name} must have shape {shape}; got {None if value is None else tuple(value.shape)}"
 
 
 def _home_issues(name: str, value: Any, trial: Trial, dtype: str) -> Iterator[str]:
@@ -222,52 +165,26 @@ def _home_issues(name: str, value: Any, trial: Trial, dtype: str) -> Iterator[st
         yield f"{name} must be {dtype}, as the data; got {value.dtype}"
 
 
-def _shape_issues(trial: Trial) -> Iterator[str]:
-    case, solution = trial.case, trial.solution
-    expected: dict[str, tuple[int, ...]]
-    if case.problem == "least-squares":
-        expected = {"x": (case.main.shape[1], *case.arrays["B"].shape[1:])}
-    elif case.problem == "svd":
-        k = len(solution.S)
-        expected = {"Vh": (k, case.main.shape[1])}
-        if case.parameters["left"]:
-            expected["U"] = (case.main.shape[0], k)
-    elif case.problem == "discriminant":
-        p = case.main.shape[1]
-        expected = {"weights": (p, len(solution.eigenvalues))}
-        if case.parameters.get("center", True):
-            expected["mean"] = (p,)
-    else:
-        k = len(solution.correlations)
-        p, q = case.arrays["X"].shape[1], case.arrays["Y"].shape[1]
-        expected = {"x_weights": (p, k), "y_weights": (q, k)}
-        if case.parameters.get("center", True):
-            expected |= {"x_mean": (p,), "y_mean": (q,)}
-    for name, shape in expected.items():
-        value = getattr(solution, name)
-        if value is None or tuple(value.shape) != shape:
-            yield f"{name} must have shape {shape}; got {None if value is None else tuple(value.shape)}"
-
-
 def check_order(trial: Trial) -> Iterator[str]:
     """Values decrease."""
-    for name in VALUES[trial.case.problem]:
+    ceiling = trial.solution.ceiling
+    for name in filter(None, [trial.solution.value_field]):
         values = as_host(getattr(trial.solution, name))
         if np.any(np.diff(values) > 0):
             yield f"{name} must decrease; got {np.array2string(values, precision=4)}"
-        if name == "correlations" and np.any((values < 0) | (values > 1)):
-            yield f"correlations must lie between 0 and 1; got {np.array2string(values, precision=4)}"
+        if ceiling is not None and np.any((values < 0) | (values > ceiling)):
+            yield f"{name} must lie between 0 and {ceiling:g}; got {np.array2string(values, precision=4)}"
         if np.any(values < 0):
             yield f"{name} must not be negative; got {np.array2string(values, precision=4)}"
 
 
 def check_signs(trial: Trial) -> Iterator[str]:
     """The largest entry of each leading vector is positive, the first of those within a millionth."""
-    name = {"svd": "Vh", "cca": "x_weights", "discriminant": "weights"}.get(trial.case.problem)
-    if name is None:
+    if not trial.solution.value_field:
         return
+    name = trial.solution.weight_fields[0]
     vectors = as_host(getattr(trial.solution, name))
-    vectors = vectors.T if name == "Vh" else vectors
+    vectors = vectors.T if name.endswith("h") else vectors  # rows of Vh
     unit = precision(trial.case)
     for j, v in enumerate(vectors.T):
         size = np.abs(v)
@@ -295,8 +212,7 @@ def check_accounts(trial: Trial) -> Iterator[str]:
         yield f"{solution.iterations} iterations with {len(history)} records in the history"
     if trial.subject.trait("direct") and solution.iterations != 0:
         yield f"a direct solver makes no iterations; got {solution.iterations}"
-    known = {"cca": NORM_KINDS, "discriminant": KINDS | {"exact"}}.get(trial.case.problem, KINDS)
-    if solution.residual_kind not in known:
+    if solution.residual_kind not in testing_of(trial.case.problem).residual_kinds:
         yield f"residual_kind {solution.residual_kind!r} is not known"
     bare = trial.subject.spec.name
     if solution.solver.rpartition("/")[2].rpartition(":")[2] != bare:
@@ -327,8 +243,6 @@ ANSWER_CHECKS: dict[str, Callable[[Trial], Iterator[str]]] = {
     "solves": check_solves,
     "accuracy": check_accuracy,
     "residual-law": check_residual_law,
-    "bounds": check_bounds,
-    "loss": check_loss,
     "converged": check_converged,
     "output-home": check_output_home,
     "order": check_order,

@@ -10,21 +10,18 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
-from linspec.arrays import HostArray
 from linspec.errors import BudgetTooSmall, MissingCapability, NonFiniteData
-from linspec.operators import as_operator
 from linspec.solution import Status
 from linspec.testing.answers import converges
 from linspec.testing.backends import BACKENDS, Backend
-from linspec.testing.operators import CountingOperator, ProductsOnly
-from linspec.testing.oracle import ORACLES, Reading, as_host
-from linspec.testing.problems import Case, cases, planted_cca, planted_discriminant
+from linspec.testing.family import testing_of
+from linspec.testing.operators import CountingOperator
+from linspec.testing.oracle import as_host
+from linspec.testing.problems import Case
 from linspec.testing.solving import Subject, Trial, attempt, quiet
 
 __all__ = ["BEHAVIOUR_CHECKS", "Skip", "check_non_finite"]
@@ -45,12 +42,12 @@ class Skip(Exception):  # noqa: N818 (it is not an error)
     """A check that does not apply, with the reason."""
 
 
-def _host(case: Case) -> dict[str, Any]:
+def host_data(case: Case) -> dict[str, Any]:
     return {name: array.copy() for name, array in case.arrays.items()}
 
 
 def _first_case(subject: Subject) -> Case:
-    return cases(subject.spec.problem)[0]
+    return testing_of(subject.spec.problem).cases()[0]
 
 
 def _arrays(solution: Any) -> list[np.ndarray[Any, Any]]:
@@ -87,12 +84,12 @@ def _declared_level(subject: Subject) -> dict[str, bool]:
 def check_same_seed(subject: Subject) -> Iterator[str]:
     """The same seed gives the same numbers, to the last bit."""
     case = _first_case(subject)
-    first = quiet(case.state(_host(case)), subject.for_case(case), rng=7)
-    second = quiet(case.state(_host(case)), subject.for_case(case), rng=np.random.default_rng(7))
+    first = quiet(case.state(host_data(case)), subject.for_case(case), rng=7)
+    second = quiet(case.state(host_data(case)), subject.for_case(case), rng=np.random.default_rng(7))
     if not _same(first, second):
         yield "rng=7 twice gives two answers"
     if not subject.trait("randomized"):
-        other = quiet(case.state(_host(case)), subject.for_case(case), rng=8)
+        other = quiet(case.state(host_data(case)), subject.for_case(case), rng=8)
         if not _same(first, other):
             yield "the seed changes the answer, yet the record lacks the trait 'randomized'"
 
@@ -101,7 +98,7 @@ def check_random_state(subject: Subject) -> Iterator[str]:
     """Nobody else's generator is touched, and no answer depends on one."""
     case = _first_case(subject)
     before, python = np.random.get_state(), random.getstate()  # noqa: NPY002 (it is the global one that is meant)
-    quiet(case.state(_host(case)), subject.for_case(case), rng=0)
+    quiet(case.state(host_data(case)), subject.for_case(case), rng=0)
     after = np.random.get_state()  # noqa: NPY002
     if not all(np.array_equal(a, b) for a, b in zip(tuple(before)[1:], tuple(after)[1:], strict=True)):
         yield "NumPy's global generator is used; draw from run.rng"
@@ -115,7 +112,7 @@ def check_random_state(subject: Subject) -> Iterator[str]:
 def check_declared_needs(subject: Subject) -> Iterator[str]:
     """The solver works on operators that give what its record declares, and is refused what they lack."""
     needs = _declared_level(subject)
-    for case in cases(subject.spec.problem):
+    for case in testing_of(subject.spec.problem).cases():
         if case.main.dtype != np.float64 or not subject.must_converge(case) or case.dense_offset:
             continue
         problem, _ = _limited(case, **needs)
@@ -139,7 +136,7 @@ def check_declared_needs(subject: Subject) -> Iterator[str]:
 def check_counts(subject: Subject) -> Iterator[str]:
     """An independent count sees no more sweeps than `passes` claims, and the columns of the history."""
     needs = _declared_level(subject)
-    for case in cases(subject.spec.problem)[:4]:
+    for case in testing_of(subject.spec.problem).cases()[:4]:
         for extra in (False, True):
             level = {name: value or extra for name, value in needs.items()}
             yield from _count_issues(subject, case, level)
@@ -182,7 +179,7 @@ def check_budget(subject: Subject) -> Iterator[str]:
     case = _first_case(subject)
     needs = _declared_level(subject)
     kinds: list[tuple[str, Callable[[], Any]]] = [
-        ("array", lambda: case.state(_host(case))),
+        ("array", lambda: case.state(host_data(case))),
         ("declared needs", lambda: _limited(case, **needs)[0]),
         ("row slices", lambda: _limited(case, sliceable=True, readable=needs["readable"])[0]),
     ]
@@ -239,9 +236,9 @@ def check_starved(subject: Subject) -> Iterator[str]:
     """Cut short, a solver says so, and its residual is still that of what it returns."""
     if not subject.has("max_iterations"):
         raise Skip("no option max_iterations")
-    for case in cases(subject.spec.problem)[:6]:
+    for case in testing_of(subject.spec.problem).cases()[:6]:
         trial = Trial.of(subject, BACKENDS[0], case)
-        result = attempt(case.state(_host(case)), subject.make(max_iterations=1), rng=0)
+        result = attempt(case.state(host_data(case)), subject.make(max_iterations=1), rng=0)
         if result.error is not None:
             yield f"{case.name}: max_iterations=1 {result.raised}"
             continue
@@ -269,7 +266,7 @@ def check_callback(subject: Subject) -> Iterator[str]:
             calls.append((progress.iteration, progress.passes, dict(progress.current())))
             return bool(progress.iteration >= stop)
 
-        solution = quiet(case.state(_host(case)), subject.make(), rng=0, callback=watch)
+        solution = quiet(case.state(host_data(case)), subject.make(), rng=0, callback=watch)
         if not calls:
             yield "the callback is never called"
         elif solution.iterations <= stop and _ended_before(subject, solution, tol):
@@ -292,8 +289,8 @@ def check_progress(subject: Subject) -> Iterator[str]:
     if not subject.trait("iterative"):
         raise Skip("not iterative")
     case = _start_case(subject)
-    begun = quiet(case.state(_host(case)), subject.for_case(case), rng=0, callback=lambda _: True)
-    done = quiet(case.state(_host(case)), subject.for_case(case), rng=0)
+    begun = quiet(case.state(host_data(case)), subject.for_case(case), rng=0, callback=lambda _: True)
+    done = quiet(case.state(host_data(case)), subject.for_case(case), rng=0)
     if begun.iterations or not done.iterations:
         raise Skip("the solver makes no iterations on this case")
     told = done.history["residual"]
@@ -337,7 +334,7 @@ def check_symmetry(subject: Subject) -> Iterator[str]:
 
 def _symmetry_issues(subject: Subject, factor: float, seed: int) -> Iterator[str]:
     case = _first_case(subject)
-    moved = _moved(case, factor, seed)
+    moved = testing_of(case.problem).moved(case, factor, seed)
     trial = Trial.of(subject, BACKENDS[0], moved)
     if trial.solution is None:
         yield f"factor {factor:.3g}: {trial.result.raised}"
@@ -347,123 +344,6 @@ def _symmetry_issues(subject: Subject, factor: float, seed: int) -> Iterator[str
         yield from (f"factor {factor:.3g}: {issue}" for issue in trial.oracle.errors(trial.solution))
 
 
-def _moved(case: Case, factor: float, seed: int) -> Case:
-    """The same problem in other units or other coordinates."""
-    arrays = dict(case.arrays)
-    if case.problem == "least-squares":
-        arrays["B"] = arrays["B"] * factor
-    elif case.problem == "svd":
-        arrays["A"] = arrays["A"] * factor
-    else:
-        rng = np.random.default_rng(seed)
-        for name, X in case.arrays.items():
-            Q = np.linalg.qr(rng.standard_normal((X.shape[1], X.shape[1])))[0]
-            # What stretches targets changes their eigenvalues; what rotates them does not.
-            stretch = 1.0 if name == "H" else np.linspace(0.7, 1.4, X.shape[1])
-            arrays[name] = X @ (Q * stretch) * factor
-    return replace(case, arrays=arrays, truth={})
-
-
-# ---- paths of ridges --------------------------------------------------------------------------
-
-RIDGES = (2.0, 0.5, 30.0)
-
-
-def check_path(subject: Subject) -> Iterator[str]:
-    """A sequence of ridges: a solution for each, judged each by itself; refused by who takes one at a time."""
-    if subject.spec.problem != "least-squares":
-        raise Skip("ridges are a matter of least squares")
-    for case in cases("least-squares"):
-        if case.main.dtype != np.float64 or not subject.must_converge(case) or case.dense_offset:
-            continue
-        if case.parameters.get("ridge"):
-            continue  # gentle with that ridge
-        several = replace(case, parameters={"ridge": list(RIDGES)})
-        result = attempt(several.state(_host(case)), subject.for_case(case), rng=0)
-        if not subject.trait("path"):
-            if not isinstance(result.error, MissingCapability):
-                yield f"{case.name}: takes several ridges without the trait 'path'"
-        elif result.error is not None:
-            yield f"{case.name}: {result.raised}"
-        else:
-            yield from (f"{case.name}: {issue}" for issue in _path_issues(case, result.solution))
-
-
-def _path_issues(case: Case, solution: Any) -> Iterator[str]:
-    x, residuals = as_host(solution.x), solution.residuals
-    expected = (len(RIDGES), case.main.shape[1], *case.arrays["B"].shape[1:])
-    if x.shape != expected or residuals.shape != (len(RIDGES),):
-        yield f"x must have shape {expected} with a residual each; got {x.shape}, {residuals.shape}"
-        return
-    if solution.residual != residuals.max():
-        yield f"residual {solution.residual:.3g} is not the largest of {residuals}"
-    for ridge, own, residual in zip(RIDGES, x, residuals, strict=True):
-        oracle = ORACLES["least-squares"](replace(case, parameters={"ridge": ridge}, truth={}), Reading())
-        one = SimpleNamespace(x=own)
-        if oracle.law(one).contradicts(float(residual)):
-            yield f"ridge {ridge:g}: residual {residual:.3g} is claimed; x has {oracle.law(one).residual:.3g}"
-        if not residual <= max(1e-8, oracle.attainable):
-            yield f"ridge {ridge:g}: residual {residual:.3g}"
-        yield from (f"ridge {ridge:g}: {issue}" for issue in oracle.errors(one))
-
-
-# ---- targets ----------------------------------------------------------------------------------
-
-
-def check_targets(subject: Subject) -> Iterator[str]:
-    """Targets as entries, sparse, as labels times a block, centred or not: each is answered as the H that it is."""
-    if subject.spec.problem != "discriminant":
-        raise Skip("targets are a matter of discriminants")
-    rng = np.random.default_rng(4)
-    plain = planted_discriminant(60, 8, 6, (3.0, 1.0), 2, values=np.geomspace(3, 1, 8), ridge=0.5)
-    labels = (rng.random((60, 6)) < np.linspace(0.1, 0.6, 6)) * 1.0
-    block = rng.standard_normal((6, 4))
-    for center in (True, False):
-        for what, (H, entries) in _targets(labels, block).items():
-            case = replace(
-                plain,
-                arrays={"X": plain.main, "H": entries},
-                parameters={**plain.parameters, "center": center},
-                truth={},
-            )
-            where = f"targets as {what}{', centring' if center else ''}"
-            yield from (f"{where}: {issue}" for issue in _target_issues(subject, case, H))
-
-
-def _targets(labels: HostArray, block: HostArray) -> dict[str, tuple[Any, HostArray]]:
-    """Forms of targets, each with its entries."""
-    mean = labels.mean(axis=0)
-    dense, sparse = as_operator(labels), as_operator(scipy.sparse.csr_array(labels))
-    last, product, about = as_operator(block), labels @ block, (labels - mean) @ block
-    return {
-        "sparse labels": (scipy.sparse.csr_array(labels), labels),
-        "centred labels": (sparse.centered(mean), labels - mean),
-        "entries": (product, product),
-        "products": (ProductsOnly(product), product),
-        "labels times a block": (dense @ last, product),
-        "sparse labels times a block": (sparse @ last, product),
-        "centred labels times a block": (sparse.centered(mean) @ last, about),
-    }
-
-
-def _target_issues(subject: Subject, case: Case, H: Any) -> Iterator[str]:
-    oracle = ORACLES[case.problem](case, Reading(readable=False, subtracted=True))
-    for X in (case.main.copy(), scipy.sparse.csr_array(case.main)):
-        result = attempt(case.state({"X": X, "H": H}), subject.for_case(case), rng=0)
-        if isinstance(result.error, MissingCapability):
-            continue  # what it asks of the data is judged by "declared-needs"
-        if result.error is not None:
-            yield result.raised
-            continue
-        solution = result.solution
-        if oracle.law(solution).contradicts(solution.residual, solution.residual_kind):
-            yield f"residual {solution.residual:.3g} is claimed, {oracle.law(solution).residual:.3g} found"
-        elif subject.must_converge(case) and not solution.converged:
-            yield f"{solution.status.name}, residual {solution.residual:.2g}"
-        elif solution.converged:
-            yield from oracle.errors(solution)
-
-
 # ---- earlier answers --------------------------------------------------------------------------
 
 
@@ -471,17 +351,17 @@ def check_warm_start(subject: Subject) -> Iterator[str]:
     """With the trait: a run that begins at its own answer is nearer to it, and done sooner. Without it: refused."""
     case = _start_case(subject)
     if not subject.trait("warm-start"):
-        error = attempt(case.state(_host(case)), subject.for_case(case), rng=0, start={}).error
+        error = attempt(case.state(host_data(case)), subject.for_case(case), rng=0, start={}).error
         if not isinstance(error, MissingCapability):
             yield f"without the trait 'warm-start' a start must be refused with MissingCapability; got {error!r}"
         return
-    if subject.spec.problem != "cca":
-        raise Skip("only canonical correlations can begin at an earlier answer")
+    if testing_of(subject.spec.problem).start_case is None:
+        raise Skip("no case of this family shows what an earlier answer is worth")
     solver = subject.make(oversample=0, **subject.sweeping)
-    cold = quiet(case.state(_host(case)), solver, rng=0)
+    cold = quiet(case.state(host_data(case)), solver, rng=0)
     if cold.iterations == 0:
         raise Skip("the solver makes no iterations on this case")
-    result = attempt(case.state(_host(case)), solver, rng=1, start=cold)
+    result = attempt(case.state(host_data(case)), solver, rng=1, start=cold)
     if result.error is not None:
         yield result.raised
         return
@@ -489,11 +369,9 @@ def check_warm_start(subject: Subject) -> Iterator[str]:
 
 
 def _start_case(subject: Subject) -> Case:
-    """Where an iteration takes more than a step or two: many columns, and correlations behind those wanted."""
-    if subject.spec.problem != "cca":
-        return _first_case(subject)
-    behind = np.linspace(0.6, 0.1, 40)
-    return planted_cca(120, 60, 50, (0.9, 0.8, *behind), 2, name="many-columns")
+    """Where an iteration takes more than a step or two, if the family has such a case."""
+    start_case = testing_of(subject.spec.problem).start_case
+    return _first_case(subject) if start_case is None else start_case()
 
 
 def _warm_issues(subject: Subject, cold: Any, warm: Any) -> Iterator[str]:
@@ -528,7 +406,7 @@ def check_non_finite(subject: Subject, backend: Backend) -> Iterator[str]:
             if not isinstance(error, NonFiniteData):
                 yield f"{bad} in {name} must raise NonFiniteData; got {error!r}"
                 continue
-            readable = backend.readable or (name == "B" and case.problem == "least-squares")
+            readable = backend.readable or name in testing_of(case.problem).companions
             text = str(error)
             if readable and not (
                 name in text and re.search(r"row 7\b", text) and re.search(r"column 1\b", text)
@@ -546,8 +424,6 @@ BEHAVIOUR_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {
     "callback": check_callback,
     "progress": check_progress,
     "symmetry": check_symmetry,
-    "path": check_path,
-    "targets": check_targets,
     "warm-start": check_warm_start,
 }
 """By name, as in test ids and expected failures."""

@@ -83,3 +83,6 @@ def testing_of(problem: str) -> ProblemTesting:
     if not isinstance(found, ProblemTesting):
         raise InvalidDeclaration(f"{spec.testing} must be a ProblemTesting; got {type(found).__name__}.")
     return found
+
+
+testing_of.__test__ = False  # type: ignore[attr-defined]  # its name must not make pytest collect it

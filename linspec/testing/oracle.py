@@ -13,7 +13,6 @@ Source: Björck & Golub 1973; Wedin 1972; Davis & Kahan 1970.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,11 +152,3 @@ def centred(X: HostArray) -> HostArray:
     X = X - X.mean(axis=0)
     centred: HostArray = X * (np.linalg.norm(X, axis=0) > 1e-13 * size)
     return centred
-
-
-ORACLES: Mapping[str, type[LeastSquaresOracle | SVDOracle | CCAOracle | DiscriminantOracle]] = {
-    "least-squares": LeastSquaresOracle,
-    "svd": SVDOracle,
-    "cca": CCAOracle,
-    "discriminant": DiscriminantOracle,
-}

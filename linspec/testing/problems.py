@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from linspec import registry
 from linspec.arrays import HostArray
 
 Values = Sequence[float] | HostArray
@@ -37,7 +38,7 @@ class Case:
     name : str
         Part of a test's id.
     problem : str
-        The problem's name: "least-squares", "svd", "cca" or "discriminant".
+        The problem's name.
     arrays : mapping of str to numpy.ndarray
         The data by the problem's own names, ``{"A": ..., "B": ...}``.
     parameters : mapping
@@ -79,15 +80,7 @@ class Case:
 
     def state(self, data: Mapping[str, Any]) -> Any:
         """The problem on given data (the case's arrays in some library, say)."""
-        import linspec
-
-        classes = {
-            "least-squares": linspec.LeastSquares,
-            "svd": linspec.SVD,
-            "cca": linspec.CCA,
-            "discriminant": linspec.Discriminant,
-        }
-        return classes[self.problem](**data, **self.parameters)
+        return registry.get_problem(self.problem)(**data, **self.parameters)
 
 
 def orthonormal(rng: np.random.Generator, n: int, k: int, *, centered: bool = False) -> HostArray:
@@ -99,29 +92,8 @@ def orthonormal(rng: np.random.Generator, n: int, k: int, *, centered: bool = Fa
     return Q
 
 
-def cases(problem: str) -> tuple[Case, ...]:
-    """The problems that every solver of one kind is given.
-
-    Parameters
-    ----------
-    problem : str
-        "least-squares", "svd", "cca" or "discriminant".
-
-    Returns
-    -------
-    tuple of Case
-        Empty for a problem that the kit does not know.
-    """
-    makers = {
-        "least-squares": _least_squares_cases,
-        "svd": _svd_cases,
-        "cca": _cca_cases,
-        "discriminant": _discriminant_cases,
-    }
-    return tuple(makers[problem]()) if problem in makers else ()
-
-
 def geometric(first: float, last: float, count: int) -> HostArray:
+    """Numbers that fall by the same factor."""
     return np.geomspace(first, last, count)
 
 
@@ -163,19 +135,13 @@ def constant_columns(case: Case, name: str) -> Case:
 
 
 def single(x: HostArray) -> HostArray:
+    """float64 rounded to float32."""
     return x.astype(np.float32)
 
 
 def zeroed(case: Case, key: str) -> Case:
     """Nothing but zeros in one of the matrices."""
     return replace(case, arrays={**case.arrays, key: np.zeros_like(case.arrays[key])})
-
-
-def labels() -> Case:
-    """A matrix of zeros and ones, several labels a row or none, one of them on no row."""
-    case = planted_discriminant(60, 8, 5, (3.0, 1.0), 3, values=geometric(3, 1, 8), ridge=1.0, name="labels")
-    labels = np.random.default_rng(1).random((60, 5)) < (0.5, 0.4, 0.3, 0.1, 0.0)
-    return replace(case, arrays={**case.arrays, "H": labels.astype(np.int8)}, truth={})
 
 
 def unrelated(case: Case) -> Case:

@@ -13,10 +13,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from linspec import registry
 from linspec.errors import UnsupportedData
 from linspec.options import options_of
 from linspec.testing.backends import Backend
-from linspec.testing.oracle import ORACLES, Reading, precision
+from linspec.testing.family import testing_of
+from linspec.testing.oracle import Reading, precision
 from linspec.testing.places import package_of, said_of
 from linspec.testing.problems import Case
 
@@ -24,9 +26,6 @@ __all__ = ["ROUGH_ITERATIONS", "Subject", "Trial", "attempt"]
 
 ROUGH_ITERATIONS = 30
 """Iterations where only honesty is asked of an iterative solver, not an answer."""
-
-TOLERANCES = {"least-squares": 1e-8, "svd": 1e-6, "cca": 1e-6, "discriminant": 1e-6}
-"""The default of `tol`; for float32 data it is at least 100 eps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,13 +145,15 @@ class Trial:
     def data(self) -> dict[str, Any]:
         """The case's arrays as the backend has them, made afresh."""
         return {
-            name: self.backend.companion(array) if name == "B" else self.backend.wrap(array)
+            name: self.backend.companion(array)
+            if name in testing_of(self.case.problem).companions
+            else self.backend.wrap(array)
             for name, array in self.case.arrays.items()
         }
 
     def snapshot(self, name: str, value: Any) -> bytes:
         """What one of the data holds."""
-        plain = name == "B" and not self.backend.is_array
+        plain = name in testing_of(self.case.problem).companions and not self.backend.is_array
         return bytes(value.tobytes()) if plain else self.backend.snapshot(value)
 
     @property
@@ -179,7 +180,7 @@ class Trial:
     def oracle(self) -> Any:
         """The exact answer and the law."""
         reading = Reading(self.backend.readable and not self.backend.sparse, self.backend.sparse)
-        return ORACLES[self.case.problem](self.case, reading)
+        return testing_of(self.case.problem).oracle(self.case, reading)
 
     @property
     def must_converge(self) -> bool:
@@ -192,7 +193,7 @@ class Trial:
         given = getattr(self.subject.for_case(self.case), "tol", None)
         if given is not None:
             return float(given)
-        unit, tolerance = precision(self.case), TOLERANCES[self.case.problem]
+        unit, tolerance = precision(self.case), registry.get_problem(self.case.problem).tolerance
         return max(tolerance, 100 * unit) if unit > 1e-10 else tolerance
 
     def with_case(self, case: Case) -> Trial:

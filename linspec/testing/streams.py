@@ -19,8 +19,9 @@ from linspec.arrays import HostArray
 from linspec.errors import MissingCapability, SweptOnce
 from linspec.testing.backends import BACKENDS
 from linspec.testing.behaviour import Skip
+from linspec.testing.family import testing_of
 from linspec.testing.oracle import as_host, precision
-from linspec.testing.problems import Case, cases
+from linspec.testing.problems import Case
 from linspec.testing.solving import Subject, Trial, attempt
 
 __all__ = ["STREAM_CHECKS", "Slices"]
@@ -72,7 +73,7 @@ class Slices:
 
 def check_one_pass(subject: Subject) -> Iterator[str]:
     """With the trait: one reading of an iterator, and an answer like that in memory. Without it: refused in time."""
-    table = cases(subject.spec.problem)
+    table = testing_of(subject.spec.problem).cases()
     if len(table[0].arrays) > 1:
         raise Skip("problems of several matrices take no iterators")
     if not subject.trait("one-pass"):
@@ -142,7 +143,7 @@ def check_callable(subject: Subject) -> Iterator[str]:
     """A callable that returns the slices anew serves who needs products only, to the same answer."""
     if subject.spec.needs.dense or subject.spec.needs.rows or subject.spec.needs.diagonal:
         raise Skip(f"the solver needs {subject.spec.needs}")
-    for case in cases(subject.spec.problem):
+    for case in testing_of(subject.spec.problem).cases():
         if case.main.dtype != np.float64 or not subject.must_converge(case) or case.dense_offset:
             continue
         data: dict[str, Any] = {name: array.copy() for name, array in case.arrays.items()}

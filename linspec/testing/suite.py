@@ -19,7 +19,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from linspec import registry
-from linspec.errors import BrokenPlugin
+from linspec.errors import BrokenPlugin, InvalidDeclaration, UnknownName
 from linspec.testing import backends as tables
 from linspec.testing.adapting import ADAPTER_CHECKS, Adapter
 from linspec.testing.answers import ANSWER_CHECKS
@@ -27,10 +27,10 @@ from linspec.testing.approximating import check_approximates
 from linspec.testing.behaviour import BEHAVIOUR_CHECKS, Skip, check_non_finite
 from linspec.testing.declarations import declaration_issues, table_file
 from linspec.testing.drawing import PRODUCT_CHECKS, TEST_MATRIX_CHECKS
+from linspec.testing.family import ProblemTesting, testing_of
 from linspec.testing.normalizing import NORMALIZER_CHECKS, Blocks
 from linspec.testing.places import package_of, place_of, said_of
-from linspec.testing.preparing import PREPARE_CHECKS
-from linspec.testing.problems import Case, cases
+from linspec.testing.problems import Case
 from linspec.testing.solving import Subject, Trial
 from linspec.testing.streams import STREAM_CHECKS
 
@@ -102,6 +102,15 @@ class Report:
         return "\n".join(lines + [f"  {check}: {message}" for check, message in self.failed])
 
 
+def _family(spec: Any) -> ProblemTesting | None:
+    """What the kit is told of a solver's family; None where nobody tells it anything."""
+    if spec.kind != "solver":
+        return None
+    with suppress(UnknownName, InvalidDeclaration):
+        return testing_of(spec.problem)
+    return None
+
+
 class Suite:
     """The checks of one solver, normalizer, test matrix or adapter.
 
@@ -121,7 +130,8 @@ class Suite:
         self._request = (name, problem)
         self._trials: dict[tuple[str, str], Trial] = {}
         self.backends = tables.backends(backends)
-        self.cases = cases(self.spec.problem) if self.spec.kind == "solver" else ()
+        self.family = _family(self.spec)
+        self.cases = () if self.family is None else self.family.cases()
 
     def checks(self) -> Iterator[Check]:
         """All checks, also those that will be skipped."""
@@ -138,13 +148,22 @@ class Suite:
         if not self.cases:
             yield Check("cases", "", self._without_cases)
             return
-        for name in (*BEHAVIOUR_CHECKS, *STREAM_CHECKS, *PREPARE_CHECKS):
+        for name in self._behaviour_checks:
             yield self._check(name, partial(self._behaviour, name))
         yield self._check("approximates", self._approximates)
         for backend in self.backends:
-            for name in ANSWER_CHECKS:
+            for name in self._answer_checks:
                 yield self._check(name, partial(self._answer_issues, name, backend), backend)
             yield self._check("non-finite", partial(self._non_finite, backend), backend)
+
+    @property
+    def _behaviour_checks(self) -> dict[str, Callable[[Subject], Iterator[str]]]:
+        own = {} if self.family is None else self.family.behaviour_checks
+        return {**BEHAVIOUR_CHECKS, **STREAM_CHECKS, **own}
+
+    @property
+    def _answer_checks(self) -> dict[str, Callable[[Trial], Iterator[str]]]:
+        return {**ANSWER_CHECKS, **({} if self.family is None else self.family.answer_checks)}
 
     def _of_normalizer(self) -> Iterator[Check]:
         for backend in self.backends:
@@ -164,7 +183,7 @@ class Suite:
             yield self._check(name, partial(keeps, adapter))
 
     def _behaviour(self, name: str) -> Iterator[str]:
-        return (BEHAVIOUR_CHECKS | STREAM_CHECKS | PREPARE_CHECKS)[name](self.subject)
+        return self._behaviour_checks[name](self.subject)
 
     def _normalizes(self, name: str, backend: tables.Backend) -> Iterator[str]:
         return NORMALIZER_CHECKS[name](self._blocks, backend)
@@ -272,7 +291,7 @@ class Suite:
             if trial.solution is None and name not in {"solves", "input-untouched"}:
                 continue
             judged += 1
-            yield from (f"{case.name}: {issue}" for issue in ANSWER_CHECKS[name](trial))
+            yield from (f"{case.name}: {issue}" for issue in self._answer_checks[name](trial))
         if not judged:
             raise Skip("nothing was solved")
         if name == "solves" and not any(self.trial(backend, case).solution for case in self.cases):

@@ -24,8 +24,9 @@ from linspec.testing import (
     conformance,
     planted_cca,
     run_checks,
+    testing_of,
 )
-from linspec.testing.oracle import ORACLES, Law, Reading
+from linspec.testing.oracle import Law, Reading
 from linspec.testing.problems import OFFSET
 
 KEYS = {"least-squares": "x", "svd": "S", "cca": "correlations", "discriminant": "eigenvalues"}
@@ -37,7 +38,7 @@ def test_oracle_finds_what_was_planted(case: Case):
     key = KEYS[case.problem]
     if key not in case.truth:
         pytest.skip("rounded to another dtype: nothing planted is left")
-    oracle = ORACLES[case.problem](case, Reading())
+    oracle = testing_of(case.problem).oracle(case, Reading())
     truth = case.truth[key]
     found = getattr(oracle, key).reshape(truth.shape)
     tolerance = 1e-14 * OFFSET if case.dense_offset else max(1e-13, 1e-15 * oracle.condition)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import HostArray
+from linspec.solution import Status
+from linspec.testing.family import ProblemTesting
 from linspec.testing.oracle import (
     ROUNDING,
     Law,
@@ -29,6 +32,7 @@ from linspec.testing.problems import (
     orthonormal,
     zeroed_columns,
 )
+from linspec.testing.solving import Trial
 
 
 def planted_cca(  # noqa: PLR0913
@@ -248,3 +252,83 @@ class CCAOracle:
         Q = np.linalg.qr(root @ phi)[0]
         exact = root @ (x.V @ (self.left[:, : self.count] / x.shrunk[:, None]))
         return float(np.linalg.norm(Q - exact @ (exact.T @ Q), 2))
+
+
+NORM_KINDS = frozenset({"exact", "quadrature", "preconditioned"})
+"""What `residual_kind` is of a law in the norm of an inverse."""
+
+SILENT = 10.0
+"""By so much may a loss be above what is said of it."""
+
+
+def check_bounds(trial: Trial) -> Iterator[str]:
+    """What is said to bound correlations, law and loss does."""
+    solution, oracle = trial.solution, trial.oracle
+    rho, law = as_host(solution.correlations), oracle.law(solution)
+    if solution.bounds is not None:
+        bounds = as_host(solution.bounds)
+        for i in np.flatnonzero(~(oracle.nearest(rho) <= bounds + oracle.rounding)):
+            yield f"no correlation is within {bounds[i]:.2g} of {rho[i]:.6g}, which bounds[{i}] says"
+    below, above = solution.law_bounds
+    if not law.between(below, above):
+        yield f"law_bounds are {below:.3g} and {above:.3g}; the returned arrays have {law.residual:.3g}"
+    loss, (least, most) = oracle.loss(solution), solution.loss_bounds
+    off = _rounding_of_loss(trial)
+    if len(rho) == oracle.count and not least - off <= loss <= (math.inf if most is None else most) + off:
+        yield f"loss_bounds are {least:.3g} and {most}; {loss:.3g} of the sum is missing"
+
+
+def check_loss(trial: Trial) -> Iterator[str]:
+    """No more than the exact sum is returned, and what is missing of it is not kept silent."""
+    solution = trial.solution
+    loss, off = trial.oracle.loss(solution), _rounding_of_loss(trial)
+    if loss < -off:
+        yield f"the sum of the correlations is {-loss:.2g} above the exact one; {off:.1g} can be rounding"
+    estimate = solution.loss_estimate
+    if estimate is not None and not estimate >= 0:
+        yield f"loss_estimate must be None or not negative; got {estimate!r}"
+    said = max(solution.residual, estimate or 0.0)
+    if solution.status is Status.CONVERGED and loss > SILENT * said + off:
+        yield f"{loss:.2g} of the sum is missing, and {said:.2g} is said with CONVERGED"
+
+
+def _rounding_of_loss(trial: Trial) -> float:
+    """What rounding may do to the sum of the correlations, as a share."""
+    total = float(trial.oracle.correlations.sum())
+    return float(trial.oracle.count * trial.oracle.rounding / total) if total > 0 else math.inf
+
+
+def _shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
+    k = len(solution.correlations)
+    p, q = case.arrays["X"].shape[1], case.arrays["Y"].shape[1]
+    means = {"x_mean": (p,), "y_mean": (q,)} if case.parameters.get("center", True) else {}
+    return {"x_weights": (p, k), "y_weights": (q, k), **means}
+
+
+def _moved(case: Case, factor: float, seed: int) -> Case:
+    """Invertible maps of the columns change no correlations."""
+    rng = np.random.default_rng(seed)
+    arrays = {}
+    for name, X in case.arrays.items():
+        Q = np.linalg.qr(rng.standard_normal((X.shape[1], X.shape[1])))[0]
+        stretch = np.linspace(0.7, 1.4, X.shape[1])
+        arrays[name] = X @ (Q * stretch) * factor
+    return replace(case, arrays=arrays, truth={})
+
+
+def _start_case() -> Case:
+    """Many columns, and correlations behind those wanted."""
+    behind = np.linspace(0.6, 0.1, 40)
+    return planted_cca(120, 60, 50, (0.9, 0.8, *behind), 2, name="many-columns")
+
+
+TESTING = ProblemTesting(
+    cases=lambda: tuple(_cca_cases()),
+    oracle=CCAOracle,
+    shapes=_shapes,
+    moved=_moved,
+    residual_kinds=NORM_KINDS,
+    start_case=_start_case,
+    answer_checks={"bounds": check_bounds, "loss": check_loss},
+)
+"""How solvers of CCA are judged."""

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from linspec.arrays import HostArray
+from linspec.errors import MissingCapability
+from linspec.operators import as_operator
+from linspec.testing.family import KINDS, ProblemTesting
+from linspec.testing.operators import ProductsOnly
 from linspec.testing.oracle import (
     ROUNDING,
     Law,
@@ -25,7 +31,6 @@ from linspec.testing.problems import (
     as_integers,
     constant_columns,
     geometric,
-    labels,
     offset,
     orthonormal,
     single,
@@ -33,6 +38,7 @@ from linspec.testing.problems import (
     zeroed,
     zeroed_columns,
 )
+from linspec.testing.solving import Subject, attempt
 
 
 def planted_discriminant(  # noqa: PLR0913
@@ -155,7 +161,7 @@ def _discriminant_cases() -> list[Case]:
         _classes(3, "classes"),
         _classes(4, "classes-all"),
         _classes(None, "classes-by-rank"),
-        labels(),
+        _labels(),
         tall.with_arrays(lambda x: x * 1e15, "large-units"),
         tall.with_arrays(lambda x: x * 1e-15, "small-units"),
         # Enough columns and targets that a basis of a few times k of them does not hold the whole space.
@@ -293,3 +299,91 @@ class DiscriminantOracle:
         Q = np.linalg.qr(root @ W)[0]
         exact = root @ self.weights
         return float(np.linalg.norm(Q - exact @ (exact.T @ Q), 2))
+
+
+def check_targets(subject: Subject) -> Iterator[str]:
+    """Targets as entries, sparse, as labels times a block, centred or not: each is answered as the H that it is."""
+    rng = np.random.default_rng(4)
+    plain = planted_discriminant(60, 8, 6, (3.0, 1.0), 2, values=np.geomspace(3, 1, 8), ridge=0.5)
+    labels = (rng.random((60, 6)) < np.linspace(0.1, 0.6, 6)) * 1.0
+    block = rng.standard_normal((6, 4))
+    for center in (True, False):
+        for what, (H, entries) in _targets(labels, block).items():
+            case = replace(
+                plain,
+                arrays={"X": plain.main, "H": entries},
+                parameters={**plain.parameters, "center": center},
+                truth={},
+            )
+            where = f"targets as {what}{', centring' if center else ''}"
+            yield from (f"{where}: {issue}" for issue in _target_issues(subject, case, H))
+
+
+def _targets(labels: HostArray, block: HostArray) -> dict[str, tuple[Any, HostArray]]:
+    """Forms of targets, each with its entries."""
+    mean = labels.mean(axis=0)
+    dense, sparse = as_operator(labels), as_operator(scipy.sparse.csr_array(labels))
+    last, product, about = as_operator(block), labels @ block, (labels - mean) @ block
+    return {
+        "sparse labels": (scipy.sparse.csr_array(labels), labels),
+        "centred labels": (sparse.centered(mean), labels - mean),
+        "entries": (product, product),
+        "products": (ProductsOnly(product), product),
+        "labels times a block": (dense @ last, product),
+        "sparse labels times a block": (sparse @ last, product),
+        "centred labels times a block": (sparse.centered(mean) @ last, about),
+    }
+
+
+def _target_issues(subject: Subject, case: Case, H: Any) -> Iterator[str]:
+    oracle = DiscriminantOracle(case, Reading(readable=False, subtracted=True))
+    for X in (case.main.copy(), scipy.sparse.csr_array(case.main)):
+        result = attempt(case.state({"X": X, "H": H}), subject.for_case(case), rng=0)
+        if isinstance(result.error, MissingCapability):
+            continue  # what it asks of the data is judged by "declared-needs"
+        if result.error is not None:
+            yield result.raised
+            continue
+        solution = result.solution
+        if oracle.law(solution).contradicts(solution.residual, solution.residual_kind):
+            yield f"residual {solution.residual:.3g} is claimed, {oracle.law(solution).residual:.3g} found"
+        elif subject.must_converge(case) and not solution.converged:
+            yield f"{solution.status.name}, residual {solution.residual:.2g}"
+        elif solution.converged:
+            yield from oracle.errors(solution)
+
+
+def _shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
+    p = case.main.shape[1]
+    mean = {"mean": (p,)} if case.parameters.get("center", True) else {}
+    return {"weights": (p, len(solution.eigenvalues)), **mean}
+
+
+def _moved(case: Case, factor: float, seed: int) -> Case:
+    """Invertible maps of the columns of X and rotations of the targets change no eigenvalues."""
+    rng = np.random.default_rng(seed)
+    arrays = {}
+    for name, X in case.arrays.items():
+        Q = np.linalg.qr(rng.standard_normal((X.shape[1], X.shape[1])))[0]
+        # What stretches targets changes their eigenvalues; what rotates them does not.
+        stretch = 1.0 if name == "H" else np.linspace(0.7, 1.4, X.shape[1])
+        arrays[name] = X @ (Q * stretch) * factor
+    return replace(case, arrays=arrays, truth={})
+
+
+def _labels() -> Case:
+    """A matrix of zeros and ones, several labels a row or none, one of them on no row."""
+    case = planted_discriminant(60, 8, 5, (3.0, 1.0), 3, values=geometric(3, 1, 8), ridge=1.0, name="labels")
+    labels = np.random.default_rng(1).random((60, 5)) < (0.5, 0.4, 0.3, 0.1, 0.0)
+    return replace(case, arrays={**case.arrays, "H": labels.astype(np.int8)}, truth={})
+
+
+TESTING = ProblemTesting(
+    cases=lambda: tuple(_discriminant_cases()),
+    oracle=DiscriminantOracle,
+    shapes=_shapes,
+    moved=_moved,
+    residual_kinds=KINDS | {"exact"},
+    behaviour_checks={"targets": check_targets},
+)
+"""How solvers of discriminants are judged."""

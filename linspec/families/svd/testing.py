@@ -10,6 +10,7 @@ import numpy as np
 
 from linspec.arrays import HostArray
 from linspec.solution import Status
+from linspec.testing.family import ProblemTesting
 from linspec.testing.oracle import (
     ROUNDING,
     Law,
@@ -198,3 +199,18 @@ class SVDOracle:
         if getattr(solution, "U", None) is not None:
             found += self._errors_of_left(as_host(solution.U)[:, order], V, S, error)
         return found
+
+
+def _shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
+    k = len(solution.S)
+    left = {"U": (case.main.shape[0], k)} if case.parameters["left"] else {}
+    return {"Vh": (k, case.main.shape[1]), **left}
+
+
+def _moved(case: Case, factor: float, _: int) -> Case:
+    """S(cA) = |c| S(A)."""
+    return replace(case, arrays={"A": case.main * factor}, truth={})
+
+
+TESTING = ProblemTesting(cases=lambda: tuple(_svd_cases()), oracle=SVDOracle, shapes=_shapes, moved=_moved)
+"""How SVD solvers are judged."""

@@ -17,14 +17,15 @@ import numpy as np
 
 from linspec import Moments
 from linspec.arrays import Array, HostArray, is_array
+from linspec.families.least_squares.planted import planted_least_squares
 from linspec.operators import LinearOperator, as_operator
 from linspec.run import Run
-from linspec.solver import LeastSquaresState, with_parts
+from linspec.parts import with_parts
+from linspec.solver import LeastSquaresState
 from linspec.testing.behaviour import Skip
 from linspec.testing.operators import CountingOperator
 from linspec.testing.oracle import as_host
 from linspec.testing.places import package_of, said_of
-from linspec.testing.problems import planted_least_squares
 from linspec.testing.solving import Subject
 
 __all__ = ["PREPARE_CHECKS"]
@@ -71,7 +72,7 @@ class _Prepared:
         )
         self.ridge, self.form, self.subject = ridge, form, subject
         problem = case.state(data | {name: self.source})
-        self.solver: Any = with_parts(subject.make(), problem)
+        self.solver: Any = with_parts(subject.make())
         self.run = Run(problem, self.solver, subject.name, rng=0, max_passes=max_passes)
         self.counted: LinearOperator = self.run.problem.matrices[name]
         self.entries = entries - entries.mean(axis=0) if "centred" in form else entries

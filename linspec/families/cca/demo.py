@@ -21,9 +21,9 @@ import click
 from linspec.cli import plots
 from linspec.cli.compare import show_outcomes
 from linspec.cli.failures import INTERRUPTED, Command, install_hint
-from linspec.cli.kinds import KINDS
 from linspec.cli.measured import Limits, Outcome, measured_solve
 from linspec.cli.results import check_target
+from linspec.families.cca.command import COMMAND
 
 if TYPE_CHECKING:
     from linspec.arrays import Array
@@ -87,7 +87,7 @@ def demo(plot: str | None, quick: bool, save: bool) -> None:
     correlations = "  ".join(f"{value:.3f}" for value in exact.correlations)
     click.echo(f"exact correlations   {correlations}")
     click.echo(f"their sum            {exact.correlations.sum():.6f}   (solver: direct)\n")
-    show_outcomes(KINDS["cca"], outcomes, K, best=float(exact.correlations.sum()))
+    show_outcomes(COMMAND, outcomes, K, best=float(exact.correlations.sum()))
     click.echo()
     for entry in ENTRIES:
         click.echo(f"{entry.solver:<9}{entry.words}")
@@ -141,7 +141,7 @@ def _solved(left: Array, right: Array, limits: Limits) -> tuple[Any, list[Outcom
     exact = linspec.solve(problem, "direct")
     outcomes = []
     for entry in ENTRIES:
-        score = KINDS["cca"].score
+        score = COMMAND.score
         solution, figures = measured_solve(problem, entry.solver, entry.options, limits, score=score)
         outcomes.append(Outcome(solver=entry.solver, **figures))
         if solution.status is linspec.Status.INTERRUPTED:
