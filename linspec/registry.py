@@ -49,6 +49,7 @@ from linspec.errors import (
     PluginWarning,
     UnknownName,
 )
+from linspec.faults import Contained, one_line
 from linspec.kinds import KINDS, resolve
 from linspec.options import RUN_ARGUMENTS, Option, options_of
 from linspec.spec import Needs, NormalizerSpec, OperatorSpec, SolverSpec, Spec, TestMatrixSpec
@@ -71,6 +72,7 @@ __all__ = [
     "operator_adapters",
     "plugins",
     "register",
+    "report",
     "solvers",
     "spec_of",
     "test_matrices",
@@ -87,8 +89,10 @@ _HOOKS = {kind.hook: kind.record for kind in KINDS.values()}
 _RECORDS = tuple(_HOOKS.values())
 #: The kinds that have a class behind their record.
 _IMPLEMENTED = [name for name, kind in KINDS.items() if kind.base]
-# A plugin that calls sys.exit on import is as broken as one that raises; an interrupt is the user's.
-_FAULTS = (Exception, SystemExit)
+#: More records than any table has: one that goes on is a generator without an end.
+MOST_RECORDS = 2**15
+#: So like the name of a problem that it is a slip of the pen, as difflib measures it.
+MISSPELT = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +108,8 @@ class PluginInfo:
     version : str
         Version of the distribution, or "" where there is none.
     status : {"loaded", "broken", "disabled"}
-        "broken" also when the table was read but a class it names cannot be used; the others can.
+        "broken" also when the table was read but something that it provides cannot be used, or has failed; the
+        rest can be used.
     error : str or None
         What is wrong, for a broken one.
     provides : tuple of str
@@ -184,14 +189,16 @@ class _Plugin:
     disabled: bool = False
     error: str | None = None
     specs: dict[str, Spec] = field(default_factory=dict)  # by qualified name
-    unusable: dict[str, str] = field(default_factory=dict)  # qualified name -> what is wrong with its class
+    faults: dict[tuple[str, str], str] = field(default_factory=dict)  # by qualified name and what failed
 
     @property
     def identity(self) -> str:
         return f"{self.distribution}:{self.name}"
 
     def info(self) -> PluginInfo:
-        errors = [self.error] if self.error else [f"{name}: {error}" for name, error in self.unusable.items()]
+        errors = (
+            [self.error] if self.error else [f"{name}: {text}" for (name, _), text in self.faults.items()]
+        )
         return PluginInfo(
             name=self.name,
             distribution=self.distribution,
@@ -220,7 +227,7 @@ _Claims = dict[str, _Claim]
 
 
 class _Index:
-    """Records by every form of their name, so that no look-up goes through all of them.
+    """Records by every form of their names, so that no look-up goes through all of them.
 
     What the tables hold is replaced, never changed: who reads them in one thread while another thread registers
     a record sees the one state or the other.
@@ -229,6 +236,7 @@ class _Index:
     def __init__(self) -> None:
         self.claims: dict[str, _Claims] = {}  # by qualified name, in order of their plugins
         self.qualified: dict[str, tuple[str, ...]] = {}  # by bare name
+        self.problems: set[str] = set()  # those that are known
 
     def add(self, qualified: str, claim: _Claim) -> None:
         """Enter a record; it replaces one of the same name and distribution."""
@@ -324,6 +332,14 @@ class Registry:
                     return claim.spec
         return None
 
+    def report(self, spec: Spec, what: str, fault: str) -> None:
+        """Write down what a plugin has done wrong; see :func:`report`."""
+        self._load()
+        with self._lock:
+            for claim in self._index.claims.get(spec.qualified, {}).values():
+                if claim.spec is spec:
+                    claim.plugin.faults[spec.qualified, what] = f"{what} {fault}"
+
     def describe(self, name: str) -> Description:
         """Describe a solver, normalizer or test matrix; see :func:`linspec.describe`."""
         claim = self._find(name, _IMPLEMENTED)
@@ -346,9 +362,13 @@ class Registry:
         if not isinstance(spec, _RECORDS):
             names = " or ".join(record.__name__ for record in _RECORDS)
             raise InvalidDeclaration(f"register takes a {names}; got {spec!r}")
+        spec = _plain(spec)
         with self._lock:
+            if self._plugins is not None and (fault := _misspelt(spec, self._index.problems)):
+                raise InvalidDeclaration(fault)
             self._local.specs[spec.qualified] = spec
-            self._local.unusable.pop(spec.qualified, None)
+            for key in [key for key in self._local.faults if key[0] == spec.qualified]:
+                del self._local.faults[key]
             clashes = []
             if self._plugins is not None:  # otherwise the first listing enters it, and warns
                 self._index.add(spec.qualified, _Claim(spec, self._local))
@@ -379,12 +399,8 @@ class Registry:
                     found = _read_all(self._entry_points, self._disabled)
                 finally:
                     self._loading = False
-                index = _Index()
-                for plugin in (*found, self._local):
-                    for qualified, spec in plugin.specs.items():
-                        index.add(qualified, _Claim(spec, plugin))
-                self._index, self._plugins = index, found
-                clashes = self._new_clashes(index.claims)
+                self._index, self._plugins = _indexed([*found, self._local]), found
+                clashes = self._new_clashes(self._index.claims)
         _warn(clashes)  # last: under "warnings are errors" the tables are then read all the same
 
     def _claims(self) -> dict[str, _Claims]:
@@ -452,16 +468,17 @@ class Registry:
         spec = cast("SolverSpec | NormalizerSpec | TestMatrixSpec", claim.spec)
         kind = KINDS[spec.kind]
         base = resolve(kind.base)
-        cause: BaseException | None = None
-        try:
+        fault = ""
+        with Contained(exits=True) as containment:
             cls = resolve(spec.target)
             fault = _fault(cls, base, has_options=bool(kind.method))
-        except _FAULTS as error:
-            cause, fault = error, f"it cannot be imported ({_one_line(error)})"
+        cause = containment.error
+        if cause is not None:
+            fault = f"it cannot be imported ({one_line(cause)})"
         with self._lock:
-            claim.plugin.unusable.pop(spec.qualified, None)  # a notebook may have mended it
+            claim.plugin.faults.pop((spec.qualified, "target"), None)  # a notebook may have mended it
             if fault:
-                claim.plugin.unusable[spec.qualified] = f"{spec.target}: {fault}"
+                claim.plugin.faults[spec.qualified, "target"] = f"{spec.target}: {fault}"
         if fault:
             provider = claim.plugin.distribution
             remedy = "Mend it" if provider == LOCAL else f"Update {provider}, or tell its authors"
@@ -527,35 +544,31 @@ def _read_all(entry_points: Iterable[metadata.EntryPoint] | None, disabled: str 
         if _is_unwanted(plugin, unwanted):
             plugin.disabled = True
             continue
-        try:
+        with Contained(exits=True) as containment:
             plugin.specs = _read_table(entry.load(), plugin, taken)
-        except _FAULTS as error:
-            plugin.error = _one_line(error)
+        if containment.error is not None:
+            plugin.error = one_line(containment.error)
     return plugins
 
 
 def _installed() -> list[metadata.EntryPoint]:
     """The entry points of every distribution whose metadata can be read."""
-    try:
+    with suppress(Exception):
         return list(metadata.entry_points(group=hookspecs.PROJECT))
-    except _FAULTS:
-        # One half-removed package spoils the whole answer: ask each distribution, first on the path first.
-        found: dict[str, list[metadata.EntryPoint]] = {}
-        for dist in metadata.distributions():
-            with suppress(*_FAULTS):
-                found.setdefault(
-                    _normalized(dist.name), list(dist.entry_points.select(group=hookspecs.PROJECT))
-                )
-        return [entry for entries in found.values() for entry in entries]
+    # One half-removed package spoils the whole answer: ask each distribution, first on the path first.
+    found: dict[str, list[metadata.EntryPoint]] = {}
+    for dist in metadata.distributions():
+        with suppress(Exception):
+            found.setdefault(_normalized(dist.name), list(dist.entry_points.select(group=hookspecs.PROJECT)))
+    return [entry for entries in found.values() for entry in entries]
 
 
 def _described(entry: metadata.EntryPoint) -> _Plugin:
     """An entry point not read yet; a distribution without readable metadata is "unknown"."""
-    try:
+    with suppress(Exception):
         dist = entry.dist
         return _Plugin(entry.name, (dist and dist.name) or "unknown", (dist and dist.version) or "")
-    except _FAULTS:
-        return _Plugin(entry.name, "unknown")
+    return _Plugin(entry.name, "unknown")
 
 
 def _read_table(table: object, plugin: _Plugin, taken: dict[tuple[str, str], str]) -> dict[str, Spec]:
@@ -573,7 +586,14 @@ def _read_table(table: object, plugin: _Plugin, taken: dict[tuple[str, str], str
         )
     specs: list[Spec] = []
     for hook, expected in _HOOKS.items():
-        for returned in getattr(manager.hook, hook)():
+        caller = getattr(manager.hook, hook)
+        answers = caller()
+        # pluggy drops the answer None: a function that has forgotten its return would provide nothing.
+        if len(answers) < len(
+            [one for one in caller.get_hookimpls() if not (one.wrapper or one.hookwrapper)]
+        ):
+            raise InvalidDeclaration(f"{hook} must return a list of {expected.__name__}; got None")
+        for returned in answers:
             specs += _checked(hook, expected, returned)
     return _take_names(specs, plugin, taken)
 
@@ -581,11 +601,60 @@ def _read_table(table: object, plugin: _Plugin, taken: dict[tuple[str, str], str
 def _checked(hook: str, expected: type, returned: object) -> list[Spec]:
     if not isinstance(returned, Iterable):
         raise InvalidDeclaration(f"{hook} must return a list of {expected.__name__}; got {returned!r}")
-    specs = list(returned)
-    for spec in specs:
+    specs: list[Spec] = []
+    for spec in returned:
         if not isinstance(spec, expected):
             raise InvalidDeclaration(f"{hook} must return records of type {expected.__name__}; got {spec!r}")
+        if len(specs) == MOST_RECORDS:
+            raise InvalidDeclaration(f"{hook} returned more than {MOST_RECORDS:,} records; a table must end")
+        specs.append(_plain(cast("Spec", spec)))
     return specs
+
+
+def _plain(spec: Spec) -> Spec:
+    """A record of its declared class itself, read once: what a derived class computes may fail any time later."""
+    record = next(record for record in _RECORDS if isinstance(spec, record))
+    if type(spec) is record:
+        return spec
+    names = [fact.name for fact in dataclasses.fields(record)]
+    read = {}
+    for name in ("kind", "qualified", *names):
+        with Contained() as containment:
+            read[name] = getattr(spec, name)
+        if containment.error is not None:
+            raise InvalidDeclaration(
+                f"{name} of a {type(spec).__name__} cannot be read ({one_line(containment.error)})"
+            ) from containment.error
+    return record(**{name: read[name] for name in names})
+
+
+def _indexed(plugins: Iterable[_Plugin]) -> _Index:
+    """The records of all plugins; a solver whose problem is misspelt is written down as a fault instead."""
+    index = _Index()
+    claims = [(name, _Claim(spec, plugin)) for plugin in plugins for name, spec in plugin.specs.items()]
+    for _, claim in claims:
+        index.problems |= _known_problem(claim)
+    for name, claim in claims:
+        fault = _misspelt(claim.spec, index.problems)
+        if fault:
+            claim.plugin.faults[name, "problem"] = fault
+        else:
+            index.add(name, claim)
+    return index
+
+
+def _known_problem(claim: _Claim) -> set[str]:
+    """The problem that a record makes known: every one that linspec itself solves."""
+    built_in = _normalized(claim.plugin.distribution) == BUILT_IN
+    return {claim.spec.problem} if built_in and isinstance(claim.spec, SolverSpec) else set()
+
+
+def _misspelt(spec: Spec, problems: set[str]) -> str:
+    """What is wrong with the problem of a solver's record, or ""."""
+    if not isinstance(spec, SolverSpec) or spec.problem in problems:
+        return ""
+    near = get_close_matches(spec.problem, sorted(problems), 1, MISSPELT)
+    return f"no problem is named {spec.problem!r}. Did you mean {near[0]!r}?" if near else ""
 
 
 def _take_names(specs: list[Spec], plugin: _Plugin, taken: dict[tuple[str, str], str]) -> dict[str, Spec]:
@@ -691,7 +760,8 @@ def _imported(target: str) -> Any:
     module, _, path = target.partition(":")
     found: Any = sys.modules.get(module)
     for attribute in path.split("."):
-        found = getattr(found, attribute, None)
+        with Contained():
+            found = getattr(found, attribute, None)
     return found
 
 
@@ -722,10 +792,6 @@ def _is_frozen_and_keyword_only(cls: Any) -> bool:
 
 def _words(kind: str) -> str:
     return kind.replace("-", " ")
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def _warn(sentences: list[str]) -> None:
@@ -941,6 +1007,21 @@ def describe(name: str) -> Description:
         As for :func:`get_solver`.
     """
     return default_registry().describe(name)
+
+
+def report(spec: Spec, what: str, fault: str) -> None:
+    """Write down what was wrong with something that a plugin provides; :func:`plugins` tells of it.
+
+    Parameters
+    ----------
+    spec : SolverSpec or NormalizerSpec or TestMatrixSpec or OperatorSpec
+        Its record, as :func:`get_spec` or :func:`operator_adapters` gave it.
+    what : str
+        What failed: ``"estimate"``, ``"matches"``.
+    fault : str
+        What it did, in words: ``"raised ValueError: ..."``.
+    """
+    default_registry().report(spec, what, fault)
 
 
 def register(spec: Spec) -> None:
