@@ -67,7 +67,6 @@ class TwoStage(Solver):
         None,
         "least-squares solver of stage 1; none: cg on sparse data, nystrom-pcg on others",
         problem="least-squares",
-        method="prepare",
     )
     second_stage: str = option(
         "rayleigh-ritz",

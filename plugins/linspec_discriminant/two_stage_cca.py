@@ -45,7 +45,6 @@ class TwoStageCCA(Solver):
         None,
         "least-squares solver of stage 1; none: cg on sparse data, nystrom-pcg on others",
         problem="least-squares",
-        method="prepare",
     )
     tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
     max_iterations: int = option(10000, "iterations of stage 1 at most", at_least=1)
