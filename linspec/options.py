@@ -81,9 +81,9 @@ class Option:
         Bounds: exclusive the first two, inclusive the others.
     choices : tuple or None
         The only values, where there are few.
-    part_kind, part_problem : str or None
-        For a part: its kind (``"solver"``, ``"normalizer"``, ``"test-matrix"``) and, for a solver, its
-        problem.
+    part_kind, part_problem, part_method : str or None
+        For a part: its kind (``"solver"``, ``"normalizer"``, ``"test-matrix"``), for a solver its problem, and a
+        method that it must have beside that of its kind.
     """
 
     name: str
@@ -98,6 +98,7 @@ class Option:
     choices: tuple[Any, ...] | None = None
     part_kind: str | None = None
     part_problem: str | None = None
+    part_method: str | None = None
 
     @property
     def constraint(self) -> str:
@@ -117,7 +118,8 @@ class Option:
     def expects(self) -> str:
         """Type and range in words, such as ``"a number > 0, or None"``."""
         if self.part_kind is not None:
-            what = f"the name of a {self._part_words} or an instance of one"
+            having = f" that has the method {self.part_method}," if self.part_method else ""
+            what = f"the name of a {self._part_words}{having} or an instance of one"
         else:
             what = f"{_WORDS[self.kind]} {self.constraint}".strip()
         return f"{what}, or None" if self.optional else what
@@ -149,7 +151,8 @@ class Option:
 
     def _has_type(self, value: Any) -> bool:
         if self.part_kind is not None:
-            return _is_name_or_instance(value, PART_KINDS[self.part_kind])
+            methods = (PART_KINDS[self.part_kind], self.part_method)
+            return all(_is_name_or_instance(value, method) for method in methods if method)
         if self.kind is bool or self.kind is str:
             return isinstance(value, self.kind)
         # These know NumPy's scalars without importing NumPy. A bool is a slip, not a number.
@@ -236,6 +239,7 @@ def part(
     *,
     kind: str = "solver",
     problem: str | None = None,
+    method: str | None = None,
 ) -> Any:
     """Declare an option whose value is itself a solver, a normalizer or a test matrix.
 
@@ -249,6 +253,9 @@ def part(
         Under which kind a name is looked up.
     problem : str, optional
         For a solver: the problem it solves.
+    method : str, optional
+        A method that it must have beside that of its kind, such as ``"prepare"``. One without is refused before the
+        run begins.
 
     Returns
     -------
@@ -267,7 +274,7 @@ def part(
         raise InvalidDeclaration(
             f"a solver solves a problem, a {kind} part has problem={problem!r}: {remedy}"
         )
-    return _field(default, help=help, kind=str, part_kind=kind, part_problem=problem)
+    return _field(default, help=help, kind=str, part_kind=kind, part_problem=problem, part_method=method)
 
 
 def options_of(owner: Any) -> tuple[Option, ...]:

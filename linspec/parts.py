@@ -46,5 +46,7 @@ def with_parts(instance: T) -> T:
                 f"{type(instance).__name__}.{option.name} must be a {option.part_kind}; got "
                 f"{type(value).__name__}."
             )
+        if option.part_method and not callable(getattr(value, option.part_method, None)):
+            raise InvalidOption(option.refusal(getattr(instance, option.name), type(instance).__name__))
         found[option.name] = with_parts(value)
     return dataclasses.replace(instance, **found) if found else instance  # type: ignore[type-var]

@@ -20,7 +20,7 @@ import numpy as np
 
 from linspec import cost
 from linspec.conclusion import Conclusion, Terms
-from linspec.errors import BudgetTooSmall, ConvergenceWarning, SweptOnce
+from linspec.errors import BrokenPlugin, BudgetTooSmall, ConvergenceWarning, SweptOnce
 from linspec.moments import Moments
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.streamed import ONCE
@@ -127,6 +127,7 @@ class Run:
         self._shortfall = math.inf
         self._least, self._since = math.inf, 0
         self._judged: tuple[Mapping[str, Any], Conclusion, str] | None = None
+        self._made: list[Any] = []
 
     # ---- parts --------------------------------------------------------------------------------
 
@@ -179,7 +180,7 @@ class Run:
         labels = dict.fromkeys(problem.matrices, label) if isinstance(label, str) else label
         part = PartRun(self, problem, solver, next(iter(labels.values())))
         try:
-            found: Mapping[str, Any] = solver.solve(part.problem, part)
+            found: Mapping[str, Any] = part.accepted(solver.solve(part.problem, part))
         finally:
             for name, ledger in part._ledgers.items():
                 self._ledgers[labels[name]].record(
@@ -463,7 +464,24 @@ class Run:
             solver=self.name,
             **conclusion.fields,
         )
+        self._made.append(solution)
         return solution
+
+    def accepted(self, returned: Any) -> Any:
+        """What a solver has returned, if `finish` of this run made it.
+
+        Raises
+        ------
+        BrokenPlugin
+            When it is anything else: nobody has judged it.
+        """
+        if any(returned is made for made in self._made):
+            return returned
+        got = "None" if returned is None else f"a {type(returned).__name__} that it did not make"
+        raise BrokenPlugin(
+            f"solve of {self.name} ({type(self._solver).__name__}) must return what run.finish(...) of its run made; "
+            f"got {got}. Return run.finish(...) itself, unchanged."
+        )
 
     def _verdict(self, converged: bool, iterated: bool, findings: list[Status | None]) -> Status:
         if converged or self._ending in (None, Status.CONVERGED):
@@ -562,4 +580,5 @@ class PartRun(Run):
 
     def finish(self, **arrays: Any) -> Any:
         """Hand the arrays to the other."""
+        self._made.append(arrays)
         return arrays

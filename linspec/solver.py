@@ -43,6 +43,7 @@ from linspec.errors import (
     NoSuitableSolver,
     SweptOnce,
 )
+from linspec.faults import Contained, one_line
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.operators.rescaled import OutOfRange
 from linspec.operators.streamed import ONCE
@@ -59,8 +60,9 @@ from linspec.solution import Solution, Status
 class Solver(ABC):
     """A method for one problem: a frozen, keyword-only dataclass whose fields are its options.
 
-    `solve` receives the problem with counted operators in working precision and the run. It returns
-    `run.finish(...)`. It never changes its input and draws random numbers from `run.rng` alone.
+    `solve` receives the problem with counted operators in working precision and the run. It returns what
+    `run.finish(...)` made, unchanged: nothing else is accepted. It never changes its input and draws random numbers
+    from `run.rng` alone.
 
     Attributes
     ----------
@@ -191,7 +193,7 @@ def select(problem: Problem) -> Selection:
         estimate = None
         if "automatic" in spec.traits and able and not _lacks(problem, spec.needs):
             try:
-                estimate = registry.get_solver(name, problem).estimate(sizes)
+                estimate = _estimate(registry.get_solver(name, problem), spec, sizes)
             except BrokenPlugin:  # it harms nobody else; `plugins()` tells of it
                 continue
         if estimate is not None:
@@ -287,7 +289,7 @@ def solve(
         )
     _check_path(problem, spec, name)
     begin = None if start is None else _start(problem, spec, name, start)
-    _check_memory(problem, instance, name)
+    _check_memory(problem, instance, spec, name)
     problem = problem.about_rows()
     callbacks = (callback,) if callback is not None else ()
     limits = {"rng": rng, "max_passes": max_passes, "max_seconds": max_seconds}
@@ -330,7 +332,7 @@ def _run(
             with run.interruptible(), one_blas_thread(needed=_thin_on_sparse(problem, spec)):
                 if not _one_pass(spec):
                     run.read_before(means=getattr(problem, "center", False))
-                return _returned(instance.solve(run.problem, run), solved, name)
+                return _returned(run.accepted(instance.solve(run.problem, run)), solved, name)
         except OutOfRange as found:  # the first product with an operator: begin again in its units
             exponents[found.name] = found.exponent
             looks[found.name] = Look(math.ldexp(1.0, found.exponent))
@@ -396,7 +398,7 @@ def _without_squares(
     if spec is None or "automatic" not in spec.traits or _lacks(problem, spec.needs):
         return first
     cls = registry.get_solver(ORTHOGONAL, problem)
-    estimate = cls.estimate(_sizes(problem))
+    estimate = _estimate(cls, spec, _sizes(problem))
     spent = AFFORDABLE * max(first.seconds, LEAST_SECONDS)
     if estimate is None or estimate.seconds > spent or estimate.bytes > machine.available_memory() / 2:
         return first
@@ -500,11 +502,26 @@ def _sizes(problem: Problem) -> cost.Sizes:
     return cost.sizes_of(first, rest[0] if rest else None, problem.width)
 
 
-def _check_memory(problem: Problem, instance: Solver, name: str) -> None:
+def _estimate(cls: type[Solver], spec: Any, sizes: cost.Sizes) -> cost.Estimate | None:
+    """What a solver states that it takes; None where it states nothing, or nothing that makes sense."""
+    fault = "returned what is no linspec.cost.Estimate of times and bytes that are not negative"
+    with Contained() as containment:
+        found: Any = cls.estimate(sizes)
+        if found is None:
+            return None
+        if isinstance(found, cost.Estimate) and found.seconds >= 0 and found.bytes >= 0:
+            return found
+    if containment.error is not None:
+        fault = f"raised {one_line(containment.error)}"
+    registry.report(spec, "estimate", fault)
+    return None
+
+
+def _check_memory(problem: Problem, instance: Solver, spec: Any, name: str) -> None:
     """Refuse a solver by whose own estimate the problem cannot fit, rather than let the machine run out."""
-    if not instance.has_estimate():
+    if spec is None or not instance.has_estimate():
         return
-    estimate = type(instance).estimate(_sizes(problem))
+    estimate = _estimate(type(instance), spec, _sizes(problem))
     if (
         estimate is None or estimate.bytes < ALWAYS_AVAILABLE
     ):  # asking the system takes longer than a small problem

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,13 @@ def least_norm(A: np.ndarray, B: np.ndarray, ridge: float, eps: float) -> np.nda
     U, s, Vt = np.linalg.svd(A, full_matrices=False)
     keep = s > max(A.shape) * eps * s[0]
     return Vt[keep].T @ ((s[keep] / (s[keep] ** 2 + ridge))[:, None] * (U[:, keep].T @ B))
+
+
+def altered(solution: Any, **changes: Any) -> Any:
+    """The same solution with other contents: `solve` accepts no other than the one that `finish` made."""
+    for name, value in changes.items():
+        object.__setattr__(solution, name, value)
+    return solution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,12 +122,12 @@ class LiesAboutNeeds(Honest):
 
 class ReturnsNumPy(Honest):
     def twist(self, solution, problem, run):
-        return replace(solution, x=np.array(to_host(solution.x)))
+        return altered(solution, x=np.array(to_host(solution.x)))
 
 
 class WrongResidual(Honest):
     def twist(self, solution, problem, run):
-        return replace(solution, residual=solution.residual + 1e-9)
+        return altered(solution, residual=solution.residual + 1e-9)
 
 
 class Overconfident(HonestIteration):
@@ -129,7 +136,7 @@ class Overconfident(HonestIteration):
     max_iterations: int = option(2, "iterations at most", at_least=1)
 
     def twist(self, solution, problem, run):
-        return replace(solution, converged=True, status=Status.CONVERGED)
+        return altered(solution, converged=True, status=Status.CONVERGED)
 
 
 class IgnoresTheBudget(HonestIteration):
@@ -139,7 +146,7 @@ class IgnoresTheBudget(HonestIteration):
 
 class CountsTooLittle(Honest):
     def twist(self, solution, problem, run):
-        return replace(solution, passes=solution.passes / 2)
+        return altered(solution, passes=solution.passes / 2)
 
 
 class UsesTheGlobalGenerator(Honest):
@@ -152,25 +159,25 @@ class DrawsAnswersFromTheGlobalGenerator(Honest):
     def twist(self, solution, problem, run):
         # Entry by entry: one number would be the same a second time, to rounding, in one of five runs.
         tiny = 1 + 1e-15 * np.random.random(solution.x.shape)  # noqa: NPY002
-        return replace(solution, x=solution.x * tiny) if solution.x.dtype == np.float64 else solution
+        return altered(solution, x=solution.x * tiny) if solution.x.dtype == np.float64 else solution
 
 
 class Unseeded(Honest):
     def twist(self, solution, problem, run):
         tiny = 1 + 3e-15 * np.random.default_rng().random(solution.x.shape)
-        return replace(solution, x=solution.x * tiny) if solution.x.dtype == np.float64 else solution
+        return altered(solution, x=solution.x * tiny) if solution.x.dtype == np.float64 else solution
 
 
 class Unsorted(HonestSVD):
     def twist(self, solution, problem, run):
         xp = problem.A.home.xp
         U = None if solution.U is None else xp.flip(solution.U, axis=1)
-        return replace(solution, S=solution.S[::-1].copy(), Vh=xp.flip(solution.Vh, axis=0), U=U)
+        return altered(solution, S=solution.S[::-1].copy(), Vh=xp.flip(solution.Vh, axis=0), U=U)
 
 
 class WrongSigns(HonestSVD):
     def twist(self, solution, problem, run):
-        return replace(solution, Vh=-solution.Vh, U=None if solution.U is None else -solution.U)
+        return altered(solution, Vh=-solution.Vh, U=None if solution.U is None else -solution.U)
 
 
 class ReturnsNoise(HonestSVD):
@@ -189,14 +196,14 @@ class ReturnsNoise(HonestSVD):
         U = solution.U
         if U is not None:
             U = xp.concat([U, xp.zeros_like(U[:, :missing])], axis=1)
-        return replace(solution, S=S, Vh=xp.concat([solution.Vh, rest], axis=0), U=U)
+        return altered(solution, S=S, Vh=xp.concat([solution.Vh, rest], axis=0), U=U)
 
 
 class BendsLeftVectors(HonestSVD):
     """One part in a hundred thousand: less than any residual shows, which looks at the right vectors alone."""
 
     def twist(self, solution, problem, run):
-        return solution if solution.U is None else replace(solution, U=solution.U * (1 + 1e-5))
+        return solution if solution.U is None else altered(solution, U=solution.U * (1 + 1e-5))
 
 
 class LeavesLeftVectorsCrooked(HonestSVD):
@@ -208,7 +215,7 @@ class LeavesLeftVectorsCrooked(HonestSVD):
         U = problem.A.home.xp.concat(
             [solution.U[:, :1], solution.U[:, 1:] + 1e-4 * solution.U[:, :1]], axis=1
         )
-        return replace(solution, U=U)
+        return altered(solution, U=U)
 
 
 class IgnoresTheCallback(HonestIteration):
@@ -415,7 +422,7 @@ class OverstatesCorrelations(HonestPairs):
         squares = solution.residuals + 2 * more**2
         total = float((solution.correlations + more).sum())
         residual = float(squares.sum()) / total if total > 0 else 0.0
-        return replace(
+        return altered(
             solution,
             correlations=solution.correlations + more,
             residuals=squares,
@@ -428,12 +435,12 @@ class OverstatesCorrelations(HonestPairs):
 
 class ClaimsLawBounds(HonestPairs):
     def twist(self, solution, problem, run):
-        return replace(solution, law_bounds=(solution.residual + 1e-8, float("inf")))
+        return altered(solution, law_bounds=(solution.residual + 1e-8, float("inf")))
 
 
 class ClaimsALoss(HonestPairs):
     def twist(self, solution, problem, run):
-        return replace(solution, loss_bounds=(1e-3, None))
+        return altered(solution, loss_bounds=(1e-3, None))
 
 
 class MissesALittle(HonestPairs):
@@ -457,12 +464,12 @@ class TakesTheDiagonals(MissesALittle):
             d = np.sum(A**2, axis=0) + ridge
             squares += float(np.sum(gap[d > 0] ** 2 / d[d > 0, None]))
         total = float(solution.correlations.sum())
-        return replace(solution, residual=squares / total if total > 0 else solution.residual)
+        return altered(solution, residual=squares / total if total > 0 else solution.residual)
 
 
 class ClaimsBounds(MissesALittle):
     def twist(self, solution, problem, run):
-        return replace(solution, bounds=0 * solution.correlations)
+        return altered(solution, bounds=0 * solution.correlations)
 
 
 class LosesThePair(HonestPairs):
@@ -474,12 +481,12 @@ class LosesThePair(HonestPairs):
     def twist(self, solution, problem, run):
         status = Status.CONVERGED if solution.status is Status.INCOMPLETE else solution.status
         silent = {"loss_estimate": None, "loss_bounds": (-1.0, None)}
-        return replace(solution, status=status, converged=solution.residual <= run.tol, **silent)
+        return altered(solution, status=status, converged=solution.residual <= run.tol, **silent)
 
 
 class OverstatesEigenvalues(HonestDiscriminant):
     def twist(self, solution, problem, run):
-        return replace(solution, eigenvalues=solution.eigenvalues * (1 + 1e-3))
+        return altered(solution, eigenvalues=solution.eigenvalues * (1 + 1e-3))
 
 
 class ForgetsTheMetric(HonestDiscriminant):
@@ -490,7 +497,7 @@ class ForgetsTheMetric(HonestDiscriminant):
             return solution
         xp = problem.X.home.xp
         length = xp.sqrt(xp.sum(solution.weights * solution.weights, axis=0))
-        return replace(solution, weights=solution.weights / length[None, :])
+        return altered(solution, weights=solution.weights / length[None, :])
 
 
 class LosesTheSecond(HonestDiscriminant):
@@ -515,7 +522,7 @@ class ReturnsNoiseToo(HonestDiscriminant):
         home = problem.X.home
         rest = home.place(1e-14 * np.eye(problem.X.shape[1])[:, :missing], problem.X.dtype)
         values = np.concatenate([solution.eigenvalues, np.full(missing, -1e-18)])
-        return replace(solution, weights=home.xp.concat([solution.weights, rest], axis=1), eigenvalues=values)
+        return altered(solution, weights=home.xp.concat([solution.weights, rest], axis=1), eigenvalues=values)
 
 
 class LeavesTheSpan(HonestDiscriminant):
@@ -530,13 +537,13 @@ class LeavesTheSpan(HonestDiscriminant):
 
 class TurnsDiscriminants(HonestDiscriminant):
     def twist(self, solution, problem, run):
-        return replace(solution, weights=-solution.weights)
+        return altered(solution, weights=-solution.weights)
 
 
 class DisordersDiscriminants(HonestDiscriminant):
     def twist(self, solution, problem, run):
         flipped = problem.X.home.xp.flip(solution.weights, axis=1)
-        return replace(solution, weights=flipped, eigenvalues=solution.eigenvalues[::-1].copy())
+        return altered(solution, weights=flipped, eigenvalues=solution.eigenvalues[::-1].copy())
 
 
 class UnderstatesTheResidual(HonestDiscriminant):
@@ -546,17 +553,17 @@ class UnderstatesTheResidual(HonestDiscriminant):
         return values * (1 + 1e-7)
 
     def twist(self, solution, problem, run):
-        return replace(solution, residual=min(solution.residual, 1e-15))
+        return altered(solution, residual=min(solution.residual, 1e-15))
 
 
 class ForgetsTheMean(HonestDiscriminant):
     def twist(self, solution, problem, run):
-        return replace(solution, mean=None)
+        return altered(solution, mean=None)
 
 
 class ShiftsTheMean(HonestDiscriminant):
     def twist(self, solution, problem, run):
-        return solution if solution.mean is None else replace(solution, mean=solution.mean * (1 + 1e-4))
+        return solution if solution.mean is None else altered(solution, mean=solution.mean * (1 + 1e-4))
 
 
 class TakesLabelsForTargets(HonestDiscriminant):

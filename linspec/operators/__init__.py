@@ -9,6 +9,7 @@ import numpy as np
 
 from linspec.arrays import is_array
 from linspec.errors import BrokenPlugin, InvalidProblem, UnsupportedData
+from linspec.faults import Contained, one_line
 from linspec.operators.base import (
     AdjointOperator,
     CenteredOperator,
@@ -119,15 +120,17 @@ def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
         # The operators do not know what their data are called.
         message = name + message[4:] if message.startswith("data ") else f"{name}: {message}"
         raise type(error)(message) from error
+    failed = ""
     if operator is None:
-        operator = _adapted(data)
+        operator, failed = _adapted(data)
     if operator is None and is_stream(data):
         return StreamedOperator(data, rows, name)
     if operator is None:
         remedy = "its values, `.to_numpy()`" if hasattr(data, "to_numpy") else "numpy.asarray(...) of it"
         raise UnsupportedData(
             f"{name} must be an array, a sparse matrix, a .npy file, an object with shape, dtype, matmat and rmatmat, "
-            f"or an iterator of row slices; got {type(data).__module__}.{type(data).__qualname__}. Pass {remedy}."
+            f"or an iterator of row slices; got {type(data).__module__}.{type(data).__qualname__}. "
+            f"Pass {remedy}.{failed}"
         )
     return operator
 
@@ -147,17 +150,25 @@ def _known(data: Any) -> LinearOperator | None:
     return ForeignOperator(data) if quacks(data) else None
 
 
-def _adapted(data: Any) -> LinearOperator | None:
-    """The operator that a plugin's adapter makes of the data; None where there is no adapter for them."""
-    from linspec.registry import operator_adapters
+def _adapted(data: Any) -> tuple[LinearOperator | None, str]:
+    """The operator that a plugin's adapter makes of the data, or None and what to say of adapters that failed."""
+    from linspec.registry import operator_adapters, report
 
+    failed = ""
     for adapter in operator_adapters():
-        if adapter.matches(data):
+        matched = False
+        with Contained() as containment:
+            matched = bool(adapter.matches(data))
+        if containment.error is not None:
+            fault = f"raised {one_line(containment.error)}, asked about a {type(data).__name__}"
+            report(adapter, "matches", fault)
+            failed += f" The adapter {adapter.qualified} of a plugin failed: matches {fault}."
+        if matched:
             operator = adapter.adapt(data)
             if not isinstance(operator, LinearOperator):
                 raise BrokenPlugin(
                     f"{adapter.qualified} must make a linspec.LinearOperator of {type(data).__name__}; got "
                     f"{type(operator).__name__}. This is a fault of the plugin that has the adapter."
                 )
-            return operator
-    return None
+            return operator, ""
+    return None, failed

@@ -31,7 +31,9 @@ from linspec_cca.pairs import Pair, block_width, start
 class AlternatingLeastSquares(Solver):
     """Alternating least squares (Golub & Zha 1995; Lu 2015, Algorithms 4 and 7)."""
 
-    lstsq: Any = part("cg", "least-squares solver of the half steps", problem="least-squares")
+    lstsq: Any = part(
+        "cg", "least-squares solver of the half steps", problem="least-squares", method="prepare"
+    )
     normalizer: Any = part("cholesky-qr", "normalizer of the blocks", kind="normalizer")
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
     oversample: int = option(10, "columns carried beyond k", at_least=0)

@@ -406,6 +406,52 @@ BROKEN_TABLES = {
     "has a malformed record": (table(solver("Bad Name")), "Bad Name"),
     "misspells a hook": (table(solver("gram"), hook="linspec_sovlers"), "linspec_sovlers"),
     "wants arguments": ("@hookimpl\ndef linspec_solvers(registry):\n    return []", "registry"),
+    "forgets to return": (
+        f"@hookimpl\ndef linspec_solvers():\n    [{solver('gram')}]",
+        "linspec_solvers must return a list of SolverSpec; got None",
+    ),
+    "never ends": (
+        (
+            "import itertools\n@hookimpl\ndef linspec_solvers():\n"
+            "    for i in itertools.count():\n"
+            "        yield SolverSpec(name=f'm{i}', problem='cca', target='a:B', summary='s', reference='r')"
+        ),
+        "linspec_solvers returned more than 32,768 records",
+    ),
+    "repeats itself for ever": (
+        f"import itertools\n@hookimpl\ndef linspec_solvers():\n    return itertools.repeat({solver('gram')})",
+        "linspec_solvers returned more than",
+    ),
+    "panics on import": (
+        "class PanicException(BaseException): pass\nraise PanicException('index out of bounds')",
+        "PanicException: index out of bounds",
+    ),
+    "panics in a hook": (
+        (
+            "class PanicException(BaseException): pass\n@hookimpl\ndef linspec_solvers():\n"
+            "    raise PanicException('index out of bounds')"
+        ),
+        "PanicException: index out of bounds",
+    ),
+    "raises what cannot be printed": (
+        "class Mute(Exception):\n    def __str__(self):\n        raise ValueError\nraise Mute",
+        "Mute",
+    ),
+    "has a record whose traits raise": (
+        "class Lazy(SolverSpec):\n"
+        "    def __getattribute__(self, name):\n"
+        "        if name == 'traits' and '_made' in vars(self):\n"
+        "            raise RuntimeError('no traits today')\n"
+        "        return object.__getattribute__(self, name)\n"
+        f"record = {solver('gram').replace('SolverSpec', 'Lazy', 1)}\n"
+        "object.__setattr__(record, '_made', True)\n" + table("record"),
+        "traits of a Lazy cannot be read (RuntimeError: no traits today)",
+    ),
+    "has a record whose name raises": (
+        "class Lazy(SolverSpec):\n    @property\n    def qualified(self):\n        raise RuntimeError('no name')\n"
+        + table(solver("gram").replace("SolverSpec", "Lazy", 1)),
+        "qualified of a Lazy cannot be read (RuntimeError: no name)",
+    ),
     "forgets the marker": (f"def linspec_solvers():\n    return [{solver('gram')}]", "hookimpl"),
 }
 
@@ -473,6 +519,75 @@ def test_a_broken_target_is_refused_recorded_and_harms_nobody_else(site: Site, f
     assert words in str(info.error)
     assert info.provides == ("cca/bad", "cca/good")
     assert registry.get_solver("good", "cca") is Good
+
+
+@pytest.mark.parametrize("where", ["on import", "in a hook"])
+def test_an_interrupt_while_tables_are_read_is_the_users(site: Site, where: str) -> None:
+    site.install(
+        "acme",
+        main="raise KeyboardInterrupt"
+        if where == "on import"
+        else "@hookimpl\ndef linspec_solvers():\n    raise KeyboardInterrupt",
+    )
+    registry = site.registry()
+    for _ in range(2):  # nothing half-read is left
+        with pytest.raises(KeyboardInterrupt):
+            registry.solvers()
+
+
+@pytest.mark.parametrize("raised", ["Panic('no such device')", "SystemExit('no such device')"])
+def test_a_target_that_panics_on_import_is_refused_and_recorded(site: Site, raised: str) -> None:
+    (site.folder / "panicking_implementation.py").write_text(
+        f"class Panic(BaseException): pass\nraise {raised}"
+    )
+    site.install("acme", main=table(solver("bad", target="panicking_implementation:X"), solver("good")))
+    registry = site.registry()
+    with pytest.raises(BrokenPlugin, match="no such device"):
+        registry.get_solver("bad", "cca")
+    assert "no such device" in str(info_of(registry, "acme:main").error)
+    assert registry.get_solver("good", "cca") is Good
+
+
+def test_a_record_of_a_derived_class_is_read_once(site: Site) -> None:
+    """What the registry holds is a record of the declared class: nothing in it is computed later."""
+    site.install(
+        "acme", "class Mine(SolverSpec): pass\n" + table(solver("gram").replace("SolverSpec", "Mine", 1))
+    )
+    found = site.registry().get_spec("solver", "gram", "cca")
+    assert type(found) is SolverSpec
+    assert found == a_spec(summary="A method.", reference="Hotelling 1936")
+
+
+def test_a_misspelt_problem_is_named_and_harms_nobody_else(site: Site) -> None:
+    site.install("linspec", table(solver("gram"), solver("gram", "least-squares")))
+    site.install("acme", main=table(solver("good"), solver("bad", "ccaa"), solver("own", "sparse-pls")))
+    registry = site.registry()
+    assert registry.solvers("cca") == ("good", "gram")
+    assert "ccaa/bad" not in registry.solvers()
+    assert registry.solvers("sparse-pls") == ("own",)  # nothing like any other: a problem of the plugin's own
+    info = info_of(registry, "acme:main")
+    assert info.status == "broken"
+    assert info.error == "ccaa/bad: no problem is named 'ccaa'. Did you mean 'cca'?"
+    assert info.provides == ("cca/good", "ccaa/bad", "sparse-pls/own")
+    for problem in ("cca", "ccaa"):
+        with pytest.raises(UnknownName, match="no problem is named 'ccaa'"):
+            registry.get_solver("bad", problem)
+
+
+@pytest.mark.parametrize("listed_before", [True, False])
+def test_registering_with_a_misspelt_problem(site: Site, listed_before: bool) -> None:
+    site.install("linspec", table(solver("gram")))
+    registry = site.registry()
+    if listed_before:
+        registry.solvers()
+        with pytest.raises(InvalidDeclaration, match="Did you mean 'cca'"):
+            registry.register(a_spec(problem="ccaa"))
+    else:
+        registry.register(a_spec(problem="ccaa"))
+        assert "Did you mean 'cca'" in str(info_of(registry, "local:register").error)
+    assert registry.solvers() == ("cca/gram",)
+    registry.register(a_spec(name="mended"))
+    assert registry.solvers() == ("cca/gram", "cca/mended")
 
 
 def test_the_cause_of_a_failed_import_is_kept(site: Site) -> None:

@@ -19,8 +19,8 @@ from linspec import Moments
 from linspec.arrays import Array, HostArray, is_array
 from linspec.families.least_squares.planted import planted_least_squares
 from linspec.operators import LinearOperator, as_operator
-from linspec.run import Run
 from linspec.parts import with_parts
+from linspec.run import Run
 from linspec.solver import LeastSquaresState
 from linspec.testing.behaviour import Skip
 from linspec.testing.operators import CountingOperator

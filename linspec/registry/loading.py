@@ -1,0 +1,237 @@
+"""Reading the tables of plugins: every one inside a guard, taken whole or not at all.
+
+Source: pluggy for the hooks; conda's loader for the guard.
+Where we differ: ``pluggy.load_setuptools_entrypoints`` silently drops the second of two entry points of one name and
+lets one ImportError abort all, hence our own loop over ``importlib.metadata`` with the identity
+``distribution:entry``. Half a table would make a mistake look like a missing feature.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Literal, cast
+
+import pluggy
+
+from linspec import hookspecs
+from linspec.errors import InvalidDeclaration
+from linspec.faults import Contained, one_line
+from linspec.kinds import KINDS
+from linspec.spec import Spec
+
+#: The distribution whose bare names stay its own.
+BUILT_IN = "linspec"
+
+#: Stands for a distribution where a record was given to :func:`register`.
+LOCAL = "local"
+
+#: Environment variable: ``dist[:entry],...`` not to load, or ``*`` for every distribution but linspec.
+DISABLE = "LINSPEC_DISABLE_PLUGINS"
+
+#: More records than any table has: one that goes on is a generator without an end.
+MOST_RECORDS = 2**15
+
+HOOKS = {kind.hook: kind.record for kind in KINDS.values()}
+
+RECORDS = tuple(HOOKS.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginInfo:
+    """What became of one entry point.
+
+    Parameters
+    ----------
+    name : str
+        Name of the entry point.
+    distribution : str
+        Distribution that has it; ``"local"`` for records given to ``linspec.register``.
+    version : str
+        Version of the distribution, or "" where there is none.
+    status : {"loaded", "broken", "disabled"}
+        "broken" also when the table was read but something that it provides cannot be used, or has failed; the
+        rest can be used.
+    error : str or None
+        What is wrong, for a broken one.
+    provides : tuple of str
+        What it registers: ``"cca/gram"``, ``"normalizer/cholesky-qr"``, ``"test-matrix/gaussian"``,
+        ``"operator/dask"``.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    status: Literal["loaded", "broken", "disabled"]
+    error: str | None
+    provides: tuple[str, ...]
+
+    @property
+    def identity(self) -> str:
+        """``distribution:name``, which is unique and is what LINSPEC_DISABLE_PLUGINS takes."""
+        return f"{self.distribution}:{self.name}"
+
+
+@dataclass
+class Plugin:
+    """One entry point while the registry holds it."""
+
+    name: str
+    distribution: str
+    version: str = ""
+    disabled: bool = False
+    error: str | None = None
+    specs: dict[str, Spec] = field(default_factory=dict)  # by qualified name
+    faults: dict[tuple[str, str], str] = field(default_factory=dict)  # by qualified name and what failed
+
+    @property
+    def identity(self) -> str:
+        return f"{self.distribution}:{self.name}"
+
+    def info(self) -> PluginInfo:
+        errors = (
+            [self.error] if self.error else [f"{name}: {text}" for (name, _), text in self.faults.items()]
+        )
+        return PluginInfo(
+            name=self.name,
+            distribution=self.distribution,
+            version=self.version,
+            status="disabled" if self.disabled else "broken" if errors else "loaded",
+            error="; ".join(errors) or None,
+            provides=tuple(sorted(self.specs)),
+        )
+
+
+def read_all(entry_points: Iterable[metadata.EntryPoint] | None, disabled: str | None) -> list[Plugin]:
+    """Read every table, in order of identity; what goes wrong with one is written on it."""
+    found = _installed() if entry_points is None else entry_points
+    stated = os.environ.get(DISABLE, "") if disabled is None else disabled
+    unwanted = {_pattern(text) for text in stated.split(",") if text.strip()}
+    plugins: list[Plugin] = []
+    taken: dict[tuple[str, str], str] = {}
+    pairs = [(_described(entry), entry) for entry in found]
+    for plugin, entry in sorted(pairs, key=lambda pair: (normalized(pair[0].distribution), pair[0].name)):
+        plugins.append(plugin)
+        if _is_unwanted(plugin, unwanted):
+            plugin.disabled = True
+            continue
+        with Contained(exits=True) as containment:
+            plugin.specs = _read_table(entry.load(), plugin, taken)
+        if containment.error is not None:
+            plugin.error = one_line(containment.error)
+    return plugins
+
+
+def _installed() -> list[metadata.EntryPoint]:
+    """The entry points of every distribution whose metadata can be read."""
+    with suppress(Exception):
+        return list(metadata.entry_points(group=hookspecs.PROJECT))
+    # One half-removed package spoils the whole answer: ask each distribution, first on the path first.
+    found: dict[str, list[metadata.EntryPoint]] = {}
+    for dist in metadata.distributions():
+        with suppress(Exception):
+            found.setdefault(normalized(dist.name), list(dist.entry_points.select(group=hookspecs.PROJECT)))
+    return [entry for entries in found.values() for entry in entries]
+
+
+def _described(entry: metadata.EntryPoint) -> Plugin:
+    """An entry point not read yet; a distribution without readable metadata is "unknown"."""
+    with suppress(Exception):
+        dist = entry.dist
+        return Plugin(entry.name, (dist and dist.name) or "unknown", (dist and dist.version) or "")
+    return Plugin(entry.name, "unknown")
+
+
+def _read_table(table: object, plugin: Plugin, taken: dict[tuple[str, str], str]) -> dict[str, Spec]:
+    """Call the hooks of one plugin and check every record they return."""
+    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager.add_hookspecs(hookspecs)
+    manager.register(table, name=plugin.identity)
+    try:
+        manager.check_pending()
+    except pluggy.PluginValidationError as error:
+        raise InvalidDeclaration(f"{error}; the hooks are {', '.join(HOOKS)}") from None
+    if not manager.get_hookcallers(table):
+        raise InvalidDeclaration(
+            f"it implements no hook; mark one of {', '.join(HOOKS)} with @linspec.hookimpl"
+        )
+    specs: list[Spec] = []
+    for hook, expected in HOOKS.items():
+        caller = getattr(manager.hook, hook)
+        answers = caller()
+        # pluggy drops the answer None: a function that has forgotten its return would provide nothing.
+        if len(answers) < len(
+            [one for one in caller.get_hookimpls() if not (one.wrapper or one.hookwrapper)]
+        ):
+            raise InvalidDeclaration(f"{hook} must return a list of {expected.__name__}; got None")
+        for returned in answers:
+            specs += _checked(hook, expected, returned)
+    return _take_names(specs, plugin, taken)
+
+
+def _checked(hook: str, expected: type, returned: object) -> list[Spec]:
+    if not isinstance(returned, Iterable):
+        raise InvalidDeclaration(f"{hook} must return a list of {expected.__name__}; got {returned!r}")
+    specs: list[Spec] = []
+    for spec in returned:
+        if not isinstance(spec, expected):
+            raise InvalidDeclaration(f"{hook} must return records of type {expected.__name__}; got {spec!r}")
+        if len(specs) == MOST_RECORDS:
+            raise InvalidDeclaration(f"{hook} returned more than {MOST_RECORDS:,} records; a table must end")
+        specs.append(plain(cast("Spec", spec)))
+    return specs
+
+
+def plain(spec: Spec) -> Spec:
+    """A record of its declared class itself, read once: what a derived class computes may fail any time later."""
+    record = next(record for record in RECORDS if isinstance(spec, record))
+    if type(spec) is record:
+        return spec
+    names = [fact.name for fact in dataclasses.fields(record)]
+    read = {}
+    for name in ("kind", "qualified", *names):
+        with Contained() as containment:
+            read[name] = getattr(spec, name)
+        if containment.error is not None:
+            raise InvalidDeclaration(
+                f"{name} of a {type(spec).__name__} cannot be read ({one_line(containment.error)})"
+            ) from containment.error
+    return record(**{name: read[name] for name in names})
+
+
+def _take_names(specs: list[Spec], plugin: Plugin, taken: dict[tuple[str, str], str]) -> dict[str, Spec]:
+    """Refuse a name that the same distribution has used: qualification could not tell the two apart."""
+    distribution = normalized(plugin.distribution)
+    named: dict[str, Spec] = {}
+    for spec in specs:
+        name = spec.qualified
+        if name in named:
+            raise InvalidDeclaration(f"it registers {name} twice")
+        if (distribution, name) in taken:
+            raise InvalidDeclaration(f"{name} is registered already by {taken[distribution, name]}")
+        named[name] = spec
+    taken.update({(distribution, name): plugin.identity for name in named})
+    return named
+
+
+def _pattern(text: str) -> tuple[str, str]:
+    """One item of LINSPEC_DISABLE_PLUGINS as (distribution, entry point or "")."""
+    distribution, _, entry = text.strip().partition(":")
+    return normalized(distribution), entry.strip()
+
+
+def _is_unwanted(plugin: Plugin, unwanted: set[tuple[str, str]]) -> bool:
+    distribution = normalized(plugin.distribution)
+    if ("*", "") in unwanted and distribution != BUILT_IN:
+        return True
+    return (distribution, "") in unwanted or (distribution, plugin.name) in unwanted
+
+
+def normalized(distribution: str) -> str:
+    """A distribution's name as packaging tools compare it: ``Acme_Solvers`` is ``acme-solvers``."""
+    return re.sub(r"[-_.]+", "-", distribution.strip()).lower()

@@ -1,0 +1,428 @@
+"""The registry itself: what is listed, found, imported and reported."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+import threading
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import metadata
+from typing import Any, cast
+
+from linspec.errors import (
+    AmbiguousName,
+    BrokenPlugin,
+    InvalidDeclaration,
+    LinspecError,
+    PluginWarning,
+    UnknownName,
+)
+from linspec.faults import Contained, one_line
+from linspec.kinds import KINDS, resolve
+from linspec.options import RUN_ARGUMENTS, Option, options_of
+from linspec.registry.loading import BUILT_IN, LOCAL, RECORDS, Plugin, PluginInfo, normalized, plain, read_all
+from linspec.registry.names import (
+    Claim,
+    Claims,
+    Index,
+    bare_name,
+    either,
+    full_name,
+    indexed,
+    kind_of,
+    matching,
+    misspelt,
+    problem_name,
+    shown,
+)
+from linspec.spec import Needs, NormalizerSpec, OperatorSpec, SolverSpec, Spec, TestMatrixSpec
+
+_KINDS = list(KINDS)
+#: The kinds that have a class behind their record.
+_IMPLEMENTED = [name for name, kind in KINDS.items() if kind.base]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """All that is declared of a solver, normalizer or test matrix; ``str()`` gives the help text.
+
+    Parameters
+    ----------
+    kind : {"solver", "normalizer", "test-matrix"}
+        What it is.
+    name, summary, reference, traits
+        As in its record.
+    problem : str or None
+        For a solver: the problem it solves.
+    needs : Needs or None
+        For a solver: what it asks of the data.
+    provider : str
+        ``distribution:entry`` of the plugin that registers it.
+    version : str
+        Version of the provider, or "".
+    options : tuple of Option
+        In order of declaration.
+    """
+
+    kind: str
+    name: str
+    problem: str | None
+    summary: str
+    reference: str
+    needs: Needs | None
+    traits: tuple[str, ...]
+    provider: str
+    version: str
+    options: tuple[Option, ...]
+
+    def __str__(self) -> str:
+        facts = {
+            "problem": self.problem,
+            "reference": self.reference,
+            "needs": self.needs,
+            "traits": ", ".join(self.traits),
+            "provider": f"{self.provider} {self.version}".strip(),
+        }
+        lines = [f"{self.name} ({_words(self.kind)})", "", self.summary, ""]
+        lines += [f"{label:<11}{fact}" for label, fact in facts.items() if fact]
+        lines += ["", "options" if self.options else "no options"]
+        for option in self.options:
+            lines += [f"  {option.name} = {option.default!r}", f"      {option.help} [{option.expects}]"]
+        return "\n".join(lines)
+
+
+class Registry:
+    """All that is registered, read from entry points at the first question.
+
+    Parameters
+    ----------
+    entry_points : iterable of importlib.metadata.EntryPoint, optional
+        By default the group ``linspec`` of every installed distribution.
+    disabled : str, optional
+        As the environment variable LINSPEC_DISABLE_PLUGINS, which is the default.
+
+    Notes
+    -----
+    Registries share nothing, so a test can have its own. Tables are read once, under a lock; classes are
+    imported outside it, so a slow import in one thread stops no other.
+    """
+
+    def __init__(
+        self, entry_points: Iterable[metadata.EntryPoint] | None = None, disabled: str | None = None
+    ) -> None:
+        self._entry_points = entry_points
+        self._disabled = disabled
+        self._lock = threading.RLock()
+        self._plugins: list[Plugin] | None = None
+        self._loading = False
+        self._local = Plugin("register", LOCAL)
+        self._warned: set[tuple[str, str]] = set()
+        self._index = Index()
+
+    def solvers(self, problem: Any = None) -> tuple[str, ...]:
+        """List the solvers of a problem, or all; see :func:`linspec.solvers`."""
+        if problem is None:
+            return self._listed("solver")
+        wanted = problem_name(problem)
+        names = self._listed("solver", wanted)
+        # A class or an instance is a problem even when nobody solves it; a text may be a slip of the pen.
+        if not names and isinstance(problem, str):
+            raise UnknownName(self._no_such_problem(wanted))
+        return names
+
+    def normalizers(self) -> tuple[str, ...]:
+        """List the normalizers; see :func:`linspec.normalizers`."""
+        return self._listed("normalizer", "normalizer")
+
+    def test_matrices(self) -> tuple[str, ...]:
+        """List the test matrices; see :func:`linspec.test_matrices`."""
+        return self._listed("test-matrix", "test-matrix")
+
+    def operator_adapters(self) -> tuple[OperatorSpec, ...]:
+        """List the adapters for foreign data; see :func:`operator_adapters`."""
+        # All of them: nobody asks for an adapter by name, so a name that two use harms neither.
+        specs = [claim.spec for claims in self._claims().values() for claim in claims.values()]
+        return tuple(spec for spec in specs if isinstance(spec, OperatorSpec))
+
+    def problems(self) -> tuple[str, ...]:
+        """List the families of problems; see :func:`linspec.problems`."""
+        return self._listed("problem", "problem")
+
+    def get_problem(self, name: str) -> type[Any]:
+        """Import the class of a family of problems; see :func:`linspec.get_problem`."""
+        return self.get_part("problem", name)
+
+    def get_solver(self, name: str, problem: Any = None) -> type[Any]:
+        """Import a solver; see :func:`linspec.get_solver`."""
+        return self.get_part("solver", name, problem)
+
+    def get_part(self, kind: str, name: str, problem: Any = None) -> type[Any]:
+        """Import a solver, normalizer or test matrix; see :func:`get_part`."""
+        if kind not in _IMPLEMENTED:
+            raise UnknownName(f"there is no kind {kind!r} of parts; the kinds are {', '.join(_IMPLEMENTED)}")
+        return self._implementation(self._find(name, [kind], problem))
+
+    def get_spec(self, kind: str | None, name: str, problem: Any = None) -> Any:
+        """Look up a record without importing its class; see :func:`get_spec`."""
+        return self._find(name, _KINDS if kind is None else [kind], problem).spec
+
+    def provider_of(self, spec: Spec) -> str:
+        """Tell who registers a record; see :func:`provider_of`."""
+        claims = self._claims().get(spec.qualified, {}).values()
+        return next((claim.plugin.identity for claim in claims if claim.spec is spec), "")
+
+    def spec_of(self, cls: type, problem: Any = None) -> Spec | None:
+        """Find the record of a class; see :func:`spec_of`."""
+        scope = None if problem is None else problem_name(problem)
+        for claims in self._claims().values():
+            for claim in claims.values():
+                target, of = getattr(claim.spec, "target", ""), getattr(claim.spec, "problem", scope)
+                if scope in (None, of) and _imported(target) is cls:
+                    return claim.spec
+        return None
+
+    def report(self, spec: Spec, what: str, fault: str) -> None:
+        """Write down what a plugin has done wrong; see :func:`report`."""
+        self._load()
+        with self._lock:
+            for claim in self._index.claims.get(spec.qualified, {}).values():
+                if claim.spec is spec:
+                    claim.plugin.faults[spec.qualified, what] = f"{what} {fault}"
+
+    def describe(self, name: str) -> Description:
+        """Describe what is registered by a name; see :func:`linspec.describe`."""
+        claim = self._find(name, _KINDS)
+        spec = claim.spec
+        return Description(
+            kind=spec.kind,
+            name=spec.name,
+            problem=getattr(spec, "problem", None),
+            summary=spec.summary,
+            reference=getattr(spec, "reference", ""),
+            needs=getattr(spec, "needs", None),
+            traits=getattr(spec, "traits", ()),
+            provider=claim.plugin.identity,
+            version=claim.plugin.version,
+            options=options_of(self._implementation(claim)) if KINDS[spec.kind].method else (),
+        )
+
+    def register(self, spec: Spec) -> None:
+        """Add one record; see :func:`linspec.register`."""
+        if not isinstance(spec, RECORDS):
+            names = " or ".join(record.__name__ for record in RECORDS)
+            raise InvalidDeclaration(f"register takes a {names}; got {spec!r}")
+        spec = plain(spec)
+        with self._lock:
+            if self._plugins is not None and (fault := misspelt(spec, self._index.problems)):
+                raise InvalidDeclaration(fault)
+            self._local.specs[spec.qualified] = spec
+            for key in [key for key in self._local.faults if key[0] == spec.qualified]:
+                del self._local.faults[key]
+            clashes = []
+            if self._plugins is not None:  # otherwise the first listing enters it, and warns
+                self._index.add(spec.qualified, Claim(spec, self._local))
+                clashes = self._new_clashes([spec.qualified])
+        _warn(clashes)
+
+    def plugins(self) -> list[PluginInfo]:
+        """Report every plugin; see :func:`linspec.plugins`."""
+        self._load()
+        with self._lock:
+            found = [*(self._plugins or ()), *([self._local] if self._local.specs else [])]
+            return [plugin.info() for plugin in found]
+
+    def _load(self) -> None:
+        """Read the tables, the first time."""
+        if self._plugins is not None:
+            return
+        clashes: list[str] = []
+        with self._lock:
+            if self._plugins is None:
+                if self._loading:
+                    raise LinspecError(
+                        "a plugin's table asked for names while the tables were being read; "
+                        "a table must only return records"
+                    )
+                self._loading = True
+                try:
+                    found = read_all(self._entry_points, self._disabled)
+                finally:
+                    self._loading = False
+                self._index, self._plugins = indexed([*found, self._local]), found
+                clashes = self._new_clashes(self._index.claims)
+        _warn(clashes)  # last: under "warnings are errors" the tables are then read all the same
+
+    def _claims(self) -> dict[str, Claims]:
+        """Records by qualified name and distribution, in order of their plugins: a copy to go through."""
+        self._load()
+        with self._lock:
+            return dict(self._index.claims)
+
+    def _new_clashes(self, names: Iterable[str]) -> list[str]:
+        """One sentence for each record that linspec keeps from its bare name and that was not told before."""
+        sentences = []
+        for qualified in names:
+            claims = self._index.claims[qualified]
+            for distribution, claim in claims.items():
+                told = (qualified, claim.plugin.identity)
+                if BUILT_IN in claims and distribution != BUILT_IN and told not in self._warned:
+                    self._warned.add(told)
+                    sentences.append(
+                        f"{qualified} is also registered by {claim.plugin.identity}: {claim.spec.name!r} "
+                        f"stays the one of {BUILT_IN}, the other is {claim.short!r}."
+                    )
+        return sentences
+
+    def _listed(self, kind: str, prefix: str | None = None) -> tuple[str, ...]:
+        """Names to ask for, those of one problem (or kind), or all with their problem in front."""
+        names = []
+        for qualified, claims in self._claims().items():
+            scope = qualified.partition("/")[0]
+            if prefix in (None, scope) and kind_of(claims) == kind:
+                front = f"{scope}/" if prefix is None else ""
+                names += [front + name for name in shown(claims)]
+        return tuple(sorted(names))
+
+    def _find(self, name: str, kinds: list[str], problem: Any = None) -> Claim:
+        """Resolve a name of any form among some kinds, or say why it cannot be."""
+        for kind in kinds:
+            if kind not in _KINDS:
+                raise UnknownName(f"there is no kind {kind!r}; the kinds are {', '.join(_KINDS)}")
+        if not isinstance(name, str):
+            raise UnknownName(f"a {_words(kinds[0])} is asked for by its name, a string; got {name!r}")
+        scope = None if problem is None else problem_name(problem)
+        self._load()
+        matches = {
+            qualified: chosen
+            for qualified in self._index.named(name, kinds, scope)
+            if (chosen := matching(name, self._index.claims[qualified], kinds, scope))
+        }
+        if not matches:
+            raise UnknownName(self._not_found(name, kinds, scope))
+        if len(matches) > 1:
+            full = [
+                full_name(claim, self._index.claims[qualified])
+                for qualified, chosen in matches.items()
+                for claim in chosen
+            ]
+            raise AmbiguousName(f"{name!r} may be {either(full)}; ask for one of these")
+        (claims,) = matches.values()
+        if len(claims) > 1:
+            names = either(claim.short for claim in claims)
+            raise AmbiguousName(f"{name!r} is registered by several plugins; ask for {names}")
+        return claims[0]
+
+    def _implementation(self, claim: Claim) -> type[Any]:
+        """Import the class of a record and hold it to the contract; remember what is wrong with it."""
+        spec = cast("SolverSpec | NormalizerSpec | TestMatrixSpec", claim.spec)
+        kind = KINDS[spec.kind]
+        base = resolve(kind.base)
+        fault = ""
+        with Contained(exits=True) as containment:
+            cls = resolve(spec.target)
+            fault = _fault(cls, base, has_options=bool(kind.method))
+        cause = containment.error
+        if cause is not None:
+            fault = f"it cannot be imported ({one_line(cause)})"
+        with self._lock:
+            claim.plugin.faults.pop((spec.qualified, "target"), None)  # a notebook may have mended it
+            if fault:
+                claim.plugin.faults[spec.qualified, "target"] = f"{spec.target}: {fault}"
+        if fault:
+            provider = claim.plugin.distribution
+            remedy = "Mend it" if provider == LOCAL else f"Update {provider}, or tell its authors"
+            raise BrokenPlugin(
+                f"{spec.qualified}, registered by {claim.plugin.identity}, cannot be used. "
+                f"Its target is {spec.target!r} and {fault}. {remedy}."
+            ) from cause
+        return cast("type[Any]", cls)
+
+    def _not_found(self, name: str, kinds: list[str], scope: str | None) -> str:
+        """Say that nobody registers a name, and what might have been meant."""
+        if scope and kinds == ["solver"] and not self._listed("solver", scope):
+            return self._no_such_problem(scope)
+        bare = bare_name(name)
+        listed = [
+            known for kind in kinds for known in self._listed(kind, scope if kind == "solver" else kind)
+        ]
+        close = get_close_matches(bare.lower().replace("_", "-"), map(bare_name, listed), 3)
+        near = [known for known in listed if bare_name(known) in close]
+        elsewhere = [known for known in self._index.qualified.get(bare, ()) if known not in listed]
+        what = " or ".join(_words(kind) for kind in kinds)
+        parts = [f"no {scope} {what} is named {name!r}." if scope else f"no {what} is named {name!r}."]
+        if near:
+            parts.append(f"Did you mean {either(near)}?")
+        if elsewhere:
+            parts.append(f"There is {', '.join(elsewhere)}.")
+        parts.append(f"Available: {', '.join(listed)}." if listed else f"No {what} is registered.")
+        return " ".join([*parts, *self._missing()])
+
+    def _no_such_problem(self, problem: str) -> str:
+        """Say that nobody solves a problem, and which there are."""
+        known = sorted({name.partition("/")[0] for name in self._listed("solver")})
+        near = get_close_matches(problem, known, 1)
+        parts = [f"no solver of a problem named {problem!r} is registered."]
+        if near:
+            parts.append(f"Did you mean {near[0]!r}?")
+        if known:
+            parts.append(f"Problems with solvers: {', '.join(known)}.")
+        return " ".join([*parts, *self._missing()])
+
+    def _missing(self) -> Iterator[str]:
+        """Sentences on plugins that are not there and might have had the name."""
+        found = self.plugins()
+        for info in found:
+            if info.status == "broken":
+                yield f"Plugin {info.identity} is broken ({info.error})."
+            elif info.status == "disabled":
+                yield f"Plugin {info.identity} is disabled."
+        if not any(normalized(info.distribution) == BUILT_IN for info in found):
+            yield "linspec's own methods are not registered: install it (in its source: pip install -e .)."
+
+
+def _imported(target: str) -> Any:
+    """What a target names if its module is imported already, or None."""
+    module, _, path = target.partition(":")
+    found: Any = sys.modules.get(module)
+    for attribute in path.split("."):
+        with Contained():
+            found = getattr(found, attribute, None)
+    return found
+
+
+def _fault(cls: Any, base: type, *, has_options: bool) -> str:
+    """What keeps a class from being a solver (normalizer, test matrix), or ""."""
+    if not (isinstance(cls, type) and issubclass(cls, base)):
+        return f"it is not a class derived from linspec.{base.__name__}"
+    if inspect.isabstract(cls):
+        return f"it lacks the method {', '.join(sorted(getattr(cls, '__abstractmethods__', ())))}"
+    if not has_options:
+        return ""
+    # An undecorated subclass inherits the parent's fields and drops its own without a word.
+    if "__dataclass_fields__" not in vars(cls) or not _is_frozen_and_keyword_only(cls):
+        return "it is not decorated with @dataclass(frozen=True, kw_only=True)"
+    try:
+        names = [option.name for option in options_of(cls)]
+    except InvalidDeclaration as error:
+        return str(error)
+    clash = sorted(RUN_ARGUMENTS.intersection(names))
+    if clash:
+        return f"its option {', '.join(clash)} has the name of an argument of linspec.solve; rename it"
+    return ""
+
+
+def _is_frozen_and_keyword_only(cls: Any) -> bool:
+    return bool(cls.__dataclass_params__.frozen) and all(field.kw_only for field in dataclasses.fields(cls))
+
+
+def _words(kind: str) -> str:
+    return kind.replace("-", " ")
+
+
+def _warn(sentences: list[str]) -> None:
+    for sentence in sentences:
+        warnings.warn(sentence, PluginWarning, stacklevel=2)

@@ -1,0 +1,284 @@
+"""What plugins do wrong once they are called: each is named, and the rest works on."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linspec as ls
+from linspec import registry
+from linspec.cost import Estimate
+from linspec.errors import BrokenPlugin, InvalidOption, UnsupportedData
+from linspec.options import option, part
+from linspec.solver import Solver
+
+A = np.random.default_rng(0).standard_normal((30, 6))
+
+
+class PanicException(BaseException):
+    """What pyo3 raises where Rust panics: derived from BaseException alone."""
+
+
+@pytest.fixture(autouse=True)
+def own(monkeypatch):
+    made = registry.Registry()
+    monkeypatch.setattr(registry, "default_registry", lambda: made)
+    return made
+
+
+def declare(cls, *traits, problem="svd", name="mine"):
+    ls.register(
+        ls.SolverSpec(
+            name=name,
+            problem=problem,
+            target=f"{__name__}:{cls.__name__}",
+            summary="A solver of this test.",
+            reference="Golub 1965",
+            traits=traits,
+        )
+    )
+
+
+def complaint(own):
+    (info,) = [info for info in own.plugins() if info.identity == "local:register"]
+    assert (info.status == "broken") == bool(info.error)
+    return info.error or ""
+
+
+# ---- estimate -----------------------------------------------------------------------------------------------
+
+behave = SimpleNamespace(estimate=lambda: None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guesses(Solver):
+    """Its estimate does what the test says."""
+
+    def solve(self, problem: Any, run: Any) -> Any:
+        _, s, Vt = np.linalg.svd(problem.A.dense(), full_matrices=False)
+        return run.finish(Vh=Vt[: problem.k], S=s[: problem.k])
+
+    @classmethod
+    def estimate(cls, sizes: Any) -> Any:
+        return behave.estimate()
+
+
+def raising(error):
+    def raises():
+        raise error
+
+    return raises
+
+
+BAD_ESTIMATES = {
+    "raises": (raising(ZeroDivisionError("no rows")), "ZeroDivisionError: no rows"),
+    "panics": (raising(PanicException("unwrap on None")), "PanicException: unwrap on None"),
+    "returns a number": (lambda: 42, "no linspec.cost.Estimate"),
+    "returns no number of seconds": (lambda: Estimate(math.nan, 0.0), "no linspec.cost.Estimate"),
+    "returns negative bytes": (lambda: Estimate(0.0, -1.0), "no linspec.cost.Estimate"),
+    "returns words": (lambda: Estimate("quick", 0.0), "TypeError"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_ESTIMATES)
+def test_an_estimate_that_fails_harms_nobody_else(own, monkeypatch, fault):
+    does, words = BAD_ESTIMATES[fault]
+    monkeypatch.setattr(behave, "estimate", does)
+    problem = ls.SVD(A, 2)
+    without = ls.solve(problem)
+    declare(Guesses, "direct", "automatic")
+    found = ls.solve(problem)
+    assert found.solver == without.solver
+    np.testing.assert_array_equal(found.S, without.S)
+    assert complaint(own).startswith("svd/mine: estimate ")
+    assert words in complaint(own)
+
+
+@pytest.mark.parametrize("fault", BAD_ESTIMATES)
+def test_a_solver_with_a_bad_estimate_can_be_called_by_name(own, monkeypatch, fault):
+    does, words = BAD_ESTIMATES[fault]
+    monkeypatch.setattr(behave, "estimate", does)
+    declare(Guesses, "direct", "automatic")
+    found = ls.solve(ls.SVD(A, 2), "mine")
+    np.testing.assert_allclose(found.S, np.linalg.svd(A, compute_uv=False)[:2])
+    assert words in complaint(own)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
+def test_an_interrupt_during_an_estimate_is_the_users(own, monkeypatch, error):
+    monkeypatch.setattr(behave, "estimate", raising(error))
+    declare(Guesses, "direct", "automatic")
+    with pytest.raises(type(error)):
+        ls.select(ls.SVD(A, 2))
+    assert complaint(own) == ""
+
+
+def test_a_candidate_that_panics_on_import_harms_nobody_else(own, tmp_path, monkeypatch):
+    (tmp_path / "rusty.py").write_text(
+        "class PanicException(BaseException): pass\nraise PanicException('no GPU')"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    ls.register(
+        ls.SolverSpec(
+            name="mine",
+            problem="svd",
+            target="rusty:Rusty",
+            summary="A solver of this test.",
+            reference="Golub 1965",
+            traits=("automatic",),
+        )
+    )
+    assert ls.solve(ls.SVD(A, 2)).solver in ls.solvers("svd")
+    assert "PanicException: no GPU" in complaint(own)
+
+
+# ---- adapters -----------------------------------------------------------------------------------------------
+
+
+class Cargo:
+    """Data that adapters know."""
+
+
+class Undecided:
+    def __bool__(self):
+        raise ValueError("the truth value is ambiguous")
+
+
+def adapter(name, matches):
+    return ls.OperatorSpec(name=name, matches=matches, adapt=lambda data: ls.as_operator(A), summary="Cargo.")
+
+
+BAD_MATCHES = {
+    "raises": (lambda data: data.shape[0], "AttributeError"),
+    "panics": (lambda data: raising(PanicException("borrowed"))(), "PanicException: borrowed"),
+    "returns what is neither true nor false": (lambda data: Undecided(), "the truth value is ambiguous"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_MATCHES)
+def test_an_adapter_whose_matches_fails_harms_nobody_else(own, fault):
+    matches, words = BAD_MATCHES[fault]
+    ls.register(adapter("broken", matches))
+    with pytest.raises(UnsupportedData, match="operator/broken") as caught:
+        ls.as_operator(Cargo())
+    assert words in str(caught.value)
+    ls.register(adapter("sound", lambda data: isinstance(data, Cargo)))
+    assert ls.as_operator(Cargo()).shape == A.shape
+    assert complaint(own).startswith("operator/broken: matches raised ")
+    assert words in complaint(own)
+    assert ls.solve(ls.SVD(Cargo(), 2), "direct").converged
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
+def test_an_interrupt_during_matches_is_the_users(own, error):
+    ls.register(adapter("slow", lambda data: raising(error)()))
+    with pytest.raises(type(error)):
+        ls.as_operator(Cargo())
+    assert complaint(own) == ""
+
+
+# ---- solve --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Returns(Solver):
+    """Solves, and returns something made of what it should return."""
+
+    what: str = option(
+        "it", "what it returns", choices=("it", "none", "tuple", "replaced", "other", "arrays")
+    )
+
+    def solve(self, problem: Any, run: Any) -> Any:
+        _, s, Vt = np.linalg.svd(problem.A.dense(), full_matrices=False)
+        arrays = {"Vh": Vt[: problem.k], "S": s[: problem.k]}
+        made = run.finish(**arrays)
+        if self.what == "other":
+            return ls.solve(ls.SVD(A, problem.k), "direct")
+        returned: dict[str, Any] = {
+            "it": made,
+            "none": None,
+            "tuple": tuple(arrays.values()),
+            "arrays": arrays,
+        }
+        if self.what == "replaced":
+            return dataclasses.replace(made, residual=0.0) if dataclasses.is_dataclass(made) else dict(made)
+        return returned[self.what]
+
+
+WRONG = ["none", "tuple", "replaced", "other", "arrays"]
+
+
+@pytest.mark.parametrize("registered", [True, False])
+@pytest.mark.parametrize("what", WRONG)
+def test_nothing_is_accepted_but_what_finish_of_the_run_made(what, registered):
+    declare(Returns, "direct")
+    asked = {"solver": "mine", "what": what} if registered else {"solver": Returns(what=what)}
+    with pytest.raises(
+        BrokenPlugin, match=r"Returns\) must return what run.finish\(...\) of its run made; got"
+    ):
+        ls.solve(ls.SVD(A, 2), **asked)
+    assert ls.solve(ls.SVD(A, 2), "mine").converged
+
+
+def test_of_two_solutions_that_finish_made_either_is_accepted():
+    @dataclass(frozen=True, kw_only=True)
+    class Twice(Returns):
+        def solve(self, problem: Any, run: Any) -> Any:
+            first = super().solve(problem, run)
+            super().solve(problem, run)
+            return first
+
+    assert ls.solve(ls.SVD(A, 2), Twice()).converged
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_the_same_holds_for_a_part(what):
+    """`rpcca` takes what its SVD hands to `finish`, and nothing else."""
+    problem = ls.CCA(A, A[:, ::-1] + 1, 2, ridge=1.0)
+    with pytest.raises(BrokenPlugin, match="Returns"):
+        ls.solve(problem, "rpcca", svd=Returns(what=what))
+
+
+# ---- parts that lack what they are needed for ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain(Solver):
+    """Solves least squares; nobody can prepare it."""
+
+    def solve(self, problem: Any, run: Any) -> Any:
+        A, B = problem.A.dense(), problem.B.dense()
+        return run.finish(x=np.linalg.solve(A.T @ A + problem.ridge * np.eye(A.shape[1]), A.T @ B))
+
+
+def test_a_least_squares_solver_that_cannot_be_prepared_is_refused_before_the_run():
+    declare(Plain, "direct", problem="least-squares")
+    problem = ls.CCA(A, A[:, ::-1] + 1, 2, ridge=1.0)
+    for given in ("mine", "pcr", Plain()):
+        with pytest.raises(InvalidOption, match=r"'lstsq'.* has the method prepare.*got .*(mine|pcr|Plain)"):
+            ls.solve(problem, "als", lstsq=given)
+    assert ls.solve(problem, "als", lstsq="cg").converged
+
+
+def test_a_method_that_can_do_without_takes_any_solver():
+    declare(Plain, "direct", problem="least-squares")
+    problem = ls.Discriminant(A, ls.targets.lda(np.arange(30) % 3), ridge=1.0)
+    assert ls.solve(problem, "two-stage", lstsq="mine").converged
+
+
+def test_a_part_declares_what_else_it_must_have():
+    @dataclass(frozen=True, kw_only=True)
+    class Outer(Solver):
+        inner: Any = part("cg", problem="least-squares", method="prepare")
+
+        def solve(self, problem: Any, run: Any) -> Any: ...
+
+    assert Outer(inner=ls.get_solver("lsqr")())
+    with pytest.raises(InvalidOption, match="the name of a least-squares solver that has the method prepare"):
+        Outer(inner=Plain())
