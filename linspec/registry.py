@@ -69,6 +69,7 @@ __all__ = [
     "normalizers",
     "operator_adapters",
     "plugins",
+    "provider_of",
     "register",
     "solvers",
     "spec_of",
@@ -89,6 +90,7 @@ _HOOKS: dict[str, type] = {
     "linspec_operators": OperatorSpec,
 }
 _SPEC_TYPES = tuple(_HOOKS.values())
+_KINDS = [spec.kind for spec in (SolverSpec, NormalizerSpec, TestMatrixSpec, OperatorSpec)]
 # The kinds that have a class behind their record, and what it must derive from: imported with it, not before.
 _BASES = {
     "solver": "linspec.solver:Solver",
@@ -135,11 +137,11 @@ class PluginInfo:
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """All that is declared of a solver, normalizer or test matrix; ``str()`` gives the help text.
+    """All that is declared of a solver, normalizer, test matrix or adapter; ``str()`` gives the help text.
 
     Parameters
     ----------
-    kind : {"solver", "normalizer", "test-matrix"}
+    kind : {"solver", "normalizer", "test-matrix", "operator"}
         What it is.
     name, summary, reference, traits
         As in its record.
@@ -282,11 +284,18 @@ class Registry:
 
     def get_part(self, kind: str, name: str, problem: Any = None) -> type[Any]:
         """Import a solver, normalizer or test matrix; see :func:`get_part`."""
+        if kind not in _BASES:
+            raise UnknownName(f"there is no kind {kind!r} of parts; the kinds are {', '.join(_BASES)}")
         return self._implementation(self._find(name, [kind], problem))
 
-    def get_spec(self, kind: str, name: str, problem: Any = None) -> Any:
+    def get_spec(self, kind: str | None, name: str, problem: Any = None) -> Any:
         """Look up a record without importing its class; see :func:`get_spec`."""
-        return self._find(name, [kind], problem).spec
+        return self._find(name, _KINDS if kind is None else [kind], problem).spec
+
+    def provider_of(self, spec: Spec) -> str:
+        """Tell who registers a record; see :func:`provider_of`."""
+        plugins = (plugin for plugin in self._loaded() if any(own is spec for own in plugin.specs))
+        return next((plugin.identity for plugin in plugins), "")
 
     def spec_of(self, cls: type, problem: Any = None) -> Spec | None:
         """Find the record of a class; see :func:`spec_of`."""
@@ -299,8 +308,8 @@ class Registry:
         return None
 
     def describe(self, name: str) -> Description:
-        """Describe a solver, normalizer or test matrix; see :func:`linspec.describe`."""
-        claim = self._find(name, list(_BASES))
+        """Describe a solver, normalizer, test matrix or adapter; see :func:`linspec.describe`."""
+        claim = self._find(name, _KINDS)
         spec = claim.spec
         return Description(
             kind=spec.kind,
@@ -312,7 +321,7 @@ class Registry:
             traits=getattr(spec, "traits", ()),
             provider=claim.plugin.identity,
             version=claim.plugin.version,
-            options=options_of(self._implementation(claim)),
+            options=options_of(self._implementation(claim)) if spec.kind in _BASES else (),
         )
 
     def register(self, spec: Spec) -> None:
@@ -392,8 +401,8 @@ class Registry:
     def _find(self, name: str, kinds: list[str], problem: Any = None) -> _Claim:
         """Resolve a name of any form among some kinds, or say why it cannot be."""
         for kind in kinds:
-            if kind not in _BASES:
-                raise UnknownName(f"there is no kind {kind!r}; the kinds are {', '.join(_BASES)}")
+            if kind not in _KINDS:
+                raise UnknownName(f"there is no kind {kind!r}; the kinds are {', '.join(_KINDS)}")
         if not isinstance(name, str):
             raise UnknownName(f"a {_words(kinds[0])} is asked for by its name, a string; got {name!r}")
         scope = None if problem is None else _problem_name(problem)
@@ -857,14 +866,14 @@ def get_spec(kind: Literal["normalizer"], name: str, problem: Any = None) -> Nor
 @overload
 def get_spec(kind: Literal["test-matrix"], name: str, problem: Any = None) -> TestMatrixSpec: ...
 @overload
-def get_spec(kind: str, name: str, problem: Any = None) -> Any: ...
-def get_spec(kind: str, name: str, problem: Any = None) -> Any:
+def get_spec(kind: str | None, name: str, problem: Any = None) -> Any: ...
+def get_spec(kind: str | None, name: str, problem: Any = None) -> Any:
     """Look up a record; imports no implementation.
 
     Parameters
     ----------
-    kind : {"solver", "normalizer", "test-matrix"}
-        What it is.
+    kind : {"solver", "normalizer", "test-matrix", "operator"} or None
+        What it is; None: whatever has the name.
     name : str
         As for :func:`get_solver`.
     problem : str, problem class or problem, optional
@@ -872,7 +881,7 @@ def get_spec(kind: str, name: str, problem: Any = None) -> Any:
 
     Returns
     -------
-    SolverSpec or NormalizerSpec or TestMatrixSpec
+    SolverSpec or NormalizerSpec or TestMatrixSpec or OperatorSpec
 
     Raises
     ------
@@ -880,6 +889,22 @@ def get_spec(kind: str, name: str, problem: Any = None) -> Any:
         As for :func:`get_solver`.
     """
     return default_registry().get_spec(kind, name, problem)
+
+
+def provider_of(spec: Spec) -> str:
+    """Tell who registers a record.
+
+    Parameters
+    ----------
+    spec : SolverSpec or NormalizerSpec or TestMatrixSpec or OperatorSpec
+        As :func:`get_spec` gives it.
+
+    Returns
+    -------
+    str
+        ``distribution:entry`` of the plugin; "" where nobody does.
+    """
+    return default_registry().provider_of(spec)
 
 
 def spec_of(cls: type, problem: Any = None) -> Any:
@@ -901,13 +926,13 @@ def spec_of(cls: type, problem: Any = None) -> Any:
 
 
 def describe(name: str) -> Description:
-    """Describe a solver, normalizer or test matrix.
+    """Describe a solver, normalizer, test matrix or adapter.
 
     Parameters
     ----------
     name : str
-        As for :func:`get_solver`, or with the kind in front, ``"normalizer/cholesky-qr"``. A bare name will
-        do where it means one thing.
+        As for :func:`get_solver`, or with the kind in front, ``"normalizer/cholesky-qr"``, ``"operator/dask"``. A
+        bare name will do where it means one thing.
 
     Returns
     -------

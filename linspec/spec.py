@@ -207,6 +207,10 @@ class OperatorSpec:
         ``adapt(data) -> LinearOperator``. Import what it needs inside the function.
     summary : str
         One sentence: which data it adapts.
+    sample : str, optional
+        Where the conformance kit gets data to try the adapter on: ``"package.module:function"``, called without
+        arguments, returns a small object that it adapts (at most some hundred rows). The kit fails an adapter
+        without one.
 
     Raises
     ------
@@ -220,10 +224,13 @@ class OperatorSpec:
     matches: Callable[[Any], bool]
     adapt: Callable[[Any], Any]
     summary: str
+    sample: str | None = None
 
     def __post_init__(self) -> None:
         _check_name(self, "name")
         _check_text(self, "summary")
+        if self.sample is not None:
+            _check_target(self, "sample", "package.module:function")
         for role in ("matches", "adapt"):
             if not callable(getattr(self, role)):
                 raise InvalidDeclaration(
@@ -253,11 +260,10 @@ def _check_name(spec: Any, role: str) -> None:
         )
 
 
-def _check_target(spec: Any) -> None:
-    if not (isinstance(spec.target, str) and _TARGET.fullmatch(spec.target)):
-        raise InvalidDeclaration(
-            f"{_owner(spec)}: target must be a string 'package.module:Class'; got {spec.target!r}"
-        )
+def _check_target(spec: Any, role: str = "target", form: str = "package.module:Class") -> None:
+    value = getattr(spec, role)
+    if not (isinstance(value, str) and _TARGET.fullmatch(value)):
+        raise InvalidDeclaration(f"{_owner(spec)}: {role} must be a string {form!r}; got {value!r}")
 
 
 def _check_text(spec: Any, role: str) -> None:
