@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import linspec as ls
-from linspec import Needs, Solver, SolverSpec, Status, option, registry
+from linspec import LeastSquaresState, Moments, Needs, Solver, SolverSpec, Status, option, registry
 from linspec.arrays import is_array, to_host
 from linspec.block_algebra import canonical_rotation
 from linspec.operators import CenteredOperator
 from linspec.testing import CheckFailed, Suite, check_operator, interface_issues, run_checks
+from linspec.testing.behaviour import Skip
 
 BACKENDS = ["numpy", "numpy-readonly", "array-api-strict", "products-only"]
 
@@ -70,7 +72,7 @@ class HonestIteration(Solver):
 
     def solve(self, problem: Any, run: Any) -> Any:
         moments = run.moments(self.form)
-        self.prepare(run)
+        self.begin(run)
         run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.sweep_cost)
         m = problem.B.shape[1]
         AtB = moments.products(None, moments.home.eye(m))[1]
@@ -90,7 +92,7 @@ class HonestIteration(Solver):
     def measure(self, rr: np.ndarray, scale: np.ndarray) -> float:
         return float(np.max(np.sqrt(rr) / np.where(scale > 0, scale, 1.0), initial=0.0))
 
-    def prepare(self, run: Any) -> None:
+    def begin(self, run: Any) -> None:
         """For liars."""
 
     def twist(self, solution: Any, problem: Any, run: Any) -> Any:
@@ -132,7 +134,7 @@ class Overconfident(HonestIteration):
 
 
 class IgnoresTheBudget(HonestIteration):
-    def prepare(self, run):
+    def begin(self, run):
         run._max_passes = np.inf
 
 
@@ -211,7 +213,7 @@ class LeavesLeftVectorsCrooked(HonestSVD):
 
 
 class IgnoresTheCallback(HonestIteration):
-    def prepare(self, run):
+    def begin(self, run):
         run._callbacks = ()
 
 
@@ -571,6 +573,151 @@ class ScalesTheBlock(HonestDiscriminant):
         return 2 * problem.factor
 
 
+# ---- prepare ----------------------------------------------------------------------------------
+
+
+class ConjugateState(LeastSquaresState):
+    """Conjugate gradients for one matrix, with one fault or none."""
+
+    def __init__(self, A: Any, ridge: float, run: Any, fault: str) -> None:
+        self.ridge, self.run, self.fault = ridge, run, fault
+        self.moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
+        matrix = self.moments.counted if isinstance(A, Moments) else A
+        self.matrix = matrix.centered(A.column_means()[0]) if isinstance(A, Moments) and A.center else matrix
+        self.kept: Any = None
+        if fault == "preparation":
+            self.moments.gram_matmat(self.moments.home.zeros((self.moments.shape[1], 1)))
+
+    def affords(self, sweeps: float) -> bool:
+        return self.fault == "budget" or self.run.affords(sweeps)
+
+    def solve(self, B, x0=None, tol=None, AtB=None, AtAx0=None):
+        home, sweep = self.moments.home, 1.0 if self.matrix.sliceable else 2.0
+        x = home.zeros((self.moments.shape[1], B.shape[1])) if x0 is None else home.place(x0).copy()
+        if not self.affords((AtB is None) * sweep + (x0 is not None and AtAx0 is None) * sweep):
+            return x
+        if AtB is None:
+            AtB = self.matrix.rmatmat(B.matmat(B.home.blocks.eye(B.shape[1])))
+        if self.fault == "first" and self.kept is not None and self.kept.shape == AtB.shape:
+            AtB = self.kept
+        self.kept = AtB if self.kept is None else self.kept
+        if x0 is not None and self.fault == "anew":
+            x, x0 = 0 * x, None
+        r = AtB
+        if x0 is not None:
+            r = AtB - (self.moments.gram_matmat(x) if AtAx0 is None else AtAx0) - x * self.ridge
+            r = AtB - AtAx0 if self.fault == "ridge" and AtAx0 is not None else r
+        if x0 is not None and self.fault == "writes":
+            x0 += 1.0
+        scale = np.linalg.norm(AtB, axis=0)
+        p, rr = r, np.sum(r**2, axis=0)
+        for _ in range(300):
+            residual = float(np.max(np.sqrt(rr) / np.where(scale > 0, scale, 1.0)))
+            if residual <= (1e-8 if tol is None else tol) or not self.affords(self.moments.sweep_cost):
+                break
+            told = 0.5 if self.fault == "constant" else residual
+            if self.fault != "unwatched" and not self.watched(told, lambda x=x: x) and self.fault != "deaf":
+                break
+            Mp = self.moments.gram_matmat(p) + p * self.ridge
+            pMp = np.sum(p * Mp, axis=0)
+            a = np.divide(rr, pMp, out=np.zeros_like(rr), where=pMp > 0)
+            x, r, old = x + p * a, r - Mp * a, rr
+            rr = np.sum(r**2, axis=0)
+            p = r + p * np.divide(rr, old, out=np.zeros_like(rr), where=old > 0)
+        return x.astype(np.float32) if self.fault == "dtype" and x0 is None else x
+
+
+@dataclass(frozen=True, kw_only=True)
+class HonestPart(HonestIteration):
+    """Conjugate gradients that can be a part (Hestenes & Stiefel 1952; Golub 1965)."""
+
+    def prepare(self, A: Any, ridge: float, run: Any) -> Any:
+        return ConjugateState(A, ridge, run, self.fault)
+
+    fault = ""
+
+
+def lying(fault: str) -> type:
+    """A class with one fault, found under its name in this module."""
+    cls = type(f"Part_{fault}", (HonestPart,), {"fault": fault, "__doc__": "", "__module__": __name__})
+    globals()[cls.__name__] = cls
+    return cls
+
+
+class Prepares42(HonestPart):
+    def prepare(self, A, ridge, run):
+        return 42
+
+
+class PrepareRaises(HonestPart):
+    def prepare(self, A, ridge, run):
+        return A.no_such_attribute
+
+
+PARTS = {
+    PrepareRaises: {"prepare"},
+    lying("first"): {"prepare"},
+    lying("dtype"): {"prepare"},
+    lying("ridge"): {"prepare-start"},
+    lying("anew"): {"prepare-start"},
+    lying("writes"): {"prepare-start"},
+    lying("budget"): {"prepare-budget"},
+    lying("preparation"): {"prepare-budget"},
+    lying("unwatched"): {"prepare-watch"},
+    lying("deaf"): {"prepare-watch"},
+    lying("constant"): {"prepare-watch"},
+}
+
+
+# ---- solvers ----------------------------------------------------------------------------------
+
+
+class ConstantResidual(HonestIteration):
+    """Finds the answer, and says half a residual from the first iteration to the last."""
+
+    max_iterations: int = option(30, "iterations at most", at_least=1)
+
+    def measure(self, rr, scale):
+        rr[np.sqrt(rr) <= 1e-10 * scale] = 0.0  # stands still once it is there
+        return 0.5
+
+
+class DoesNothing(Honest):
+    """Zeros, for an approximation."""
+
+    def solve(self, problem, run):
+        run.plan(setup=1.0)
+        moments = run.moments("implicit")
+        moments.column_means()
+        run.note(Status.APPROXIMATE, "It is only an approximation.")
+        return run.finish(x=moments.home.zeros((problem.A.shape[1], problem.B.shape[1])))
+
+
+class DrawsDirections(HonestSVD):
+    """Random directions, and the singular values within them."""
+
+    def solve(self, problem, run):
+        run.plan(setup=2.0)
+        run.moments("implicit").column_means()
+        A = np.asarray(to_host(problem.A.dense()), dtype=np.float64)
+        A = A - A.mean(axis=0) if problem.center else A
+        k = min(
+            problem.k,
+            int(
+                np.linalg.matrix_rank(
+                    A, tol=max(A.shape) * np.finfo(problem.A.dtype).eps * np.linalg.norm(A, 2)
+                )
+            ),
+        )
+        V = np.linalg.qr(A.T @ np.linalg.pinv(A.T) @ run.rng.standard_normal((A.shape[1], k)))[0]
+        run.note(Status.APPROXIMATE, "It is only an approximation.")
+        _, s, Wt = np.linalg.svd(A @ V, full_matrices=False)
+        V = V @ Wt.T
+        U = A @ V / np.where(s > 0, s, 1.0) if problem.left else None
+        place = problem.A.home.blocks.place
+        return run.finish(Vh=place(V.T), S=s, U=None if U is None else place(U))
+
+
 DENSE = Needs(dense=True)
 LIARS = [
     (Honest, DENSE, ("direct",), set()),
@@ -616,10 +763,15 @@ LIARS = [
     (ShiftsTheMean, DENSE, ("direct",), {"accuracy"}),
     (TakesLabelsForTargets, DENSE, ("direct",), {"targets"}),
     (ScalesTheBlock, DENSE, ("direct",), {"targets"}),
+    (HonestPart, Needs(), ("iterative",), set()),
+    (Prepares42, Needs(), ("iterative",), {"prepare"}),
+    (ConstantResidual, Needs(), ("iterative",), {"progress"}),
+    (DoesNothing, DENSE, ("approximate",), {"approximates"}),
+    (DrawsDirections, DENSE, ("approximate", "randomized"), {"approximates"}),
 ]
-for _liar, *_ in LIARS:
+for _liar in (*(row[0] for row in LIARS), *PARTS):
     _liar.__doc__ = (_liar.__doc__ or "") + " After Golub 1965."
-    if _liar not in (Honest, HonestSVD, HonestIteration, HonestPairs, HonestDiscriminant):
+    if _liar not in (Honest, HonestSVD, HonestIteration, HonestPairs, HonestDiscriminant, HonestPart):
         dataclass(frozen=True, kw_only=True)(_liar)  # in place: the class itself is returned
 
 
@@ -652,6 +804,18 @@ def test_liar_fails_its_check_and_no_other(fresh_registry, cls, needs, traits, c
     report = run_checks(declare(cls, needs, traits), backends=BACKENDS)
     assert {check.partition(":")[0] for check, _ in report.failed} == caught, str(report)
     assert report.passed > 30
+
+
+@pytest.mark.parametrize(("cls", "caught"), PARTS.items(), ids=lambda x: getattr(x, "__name__", ""))
+def test_a_state_that_lies_fails_its_check_and_no_other(fresh_registry, cls, caught):
+    found = set()
+    for check in Suite(declare(cls, Needs(), ("iterative",))).checks():
+        if check.name.startswith("prepare"):  # `solve` is that of the honest one
+            try:
+                check.run()
+            except (CheckFailed, Skip) as outcome:
+                found |= {check.name} if isinstance(outcome, CheckFailed) else set()
+    assert found == caught
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -727,6 +891,37 @@ def test_changed_input_is_caught_where_it_cannot_be_written_too(fresh_registry):
         "input-untouched:numpy",
         "input-untouched:numpy-readonly",
     ]
+
+
+def test_a_solver_of_a_problem_without_cases_fails(fresh_registry):
+    declare(Honest, DENSE, ("direct",), problem="sorting")
+    report = run_checks("sorting/liar")
+    assert [check for check, _ in report.failed] == ["cases"]
+    assert "no cases of the problem 'sorting'" in str(report)
+
+
+def line_of(text: str) -> int:
+    return 1 + next(
+        i for i, line in enumerate(Path(__file__).read_text("utf-8").splitlines()) if text in line
+    )
+
+
+def test_failures_tell_file_and_line(fresh_registry):
+    name = declare(PrepareRaises, Needs(), ("iterative",))
+    (check,) = [check for check in Suite(name).checks() if check.name == "prepare"]
+    with pytest.raises(CheckFailed) as caught:
+        check.run()
+    raised, *_, defined = str(caught.value).splitlines()
+    assert f"{Path(__file__).name}:{line_of('A.no_such' + '_attribute')})" in raised
+    assert f"{Path(__file__).name}:{line_of('class ' + 'PrepareRaises')} (PrepareRaises)" in defined
+
+
+def test_a_class_that_cannot_be_used_fails_once(fresh_registry):
+    name = declare(Honest, DENSE, ("direct",), target="no_such_module:Solver")
+    report = run_checks(name, backends=["numpy"])
+    assert [check for check, _ in report.failed] == ["target"]
+    assert "no_such_module" in str(report)
+    assert report.passed == 0
 
 
 # ---- declarations -----------------------------------------------------------------------------

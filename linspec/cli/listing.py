@@ -10,7 +10,6 @@ from linspec import registry
 from linspec.cli.failures import Command, Failure, install_hint
 from linspec.cli.progress import Goal, shown_progress
 from linspec.cli.tables import show_facts, show_table
-from linspec.errors import BrokenPlugin
 
 __all__ = ["check", "describe", "plugins", "solvers"]
 
@@ -31,7 +30,7 @@ def solvers(problem: str | None) -> None:
 @click.command(cls=Command, short_help="Describe a solver, its source, needs and options.")
 @click.argument("name")
 def describe(name: str) -> None:
-    """Describe a solver, normalizer or test matrix: source, needs, options.
+    """Describe a solver, normalizer, test matrix or adapter: source, needs, options.
 
     NAME is a bare name where it means one thing, else cca/gram, normalizer/qr, DISTRIBUTION:NAME.
     """
@@ -51,12 +50,15 @@ def plugins() -> None:
         show_facts([(name, f"error: {error}") for name, error in broken])
 
 
-@click.command(cls=Command, short_help="Hold a solver to the conformance tests.")
+@click.command(
+    cls=Command, short_help="Hold a solver, normalizer, test matrix or adapter to the conformance tests."
+)
 @click.argument("name")
 def check(name: str) -> None:
-    """Hold one solver, normalizer or test matrix to the conformance tests.
+    """Hold one solver, normalizer, test matrix or adapter to the conformance tests.
 
-    The exit status is 1 when it fails one of them.
+    NAME is a bare name where it means one thing, else cca/gram, normalizer/qr, test-matrix/srht, operator/dask. The
+    exit status is 1 when it fails one of the tests.
     """
     try:
         from linspec import testing
@@ -66,24 +68,13 @@ def check(name: str) -> None:
             raise Failure(f"the conformance kit cannot be loaded: {error}.") from error
         raise install_hint(f"check needs {missing}", "testing") from error
     with shown_progress(f"checking {name}", Goal(), None):
-        failed = [("interface", issue) for issue in testing.interface_issues(name)]
-        passed, skipped = (0 if failed else 1), Counter[str]()
-        if _kind_of(name) == "solver":  # the kit has the interface among its checks of a solver
-            report = testing.run_checks(name)
-            passed, failed = report.passed, report.failed
-            skipped.update(reason for _, reason in report.skipped)
-    for check, message in failed:
+        report = testing.run_checks(name)
+    for check, message in report.failed:
         click.echo(f"FAILED {check}: {message}")
+    skipped = Counter(reason for _, reason in report.skipped)
     reasons = ", ".join(f"{count} x {reason}" for reason, count in skipped.most_common())
     why = f" ({reasons})" if reasons else ""
-    click.echo(f"{name}: {passed} passed, {len(failed)} failed, {skipped.total()} skipped{why}.")
-    if failed:
+    counts = f"{report.passed} passed, {len(report.failed)} failed, {skipped.total()} skipped{why}"
+    click.echo(f"{name}: {counts}.")
+    if report.failed:
         click.get_current_context().exit(1)
-
-
-def _kind_of(name: str) -> str:
-    """The kind of what has a name; "" where its class cannot be used."""
-    try:
-        return registry.describe(name).kind
-    except BrokenPlugin:
-        return ""

@@ -73,7 +73,7 @@ def check_solves(trial: Trial) -> Iterator[str]:
     wide = working_dtype(trial.case.main.dtype) == np.float64
     if wide and not trial.backend.float64 and isinstance(error, UnsupportedData):
         return  # integers that only float64 holds, where there is none
-    yield f"raised {type(error).__name__}: {error}"
+    yield trial.result.raised
 
 
 def check_accuracy(trial: Trial) -> Iterator[str]:

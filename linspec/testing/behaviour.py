@@ -37,6 +37,10 @@ NEARER = 0.1
 """Share of the first residual of a random start that the first one of a start at the answer is below."""
 
 
+FALLEN = 100.0
+"""A residual that has become smaller by this factor must be seen to."""
+
+
 class Skip(Exception):  # noqa: N818 (it is not an error)
     """A check that does not apply, with the reason."""
 
@@ -118,18 +122,18 @@ def check_declared_needs(subject: Subject) -> Iterator[str]:
         result = attempt(problem, subject.for_case(case), rng=0)
         if result.error is not None:
             given = ", ".join(name for name, value in needs.items() if value) or "products only"
-            yield f"{case.name}: on an operator with {given}, raised {type(result.error).__name__}: {result.error}"
+            yield f"{case.name}: on an operator with {given}, {result.raised}"
     case = _first_case(subject)
     for sliceable in (False, True):
         for readable in (False, True):
             level = {"sliceable": sliceable, "readable": readable}
             enough = all(level[name] or not wanted for name, wanted in needs.items())
             problem, _ = _limited(case, **level)
-            error = attempt(problem, subject.for_case(case), rng=0).error
-            if enough and error is not None:
-                yield f"with {level}: raised {type(error).__name__}: {error}"
-            elif not enough and not isinstance(error, MissingCapability):
-                yield f"with {level}: must raise MissingCapability; got {error!r}"
+            result = attempt(problem, subject.for_case(case), rng=0)
+            if enough and result.error is not None:
+                yield f"with {level}: {result.raised}"
+            elif not enough and not isinstance(result.error, MissingCapability):
+                yield f"with {level}: must raise MissingCapability; got {result.error!r}"
 
 
 def check_counts(subject: Subject) -> Iterator[str]:
@@ -205,7 +209,7 @@ def _budget_issues(make: Callable[[], Any], solver: Any, tol: float) -> Iterator
             if least is None or least <= budget:
                 yield f"max_passes={budget}: the refusal must name the least number: {result.error}"
         elif result.error is not None:
-            yield f"max_passes={budget} raised {type(result.error).__name__}: {result.error}"
+            yield f"max_passes={budget} {result.raised}"
         else:
             enough = budget if enough is None else enough
             if result.solution.passes > budget + ROOM:
@@ -239,7 +243,7 @@ def check_starved(subject: Subject) -> Iterator[str]:
         trial = Trial.of(subject, BACKENDS[0], case)
         result = attempt(case.state(_host(case)), subject.make(max_iterations=1), rng=0)
         if result.error is not None:
-            yield f"{case.name}: max_iterations=1 raised {type(result.error).__name__}: {result.error}"
+            yield f"{case.name}: max_iterations=1 {result.raised}"
             continue
         solution = result.solution
         if solution.iterations > 1:
@@ -283,6 +287,23 @@ def _ended_before(subject: Subject, solution: Any, tol: float) -> bool:
     return solution.residual <= tol or (not subject.exact and solution.status is Status.APPROXIMATE)
 
 
+def check_progress(subject: Subject) -> Iterator[str]:
+    """The residual that the history is told falls where that of the iterates falls."""
+    if not subject.trait("iterative"):
+        raise Skip("not iterative")
+    case = _start_case(subject)
+    begun = quiet(case.state(_host(case)), subject.for_case(case), rng=0, callback=lambda _: True)
+    done = quiet(case.state(_host(case)), subject.for_case(case), rng=0)
+    if begun.iterations or not done.iterations:
+        raise Skip("the solver makes no iterations on this case")
+    told = done.history["residual"]
+    if done.residual <= begun.residual / FALLEN and not told[-1] <= told[0] / 2:
+        yield (
+            f"by the law the residual fell from {begun.residual:.2g} to {done.residual:.2g}; proceed was told "
+            f"{told[0]:.3g} at first and {told[-1]:.3g} at last"
+        )
+
+
 # ---- symmetries -------------------------------------------------------------------------------
 
 
@@ -319,7 +340,7 @@ def _symmetry_issues(subject: Subject, factor: float, seed: int) -> Iterator[str
     moved = _moved(case, factor, seed)
     trial = Trial.of(subject, BACKENDS[0], moved)
     if trial.solution is None:
-        yield f"factor {factor:.3g}: raised {trial.result.error!r}"
+        yield f"factor {factor:.3g}: {trial.result.raised}"
     elif not trial.solution.converged:
         yield f"factor {factor:.3g}: {trial.solution.status.name}, residual {trial.solution.residual:.2g}"
     else:
@@ -363,7 +384,7 @@ def check_path(subject: Subject) -> Iterator[str]:
             if not isinstance(result.error, MissingCapability):
                 yield f"{case.name}: takes several ridges without the trait 'path'"
         elif result.error is not None:
-            yield f"{case.name}: raised {type(result.error).__name__}: {result.error}"
+            yield f"{case.name}: {result.raised}"
         else:
             yield from (f"{case.name}: {issue}" for issue in _path_issues(case, result.solution))
 
@@ -432,7 +453,7 @@ def _target_issues(subject: Subject, case: Case, H: Any) -> Iterator[str]:
         if isinstance(result.error, MissingCapability):
             continue  # what it asks of the data is judged by "declared-needs"
         if result.error is not None:
-            yield f"raised {type(result.error).__name__}: {result.error}"
+            yield result.raised
             continue
         solution = result.solution
         if oracle.law(solution).contradicts(solution.residual, solution.residual_kind):
@@ -462,7 +483,7 @@ def check_warm_start(subject: Subject) -> Iterator[str]:
         raise Skip("the solver makes no iterations on this case")
     result = attempt(case.state(_host(case)), solver, rng=1, start=cold)
     if result.error is not None:
-        yield f"raised {type(result.error).__name__}: {result.error}"
+        yield result.raised
         return
     yield from _warm_issues(subject, cold, result.solution)
 
@@ -523,6 +544,7 @@ BEHAVIOUR_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {
     "budget": check_budget,
     "starved": check_starved,
     "callback": check_callback,
+    "progress": check_progress,
     "symmetry": check_symmetry,
     "path": check_path,
     "targets": check_targets,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import importlib.util
 import re
 import subprocess
 import sys
@@ -24,7 +25,7 @@ from linspec.errors import InvalidOption, UnknownOption
 from linspec.hookspecs import PROJECT
 from linspec.options import RUN_ARGUMENTS, Option, build, invalid_values, options_of
 
-__all__ = ["declaration_issues"]
+__all__ = ["declaration_issues", "table_file"]
 
 ARRAY_LIBRARIES = ("numpy", "scipy", "cupy", "torch", "jax", "dask", "sklearn", "array_api_compat")
 
@@ -34,7 +35,7 @@ def declaration_issues(spec: Any, provider: str) -> Iterator[tuple[str, str]]:
 
     Parameters
     ----------
-    spec : SolverSpec, NormalizerSpec or TestMatrixSpec
+    spec : SolverSpec, NormalizerSpec, TestMatrixSpec or OperatorSpec
     provider : str
         ``distribution:entry`` of the plugin that registers it.
 
@@ -44,6 +45,10 @@ def declaration_issues(spec: Any, provider: str) -> Iterator[tuple[str, str]]:
         The name of the check, and what is wrong; the issue is "" where the check passed. An issue that
         begins with "skipped: " says why a check was not made.
     """
+    if spec.kind == "operator":  # which names functions, and has nothing else to declare
+        yield "summary", _summary_issue(spec, None)
+        yield "light-table", _table_issue(provider)
+        return
     try:
         cls = _import(spec.target)
     except Exception as error:  # noqa: BLE001 (an import may fail in any way)
@@ -148,29 +153,45 @@ def _summary_issue(spec: Any, _: Any) -> str:
     return ""
 
 
-def _table_issue(provider: str) -> str:
-    """Import the plugin's table in a fresh interpreter and see what came with it."""
+def _table_of(provider: str) -> Any:
+    """The entry point of a plugin; None where there is none."""
     distribution, _, entry = provider.partition(":")
-    if distribution == registry.LOCAL:
-        return "skipped: registered by hand, without a table"
-    found = [
+    found = (
         point
         for point in metadata.entry_points(group=PROJECT)
         if point.name == entry and point.dist is not None and point.dist.name == distribution
-    ]
-    if not found:
+    )
+    return next(found, None)
+
+
+def table_file(provider: str) -> str:
+    """The file of a plugin's table; "" where there is none."""
+    table = _table_of(provider)
+    try:
+        found = None if table is None else importlib.util.find_spec(table.module)
+    except (ImportError, AttributeError, ValueError):  # a package that cannot be imported
+        return ""
+    return (found and found.origin) or ""
+
+
+def _table_issue(provider: str) -> str:
+    """Import the plugin's table in a fresh interpreter and see what came with it."""
+    if provider.partition(":")[0] == registry.LOCAL:
+        return "skipped: registered by hand, without a table"
+    table = _table_of(provider)
+    if table is None:
         return f"skipped: no entry point {provider}"
     code = (
         "import importlib, sys\n"
-        f"importlib.import_module({found[0].module!r})\n"
+        f"importlib.import_module({table.module!r})\n"
         f"print(*[name for name in {ARRAY_LIBRARIES!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode != 0:
-        return f"{found[0].module} cannot be imported by itself: {done.stderr.strip().splitlines()[-1]}"
+        return f"{table.module} cannot be imported by itself: {done.stderr.strip().splitlines()[-1]}"
     loaded = done.stdout.split()
     return (
-        f"importing {found[0].module} loads {', '.join(loaded)}; a table must load no array library"
+        f"importing {table.module} loads {', '.join(loaded)}; a table must load no array library"
         if loaded
         else ""
     )

@@ -14,7 +14,7 @@ their forms, centred and not, against an explicit centring.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from linspec.errors import AccuracyWarning, MissingCapability
 from linspec.moments import Moments
 from linspec.operators import DenseOperator, LinearOperator, as_operator
 from linspec.operators.base import Selection
+from linspec.testing.places import package_of, said_of
 
 __all__ = ["CountingOperator", "ProductsOnly", "check_operator"]
 
@@ -176,17 +177,12 @@ def check_operator(data: Any, *, entries: HostArray | None = None, seed: int = 0
     """
     operator = as_operator(data)
     watch = _Watch(operator, entries, seed)
-    laws = (
-        _check_kind, _check_entries, _check_linearity, _check_blocks, _check_adjoint, _check_rows,
-        _check_dense, _check_moments, _check_means,
-    )  # fmt: skip
     issues: list[str] = []
-    for law in laws:
-        name = law.__name__.removeprefix("_check_")
+    for name, law in LAWS.items():
         try:
             issues += [f"{name}: {issue}" for issue in law(watch)]
         except Exception as error:  # noqa: BLE001 (an operator may fail in any way; each law is told apart)
-            issues.append(f"{name}: raised {type(error).__name__}: {error}")
+            issues.append(f"{name}: raised {said_of(error, package_of(type(operator)))}")
     return issues
 
 
@@ -341,3 +337,17 @@ def _check_moments(w: _Watch) -> Iterator[str]:
 def _check_means(w: _Watch) -> Iterator[str]:
     means = to_host(Moments(w.A, center=True).column_means()[0])
     yield from _told("the column mean", w.differs(means, w.M.mean(axis=0), np.abs(w.M).mean(axis=0)))
+
+
+LAWS: dict[str, Callable[[_Watch], Iterator[str]]] = {
+    "kind": _check_kind,
+    "entries": _check_entries,
+    "linearity": _check_linearity,
+    "blocks": _check_blocks,
+    "adjoint": _check_adjoint,
+    "rows": _check_rows,
+    "dense": _check_dense,
+    "moments": _check_moments,
+    "means": _check_means,
+}
+"""By name, as they stand in front of what `check_operator` tells."""

@@ -17,6 +17,7 @@ from linspec.errors import UnsupportedData
 from linspec.options import options_of
 from linspec.testing.backends import Backend
 from linspec.testing.oracle import ORACLES, Reading, precision
+from linspec.testing.places import package_of, said_of
 from linspec.testing.problems import Case
 
 __all__ = ["ROUGH_ITERATIONS", "Subject", "Trial", "attempt"]
@@ -83,6 +84,12 @@ class Attempt:
     solution: Any = None
     error: Exception | None = None
     warnings: tuple[warnings.WarningMessage, ...] = ()
+    package: str = ""
+
+    @property
+    def raised(self) -> str:
+        """That an exception was raised, which, and where in the solver's package."""
+        return "" if self.error is None else f"raised {said_of(self.error, self.package)}"
 
     def warned(self, category: type[Warning]) -> bool:
         """Whether a warning of a class was given."""
@@ -98,7 +105,7 @@ def attempt(problem: Any, solver: Any, **arguments: Any) -> Attempt:
         try:
             solution = linspec.solve(problem, solver, **arguments)
         except Exception as error:  # noqa: BLE001 (what a solver may raise is what is being found out)
-            return Attempt(error=error, warnings=tuple(caught))
+            return Attempt(error=error, warnings=tuple(caught), package=package_of(type(solver)))
     return Attempt(solution=solution, warnings=tuple(caught))
 
 

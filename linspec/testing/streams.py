@@ -101,7 +101,7 @@ def _one_pass_issues(subject: Subject, case: Case, kind: Callable[[HostArray], A
     rows = Slices(kind(array.copy()))
     result = attempt(case.state({name: rows}), subject.make(), rng=0)
     if result.error is not None:
-        yield f"raised {type(result.error).__name__}: {result.error}"
+        yield result.raised
         return
     solution = result.solution
     if rows.taken != len(array) or rows.ends != 1:
@@ -154,7 +154,7 @@ def check_callable(subject: Subject) -> Iterator[str]:
         if isinstance(result.error, MissingCapability):
             continue  # "declared-needs" says it
         if result.error is not None:
-            yield f"{case.name}: raised {type(result.error).__name__}: {result.error}"
+            yield f"{case.name}: {result.raised}"
         elif result.solution.converged:
             yield from (f"{case.name}: {issue}" for issue in trial.oracle.errors(result.solution))
         elif trial.must_converge and trial.solution is not None and trial.solution.converged:

@@ -1,4 +1,4 @@
-"""All checks of one solver: as pytest tests, as a report, or as a list of issues.
+"""All checks of one solver, normalizer, test matrix or adapter: as pytest tests, as a report, or as a list of issues.
 
 Problem: a plugin's author wants one line that says whether the solver keeps the contract, and the command line
 wants the same without pytest.
@@ -12,17 +12,24 @@ stated where the test is asked for and must fail: one that passes is an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from linspec import registry
 from linspec.errors import BrokenPlugin
 from linspec.testing import backends as tables
+from linspec.testing.adapting import ADAPTER_CHECKS, Adapter
 from linspec.testing.answers import ANSWER_CHECKS
+from linspec.testing.approximating import check_approximates
 from linspec.testing.behaviour import BEHAVIOUR_CHECKS, Skip, check_non_finite
-from linspec.testing.declarations import declaration_issues
+from linspec.testing.declarations import declaration_issues, table_file
+from linspec.testing.drawing import PRODUCT_CHECKS, TEST_MATRIX_CHECKS
+from linspec.testing.normalizing import NORMALIZER_CHECKS, Blocks
+from linspec.testing.places import package_of, place_of, said_of
+from linspec.testing.preparing import PREPARE_CHECKS
 from linspec.testing.problems import Case, cases
 from linspec.testing.solving import Subject, Trial
 from linspec.testing.streams import STREAM_CHECKS
@@ -31,12 +38,12 @@ __all__ = ["Check", "CheckFailed", "Report", "Suite", "conformance", "interface_
 
 
 class CheckFailed(AssertionError):  # noqa: N818 (what it says of the solver)
-    """A solver does not keep the contract; the message says in what."""
+    """What was checked does not keep the contract; the message says in what, and at which line it is defined."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check of one solver.
+    """One check.
 
     Attributes
     ----------
@@ -60,12 +67,12 @@ class Check:
 
 @dataclass
 class Report:
-    """What came of the checks of one solver.
+    """What came of the checks.
 
     Attributes
     ----------
     name : str
-        The solver, "cca/gram".
+        What was checked, "cca/gram".
     passed : int
         How many checks passed.
     failed : list of (str, str)
@@ -96,47 +103,127 @@ class Report:
 
 
 class Suite:
-    """The checks of one solver.
+    """The checks of one solver, normalizer, test matrix or adapter.
 
     Parameters
     ----------
     name : str
-        The solver, as it is asked for.
+        As `linspec.describe` takes it: "cca/gram", "normalizer/qr", "operator/dask".
     problem : str, problem class or problem, optional
-        Where the name is registered for several.
+        For a solver whose name is registered for several.
     backends : sequence of str, optional
         By default all; those that are missing are skipped.
     """
 
     def __init__(self, name: str, problem: Any = None, backends: Sequence[str] | None = None) -> None:
-        self.spec = registry.get_spec("solver", name, problem)
+        self.spec: Any = registry.get_spec(None if problem is None else "solver", name, problem)
         self.name = self.spec.qualified if ":" not in name else name
         self._request = (name, problem)
         self._trials: dict[tuple[str, str], Trial] = {}
         self.backends = tables.backends(backends)
-        self.cases = cases(self.spec.problem)
-        self._declarations: dict[str, str] | None = None
 
     def checks(self) -> Iterator[Check]:
         """All checks, also those that will be skipped."""
-        for name in DECLARATIONS:
+        for name in DECLARATIONS[self.spec.kind]:
             yield Check(name, "", partial(self._declaration, name))
+        yield from {
+            "solver": self._of_solver,
+            "normalizer": self._of_normalizer,
+            "test-matrix": self._of_test_matrix,
+            "operator": self._of_adapter,
+        }[self.spec.kind]()
+
+    def _of_solver(self) -> Iterator[Check]:
         if not self.cases:
-            yield Check(
-                "solves", "", partial(_skip, f"the kit has no problems of the kind {self.spec.problem!r}")
-            )
+            yield Check("cases", "", self._without_cases)
             return
-        for name in (*BEHAVIOUR_CHECKS, *STREAM_CHECKS):
-            yield Check(name, "", partial(self._behaviour, name))
+        for name in (*BEHAVIOUR_CHECKS, *STREAM_CHECKS, *PREPARE_CHECKS):
+            yield self._check(name, partial(self._behaviour, name))
+        yield self._check("approximates", self._approximates)
         for backend in self.backends:
             for name in ANSWER_CHECKS:
-                yield Check(name, backend.name, partial(self._answer, name, backend))
-            yield Check("non-finite", backend.name, partial(self._non_finite, backend))
+                yield self._check(name, partial(self._answer_issues, name, backend), backend)
+            yield self._check("non-finite", partial(self._non_finite, backend), backend)
+
+    def _of_normalizer(self) -> Iterator[Check]:
+        for backend in self.backends:
+            for name in NORMALIZER_CHECKS if backend.is_array else ():
+                yield self._check(name, partial(self._normalizes, name, backend), backend)
+
+    def _of_test_matrix(self) -> Iterator[Check]:
+        for name in TEST_MATRIX_CHECKS:
+            yield self._check(name, partial(self._draws, name))
+        for backend in self.backends:
+            for name in PRODUCT_CHECKS:
+                yield self._check(name, partial(self._multiplies, name, backend), backend)
+
+    def _of_adapter(self) -> Iterator[Check]:
+        adapter = Adapter(self.spec)
+        for name, keeps in ADAPTER_CHECKS.items():
+            yield self._check(name, partial(keeps, adapter))
+
+    def _behaviour(self, name: str) -> Iterator[str]:
+        return (BEHAVIOUR_CHECKS | STREAM_CHECKS | PREPARE_CHECKS)[name](self.subject)
+
+    def _normalizes(self, name: str, backend: tables.Backend) -> Iterator[str]:
+        return NORMALIZER_CHECKS[name](self._blocks, backend)
+
+    def _draws(self, name: str) -> Iterator[str]:
+        return TEST_MATRIX_CHECKS[name](self.cls())
+
+    def _multiplies(self, name: str, backend: tables.Backend) -> Iterator[str]:
+        return PRODUCT_CHECKS[name](self.cls(), backend)
+
+    def _check(
+        self, name: str, issues: Callable[[], Iterable[str]], backend: tables.Backend | None = None
+    ) -> Check:
+        """A check that fails where there are issues, with the place of what is under test."""
+
+        def run() -> None:
+            if backend is not None:
+                _require(backend)
+            self._fail_on(issues())
+
+        return Check(name, "" if backend is None else backend.name, run)
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """The problems that a solver is given."""
+        return cases(self.spec.problem) if self.spec.kind == "solver" else ()
+
+    @cached_property
+    def cls(self) -> Any:
+        """The class; Skip where it cannot be used, which the check "target" tells."""
+        try:
+            return registry.get_part(self.spec.kind, *self._request)
+        except BrokenPlugin as error:
+            raise Skip("the target cannot be used") from error
+
+    @cached_property
+    def _blocks(self) -> Blocks:
+        return Blocks(self.cls())
 
     @property
     def subject(self) -> Subject:
         """The solver with its record."""
-        return Subject(name=self.name, spec=self.spec, cls=registry.get_part("solver", *self._request))
+        return Subject(name=self.name, spec=self.spec, cls=self.cls)
+
+    @cached_property
+    def tested(self) -> Any:
+        """The class or function under test; None where it cannot be imported."""
+        with suppress(Skip):
+            return self.spec.adapt if self.spec.kind == "operator" else self.cls
+        return None
+
+    @property
+    def place(self) -> str:
+        """Where it stands, "folder/file.py:12"; where it cannot be imported, the table that names it."""
+        return place_of(self.tested) if self.tested is not None else table_file(self._provider)
+
+    @property
+    def package(self) -> str:
+        """The package that it belongs to."""
+        return package_of(self.tested) or str(self.spec.target).partition(":")[0].partition(".")[0]
 
     def trial(self, backend: tables.Backend, case: Case) -> Trial:
         """A case solved on a backend, once."""
@@ -150,23 +237,37 @@ class Suite:
         """How many problems of the table have been solved."""
         return sum(trial.solution is not None for trial in self._trials.values())
 
+    @cached_property
+    def _provider(self) -> str:
+        return registry.provider_of(self.spec)
+
+    @cached_property
+    def declarations(self) -> dict[str, str]:
+        """What is wrong with the declaration, by check: "" or "skipped: " and the reason where nothing is."""
+        try:
+            if self.spec.kind != "operator":
+                registry.get_part(self.spec.kind, *self._request)
+        except BrokenPlugin as error:
+            return {"target": str(error)}
+        return dict(declaration_issues(self.spec, self._provider))
+
     def _declaration(self, name: str) -> None:
-        if self._declarations is None:
-            provider = registry.describe(
-                f"{self.spec.problem}/{self._request[0].rpartition('/')[2]}"
-            ).provider
-            self._declarations = dict(declaration_issues(self.spec, provider))
-        issue = self._declarations.get(name, "skipped: the target cannot be imported")
+        issue = self.declarations.get(name, "skipped: the target cannot be used")
         if issue.startswith("skipped: "):
             raise Skip(issue.removeprefix("skipped: "))
-        _fail_on([issue] if issue else [])
+        self._fail_on([issue] if issue else [])
 
-    def _behaviour(self, name: str) -> None:
-        _fail_on((BEHAVIOUR_CHECKS | STREAM_CHECKS)[name](self.subject))
+    def _without_cases(self) -> None:
+        issue = (
+            f"the kit has no cases of the problem {self.spec.problem!r}, so nothing of the solver was tested: whoever "
+            "defines the problem has to give them; or its name is misspelt"
+        )
+        self._fail_on([issue])
 
-    def _answer(self, name: str, backend: tables.Backend) -> None:
-        _require(backend)
-        _fail_on(self._answer_issues(name, backend))
+    def _approximates(self) -> Iterator[str]:
+        if self.subject.exact or self.subject.trait("demonstration"):
+            raise Skip("its answers are held to be exact, or known to be bad")
+        return check_approximates(self.trial(tables.BACKENDS[0], case) for case in self.cases)
 
     def _answer_issues(self, name: str, backend: tables.Backend) -> Iterator[str]:
         judged = 0
@@ -181,20 +282,30 @@ class Suite:
         if name == "solves" and not any(self.trial(backend, case).solution for case in self.cases):
             raise Skip(f"the solver needs {self.spec.needs}")
 
-    def _non_finite(self, backend: tables.Backend) -> None:
-        _require(backend)
-        _fail_on(check_non_finite(self.subject, backend))
+    def _non_finite(self, backend: tables.Backend) -> Iterator[str]:
+        return check_non_finite(self.subject, backend)
+
+    def _fail_on(self, issues: Iterable[str]) -> None:
+        found = list(issues)
+        if not found:
+            return
+        shown = found[:8] + ([f"... and {len(found) - 8} more"] if len(found) > 8 else [])
+        place = self.place
+        named = getattr(self.tested, "__name__", "the record")
+        raise CheckFailed("\n  ".join([*shown, *([f"at {place} ({named})"] if place else [])]))
 
 
-DECLARATIONS = (
+_OF_CLASS = (
     "target", "dataclass", "defaults", "invalid-options", "option-names", "docstring", "reference", "summary",
     "light-table",
 )  # fmt: skip
-"""The names of the checks of a declaration."""
-
-
-def _skip(reason: str) -> None:
-    raise Skip(reason)
+DECLARATIONS = {
+    "solver": _OF_CLASS,
+    "normalizer": _OF_CLASS,
+    "test-matrix": _OF_CLASS,
+    "operator": ("summary", "light-table"),
+}
+"""The names of the checks of a declaration, by kind."""
 
 
 def _require(backend: tables.Backend) -> None:
@@ -203,20 +314,13 @@ def _require(backend: tables.Backend) -> None:
         raise Skip(missing)
 
 
-def _fail_on(issues: Iterable[str]) -> None:
-    found = list(issues)
-    if found:
-        shown = found[:8] + ([f"... and {len(found) - 8} more"] if len(found) > 8 else [])
-        raise CheckFailed("\n  ".join(["", *shown]) if len(shown) > 1 else shown[0])
-
-
 def interface_issues(name: str, problem: Any = None) -> list[str]:
     """What is wrong with a declaration, without solving anything.
 
     Parameters
     ----------
     name : str
-        A solver, normalizer or test matrix, as `linspec.describe` takes it.
+        A solver, normalizer, test matrix or adapter, as `linspec.describe` takes it.
     problem : str, problem class or problem, optional
         For a solver: what it solves, where the name is registered for several problems.
 
@@ -225,23 +329,17 @@ def interface_issues(name: str, problem: Any = None) -> list[str]:
     list of str
         Each with the name of its check in front; empty when all is well.
     """
-    scope = problem if problem is None or isinstance(problem, str) else problem.name
-    try:
-        description = registry.describe(name if scope is None or "/" in name else f"{scope}/{name}")
-    except BrokenPlugin as error:
-        return [f"target: {error}"]
-    spec = registry.get_spec(description.kind, name, scope if description.kind == "solver" else None)
-    found = declaration_issues(spec, description.provider)
+    found = Suite(name, problem).declarations.items()
     return [f"{check}: {issue}" for check, issue in found if issue and not issue.startswith("skipped: ")]
 
 
 def run_checks(name: str, problem: Any = None, backends: Sequence[str] | None = None) -> Report:
-    """Run all checks of a solver, without pytest.
+    """Run all checks of a solver, normalizer, test matrix or adapter, without pytest.
 
     Parameters
     ----------
     name : str
-        The solver, ``"gram"`` or ``"cca/gram"``.
+        As `linspec.describe` takes it: ``"cca/gram"``, ``"normalizer/qr"``, ``"operator/dask"``.
     problem : str, problem class or problem, optional
         Where the name is registered for several.
     backends : sequence of str, optional
@@ -262,7 +360,7 @@ def run_checks(name: str, problem: Any = None, backends: Sequence[str] | None = 
         except CheckFailed as failure:
             report.failed.append((check.id, str(failure)))
         except Exception as error:  # noqa: BLE001 (whatever a solver raises is a failure of the check)
-            report.failed.append((check.id, f"raised {type(error).__name__}: {error}"))
+            report.failed.append((check.id, f"raised {said_of(error, suite.package)}"))
         else:
             report.passed += 1
     return report
@@ -275,12 +373,12 @@ def conformance(
     backends: Sequence[str] | None = None,
     expected_failures: Mapping[str, str] | None = None,
 ) -> Callable[..., None]:
-    """A pytest test of a solver: the whole test file of a plugin.
+    """A pytest test of a solver, normalizer, test matrix or adapter: the whole test file of a plugin.
 
     Parameters
     ----------
     name : str
-        The solver, ``"gram"`` or ``"cca/gram"``.
+        As `linspec.describe` takes it: ``"cca/gram"``, ``"normalizer/qr"``, ``"operator/dask"``.
     problem : str, problem class or problem, optional
         Where the name is registered for several.
     backends : sequence of str, optional

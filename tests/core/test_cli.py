@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -528,7 +529,7 @@ def test_plugins_lists_the_built_in_ones():
 @pytest.mark.parametrize(("failed", "code"), [([], 0), ([("signs", "wrong sign")], 1)])
 def test_check_tells_the_report_of_the_kit(monkeypatch, failed: list, code: int):
     report = SimpleNamespace(name="cca/gram", passed=1, failed=failed, skipped=[("gpu", "no device")] * 2)
-    kit = SimpleNamespace(interface_issues=lambda name: [], run_checks=lambda name: report)
+    kit = SimpleNamespace(run_checks=lambda name: report)
     monkeypatch.setitem(sys.modules, "linspec.testing", kit)
     monkeypatch.setattr(linspec, "testing", kit, raising=False)
     out = run("check", "cca/gram", code=code).out
@@ -537,7 +538,8 @@ def test_check_tells_the_report_of_the_kit(monkeypatch, failed: list, code: int)
 
 
 def test_check_of_a_normalizer_and_of_nothing():
-    assert "qr: 1 passed, 0 failed" in run("check", "qr").out
+    assert re.search(r"qr: [5-9]\d passed, 0 failed", run("check", "qr").out)
+    assert re.search(r"srht: [2-9]\d passed, 0 failed", run("check", "srht").out)
     assert "Did you mean 'cca/gram'" in refusal("check", "grm")
 
 

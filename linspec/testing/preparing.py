@@ -1,0 +1,327 @@
+"""Checks of `prepare`: a least-squares solver made ready for one matrix, as a part of another method.
+
+Problem: `solve` of a solver may be right while its `prepare`, which only outer methods call, is not: it keeps the first
+right-hand side, adds to a start, sweeps beyond the budget, or tells nobody of its iterations.
+Method: the state is made for a matrix in each of the forms in which outer methods hand it over (an operator, one that
+is centred, the moments of a view, held or not), of data that give no more than the record declares. It is asked for
+one right-hand side after the other; what it must find is NumPy's own answer, to what the tolerance explains:
+‖x − x*‖ ≤ ‖Aᵀ(b − Ax) − rx‖ / λmin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from linspec import Moments
+from linspec.arrays import Array, HostArray, is_array
+from linspec.operators import LinearOperator, as_operator
+from linspec.run import Run
+from linspec.solver import LeastSquaresState, with_parts
+from linspec.testing.behaviour import Skip
+from linspec.testing.operators import CountingOperator
+from linspec.testing.oracle import as_host
+from linspec.testing.places import package_of, said_of
+from linspec.testing.problems import planted_least_squares
+from linspec.testing.solving import Subject
+
+__all__ = ["PREPARE_CHECKS"]
+
+TOL, WATCHED, RIDGES = 1e-8, 1e-11, (0.0, 0.7)
+
+SLACK = 1e-12
+"""Rounding of answers, as a share of their size, and of residuals."""
+
+BUDGETS = (2, 3, 4, 5, 6, 8, 11, 16)
+
+AGREES = 0.01
+"""Share of a residual by which that which `watch` is told may be off."""
+
+
+class _Prepared:
+    """A state for a matrix with singular values between 1 and 3, its run, and what NumPy knows of the matrix.
+
+    Parameters
+    ----------
+    subject : Subject
+    form : str
+        One of `FORMS`.
+    ridge : float
+    max_passes : float, optional
+    """
+
+    def __init__(
+        self,
+        subject: Subject,
+        form: str,
+        ridge: float,
+        *,
+        max_passes: float | None = None,
+        tight: bool = False,
+    ) -> None:
+        case, needs = planted_least_squares(240, 40, np.geomspace(3, 1, 40)), subject.spec.needs
+        data: dict[str, Any] = dict(case.arrays)
+        name, entries = next(iter(data.items()))
+        self.source = CountingOperator(
+            entries.copy(),
+            sliceable=needs.rows or not tight,
+            readable=needs.dense or needs.diagonal or not tight,
+        )
+        self.ridge, self.form, self.subject = ridge, form, subject
+        problem = case.state(data | {name: self.source})
+        self.solver: Any = with_parts(subject.make(), problem)
+        self.run = Run(problem, self.solver, subject.name, rng=0, max_passes=max_passes)
+        self.counted: LinearOperator = self.run.problem.matrices[name]
+        self.entries = entries - entries.mean(axis=0) if "centred" in form else entries
+        values = np.linalg.eigvalsh(self.entries.T @ self.entries)
+        self.least = float(values[0]) + ridge
+        self.A = FORMS[form](self.counted)
+        self.package = package_of(subject.cls)
+
+    @property
+    def sweep(self) -> float:
+        """Passes of one product with AᵀA."""
+        return 1.0 if self.counted.sliceable else 2.0
+
+    def begin(self) -> LeastSquaresState:
+        """Make the state; Skip where it is none, which the check "prepare" tells."""
+        try:
+            state = self.solver.prepare(self.A, self.ridge, self.run)
+        except Exception as error:
+            raise Skip("prepare raises") from error
+        if not isinstance(state, LeastSquaresState):
+            raise Skip("prepare gives no state")
+        return state
+
+    def exact(self, B: HostArray) -> HostArray:
+        """NumPy's least-squares solution."""
+        p = self.entries.shape[1]
+        rows = np.vstack([self.entries, np.sqrt(self.ridge) * np.eye(p)])
+        below = np.zeros((p, B.shape[1]))
+        found: HostArray = np.linalg.lstsq(rows, np.vstack([B, below]), rcond=None)[0]
+        return found
+
+    def AtB(self, B: HostArray) -> HostArray:
+        """AᵀB."""
+        product: HostArray = self.entries.T @ B
+        return product
+
+    def residual(self, x: HostArray, B: HostArray) -> float:
+        """The largest ‖Aᵀ(b − A x) − r x‖ / ‖Aᵀb‖ of a column."""
+        gaps = np.linalg.norm(self.AtB(B - self.entries @ x) - self.ridge * x, axis=0)
+        sizes = np.linalg.norm(self.AtB(B), axis=0)
+        return float((gaps[sizes > 0] / sizes[sizes > 0]).max(initial=0.0))
+
+    def issue(self, x: Any, B: HostArray, tol: float = TOL) -> str:
+        """How an answer misses NumPy's by more than the tolerance explains; "" where it does not."""
+        shape = (self.entries.shape[1], B.shape[1])
+        if not is_array(x) or tuple(x.shape) != shape or not str(x.dtype).endswith("float64"):
+            got = f"{x.dtype} of shape {tuple(x.shape)}" if is_array(x) else type(x).__name__
+            return f"solve must return float64 of shape {shape}; got {got}"
+        exact = self.exact(B)
+        gap = np.linalg.norm(as_host(x) - exact, axis=0)
+        if not self.subject.exact:
+            tol = 1.0
+        allowed = tol * np.linalg.norm(self.AtB(B), axis=0) / self.least + SLACK * np.linalg.norm(exact)
+        if np.all(gap <= allowed):
+            return ""
+        worst = int(np.argmax(gap / allowed))
+        return f"column {worst} is {gap[worst]:.2g} from NumPy's answer; the tolerance explains {allowed[worst]:.2g}"
+
+
+FORMS: dict[str, Callable[[LinearOperator], Any]] = {
+    "an operator": lambda A: A,
+    "a centred operator": lambda A: A.centered(Moments(A, center=True, form="implicit").column_means()[0]),
+    "moments that are held": lambda A: Moments(A, form="dense"),
+    "moments that sweep": lambda A: Moments(A, form="implicit"),
+    "centred moments": lambda A: Moments(A, center=True, form="implicit"),
+    "the view of centred moments that are held": lambda A: Moments(A, A, center=True, form="dense").view(0),
+}
+"""What `prepare` may be given, as outer methods have it."""
+
+
+def _right_hand_sides(n: int) -> Iterator[tuple[str, HostArray, LinearOperator]]:
+    """Blocks of several widths, one with a column of zeros, one as a product that is never formed."""
+    rng = np.random.default_rng(12)
+    for columns in (2, 3, 1):
+        B = rng.standard_normal((n, columns))
+        if columns == 3:
+            B[:, 1] = 0.0
+        yield f"{columns} right-hand sides", B, as_operator(B)
+    factors = rng.standard_normal((n, 5)), rng.standard_normal((5, 2))
+    product = as_operator(factors[0]) @ as_operator(factors[1])
+    yield "a product as right-hand sides", factors[0] @ factors[1], product
+
+
+def _needs_prepare(subject: Subject) -> None:
+    if not callable(getattr(subject.cls, "prepare", None)):
+        raise Skip("no prepare")
+
+
+def check_prepare(subject: Subject) -> Iterator[str]:
+    """`prepare` gives a state that solves for other right-hand sides, one after the other, as NumPy does."""
+    _needs_prepare(subject)
+    for form in FORMS:
+        for ridge, tight in ((RIDGES[0], False), (RIDGES[1], True)):
+            ready = _Prepared(subject, form, ridge, tight=tight)
+            what = f"{form}{' of no more than is needed' if tight else ''}, ridge {ridge:g}"
+            yield from (f"{what}: {issue}" for issue in _answer_issues(ready))
+
+
+def _answer_issues(ready: _Prepared) -> Iterator[str]:
+    try:
+        state = ready.solver.prepare(ready.A, ready.ridge, ready.run)
+    except Exception as error:  # noqa: BLE001 (whatever it raises is told)
+        yield f"prepare raised {said_of(error, ready.package)}"
+        return
+    if not isinstance(state, LeastSquaresState):
+        yield f"prepare must return a linspec.LeastSquaresState; got {type(state).__name__}"
+        return
+    for what, B, operator in _right_hand_sides(len(ready.entries)):
+        for known in ({}, {"AtB": ready.AtB(B)}):
+            where = f"{what}{', AtB given' if known else ''}"
+            try:
+                x = state.solve(operator, tol=TOL, **known)
+            except Exception as error:  # noqa: BLE001
+                yield f"{where}: solve raised {said_of(error, ready.package)}"
+                continue
+            issue = ready.issue(x, B)
+            if issue:
+                yield f"{where}: {issue}"
+    if ready.source.passes > ready.run.passes + SLACK:
+        yield f"{ready.source.passes:g} sweeps were made; {ready.run.passes:g} are on the account of the run"
+
+
+def check_prepare_start(subject: Subject) -> Iterator[str]:
+    """A state begins at `x0`: from a wrong one it finds the answer, at the answer it is done sooner."""
+    _needs_prepare(subject)
+    for form in ("an operator", "moments that are held"):
+        ready = _Prepared(subject, form, RIDGES[1])
+        state = ready.begin()
+        _, B, operator = next(_right_hand_sides(len(ready.entries)))
+        AtB, exact = ready.AtB(B), ready.exact(B)
+        wrong = exact + np.random.default_rng(1).standard_normal(exact.shape)
+        for start in (wrong, exact):
+            AtAx0 = ready.AtB(ready.entries @ start)
+            for known in ({}, {"AtB": AtB}, {"AtB": AtB, "AtAx0": AtAx0}):
+                given = {"x0": start, **known}
+                copies = {name: value.copy() for name, value in given.items()}
+                issue = ready.issue(state.solve(operator, tol=TOL, **copies), B)
+                where = f"{form}, {', '.join(given)} given"
+                if issue:
+                    yield f"{where}: {issue}"
+                yield from (
+                    f"{where}: {name} was changed"
+                    for name, value in given.items()
+                    if not np.array_equal(value, copies[name])
+                )
+    if subject.trait("iterative"):
+        yield from _sooner_issues(subject)
+
+
+def _sooner_issues(subject: Subject) -> Iterator[str]:
+    """Begun at the answer, a state makes fewer sweeps than begun anew."""
+    ready = _Prepared(subject, "an operator", RIDGES[1])
+    state = ready.begin()
+    _, B, operator = next(_right_hand_sides(len(ready.entries)))
+    AtB, exact = ready.AtB(B), ready.exact(B)
+    state.solve(operator, tol=TOL, AtB=AtB)  # what is made once for all is made now
+    spent = []
+    for x0 in (None, exact):
+        before = ready.run.passes
+        AtAx0 = None if x0 is None else ready.AtB(ready.entries @ exact)
+        state.solve(operator, x0, TOL, AtB, AtAx0)
+        spent.append(ready.run.passes - before)
+    anew, at_answer = spent
+    if not at_answer < anew:
+        yield f"begun at the answer it makes {at_answer:g} sweeps; begun anew {anew:g}"
+
+
+def check_prepare_budget(subject: Subject) -> Iterator[str]:
+    """`prepare` makes the sweeps that it promises; the state keeps to the budget of the run and to what is reserved."""
+    _needs_prepare(subject)
+    for tight in (False, True):
+        for budget in BUDGETS:
+            for reserved in (0.0, 2.0):
+                ready = _Prepared(subject, "an operator", RIDGES[1], max_passes=budget, tight=tight)
+                promised = ready.solver.preparation * ready.sweep
+                if ready.run.affords(promised + reserved):
+                    with ready.run.reserving(reserved):
+                        yield from (
+                            f"max_passes={budget}: {issue}" for issue in _budget_issues(ready, promised)
+                        )
+
+
+def _budget_issues(ready: _Prepared, promised: float) -> Iterator[str]:
+    state, run = ready.begin(), ready.run
+    if run.passes > promised + SLACK:
+        yield f"prepare made {run.passes:g} sweeps; its attribute preparation promises {promised:g}"
+        return
+    for what, B, operator in _right_hand_sides(len(ready.entries)):
+        start = ready.exact(B) + 1.0
+        AtB, AtAx0 = ready.AtB(B), ready.AtB(ready.entries @ start)
+        for given in ({}, {"AtB": AtB}, {"x0": start}, {"x0": start, "AtB": AtB, "AtAx0": AtAx0}):
+            x = state.solve(operator, tol=1e-14, **given)
+            where = f"{what}{', given ' if given else ''}{', '.join(given)}"
+            if tuple(x.shape) != start.shape:
+                yield f"{where}: cut short, solve must return what it has, of shape {start.shape}; got {tuple(x.shape)}"
+            if not run.affords(0.0):
+                yield f"{where}: after {run.passes:g} passes no room is left for what is kept back; ask run.affords"
+                return
+
+
+def check_prepare_watch(subject: Subject) -> Iterator[str]:
+    """`watch` sees the residual and the iterate before each step, and can end the iteration."""
+    _needs_prepare(subject)
+    if not subject.trait("iterative"):
+        raise Skip("not iterative")
+    for stop in (0, 1, 2):
+        ready = _Prepared(subject, "an operator", RIDGES[1])
+        state = ready.begin()
+        _, B, operator = next(_right_hand_sides(len(ready.entries)))
+        seen: list[tuple[float, HostArray]] = []
+
+        def watch(
+            residual: float,
+            x: Callable[[], Array],
+            seen: list[tuple[float, HostArray]] = seen,
+            stop: int = stop,
+        ) -> bool:
+            seen.append((residual, as_host(x()).copy()))
+            return len(seen) <= stop
+
+        state.watch = watch
+        start = np.random.default_rng(2).standard_normal((ready.entries.shape[1], B.shape[1]))
+        x = as_host(state.solve(operator, start, WATCHED, ready.AtB(B)))
+        yield from (f"stopped at step {stop}: {issue}" for issue in _watch_issues(ready, seen, x, B, stop))
+
+
+def _watch_issues(
+    ready: _Prepared, seen: list[tuple[float, HostArray]], x: HostArray, B: HostArray, stop: int
+) -> Iterator[str]:
+    if not seen:
+        yield "watch is never called; ask self.watched(residual, x) before each step"
+        return
+    if len(seen) <= stop:
+        if ready.residual(x, B) > WATCHED * (1 + AGREES):
+            yield f"watch was called {len(seen)} times, let the iteration go on, and the tolerance is not reached"
+    elif len(seen) > stop + 1:
+        yield f"watch was called {len(seen)} times; the iteration must end where it returns False"
+    elif not np.allclose(x, seen[-1][1], rtol=1e-9, atol=SLACK):
+        yield "what is returned is not the iterate at which watch said to end"
+    for residual, iterate in seen:
+        true = ready.residual(iterate, B)
+        if not abs(residual - true) <= AGREES * true + SLACK:
+            yield f"watch is told a residual of {residual:.3g}; the iterate has {true:.3g}"
+            break
+
+
+PREPARE_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {
+    "prepare": check_prepare,
+    "prepare-start": check_prepare_start,
+    "prepare-budget": check_prepare_budget,
+    "prepare-watch": check_prepare_watch,
+}
+"""By name, as in test ids and expected failures."""
