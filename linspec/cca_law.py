@@ -48,6 +48,9 @@ UNRESOLVED = 1e-4
 TOLERATED = 10.0
 """By so much may the loss be above residual, estimate and tolerance before the solution says so."""
 
+CROOKED = 1e-6
+"""Departure from orthonormal columns, by rounding of sums that cancel, from which on they are turned once more."""
+
 LIKELY = 2.5
 """The same where the gap comes from gains alone, which lag behind: the loss was up to four times what they say."""
 
@@ -99,6 +102,9 @@ def judged(
     carried = evidence.carried
     if correlations is None:
         every = answer.turn_canonical()
+        if answer.unsettled:
+            answer.drop_null_parts()
+            every = answer.turn_canonical()
         carried = float(every[-1]) if carried is None and len(every) > problem.k else carried
         rho = every[: problem.k]
     else:
@@ -107,6 +113,7 @@ def judged(
         rho = given[order]
         answer.turn([chosen(len(given), order)] * 2)
     answer.make_unit()
+    rho = rho * answer.present()
     if answer.reduced is not None:
         # Products now are better than those by which the weights were turned, and cost nothing.
         answer.made = None
@@ -268,11 +275,13 @@ class _Answer:
         ]
         turns, rho = canonical_rotation(Gx, C, Gy, min(x.shape[1], y.shape[1]), (noise[0], noise[1]))
         turns = (turns[0][:, : self.problem.k], turns[1][:, : self.problem.k])
+        lengths: list[float] = []
         for T, G, (H, _) in zip(turns, (Gx, Gy), noise, strict=True):
             # Columns that hardly differ cancel, and what is left has their rounding.
             own, plain = (np.abs(T).T @ np.sqrt(np.maximum(np.diag(M), 0.0)) for M in (G, H))
             held = self.moments.held and self.reduced is None
-            self.cancelled = max(self.cancelled, float(np.max(plain * (plain if held else own), initial=0.0)))
+            lengths.append(float(np.max(plain * (plain if held else own), initial=1.0)))
+        self.cancelled = max(lengths)
         self.turn(list(turns))
         return rho
 
@@ -287,6 +296,31 @@ class _Answer:
         self.turn([np.diag(flips / lengths_in(w, s, A.dtype, self.home)) for w, s, A in pairs])
         self._round()
         self.multiply()
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether turned columns are orthonormal to few digits, and products of their own can be had."""
+        rounding = self.cancelled * (EPS if self.reduced is not None else self.moments.rounding)
+        free = self.moments.held or self.reduced is not None
+        return rounding > CROOKED and (free or self.room >= 1)
+
+    def drop_null_parts(self) -> None:
+        """Take out of the weights what the views annihilate: it may be far longer than the rest."""
+        assert self.made is not None and self.norms is not None  # noqa: S101, PT018
+        pairs = zip(self.W, self.made[:2], self.norms, strict=True)
+        self.W = [
+            norm.solve(SW) if isinstance(norm, FactorNorm) and norm.factor.cut is not None else W
+            for W, SW, norm in pairs
+        ]
+        self.made = None
+
+    def present(self) -> HostArray:
+        """1 for pairs with weights in both views, 0 for others, which correlate with nothing."""
+        xp = self.home.xp
+        there = (
+            [to_host(xp.max(xp.abs(w), axis=0)) > 0 for w in self.W] if self.W[0].shape[1] else [np.ones(0)]
+        )
+        return np.asarray(np.all(there, axis=0), dtype=np.float64)
 
     def _round(self) -> None:
         """To the dtype of the data; products that belong to other numbers are dropped."""

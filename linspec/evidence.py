@@ -141,8 +141,8 @@ def norms_by(
         rider, SOmega = sent[i], products[i]
         if rider.whole:
             S = moments.gram_by_identity(i, SOmega - rider.block * ridge)
-            cut = max(squared_cut(A), A.shape[1] * moments.rounding)  # products in float32 are no better
-            found.append(FactorNorm(Whitener(S, ridge, cut, home), home))
+            noise = A.shape[1] * moments.rounding  # of products in float32
+            found.append(FactorNorm(Whitener(S, ridge, max(squared_cut(A), noise), home, noise), home))
             continue
         diagonals = moments.diagonal() if diagonals is None else diagonals
         d = diagonals[i]

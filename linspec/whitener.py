@@ -50,6 +50,9 @@ class Whitener:
     cut : float
         Share of the largest eigenvalue of the scaled matrix up to which one is rounding: see `squared_cut`.
     home : Home
+    noise : float, default 0.0
+        The same with a ridge, which lifts all eigenvalues above the rounding of the data, where S was made by products
+        that are rounded more than those of float64 numbers.
 
     Attributes
     ----------
@@ -59,7 +62,7 @@ class Whitener:
         Condition number of the scaled matrix on that range, estimated where a Cholesky factor was taken.
     cut : array of shape (p, m) or None
         The directions that were left out as null, of length 1 in the norm of the diagonal: squaring cannot tell whether
-        they are. None where there are none, or a ridge gives them a length.
+        they are, or how long a ridge alone makes them. None where there are none.
     short : array of shape (p, l) or None
         The directions that were kept and are short, of length 1 in the norm of S: eigenvectors that were cut have parts
         in these, which squaring does not tell either. None where `cut` is.
@@ -67,7 +70,7 @@ class Whitener:
         The largest eigenvalue of the scaled matrix; 1 where a Cholesky factor was taken.
     """
 
-    def __init__(self, S: Array, ridge: float, cut: float, home: Home) -> None:
+    def __init__(self, S: Array, ridge: float, cut: float, home: Home, noise: float = 0.0) -> None:
         xp = home.xp
         self.home = home
         S = S + ridge * home.eye(S.shape[0]) if ridge > 0 else S
@@ -84,11 +87,12 @@ class Whitener:
         if self.lower is None:
             values, vectors = xp.linalg.eigh(S)
             host = to_host(values)
-            first = int(np.sum(host <= (cut if ridge == 0 else len(host) * EPS) * max(host[-1], 0.0)))
+            least = cut if ridge == 0 else max(len(host) * EPS, noise)
+            first = int(np.sum(host <= least * max(host[-1], 0.0)))
             self.rank = len(host) - first
             self.condition = float(host[-1] / host[first]) if first < len(host) else 1.0
             self.largest = float(host[-1])
-            if first and ridge == 0:
+            if first:
                 self.cut = vectors[:, :first] * self.scale[:, None]
             self.half = vectors[:, first:] / xp.sqrt(values[first:])[None, :] * self.scale[:, None]
             if self.cut is not None:

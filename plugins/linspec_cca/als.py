@@ -57,7 +57,8 @@ class AlternatingLeastSquares(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""
-        return self.alternate(problem, run)
+        with np.errstate(over="ignore", invalid="ignore"):  # inner solves that diverge are found out by their lengths
+            return self.alternate(problem, run)
 
     def alternate(self, problem: Any, run: Run, rounds: int | None = None) -> Solution:
         """Solve a CCA problem, or end after so many iterations as a method that asks for no more.

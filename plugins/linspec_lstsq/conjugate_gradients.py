@@ -147,7 +147,8 @@ class BlockConjugateGradients(Iteration):
 
     def gradient_norms(self) -> HostArray:
         """‖Q z‖ = ‖z‖ of every column."""
-        return np.concatenate([np.linalg.norm(shifted.z, axis=0) for shifted in self.shifts])
+        with np.errstate(over="ignore"):  # of an iteration that diverges
+            return np.concatenate([np.linalg.norm(shifted.z, axis=0) for shifted in self.shifts])
 
 
 class Shifted:
