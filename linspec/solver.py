@@ -101,7 +101,10 @@ class LeastSquaresState(ABC):
     """A least-squares solver made ready for one matrix and many right-hand sides.
 
     Least-squares solvers that can be parts of outer methods define ``prepare(self, A, ridge, run)`` and
-    return one of these.
+    return one of these. `A` is a `LinearOperator` of shape (n, p), centred where the outer method centres, or the
+    `Moments` of one view, which may hold its Gram matrix and which know of the centring. Its sweeps are on the account
+    of `run`, which is the run of the outer method: a state asks `run.affords(sweeps)` before it sweeps, and returns
+    what it has where it may not.
 
     Attributes
     ----------

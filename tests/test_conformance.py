@@ -1,16 +1,19 @@
-"""Every registered solver keeps the contract: each check of the public kit, on each backend, on each case."""
+"""All that is registered keeps the contract: each check of the public kit, on each backend, on each case."""
 
 from __future__ import annotations
 
-import pytest
-
 import linspec as ls
-from linspec.testing import BACKENDS, Suite, cases, conformance, interface_issues
+from linspec.registry import operator_adapters
+from linspec.testing import BACKENDS, Suite, cases, conformance
 
-# Solver -> check or id -> why it fails. Strict: whoever mends one must take it out here.
+# What is registered -> check or id -> why it fails. Strict: whoever mends one must take it out here.
 EXPECTED_FAILURES: dict[str, dict[str, str]] = {}
 
-for _name in ls.solvers():
+PARTS = [f"normalizer/{name}" for name in ls.normalizers()]
+PARTS += [f"test-matrix/{name}" for name in ls.test_matrices()]
+PARTS += [adapter.qualified for adapter in operator_adapters()]
+
+for _name in (*ls.solvers(), *PARTS):
     _test = conformance(_name, expected_failures=EXPECTED_FAILURES.get(_name))
     globals()["test_" + _name.replace("/", "_").replace("-", "_")] = _test
 
@@ -27,8 +30,11 @@ def test_the_kit_has_not_shrunk():
         "numpy", "numpy-readonly", "array-api-strict", "array-api-strict-device1", "array-api-strict-no-float64",
         "npy-file", "scipy-csr", "scipy-csc", "scipy-sparse-array", "scipy-operator", "products-only",
     }  # fmt: skip
-    for name in ls.solvers():
-        assert len(list(Suite(name).checks())) >= 150, name
+    assert len(ls.normalizers()) >= 4
+    assert len(ls.test_matrices()) >= 5
+    for name in (*ls.solvers(), *PARTS):
+        least = {"normalizer": 70, "test-matrix": 27, "operator": 13}.get(name.partition("/")[0], 150)
+        assert len(list(Suite(name).checks())) >= least, name
 
 
 def test_ids_name_the_backends():
@@ -37,15 +43,13 @@ def test_ids_name_the_backends():
         assert f"accuracy:{name}" in ids
 
 
-def test_expected_failures_name_registered_solvers():
-    assert set(EXPECTED_FAILURES) <= set(ls.solvers())
+def test_expected_failures_name_what_is_registered():
+    assert set(EXPECTED_FAILURES) <= {*ls.solvers(), *PARTS}
 
 
-@pytest.mark.parametrize("name", [f"normalizer/{name}" for name in ls.normalizers()])
-def test_declarations_of_normalizers(name):
-    assert interface_issues(name) == []
-
-
-@pytest.mark.parametrize("name", [f"test-matrix/{name}" for name in ls.test_matrices()])
-def test_declarations_of_test_matrices(name):
-    assert interface_issues(name) == []
+def test_every_part_is_tested_on_every_backend_that_is_here():
+    present = {backend.name for backend in BACKENDS if not backend.missing()}
+    arrays = {backend.name for backend in BACKENDS if backend.is_array} & present
+    for name in PARTS:
+        checked = {check.backend for check in Suite(name).checks()}
+        assert checked >= (arrays if name.startswith("normalizer/") else present), name

@@ -83,8 +83,11 @@ def indexed(plugins: Iterable[Plugin]) -> Index:
 
 
 def _known_problem(claim: Claim) -> set[str]:
-    """The problem that a record declares."""
-    return {claim.spec.name} if isinstance(claim.spec, ProblemSpec) else set()
+    """The problem that a record declares, or that linspec itself solves."""
+    spec, built_in = claim.spec, normalized(claim.plugin.distribution) == BUILT_IN
+    if isinstance(spec, ProblemSpec):
+        return {spec.name}
+    return {spec.problem} if built_in and isinstance(spec, SolverSpec) else set()
 
 
 def misspelt(spec: Spec, problems: set[str]) -> str:

@@ -1,4 +1,4 @@
-"""The public conformance kit, which tells whether a solver keeps the contract.
+"""The public conformance kit, which tells whether a solver, normalizer, test matrix or adapter keeps the contract.
 
 The whole test file of a plugin::
 
@@ -6,6 +6,7 @@ The whole test file of a plugin::
 
     test_conformance = conformance("mysolver")
 
+and likewise ``conformance("normalizer/mine")``, ``conformance("test-matrix/mine")``, ``conformance("operator/mine")``.
 Without pytest, `run_checks("mysolver")` gives a report and `interface_issues("mysolver")` what is wrong with the
 declaration. `check_operator` holds an operator to its laws. pytest is imported when `conformance` is called.
 """

@@ -244,8 +244,8 @@ def check_accumulation(blocks: Blocks, backend: Backend) -> Iterator[str]:
     limit = ROUNDING * made.eps
     if off[0] <= limit < off[1]:  # what is off anyway, "orthonormal" tells
         yield (
-            f"a float32 block of condition number {ACCUMULATED:g} gives QᵀQ that is {off[1]:.2g} from I; sum in float64, "
-            "for a float32 Gram matrix loses the square of the condition number"
+            f"a float32 block of condition number {ACCUMULATED:g} gives QᵀQ that is {off[1]:.2g} from I; sum in "
+            "float64, for a float32 Gram matrix loses the square of the condition number"
         )
 
 

@@ -130,8 +130,6 @@ class Suite:
         self._request = (name, problem)
         self._trials: dict[tuple[str, str], Trial] = {}
         self.backends = tables.backends(backends)
-        self.family = _family(self.spec)
-        self.cases = () if self.family is None else self.family.cases()
 
     def checks(self) -> Iterator[Check]:
         """All checks, also those that will be skipped."""
@@ -205,6 +203,16 @@ class Suite:
             self._fail_on(issues())
 
         return Check(name, "" if backend is None else backend.name, run)
+
+    @cached_property
+    def family(self) -> ProblemTesting | None:
+        """What the kit is told of the solver's family."""
+        return _family(self.spec)
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """The problems that a solver is given."""
+        return () if self.family is None else tuple(self.family.cases())
 
     @cached_property
     def cls(self) -> Any:

@@ -543,6 +543,30 @@ def test_check_of_a_normalizer_and_of_nothing():
     assert "Did you mean 'cca/gram'" in refusal("check", "grm")
 
 
+class Parcel:
+    """Data of a foreign library."""
+
+
+@pytest.mark.parametrize(("sample", "code"), [(f"{__name__}:Parcel", 0), (None, 1)])
+def test_check_of_an_adapter(monkeypatch, sample: str | None, code: int):
+    from linspec import registry
+
+    own = registry.Registry()
+    monkeypatch.setattr(registry, "default_registry", lambda: own)
+    spec = linspec.OperatorSpec(
+        name="parcels",
+        matches=lambda data: isinstance(data, Parcel),
+        adapt=lambda _: linspec.as_operator(np.arange(12.0).reshape(4, 3)),
+        summary="Parcels of another library.",
+        sample=sample,
+    )
+    linspec.register(spec)
+    assert "Parcels of another library." in run("describe", "operator/parcels").out
+    out = run("check", "parcels", code=code).out
+    assert ("FAILED sample: the record names no sample" in out) == bool(code)
+    assert f"parcels: {1 if code else 12} passed, {code} failed" in out
+
+
 # ---- the demonstration ------------------------------------------------------------------------
 
 

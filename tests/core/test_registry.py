@@ -293,6 +293,25 @@ def test_adapters_come_from_every_plugin(site: Site) -> None:
     assert adapters[0].matches is callable
 
 
+def test_adapters_are_found_by_name_and_described(site: Site) -> None:
+    record = "OperatorSpec(name='dask', summary='dask arrays', matches=callable, adapt=repr)"
+    site.install("acme", table(record, hook="linspec_operators"))
+    registry = site.registry()
+    spec = registry.get_spec(None, "operator/dask")
+    assert spec is registry.get_spec("operator", "dask") is registry.operator_adapters()[0]
+    assert registry.provider_of(spec).startswith("acme:")
+    description = registry.describe("operator/dask")
+    assert (description.kind, description.name, description.options) == ("operator", "dask", ())
+    assert "dask arrays" in str(description)
+    with pytest.raises(UnknownName, match=r"kinds are solver, normalizer, test-matrix, problem$"):
+        registry.get_part("operator", "dask")
+
+
+def test_a_record_that_nobody_registers_has_no_provider(site: Site) -> None:
+    spec = NormalizerSpec(name="x", target="a:B", summary="S.", reference="Golub 1965")
+    assert site.registry().provider_of(spec) == ""
+
+
 def test_the_record_of_a_class(site: Site) -> None:
     site.install("acme", table(solver("gram"), solver("gram", "svd"), solver("x", target="not_imported:X")))
     registry = site.registry()

@@ -99,6 +99,11 @@ def test_adapters_are_functions() -> None:
     assert OperatorSpec(**good).qualified == "operator/dask"
     with pytest.raises(InvalidDeclaration, match="adapt"):
         OperatorSpec(**{**good, "adapt": "acme:adapt"})
+    assert OperatorSpec(**good).sample is None
+    assert OperatorSpec(**good, sample="acme.data:sample").sample == "acme.data:sample"
+    for wrong in ("acme", sum, ""):
+        with pytest.raises(InvalidDeclaration, match=r"sample must be a string 'package.module:function'"):
+            OperatorSpec(**good, sample=wrong)
 
 
 def test_needs_are_yes_or_no() -> None:

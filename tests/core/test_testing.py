@@ -58,8 +58,9 @@ def test_case_names_are_unique(problem):
     assert max(case.main.shape[0] for case in cases(problem)) <= 120
 
 
-def test_a_problem_without_cases_has_none():
-    assert cases("sorting") == ()
+def test_a_problem_that_nobody_declares_has_no_cases():
+    with pytest.raises(ls.errors.UnknownName, match="no problem is named 'sorting'"):
+        cases("sorting")
 
 
 @pytest.mark.parametrize(

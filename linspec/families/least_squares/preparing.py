@@ -30,7 +30,7 @@ from linspec.testing.solving import Subject
 
 __all__ = ["PREPARE_CHECKS"]
 
-TOL, RIDGES = 1e-8, (0.0, 0.7)
+TOL, WATCHED, RIDGES = 1e-8, 1e-11, (0.0, 0.7)
 
 SLACK = 1e-12
 """Rounding of answers, as a share of their size, and of residuals."""
@@ -295,19 +295,22 @@ def check_prepare_watch(subject: Subject) -> Iterator[str]:
 
         state.watch = watch
         start = np.random.default_rng(2).standard_normal((ready.entries.shape[1], B.shape[1]))
-        x = as_host(state.solve(operator, start, 1e-11, ready.AtB(B)))
+        x = as_host(state.solve(operator, start, WATCHED, ready.AtB(B)))
         yield from (f"stopped at step {stop}: {issue}" for issue in _watch_issues(ready, seen, x, B, stop))
 
 
 def _watch_issues(
     ready: _Prepared, seen: list[tuple[float, HostArray]], x: HostArray, B: HostArray, stop: int
 ) -> Iterator[str]:
-    done = ready.residual(x, B) <= 1e-11 * (1 + AGREES)
     if not seen:
         yield "watch is never called; ask self.watched(residual, x) before each step"
-    elif len(seen) != stop + 1 and not done:
-        yield f"watch was called {len(seen)} times; the iteration ends where it returns False"
-    elif not done and not np.allclose(x, seen[-1][1], rtol=1e-9, atol=SLACK):
+        return
+    if len(seen) <= stop:
+        if ready.residual(x, B) > WATCHED * (1 + AGREES):
+            yield f"watch was called {len(seen)} times, let the iteration go on, and the tolerance is not reached"
+    elif len(seen) > stop + 1:
+        yield f"watch was called {len(seen)} times; the iteration must end where it returns False"
+    elif not np.allclose(x, seen[-1][1], rtol=1e-9, atol=SLACK):
         yield "what is returned is not the iterate at which watch said to end"
     for residual, iterate in seen:
         true = ready.residual(iterate, B)

@@ -199,7 +199,7 @@ class _Judged:
         claims = [float(getattr(solution, "loss_estimate", None) or 0.0), float(solution.residual)]
         self.claim = max((claim for claim in claims if not math.isnan(claim)), default=0.0)
         # Where all values are rounding there is nothing to lose.
-        law, loss = found.law, found.loss if found.grain < 1 else 0.0
+        law, loss = (found.law, found.loss) if found.grain < 1 else (0.0, 0.0)
         self.law_over = _over(law, tol)
         self.loss = loss
         self.least = max(FEW_ROUNDINGS * truth.case.precision, FRACTION * tol)
