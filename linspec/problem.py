@@ -7,15 +7,16 @@ signs, the residual of the returned arrays. The families of problems are in `lin
 
 from __future__ import annotations
 
-import dataclasses
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
+from linspec import cost
 from linspec.arrays import (
     Array,
     HostArray,
@@ -41,8 +42,12 @@ CENTRING = 10
 """Times the tolerance by which taking means out of products may be off, in the worst case, before it is said."""
 
 
-class Problem(ABC):
-    """Data, a few numbers and a law.
+S_co = TypeVar("S_co", bound=Solution, covariant=True)
+"""The class of a problem's answers."""
+
+
+class Problem(ABC, Generic[S_co]):
+    """Data, a few numbers and a law; `Problem[S]` has answers of class S.
 
     Attributes
     ----------
@@ -116,18 +121,20 @@ class Problem(ABC):
         """Products with the moments that the law makes at most."""
         return 1
 
-    def check_sizes(self) -> None:  # noqa: B027 (not every problem has sizes that depend on the rows)
+    def check_sizes(self) -> None:
         """Compare what is asked for with rows that have been counted meanwhile."""
 
-    def with_matrices(self, matrices: Mapping[str, LinearOperator]) -> Any:
+    def with_matrices(self, matrices: Mapping[str, LinearOperator]) -> Self:
         """The same problem on other operators (counted ones, say)."""
-        twin = object.__new__(type(self))
-        for entry in dataclasses.fields(self):  # type: ignore[arg-type]
-            object.__setattr__(twin, entry.name, matrices.get(entry.name, getattr(self, entry.name)))
-        for extra in ("vector", "shared", "factor", "every", "exponents", "excess", "taken"):
-            if hasattr(self, extra):
-                object.__setattr__(twin, extra, getattr(self, extra))
+        twin = copy.copy(self)
+        for name, A in matrices.items():
+            object.__setattr__(twin, name, A)
         return twin
+
+    def sizes(self) -> cost.Sizes:
+        """What estimates of time and memory go by: those of the first two matrices."""
+        first, *rest = self.matrices.values()
+        return cost.sizes_of(first, rest[0] if rest else None, self.width)
 
     def lost_to_centring(self, moments: Moments) -> tuple[tuple[Status, str], ...]:
         """A finding where means taken out of products leave fewer digits than the tolerance asks for."""
@@ -253,7 +260,7 @@ class Problem(ABC):
         return A
 
 
-def shared_moments(problem: Problem, data: Any, center: bool) -> Moments | None:
+def shared_moments(problem: Problem[Any], data: Any, center: bool) -> Moments | None:
     """The moments that a problem was given in place of its data, once they fit it."""
     shared = data if isinstance(data, Moments) else None
     object.__setattr__(problem, "shared", shared)

@@ -84,7 +84,7 @@ class Run:
 
     def __init__(  # noqa: PLR0913 (what one call of `solve` sets)
         self,
-        problem: Problem,
+        problem: Problem[Any],
         solver: Any,
         name: str,
         *,
@@ -100,7 +100,7 @@ class Run:
         self.name = name
         self._solver = solver
         self._ledgers = {label: Ledger() for label in problem.matrices}
-        self.problem = problem.with_matrices(
+        self.problem: Any = problem.with_matrices(
             {label: CountedOperator(A, self._ledgers[label]) for label, A in problem.matrices.items()}
         )
         given = getattr(solver, "tol", tol)  # "auto" may stand for a solver that has no tolerance of its own
@@ -153,14 +153,14 @@ class Run:
         """
         return with_parts(value)
 
-    def within(self, problem: Problem, solver: Any, label: str | Mapping[str, str]) -> Mapping[str, Any]:
+    def within(self, problem: Problem[Any], solver: Any, label: str | Mapping[str, str]) -> Mapping[str, Any]:
         """What a part finds for a problem of its own on matrices of this run, without a certificate.
 
         Sweeps, random numbers, budget and interrupts are those of this run.
 
         Parameters
         ----------
-        problem : Problem
+        problem : Problem[Any]
             Made of the moments of one view: ``SVD(run.moments().view(0), 10)``.
         solver : Solver
         label : str or mapping from str to str
@@ -550,7 +550,7 @@ class PartRun(Run):
     Its budget is what the other leaves, and its ending no certificate: the law judges what the other makes of it.
     """
 
-    def __init__(self, outer: Run, problem: Problem, solver: Any, label: str) -> None:
+    def __init__(self, outer: Run, problem: Problem[Any], solver: Any, label: str) -> None:
         self._outer = outer
         shared = outer.problem.shared
         self._spent = outer._ledgers[label].sweeps + (shared.passes - outer._shared_before if shared else 0.0)

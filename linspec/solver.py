@@ -27,7 +27,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -54,6 +54,9 @@ from linspec.row_sweep import one_blas_thread
 from linspec.run import Progress, Run
 from linspec.scaling import Look
 from linspec.solution import Solution, Status
+
+S = TypeVar("S", bound=Solution)
+"""The class of a problem's answers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +168,7 @@ class Selection:
     reason: str
 
 
-def select(problem: Problem) -> Selection:
+def select(problem: Problem[Any]) -> Selection:
     """Choose a solver for a problem: the least estimated time within half of the available memory.
 
     Every solver with the trait "automatic" states time and memory for the problem's sizes, and no other is imported.
@@ -174,7 +177,7 @@ def select(problem: Problem) -> Selection:
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem[Any]
 
     Returns
     -------
@@ -185,7 +188,7 @@ def select(problem: Problem) -> Selection:
     NoSuitableSolver
         When none fits; the message names what each would need and what can be called by name.
     """
-    sizes, once = _sizes(problem), _read_once(problem)
+    sizes, once = problem.sizes(), _read_once(problem)
     estimates: dict[str, cost.Estimate] = {}
     others = []
     specs = {name: _spec(name, problem) for name in registry.solvers(problem)}
@@ -222,7 +225,7 @@ def select(problem: Problem) -> Selection:
 
 
 def solve(
-    problem: Problem,
+    problem: Problem[S],
     solver: str | Solver = "auto",
     *,
     rng: Any = None,
@@ -232,12 +235,13 @@ def solve(
     progress: bool = False,
     start: Any = None,
     **options_: Any,
-) -> Any:
+) -> S:
     """Solve a problem with a solver chosen by name.
 
     Parameters
     ----------
-    problem : LeastSquares, SVD or CCA
+    problem : Problem
+        Such as `linspec.CCA`; `linspec.problems` lists them.
     solver : str or Solver, default "auto"
         A name (``"gram"``, ``"cca/gram"``, ``"distribution:gram"``) or an instance. "auto" follows `select`.
     rng : None, int or numpy.random.Generator
@@ -300,14 +304,14 @@ def solve(
         limits["tol"] = options_.get("tol")
     with report_progress(name, progress) as reporter:
         watching = (*callbacks, *reporter)
-        solution = _run(problem, instance, spec, name, callbacks=watching, start=begin, **limits)
+        solution: S = _run(problem, instance, spec, name, callbacks=watching, start=begin, **limits)
         if solver == "auto" and solution.status in (Status.ILL_CONDITIONED, Status.INACCURATE):
-            return _without_squares(problem, solution, options_, callbacks=watching, **limits)
+            solution = _without_squares(problem, solution, options_, callbacks=watching, **limits)
         return solution
 
 
 def _run(
-    problem: Problem,
+    problem: Problem[Any],
     instance: Solver,
     spec: Any,
     name: str,
@@ -343,7 +347,7 @@ def _run(
             earlier = run, found.name
 
 
-def _in_given_units(callback: Callable[[Progress], Any], solved: Problem) -> Callable[[Progress], Any]:
+def _in_given_units(callback: Callable[[Progress], Any], solved: Problem[Any]) -> Callable[[Progress], Any]:
     """A callback that sees iterates in the units of the data."""
     if not solved.is_divided:
         return callback
@@ -357,7 +361,7 @@ def _in_given_units(callback: Callable[[Progress], Any], solved: Problem) -> Cal
     return called
 
 
-def _note_faint(run: Run, problem: Problem, looks: Mapping[str, Look]) -> None:
+def _note_faint(run: Run, problem: Problem[Any], looks: Mapping[str, Look]) -> None:
     """Say where columns are so small that their squares, which the solution rests on, are no numbers."""
     for name, ridge in problem.unregularised().items():
         faint = looks[name].faint
@@ -370,7 +374,7 @@ def _note_faint(run: Run, problem: Problem, looks: Mapping[str, Look]) -> None:
             )
 
 
-def _returned(solution: Solution, solved: Problem, name: str) -> Solution:
+def _returned(solution: Solution, solved: Problem[Any], name: str) -> Solution:
     """A solution in the units of the data; where these put it beyond what numbers can be, it says so."""
     if not solved.is_divided:
         return solution
@@ -390,7 +394,13 @@ def _returned(solution: Solution, solved: Problem, name: str) -> Solution:
 
 
 def _without_squares(
-    problem: Problem, first: Any, given: dict[str, Any], *, max_passes: Any, max_seconds: Any, **settings: Any
+    problem: Problem[Any],
+    first: Any,
+    given: dict[str, Any],
+    *,
+    max_passes: Any,
+    max_seconds: Any,
+    **settings: Any,
 ) -> Any:
     """What "auto" does where squaring has lost digits: it goes on to "direct", if that is affordable.
 
@@ -401,7 +411,7 @@ def _without_squares(
     if spec is None or "automatic" not in spec.traits or _lacks(problem, spec.needs):
         return first
     cls = registry.get_solver(ORTHOGONAL, problem)
-    estimate = _estimate(cls, spec, _sizes(problem))
+    estimate = _estimate(cls, spec, problem.sizes())
     spent = AFFORDABLE * max(first.seconds, LEAST_SECONDS)
     if estimate is None or estimate.seconds > spent or estimate.bytes > machine.available_memory() / 2:
         return first
@@ -425,7 +435,7 @@ def _without_squares(
     return dataclasses.replace(second, message=message, **both)
 
 
-def _thin_on_sparse(problem: Problem, spec: Any) -> bool:
+def _thin_on_sparse(problem: Problem[Any], spec: Any) -> bool:
     """Whether the solver iterates with few columns on large sparse data.
 
     Threads of a BLAS wait for their next product at full speed, on the cores where sparse products are to be made, and
@@ -449,7 +459,7 @@ def _for_one_pass(estimates: dict[str, Any], rough: set[str], sizes: cost.Sizes)
     return {name: e for name, e in estimates.items() if name in rough}
 
 
-def _what_is_not_known(problem: Problem, name: str, rough: set[str]) -> str:
+def _what_is_not_known(problem: Problem[Any], name: str, rough: set[str]) -> str:
     """What the reason for a choice says of streamed data."""
     said = ""
     if any(math.isinf(A.shape[0]) for A in problem.matrices.values()):
@@ -461,7 +471,7 @@ def _what_is_not_known(problem: Problem, name: str, rough: set[str]) -> str:
     return said
 
 
-def _read_once(problem: Problem) -> bool:
+def _read_once(problem: Problem[Any]) -> bool:
     return problem.sweeps == 1
 
 
@@ -469,7 +479,7 @@ def _one_pass(spec: Any) -> bool:
     return spec is not None and "one-pass" in spec.traits
 
 
-def _check_sweeps(problem: Problem, spec: Any, name: str) -> None:
+def _check_sweeps(problem: Problem[Any], spec: Any, name: str) -> None:
     """Refuse a solver that may read more than once for data that can be read once."""
     if _read_once(problem) and not _one_pass(spec):
         able = [other for other in registry.solvers(problem) if _one_pass(_spec(other, problem))]
@@ -479,7 +489,7 @@ def _check_sweeps(problem: Problem, spec: Any, name: str) -> None:
         )
 
 
-def _check_path(problem: Problem, spec: Any, name: str) -> None:
+def _check_path(problem: Problem[Any], spec: Any, name: str) -> None:
     """Refuse several ridges for a solver that takes one."""
     if getattr(problem, "path", False) and (spec is None or "path" not in spec.traits):
         able = [other for other in registry.solvers(problem) if "path" in _spec(other, problem).traits]
@@ -489,7 +499,7 @@ def _check_path(problem: Problem, spec: Any, name: str) -> None:
         )
 
 
-def _start(problem: Problem, spec: Any, name: str, start: Any) -> Mapping[str, Array]:
+def _start(problem: Problem[Any], spec: Any, name: str, start: Any) -> Mapping[str, Array]:
     """The arrays of an earlier answer, for a solver that begins at one."""
     if spec is None or "warm-start" not in spec.traits:
         able = [other for other in registry.solvers(problem) if "warm-start" in _spec(other, problem).traits]
@@ -498,11 +508,6 @@ def _start(problem: Problem, spec: Any, name: str, start: Any) -> Mapping[str, A
             f"{', '.join(able) or 'none is known for this problem'}."
         )
     return problem.start(start)
-
-
-def _sizes(problem: Problem) -> cost.Sizes:
-    first, *rest = problem.matrices.values()
-    return cost.sizes_of(first, rest[0] if rest else None, problem.width)
 
 
 def _estimate(cls: type[Solver], spec: Any, sizes: cost.Sizes) -> cost.Estimate | None:
@@ -520,11 +525,11 @@ def _estimate(cls: type[Solver], spec: Any, sizes: cost.Sizes) -> cost.Estimate 
     return None
 
 
-def _check_memory(problem: Problem, instance: Solver, spec: Any, name: str) -> None:
+def _check_memory(problem: Problem[Any], instance: Solver, spec: Any, name: str) -> None:
     """Refuse a solver by whose own estimate the problem cannot fit, rather than let the machine run out."""
     if spec is None or not instance.has_estimate():
         return
-    estimate = _estimate(type(instance), spec, _sizes(problem))
+    estimate = _estimate(type(instance), spec, problem.sizes())
     if (
         estimate is None or estimate.bytes < ALWAYS_AVAILABLE
     ):  # asking the system takes longer than a small problem
@@ -550,7 +555,7 @@ def _check_budget(name: str, value: Any) -> None:
         raise InvalidOption(f"{name} must be a positive number or None; got {value!r}.")
 
 
-def automatic(problem: Problem, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The solver that "auto" stands for, and what it takes of the options: tol, where it has one."""
     extra = sorted(set(given) - {"tol"})
     if extra:
@@ -563,7 +568,7 @@ def automatic(problem: Problem, given: dict[str, Any]) -> tuple[str, dict[str, A
     return name, {key: value for key, value in given.items() if key in fields}
 
 
-def _resolve(problem: Problem, solver: Any, given: dict[str, Any]) -> tuple[Solver, Any]:
+def _resolve(problem: Problem[Any], solver: Any, given: dict[str, Any]) -> tuple[Solver, Any]:
     """The solver instance, its parts looked up, and its record where it has one."""
     if isinstance(solver, Solver):
         if given:
@@ -594,11 +599,11 @@ THIN, LARGE = 64, 2**12
 """Columns up to which, and entries from which on, an iteration on sparse data is better off with one BLAS thread."""
 
 
-def _spec(name: str, problem: Problem) -> Any:
+def _spec(name: str, problem: Problem[Any]) -> Any:
     return registry.get_spec("solver", name, problem)
 
 
-def _lacks(problem: Problem, needs: Any) -> str:
+def _lacks(problem: Problem[Any], needs: Any) -> str:
     """What the problem's data cannot give of what a solver needs, in words; "" when nothing."""
     views = list(problem.matrices.values())
     if needs.dense and not all(view.readable for view in views):

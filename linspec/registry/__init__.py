@@ -170,7 +170,7 @@ def problems() -> tuple[str, ...]:
     return default_registry().problems()
 
 
-def get_problem(name: str) -> type[Problem]:
+def get_problem(name: str) -> type[Problem[Any]]:
     """Import the class of a family of problems.
 
     Parameters

@@ -26,7 +26,7 @@ from linspec.solution import Solution
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CCA(Problem):
+class CCA(Problem[CCASolution]):
     """The k leading canonical pairs of two views.
 
     With Sx = XᵀX + ridge·I, Sy likewise and C = XᵀY: the k leading singular values of

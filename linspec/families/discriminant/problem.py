@@ -44,7 +44,7 @@ NULL = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Discriminant(Problem):
+class Discriminant(Problem[DiscriminantSolution]):
     """The k leading directions in which X shows what targets H say: LDA, OPLS, hypergraph subspaces.
 
     With M = XᵀX + ridge·I: the leading eigenvectors of XᵀHHᵀX w = λ M w, of unit length in M. Which method it is

@@ -30,7 +30,7 @@ NEGLECTED = 1e-2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LeastSquares(Problem):
+class LeastSquares(Problem[LeastSquaresSolution]):
     """min ‖A x − B‖²_F + ridge ‖x‖²_F.
 
     Parameters

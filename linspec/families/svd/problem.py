@@ -27,7 +27,7 @@ from linspec.unit_vectors import row_runs, signs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SVD(Problem):
+class SVD(Problem[SVDSolution]):
     """The k leading singular triplets of A, or of A with its column means taken out.
 
     Parameters

@@ -1,0 +1,78 @@
+"""The house is open: families of problems stand in their folders, and nothing else of the core knows one.
+
+Read from the source by `ast`: identifiers, attributes, imported names and texts, but for docstrings.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import linspec as ls
+
+CORE = Path(ls.__file__).parent
+FAMILIES = CORE / "families"
+
+CLASSES = frozenset(
+    name
+    for path in FAMILIES.glob("*/*.py")
+    for node in ast.parse(path.read_text(encoding="utf-8")).body
+    if path.stem in {"problem", "solution"} and isinstance(node, ast.ClassDef)
+    for name in [node.name]
+)
+
+EXEMPT = frozenset(
+    {
+        CORE / "__init__.py",  # the table of public names: a line for each shipped family
+        *(CORE / "testing" / "fuzz").glob(
+            "*.py"
+        ),  # it makes random problems of the four families, and knows their truth
+    }
+)
+
+
+def modules() -> list[Path]:
+    every = (path for path in CORE.rglob("*.py") if FAMILIES not in path.parents)
+    return sorted(path for path in every if path not in EXEMPT)
+
+
+def named(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Identifiers of classes and texts with their lines; docstrings and functions such as NumPy's svd left out."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    skipped = {
+        id(statement.value)
+        for node in ast.walk(tree)
+        if isinstance(node, documented)
+        for statement in node.body
+        if isinstance(statement, ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute):
+            name = node.id if isinstance(node, ast.Name) else node.attr
+            yield node.lineno, name if name in CLASSES else ""
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
+            yield node.lineno, node.value
+
+
+def test_the_classes_are_found():
+    assert {"CCA", "SVD", "LeastSquares", "Discriminant", "CCASolution"} <= CLASSES
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(CORE).as_posix())
+def test_no_module_of_the_core_names_a_family(path):
+    """Neither its class, nor its name as a problem: what families have of their own is found through records."""
+    forbidden = CLASSES | set(ls.problems())
+    allowed = (
+        {"cca"} if path.name == "targets.py" else set()
+    )  # a kind of target, after the method it leads to
+    found = [
+        f"line {line}: {text!r}"
+        for line, text in named(ast.parse(path.read_text(encoding="utf-8")))
+        if text in forbidden - allowed
+    ]
+    assert not found
