@@ -57,7 +57,9 @@ class AlternatingLeastSquares(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""
-        with np.errstate(over="ignore", invalid="ignore"):  # inner solves that diverge are found out by their lengths
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # inner solves that diverge are found out by their lengths
             return self.alternate(problem, run)
 
     def alternate(self, problem: Any, run: Run, rounds: int | None = None) -> Solution:
