@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -598,13 +599,18 @@ class ConjugateState(LeastSquaresState):
     def affords(self, sweeps: float) -> bool:
         return self.fault == "budget" or self.run.affords(sweeps)
 
+    def gram(self, x: np.ndarray) -> np.ndarray:
+        return to_host(self.moments.gram_matmat(self.moments.home.place(x)))
+
     def solve(self, B, x0=None, tol=None, AtB=None, AtAx0=None):
         home, sweep = self.moments.home, 1.0 if self.matrix.sliceable else 2.0
-        x = home.zeros((self.moments.shape[1], B.shape[1])) if x0 is None else home.place(x0).copy()
+        shape = (self.moments.shape[1], B.shape[1])
+        x = np.zeros(shape) if x0 is None else np.array(to_host(x0))
         if not self.affords((AtB is None) * sweep + (x0 is not None and AtAx0 is None) * sweep):
-            return x
+            return home.place(x)
         if AtB is None:
             AtB = self.matrix.rmatmat(B.matmat(B.home.blocks.eye(B.shape[1])))
+        AtB = to_host(AtB)
         if self.fault == "first" and self.kept is not None and self.kept.shape == AtB.shape:
             AtB = self.kept
         self.kept = AtB if self.kept is None else self.kept
@@ -612,7 +618,7 @@ class ConjugateState(LeastSquaresState):
             x, x0 = 0 * x, None
         r = AtB
         if x0 is not None:
-            r = AtB - (self.moments.gram_matmat(x) if AtAx0 is None else AtAx0) - x * self.ridge
+            r = AtB - (self.gram(x) if AtAx0 is None else AtAx0) - x * self.ridge
             r = AtB - AtAx0 if self.fault == "ridge" and AtAx0 is not None else r
         if x0 is not None and self.fault == "writes":
             x0 += 1.0
@@ -623,15 +629,18 @@ class ConjugateState(LeastSquaresState):
             if residual <= (1e-8 if tol is None else tol) or not self.affords(self.moments.sweep_cost):
                 break
             told = 0.5 if self.fault == "constant" else residual
-            if self.fault != "unwatched" and not self.watched(told, lambda x=x: x) and self.fault != "deaf":
+            going = self.fault == "unwatched" or self.watched(told, partial(home.place, x))
+            if not going and self.fault != "deaf":
                 break
-            Mp = self.moments.gram_matmat(p) + p * self.ridge
+            Mp = self.gram(p) + p * self.ridge
             pMp = np.sum(p * Mp, axis=0)
             a = np.divide(rr, pMp, out=np.zeros_like(rr), where=pMp > 0)
             x, r, old = x + p * a, r - Mp * a, rr
             rr = np.sum(r**2, axis=0)
             p = r + p * np.divide(rr, old, out=np.zeros_like(rr), where=old > 0)
-        return x.astype(np.float32) if self.fault == "dtype" and x0 is None else x
+        if self.fault == "dtype" and x0 is None:
+            return x.astype(np.float32)
+        return x if self.fault == "host" else home.place(x)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -665,6 +674,7 @@ PARTS = {
     PrepareRaises: {"prepare"},
     lying("first"): {"prepare"},
     lying("dtype"): {"prepare"},
+    lying("host"): {"prepare"},
     lying("ridge"): {"prepare-start"},
     lying("anew"): {"prepare-start"},
     lying("writes"): {"prepare-start"},

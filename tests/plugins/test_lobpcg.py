@@ -11,8 +11,7 @@ import linspec as ls
 from linspec.arrays import HOST
 from linspec.metrics import subspace_distance
 from linspec.preconditioner import from_sketch, raised_diagonal
-from linspec.testing import CountingOperator
-from linspec.testing import planted_cca
+from linspec.testing import CountingOperator, planted_cca
 from linspec_cca.search_space import SearchSpace, View
 
 RHO = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2)

@@ -11,26 +11,32 @@ one right-hand side after the other; what it must find is NumPy's own answer, to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from linspec import Moments
-from linspec.arrays import Array, HostArray, is_array
+from linspec.arrays import Array, Home, HostArray, is_array
 from linspec.families.least_squares.planted import planted_least_squares
 from linspec.operators import LinearOperator, as_operator
 from linspec.parts import with_parts
 from linspec.run import Run
 from linspec.solver import LeastSquaresState
+from linspec.testing.backends import BACKENDS
 from linspec.testing.behaviour import Skip
 from linspec.testing.operators import CountingOperator
 from linspec.testing.oracle import as_host
 from linspec.testing.places import package_of, said_of
+from linspec.testing.problems import Case
 from linspec.testing.solving import Subject
 
 __all__ = ["PREPARE_CHECKS"]
 
 TOL, WATCHED, RIDGES = 1e-8, 1e-11, (0.0, 0.7)
+
+ROUGH = 1e-2
+"""Tolerance where the library is what is tested."""
 
 SLACK = 1e-12
 """Rounding of answers, as a share of their size, and of residuals."""
@@ -39,6 +45,11 @@ BUDGETS = (2, 3, 4, 5, 6, 8, 11, 16)
 
 AGREES = 0.01
 """Share of a residual by which that which `watch` is told may be off."""
+
+
+def _planted() -> Case:
+    """More columns than a sketch of leading directions has by default, so that an iteration has something to do."""
+    return planted_least_squares(240, 40, np.geomspace(3, 1, 40))
 
 
 class _Prepared:
@@ -61,16 +72,17 @@ class _Prepared:
         *,
         max_passes: float | None = None,
         tight: bool = False,
+        wrap: Callable[[HostArray], Any] = np.copy,
     ) -> None:
-        case, needs = planted_least_squares(240, 40, np.geomspace(3, 1, 40)), subject.spec.needs
-        data: dict[str, Any] = dict(case.arrays)
-        name, entries = next(iter(data.items()))
+        case, needs = _planted(), subject.spec.needs
+        data: dict[str, Any] = {key: wrap(value) for key, value in case.arrays.items()}
+        name, entries = next(iter(case.arrays.items()))
         self.source = CountingOperator(
-            entries.copy(),
+            data[name],
             sliceable=needs.rows or not tight,
             readable=needs.dense or needs.diagonal or not tight,
         )
-        self.ridge, self.form, self.subject = ridge, form, subject
+        self.ridge, self.form, self.subject, self.wrap = ridge, form, subject, wrap
         problem = case.state(data | {name: self.source})
         self.solver: Any = with_parts(subject.make())
         self.run = Run(problem, self.solver, subject.name, rng=0, max_passes=max_passes)
@@ -121,6 +133,9 @@ class _Prepared:
         if not is_array(x) or tuple(x.shape) != shape or not str(x.dtype).endswith("float64"):
             got = f"{x.dtype} of shape {tuple(x.shape)}" if is_array(x) else type(x).__name__
             return f"solve must return float64 of shape {shape}; got {got}"
+        home = self.counted.home.blocks
+        if Home.of(x) != home:
+            return f"solve must return an array of {home}; got one of {Home.of(x)}"
         exact = self.exact(B)
         gap = np.linalg.norm(as_host(x) - exact, axis=0)
         if not self.subject.exact:
@@ -143,21 +158,23 @@ FORMS: dict[str, Callable[[LinearOperator], Any]] = {
 """What `prepare` may be given, as outer methods have it."""
 
 
-def _right_hand_sides(n: int) -> Iterator[tuple[str, HostArray, LinearOperator]]:
+def _right_hand_sides(
+    n: int, wrap: Callable[[HostArray], Any] = np.copy
+) -> Iterator[tuple[str, HostArray, LinearOperator]]:
     """Blocks of several widths, one with a column of zeros, one as a product that is never formed."""
     rng = np.random.default_rng(12)
     for columns in (2, 3, 1):
         B = rng.standard_normal((n, columns))
         if columns == 3:
             B[:, 1] = 0.0
-        yield f"{columns} right-hand sides", B, as_operator(B)
+        yield f"{columns} right-hand sides", B, as_operator(wrap(B))
     factors = rng.standard_normal((n, 5)), rng.standard_normal((5, 2))
-    product = as_operator(factors[0]) @ as_operator(factors[1])
+    product = as_operator(wrap(factors[0])) @ as_operator(wrap(factors[1]))
     yield "a product as right-hand sides", factors[0] @ factors[1], product
 
 
 def _needs_prepare(subject: Subject) -> None:
-    if not callable(getattr(subject.cls, "prepare", None)):
+    if subject.spec.problem != _planted().problem or not callable(getattr(subject.cls, "prepare", None)):
         raise Skip("no prepare")
 
 
@@ -169,9 +186,14 @@ def check_prepare(subject: Subject) -> Iterator[str]:
             ready = _Prepared(subject, form, ridge, tight=tight)
             what = f"{form}{' of no more than is needed' if tight else ''}, ridge {ridge:g}"
             yield from (f"{what}: {issue}" for issue in _answer_issues(ready))
+    for backend in BACKENDS[1:]:
+        if backend.is_array and backend.float64 and not backend.missing():
+            ready = _Prepared(subject, "an operator", RIDGES[1], wrap=backend.wrap)
+            yield from (f"{backend.name}: {issue}" for issue in _answer_issues(ready, ROUGH, 1))
 
 
-def _answer_issues(ready: _Prepared) -> Iterator[str]:
+def _answer_issues(ready: _Prepared, tol: float = TOL, count: int | None = None) -> Iterator[str]:
+    """What is wrong with the answers to the first so many blocks of right-hand sides."""
     try:
         state = ready.solver.prepare(ready.A, ready.ridge, ready.run)
     except Exception as error:  # noqa: BLE001 (whatever it raises is told)
@@ -180,15 +202,15 @@ def _answer_issues(ready: _Prepared) -> Iterator[str]:
     if not isinstance(state, LeastSquaresState):
         yield f"prepare must return a linspec.LeastSquaresState; got {type(state).__name__}"
         return
-    for what, B, operator in _right_hand_sides(len(ready.entries)):
-        for known in ({}, {"AtB": ready.AtB(B)}):
+    for what, B, operator in islice(_right_hand_sides(len(ready.entries), ready.wrap), count):
+        for known in ({}, {"AtB": ready.counted.home.blocks.place(ready.AtB(B))}):
             where = f"{what}{', AtB given' if known else ''}"
             try:
-                x = state.solve(operator, tol=TOL, **known)
+                x = state.solve(operator, tol=tol, **known)
             except Exception as error:  # noqa: BLE001
                 yield f"{where}: solve raised {said_of(error, ready.package)}"
                 continue
-            issue = ready.issue(x, B)
+            issue = ready.issue(x, B, tol)
             if issue:
                 yield f"{where}: {issue}"
     if ready.source.passes > ready.run.passes + SLACK:
