@@ -42,7 +42,7 @@ from datasets import (
 import linspec as ls
 from linspec.arrays import is_array, to_host
 from linspec.options import options_of
-from linspec.testing.problems import cases
+from linspec.testing import cases
 
 MOST_ITERATIONS = 60
 """Of a solver on a planted case, where it has an option for it."""
