@@ -8,7 +8,8 @@ What is recorded: all solvers of all problems on the planted cases of `linspec.t
 matrices and as products alone, and the leading solvers on the measured sets. Of each run the status, message,
 iterations, passes, columns and flops, the residuals on the way, and a digest of the bytes of every array returned.
 Times are left out. Runs end by iterations or passes, never by a clock. Exit status 1 where anything differs; every
-difference is a line.
+difference is a line. Last bits that differ between two runs of the same code, too, come from sums whose order follows
+where arrays happen to lie in memory: run it twice to tell.
 """
 
 from __future__ import annotations
