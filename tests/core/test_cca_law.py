@@ -15,7 +15,7 @@ import scipy.sparse
 import linspec as ls
 from linspec import Moments, Status
 from linspec.conclusion import Terms
-from linspec.families.cca import evidence
+from linspec.families.cca import answer, evidence
 from linspec.families.cca import law as cca_law
 from linspec.families.cca.evidence import Evidence
 
@@ -74,8 +74,9 @@ def near(columns, order, off, rng):
 def large(monkeypatch):
     """Views as if they were too wide for their Gram matrices to be formed, or all of their correlations."""
     monkeypatch.setattr(cca_law, "SMALL_FLOPS", 0.0)
-    monkeypatch.setattr(cca_law, "REDUCTION", 0.0)
+    monkeypatch.setattr(answer, "REDUCTION", 0.0)
     monkeypatch.setattr(cca_law, "CERTIFIED_SHARE", 0.0)
+    monkeypatch.setattr(answer, "CERTIFIED_SHARE", 0.0)
     monkeypatch.setattr(evidence, "MOMENT", 0.0)
     monkeypatch.setattr(evidence, "SKETCH", 10)
     monkeypatch.setattr(evidence, "CERTIFICATE", 0.0)
@@ -158,7 +159,8 @@ def test_a_missed_pair_is_found_where_all_correlations_would_take_too_long(monke
     """The Gram matrices are there, held or by the identity; some steps of a power iteration are made with them."""
     monkeypatch.setattr(cca_law, "SMALL_FLOPS", 0.0)
     monkeypatch.setattr(cca_law, "CERTIFIED_SHARE", 0.0)
-    monkeypatch.setattr(cca_law, "REDUCTION", 0.0)
+    monkeypatch.setattr(answer, "CERTIFIED_SHARE", 0.0)
+    monkeypatch.setattr(answer, "REDUCTION", 0.0)
     case, rng = planted([0.95, 0.9, 0.7, 0.5, 0.3], 60, 50, 0)
     found = case.judged(near([0, 2], 60, 1e-9, rng), near([0, 2], 50, 1e-9, rng), form=form)
     assert found.residual < TOL
