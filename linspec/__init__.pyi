@@ -1,3 +1,5 @@
+from typing import Any
+
 from linspec import datasets as datasets
 from linspec import errors as errors
 from linspec import metrics as metrics
@@ -26,8 +28,6 @@ from linspec.problem import Problem as Problem
 from linspec.projection import project as project
 from linspec.registry import PluginInfo as PluginInfo
 from linspec.registry import describe as describe
-from linspec.registry import get_problem as get_problem
-from linspec.registry import get_solver as get_solver
 from linspec.registry import normalizers as normalizers
 from linspec.registry import plugins as plugins
 from linspec.registry import problems as problems
@@ -51,3 +51,7 @@ from linspec.spec import TestMatrixSpec as TestMatrixSpec
 from linspec.test_matrix import TestMatrix as TestMatrix
 
 __version__: str
+
+# The registry knows no classes: what its functions give is said here.
+def get_problem(name: str) -> type[Problem[Any]]: ...
+def get_solver(name: str, problem: Any = None) -> type[Solver]: ...

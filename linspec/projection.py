@@ -105,7 +105,8 @@ def _positive(columns: Any) -> int:
 def _instance(test_matrix: Any, given: dict[str, Any]) -> TestMatrix:
     """The test matrix of a name and its options, or the instance itself."""
     if isinstance(test_matrix, str):
-        return options.build(registry.get_part("test-matrix", test_matrix), given)
+        named: TestMatrix = options.build(registry.get_part("test-matrix", test_matrix), given)
+        return named
     if not isinstance(test_matrix, TestMatrix):
         raise InvalidOption(
             f"test_matrix must be a name or a TestMatrix instance; got {type(test_matrix).__name__}. "

@@ -18,17 +18,11 @@ from __future__ import annotations
 
 import threading
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import Any, Literal, overload
 
 from linspec.registry.loading import LOCAL, PluginInfo
 from linspec.registry.lookup import Description, Registry
 from linspec.spec import NormalizerSpec, OperatorSpec, SolverSpec, Spec, TestMatrixSpec
-
-if TYPE_CHECKING:
-    from linspec.normalizer import Normalizer
-    from linspec.problem import Problem
-    from linspec.solver import Solver
-    from linspec.test_matrix import TestMatrix
 
 __all__ = [
     "LOCAL",
@@ -132,7 +126,7 @@ def operator_adapters() -> tuple[OperatorSpec, ...]:
     return default_registry().operator_adapters()
 
 
-def get_solver(name: str, problem: Any = None) -> type[Solver]:
+def get_solver(name: str, problem: Any = None) -> type[Any]:
     """Import a solver's class.
 
     Parameters
@@ -170,7 +164,7 @@ def problems() -> tuple[str, ...]:
     return default_registry().problems()
 
 
-def get_problem(name: str) -> type[Problem[Any]]:
+def get_problem(name: str) -> type[Any]:
     """Import the class of a family of problems.
 
     Parameters
@@ -190,22 +184,6 @@ def get_problem(name: str) -> type[Problem[Any]]:
         It cannot be imported, or is no problem.
     """
     return default_registry().get_problem(name)
-
-
-@overload
-def get_part(kind: Literal["solver"], name: str, problem: Any = None) -> type[Solver]: ...
-
-
-@overload
-def get_part(kind: Literal["normalizer"], name: str, problem: Any = None) -> type[Normalizer]: ...
-
-
-@overload
-def get_part(kind: Literal["test-matrix"], name: str, problem: Any = None) -> type[TestMatrix]: ...
-
-
-@overload
-def get_part(kind: str, name: str, problem: Any = None) -> type[Any]: ...
 
 
 def get_part(kind: str, name: str, problem: Any = None) -> type[Any]:

@@ -193,7 +193,8 @@ class Trial:
         given = getattr(self.subject.for_case(self.case), "tol", None)
         if given is not None:
             return float(given)
-        unit, tolerance = precision(self.case), registry.get_problem(self.case.problem).tolerance
+        unit = precision(self.case)
+        tolerance: float = registry.get_problem(self.case.problem).tolerance
         return max(tolerance, 100 * unit) if unit > 1e-10 else tolerance
 
     def with_case(self, case: Case) -> Trial:
