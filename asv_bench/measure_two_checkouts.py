@@ -1,9 +1,9 @@
 """Compare the processor time of a few solves in two checkouts, pair by pair.
 
 Run `OPENBLAS_NUM_THREADS=1 python asv_bench/measure_two_checkouts.py --before FOLDER --data FOLDER`: each checkout has
-a process of its own that reads the data once, and the two take turns, the first to go changing from pair to pair. Printed
-is the median of the ratios, after over before, with the interval that contains the true median in 95 of 100 cases (the
-order statistics of the sign test).
+a process of its own that reads the data once, and the two take turns, the first to go changing from pair to pair.
+Printed is the median of the ratios, after over before, with the interval that contains the true median in 97 of 100
+cases (the order statistics of the sign test).
 """
 
 from __future__ import annotations
