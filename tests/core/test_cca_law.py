@@ -232,3 +232,16 @@ def test_one_small_correlation_with_nothing_beside_it_loses_what_its_other_weigh
     assert found.residual < TOL
     assert loss / 2 <= found.fields["loss_estimate"] <= 2 * loss
     assert Status.CLUSTERED in [status for status, _ in found.findings]
+
+
+@pytest.mark.parametrize(("small", "missed"), [(1e-4, True), (1e-9, False)])
+def test_fewer_pairs_than_asked_are_incomplete_where_the_others_have_a_share_of_the_sum(small, missed):
+    case, _ = planted([0.9, 0.5, small, small], 12, 8, 0)
+    problem = ls.CCA(case.X, case.Y, 4, center=False)
+    weights = (np.linalg.solve(M, np.eye(len(M))[:, :2]) for M in (case.A, case.B))
+    x, y = weights
+    found = problem.conclude(
+        Moments(problem.X, problem.Y, form="dense"), Terms(TOL, 9.0), x_weights=x, y_weights=y
+    )
+    assert (Status.INCOMPLETE in [status for status, _ in found.findings]) == missed
+    assert found.lost == missed

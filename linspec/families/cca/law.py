@@ -356,8 +356,8 @@ class _Beside:
         Whether nothing is left out: `total` is the exact sum.
     rounding : float
         By so much may `total` be off.
-    count : int
-        How many correlations there are, as far as is known.
+    every : float
+        The sum of as many as were asked for, which may be more than were returned.
     rest : numpy.ndarray of shape (k,), optional
         Half the squared lengths of what Galerkin's solution of (ρᵢ − T) e = ϱᵢ within the block leaves of ϱᵢ, T being
         [0, C; Cᵀ, 0] in the metric.
@@ -368,7 +368,7 @@ class _Beside:
     parts: tuple[HostArray, HostArray]
     whole: bool
     rounding: float
-    count: int = 0
+    every: float = 0.0
     rest: HostArray | None = None
 
 
@@ -500,8 +500,9 @@ class _Law:
         """Estimate, bounds, and what they say of the answer."""
         total = float(self.rho.sum())
         beside = self._beside()
-        if beside is not None and beside.count > len(self.rho) < self.problem.k:
-            text = f"{len(self.rho)} pairs are returned, and the views have {beside.count}. "
+        more = 0.0 if beside is None else beside.every - beside.rounding - total
+        if len(self.rho) < self.problem.k and more > TOLERATED * self.terms.tol * total:
+            text = f"{len(self.rho)} pairs are returned, and others have {more:.1e} in the sum of the correlations. "
             return (
                 None,
                 (0.0, None),
@@ -662,9 +663,7 @@ class _Law:
             return None
         U, rho, Vt = np.linalg.svd(T, full_matrices=False)
         k = len(self.rho)
-        # Correlations of zero are none that anyone misses.
-        count = int(np.sum(rho > TOLERATED * self.terms.tol * rho.sum()))
-        total = float(np.clip(rho[:k], 0.0, 1.0).sum())
+        total, every = (float(np.clip(rho[:m], 0.0, 1.0).sum()) for m in (k, self.problem.k))
         condition = max(norm.condition for norm in self.norms)
         lost = math.sqrt(condition) if self.answer.bases else condition
         rounding = k * 4 * self.unit_of_sums * self.shift * math.sqrt(p + q) * lost
@@ -675,7 +674,7 @@ class _Law:
         ]
         along = (U.T @ parts[0], Vt @ parts[1])
         return _Beside(
-            total, rho[k:], (along[0][k:], along[1][k:]), whole=True, rounding=rounding, count=count
+            total, rho[k:], (along[0][k:], along[1][k:]), whole=True, rounding=rounding, every=every
         )
 
     @property
@@ -751,14 +750,14 @@ class _Law:
         U, along, Vt = np.linalg.svd(outer)
         found = np.linalg.svd(np.block([[WCW, right], [left, outer]]), compute_uv=False)
         rounding = k * 100 * self.unit_of_sums / kept
-        total = float(np.clip(found[:k], 0.0, 1.0).sum())
+        total, every = (float(np.clip(found[:j], 0.0, 1.0).sum()) for j in (k, self.problem.k))
         m = len(along)
         parts = U.T[:m] @ left, (right @ Vt.T[:, :m]).T
         rest = None
         if self._along_residuals:
             bases = ((Tx @ U[:, :m], Ix @ U[:, :m]), (Ty @ Vt.T[:, :m], Iy @ Vt.T[:, :m]))
             rest = self._rest(along, parts, bases, E, made)
-        return _Beside(total, along, parts, whole=False, rounding=rounding, rest=rest)
+        return _Beside(total, along, parts, whole=False, rounding=rounding, every=every, rest=rest)
 
     def _rest(
         self,
