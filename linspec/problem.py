@@ -62,7 +62,7 @@ class Problem(ABC, Generic[S_co]):
     solution: ClassVar[type[Solution]]
     matrix_names: ClassVar[tuple[str, ...]]
 
-    shared: Moments | None
+    shared: Moments | None = None  # moments that were given in place of the data
     vector: bool = False
     exponents: ClassVar[Mapping[str, int]] = MappingProxyType({})  # powers of two taken out of matrices
     excess: ClassVar[Sequence[int]] = (0, 0)  # and out of ridges, beside those that follow from the matrices
@@ -252,7 +252,24 @@ class Problem(ABC, Generic[S_co]):
         if A.dtype.itemsize < dtype.itemsize:
             object.__setattr__(self, name, A.in_dtype(dtype) or A)
 
-    def _adopt(self, name: str, data: Any) -> LinearOperator:
+    def adopt(self, name: str, data: Any) -> LinearOperator:
+        """Make one of the problem's matrices of data, when it is constructed.
+
+        Parameters
+        ----------
+        name : str
+            The field that holds the matrix, by which messages call it.
+        data : anything that `linspec.as_operator` takes
+
+        Returns
+        -------
+        LinearOperator
+
+        Raises
+        ------
+        InvalidProblem
+            When there are no rows or no columns.
+        """
         A = as_operator(data, name)
         if 0 in A.shape:
             raise InvalidProblem(f"{name} must have rows and columns; got shape {A.shape}.")

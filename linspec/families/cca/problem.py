@@ -72,8 +72,8 @@ class CCA(Problem[CCASolution]):
         if shared is None and self.Y is None:
             raise InvalidProblem("CCA needs two views; got no Y. Call CCA(X, Y, k).")
         refuse_once({"X": self.X, "Y": self.Y})
-        X = self._adopt("X", shared.X if shared else self.X)
-        Y = self._adopt("Y", shared.Y if shared else self.Y)
+        X = self.adopt("X", shared.X if shared else self.X)
+        Y = self.adopt("Y", shared.Y if shared else self.Y)
         check_place("X", X, "Y", Y)
         if shared is None:
             for name, A, other in (("X", X, Y), ("Y", Y, X)):

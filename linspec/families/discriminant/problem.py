@@ -107,9 +107,9 @@ class Discriminant(Problem[DiscriminantSolution]):
                 "linspec.targets.lda(y)."
             )
         refuse_once({"X": self.X, "H": self.H})
-        X = self._adopt("X", shared.X if shared else self.X)
+        X = self.adopt("X", shared.X if shared else self.X)
         labels, factor = _taken_apart(as_operator(shared.Y if shared else self.H, "H"), center=self.center)
-        H = self._adopt("H", labels)
+        H = self.adopt("H", labels)
         object.__setattr__(self, "factor", factor)
         check_place("X", X, "H", H)
         if shared is None:

@@ -66,8 +66,8 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         refuse_once({"A": self.A, "B": B})
         vector = is_array(B) and B.ndim == 1
         object.__setattr__(self, "vector", vector)
-        A = self._adopt("A", self.A)
-        B = self._adopt("B", B[:, None] if vector else B)
+        A = self.adopt("A", self.A)
+        B = self.adopt("B", B[:, None] if vector else B)
         check_place("A", A, "B", B)
         self._promote("B", A.dtype)
         object.__setattr__(self, "ridge", check_ridges(self.ridge))
