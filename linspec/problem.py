@@ -187,7 +187,7 @@ class Problem(ABC, Generic[S_co]):
                 exponents, 0
             )  # the rows are gone: what is held of them is taken as it is
         matrices = divided(self.matrices, looks, exponents)
-        ridges, excess = self._divided_ridges(looks, exponents)
+        ridges, excess = self.divided_ridges(looks, exponents)
         if all(matrices[name] is A for name, A in self.matrices.items()) and not any(excess):
             return self
         twin = self.with_matrices(matrices)
@@ -199,7 +199,7 @@ class Problem(ABC, Generic[S_co]):
             object.__setattr__(twin, "shared", None)
         return twin
 
-    def _divided_ridges(
+    def divided_ridges(
         self, looks: Mapping[str, Look], exponents: Mapping[str, int]
     ) -> tuple[Any, list[int]]:
         """The ridges of the divided problem, and the powers of two by which they are too small."""
@@ -246,7 +246,7 @@ class Problem(ABC, Generic[S_co]):
                     return name
         return ""
 
-    def _promote(self, name: str, dtype: np.dtype[Any]) -> None:
+    def promote(self, name: str, dtype: np.dtype[Any]) -> None:
         """Multiply a matrix in a wider dtype than its own, which holds its entries exactly, where that can be."""
         A = getattr(self, name)
         if A.dtype.itemsize < dtype.itemsize:

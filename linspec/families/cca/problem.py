@@ -80,7 +80,7 @@ class CCA(Problem[CCASolution]):
                 if (
                     A.stored_dtype.kind in "biu"
                 ):  # classes and counts are exact; floats have the precision they have
-                    self._promote(name, other.dtype)
+                    self.promote(name, other.dtype)
         self.check_sizes()
         pair = self.ridge if isinstance(self.ridge, tuple | list) else (self.ridge, self.ridge)
         if len(pair) != 2:
@@ -118,7 +118,7 @@ class CCA(Problem[CCASolution]):
             raise InvalidProblem("the weights of start must have equally many columns for both views.")
         return found
 
-    def _divided_ridges(
+    def divided_ridges(
         self, looks: Mapping[str, Look], exponents: Mapping[str, int]
     ) -> tuple[Any, list[int]]:
         pairs = [
