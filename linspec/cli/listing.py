@@ -27,10 +27,10 @@ def solvers(problem: str | None) -> None:
     click.echo(f"\n{len(rows)} solvers. `linspec describe NAME` shows the options and the source of one.")
 
 
-@click.command(cls=Command, short_help="Describe a solver, its source, needs and options.")
+@click.command(cls=Command, short_help="Describe a solver, its source, needs and options; or a problem.")
 @click.argument("name")
 def describe(name: str) -> None:
-    """Describe a solver, normalizer, test matrix or adapter: source, needs, options.
+    """Describe a solver, normalizer, test matrix, adapter or problem: source, needs, options, or how it is stated.
 
     NAME is a bare name where it means one thing, else cca/gram, normalizer/qr, DISTRIBUTION:NAME.
     """

@@ -218,6 +218,9 @@ def test_a_problem_of_another_distribution_is_solved_compared_drawn_and_written(
     assert all((site.folder / name).stat().st_size > 10_000 for name in ("run.png", "all.png"))
     assert "linspec-pls:pls" in linspec("describe", "pls/power")
     assert "2 solvers" in linspec("solvers", "pls")
+    described = linspec("describe", "pls")
+    assert "PLS(X, Y, k, center=True)" in described
+    assert "gram, power" in described
 
 
 def test_the_problem_template_imports_what_its_page_names() -> None:
