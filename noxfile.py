@@ -147,6 +147,7 @@ def template(session: nox.Session) -> None:
     session.run("linspec", "describe", "pls")
     session.run("linspec", "solve", *data, "--out", "pls.npz")
     session.run("linspec", "compare", *data, "--plot", "pls.png")
+    session.run("linspec", "check", "problem/pls")
     session.run("linspec", "check", "pls/power")
 
 

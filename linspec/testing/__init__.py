@@ -6,7 +6,8 @@ The whole test file of a plugin::
 
     test_conformance = conformance("mysolver")
 
-and likewise ``conformance("normalizer/mine")``, ``conformance("test-matrix/mine")``, ``conformance("operator/mine")``.
+and likewise ``conformance("normalizer/mine")``, ``conformance("test-matrix/mine")``, ``conformance("operator/mine")``,
+``conformance("problem/mine")``.
 Without pytest, `run_checks("mysolver")` gives a report and `interface_issues("mysolver")` what is wrong with the
 declaration. `check_operator` holds an operator to its laws. pytest is imported when `conformance` is called.
 """

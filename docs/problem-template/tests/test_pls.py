@@ -9,6 +9,7 @@ import linspec as ls
 from linspec.errors import InvalidProblem
 from linspec.testing import Reading, conformance
 
+test_problem = conformance("problem/pls")
 test_gram = conformance("pls/gram")
 test_power = conformance("pls/power")
 
