@@ -1,4 +1,4 @@
-"""All checks of one solver, or of whatever else a plugin provides: as pytest tests, as a report, or as a list of issues.
+"""All checks of one solver, or of whatever else a plugin provides: as pytest tests, as a report, as a list of issues.
 
 Problem: a plugin's author wants one line that says whether the solver keeps the contract, and the command line
 wants the same without pytest.
