@@ -19,7 +19,7 @@ nox.options.sessions = ["lint", "types", "contracts", "tests"]
 
 ROOT = Path(__file__).parent
 DEV = ("-e", ".[dev]")
-TEMPLATE = ROOT / "docs" / "plugin-template"
+TEMPLATES = (ROOT / "docs" / "plugin-template", ROOT / "docs" / "problem-template")
 
 KERNELS = (
     *("Prescott", "Core2", "Penryn", "Dunnington", "Nehalem", "Atom", "Barcelona", "Bobcat"),
@@ -38,6 +38,15 @@ found = [(i.get("architecture"), i["internal_api"]) for i in threadpoolctl.threa
 print(" and ".join(sorted({kernel for kernel, library in found if library == "openblas"})))
 """
 """Works with a kernel, which ends the process where the processor lacks the instructions, and says what it was."""
+
+VIEWS = """
+import numpy
+rng = numpy.random.default_rng(0)
+shared = rng.standard_normal((150, 3))
+for name, columns in (("X", 8), ("Y", 6)):
+    numpy.save(name, shared @ rng.standard_normal((3, columns)) + rng.standard_normal((150, columns)))
+"""
+"""Writes two views with something in common."""
 
 
 @nox.session
@@ -126,13 +135,20 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session
 def template(session: nox.Session) -> None:
-    """The plugin template as its author meets it: linspec's wheel, a clean environment, the public kit."""
-    if not TEMPLATE.is_dir():
-        session.skip(f"no {TEMPLATE.relative_to(ROOT)}")
-    session.install(".[testing]", str(TEMPLATE))
-    session.chdir(TEMPLATE)  # elsewhere than the root, where `import linspec` would find the sources
-    session.run("linspec", "plugins")
-    session.run("python", "-m", "pytest", *session.posargs)
+    """The templates as their authors meet them: linspec's wheel, a clean environment, public kit, command line."""
+    session.install(".[cli,testing]", *map(str, TEMPLATES))
+    for folder in TEMPLATES:
+        session.chdir(folder)  # elsewhere than the root, where `import linspec` would find the sources
+        session.run("linspec", "plugins")
+        session.run("python", "-m", "pytest", *session.posargs)
+    session.chdir(session.create_tmp())
+    session.run("python", "-c", VIEWS)
+    data = ("pls", "X.npy", "Y.npy", "-k", "3")
+    session.run("linspec", "describe", "pls")
+    session.run("linspec", "solve", *data, "--out", "pls.npz")
+    session.run("linspec", "compare", *data, "--plot", "pls.png")
+    session.run("linspec", "check", "problem/pls")
+    session.run("linspec", "check", "pls/power")
 
 
 @nox.session

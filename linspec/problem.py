@@ -62,7 +62,7 @@ class Problem(ABC, Generic[S_co]):
     solution: ClassVar[type[Solution]]
     matrix_names: ClassVar[tuple[str, ...]]
 
-    shared: Moments | None
+    shared: Moments | None = None  # moments that were given in place of the data
     vector: bool = False
     exponents: ClassVar[Mapping[str, int]] = MappingProxyType({})  # powers of two taken out of matrices
     excess: ClassVar[Sequence[int]] = (0, 0)  # and out of ridges, beside those that follow from the matrices
@@ -187,7 +187,7 @@ class Problem(ABC, Generic[S_co]):
                 exponents, 0
             )  # the rows are gone: what is held of them is taken as it is
         matrices = divided(self.matrices, looks, exponents)
-        ridges, excess = self._divided_ridges(looks, exponents)
+        ridges, excess = self.divided_ridges(looks, exponents)
         if all(matrices[name] is A for name, A in self.matrices.items()) and not any(excess):
             return self
         twin = self.with_matrices(matrices)
@@ -199,7 +199,7 @@ class Problem(ABC, Generic[S_co]):
             object.__setattr__(twin, "shared", None)
         return twin
 
-    def _divided_ridges(
+    def divided_ridges(
         self, looks: Mapping[str, Look], exponents: Mapping[str, int]
     ) -> tuple[Any, list[int]]:
         """The ridges of the divided problem, and the powers of two by which they are too small."""
@@ -246,13 +246,30 @@ class Problem(ABC, Generic[S_co]):
                     return name
         return ""
 
-    def _promote(self, name: str, dtype: np.dtype[Any]) -> None:
+    def promote(self, name: str, dtype: np.dtype[Any]) -> None:
         """Multiply a matrix in a wider dtype than its own, which holds its entries exactly, where that can be."""
         A = getattr(self, name)
         if A.dtype.itemsize < dtype.itemsize:
             object.__setattr__(self, name, A.in_dtype(dtype) or A)
 
-    def _adopt(self, name: str, data: Any) -> LinearOperator:
+    def adopt(self, name: str, data: Any) -> LinearOperator:
+        """Make one of the problem's matrices of data, when it is constructed.
+
+        Parameters
+        ----------
+        name : str
+            The field that holds the matrix, by which messages call it.
+        data : anything that `linspec.as_operator` takes
+
+        Returns
+        -------
+        LinearOperator
+
+        Raises
+        ------
+        InvalidProblem
+            When there are no rows or no columns.
+        """
         A = as_operator(data, name)
         if 0 in A.shape:
             raise InvalidProblem(f"{name} must have rows and columns; got shape {A.shape}.")

@@ -27,10 +27,10 @@ def solvers(problem: str | None) -> None:
     click.echo(f"\n{len(rows)} solvers. `linspec describe NAME` shows the options and the source of one.")
 
 
-@click.command(cls=Command, short_help="Describe a solver, its source, needs and options.")
+@click.command(cls=Command, short_help="Describe a solver, its source, needs and options; or a problem.")
 @click.argument("name")
 def describe(name: str) -> None:
-    """Describe a solver, normalizer, test matrix or adapter: source, needs, options.
+    """Describe a solver, normalizer, test matrix, adapter or problem: source, needs, options, or how it is stated.
 
     NAME is a bare name where it means one thing, else cca/gram, normalizer/qr, DISTRIBUTION:NAME.
     """
@@ -51,14 +51,14 @@ def plugins() -> None:
 
 
 @click.command(
-    cls=Command, short_help="Hold a solver, normalizer, test matrix or adapter to the conformance tests."
+    cls=Command, short_help="Hold a solver, or whatever else a plugin provides, to the conformance tests."
 )
 @click.argument("name")
 def check(name: str) -> None:
-    """Hold one solver, normalizer, test matrix or adapter to the conformance tests.
+    """Hold one solver, normalizer, test matrix, adapter or problem to the conformance tests.
 
-    NAME is a bare name where it means one thing, else cca/gram, normalizer/qr, test-matrix/srht, operator/dask. The
-    exit status is 1 when it fails one of the tests.
+    NAME is a bare name where it means one thing, else cca/gram, normalizer/qr, test-matrix/srht, operator/dask,
+    problem/pls. The exit status is 1 when it fails one of the tests.
     """
     try:
         from linspec import testing

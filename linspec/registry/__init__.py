@@ -224,7 +224,7 @@ def get_spec(kind: str | None, name: str, problem: Any = None) -> Any:
 
     Parameters
     ----------
-    kind : {"solver", "normalizer", "test-matrix", "operator"} or None
+    kind : {"solver", "normalizer", "test-matrix", "operator", "problem"} or None
         What it is; None: whatever has the name.
     name : str
         As for :func:`get_solver`.

@@ -39,7 +39,7 @@ from linspec.registry.names import (
     problem_name,
     shown,
 )
-from linspec.spec import Needs, NormalizerSpec, OperatorSpec, SolverSpec, Spec, TestMatrixSpec
+from linspec.spec import Needs, NormalizerSpec, OperatorSpec, ProblemSpec, SolverSpec, Spec, TestMatrixSpec
 
 _KINDS = list(KINDS)
 #: The kinds that have a class behind their record.
@@ -48,11 +48,11 @@ _IMPLEMENTED = [name for name, kind in KINDS.items() if kind.base]
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """All that is declared of a solver, normalizer or test matrix; ``str()`` gives the help text.
+    """All that is declared of a solver, normalizer, test matrix, adapter or problem; ``str()`` gives the help text.
 
     Parameters
     ----------
-    kind : {"solver", "normalizer", "test-matrix"}
+    kind : {"solver", "normalizer", "test-matrix", "operator", "problem"}
         What it is.
     name, summary, reference, traits
         As in its record.
@@ -66,6 +66,10 @@ class Description:
         Version of the provider, or "".
     options : tuple of Option
         In order of declaration.
+    statement : str, default ""
+        For a problem: how it is stated in Python, ``"SVD(A, k, center=False, left=False)"``.
+    solvers : tuple of str, default ()
+        For a problem: who solves it.
     """
 
     kind: str
@@ -78,9 +82,13 @@ class Description:
     provider: str
     version: str
     options: tuple[Option, ...]
+    statement: str = ""
+    solvers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         facts = {
+            "stated as": self.statement,
+            "solvers": ", ".join(self.solvers),
             "problem": self.problem,
             "reference": self.reference,
             "needs": self.needs,
@@ -89,7 +97,8 @@ class Description:
         }
         lines = [f"{self.name} ({_words(self.kind)})", "", self.summary, ""]
         lines += [f"{label:<11}{fact}" for label, fact in facts.items() if fact]
-        lines += ["", "options" if self.options else "no options"]
+        if KINDS[self.kind].method:
+            lines += ["", "options" if self.options else "no options"]
         for option in self.options:
             lines += [f"  {option.name} = {option.default!r}", f"      {option.help} [{option.expects}]"]
         return "\n".join(lines)
@@ -197,6 +206,7 @@ class Registry:
         """Describe what is registered by a name; see :func:`linspec.describe`."""
         claim = self._find(name, _KINDS)
         spec = claim.spec
+        a_problem = isinstance(spec, ProblemSpec)
         return Description(
             kind=spec.kind,
             name=spec.name,
@@ -208,6 +218,8 @@ class Registry:
             provider=claim.plugin.identity,
             version=claim.plugin.version,
             options=options_of(self._implementation(claim)) if KINDS[spec.kind].method else (),
+            statement=_statement(self._implementation(claim)) if a_problem else "",
+            solvers=tuple(self.solvers(spec.name)) if a_problem else (),
         )
 
     def register(self, spec: Spec) -> None:
@@ -417,6 +429,13 @@ def _fault(cls: Any, base: type, *, has_options: bool) -> str:
 
 def _is_frozen_and_keyword_only(cls: Any) -> bool:
     return bool(cls.__dataclass_params__.frozen) and all(field.kw_only for field in dataclasses.fields(cls))
+
+
+def _statement(cls: Any) -> str:
+    """How a problem is stated: its class with what the constructor takes."""
+    parameters = inspect.signature(cls).parameters.values()
+    taken = (p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters)
+    return f"{cls.__name__}({', '.join(taken)})"
 
 
 def _words(kind: str) -> str:

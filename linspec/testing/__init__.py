@@ -6,7 +6,8 @@ The whole test file of a plugin::
 
     test_conformance = conformance("mysolver")
 
-and likewise ``conformance("normalizer/mine")``, ``conformance("test-matrix/mine")``, ``conformance("operator/mine")``.
+and likewise ``conformance("normalizer/mine")``, ``conformance("test-matrix/mine")``, ``conformance("operator/mine")``,
+``conformance("problem/mine")``.
 Without pytest, `run_checks("mysolver")` gives a report and `interface_issues("mysolver")` what is wrong with the
 declaration. `check_operator` holds an operator to its laws. pytest is imported when `conformance` is called.
 """
@@ -19,7 +20,8 @@ from typing import Any
 from linspec.testing.backends import BACKENDS, Backend
 from linspec.testing.family import ProblemTesting, testing_of
 from linspec.testing.operators import CountingOperator, ProductsOnly, check_operator
-from linspec.testing.problems import Case
+from linspec.testing.oracle import ROUNDING, Law, Reading, as_host, precision, shift_of
+from linspec.testing.problems import Case, orthonormal
 from linspec.testing.suite import (
     Check,
     CheckFailed,
@@ -40,24 +42,31 @@ _PLANTED = {
 
 __all__ = [
     "BACKENDS",
+    "ROUNDING",
     "Backend",
     "Case",
     "Check",
     "CheckFailed",
     "CountingOperator",
+    "Law",
     "ProblemTesting",
     "ProductsOnly",
+    "Reading",
     "Report",
     "Suite",
+    "as_host",
     "cases",
     "check_operator",
     "conformance",
     "interface_issues",
+    "orthonormal",
     "planted_cca",
     "planted_discriminant",
     "planted_least_squares",
     "planted_svd",
+    "precision",
     "run_checks",
+    "shift_of",
     "testing_of",
 ]
 

@@ -52,8 +52,7 @@ def _first_case(subject: Subject) -> Case:
 
 def _arrays(solution: Any) -> list[np.ndarray[Any, Any]]:
     """Everything an answer consists of, as host arrays."""
-    names = ("x", "Vh", "U", "S", "x_weights", "y_weights", "correlations", "weights", "eigenvalues")
-    found = [getattr(solution, name, None) for name in names]
+    found = [getattr(solution, name) for name in (*solution.weight_fields, solution.value_field) if name]
     return [as_host(value) for value in found if value is not None]
 
 

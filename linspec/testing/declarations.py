@@ -56,6 +56,10 @@ def declaration_issues(spec: Any, provider: str) -> Iterator[tuple[str, str]]:
         yield "target", f"{spec.target} cannot be imported ({type(error).__name__}: {error})"
         return
     yield "target", ""
+    if spec.kind == "problem":  # whose fields are no options
+        yield "summary", _summary_issue(spec, None)
+        yield "light-table", _table_issue(provider)
+        return
     for name, check in (
         ("dataclass", _dataclass_issue),
         ("defaults", _defaults_issue),

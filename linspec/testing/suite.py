@@ -1,4 +1,4 @@
-"""All checks of one solver, normalizer, test matrix or adapter: as pytest tests, as a report, or as a list of issues.
+"""All checks of one solver, or of whatever else a plugin provides: as pytest tests, as a report, as a list of issues.
 
 Problem: a plugin's author wants one line that says whether the solver keeps the contract, and the command line
 wants the same without pytest.
@@ -32,6 +32,7 @@ from linspec.testing.normalizing import NORMALIZER_CHECKS, Blocks
 from linspec.testing.places import package_of, place_of, said_of
 from linspec.testing.problems import Case
 from linspec.testing.solving import Subject, Trial
+from linspec.testing.stating import PROBLEM_CHECKS, Stated
 from linspec.testing.streams import STREAM_CHECKS
 
 __all__ = ["Check", "CheckFailed", "Report", "Suite", "conformance", "interface_issues", "run_checks"]
@@ -140,6 +141,7 @@ class Suite:
             "normalizer": self._of_normalizer,
             "test-matrix": self._of_test_matrix,
             "operator": self._of_adapter,
+            "problem": self._of_problem,
         }[self.spec.kind]()
 
     def _of_solver(self) -> Iterator[Check]:
@@ -179,6 +181,13 @@ class Suite:
         adapter = Adapter(self.spec)
         for name, keeps in ADAPTER_CHECKS.items():
             yield self._check(name, partial(keeps, adapter))
+
+    def _of_problem(self) -> Iterator[Check]:
+        for name, keeps in PROBLEM_CHECKS.items():
+            yield self._check(name, partial(self._stated, keeps))
+
+    def _stated(self, keeps: Callable[[Stated], Iterator[str]]) -> Iterator[str]:
+        return keeps(Stated(self.spec, self.cls))
 
     def _behaviour(self, name: str) -> Iterator[str]:
         return self._behaviour_checks[name](self.subject)
@@ -327,6 +336,7 @@ DECLARATIONS = {
     "normalizer": _OF_CLASS,
     "test-matrix": _OF_CLASS,
     "operator": ("summary", "light-table"),
+    "problem": ("target", "summary", "light-table"),
 }
 """The names of the checks of a declaration, by kind."""
 

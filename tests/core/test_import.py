@@ -69,9 +69,11 @@ def test_the_stub_and_the_table_offer_the_same_names() -> None:
     imported = {
         (alias.asname, node.module)
         for node in stub.body
-        if isinstance(node, ast.ImportFrom)
+        if isinstance(node, ast.ImportFrom) and node.module != "typing"
         for alias in node.names
     }
+    # What the registry gives has no class there; the stub says which it is.
+    imported |= {(node.name, "linspec.registry") for node in stub.body if isinstance(node, ast.FunctionDef)}
     table = {
         (name, "linspec" if module == f"linspec.{name}" else module)
         for name, module in linspec._PUBLIC.items()

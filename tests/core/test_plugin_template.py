@@ -1,4 +1,4 @@
-"""The plugin template, installed as another distribution is: by itself, beside a namesake, beside a wreck.
+"""The templates, installed as other distributions are: by themselves, beside a namesake, beside a wreck.
 
 Distributions are put on the path as installers leave them, package and metadata, so nothing is downloaded.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,12 +17,16 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = ROOT / "docs" / "plugin-template"
 PAGE = ROOT / "docs" / "write-a-plugin.md"
 PACKAGE = TEMPLATE / "linspec_two_point"
+PROBLEM_TEMPLATE = ROOT / "docs" / "problem-template"
+PROBLEM_PAGE = ROOT / "docs" / "a-problem-of-your-own.md"
+PROBLEM_PACKAGE = PROBLEM_TEMPLATE / "linspec_pls"
 
 PROBLEM = """
 import json, warnings
@@ -55,10 +60,10 @@ class Site:
         points = "".join(f"{name} = {module}\n" for name, module in entries.items())
         (info / "entry_points.txt").write_text(f"[linspec]\n{points}")
 
-    def install_template(self) -> None:
-        """Install the template under the names in its own pyproject.toml."""
-        project = tomllib.loads((TEMPLATE / "pyproject.toml").read_text("utf-8"))["project"]
-        shutil.copytree(PACKAGE, self.folder / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    def install_template(self, package: Path = PACKAGE) -> None:
+        """Install a template under the names in its own pyproject.toml."""
+        project = tomllib.loads((package.parent / "pyproject.toml").read_text("utf-8"))["project"]
+        shutil.copytree(package, self.folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
         self.install(project["name"], project["entry-points"]["linspec"], project["version"])
 
     def install_copy(self, distribution: str, *names: str) -> None:
@@ -122,28 +127,32 @@ def test_the_template_is_found_and_solves(site: Site) -> None:
     assert provider == "linspec-two-point:two-point"
 
 
-def test_the_tests_of_the_template_pass(site: Site) -> None:
+@pytest.mark.parametrize("package", [PACKAGE, PROBLEM_PACKAGE], ids=lambda package: package.parent.name)
+def test_the_tests_of_the_template_pass(site: Site, package: Path) -> None:
     """The public kit among them, as an author runs it."""
-    site.install_template()
-    done = site.run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=TEMPLATE)
+    site.install_template(package)
+    done = site.run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=package.parent)
     assert done.returncode == 0, done.stdout[-4000:]
 
 
+@pytest.mark.parametrize(
+    ("package", "entry"), [(PACKAGE, "two-point"), (PROBLEM_PACKAGE, "pls")], ids=["plugin", "problem"]
+)
 def test_the_template_builds_a_wheel_with_its_entry_point(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: Path, entry: str
 ) -> None:
     build = pytest.importorskip(
         "hatchling.build", reason="hatchling is not installed; nox -s template builds it"
     )
-    copy = tmp_path / "plugin-template"
-    shutil.copytree(TEMPLATE, copy, ignore=shutil.ignore_patterns("__pycache__", "dist"))
+    copy = tmp_path / "template"
+    shutil.copytree(package.parent, copy, ignore=shutil.ignore_patterns("__pycache__", "dist"))
     monkeypatch.chdir(copy)
     wheel = zipfile.ZipFile(tmp_path / build.build_wheel(str(tmp_path)))
     names = wheel.namelist()
-    assert {"linspec_two_point/plugin.py", "linspec_two_point/two_point.py"} <= set(names)
-    assert not [name for name in names if "test" in name]
+    assert {f"{package.name}/{path.name}" for path in package.glob("*.py")} <= set(names)
+    assert not [name for name in names if "test_" in name]
     (points,) = [name for name in names if name.endswith("entry_points.txt")]
-    assert wheel.read(points).decode().split() == ["[linspec]", "two-point", "=", "linspec_two_point.plugin"]
+    assert wheel.read(points).decode().split() == ["[linspec]", entry, "=", f"{package.name}.plugin"]
 
 
 def test_the_plugin_is_less_than_forty_lines_of_code() -> None:
@@ -177,6 +186,67 @@ def test_the_page_shows_the_template_as_it_is() -> None:
     assert f"```toml\n{table}\n```" in page
     test = (TEMPLATE / "tests" / "test_two_point.py").read_text("utf-8")
     assert 'test_conformance = conformance("least-squares/two-point")\n' in test
+
+
+# ------------------------------------------------------------------------------------------ the problem template
+
+
+def test_a_problem_of_another_distribution_is_solved_compared_drawn_and_written(site: Site) -> None:
+    pytest.importorskip("matplotlib", reason="nothing can be drawn")
+    site.install_template(PROBLEM_PACKAGE)
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((150, 3))
+    views = [shared @ rng.standard_normal((3, p)) + rng.standard_normal((150, p)) for p in (8, 6)]
+    for name, view in zip("XY", views, strict=True):
+        np.save(site.folder / f"{name}.npy", view)
+    X, Y = (view - view.mean(axis=0) for view in views)
+    exact = np.linalg.svd(X.T @ Y, compute_uv=False)[:3]
+
+    def linspec(*arguments: str) -> str:
+        done = site.run("-m", "linspec", *arguments, MPLBACKEND="Agg", NO_COLOR="1")
+        assert done.returncode == 0, done.stderr
+        return str(done.stdout)
+
+    data = ("pls", "X.npy", "Y.npy", "-k", "3")
+    solved = linspec("solve", *data, "--out", "answer.npz", "--plot", "run.png")
+    assert "k = 3, centred" in solved
+    assert "gram takes the least time" in solved
+    assert "  ".join(format(value, ".5g") for value in exact) in solved
+    np.testing.assert_allclose(np.load(site.folder / "answer.npz")["singular_values"], exact)
+    rows = linspec("compare", *data, "--plot", "all.png").splitlines()
+    assert [line.split()[0] for line in rows if f"{exact.sum():.6f}" in line] == ["gram", "power"]
+    assert all((site.folder / name).stat().st_size > 10_000 for name in ("run.png", "all.png"))
+    assert "linspec-pls:pls" in linspec("describe", "pls/power")
+    assert "2 solvers" in linspec("solvers", "pls")
+    described = linspec("describe", "pls")
+    assert "PLS(X, Y, k, center=True)" in described
+    assert "gram, power" in described
+
+
+def test_the_problem_template_imports_what_its_page_names() -> None:
+    text = PROBLEM_PAGE.read_text("utf-8")
+    table = text[text.index("## What there is for authors of problems") :]
+    named = {"linspec", *re.findall(r"^\| `(linspec[.\w]*)` \|", table, re.MULTILINE)}
+    assert len(named) > 5
+    for path in [*PROBLEM_PACKAGE.glob("*.py"), *(PROBLEM_TEMPLATE / "tests").glob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            ours = {name for name in modules if name.partition(".")[0] == "linspec"}
+            assert ours <= named, f"{path.name} imports {ours - named}"
+
+
+def test_the_page_shows_the_problem_template_as_it_is() -> None:
+    page = PROBLEM_PAGE.read_text("utf-8")
+    shown = set()
+    for path in PROBLEM_PACKAGE.glob("*.py"):
+        text = path.read_text("utf-8")
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+                assert "\n".join(text.splitlines()[first - 1 : node.end_lineno]) in page, node.name
+                shown.add(node.name)
+    assert {"PLS", "PLSSolution", "Gram", "Power", "PLSOracle", "linspec_problems"} <= shown
 
 
 # ------------------------------------------------------------------------- two of one name, and one that breaks

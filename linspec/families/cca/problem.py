@@ -72,15 +72,15 @@ class CCA(Problem[CCASolution]):
         if shared is None and self.Y is None:
             raise InvalidProblem("CCA needs two views; got no Y. Call CCA(X, Y, k).")
         refuse_once({"X": self.X, "Y": self.Y})
-        X = self._adopt("X", shared.X if shared else self.X)
-        Y = self._adopt("Y", shared.Y if shared else self.Y)
+        X = self.adopt("X", shared.X if shared else self.X)
+        Y = self.adopt("Y", shared.Y if shared else self.Y)
         check_place("X", X, "Y", Y)
         if shared is None:
             for name, A, other in (("X", X, Y), ("Y", Y, X)):
                 if (
                     A.stored_dtype.kind in "biu"
                 ):  # classes and counts are exact; floats have the precision they have
-                    self._promote(name, other.dtype)
+                    self.promote(name, other.dtype)
         self.check_sizes()
         pair = self.ridge if isinstance(self.ridge, tuple | list) else (self.ridge, self.ridge)
         if len(pair) != 2:
@@ -118,7 +118,7 @@ class CCA(Problem[CCASolution]):
             raise InvalidProblem("the weights of start must have equally many columns for both views.")
         return found
 
-    def _divided_ridges(
+    def divided_ridges(
         self, looks: Mapping[str, Look], exponents: Mapping[str, int]
     ) -> tuple[Any, list[int]]:
         pairs = [

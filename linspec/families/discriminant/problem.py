@@ -107,13 +107,13 @@ class Discriminant(Problem[DiscriminantSolution]):
                 "linspec.targets.lda(y)."
             )
         refuse_once({"X": self.X, "H": self.H})
-        X = self._adopt("X", shared.X if shared else self.X)
+        X = self.adopt("X", shared.X if shared else self.X)
         labels, factor = _taken_apart(as_operator(shared.Y if shared else self.H, "H"), center=self.center)
-        H = self._adopt("H", labels)
+        H = self.adopt("H", labels)
         object.__setattr__(self, "factor", factor)
         check_place("X", X, "H", H)
         if shared is None:
-            self._promote("H", X.dtype)
+            self.promote("H", X.dtype)
         object.__setattr__(self, "every", self.k is None)
         object.__setattr__(self, "ridge", check_ridge(self.ridge))
         self.check_sizes()
@@ -160,7 +160,7 @@ class Discriminant(Problem[DiscriminantSolution]):
             object.__setattr__(twin, "factor", times_power_of_two(self.factor, -exponents["factor"]))
         return twin
 
-    def _divided_ridges(
+    def divided_ridges(
         self, looks: Mapping[str, Look], exponents: Mapping[str, int]
     ) -> tuple[Any, list[int]]:
         ridge, excess = reduced_ridge(self.ridge, exponents["X"], looks["X"].largest)

@@ -66,10 +66,10 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         refuse_once({"A": self.A, "B": B})
         vector = is_array(B) and B.ndim == 1
         object.__setattr__(self, "vector", vector)
-        A = self._adopt("A", self.A)
-        B = self._adopt("B", B[:, None] if vector else B)
+        A = self.adopt("A", self.A)
+        B = self.adopt("B", B[:, None] if vector else B)
         check_place("A", A, "B", B)
-        self._promote("B", A.dtype)
+        self.promote("B", A.dtype)
         object.__setattr__(self, "ridge", check_ridges(self.ridge))
         self.check_sizes()
 
@@ -97,7 +97,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         """Columns of a solution: right-hand sides times ridges."""
         return int(self.B.shape[1]) * len(self.ridges)
 
-    def _divided_ridges(
+    def divided_ridges(
         self, looks: Mapping[str, Look], exponents: Mapping[str, int]
     ) -> tuple[Any, list[int]]:
         pairs = [reduced_ridge(ridge, exponents["A"], looks["A"].largest) for ridge in self.ridges]

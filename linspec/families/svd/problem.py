@@ -58,7 +58,7 @@ class SVD(Problem[SVDSolution]):
 
     def __post_init__(self) -> None:
         shared = shared_moments(self, self.A, self.center)
-        self._adopt("A", shared.X if shared else self.A)
+        self.adopt("A", shared.X if shared else self.A)
         self.check_sizes()
 
     def check_sizes(self) -> None:

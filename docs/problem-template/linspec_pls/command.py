@@ -1,0 +1,13 @@
+"""How the command line states partial least squares and tells the answer."""
+
+from linspec.cli.kinds import Kind, Score, center_option, count_option, leading
+
+COMMAND = Kind(
+    name="pls",
+    title="Directions of two views with the largest covariance: singular vectors of XᵀY.",
+    matrices=("X", "Y"),
+    parameters=lambda: [count_option("singular triplets"), center_option(True)],
+    answer=lambda solution: [("singular values", leading(solution.singular_values, ".5g"))],
+    score=Score("sum of singular values", "sum of σ", lambda fields: float(fields["singular_values"].sum())),
+)
+"""Read by `linspec solve pls`, `linspec compare pls` and the pictures."""

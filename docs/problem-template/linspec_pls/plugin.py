@@ -1,0 +1,38 @@
+"""The table of contents: the problem and its solvers. It imports no array library."""
+
+from linspec import ProblemSpec, SolverSpec, hookimpl
+
+
+@hookimpl
+def linspec_problems():
+    return [
+        ProblemSpec(
+            name="pls",
+            target="linspec_pls.problem:PLS",
+            summary="Directions of two views with the largest covariance: singular vectors of XᵀY.",
+            command="linspec_pls.command:COMMAND",
+            testing="linspec_pls.testing:TESTING",
+        )
+    ]
+
+
+@hookimpl
+def linspec_solvers():
+    return [
+        SolverSpec(
+            name="gram",
+            problem="pls",
+            target="linspec_pls.gram:Gram",
+            summary="One sweep forms XᵀY; its singular value decomposition is the answer.",
+            reference="Bookstein 1994, Partial least squares: a dose-response model for measurement",
+            traits=("direct", "automatic"),
+        ),
+        SolverSpec(
+            name="power",
+            problem="pls",
+            target="linspec_pls.power:Power",
+            summary="Power iteration with a block of vectors: two sweeps a step, and XᵀY is never formed.",
+            reference="Rutishauser 1970, Numer. Math. 16, doi:10.1007/BF02219773",
+            traits=("iterative", "randomized", "automatic"),
+        ),
+    ]

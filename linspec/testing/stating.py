@@ -1,0 +1,118 @@
+"""What a kind of problem promises before any solver is judged by it: its fields, its cases, its oracle, its command.
+
+Problem: what is wrong in a problem's own declarations shows up as failures of every solver, far from its cause.
+Method: each check takes the record and says what is the matter. The cases are stated and the oracle is made for each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+from linspec.kinds import resolve
+from linspec.solution import Solution
+from linspec.testing.behaviour import Skip
+from linspec.testing.family import ProblemTesting, testing_of
+from linspec.testing.oracle import Reading
+
+__all__ = ["PROBLEM_CHECKS", "Stated"]
+
+
+class Stated:
+    """A problem with its record.
+
+    Parameters
+    ----------
+    spec : ProblemSpec
+    cls : type
+    """
+
+    def __init__(self, spec: Any, cls: Any) -> None:
+        self.spec, self.cls = spec, cls
+
+    @cached_property
+    def testing(self) -> ProblemTesting:
+        """What judges its solvers."""
+        return testing_of(self.spec.name)
+
+
+def check_name(stated: Stated) -> Iterator[str]:
+    """The class has the name of the record."""
+    found = getattr(stated.cls, "name", None)
+    if found != stated.spec.name:
+        yield f"{stated.cls.__name__}.name must be {stated.spec.name!r}, as in the record; got {found!r}"
+
+
+def check_fields(stated: Stated) -> Iterator[str]:
+    """Matrices, weights, values and means are fields of the problem and of its answers."""
+    own = {field.name for field in dataclasses.fields(stated.cls)}
+    for name in stated.cls.matrix_names:
+        if name not in own:
+            yield f"matrix_names has {name!r}, which is no field of {stated.cls.__name__}"
+    answer = stated.cls.solution
+    if not (isinstance(answer, type) and issubclass(answer, Solution) and dataclasses.is_dataclass(answer)):
+        yield f"solution must be a dataclass derived from linspec.Solution; got {answer!r}"
+        return
+    known = {field.name for field in dataclasses.fields(answer)}
+    for role, names in (
+        ("weight_fields", answer.weight_fields),
+        ("value_field", filter(None, [answer.value_field])),
+        ("means", stated.cls.means.values()),
+    ):
+        for name in names:
+            if name not in known:
+                yield f"{role} has {name!r}, which is no field of {answer.__name__}"
+
+
+def check_cases(stated: Stated) -> Iterator[str]:
+    """There are cases, each with a name of its own, and each can be stated."""
+    if not stated.spec.testing:
+        yield "the record names no ProblemTesting, so that no solver can be judged; give it testing="
+        return
+    cases = stated.testing.cases()
+    if not cases:
+        yield "there are no cases, so that no solver can be judged"
+    names = [case.name for case in cases]
+    yield from (f"two cases are called {name!r}" for name in sorted(set(names)) if names.count(name) > 1)
+    for case in cases:
+        if case.problem != stated.spec.name:
+            yield f"{case.name}: it is a case of {case.problem!r}"
+        else:
+            case.state(dict(case.arrays))
+
+
+def check_oracle(stated: Stated) -> Iterator[str]:
+    """For each case there is an exact answer, and a residual that rounding alone leaves."""
+    if not stated.spec.testing:
+        raise Skip("there is no oracle")
+    for case in stated.testing.cases():
+        oracle = stated.testing.oracle(case, Reading())
+        missing = [name for name in ("attainable", "law", "errors") if not hasattr(oracle, name)]
+        if missing:
+            yield f"{case.name}: the oracle has no {', '.join(missing)}"
+        elif not (math.isfinite(oracle.attainable) and oracle.attainable >= 0):
+            yield f"{case.name}: attainable must be finite and not negative; got {oracle.attainable!r}"
+
+
+def check_command(stated: Stated) -> Iterator[str]:
+    """What the command line reads has the problem's name and as many matrices."""
+    if not stated.spec.command:
+        raise Skip("the problem is not stated on the command line")
+    command = resolve(stated.spec.command)
+    if getattr(command, "name", None) != stated.spec.name:
+        yield f"{stated.spec.command} must be a Kind named {stated.spec.name!r}; got {command!r}"
+    elif len(command.matrices) != len(stated.cls.matrix_names):
+        yield f"{stated.spec.command} has matrices {command.matrices}; the problem {stated.cls.matrix_names}"
+
+
+PROBLEM_CHECKS: dict[str, Callable[[Stated], Iterator[str]]] = {
+    "name": check_name,
+    "fields": check_fields,
+    "cases": check_cases,
+    "oracle": check_oracle,
+    "command": check_command,
+}
+"""By name, as in test ids and expected failures."""
