@@ -140,6 +140,10 @@ class Moments:
         self._checked = False
         self._whiteners: dict[tuple[int, float], Whitener] = {}
 
+    def __repr__(self) -> str:
+        views = ", ".join(f"{view.name}={view.given!r}" for view in self._views)
+        return f"Moments({views}, center={self.center}, form={self._form or self._given_form!r})"
+
     # ---- facts --------------------------------------------------------------------------------
 
     @property

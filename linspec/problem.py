@@ -8,7 +8,9 @@ signs, the residual of the returned arrays. The families of problems are in `lin
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -120,6 +122,16 @@ class Problem(ABC, Generic[S_co]):
     def certificate_products(self) -> int:
         """Products with the moments that the law makes at most."""
         return 1
+
+    def __repr__(self) -> str:
+        fields = dataclasses.fields(self) if dataclasses.is_dataclass(self) else ()
+        names = [field.name for field in fields] or list(self.matrix_names)
+        # An operator shows its shape and dtype, and no entry; a long path of ridges is cut short.
+        shown = {
+            name: repr(value) if isinstance(value, LinearOperator) else reprlib.repr(value)
+            for name, value in ((name, getattr(self, name)) for name in names)
+        }
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in shown.items())})"
 
     def check_sizes(self) -> None:
         """Compare what is asked for with rows that have been counted meanwhile."""

@@ -105,6 +105,14 @@ class StreamedOperator(LinearOperator):
         self.largest = largest_magnitude(first.matrix.data if self._sparse else first.array)  # type: ignore[attr-defined]
         self._ready = _with_first(first, slices)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the slice that was looked at and the block given out last: a callable makes them again.
+
+        An iterator stays as it is, so that pickling it fails as Python says.
+        """
+        made_again = {"_ready", "current"}.intersection(self.__dict__) if self.sweeps > 1 else ()
+        return {**self.__dict__, **dict.fromkeys(made_again)}
+
     # ---- facts --------------------------------------------------------------------------------
 
     @property
