@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import pickle
 import re
 import subprocess
@@ -167,3 +169,64 @@ def test_every_package_says_that_it_is_typed():
     packages = [ROOT / "linspec", *(ROOT / "plugins").glob("linspec_*")]
     assert len(packages) > 1
     assert [package.name for package in packages if not (package / "py.typed").is_file()] == []
+
+
+# ---- parameters that there are not ---------------------------------------------------------------
+
+
+ELSEWHERE = [
+    # what scikit-learn, SciPy, cca-zoo and CCA packages in R call them
+    (lambda: ls.SVD(X, n_components=2), "n_components", "'k'"),
+    (lambda: ls.CCA(X, Y, n_components=2), "n_components", "'k'"),
+    (lambda: ls.CCA(X, Y, latent_dimensions=2), "latent_dimensions", "'k'"),
+    (lambda: ls.Discriminant(X, Y, n_components=2), "n_components", "'k'"),
+    (lambda: ls.Discriminant(X, Y, n_componets=2), "n_componets", "'k'"),
+    (lambda: ls.LeastSquares(X, Y, alpha=1.0), "alpha", "'ridge'"),
+    (lambda: ls.CCA(X, Y, 2, c=0.1), "'c'", "'ridge'"),
+    (lambda: ls.CCA(X, Y, 2, l2=0.1), "l2", "'ridge'"),
+    (lambda: ls.Discriminant(X, Y, 2, reg=0.1), "reg", "'ridge'"),
+    (lambda: ls.CCA(X, Y, 2, fit_intercept=True), "fit_intercept", "'center'"),
+    (lambda: ls.SVD(X, 2, centre=True), "centre", "'center'"),
+    (lambda: ls.SVD(X, K=2), "'K'", "'k'"),
+    (lambda: ls.SVD(X=X, k=2), "'X'", "'A'"),
+    (lambda: ls.LeastSquares(X=X, y=Y), "'X'", "'A'"),
+    (lambda: ls.LeastSquares(X, y=Y), "'y'", "'B'"),
+    (lambda: ls.CCA(X, y=Y, k=2), "'y'", "'Y'"),
+    (lambda: ls.Discriminant(X, y=Y), "'y'", "'H'"),
+    (lambda: ls.SVD(X, 2, random_state=0), "random_state", "linspec.solve. Pass rng="),
+    (lambda: ls.CCA(X, Y, 2, max_iter=9), "max_iter", "linspec.solve. Pass max_iterations="),
+]
+
+
+@pytest.mark.parametrize("make, given, meant", ELSEWHERE, ids=[given for _, given, _ in ELSEWHERE])
+def test_a_name_from_another_library_ends_in_the_name_here(make, given, meant):
+    with pytest.raises(TypeError) as caught:
+        make()
+    message = str(caught.value)
+    assert given in message.split(".", maxsplit=1)[0]
+    assert meant in message
+
+
+def test_without_a_likely_name_the_parameters_are_listed():
+    with pytest.raises(TypeError, match=r"'zebra'\. Its parameters: A, B, ridge\."):
+        ls.LeastSquares(X, Y, zebra=1)
+    with pytest.raises(TypeError, match=r"'fit_intercept'\. Its parameters: A, B, ridge\."):
+        ls.LeastSquares(X, Y, fit_intercept=True)  # not a parameter that this problem has by another name
+
+
+def test_a_problem_of_someone_else_suggests_its_own_parameters():
+    @dataclasses.dataclass(frozen=True, eq=False, repr=False)
+    class Sparse(ls.SVD):
+        penalty: float = 1.0
+
+    assert Sparse(X, 2, penalty=2.0).penalty == 2.0
+    with pytest.raises(TypeError, match=r"Sparse has no parameter 'penalt'\. Did you mean 'penalty'"):
+        Sparse(X, 2, penalt=2.0)
+    with pytest.raises(TypeError, match="Did you mean 'k'"):
+        Sparse(X, n_components=2)
+
+
+@pytest.mark.parametrize("problem", [ls.CCA, ls.SVD, ls.LeastSquares, ls.Discriminant])
+def test_signatures_stay_visible(problem):
+    fields = [field.name for field in dataclasses.fields(problem)]
+    assert list(inspect.signature(problem).parameters) == fields
