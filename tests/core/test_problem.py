@@ -230,3 +230,53 @@ def test_a_problem_of_someone_else_suggests_its_own_parameters():
 def test_signatures_stay_visible(problem):
     fields = [field.name for field in dataclasses.fields(problem)]
     assert list(inspect.signature(problem).parameters) == fields
+
+
+# ---- without k -----------------------------------------------------------------------------------
+
+
+def wide_slices():
+    yield X.T[:2]
+    yield X.T[2:]
+
+
+@pytest.mark.parametrize(
+    "data, entries", [(X, X), (X.T.copy(), X.T), (SPARSE, SPARSE.toarray()), (wide_slices, X.T)]
+)
+def test_an_svd_without_k_has_every_singular_value(data, entries):
+    found = ls.solve(ls.SVD(data))
+    np.testing.assert_allclose(found.S, np.linalg.svd(entries, compute_uv=False), rtol=1e-10)
+    assert found.status is ls.Status.CONVERGED
+
+
+def test_a_cca_without_k_has_every_pair():
+    bases = [np.linalg.qr(A - A.mean(axis=0))[0] for A in (X, Y)]
+    exact = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)
+    for solver in ("direct", "gram", "auto"):
+        found = ls.solve(ls.CCA(X, Y), solver)
+        np.testing.assert_allclose(found.correlations, exact, atol=1e-10)
+        assert found.x_weights.shape == (6, 4)
+
+
+def test_without_k_a_lower_rank_is_no_shortage():
+    low = X[:, :3] @ RNG.standard_normal((3, 6))
+    found = ls.solve(ls.SVD(low), "direct")
+    assert len(found.S) == 3
+    assert found.status is ls.Status.CONVERGED
+    assert ls.solve(ls.SVD(low, 6), "direct").status is ls.Status.RANK_DEFICIENT
+    centred = ls.solve(ls.SVD(X.T, center=True), "direct")
+    assert len(centred.S) == 5  # of 6 rows, about their mean
+    both = ls.solve(ls.CCA(low, Y), "gram")
+    assert len(both.correlations) == 3
+    assert "asked for" not in both.message
+
+
+def test_without_k_more_than_would_fit_is_refused():
+    tall = scipy.sparse.eye_array(5000, 4200, format="csr")
+    for make in (lambda: ls.SVD(tall), lambda: ls.CCA(tall, tall)):
+        with pytest.raises(
+            ls.errors.InvalidProblem, match=r"k must be given for .*4200 columns.* up to 4096"
+        ):
+            make()
+    assert ls.SVD(tall[:, :4096]).k == 4096
+    assert ls.SVD(tall, 4200).k == 4200  # whoever asks for it
