@@ -23,7 +23,6 @@ the first sweep (`linspec.slice_sweep`). Of two views, one of which is streamed,
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -32,7 +31,7 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.column_statistics import ColumnStatistics
-from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, NonFiniteData
+from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, NonFiniteData, warn
 from linspec.gram import DenseGram, Products, RunningGram, SparseGram
 from linspec.operators import (
     CountedOperator,
@@ -856,11 +855,10 @@ class Moments:
             view.record(0, sum(self.shape[1:]), sweeps=1.0)
         gram = SparseGram(Sx, C, Sy, [(view.mean, view.taken) for view in self._views], self.n)
         if gram.lost_digits() > DIGITS_TO_WARN:
-            warnings.warn(
+            warn(
                 f"centring a sparse Gram matrix by subtraction loses {gram.lost_digits():.0f} digits here, "
                 'because column means are large beside their spread. Use form="implicit" or dense data.',
                 AccuracyWarning,
-                stacklevel=2,
             )
         return gram
 

@@ -6,7 +6,6 @@ import dataclasses
 import inspect
 import sys
 import threading
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -20,6 +19,7 @@ from linspec.errors import (
     LinspecError,
     PluginWarning,
     UnknownName,
+    warn,
 )
 from linspec.faults import Contained, one_line
 from linspec.kinds import KINDS, resolve
@@ -425,4 +425,4 @@ def _words(kind: str) -> str:
 
 def _warn(sentences: list[str]) -> None:
     for sentence in sentences:
-        warnings.warn(sentence, PluginWarning, stacklevel=2)
+        warn(sentence, PluginWarning)

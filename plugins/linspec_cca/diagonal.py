@@ -11,14 +11,13 @@ the status says APPROXIMATE. Centring couples all columns by a matrix of rank on
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from linspec import Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, reciprocal, to_host
-from linspec.errors import AccuracyWarning
+from linspec.errors import AccuracyWarning, warn
 from linspec_cca.pairs import Pair, block_width, start
 
 MATERIAL = 1e-6
@@ -78,10 +77,9 @@ def _warn_of_means(moments: Any, diagonals: tuple[Array, Array]) -> None:
         of_mean = to_host(mean) ** 2 * moments.n
         share = float((of_mean / (of_mean + to_host(d) + 1e-300)).max(initial=0.0))
         if share > MATERIAL:
-            warnings.warn(
+            warn(
                 f"d-cca takes the Gram matrix of {name} for diagonal, but centring subtracts a matrix of rank "
                 f"one that couples all columns (up to {share:.2g} of a column). Pass center=False, or choose "
                 '"als" or "gram".',
                 AccuracyWarning,
-                stacklevel=3,
             )
