@@ -30,7 +30,10 @@ CASES = {
         lambda: ls.solve(ls.CCA(X, Y, 2), "lobpcg", oversample=0, form="implicit", **TIGHT),
         ConvergenceWarning,
     ),
-    "runs within runs": (lambda: ls.ridge_path(X, Y, 2, [1e-3, 1e-2], solver="als", **TIGHT), ConvergenceWarning),
+    "runs within runs": (
+        lambda: ls.ridge_path(ls.CCA(X, Y, 2), [1e-3, 1e-2], solver="als", **TIGHT),
+        ConvergenceWarning,
+    ),
     "moments": (lambda: ls.Moments(SHIFTED, center=True, form="sparse").products(np.eye(8)), AccuracyWarning),
     "views": (lambda: ls.Moments(SHIFTED, center=True, form="implicit").products(np.eye(8)), AccuracyWarning),
     "a plugin": (lambda: ls.solve(ls.CCA(X + 9, Y, 2), "d-cca", rng=0), AccuracyWarning),
