@@ -40,6 +40,7 @@ from linspec.operators import (
     as_operator,
     sparse_kernels,
 )
+from linspec.options import FORMS
 from linspec.row_reduction import reduce_rows
 from linspec.row_sweep import Asked, forward, row_slices, sweep
 from linspec.slice_sweep import sliced_gram, sliced_product, sliced_statistics, sliced_triangle
@@ -55,8 +56,6 @@ from linspec.views import (
 from linspec.whitener import Whitener, squared_cut
 
 __all__ = ["FORMS", "Moments", "explain_non_finite", "first_non_finite"]
-
-FORMS = ("auto", "dense", "sparse", "implicit")
 
 PROBES = 16
 """Random-sign columns from which unknown column norms are estimated (relative error about 1/4)."""

@@ -29,7 +29,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, Status, option, part
+from linspec import (
+    LeastSquaresState,
+    LinearOperator,
+    Moments,
+    Run,
+    Solution,
+    Solver,
+    Status,
+    form_option,
+    limit_option,
+    option,
+    part,
+    tol_option,
+)
 from linspec.arrays import Array, Home, HostArray
 from linspec.errors import InvalidOption
 from linspec_lstsq.conjugate_gradients import BlockConjugateGradients
@@ -63,10 +76,10 @@ class Ling(Solver):
     oversample: int = option(OVERSAMPLING, "random columns beyond the components; 0: as printed", at_least=0)
     inner: str = option("cg", "what iterates", choices=tuple(INNER))
     complement: bool = option(False, "project each iterate off V (variant projection, inner gd)")
-    tol: float | None = option(None, "relative residual to stop at; none: 1e-8, more for float32", above=0)
-    max_iterations: int = option(1000, "iterations at most", at_least=1)
+    tol: float | None = tol_option(1e-8)
+    max_iterations: int = limit_option(1000)
     test_matrix: Any = part("gaussian", "what the randomized SVD multiplies", kind="test-matrix")
-    form: str = option("auto", "hold AᵀA or sweep the data", choices=("auto", "dense", "sparse", "implicit"))
+    form: str = form_option()
 
     def __post_init__(self) -> None:
         super().__post_init__()
