@@ -203,7 +203,7 @@ class Moments:
 
     @property
     def spent(self) -> bool:
-        """Whether the data could be read once, were, and left no Gram matrix: no product can be had any more."""
+        """Whether the data could be read once, were, and left no Gram matrix: no further product is possible."""
         return not self.held and any(getattr(view.operator, "spent", False) for view in self._views)
 
     @property
@@ -351,11 +351,11 @@ class Moments:
         Raises
         ------
         MissingCapability
-            When the rows are not streamed. The Gram matrix of the image, `gram_and_image`, can be had of all data.
+            When the rows are not streamed. All data have `gram_and_image`, the Gram matrix of the image.
         """
         if not self._streamed:
             raise MissingCapability(
-                f"the triangle of an image is had of streamed rows; got {self.X!r}. Take gram_and_image."
+                f"the triangle of an image needs streamed rows; got {self.X!r}. Call gram_and_image instead."
             )
         view, V = self._views[0], self._block(V, 0)
         with np.errstate(all="ignore"):

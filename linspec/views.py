@@ -212,7 +212,7 @@ def check_alike(views: list[View]) -> None:
         return
     for view in views:
         if view.operator.sweeps == 1:
-            raise SweptOnce(f"{view.name} is read several times beside the other view, and {ONCE}.")
+            raise SweptOnce(f"{view.name} must be readable several times, beside the other view; {ONCE}.")
     X, Y = (view.operator for view in views)
     names = " and ".join(view.name for view in views)
     if X.shape[0] != Y.shape[0] and math.inf not in (X.shape[0], Y.shape[0]):

@@ -99,7 +99,7 @@ class StreamedOperator(LinearOperator):
         first = next(slices, None)
         if first is None:
             raise InvalidProblem(
-                f"{name} must have rows; got no slice with any. Was the iterator used before?"
+                f"{name} must have rows; got no slice that has any. Was the iterator used before?"
             )
         self.density = first.nnz / (first.shape[0] * max(first.shape[1], 1))
         self.largest = largest_magnitude(first.matrix.data if self._sparse else first.array)  # type: ignore[attr-defined]

@@ -293,7 +293,7 @@ class Registry:
             if kind not in _KINDS:
                 raise UnknownName(f"there is no kind {kind!r}; the kinds are {', '.join(_KINDS)}")
         if not isinstance(name, str):
-            raise UnknownName(f"a {_words(kinds[0])} is asked for by its name, a string; got {name!r}")
+            raise UnknownName(f"the name of a {_words(kinds[0])} must be a string; got {name!r}")
         scope = None if problem is None else problem_name(problem)
         self._load()
         matches = {

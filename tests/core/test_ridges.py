@@ -84,7 +84,7 @@ def test_moments_of_the_caller_are_used_and_stay_theirs():
     first = ls.ridge_path(ls.CCA(moments, k=2), [1.0, 2.0], solver="gram")
     again = ls.ridge_path(ls.CCA(moments, k=2), [3.0], solver="gram")
     assert (first.passes, again.passes, again.solutions[0].setup_passes) == (1.0, 0.0, 1.0)
-    with pytest.raises(InvalidProblem, match="moments have their form"):
+    with pytest.raises(InvalidProblem, match="have a form already"):
         ls.ridge_path(ls.CCA(moments, k=2), [3.0], form="dense")
     with pytest.raises(InvalidProblem, match="made with center=True"):
         ls.ridge_path(ls.CCA(moments, k=2, center=False), [3.0])
@@ -220,7 +220,7 @@ def test_views_without_pairs_have_a_path_all_the_same(solver):
 
 def test_what_cannot_be_done_is_said_before_any_work():
     X, Y = a_pair()
-    with pytest.raises(InvalidProblem, match="one at least"):
+    with pytest.raises(InvalidProblem, match="at least one ridge"):
         ls.ridge_path(ls.CCA(X, Y, 2), [])
     with pytest.raises(InvalidProblem, match=r"sequence of ridges; got 3.0. Pass \[3.0\]"):
         ls.ridge_path(ls.CCA(X, Y, 2), 3.0)
@@ -238,7 +238,7 @@ def test_what_cannot_be_done_is_said_before_any_work():
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=(X, Y[:, 1:]))
     with pytest.raises(InvalidProblem, match="equally many rows of X and Y"):
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=(X, Y[1:]))
-    with pytest.raises(InvalidProblem, match="read once a ridge; got an iterator"):
+    with pytest.raises(InvalidProblem, match="read once for each ridge; got an iterator"):
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=(X, iter([Y])))
     with pytest.raises(InvalidProblem, match="must be a pair"):
         ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=X)

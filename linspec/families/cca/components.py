@@ -216,7 +216,7 @@ def null_correlations(
     Raises
     ------
     MissingCapability
-        When rows of Y cannot be had in another order.
+        When Y has no row slices, so that its rows cannot be permuted.
     InvalidProblem, InvalidOption
         What is no CCA, or no number of permutations.
 
@@ -242,8 +242,8 @@ def null_correlations(
     _check_permutations(permutations)
     if not problem.Y.sliceable:
         raise MissingCapability(
-            f"the rows of Y cannot be had in another order; got {problem.Y!r}. Pass an array, a sparse matrix or a "
-            "file, or permute the rows where they come from."
+            f"null_correlations permutes the rows of Y, which needs row slices; got {problem.Y!r}. Pass an "
+            "array, a sparse matrix or a file, or permute the rows where they come from."
         )
     generator = np.random.default_rng(rng)
     found = np.zeros((permutations, problem.k))

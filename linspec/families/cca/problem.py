@@ -51,7 +51,8 @@ class CCA(Problem[CCASolution]):
     -----
     Residual: Σ‖ϱᵢ‖² / Σρᵢ with ϱᵢ = (Cψᵢ − ρᵢ Sx φᵢ, Cᵀφᵢ − ρᵢ Sy ψᵢ) in the norm of S⁻¹, S = diag(Sx, Sy) as block
     matrices. With a gap gᵢ between ρᵢ and the correlations left out, the relative loss in the sum of the correlations
-    is about Σ‖ϱᵢ‖²/2gᵢ over Σρᵢ. How the norm is had, and what else the certificate says: `linspec.families.cca.law`.
+    is about Σ‖ϱᵢ‖²/2gᵢ over Σρᵢ. `linspec.families.cca.law` says how the norm is
+    computed, and what else the certificate holds.
     """
 
     X: Any

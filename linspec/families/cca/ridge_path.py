@@ -78,7 +78,7 @@ class RidgePath:
         """
         if self.totals is None:
             raise InvalidProblem(
-                "which ridge is best is decided on rows that were not fitted; the path was made without any. Pass "
+                "the best ridge is chosen on rows that were not fitted, and this path was made without any. Pass "
                 "test=(X_test, Y_test)."
             )
         return max(range(len(self.ridges)), key=lambda i: (self.totals[i], sum(self.ridges[i])))  # type: ignore[index]
@@ -191,10 +191,12 @@ def _problems(problem: CCA, ridges: Any, form: str) -> list[CCA]:
         raise InvalidProblem(f"ridges must be a sequence of ridges; got {ridges!r}. Pass [{ridges!r}].")
     given = [tuple(ridge) if isinstance(ridge, np.ndarray) else ridge for ridge in ridges]
     if not given:
-        raise InvalidProblem("ridges must have one at least; got an empty sequence.")
+        raise InvalidProblem("ridges must hold at least one ridge; got an empty sequence.")
     moments = problem.shared
     if moments is not None and form != "auto":
-        raise InvalidProblem(f"moments have their form; got form={form!r} beside them. Leave it out.")
+        raise InvalidProblem(
+            f"the moments that the problem was given have a form already; got form={form!r}. Leave it out."
+        )
     if moments is None:
         expect = (cost.EXPECTED_PRODUCTS * len(given), problem.k)
         moments = Moments(problem.X, problem.Y, center=problem.center, form=form, expect=expect)
@@ -212,8 +214,8 @@ def _test_rows(test: Any, problem: CCA) -> tuple[LinearOperator, LinearOperator]
             raise InvalidProblem(f"the test rows of {name} must have {B.shape[1]} columns; got {A.shape[1]}.")
         if A.sweeps == 1:
             raise InvalidProblem(
-                f"the test rows of {name} are read once a ridge; got an iterator. Pass a callable that returns a "
-                "fresh one."
+                f"the test rows of {name} are read once for each ridge; got an iterator. Pass a callable that returns "
+                "a fresh one."
             )
     if rows[0].shape[0] != rows[1].shape[0] and math.inf not in (rows[0].shape[0], rows[1].shape[0]):
         raise InvalidProblem(
