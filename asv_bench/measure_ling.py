@@ -1,11 +1,11 @@
-"""Print how far the predictions of `ling` stay from those of ridge regression, by form, on Lu's three models.
+"""Print how far the predictions of `ling` stay from those of ridge regression, by variant, on Lu's three models.
 
 Run `python asv_bench/measure_ling.py`; `--quick` takes small matrices. It needs no data.
 
 The models of Lu's thesis (2015), 2000 x 1500: a steep, a flat and a spiked spectrum; 1 and 20 leading directions taken
 out, ridge 1 and 2000, three seeds. The distance is ‖A x − ŷ‖ / ‖ŷ‖ with ŷ the training predictions of ridge regression,
-computed here by a dense factorisation. The form that deflates is to come within 1e-8; the three that are as the thesis
-prints them take the leading directions to be exact, and stall where these are not.
+computed here by a dense factorisation. The variant that deflates is to come within 1e-8; the three that are as the
+thesis prints them take the leading directions to be exact, and stall where these are not.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import linspec as ls
 
 MODELS = ("steep_spectrum", "flat_spectrum", "spiked_spectrum")
 
-FORMS = ("deflated", "ridge", "simplified", "projection")
+VARIANTS = ("deflated", "ridge", "simplified", "projection")
 
 ASKED = 1e-8
 
@@ -41,26 +41,28 @@ def main() -> None:
     if "ling" not in ls.solvers("least-squares"):
         print("Skipped: there is no solver ling.")
         return
-    print_head("model", "ridge", "k₂", "inner", "form", "median distance", "worst", "median passes", "status")
+    print_head(
+        "model", "ridge", "k₂", "inner", "variant", "median distance", "worst", "median passes", "status"
+    )
     worst: dict[str, float] = defaultdict(float)
     for model, ridge in itertools.product(MODELS, (1.0, 2000.0)):
         cases = [drawn(model, seed, ridge, given) for seed in range(given.seeds)]
-        for rank, inner, form in itertools.product((1, 20), given.inner, FORMS):
-            runs = [solved(case, ridge, rank, inner, form, given) for case in cases]
+        for rank, inner, variant in itertools.product((1, 20), given.inner, VARIANTS):
+            runs = [solved(case, ridge, rank, inner, variant, given) for case in cases]
             if isinstance(runs[0], str):
-                print_row((model, f"{ridge:g}", rank, inner, form, "", "", "", runs[0]))
+                print_row((model, f"{ridge:g}", rank, inner, variant, "", "", "", runs[0]))
                 continue
             distances, passes, statuses = zip(*runs, strict=True)
-            worst[form] = max(worst[form], *distances)
+            worst[variant] = max(worst[variant], *distances)
             figures = (f"{statistics.median(distances):.1e}", f"{max(distances):.1e}")
             ended = ", ".join(sorted(set(statuses)))
             print_row(
-                (model, f"{ridge:g}", rank, inner, form, *figures, f"{statistics.median(passes):g}", ended)
+                (model, f"{ridge:g}", rank, inner, variant, *figures, f"{statistics.median(passes):g}", ended)
             )
     print()
-    for form, distance in worst.items():
+    for variant, distance in worst.items():
         asked = f" (asked: at most {ASKED:g}): {'met' if distance <= ASKED else 'NOT MET'}"
-        print(f"- {form}: worst distance {distance:.1e}{asked if form == 'deflated' else ''}")
+        print(f"- {variant}: worst distance {distance:.1e}{asked if variant == 'deflated' else ''}")
 
 
 def drawn(name: str, seed: int, ridge: float, given: argparse.Namespace) -> tuple[Any, Any, Any]:
@@ -71,13 +73,13 @@ def drawn(name: str, seed: int, ridge: float, given: argparse.Namespace) -> tupl
     return model.A, B, model.A @ by_cholesky(model.A, B, ridge)
 
 
-def solved(case: tuple[Any, Any, Any], ridge: float, rank: int, inner: str, form: str, given: Any) -> Any:
+def solved(case: tuple[Any, Any, Any], ridge: float, rank: int, inner: str, variant: str, given: Any) -> Any:
     """Distance, passes and status; a sentence where the solver refuses."""
     A, B, exact = case
     options = {"tol": 1e-14, "max_iterations": given.max_iterations}
     try:
         problem = ls.LeastSquares(A, B, ridge=ridge)
-        s = ls.solve(problem, "ling", rng=0, rank=rank, form=form, inner=inner, **options)
+        s = ls.solve(problem, "ling", rng=0, rank=rank, variant=variant, inner=inner, **options)
     except ls.errors.LinspecError as error:
         return f"{type(error).__name__}: {str(error)[:80]}"
     return float(np.linalg.norm(A @ s.x - exact) / np.linalg.norm(exact)), s.passes, s.status.name

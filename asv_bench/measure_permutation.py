@@ -57,7 +57,7 @@ def main() -> None:
             X, Y = draw(seed, n, p, q, rho, freedom)
             for projected, found in counts.items():
                 begin = time.process_time()
-                test = ls.permutation_test(X, Y, permutations=99, projected=projected, rng=seed)
+                test = ls.permutation_test(ls.CCA(X, Y), permutations=99, projected=projected, rng=seed)
                 seconds += (time.process_time() - begin) * projected
                 found.append(test.components())
         many, right = (

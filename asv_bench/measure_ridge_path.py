@@ -40,7 +40,12 @@ def words(given: Any) -> None:
         options = {"rng": given.seed, "tol": given.tol, "max_passes": given.max_passes}
         begin = time.process_time()
         path = ls.ridge_path(
-            *views, k, RIDGES, center=False, solver=solver, form=form, test=(X[new], Y[new]), **options
+            ls.CCA(*views, k, center=False),
+            RIDGES,
+            solver=solver,
+            form=form,
+            test=(X[new], Y[new]),
+            **options,
         )
         warm_seconds = time.process_time() - begin
         begin = time.process_time()
@@ -66,7 +71,7 @@ def images(given: Any) -> None:
     fitted, new = halves(X.shape[0], 5 / 6)
     k = 5 if given.quick else 20
     begin = time.process_time()
-    path = ls.ridge_path(X[fitted], Y[fitted], k, IMAGE_RIDGES, solver="gram", test=(X[new], Y[new]))
+    path = ls.ridge_path(ls.CCA(X[fitted], Y[fitted], k), IMAGE_RIDGES, solver="gram", test=(X[new], Y[new]))
     seconds = time.process_time() - begin
     null = ls.null_correlations(ls.CCA(X[fitted], Y[fitted], k), "gram", rng=0)
     print("\n| ridge | sum, fitted | on test rows | seconds of the solve |\n|---|---|---|---|")

@@ -48,9 +48,11 @@ _PUBLIC = {
     "datasets": "linspec.datasets",
     "describe": "linspec.registry",
     "errors": "linspec.errors",
+    "form_option": "linspec.options",
     "get_problem": "linspec.registry",
     "get_solver": "linspec.registry",
     "hookimpl": "linspec.hookspecs",
+    "limit_option": "linspec.options",
     "metrics": "linspec.metrics",
     "normalizers": "linspec.registry",
     "null_correlations": "linspec.families.cca.components",
@@ -68,6 +70,7 @@ _PUBLIC = {
     "targets": "linspec.targets",
     "test_matrices": "linspec.registry",
     "testing": "linspec.testing",
+    "tol_option": "linspec.options",
 }
 
 __all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604 (the table holds strings)

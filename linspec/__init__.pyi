@@ -22,8 +22,11 @@ from linspec.moments import Moments as Moments
 from linspec.normalizer import Normalizer as Normalizer
 from linspec.operators import LinearOperator as LinearOperator
 from linspec.operators import as_operator as as_operator
+from linspec.options import form_option as form_option
+from linspec.options import limit_option as limit_option
 from linspec.options import option as option
 from linspec.options import part as part
+from linspec.options import tol_option as tol_option
 from linspec.problem import Problem as Problem
 from linspec.projection import project as project
 from linspec.registry import PluginInfo as PluginInfo

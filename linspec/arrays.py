@@ -7,6 +7,7 @@ host NumPy matrices no wider than a block.
 
 from __future__ import annotations
 
+import importlib
 import math
 from dataclasses import dataclass
 from types import ModuleType
@@ -161,6 +162,9 @@ class Home:
     xp: Any
     device: Any
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _home_by_name, (self.xp.__name__, self.device)  # a module cannot be pickled, its name can
+
     @classmethod
     def of(cls, x: Array) -> Home:
         """The home of the array `x` itself."""
@@ -231,6 +235,11 @@ class Home:
 
     def __str__(self) -> str:
         return f"{self.xp.__name__.split('.')[-1]} on {self.device}"
+
+
+def _home_by_name(library: str, device: Any) -> Home:
+    """What a pickled home becomes again."""
+    return Home(importlib.import_module(library), device)
 
 
 HOST = Home(compat.array_namespace(np.empty(0)), "cpu")

@@ -35,8 +35,8 @@ def refuse_once(data: Mapping[str, Any]) -> None:
     for name, given in data.items():
         if hasattr(given, "__next__") or getattr(given, "sweeps", math.inf) == 1:
             raise SweptOnce(
-                f"{name} is read several times beside {', '.join(set(data) - {name})}, and {ONCE}; in one pass, an SVD "
-                "of one matrix can be had."
+                f"{name} must be readable several times, beside {', '.join(set(data) - {name})}; {ONCE}. Only the SVD "
+                "of a single matrix can be computed in one pass."
             )
 
 
@@ -53,15 +53,33 @@ def _place(home: Home) -> str:
     return f"{home.xp.__name__.split('.')[-1]} on {home.device}"
 
 
+MOST_BY_DEFAULT = 4096
+"""How many a problem without k asks for at most: this many vectors of some thousand entries still fit anywhere."""
+
+
 def check_k(k: Any, sizes: Mapping[str, int]) -> int:
     """How many are asked for: an integer from 1 to the least of some sizes, by what they are sizes of."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer):
         raise InvalidProblem(f"k must be an integer; got {k!r}.")
     limit = min(sizes.values())
     if not 1 <= k <= limit:
-        counts = ", ".join(f"{count} {what}" for what, count in sizes.items() if count != math.inf)
-        raise InvalidProblem(f"k must be between 1 and {limit} for {counts}; got {k}.")
+        raise InvalidProblem(f"k must be between 1 and {limit} for {_counts(sizes)}; got {k}.")
     return int(k)
+
+
+def largest_k(sizes: Mapping[str, int]) -> int:
+    """As many as some sizes permit, where that is a number whose answer fits into memory."""
+    limit = min(sizes.values())
+    if limit > MOST_BY_DEFAULT:
+        raise InvalidProblem(
+            f"k must be given for {_counts(sizes)}: by default as many as the smaller side permits are computed, up to "
+            f"{MOST_BY_DEFAULT}; got none."
+        )
+    return int(limit)
+
+
+def _counts(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {what}" for what, count in sizes.items() if count != math.inf)
 
 
 def check_ridge(ridge: Any) -> float:

@@ -14,6 +14,9 @@ the solver itself gave up.
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 __all__ = [
     "AccuracyWarning",
     "AmbiguousName",
@@ -32,6 +35,7 @@ __all__ = [
     "UnknownName",
     "UnknownOption",
     "UnsupportedData",
+    "warn",
 ]
 
 
@@ -109,3 +113,36 @@ class AccuracyWarning(UserWarning):
 
 class PluginWarning(UserWarning):
     """Two plugins lay claim to one name; the message says which one keeps it."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn, and point at the line outside linspec and its plugins that led here.
+
+    Parameters
+    ----------
+    message : str
+        What was found, and the remedy.
+    category : type
+        A warning class, such as :class:`AccuracyWarning`.
+
+    Notes
+    -----
+    That line is the caller of the outermost frame of linspec, so a plugin that linspec calls is passed over, whatever
+    its package is called.
+    """
+    outside = frame = sys._getframe(1)
+    while True:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package == "linspec" or package.startswith("linspec_"):
+            outside = frame.f_back or frame
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    warnings.warn_explicit(
+        message,
+        category,
+        outside.f_code.co_filename,
+        outside.f_lineno,
+        module=outside.f_globals.get("__name__"),
+        registry=outside.f_globals.setdefault("__warningregistry__", {}),
+    )

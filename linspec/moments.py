@@ -23,7 +23,6 @@ the first sweep (`linspec.slice_sweep`). Of two views, one of which is streamed,
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -32,7 +31,7 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.column_statistics import ColumnStatistics
-from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, NonFiniteData
+from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, NonFiniteData, warn
 from linspec.gram import DenseGram, Products, RunningGram, SparseGram
 from linspec.operators import (
     CountedOperator,
@@ -41,6 +40,7 @@ from linspec.operators import (
     as_operator,
     sparse_kernels,
 )
+from linspec.options import FORMS
 from linspec.row_reduction import reduce_rows
 from linspec.row_sweep import Asked, forward, row_slices, sweep
 from linspec.slice_sweep import sliced_gram, sliced_product, sliced_statistics, sliced_triangle
@@ -56,8 +56,6 @@ from linspec.views import (
 from linspec.whitener import Whitener, squared_cut
 
 __all__ = ["FORMS", "Moments", "explain_non_finite", "first_non_finite"]
-
-FORMS = ("auto", "dense", "sparse", "implicit")
 
 PROBES = 16
 """Random-sign columns from which unknown column norms are estimated (relative error about 1/4)."""
@@ -140,6 +138,10 @@ class Moments:
         self._checked = False
         self._whiteners: dict[tuple[int, float], Whitener] = {}
 
+    def __repr__(self) -> str:
+        views = ", ".join(f"{view.name}={view.given!r}" for view in self._views)
+        return f"Moments({views}, center={self.center}, form={self._form or self._given_form!r})"
+
     # ---- facts --------------------------------------------------------------------------------
 
     @property
@@ -201,7 +203,7 @@ class Moments:
 
     @property
     def spent(self) -> bool:
-        """Whether the data could be read once, were, and left no Gram matrix: no product can be had any more."""
+        """Whether the data could be read once, were, and left no Gram matrix: no further product is possible."""
         return not self.held and any(getattr(view.operator, "spent", False) for view in self._views)
 
     @property
@@ -349,11 +351,11 @@ class Moments:
         Raises
         ------
         MissingCapability
-            When the rows are not streamed. The Gram matrix of the image, `gram_and_image`, can be had of all data.
+            When the rows are not streamed. All data have `gram_and_image`, the Gram matrix of the image.
         """
         if not self._streamed:
             raise MissingCapability(
-                f"the triangle of an image is had of streamed rows; got {self.X!r}. Take gram_and_image."
+                f"the triangle of an image needs streamed rows; got {self.X!r}. Call gram_and_image instead."
             )
         view, V = self._views[0], self._block(V, 0)
         with np.errstate(all="ignore"):
@@ -852,11 +854,10 @@ class Moments:
             view.record(0, sum(self.shape[1:]), sweeps=1.0)
         gram = SparseGram(Sx, C, Sy, [(view.mean, view.taken) for view in self._views], self.n)
         if gram.lost_digits() > DIGITS_TO_WARN:
-            warnings.warn(
+            warn(
                 f"centring a sparse Gram matrix by subtraction loses {gram.lost_digits():.0f} digits here, "
                 'because column means are large beside their spread. Use form="implicit" or dense data.',
                 AccuracyWarning,
-                stacklevel=2,
             )
         return gram
 

@@ -33,15 +33,19 @@ from linspec.errors import InvalidDeclaration, InvalidOption, UnknownOption
 from linspec.kinds import KINDS
 
 __all__ = [
+    "FORMS",
     "PART_KINDS",
     "RUN_ARGUMENTS",
     "Option",
     "build",
+    "form_option",
     "invalid_values",
+    "limit_option",
     "option",
     "options_of",
     "parse",
     "part",
+    "tol_option",
     "validate",
 ]
 
@@ -49,6 +53,9 @@ __all__ = [
 RUN_ARGUMENTS = frozenset(
     {"problem", "solver", "rng", "max_passes", "max_seconds", "callback", "progress", "start"}
 )
+
+#: How `linspec.Moments` may answer: with held Gram matrices, or by sweeps.
+FORMS = ("auto", "dense", "sparse", "implicit")
 
 #: What a part may be, and the method that an instance of it must have.
 PART_KINDS = {name: kind.method for name, kind in KINDS.items() if kind.method}
@@ -275,6 +282,41 @@ def part(
             f"a solver solves a problem, a {kind} part has problem={problem!r}: {remedy}"
         )
     return _field(default, help=help, kind=str, part_kind=kind, part_problem=problem, part_method=method)
+
+
+def tol_option(usual: float = 1e-6) -> Any:
+    """Declare `tol`: the residual to stop at, None for the default of the problem.
+
+    Parameters
+    ----------
+    usual : float, default 1e-6
+        That default, for the explanation: the `tolerance` of the problems that the solver solves.
+    """
+    number = f"{usual:g}".replace("e-0", "e-")
+    return option(None, f"residual to stop at; none: {number}, more for float32", kind=float, above=0)
+
+
+def form_option(default: str = "auto") -> Any:
+    """Declare `form`: how `run.moments` answers, one of the forms of `linspec.Moments`.
+
+    Parameters
+    ----------
+    default : {"auto", "dense", "sparse", "implicit"}, default "auto"
+    """
+    return option(default, "hold Gram matrices or sweep the data", choices=FORMS)
+
+
+def limit_option(n: int, of: str = "iterations") -> Any:
+    """Declare `max_iterations`: an integer of at least 1.
+
+    Parameters
+    ----------
+    n : int
+        The default.
+    of : str, default "iterations"
+        What is counted.
+    """
+    return option(n, f"{of} at most", at_least=1)
 
 
 def options_of(owner: Any) -> tuple[Option, ...]:

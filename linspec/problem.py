@@ -8,9 +8,13 @@ signs, the residual of the returned arrays. The families of problems are in `lin
 from __future__ import annotations
 
 import copy
+import dataclasses
+import inspect
 import math
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -42,6 +46,50 @@ CENTRING = 10
 """Times the tolerance by which taking means out of products may be off, in the worst case, before it is said."""
 
 
+ELSEWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("n_components", "components", "latent_dimensions", "latent_dims", "rank", "n_factors", "nu"),
+            ("k",),
+        ),
+        **dict.fromkeys(
+            (
+                "alpha",
+                "alphas",
+                "l2",
+                "reg",
+                "regularization",
+                "lambda",
+                "lam",
+                "lamb",
+                "c",
+                "penalty",
+                "shrinkage",
+            ),
+            ("ridge",),
+        ),
+        **dict.fromkeys(
+            ("fit_intercept", "centre", "centered", "demean", "with_mean", "mean_center"), ("center",)
+        ),
+        **dict.fromkeys(("a", "x", "data", "matrix", "design", "features"), ("A", "X")),
+        **dict.fromkeys(("b", "y", "target", "targets", "labels", "rhs"), ("H", "Y", "B")),
+        **dict.fromkeys(("compute_uv", "return_u", "u", "full_matrices"), ("left",)),
+    }
+)
+"""What other libraries call parameters of problems, in lower case, and what they may be called here."""
+
+OF_SOLVE: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("random_state", "seed", "random_seed", "rng"), "rng"),
+        **dict.fromkeys(("tol", "tolerance", "eps"), "tol"),
+        **dict.fromkeys(("max_iter", "n_iter", "maxiter", "max_iterations"), "max_iterations"),
+        **dict.fromkeys(("solver", "svd_solver", "method", "algorithm", "estimator"), "solver"),
+        **dict.fromkeys(("start", "x0", "v0", "init", "warm_start"), "start"),
+        **{name: name for name in ("max_passes", "max_seconds", "callback", "progress")},
+    }
+)
+"""The same for what is said to `linspec.solve` and not to the problem."""
+
 S_co = TypeVar("S_co", bound=Solution, covariant=True)
 """The class of a problem's answers."""
 
@@ -72,6 +120,16 @@ class Problem(ABC, Generic[S_co]):
     means: ClassVar[Mapping[str, str]] = MappingProxyType(
         {}
     )  # what an answer calls the means of which matrix
+
+    def __new__(cls, *_: Any, **named: Any) -> Self:
+        """Refuse a parameter that the problem does not have, and say which one was meant."""
+        if named:
+            known = inspect.signature(cls.__init__).parameters
+            unknown = [name for name in named if name not in known]
+            takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known.values())
+            if unknown and not takes_any:
+                raise TypeError(_no_such_parameter(cls.__name__, unknown[0], [*known][1:]))
+        return super().__new__(cls)
 
     @abstractmethod
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
@@ -120,6 +178,17 @@ class Problem(ABC, Generic[S_co]):
     def certificate_products(self) -> int:
         """Products with the moments that the law makes at most."""
         return 1
+
+    def __repr__(self) -> str:
+        own: Any = self
+        fields = dataclasses.fields(own) if dataclasses.is_dataclass(own) else ()
+        names = [field.name for field in fields] or list(self.matrix_names)
+        # An operator shows its shape and dtype, and no entry; a long path of ridges is cut short.
+        shown = {
+            name: repr(value) if isinstance(value, LinearOperator) else reprlib.repr(value)
+            for name, value in ((name, getattr(self, name)) for name in names)
+        }
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in shown.items())})"
 
     def check_sizes(self) -> None:
         """Compare what is asked for with rows that have been counted meanwhile."""
@@ -275,6 +344,24 @@ class Problem(ABC, Generic[S_co]):
             raise InvalidProblem(f"{name} must have rows and columns; got shape {A.shape}.")
         object.__setattr__(self, name, A)
         return A
+
+
+def _no_such_parameter(problem: str, name: str, known: list[str]) -> str:
+    word = name.lower().strip("_")
+    if word in OF_SOLVE:
+        return (
+            f"{problem} has no parameter {name!r}: how to solve is said to linspec.solve. Pass "
+            f"{OF_SOLVE[word]}= there."
+        )
+    called = {own.lower(): (own,) for own in known}
+    close = get_close_matches(word, [*called, *ELSEWHERE], 1)
+    meant = [
+        own for found in close for own in (*ELSEWHERE.get(found, ()), *called.get(found, ())) if own in known
+    ]
+    hint = f" Did you mean {meant[0]!r}?" if meant else ""
+    if meant == ["ridge"]:
+        hint += " It is added to the Gram matrix, which is not divided by the number of rows."
+    return f"{problem} has no parameter {name!r}.{hint} Its parameters: {', '.join(known)}."
 
 
 def shared_moments(problem: Problem[Any], data: Any, center: bool) -> Moments | None:

@@ -5,19 +5,19 @@ No array of n rows is made, and every block is read, converted and centred once,
 Threads. A thin product of one block is over in a fraction of a millisecond. Threads that share each of them, as
 those of a BLAS do, meet some hundred times a second; where another process holds one of the cores, each meeting
 waits for the system to come round (measured: five times slower than one thread). So each thread here takes a
-run of blocks of its own and its products on one BLAS thread, and they meet once a sweep. That asks for a way to
-tell the BLAS, which threadpoolctl has; without it the BLAS's own threads share each product.
+run of blocks of its own and its products on one BLAS thread, and they meet once a sweep.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from linspec import machine
 from linspec.arrays import Array, Home
@@ -147,31 +147,22 @@ class _Run:
 
 
 def _threads(views: list[View], blocks: int) -> int:
-    """As many threads as the BLAS would use; one where it cannot be told, or operators are not ours."""
+    """As many threads as the BLAS would use; one where blocks are few or operators are not ours."""
     ours = all(type(view.operator).__module__ == DenseOperator.__module__ for view in views)
-    blas = _blas() if ours and views[0].operator.home.on_host and blocks >= 2 * FEWEST_BLOCKS else None
-    if blas is None:
+    if not ours or not views[0].operator.home.on_host or blocks < 2 * FEWEST_BLOCKS:
         return 1
-    allowed = max((library["num_threads"] for library in blas.info()), default=1)
+    allowed = max((library["num_threads"] for library in _blas().info()), default=1)
     return int(max(1, min(allowed, machine.cpu_count(), blocks // FEWEST_BLOCKS)))
 
 
 @lru_cache(maxsize=1)
 def _blas() -> Any:
-    """The BLAS libraries in this process, with a handle on their threads; None without threadpoolctl."""
-    try:
-        from threadpoolctl import ThreadpoolController
-    except ImportError:
-        return None
+    """The BLAS libraries in this process, with a handle on their threads; finding them takes some milliseconds."""
     return ThreadpoolController().select(user_api="blas")
 
 
 @contextmanager
 def one_blas_thread(*, needed: bool) -> Iterator[None]:
     """Hold the BLAS to one thread while others are at work; what holds it is asked for only where it is needed."""
-    blas = _blas() if needed else None
-    if blas is None:
-        yield
-        return
-    with blas.limit(limits=1):
+    with _blas().limit(limits=1) if needed else nullcontext():
         yield

@@ -10,7 +10,6 @@ import math
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import numpy as np
 
 from linspec import cost
 from linspec.conclusion import Conclusion, Terms
-from linspec.errors import BrokenPlugin, BudgetTooSmall, ConvergenceWarning, SweptOnce
+from linspec.errors import BrokenPlugin, BudgetTooSmall, ConvergenceWarning, SweptOnce, warn
 from linspec.moments import Moments
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.streamed import ONCE
@@ -447,7 +446,7 @@ class Run:
         status = self._verdict(converged, iterated, [finding for finding, _ in findings])
         message = self._message(status, residual, findings)
         if status in WARNED:
-            warnings.warn(f"{self.name}: {message}", ConvergenceWarning, stacklevel=4)
+            warn(f"{self.name}: {message}", ConvergenceWarning)
         solution: Solution = self.problem.solution(
             status=status,
             converged=converged,

@@ -23,7 +23,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -42,6 +41,7 @@ from linspec.errors import (
     MissingCapability,
     NoSuitableSolver,
     SweptOnce,
+    warn,
 )
 from linspec.faults import Contained, one_line
 from linspec.operators import LinearOperator, SparseOperator
@@ -387,7 +387,7 @@ def _returned(solution: Solution, solved: Problem[Any], name: str) -> Solution:
         f"{lost} is beyond the range of {given[lost].dtype} in the units of the data. Scale them: matrices whose "
         "entries are about 1 have such an answer."
     )
-    warnings.warn(f"{name}: {message}", ConvergenceWarning, stacklevel=3)
+    warn(f"{name}: {message}", ConvergenceWarning)
     return dataclasses.replace(
         solution, **given, status=Status.INACCURATE, converged=False, residual=math.nan, message=message
     )

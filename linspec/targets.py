@@ -113,20 +113,20 @@ def lda(y: Any, *, unlabelled: Any = ()) -> Any:
     if len(strange):
         raise InvalidProblem(
             f"lda takes a class vector, or a matrix of zeros and ones; got {strange[0]:g} in a matrix. A column of "
-            "class numbers is a class vector: pass y.ravel(). For weighted labels there are linspec.targets.opls, cca "
-            "and hsl."
+            "class numbers is a class vector: pass y.ravel(). For weighted labels use linspec.targets.opls, cca "
+            "or hsl."
         )
     held = to_host(labels.times(np.ones(labels.shape[1])))
     if held.max() > 1:
         raise InvalidProblem(
             f"lda takes at most one label a row; got {int(held.max())} in row {int(held.argmax())}. For rows with "
-            "several labels there are linspec.targets.opls, cca and hsl."
+            "several labels use linspec.targets.opls, cca or hsl."
         )
     sizes = labels.sums()
     classes = int(np.count_nonzero(sizes))
     if classes < 2:
         raise InvalidProblem(
-            f"lda needs rows of two classes at least; got {classes}. Check `unlabelled`, or pass more rows."
+            f"lda needs rows of at least two classes; got {classes}. Check `unlabelled`, or pass more rows."
         )
     return labels.take(sizes > 0).scaled(None, 1.0 / np.sqrt(sizes[sizes > 0])).finished()
 
@@ -303,8 +303,8 @@ def hsl(
     low, high = labels.extremes()
     if low.min() < 0:
         raise InvalidProblem(
-            f"hsl takes labels that are zero or more; got {low.min():g} in column {int(low.argmin())}. Code a label "
-            "that a row has not as 0; for labels of either sign there are linspec.targets.opls and cca."
+            f"hsl takes labels that are zero or more; got {low.min():g} in column {int(low.argmin())}. Code a missing "
+            "label as 0; for labels of either sign use linspec.targets.opls or cca."
         )
     keep = (high > 0) & (w > 0)
     if not self_loops:
@@ -370,8 +370,8 @@ def _check_range(what: str, sizes: HostArray) -> None:
     outside = sizes[(sizes < SMALLEST) | (sizes > LARGEST)]
     if len(outside):
         raise InvalidProblem(
-            f"{what} must be of a size between {SMALLEST:g} and {LARGEST:g}, or zero, for their products to be held; "
-            f"got {outside[0]:g}. Scale them."
+            f"the magnitudes of {what} must be zero or between {SMALLEST:g} and {LARGEST:g}, so that their products "
+            f"can be represented; got {outside[0]:g}. Scale them."
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from linspec.arrays import Array, Home, to_host
 from linspec.column_statistics import ColumnStatistics, without_offset
-from linspec.errors import AccuracyWarning, InvalidProblem, SweptOnce, UnsupportedData
+from linspec.errors import AccuracyWarning, InvalidProblem, SweptOnce, UnsupportedData, warn
 from linspec.operators import (
     DenseOperator,
     Ledger,
@@ -153,12 +152,11 @@ class View:
         self._warned = True
         lost, digits = np.log10(self.cancelled(self.squares)), 16 if self.operator.dtype == np.float64 else 7
         if lost > (DIGITS_TO_WARN if digits == 16 else SINGLE_DIGITS_TO_WARN):
-            warnings.warn(
+            warn(
                 f"centring {self.name} by a correction of its products loses {lost:.0f} of {digits} digits, because "
                 "column means are large beside their spread. Pass a dense array or a file, or subtract a constant "
                 "from each column.",
                 AccuracyWarning,
-                stacklevel=5,
             )
 
     def record(self, forward: int, adjoint: int, sweeps: float) -> None:
@@ -214,7 +212,7 @@ def check_alike(views: list[View]) -> None:
         return
     for view in views:
         if view.operator.sweeps == 1:
-            raise SweptOnce(f"{view.name} is read several times beside the other view, and {ONCE}.")
+            raise SweptOnce(f"{view.name} must be readable several times, beside the other view; {ONCE}.")
     X, Y = (view.operator for view in views)
     names = " and ".join(view.name for view in views)
     if X.shape[0] != Y.shape[0] and math.inf not in (X.shape[0], Y.shape[0]):

@@ -197,7 +197,7 @@ class Bench:
         ling, from_zero = {"components": self.case.components}, {"inner_start": "zero"}
         by_method: dict[str, tuple[str, dict[str, Any]]] = {
             RPCCA: ("rpcca", {**swept, "components": setting}),
-            LCCA: ("l-cca", {**rounds, **ling, **from_zero, "ling_form": "projection"}),
+            LCCA: ("l-cca", {**rounds, **ling, **from_zero, "ling_variant": "projection"}),
             OUR_LCCA: ("l-cca", {**rounds, **ling}),
             GCCA: ("g-cca", {**rounds, **from_zero}),
             DCCA: ("d-cca", {**swept, "max_iterations": setting, "tol": ENDLESS}),

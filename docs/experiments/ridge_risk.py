@@ -104,7 +104,7 @@ LING = {
 }
 
 SWEEPING = {"tol": ENDLESS, "form": "implicit"}  # AᵀA is not formed: the cost is that of sweeps
-SWEEPING_LING = {"tol": ENDLESS, "gram": "implicit", "rank": K2}
+SWEEPING_LING = {"tol": ENDLESS, "form": "implicit", "rank": K2}
 
 PRINTED_SVRG, PRINTED_LING = "svrg as printed", "ling as printed"
 THESIS = ("gd", PRINTED_SVRG, "pcr", PRINTED_LING)
@@ -114,7 +114,7 @@ CURVES = (
     # An epoch is what the thesis calls a pass: as many steps as there are rows.
     Curve(PRINTED_SVRG, "svrg", SVRG, {"tol": ENDLESS, "snapshot": "last"}),
     Curve("pcr", "pcr", PCR, {"form": "implicit"}, varies="rank"),
-    Curve(PRINTED_LING, "ling", LING, {**SWEEPING_LING, "form": "simplified", "inner": "gd"}),
+    Curve(PRINTED_LING, "ling", LING, {**SWEEPING_LING, "variant": "simplified", "inner": "gd"}),
     Curve("svrg", "svrg", SVRG, {"tol": ENDLESS}),
     Curve("ling", "ling", LING, SWEEPING_LING),
     Curve("cg", "cg", everywhere(KRYLOV), SWEEPING),

@@ -77,7 +77,7 @@ def read_matrix(text: str) -> Array:
     if reader is None or (source.compressed and source.suffix in (".npy", ".npz")):
         ending = "".join(source.path.suffixes[-2:]) if source.compressed else source.path.suffix
         raise Failure(
-            f"{source.path}: the suffix {ending!r} is none that can be read. The formats: {FORMATS}."
+            f"{source.path}: files with the suffix {ending!r} cannot be read. The formats: {FORMATS}."
         )
     if source.member and source.suffix not in (".npz", *_SVMLIGHT):
         raise Failure(

@@ -35,7 +35,7 @@ from linspec.cli.data import read_matrix
 from linspec.cli.failures import Failure, in_one_line
 from linspec.cli.kinds import Score, kind_named, offered
 from linspec.cli.settings import AUTO, only_declared, solver_options
-from linspec.errors import LinspecError, NonFiniteData
+from linspec.errors import LinspecError, NonFiniteData, warn
 from linspec.options import build
 
 __all__ = ["Limits", "Outcome", "Request", "answer_request", "measured_solve", "run_apart"]
@@ -160,7 +160,7 @@ def _received(
     if kind == "progress" and report is not None:
         report(SimpleNamespace(**event))
     elif kind == "warning":
-        warnings.warn(event["text"], UserWarning, stacklevel=2)
+        warn(event["text"], UserWarning)
     elif kind == "error" and event["fatal"]:
         raise Failure(event["message"])
     elif kind == "error":

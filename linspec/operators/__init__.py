@@ -104,7 +104,7 @@ def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator
     found = operator.in_dtype(np.dtype(dtype))
     if found is None:
         raise UnsupportedData(
-            f"{name} is multiplied in {operator.dtype} because what it is made of is. Convert its parts: "
+            f"{name} is multiplied in {operator.dtype}, as its parts are. Convert the parts: "
             "linspec.as_operator(part, dtype=...)."
         )
     return found

@@ -280,6 +280,22 @@ class MappedOperator(DenseOperator):
         self._mapped = array
         self._map = memory_map(array)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The place in the file in place of the entries, where the file has a name."""
+        state = dict(self.__dict__)
+        place = _place_in_file(self._mapped) if self._map is not None else None
+        if place is not None:
+            state["_mapped"] = state["array"] = state["_map"] = None
+        return {**state, "_place": place}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        place = state.pop("_place")
+        self.__dict__.update(state)
+        if place is not None:
+            self._mapped = _at_place(*place)
+            self.array = np.asarray(self._mapped)
+        self._map = memory_map(self._mapped)
+
     def release(self) -> None:
         """Return the pages that sweeps have touched."""
         if self._map is not None:
@@ -322,6 +338,27 @@ def memory_map(array: Any) -> mmap.mmap | None:
         array = array.base
     known = isinstance(array, mmap.mmap) and mode in ("r", "r+", "w+")
     return array if known and hasattr(mmap, "MADV_DONTNEED") else None
+
+
+def _place_in_file(array: HostArray) -> tuple[Any, ...] | None:
+    """Where in which file the entries of a mapped array lie; None where the file has no name."""
+    whole = array
+    while isinstance(whole.base, np.ndarray):
+        whole = whole.base
+    if not isinstance(whole, np.memmap) or whole.filename is None:
+        return None
+    start = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    mode = "r" if whole.mode == "r" else "r+"  # "w+" would empty the file
+    extent = (str(whole.filename), mode, whole.offset, whole.nbytes)
+    return (*extent, start, array.shape, array.dtype, array.strides)
+
+
+def _at_place(
+    filename: str, mode: Any, offset: int, size: int, start: int, shape: Any, dtype: Any, strides: Any
+) -> HostArray:
+    """Map a file again, and take an array of it."""
+    whole = np.memmap(filename, np.uint8, mode, offset, (size,))
+    return np.ndarray(shape, dtype, whole, start, strides)
 
 
 def open_npy(path: str | Path) -> MappedOperator:

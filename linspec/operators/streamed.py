@@ -99,11 +99,19 @@ class StreamedOperator(LinearOperator):
         first = next(slices, None)
         if first is None:
             raise InvalidProblem(
-                f"{name} must have rows; got no slice with any. Was the iterator used before?"
+                f"{name} must have rows; got no slice that has any. Was the iterator used before?"
             )
         self.density = first.nnz / (first.shape[0] * max(first.shape[1], 1))
         self.largest = largest_magnitude(first.matrix.data if self._sparse else first.array)  # type: ignore[attr-defined]
         self._ready = _with_first(first, slices)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the slice that was looked at and the block given out last: a callable makes them again.
+
+        An iterator stays as it is, so that pickling it fails as Python says.
+        """
+        made_again = {"_ready", "current"}.intersection(self.__dict__) if self.sweeps > 1 else ()
+        return {**self.__dict__, **dict.fromkeys(made_again)}
 
     # ---- facts --------------------------------------------------------------------------------
 

@@ -321,7 +321,7 @@ def register(spec: Spec) -> None:
     ----------
     spec : SolverSpec or NormalizerSpec or TestMatrixSpec or OperatorSpec
         Its target may be a class defined in the session, ``"__main__:MySolver"``. A second record of the same
-        name replaces the first. Its provider is ``local``, so a name that linspec has is to be had as
+        name replaces the first. Its provider is ``local``, so a name that linspec has, too, is asked for as
         ``"local:gram"``.
 
     Raises

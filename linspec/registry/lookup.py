@@ -6,7 +6,6 @@ import dataclasses
 import inspect
 import sys
 import threading
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -20,6 +19,7 @@ from linspec.errors import (
     LinspecError,
     PluginWarning,
     UnknownName,
+    warn,
 )
 from linspec.faults import Contained, one_line
 from linspec.kinds import KINDS, resolve
@@ -305,7 +305,7 @@ class Registry:
             if kind not in _KINDS:
                 raise UnknownName(f"there is no kind {kind!r}; the kinds are {', '.join(_KINDS)}")
         if not isinstance(name, str):
-            raise UnknownName(f"a {_words(kinds[0])} is asked for by its name, a string; got {name!r}")
+            raise UnknownName(f"the name of a {_words(kinds[0])} must be a string; got {name!r}")
         scope = None if problem is None else problem_name(problem)
         self._load()
         matches = {
@@ -444,4 +444,4 @@ def _words(kind: str) -> str:
 
 def _warn(sentences: list[str]) -> None:
     for sentence in sentences:
-        warnings.warn(sentence, PluginWarning, stacklevel=2)
+        warn(sentence, PluginWarning)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver, Status, option, part
+from linspec import Run, Solution, Solver, Status, form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.operators import DenseOperator, ProductOperator
 from linspec_cca.course import Course
@@ -47,15 +47,13 @@ class AlternatingLeastSquares(Solver):
         "last", "where lstsq begins: at its answer for the last block or at zero", choices=("last", "zero")
     )
     first: str = option("x", "the view whose block comes first in an iteration", choices=("x", "y"))
-    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
-    max_iterations: int = option(500, "iterations at most", at_least=1)
+    tol: float | None = tol_option()
+    max_iterations: int = limit_option(500)
     complete: bool = option(
         False,
         "show by the inertia of a matrix of order p + q that no pair is missed, where it can be factored",
     )
-    form: str = option(
-        "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
-    )
+    form: str = form_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver, option, part
+from linspec import Run, Solution, Solver, form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array, reciprocal, to_host
 from linspec_cca.course import Course
 from linspec_cca.pairs import Pair, next_pair, square, start
@@ -56,15 +56,13 @@ class AppGrad(Solver):
     )
     normalizer: Any = part("inverse-sqrt", "normalizer of the blocks", kind="normalizer")
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
-    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
-    max_iterations: int = option(5000, "iterations at most", at_least=1)
+    tol: float | None = tol_option()
+    max_iterations: int = limit_option(5000)
     complete: bool = option(
         False,
         "show by the inertia of a matrix of order p + q that no pair is missed, where it can be factored",
     )
-    form: str = option(
-        "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
-    )
+    form: str = form_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""

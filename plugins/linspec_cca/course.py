@@ -17,7 +17,7 @@ USUAL, SLOWEST, APART = 0.5, 0.98, 5
 that are compared."""
 
 OPTIMISTIC = 3.0
-"""By so much may a residual be below the loss; the law of CCA is, on columns that hardly depend on each other."""
+"""How far a residual may be below the loss: that of CCA is, where columns hardly depend on each other."""
 
 PATIENCE, PROGRESS = 25, 0.9
 """Sweeps within which the residual must fall by this factor."""

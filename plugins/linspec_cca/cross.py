@@ -23,7 +23,19 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Moments, Normalizer, Run, Solution, Solver, Status, option, part
+from linspec import (
+    Moments,
+    Normalizer,
+    Run,
+    Solution,
+    Solver,
+    Status,
+    form_option,
+    limit_option,
+    option,
+    part,
+    tol_option,
+)
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import ratio
 from linspec.families.cca.evidence import Evidence
@@ -51,11 +63,9 @@ class CrossSVD(Solver):
     oversample: int = option(10, "columns of a block beyond k", at_least=0)
     normalizer: Any = part("cholesky-qr", "normalizer of the blocks", kind="normalizer")
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
-    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
-    max_iterations: int = option(300, "iterations at most, a sweep each", at_least=1)
-    form: str = option(
-        "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
-    )
+    tol: float | None = tol_option()
+    max_iterations: int = limit_option(300, "iterations, a sweep each,")
+    form: str = form_option()
 
     @abstractmethod
     def metric(self, diagonal: Array) -> Array:

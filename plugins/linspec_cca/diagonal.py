@@ -11,14 +11,13 @@ the status says APPROXIMATE. Centring couples all columns by a matrix of rank on
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from linspec import Run, Solution, Solver, Status, option, part
+from linspec import Run, Solution, Solver, Status, form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array, reciprocal, to_host
-from linspec.errors import AccuracyWarning
+from linspec.errors import AccuracyWarning, warn
 from linspec_cca.pairs import Pair, block_width, start
 
 MATERIAL = 1e-6
@@ -32,11 +31,9 @@ class DiagonalCCA(Solver):
     normalizer: Any = part("cholesky-qr", "normalizer of the blocks", kind="normalizer")
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
     oversample: int = option(20, "columns carried beyond k", at_least=0)
-    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
-    max_iterations: int = option(1000, "iterations at most", at_least=1)
-    form: str = option(
-        "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
-    )
+    tol: float | None = tol_option()
+    max_iterations: int = limit_option(1000)
+    form: str = form_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""
@@ -78,10 +75,9 @@ def _warn_of_means(moments: Any, diagonals: tuple[Array, Array]) -> None:
         of_mean = to_host(mean) ** 2 * moments.n
         share = float((of_mean / (of_mean + to_host(d) + 1e-300)).max(initial=0.0))
         if share > MATERIAL:
-            warnings.warn(
+            warn(
                 f"d-cca takes the Gram matrix of {name} for diagonal, but centring subtracts a matrix of rank "
                 f"one that couples all columns (up to {share:.2g} of a column). Pass center=False, or choose "
                 '"als" or "gram".',
                 AccuracyWarning,
-                stacklevel=3,
             )

@@ -8,15 +8,15 @@ squares, arXiv:1407.4508.
 Where we differ: as the solver "als" that it is made of, with a fixed number of steps in place of a tolerance: its
 bases are turned to canonical pairs at each half step, so that gradient steps are made for these; both views begin at
 random blocks and X is regressed first, where the source begins from XG and regresses Y first (see `rounds.py`). LING is
-by default in the form that converges whatever its randomized components miss, and these come from a few columns more
+by default in the variant that converges whatever its randomized components miss, and these come from a few columns more
 than k_pc (see "ling"). Remark A.3.1 of the source, a projection of the coefficients onto the complement of the
-components after each gradient step, belongs to the printed form alone, where it undoes most of what inexact components
-do; the default form has a projection of its own. `ling_form="projection"` with `inner_start="zero"`, `first="y"` and
-`components_oversample=0` is Algorithm 6 as printed, and `complement=True` adds the remark. A ridge enters the
-least-squares problems.
+components after each gradient step, belongs to the printed variant alone, where it undoes most of what inexact
+components do; the default variant has a projection of its own. `ling_variant="projection"` with `inner_start="zero"`,
+`first="y"` and `components_oversample=0` is Algorithm 6 as printed, and `complement=True` adds the remark. A ridge
+enters the least-squares problems.
 
-The form "projection" iterates with the whole view, and each step multiplies what rounding, or an inexact component,
-leaves in a long direction by (σ₁/σ)² or so, σ being a short one. The forms "ridge" and "simplified" take the long
+The variant "projection" iterates with the whole view, and each step multiplies what rounding, or an inexact component,
+leaves in a long direction by (σ₁/σ)² or so, σ being a short one. The variants "ridge" and "simplified" take the long
 directions out of the view as well and do not suffer from it; for exact components and without a ridge "simplified" has
 the same iterates.
 
@@ -40,24 +40,25 @@ class LCCA(FixedRounds):
 
     components: int = option(100, "principal components k_pc of each view", at_least=1)
     inner_iterations: int = option(5, "gradient steps t₂ of each least-squares problem", at_least=1)
-    ling_form: str = option(
+    ling_variant: str = option(
         "deflated",
-        "the form of LING",
+        "the variant of LING",
         choices=("deflated", "ridge", "simplified", "projection"),
     )
     components_oversample: int = option(
         10, "random columns beyond the components that find them; 0: as printed", at_least=0
     )
     complement: bool = option(
-        False, "project each step onto the complement of the components (Remark A.3.1; ling_form projection)"
+        False,
+        "project each step onto the complement of the components (Remark A.3.1; ling_variant projection)",
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.complement and self.ling_form != "projection":
+        if self.complement and self.ling_variant != "projection":
             raise InvalidOption(
-                f'complement belongs to ling_form="projection"; got ling_form={self.ling_form!r}. Leave it out, or '
-                "change the form."
+                f'complement belongs to ling_variant="projection"; got ling_variant={self.ling_variant!r}. '
+                "Leave it out, or change the variant."
             )
 
     def lstsq(self, run: Run) -> Solver:
@@ -65,7 +66,7 @@ class LCCA(FixedRounds):
         ling: Callable[..., Solver] = get_solver("ling", "least-squares")
         return ling(
             rank=self.components,
-            form=self.ling_form,
+            variant=self.ling_variant,
             inner="gd",
             oversample=self.components_oversample,
             complement=self.complement,

@@ -26,7 +26,19 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Moments, Run, Solution, Solver, Status, cost, option, part
+from linspec import (
+    Moments,
+    Run,
+    Solution,
+    Solver,
+    Status,
+    cost,
+    form_option,
+    limit_option,
+    option,
+    part,
+    tol_option,
+)
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import metric_rounding, ratio
 from linspec.cost import Estimate, Sizes
@@ -73,8 +85,8 @@ HIDDEN = 300.0
 class LOBPCG(Solver):
     """Locally optimal block preconditioned conjugate gradients (Knyazev 2001, doi:10.1137/S1064827500366124)."""
 
-    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
-    max_iterations: int = option(500, "sweeps at most", at_least=1)
+    tol: float | None = tol_option()
+    max_iterations: int = limit_option(500, "sweeps")
     oversample: int | None = option(
         None, "columns carried beyond k; none: 15 with held Gram matrices, else 50", kind=int, at_least=0
     )
@@ -93,9 +105,7 @@ class LOBPCG(Solver):
         False,
         "show by the inertia of a matrix of order p + q that no pair is missed, where it can be factored",
     )
-    form: str = option(
-        "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
-    )
+    form: str = form_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from linspec import Run, Solution, Solver, Status, option, part
+from linspec import Run, Solution, Solver, Status, form_option, limit_option, option, part, tol_option
 from linspec_cca.pairs import next_pair, start
 
 
@@ -24,11 +24,9 @@ class NaiveGradient(Solver):
     step: float = option(0.05, "step for XᵀX/n", above=0)
     normalizer: Any = part("inverse-sqrt", "normalizer of the blocks", kind="normalizer")
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
-    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
-    max_iterations: int = option(500, "iterations at most", at_least=1)
-    form: str = option(
-        "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
-    )
+    tol: float | None = tol_option()
+    max_iterations: int = limit_option(500)
+    form: str = form_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Take steps on a CCA problem."""

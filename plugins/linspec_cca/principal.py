@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from linspec import SVD, Run, Solution, Solver, Status, option, part
+from linspec import SVD, Run, Solution, Solver, Status, form_option, option, part
 
 ENDED = "CCA between {found} of {all} principal components: the residual says what the others would add. "
 ENDED += 'Raise components, or choose a solver that goes on to a tolerance, such as "als".'
@@ -26,9 +26,7 @@ class PrincipalCCA(Solver):
 
     components: int = option(300, "principal components of each view, at least k", at_least=1)
     svd: Any = part("lazy-spca", "what finds the components", problem="svd")
-    form: str = option(
-        "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
-    )
+    form: str = form_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""

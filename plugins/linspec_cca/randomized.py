@@ -20,7 +20,19 @@ from typing import Any
 
 import numpy as np
 
-from linspec import CCA, Moments, Normalizer, Run, Solution, Solver, Status, TestMatrix, option, part
+from linspec import (
+    CCA,
+    Moments,
+    Normalizer,
+    Run,
+    Solution,
+    Solver,
+    Status,
+    TestMatrix,
+    form_option,
+    option,
+    part,
+)
 from linspec.arrays import Array, Home, to_host
 from linspec_cca.pairs import NOISE, block_width
 
@@ -38,9 +50,7 @@ class Randomized(Solver):
     )
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
     normalizer: Any = part("cholesky-qr", "how bases are made orthonormal", kind="normalizer")
-    form: str = option(
-        "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
-    )
+    form: str = form_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""

@@ -18,7 +18,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from linspec import Run, Solution, Solver, Status, option, part
+from linspec import Run, Solution, Solver, Status, form_option, option, part, tol_option
 from linspec_cca.als import AlternatingLeastSquares
 
 ENDED = "It ends after {outer} iterations with {inner} steps each: the residual says how good the answer is. "
@@ -42,10 +42,8 @@ class FixedRounds(Solver):
     normalizer: Any = part("cholesky-qr", "normalizer of the blocks", kind="normalizer")
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
     oversample: int = option(0, "columns carried beyond k", at_least=0)
-    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
-    form: str = option(
-        "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
-    )
+    tol: float | None = tol_option()
+    form: str = form_option()
 
     @abstractmethod
     def lstsq(self, run: Run) -> Solver:

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver, Status, option, part
+from linspec import Run, Solution, Solver, Status, form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec_cca.appgrad import POWER_SWEEPS, Iteration, steps_from_data
 from linspec_cca.pairs import Pair, start
@@ -67,11 +67,9 @@ class SparseAppGrad(Solver):
     warm_up: int = option(10, "iterations before the threshold applies", at_least=1)
     normalizer: Any = part("inverse-sqrt", "normalizer of the blocks", kind="normalizer")
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
-    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
-    max_iterations: int = option(2000, "iterations at most", at_least=1)
-    form: str = option(
-        "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
-    )
+    tol: float | None = tol_option()
+    max_iterations: int = limit_option(2000)
+    form: str = form_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""

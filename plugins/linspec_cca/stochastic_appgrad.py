@@ -38,7 +38,18 @@ from typing import Any
 
 import numpy as np
 
-from linspec import LinearOperator, Moments, Run, Solution, Solver, Status, option, part
+from linspec import (
+    LinearOperator,
+    Moments,
+    Run,
+    Solution,
+    Solver,
+    Status,
+    limit_option,
+    option,
+    part,
+    tol_option,
+)
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS
 from linspec.families.cca.evidence import SKETCH, signs
@@ -99,8 +110,8 @@ class StochasticAppGrad(Solver):
     )
     test_matrix: Any = part("gaussian", "random start", kind="test-matrix")
     epochs: float = option(8.0, "times that all rows are read, at most", above=0)
-    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
-    max_iterations: int = option(10_000_000, "steps at most", at_least=1)
+    tol: float | None = tol_option()
+    max_iterations: int = limit_option(10_000_000, "steps")
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""

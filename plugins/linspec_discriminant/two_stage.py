@@ -27,7 +27,19 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Moments, Run, Solution, Solver, Status, cost, option, part
+from linspec import (
+    Moments,
+    Run,
+    Solution,
+    Solver,
+    Status,
+    cost,
+    form_option,
+    limit_option,
+    option,
+    part,
+    tol_option,
+)
 from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import Estimate, Sizes
 from linspec_discriminant.regression import (
@@ -73,11 +85,9 @@ class TwoStage(Solver):
         "eigenvectors in the span of stage 1: its pencil (Algorithm 1, with M), or D as printed in Algorithm 2",
         choices=("rayleigh-ritz", "printed"),
     )
-    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
-    max_iterations: int = option(10000, "iterations of stage 1 at most", at_least=1)
-    form: str = option(
-        "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
-    )
+    tol: float | None = tol_option()
+    max_iterations: int = limit_option(10000, "iterations of stage 1")
+    form: str = form_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a discriminant problem."""

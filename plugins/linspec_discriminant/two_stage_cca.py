@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Moments, Run, Solution, Solver, Status, cost, option, part
+from linspec import Moments, Run, Solution, Solver, Status, cost, form_option, limit_option, part, tol_option
 from linspec.arrays import Array, reciprocal, to_host
 from linspec.block_algebra import canonical_rotation, ratio
 from linspec.cost import Estimate, Sizes
@@ -46,11 +46,9 @@ class TwoStageCCA(Solver):
         "least-squares solver of stage 1; none: cg on sparse data, nystrom-pcg on others",
         problem="least-squares",
     )
-    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
-    max_iterations: int = option(10000, "iterations of stage 1 at most", at_least=1)
-    form: str = option(
-        "auto", "hold the Gram matrices or sweep the data", choices=("auto", "dense", "sparse", "implicit")
-    )
+    tol: float | None = tol_option()
+    max_iterations: int = limit_option(10000, "iterations of stage 1")
+    form: str = form_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""

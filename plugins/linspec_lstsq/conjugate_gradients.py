@@ -35,7 +35,17 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from linspec import LinearOperator, Moments, Run, Solution, Solver, cost, option
+from linspec import (
+    LinearOperator,
+    Moments,
+    Run,
+    Solution,
+    Solver,
+    cost,
+    form_option,
+    limit_option,
+    tol_option,
+)
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import whitening
 from linspec.cost import Estimate, Sizes
@@ -61,9 +71,9 @@ DEPENDENT = 1e-14
 class ConjugateGradients(Solver):
     """Block conjugate gradients (O'Leary 1980, doi:10.1016/0024-3795(80)90247-5; Dubrulle 2001)."""
 
-    tol: float | None = option(None, "relative residual to stop at; none: 1e-8, more for float32", above=0)
-    max_iterations: int = option(1000, "iterations at most", at_least=1)
-    form: str = option("auto", "hold AᵀA or sweep the data", choices=("auto", "dense", "sparse", "implicit"))
+    tol: float | None = tol_option(1e-8)
+    max_iterations: int = limit_option(1000)
+    form: str = form_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import LinearOperator, Moments, Run, Solution, Solver, option
+from linspec import LinearOperator, Moments, Run, Solution, Solver, form_option, limit_option, tol_option
 from linspec.arrays import Array, HostArray
 from linspec_lstsq.gradients import column_norms
 from linspec_lstsq.normal_equations import Iteration, NormalEquationsState, System, solve_normal_equations
@@ -27,9 +27,9 @@ from linspec_lstsq.normal_equations import Iteration, NormalEquationsState, Syst
 class GradientDescent(Solver):
     """Gradient descent with exact line search (Lu 2015, Algorithms 3 and 13)."""
 
-    tol: float | None = option(None, "relative residual to stop at; none: 1e-8, more for float32", above=0)
-    max_iterations: int = option(1000, "iterations at most", at_least=1)
-    form: str = option("auto", "hold AᵀA or sweep the data", choices=("auto", "dense", "sparse", "implicit"))
+    tol: float | None = tol_option(1e-8)
+    max_iterations: int = limit_option(1000)
+    form: str = form_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""

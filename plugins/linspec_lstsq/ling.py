@@ -1,23 +1,23 @@
 """LING: a few leading principal components by projection, the rest by an iteration that they no longer slow down.
 
 Problem: min ‖A x − T‖² + r ‖x‖² where few singular values of A are much larger than the others.
-Method: Lu (2015), in four forms. U, d, V are k leading singular triplets by a randomized SVD, and Z has A Z = U.
+Method: Lu (2015), in four variants. U, d, V are k leading singular triplets by a randomized SVD, and Z has A Z = U.
 
-`form="ridge"`, Algorithm 1: γ₁ = UᵀT, then γ₂ from A_r = (I − UUᵀ)A and T − Uγ₁ with ridge r by gradient descent,
+`variant="ridge"`, Algorithm 1: γ₁ = UᵀT, then γ₂ from A_r = (I − UUᵀ)A and T − Uγ₁ with ridge r by gradient descent,
 and ŷ = U (d²/(d² + r)) γ₁ + A_r γ₂.
-`form="simplified"`, the same without shrinking γ₁: what the experiments of the source run.
-`form="projection"`, Algorithm 5: γ₂ from A itself and T − Uγ₁, and ŷ = Uγ₁ + Aγ₂; with `complement`, Remark A.3.1,
+`variant="simplified"`, the same without shrinking γ₁: what the experiments of the source run.
+`variant="projection"`, Algorithm 5: γ₂ from A itself and T − Uγ₁, and ŷ = Uγ₁ + Aγ₂; with `complement`, Remark A.3.1,
 each γ₂ is projected onto the complement of V.
-`form="deflated"`, ours: conjugate gradients for M = AᵀA + rI, M-conjugate to leading Ritz vectors Q of AᵀA. With
+`variant="deflated"`, ours: conjugate gradients for M = AᵀA + rI, M-conjugate to leading Ritz vectors Q of AᵀA. With
 E = QᵀMQ they start from Q E⁻¹QᵀAᵀT and see the products Πᵀ M, Π = I − Q E⁻¹(MQ)ᵀ (Nicolaides 1987; Frank & Vuik 2001,
 doi:10.1137/S1064827500373231).
 
-Where we differ: the printed forms stop short of ridge regression by as much as U misses singular vectors, because
+Where we differ: the printed variants stop short of ridge regression by as much as U misses singular vectors, because
 what they project out is not looked at again, and without shrinking they are not ridge regression at all; a status
 says so. Algorithm 12 of the source, which finds U, draws as many random columns as there are components; here ten more
 are drawn, and the leading components of what they span are kept, so that U is nearer to singular vectors than it is as
-printed, with `oversample=0`. The deflated form has the same cost and converges for any Q: it is the default.
-Every form returns coefficients. For the printed ones A Z = U makes them exact: x = Z (s γ₁ − d Vᵀγ₂) + γ₂ predicts ŷ
+printed, with `oversample=0`. The deflated variant has the same cost and converges for any Q: it is the default.
+Every variant returns coefficients. For the printed ones A Z = U makes them exact: x = Z (s γ₁ − d Vᵀγ₂) + γ₂ predicts ŷ
 to rounding, where V/d in place of Z would not. No n x k matrix is formed: AᵀU = V d, UᵀT = ZᵀAᵀT, and products with
 A_rᵀA_r are those with AᵀA less V d² Vᵀ.
 """
@@ -29,7 +29,20 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, Status, option, part
+from linspec import (
+    LeastSquaresState,
+    LinearOperator,
+    Moments,
+    Run,
+    Solution,
+    Solver,
+    Status,
+    form_option,
+    limit_option,
+    option,
+    part,
+    tol_option,
+)
 from linspec.arrays import Array, Home, HostArray
 from linspec.errors import InvalidOption
 from linspec_lstsq.conjugate_gradients import BlockConjugateGradients
@@ -47,7 +60,7 @@ from linspec_lstsq.normal_equations import (
 from linspec_lstsq.principal_components import OVERSAMPLING, SWEEPS, PrincipalComponents, principal_components
 from linspec_lstsq.transformed import Transformed
 
-FORMS = ("deflated", "ridge", "simplified", "projection")
+VARIANTS = ("deflated", "ridge", "simplified", "projection")
 
 INNER: dict[str, type[BlockConjugateGradients | Descent]] = {"cg": BlockConjugateGradients, "gd": Descent}
 
@@ -59,32 +72,32 @@ class Ling(Solver):
     preparation: ClassVar[float] = SWEEPS
 
     rank: int = option(20, "leading components", at_least=1)
-    form: str = option("deflated", "the one that converges, or one of those printed", choices=FORMS)
+    variant: str = option("deflated", "the one that converges, or one of those printed", choices=VARIANTS)
     oversample: int = option(OVERSAMPLING, "random columns beyond the components; 0: as printed", at_least=0)
     inner: str = option("cg", "what iterates", choices=tuple(INNER))
-    complement: bool = option(False, "project each iterate off V (form projection, inner gd)")
-    tol: float | None = option(None, "relative residual to stop at; none: 1e-8, more for float32", above=0)
-    max_iterations: int = option(1000, "iterations at most", at_least=1)
+    complement: bool = option(False, "project each iterate off V (variant projection, inner gd)")
+    tol: float | None = tol_option(1e-8)
+    max_iterations: int = limit_option(1000)
     test_matrix: Any = part("gaussian", "what the randomized SVD multiplies", kind="test-matrix")
-    gram: str = option("auto", "hold AᵀA or sweep the data", choices=("auto", "dense", "sparse", "implicit"))
+    form: str = form_option()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.complement and (self.form, self.inner) != ("projection", "gd"):
+        if self.complement and (self.variant, self.inner) != ("projection", "gd"):
             raise InvalidOption(
-                f'complement belongs to form="projection" with inner="gd"; got form={self.form!r}, '
+                f'complement belongs to variant="projection" with inner="gd"; got variant={self.variant!r}, '
                 f"inner={self.inner!r}. Leave it out, or change them."
             )
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""
-        moments = run.moments(self.gram)
+        moments = run.moments(self.form)
         sweep = moments.sweep_cost
         extra = sweep if self.complement else 0.0
         run.plan(setup=moments.setup_cost + SWEEPS * sweep + extra, iteration=moments.view(0).sweep_cost)
         found = principal_components(moments, self.rank, run.part(self.test_matrix), run, self.oversample)
         system = System.of(moments, found.AtB, problem.ridges)
-        if self.form == "deflated":
+        if self.variant == "deflated":
             norm = float(found.theta[0]) if len(found.theta) else 0.0
             return finish(run, moments, replace(system, norm=norm), partial(self._deflated, found))
         return self._as_printed(run, moments, system, found)
@@ -93,12 +106,12 @@ class Ling(Solver):
         """Find the components once for many right-hand sides."""
         moments = A if isinstance(A, Moments) else Moments(A, form="implicit")
         found = principal_components(moments, self.rank, run.part(self.test_matrix), run, self.oversample)
-        begin = self._deflated if self.form == "deflated" else self._printed(moments)
+        begin = self._deflated if self.variant == "deflated" else self._printed(moments)
         tol = 1e-8 if self.tol is None else self.tol
         return NormalEquationsState(A, ridge, run, partial(begin, found), self.max_iterations, tol)
 
     def _deflated(self, found: PrincipalComponents, system: System) -> Sequence[Iteration]:
-        """The form that converges, one iteration for each ridge."""
+        """The variant that converges, one iteration for each ridge."""
         kind = INNER[self.inner]
         iterations = []
         for one in system.separately():
@@ -109,7 +122,7 @@ class Ling(Solver):
         return iterations
 
     def _printed(self, moments: Moments) -> Any:
-        """How a printed form begins."""
+        """How a printed variant begins."""
         home = moments.home
 
         def begin(found: PrincipalComponents, system: System) -> Sequence[Iteration]:
@@ -122,7 +135,10 @@ class Ling(Solver):
         """Until the second stage has converged: what it leaves of the full problem's residual stays."""
         iterations = self._printed(moments)(found, system)
         iterate = partial(current, iterations, system.home)
-        text = f"form {self.form!r} stops short of ridge regression by what its components miss; deflated does not."
+        text = (
+            f"variant {self.variant!r} stops short of ridge regression by what its components miss; deflated "
+        )
+        text += "does not."
         run.note(Status.APPROXIMATE, text)
         while True:
             if all(one.settled(run.tol) for one in iterations):
@@ -167,7 +183,7 @@ class Deflation:
 
 
 class Printed(Iteration):
-    """The second stage of a printed form, and the coefficients of both.
+    """The second stage of a printed variant, and the coefficients of both.
 
     From a start other than zero it solves for the correction.
     """
@@ -176,11 +192,11 @@ class Printed(Iteration):
         self, solver: Ling, found: PrincipalComponents, system: System, home: Home, AtAV: Array | None
     ) -> None:
         (self.ridge,) = system.ridges
-        self.home, self.found, self.form = home, found, solver.form
+        self.home, self.found, self.variant = home, found, solver.variant
         self.start, gradient = system.at_start
         self.d = home.place(found.d)[:, None]
         gamma = found.Z.T @ gradient
-        shrink = self.d**2 / (self.d**2 + self.ridge) if solver.form == "ridge" else 1.0
+        shrink = self.d**2 / (self.d**2 + self.ridge) if solver.variant == "ridge" else 1.0
         self.first = gamma * shrink
         rest = gradient - found.V @ (self.d * gamma)
         # Judged by the full gradient: what the components take out to rounding is noise and no direction.
@@ -198,7 +214,7 @@ class Printed(Iteration):
 
     def tell(self, AtAV: Array) -> None:
         """A step of the second stage."""
-        if self.form != "projection":
+        if self.variant != "projection":
             AtAV = AtAV - self.found.V @ (self.d**2 * (self.found.V.T @ self._asked))
         self.inner.tell(AtAV)
         if self.AtAV is not None:
@@ -217,10 +233,10 @@ class Printed(Iteration):
         return bool((self.inner.gradient_norms() <= tol * self.scales).all())
 
     def x(self) -> Array:
-        """Coefficients that predict what the form does."""
+        """Coefficients that predict what the variant does."""
         gamma = self.inner.x()
         first = self.first
-        if self.form != "projection":
+        if self.variant != "projection":
             first = first - self.d * (self.found.V.T @ gamma)
         return self.start + self.found.Z @ first + gamma
 

@@ -18,7 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, Status, option
+from linspec import (
+    LeastSquaresState,
+    LinearOperator,
+    Moments,
+    Run,
+    Solution,
+    Solver,
+    Status,
+    limit_option,
+    tol_option,
+)
 from linspec.arrays import Array, HostArray
 from linspec_lstsq.golub_kahan import LSQR, RightHandSides, matrix_of, start_of, sweeps_of
 from linspec_lstsq.gradients import ROUNDING, column_norms, note_uncertainty, relative
@@ -28,8 +38,8 @@ from linspec_lstsq.gradients import ROUNDING, column_norms, note_uncertainty, re
 class SimultaneousLSQR(Solver):
     """LSQR for all right-hand sides at once (Paige & Saunders 1982, doi:10.1145/355984.355989)."""
 
-    tol: float | None = option(None, "relative residual to stop at; none: 1e-8, more for float32", above=0)
-    max_iterations: int = option(1000, "iterations at most", at_least=1)
+    tol: float | None = tol_option(1e-8)
+    max_iterations: int = limit_option(1000)
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""

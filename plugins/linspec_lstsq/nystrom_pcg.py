@@ -26,7 +26,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec import LinearOperator, Moments, Run, Solution, Solver, cost, option, part
+from linspec import (
+    LinearOperator,
+    Moments,
+    Run,
+    Solution,
+    Solver,
+    cost,
+    form_option,
+    limit_option,
+    option,
+    part,
+    tol_option,
+)
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, whitening
 from linspec.cost import Estimate, Sizes
@@ -52,8 +64,8 @@ class NystromPCG(Solver):
 
     preparation: ClassVar[float] = 1.0
 
-    tol: float | None = option(None, "relative residual to stop at; none: 1e-8, more for float32", above=0)
-    max_iterations: int = option(1000, "iterations at most", at_least=1)
+    tol: float | None = tol_option(1e-8)
+    max_iterations: int = limit_option(1000)
     rank: int | None = option(
         None, "columns of the sketch; none: doubled while it pays", kind=int, at_least=1
     )
@@ -64,7 +76,7 @@ class NystromPCG(Solver):
         choices=("auto", "jacobi", "none"),
     )
     test_matrix: Any = part("gaussian", "what the sketch multiplies", kind="test-matrix")
-    form: str = option("auto", "hold AᵀA or sweep the data", choices=("auto", "dense", "sparse", "implicit"))
+    form: str = form_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver, Status, option, part
+from linspec import Run, Solution, Solver, Status, form_option, option, part
 from linspec.arrays import to_host
 from linspec_lstsq.principal_components import SWEEPS, principal_components
 
@@ -25,7 +25,7 @@ class PrincipalComponentRegression(Solver):
 
     rank: int = option(20, "principal components", at_least=1)
     test_matrix: Any = part("gaussian", "what the randomized SVD multiplies", kind="test-matrix")
-    form: str = option("auto", "hold AᵀA or sweep the data", choices=("auto", "dense", "sparse", "implicit"))
+    form: str = form_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""

@@ -23,7 +23,18 @@ from typing import Any
 
 import numpy as np
 
-from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, Status, option
+from linspec import (
+    LeastSquaresState,
+    LinearOperator,
+    Moments,
+    Run,
+    Solution,
+    Solver,
+    Status,
+    limit_option,
+    option,
+    tol_option,
+)
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import rank_cut
 from linspec.cost import FACTOR_RATE, SPARSE_RATE, Estimate, Sizes, sweeps_estimate
@@ -50,8 +61,8 @@ class SketchPrecondition(Solver):
     rank_tol: float | None = option(
         None, "singular values below this share of the largest are zero; none: rounding", above=0, below=1
     )
-    tol: float | None = option(None, "relative residual to be met; none: 1e-8, more for float32", above=0)
-    max_iterations: int = option(1000, "iterations at most", at_least=1)
+    tol: float | None = tol_option(1e-8)
+    max_iterations: int = limit_option(1000)
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""

@@ -37,7 +37,18 @@ from typing import Any
 
 import numpy as np
 
-from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, Status, option
+from linspec import (
+    LeastSquaresState,
+    LinearOperator,
+    Moments,
+    Run,
+    Solution,
+    Solver,
+    Status,
+    limit_option,
+    option,
+    tol_option,
+)
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.minibatches import DEVICE_FACTOR, FEWEST_ROWS, equal_slices, rows_at_once
 from linspec.operators import DenseOperator, SparseOperator, uncounted
@@ -89,8 +100,8 @@ class SVRG(Solver):
     snapshot: str = option(
         "best", "least objective among displacements, or last iterate", choices=("best", "last")
     )
-    tol: float | None = option(None, "relative residual to stop at; none: 1e-8, more for float32", above=0)
-    max_iterations: int = option(1000, "epochs at most", at_least=1)
+    tol: float | None = tol_option(1e-8)
+    max_iterations: int = limit_option(1000, "epochs")
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""

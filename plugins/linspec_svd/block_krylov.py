@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver, Status, option, part
+from linspec import Run, Solution, Solver, Status, form_option, limit_option, option, part, tol_option
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS, eigenpairs
 from linspec.cost import DENSE_RATE, Estimate, Sizes, spare_bytes, sweeps_estimate
@@ -101,10 +101,10 @@ class BlockKrylov(Solver):
     basis: int | None = option(
         None, "columns that are held at most; none: as memory allows", kind=int, at_least=2
     )
-    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
-    max_iterations: int = option(500, "sweeps at most", at_least=1)
+    tol: float | None = tol_option()
+    max_iterations: int = limit_option(500, "sweeps")
     test_matrix: Any = part("gaussian", "the first block", kind="test-matrix")
-    form: str = option("auto", "hold AᵀA or sweep the data", choices=("auto", "dense", "sparse", "implicit"))
+    form: str = form_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve an SVD problem."""

@@ -34,7 +34,7 @@ import numpy as np
 from scipy.sparse.linalg import ArpackError, eigsh, svds
 from scipy.sparse.linalg import LinearOperator as SciPyOperator
 
-from linspec import Moments, Run, Solution, Solver, Status, option
+from linspec import Moments, Run, Solution, Solver, Status, form_option, limit_option, option, tol_option
 from linspec.arrays import Array, HostArray, to_host
 from linspec.block_algebra import EPS, eigenpairs, whitening
 from linspec.operators import uncounted
@@ -95,11 +95,9 @@ class Lanczos(Solver):
     basis: int | None = option(
         None, "vectors of a basis; none: max(2k + 1, 20) for arpack, max(10k, 100) for propack", at_least=2
     )
-    tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
-    max_iterations: int = option(
-        500, "looks at the basis at most, each after a cycle of products", at_least=1
-    )
-    form: str = option("auto", "hold AᵀA or sweep the data", choices=("auto", "dense", "sparse", "implicit"))
+    tol: float | None = tol_option()
+    max_iterations: int = limit_option(500, "looks at the basis, each after a cycle of products,")
+    form: str = form_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve an SVD problem."""

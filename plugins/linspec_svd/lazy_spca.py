@@ -24,7 +24,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
-from linspec import Run, Solution, Solver, Status, option, part
+from linspec import Run, Solution, Solver, Status, form_option, option, part
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, eigenpairs, whitening
 from linspec.cost import Estimate, Sizes, sweeps_estimate
@@ -64,9 +64,7 @@ class LazySPCA(Solver):
     power_iterations: int = option(0, "times to multiply once more, a sweep each", at_least=0)
     whiten: bool = option(True, "singular values and a true truncation; False: the form of the source")
     test_matrix: Any = part("gaussian", "what the sketch multiplies", kind="test-matrix")
-    form: str = option(
-        "implicit", "hold AᵀA or sweep the data", choices=("auto", "dense", "sparse", "implicit")
-    )
+    form: str = form_option("implicit")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -110,7 +110,6 @@ def test_asv_finds_the_four_measurements_of_each_problem_and_nothing_of_the_base
 
 def test_a_blas_is_held_to_one_thread():
     """The variables are read when NumPy is loaded: the package must set them before."""
-    pytest.importorskip("threadpoolctl")
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import benchmarks; assert 'numpy' not in sys.modules\n"

@@ -14,7 +14,7 @@ import pytest
 
 from linspec.cli.measured import Request, run_apart
 
-EXTRAS = ("rich", "matplotlib", "sklearn", "threadpoolctl", "array_api_strict", "hypothesis", "pytest")
+EXTRAS = ("rich", "matplotlib", "sklearn", "array_api_strict", "hypothesis", "pytest")
 
 
 def linspec(*args: object, cwd: Path | None = None, blocked: tuple[str, ...] = (), code: int = 0):

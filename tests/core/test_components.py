@@ -67,8 +67,8 @@ def test_every_step_is_that_of_a_permutation_by_hand(statistic, shape, center, p
     generator = np.random.default_rng(7)
     orders = [generator.permutation(50) for _ in range(40)]
     rho, observed, p = by_hand(X, Y, orders, statistic, center, projected)
-    options = {"statistic": statistic, "center": center, "projected": projected}
-    test = ls.permutation_test(X, Y, permutations=40, rng=7, **options)
+    options = {"statistic": statistic, "projected": projected}
+    test = ls.permutation_test(ls.CCA(X, Y, center=center), permutations=40, rng=7, **options)
     np.testing.assert_allclose(test.correlations, rho, atol=1e-12)
     np.testing.assert_array_equal(test.uncorrected, p)
     found = 1 / test.statistics if statistic == "wilks" else test.statistics
@@ -84,7 +84,7 @@ def test_the_p_value_is_that_of_all_permutations(statistic):
     Y[:, 0] += 1.5 * X[:, 0]
     orders = [np.array(order) for order in itertools.permutations(range(6))][1:]
     _, _, exact = by_hand(X, Y, orders, statistic)
-    test = ls.permutation_test(X, Y, permutations=4000, statistic=statistic, rng=0)
+    test = ls.permutation_test(ls.CCA(X, Y), permutations=4000, statistic=statistic, rng=0)
     np.testing.assert_array_less(
         np.abs(test.uncorrected - exact), 4 * np.sqrt(exact * (1 - exact) / 4000) + 1 / 4000
     )
@@ -95,7 +95,7 @@ def test_a_correlation_of_one_counts_as_one():
     X, Y = noise(rng)
     Y[:, 0] = X @ rng.standard_normal(6)
     for statistic in ("wilks", "roy"):
-        test = ls.permutation_test(X, Y, permutations=99, statistic=statistic, rng=0)
+        test = ls.permutation_test(ls.CCA(X, Y), permutations=99, statistic=statistic, rng=0)
         assert test.p_values[0] == 0.01
         assert test.components() == 1
         assert np.isfinite(test.statistics).all()
@@ -106,7 +106,7 @@ def test_exact_ties_are_counted():
     x = np.repeat([0.0, 1.0], [3, 5])[:, None]
     y = np.array([0, 0, 1, 0, 1, 1, 1, 1.0])[:, None]
     exact = scipy.stats.fisher_exact([[2, 1], [1, 4]])[1]
-    test = ls.permutation_test(x, y, permutations=3000, rng=0)
+    test = ls.permutation_test(ls.CCA(x, y), permutations=3000, rng=0)
     assert test.p_values[0] == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 3000))
 
 
@@ -115,7 +115,7 @@ def test_exact_ties_are_counted():
 
 def false_positives(draw, replicates, step, alpha=0.05, **options):
     p = [
-        ls.permutation_test(*draw(np.random.default_rng(i)), rng=i, **options).p_values
+        ls.permutation_test(ls.CCA(*draw(np.random.default_rng(i))), rng=i, **options).p_values
         for i in range(replicates)
     ]
     return np.array([values[step] for values in p])
@@ -157,7 +157,7 @@ def test_heavy_tails_do_no_harm():
 def test_planted_pairs_are_found(statistic, r):
     counts = [
         ls.permutation_test(
-            *planted(np.random.default_rng(seed), rho=(0.9, 0.8, 0.7, 0.6)[:r]),
+            ls.CCA(*planted(np.random.default_rng(seed), rho=(0.9, 0.8, 0.7, 0.6)[:r])),
             permutations=99,
             statistic=statistic,
             rng=seed,
@@ -169,7 +169,7 @@ def test_planted_pairs_are_found(statistic, r):
 
 
 def test_p_values_never_fall():
-    test = ls.permutation_test(*planted(np.random.default_rng(0)), permutations=99, rng=0)
+    test = ls.permutation_test(ls.CCA(*planted(np.random.default_rng(0))), permutations=99, rng=0)
     assert (np.diff(test.p_values) >= 0).all()
     assert (test.p_values >= test.uncorrected).all()
     assert test.p_values[0] == 0.01
@@ -192,8 +192,8 @@ KINDS = {
 def test_every_kind_of_data_gives_the_same_answer(kind):
     X, Y = planted(np.random.default_rng(0))
     X[X < 0] = 0
-    reference = ls.permutation_test(X, Y, permutations=30, rng=1)
-    test = ls.permutation_test(KINDS[kind](X), KINDS[kind](Y), permutations=30, rng=1)
+    reference = ls.permutation_test(ls.CCA(X, Y), permutations=30, rng=1)
+    test = ls.permutation_test(ls.CCA(KINDS[kind](X), KINDS[kind](Y)), permutations=30, rng=1)
     close = 1e-5 if kind == "float32" else 1e-12
     np.testing.assert_allclose(test.correlations, reference.correlations, atol=close)
     np.testing.assert_allclose(test.p_values, reference.p_values, atol=2 / 31)
@@ -202,17 +202,17 @@ def test_every_kind_of_data_gives_the_same_answer(kind):
 def test_dependent_and_constant_columns_change_nothing():
     X, Y = planted(np.random.default_rng(0))
     more = np.hstack([X, X[:, :2] + X[:, 2:4], np.full((len(X), 1), 0.1), np.zeros((len(X), 1))])
-    reference, test = (ls.permutation_test(A, Y * 1e-7, permutations=30, rng=1) for A in (X, more))
+    reference, test = (ls.permutation_test(ls.CCA(A, Y * 1e-7), permutations=30, rng=1) for A in (X, more))
     np.testing.assert_allclose(test.correlations, reference.correlations, atol=1e-10)
     np.testing.assert_array_equal(test.p_values, reference.p_values)
-    empty = ls.permutation_test(np.ones((20, 3)), Y[:20], permutations=10, rng=0)
+    empty = ls.permutation_test(ls.CCA(np.ones((20, 3)), Y[:20]), permutations=10, rng=0)
     assert (empty.components(), len(empty.p_values)) == (0, 0)
 
 
 def test_means_far_above_the_spread():
     X, Y = planted(np.random.default_rng(0))
-    reference = ls.permutation_test(X, Y, permutations=10, rng=1)
-    shifted = ls.permutation_test(X + 1e4 * X.std(axis=0), Y - 1e4, permutations=10, rng=1)
+    reference = ls.permutation_test(ls.CCA(X, Y), permutations=10, rng=1)
+    shifted = ls.permutation_test(ls.CCA(X + 1e4 * X.std(axis=0), Y - 1e4), permutations=10, rng=1)
     np.testing.assert_allclose(shifted.correlations, reference.correlations, atol=1e-9)
 
 
@@ -222,12 +222,12 @@ def test_means_far_above_the_spread():
 def test_wide_data_are_refused_and_told_what_to_do():
     X, Y = noise(np.random.default_rng(0), 50, 40, 30)
     with pytest.raises(InvalidProblem, match=r"span 40 .* 30, and 50 rows have 49.* 21 correlations are 1"):
-        ls.permutation_test(X, Y)
+        ls.permutation_test(ls.CCA(X, Y))
     with pytest.raises(InvalidProblem, match="solution="):
-        ls.permutation_test(X, Y)
+        ls.permutation_test(ls.CCA(X, Y))
     # Without centring one more dimension is there.
     with pytest.raises(InvalidProblem, match="20 correlations are 1"):
-        ls.permutation_test(X, Y, center=False)
+        ls.permutation_test(ls.CCA(X, Y, center=False))
 
 
 @pytest.mark.parametrize("r", [0, 2])
@@ -242,7 +242,7 @@ def test_a_solution_is_tested_on_rows_that_were_set_aside(r):
             X += 0.5 * shared[:, None] * rng.standard_normal(150)
             Y += 0.5 * shared[:, None] * rng.standard_normal(120)
         solution = ls.solve(ls.CCA(X[:200], Y[:200], k=4, ridge=500.0), "gram")
-        test = ls.permutation_test(X[200:], Y[200:], solution=solution, permutations=59, rng=seed)
+        test = ls.permutation_test(ls.CCA(X[200:], Y[200:]), solution=solution, permutations=59, rng=seed)
         assert len(test.p_values) == 4
         counts.append(test.components())
         first.append(test.p_values[r])
@@ -257,7 +257,7 @@ def test_on_the_rows_fitted_the_same_test_would_find_what_is_not_there():
     """Why the documentation insists on other rows."""
     X, Y = noise(np.random.default_rng(0), 200, 60, 50)
     solution = ls.solve(ls.CCA(X, Y, k=4, ridge=1.0), "gram")
-    assert ls.permutation_test(X, Y, solution=solution, permutations=59, rng=0).components() == 4
+    assert ls.permutation_test(ls.CCA(X, Y), solution=solution, permutations=59, rng=0).components() == 4
 
 
 # ---- what chance alone gives ----------------------------------------------------------------------
@@ -287,32 +287,32 @@ def test_null_correlations_of_deficient_views_end_in_zeros():
 def test_what_cannot_be_tested_is_said(monkeypatch):
     X, Y = planted(np.random.default_rng(0))
     with pytest.raises(InvalidOption, match="permutations must be an integer >= 1; got 0"):
-        ls.permutation_test(X, Y, permutations=0)
+        ls.permutation_test(ls.CCA(X, Y), permutations=0)
     with pytest.raises(InvalidOption, match="one of wilks, roy; got 'pillai'"):
-        ls.permutation_test(X, Y, statistic="pillai")
+        ls.permutation_test(ls.CCA(X, Y), statistic="pillai")
     with pytest.raises(InvalidOption, match="alpha must be between 0 and 1; got 5"):
-        ls.permutation_test(X, Y, permutations=1).components(5)
-    with pytest.raises(InvalidProblem, match="equally many rows"):
-        ls.permutation_test(X, Y[1:])
+        ls.permutation_test(ls.CCA(X, Y), permutations=1).components(5)
+    with pytest.raises(InvalidProblem, match=r"permutation_test takes a linspec\.CCA; got ndarray"):
+        ls.permutation_test(X)  # type: ignore[arg-type]
     with pytest.raises(MissingCapability, match="entries of X cannot be read"):
-        ls.permutation_test(scipy.sparse.linalg.aslinearoperator(X), Y)
+        ls.permutation_test(ls.CCA(scipy.sparse.linalg.aslinearoperator(X), Y))
     bad = Y.copy()
     bad[7, 3] = np.inf
     with pytest.raises(NonFiniteData, match="Y must be finite; got inf at row 7, column 3"):
-        ls.permutation_test(X, bad)
+        ls.permutation_test(ls.CCA(X, bad))
     with pytest.raises(InvalidProblem, match=r"takes a linspec\.CCA; got SVD"):
         ls.null_correlations(ls.SVD(X, 2))
-    with pytest.raises(MissingCapability, match="rows of Y cannot be had in another order"):
+    with pytest.raises(MissingCapability, match="permutes the rows of Y, which needs row slices"):
         ls.null_correlations(ls.CCA(X, scipy.sparse.linalg.aslinearoperator(Y), 2))
     monkeypatch.setattr("linspec.families.cca.components.ALWAYS_AVAILABLE", 0)
     monkeypatch.setattr("linspec.machine.available_memory", lambda: 1000)
     with pytest.raises(NoSuitableSolver, match="1 kB are available"):
-        ls.permutation_test(X, Y)
+        ls.permutation_test(ls.CCA(X, Y))
 
 
 def test_seeds_repeat():
     X, Y = noise(np.random.default_rng(0))
-    runs = [ls.permutation_test(X, Y, permutations=50, rng=seed).uncorrected for seed in (3, 3, 4)]
+    runs = [ls.permutation_test(ls.CCA(X, Y), permutations=50, rng=seed).uncorrected for seed in (3, 3, 4)]
     np.testing.assert_array_equal(runs[0], runs[1])
     assert (runs[0] != runs[2]).any()
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg
+import threadpoolctl
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -837,7 +838,6 @@ def test_threads_share_a_sweep(kind, center, blocks, monkeypatch):
 
 
 def test_the_blas_gets_its_threads_back():
-    threadpoolctl = pytest.importorskip("threadpoolctl")
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
         before = threadpoolctl.threadpool_info()
         with row_sweep.one_blas_thread(needed=True):
@@ -850,12 +850,6 @@ def test_operators_of_others_are_not_asked_from_several_threads():
     many = 10 * row_sweep.FEWEST_BLOCKS
     for source in (Slices(X), as_operator(scipy.sparse.csr_array(X))):
         assert row_sweep._threads([View("X", as_operator(source), center=False)], many) == 1
-
-
-def test_without_threadpoolctl_one_thread_sweeps(monkeypatch):
-    monkeypatch.setattr(row_sweep, "_blas", lambda: None)
-    assert row_sweep._threads([View("X", as_operator(X), center=False)], 1000) == 1
-    assert_close(Moments(X, form="implicit").products(VX)[0], exact(X)[0] @ VX)
 
 
 def test_products_with_the_outer_gram_matrix_of_wide_sparse_data_take_one_sweep():

@@ -289,3 +289,46 @@ def test_options_are_inherited() -> None:
 def test_declaring_needs_no_array_library() -> None:
     code = "import sys, linspec.options, linspec.spec, linspec.hookspecs; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# ---- what most solvers declare alike -------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usual:
+    tol: float | None = linspec.tol_option(1e-8)
+    max_iterations: int = linspec.limit_option(20, "epochs")
+    form: str = linspec.form_option("implicit")
+
+
+def test_the_makers_declare_what_a_solver_needs():
+    tol, limit, form = options_of(Usual)
+    assert (tol.default, tol.expects) == (None, "a number > 0, or None")
+    assert "1e-8" in tol.help
+    assert (limit.default, limit.expects, limit.help) == (20, "an integer >= 1", "epochs at most")
+    assert form.default == "implicit"
+    with pytest.raises(InvalidOption):
+        validate(Usual(max_iterations=0))
+    with pytest.raises(InvalidDeclaration):
+        linspec.form_option("spares")
+
+
+def test_a_form_is_what_moments_take():
+    for form in options_of(Usual)[2].choices:
+        linspec.Moments(np.eye(3), form=form)
+    with pytest.raises(LinspecError):
+        linspec.Moments(np.eye(3), form="held")
+
+
+@pytest.mark.parametrize("problem", linspec.problems())
+def test_the_built_in_solvers_declare_them_alike(problem):
+    tolerance = linspec.get_problem(problem).tolerance
+    for name in linspec.solvers(problem):
+        for declared in linspec.describe(f"{problem}/{name}").options:
+            if declared.name == "tol":
+                assert declared.constraint == "> 0"
+                assert f"none: {tolerance:.0e}".replace("e-0", "e-") in declared.help
+            elif declared.name == "form":
+                assert declared.choices == options_of(Usual)[2].choices
+            elif declared.name == "max_iterations":
+                assert (declared.kind, declared.at_least) == (int, 1)

@@ -55,7 +55,7 @@ WARM = [name for name in ls.solvers("cca") if begins_at_an_answer(name) and name
 @pytest.mark.parametrize("form", ["auto", "implicit"])
 def test_each_answer_is_that_of_its_own_problem_in_the_order_given(solver, form):
     X, Y = a_pair()
-    path = ls.ridge_path(X, Y, 3, RIDGES, solver=solver, form=form, rng=0)
+    path = ls.ridge_path(ls.CCA(X, Y, 3), RIDGES, solver=solver, form=form, rng=0)
     assert path.ridges == ((1.0, 1.0), (300.0, 300.0), (0.0, 0.0), (30.0, 3.0), (10.0, 10.0))
     for ridge, solution in zip(RIDGES, path.solutions, strict=True):
         np.testing.assert_allclose(solution.correlations, exact(X, Y, ridge, 3), atol=1e-5)
@@ -70,7 +70,7 @@ def test_a_gram_matrix_that_is_held_costs_one_pass_for_all_ridges(solver, conver
     X, Y = a_pair()
     tol = {} if solver == "gram" else {"tol": 1e-10}
     views = convert(X), convert(Y)
-    path = ls.ridge_path(*views, 3, RIDGES, solver=solver, form="dense", rng=0, center=center, **tol)
+    path = ls.ridge_path(ls.CCA(*views, 3, center=center), RIDGES, solver=solver, form="dense", rng=0, **tol)
     assert path.passes == 1.0
     assert sum(solution.passes for solution in path.solutions) == 1.0
     assert path.solutions[1].passes == 1.0  # the largest ridge is solved first, and pays
@@ -81,13 +81,13 @@ def test_a_gram_matrix_that_is_held_costs_one_pass_for_all_ridges(solver, conver
 def test_moments_of_the_caller_are_used_and_stay_theirs():
     X, Y = a_pair()
     moments = ls.Moments(X, Y, center=True, form="dense")
-    first = ls.ridge_path(moments, None, 2, [1.0, 2.0], solver="gram")
-    again = ls.ridge_path(moments, None, 2, [3.0], solver="gram")
+    first = ls.ridge_path(ls.CCA(moments, k=2), [1.0, 2.0], solver="gram")
+    again = ls.ridge_path(ls.CCA(moments, k=2), [3.0], solver="gram")
     assert (first.passes, again.passes, again.solutions[0].setup_passes) == (1.0, 0.0, 1.0)
-    with pytest.raises(InvalidProblem, match="moments have their form"):
-        ls.ridge_path(moments, None, 2, [3.0], form="dense")
+    with pytest.raises(InvalidProblem, match="have a form already"):
+        ls.ridge_path(ls.CCA(moments, k=2), [3.0], form="dense")
     with pytest.raises(InvalidProblem, match="made with center=True"):
-        ls.ridge_path(moments, None, 2, [3.0], center=False)
+        ls.ridge_path(ls.CCA(moments, k=2, center=False), [3.0])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +123,7 @@ def test_each_solve_begins_at_the_answer_of_the_next_larger_ridge(monkeypatch, t
     monkeypatch.setattr(registry, "spec_of", lambda cls, problem=None: spec)
     X, Y = a_pair()
     seen: list[Any] = []
-    path = ls.ridge_path(X, Y, 2, [1.0, 100.0, 10.0], solver=Recorder(seen=seen))
+    path = ls.ridge_path(ls.CCA(X, Y, 2), [1.0, 100.0, 10.0], solver=Recorder(seen=seen))
     assert [ridge for ridge, _ in seen] == [100.0, 10.0, 1.0]
     starts = [start for _, start in seen]
     assert starts[0] is None
@@ -133,7 +133,7 @@ def test_each_solve_begins_at_the_answer_of_the_next_larger_ridge(monkeypatch, t
         np.testing.assert_array_equal(starts[1]["x_weights"], path.solutions[1].x_weights)
         np.testing.assert_array_equal(starts[2]["y_weights"], path.solutions[2].y_weights)
         seen.clear()
-        ls.ridge_path(X, Y, 2, [1.0], solver=Recorder(seen=seen), start=path.solutions[2])
+        ls.ridge_path(ls.CCA(X, Y, 2), [1.0], solver=Recorder(seen=seen), start=path.solutions[2])
         np.testing.assert_array_equal(seen[0][1]["y_weights"], path.solutions[2].y_weights)
 
 
@@ -142,7 +142,7 @@ def test_warm_starts_save_passes(solver):
     X, Y = a_pair(n=600, p=80, q=60)
     ridges = np.geomspace(100, 50, 6)
     options = {"rng": 0, "form": "implicit", "tol": 1e-9}
-    path = ls.ridge_path(X, Y, 3, ridges, solver=solver, **options)
+    path = ls.ridge_path(ls.CCA(X, Y, 3), ridges, solver=solver, **options)
     cold = [ls.solve(ls.CCA(X, Y, 3, ridge=r), solver, **options).passes for r in ridges]
     assert path.passes < 0.8 * sum(cold)
     for ridge, solution in zip(ridges, path.solutions, strict=True):
@@ -155,7 +155,7 @@ def test_the_best_ridge_is_that_of_the_test_rows():
     fitted, new = slice(0, 80), slice(80, 1000)
     ridges = [0.0, 1e2, 1e3, 1e4, 1e7]
     test = X[new], Y[new]
-    path = ls.ridge_path(X[fitted], Y[fitted], 2, ridges, solver="direct", test=test)
+    path = ls.ridge_path(ls.CCA(X[fitted], Y[fitted], 2), ridges, solver="direct", test=test)
     totals = [
         metrics.tcc(*test, s.x_weights, s.y_weights, center=(s.x_mean, s.y_mean)) for s in path.solutions
     ]
@@ -171,10 +171,10 @@ def test_the_best_ridge_is_that_of_the_test_rows():
 def test_test_rows_may_be_slices_and_sparse():
     X, Y = a_pair()
     fitted, new = slice(0, 150), slice(150, 240)
-    dense = ls.ridge_path(X[fitted], Y[fitted], 2, [1.0, 10.0], test=(X[new], Y[new]))
+    dense = ls.ridge_path(ls.CCA(X[fitted], Y[fitted], 2), [1.0, 10.0], test=(X[new], Y[new]))
     read = lambda A: lambda: (A[a : a + 30] for a in range(0, 90, 30))  # noqa: E731
     sparse = ls.ridge_path(
-        X[fitted], Y[fitted], 2, [1.0, 10.0], test=(read(X[new]), scipy.sparse.csr_array(Y[new]))
+        ls.CCA(X[fitted], Y[fitted], 2), [1.0, 10.0], test=(read(X[new]), scipy.sparse.csr_array(Y[new]))
     )
     np.testing.assert_allclose(sparse.totals, dense.totals, atol=1e-12)
 
@@ -196,7 +196,7 @@ def test_kinds_of_data(kind, solver, form):
     views = [KINDS[kind](view[:200]) for view in (X, Y)]
     tol = {} if solver == "gram" or kind == "float32" else {"tol": 1e-10}
     path = ls.ridge_path(
-        *views, 3, [1.0, 30.0], solver=solver, form=form, rng=0, test=(X[200:], Y[200:]), **tol
+        ls.CCA(*views, 3), [1.0, 30.0], solver=solver, form=form, rng=0, test=(X[200:], Y[200:]), **tol
     )
     for ridge, solution in zip((1.0, 30.0), path.solutions, strict=True):
         np.testing.assert_allclose(
@@ -210,7 +210,7 @@ def test_kinds_of_data(kind, solver, form):
 def test_views_without_pairs_have_a_path_all_the_same(solver):
     _, Y = a_pair()
     path = ls.ridge_path(
-        np.ones((240, 5)), Y, 2, [0.0, 1e-9], solver=solver, rng=0, test=(np.ones((9, 5)), Y[:9])
+        ls.CCA(np.ones((240, 5)), Y, 2), [0.0, 1e-9], solver=solver, rng=0, test=(np.ones((9, 5)), Y[:9])
     )
     assert [len(solution.correlations) for solution in path.solutions] == [0, 0] or all(
         solution.correlations.max() < 1e-6 for solution in path.solutions if len(solution.correlations)
@@ -220,29 +220,33 @@ def test_views_without_pairs_have_a_path_all_the_same(solver):
 
 def test_what_cannot_be_done_is_said_before_any_work():
     X, Y = a_pair()
-    with pytest.raises(InvalidProblem, match="one at least"):
-        ls.ridge_path(X, Y, 2, [])
+    with pytest.raises(InvalidProblem, match="at least one ridge"):
+        ls.ridge_path(ls.CCA(X, Y, 2), [])
     with pytest.raises(InvalidProblem, match=r"sequence of ridges; got 3.0. Pass \[3.0\]"):
-        ls.ridge_path(X, Y, 2, 3.0)
+        ls.ridge_path(ls.CCA(X, Y, 2), 3.0)
     with pytest.raises(InvalidProblem, match="at least 0; got -1"):
-        ls.ridge_path(X, Y, 2, [1.0, -1.0])
+        ls.ridge_path(ls.CCA(X, Y, 2), [1.0, -1.0])
     with pytest.raises(InvalidProblem, match="a number or a pair; got 3 numbers"):
-        ls.ridge_path(X, Y, 2, [(1.0, 2.0, 3.0)])
+        ls.ridge_path(ls.CCA(X, Y, 2), [(1.0, 2.0, 3.0)])
     with pytest.raises(InvalidProblem, match="k must be between 1 and 20"):
-        ls.ridge_path(X, Y, 21, [1.0])
+        ls.ridge_path(ls.CCA(X, Y, 21), [1.0])
+    with pytest.raises(
+        InvalidProblem, match=r"takes a linspec\.CCA; got ndarray\. Pass linspec\.CCA\(X, Y, k\)"
+    ):
+        ls.ridge_path(X, [1.0])  # type: ignore[arg-type]
     with pytest.raises(InvalidProblem, match="test rows of Y must have 20 columns; got 19"):
-        ls.ridge_path(X, Y, 2, [1.0], test=(X, Y[:, 1:]))
+        ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=(X, Y[:, 1:]))
     with pytest.raises(InvalidProblem, match="equally many rows of X and Y"):
-        ls.ridge_path(X, Y, 2, [1.0], test=(X, Y[1:]))
-    with pytest.raises(InvalidProblem, match="read once a ridge; got an iterator"):
-        ls.ridge_path(X, Y, 2, [1.0], test=(X, iter([Y])))
+        ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=(X, Y[1:]))
+    with pytest.raises(InvalidProblem, match="read once for each ridge; got an iterator"):
+        ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=(X, iter([Y])))
     with pytest.raises(InvalidProblem, match="must be a pair"):
-        ls.ridge_path(X, Y, 2, [1.0], test=X)
+        ls.ridge_path(ls.CCA(X, Y, 2), [1.0], test=X)
     with pytest.raises(TypeError, match="takes only tol; got step"):
-        ls.ridge_path(X, Y, 2, [1.0], step=3)
+        ls.ridge_path(ls.CCA(X, Y, 2), [1.0], step=3)
     with pytest.raises(MissingCapability, match="does not begin at an earlier answer"):
-        ls.ridge_path(X, Y, 2, [1.0], solver="gram", start=ls.solve(ls.CCA(X, Y, 2)))
-    path = ls.ridge_path(X, Y, 2, [1.0], tol=1e-3, max_passes=50, rng=3)
+        ls.ridge_path(ls.CCA(X, Y, 2), [1.0], solver="gram", start=ls.solve(ls.CCA(X, Y, 2)))
+    path = ls.ridge_path(ls.CCA(X, Y, 2), [1.0], tol=1e-3, max_passes=50, rng=3)
     assert path.totals is None
     with pytest.raises(InvalidProblem, match="made without any"):
         path.best_ridge  # noqa: B018

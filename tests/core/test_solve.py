@@ -11,6 +11,7 @@ import threading
 import numpy as np
 import pytest
 import scipy.sparse
+import threadpoolctl
 
 import linspec as ls
 from linspec import machine
@@ -213,7 +214,6 @@ def test_progress_draws_on_standard_error_and_clears():
 
 
 def test_iterations_on_sparse_data_hold_the_blas_to_one_thread(monkeypatch):
-    threadpoolctl = pytest.importorskip("threadpoolctl")
     if machine.cpu_count() < 2:
         pytest.skip("one core: there is nothing to wait on")
     monkeypatch.setattr("linspec.solver.LARGE", 1)

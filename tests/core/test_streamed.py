@@ -245,12 +245,12 @@ def test_two_views_of_iterators_are_refused_before_anything_is_read():
             read.append(len(piece))
             yield piece
 
-    with pytest.raises(SweptOnce, match=r"A is read several times beside B.*callable"):
+    with pytest.raises(SweptOnce, match=r"A must be readable several times, beside B.*callable"):
         ls.LeastSquares(watched(), np.ones(N))
-    with pytest.raises(SweptOnce, match="Y is read several times beside X"):
+    with pytest.raises(SweptOnce, match="Y must be readable several times, beside X"):
         ls.CCA(again(A), watched(), 2)
     assert not read
-    with pytest.raises(SweptOnce, match="X is read several times"):
+    with pytest.raises(SweptOnce, match="X must be readable several times"):
         Moments(slices(A), A)
 
 
@@ -283,8 +283,8 @@ BAD = {
     "object": (lambda: [A.astype(object)], UnsupportedData, "slice 0.*must hold numbers"),
     "later complex": (lambda: [A, A * 1j], UnsupportedData, r"slice 1 \(from row 331\) must be real"),
     "list": (lambda: [[[1.0, 2.0]]], UnsupportedData, r"slice 0.*must be an array.*numpy\.asarray"),
-    "empty": (list, InvalidProblem, "no slice with any"),
-    "no rows": (lambda: [A[:0], A[:0]], InvalidProblem, "no slice with any"),
+    "empty": (list, InvalidProblem, "no slice that has any"),
+    "no rows": (lambda: [A[:0], A[:0]], InvalidProblem, "no slice that has any"),
 }
 
 

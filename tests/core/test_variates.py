@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import doctest
+import pickle
 
 import array_api_strict
 import numpy as np
@@ -259,6 +261,33 @@ def test_supported_counts_the_leading_run_only(views):
     assert (solution.supported(), doubtful.supported(), solution.supported(1.0)) == (3, 1, 0)
     with pytest.raises(InvalidProblem, match="level must be a number"):
         solution.supported("high")
+
+
+def test_a_score_is_a_named_tuple_that_knows_its_rows(solution, views):
+    X, Y = (view[FITTED.stop :] for view in views)
+    score = solution.score(X, Y)
+    correlations, total = score
+    assert correlations is score[0] is score.correlations
+    assert total == score[-1] == score.total
+    assert (len(score), score._fields) == (2, ("correlations", "total"))
+    assert list(score._asdict()) == ["correlations", "total"]
+    assert score == solution.score(X, Y) == (correlations.copy(), total)
+    assert (correlations.copy(), total) == score
+    for other in (
+        (correlations, total + 1),
+        (correlations[:1], total),
+        (correlations + 1e-9, total),
+        (total,),
+        3,
+    ):
+        assert score != other
+        assert not score == other  # noqa: SIM201 (another method than !=)
+    for copied in (pickle.loads(pickle.dumps(score)), copy.copy(score), copy.deepcopy(score)):
+        assert copied == score
+        assert copied.rows == score.rows == len(X)
+    assert score._replace(total=0.5) == (correlations, 0.5)
+    assert score._replace(total=0.5).rows == len(X)
+    assert f"rows={len(X)})" in repr(score)
 
 
 def test_the_examples_run():

@@ -76,7 +76,7 @@ SPREAD = np.r_[np.geomspace(100, 30, 5), np.geomspace(2, 1, 10)]
 @pytest.mark.parametrize(("t1", "t2"), [(1, 1), (2, 3), (5, 6)])
 def test_the_algorithm_as_printed(components, name, t1, t2, first):
     X, Y, *_ = planted(MILD, MILD[::-1])
-    options = {"components": components, "ling_form": "projection"} if components else {}
+    options = {"components": components, "ling_variant": "projection"} if components else {}
     found = solved(X, Y, name, iterations=t1, inner_iterations=t2, first=first, **options)
     Xt, Yt = as_printed(X, Y, t1, t2, components, drawn(3), first)
     assert ls.metrics.subspace_distance(X @ found.x_weights, Xt) < 1e-7
@@ -89,7 +89,7 @@ def test_the_printed_order_begins_from_x_alone(t1):
     """With exact projections the last block of X is (Hx Hy)^t₁ XG, whatever was drawn for Y."""
     X, Y, *_ = planted(MILD, MILD[::-1])
     options = {"components": P, "inner_iterations": 1, "iterations": t1, "first": "y", "tol": 1e-30}
-    found = solved(X, Y, ling_form="projection", **options)
+    found = solved(X, Y, ling_variant="projection", **options)
     Hx, Hy = (Q @ Q.T for Q in (np.linalg.qr(A)[0] for A in (X, Y)))
     expected = np.linalg.matrix_power(Hx @ Hy, t1) @ X @ drawn(3)[0]
     assert ls.metrics.subspace_distance(X @ found.x_weights, expected) < 1e-8
@@ -105,7 +105,7 @@ def test_the_printed_order_begins_from_x_alone(t1):
 def test_the_projection_of_the_remark_makes_inexact_components_do(sizes):
     """Remark A.3.1: it "significantly increases the performance of LING and our CCA algorithm"."""
     X, Y, *_ = planted(sizes, sizes)
-    options = {"components": 5, "components_oversample": 0, "ling_form": "projection", "tol": 1e-30}
+    options = {"components": 5, "components_oversample": 0, "ling_variant": "projection", "tol": 1e-30}
     plain, remark = (
         solved(X, Y, iterations=40, inner_iterations=20, complement=on, **options).residual
         for on in (False, True)
@@ -114,7 +114,7 @@ def test_the_projection_of_the_remark_makes_inexact_components_do(sizes):
 
 
 def test_the_remark_belongs_to_one_form():
-    with pytest.raises(ls.errors.InvalidOption, match="ling_form"):
+    with pytest.raises(ls.errors.InvalidOption, match="ling_variant"):
         ls.get_solver("l-cca", "cca")(complement=True)
 
 
@@ -154,7 +154,7 @@ def test_error_bound_of_l_cca(t1, t2, start):
         iterations=t1,
         inner_iterations=t2,
         components=5,
-        ling_form="simplified",
+        ling_variant="simplified",
         inner_start=start,
         tol=1e-30,
     )
@@ -176,7 +176,7 @@ def test_the_bound_says_something_and_the_exponent_is_not_twice_the_steps():
     errors = []
     for t2 in steps:
         options = {"iterations": 60, "inner_iterations": int(t2), "tol": 1e-30}
-        found = solved(X, Y, components=5, ling_form="simplified", **options)
+        found = solved(X, Y, components=5, ling_variant="simplified", **options)
         errors.append(ls.metrics.subspace_distance(Y @ found.y_weights, V[:, :K]))
     slope = np.polyfit(steps, np.log(errors), 1)[0]
     assert errors[-1] < 1e-3

@@ -1,4 +1,4 @@
-"""LING: the form that converges, those that are printed, and principal component regression beside them."""
+"""LING: the variant that converges, those that are printed, and principal component regression beside them."""
 
 from __future__ import annotations
 
@@ -60,19 +60,19 @@ def test_components_are_a_singular_value_decomposition_of_a_projection(model):
     assert (np.diff(d) <= 0).all()
 
 
-@pytest.mark.parametrize("form", ["ridge", "simplified", "projection"])
+@pytest.mark.parametrize("variant", ["ridge", "simplified", "projection"])
 @pytest.mark.parametrize("ridge", [0.5, 100.0])
-def test_coefficients_reproduce_the_printed_predictions(form, ridge):
+def test_coefficients_reproduce_the_printed_predictions(variant, ridge):
     """Algorithms 1 and 5 step by step with n x k matrices, their second stage by factorisation."""
     model = MODELS["spiked"]
     A, y = model.A, response(model)
     U, d, _ = triplets(A, y, 20)
     gamma = U.T @ y
-    second = A if form == "projection" else A - U @ (U.T @ A)
+    second = A if variant == "projection" else A - U @ (U.T @ A)
     rest = np.linalg.solve(second.T @ second + ridge * np.eye(160), second.T @ (y - U @ gamma))
-    shrink = d**2 / (d**2 + ridge) if form == "ridge" else 1.0
+    shrink = d**2 / (d**2 + ridge) if variant == "ridge" else 1.0
     expected = U @ (shrink * gamma) + second @ rest
-    found = ls.solve(ls.LeastSquares(A, y, ridge=ridge), "ling", rng=0, form=form, tol=1e-14)
+    found = ls.solve(ls.LeastSquares(A, y, ridge=ridge), "ling", rng=0, variant=variant, tol=1e-14)
     assert np.linalg.norm(A @ found.x - expected) < 1e-11 * np.linalg.norm(expected)
     assert found.status is ls.Status.APPROXIMATE
     assert "stops short" in found.message
@@ -82,7 +82,7 @@ def test_without_shrinking_it_is_not_ridge_regression():
     model = MODELS["steep"]
     y = response(model)
     exact = ridge_prediction(model.A, y, 240.0)
-    found = ls.solve(ls.LeastSquares(model.A, y, ridge=240.0), "ling", rng=0, form="simplified", tol=1e-12)
+    found = ls.solve(ls.LeastSquares(model.A, y, ridge=240.0), "ling", rng=0, variant="simplified", tol=1e-12)
     assert np.linalg.norm(model.A @ found.x - exact) > 1e-5 * np.linalg.norm(exact)
 
 
@@ -103,7 +103,7 @@ def test_the_second_stage_contracts_as_the_source_says():
 
     gaps = []
     ls.solve(
-        ls.LeastSquares(A, y, ridge=ridge), "ling", rng=0, rank=k, form="ridge", inner="gd", tol=1e-13,
+        ls.LeastSquares(A, y, ridge=ridge), "ling", rng=0, rank=k, variant="ridge", inner="gd", tol=1e-13,
         callback=lambda now: gaps.append(objective(now.current()["x"][:, 0]) - objective(best)) or len(gaps) == 12,
     )  # fmt: skip
     factor = (s[k] ** 2 / (s[k] ** 2 + 2 * ridge)) ** 2
@@ -117,7 +117,7 @@ def test_each_iterate_is_projected_off_the_components():
     _, _, V = triplets(model.A, y, 20)
     U, _, _ = triplets(model.A, y, 20)
     found = ls.solve(
-        ls.LeastSquares(model.A, y), "ling", rng=0, form="projection", inner="gd", complement=True,
+        ls.LeastSquares(model.A, y), "ling", rng=0, variant="projection", inner="gd", complement=True,
         max_passes=30,
     )  # fmt: skip
     # x = Z Uᵀy + γ₂ with γ₂ orthogonal to V: what is along V is the first stage's.
@@ -125,17 +125,17 @@ def test_each_iterate_is_projected_off_the_components():
     np.testing.assert_allclose(V.T @ found.x, V.T @ first, atol=1e-8 * np.linalg.norm(first))
 
 
-def test_complement_belongs_to_one_form():
+def test_complement_belongs_to_one_variant():
     with pytest.raises(InvalidOption, match="complement"):
         ls.get_solver("ling", "least-squares")(complement=True)
 
 
-@pytest.mark.parametrize("form", ["deflated", "projection"])
-def test_prepared_once_for_many_right_hand_sides(form):
+@pytest.mark.parametrize("variant", ["deflated", "projection"])
+def test_prepared_once_for_many_right_hand_sides(variant):
     model = MODELS["spiked"]
     B = np.stack([model.draw(np.random.default_rng(i)) for i in range(3)], axis=1)
     problem = ls.LeastSquares(model.A, B)
-    solver = with_parts(ls.get_solver("ling", problem)(form=form, tol=1e-13))
+    solver = with_parts(ls.get_solver("ling", problem)(variant=variant, tol=1e-13))
     run = ls.Run(problem, solver, "ling", rng=0)
     state = solver.prepare(run.problem.A, 0.0, run)
     # At ridge 0 without the projection of iterates Algorithm 5 converges to least squares for any U.
@@ -145,9 +145,9 @@ def test_prepared_once_for_many_right_hand_sides(form):
 def test_a_path_shares_the_components():
     model = MODELS["spiked"]
     y, ridges = response(model), (300.0, 2.0)
-    path = ls.solve(ls.LeastSquares(model.A, y, ridge=ridges), "ling", rng=0, tol=1e-11, gram="implicit")
+    path = ls.solve(ls.LeastSquares(model.A, y, ridge=ridges), "ling", rng=0, tol=1e-11, form="implicit")
     alone = [
-        ls.solve(ls.LeastSquares(model.A, y, ridge=r), "ling", rng=0, tol=1e-11, gram="implicit")
+        ls.solve(ls.LeastSquares(model.A, y, ridge=r), "ling", rng=0, tol=1e-11, form="implicit")
         for r in ridges
     ]
     assert path.passes <= max(found.passes for found in alone) + 1
@@ -179,3 +179,15 @@ def test_pcr_regresses_on_the_leading_components_alone():
     found = ls.solve(ls.LeastSquares(A, y), "pcr", rng=0, rank=3)
     np.testing.assert_allclose(found.x, V[:, :3] @ (U[:, :3].T @ y / s[:3]), atol=1e-13)
     assert "3 principal components" in found.message
+
+
+def test_form_says_how_moments_are_held_as_in_every_solver():
+    variant, form = ls.describe("least-squares/ling").options, ls.describe("least-squares/cg").options
+    named = {option.name: option for option in variant}
+    assert named["form"].choices == {option.name: option for option in form}["form"].choices
+    assert named["variant"].choices == ("deflated", "ridge", "simplified", "projection")
+    A = np.random.default_rng(0).standard_normal((60, 30))
+    held, swept = (
+        ls.solve(ls.LeastSquares(A, A[:, 0]), "ling", rng=0, rank=3, form=f) for f in ("dense", "implicit")
+    )
+    assert held.passes < swept.passes

@@ -9,7 +9,7 @@ Where we differ: each right-hand side has its own step, and the best iterate is 
 
 from dataclasses import dataclass
 
-from linspec import Solver, option
+from linspec import Solver, limit_option, tol_option
 from linspec.arrays import to_host
 
 
@@ -17,8 +17,8 @@ from linspec.arrays import to_host
 class TwoPoint(Solver):
     """Gradient descent with the step of the iteration before (Barzilai & Borwein 1988)."""
 
-    tol: float | None = option(None, "residual to stop at; none: 1e-8, more for float32", above=0)
-    max_iterations: int = option(2000, "iterations at most", at_least=1)
+    tol: float | None = tol_option(1e-8)
+    max_iterations: int = limit_option(2000)
 
     def solve(self, problem, run):
         moments = run.moments()

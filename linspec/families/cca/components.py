@@ -97,25 +97,25 @@ class PermutationTest:
 
 
 def permutation_test(
-    X: Any,
-    Y: Any,
+    problem: CCA,
     *,
     solution: CCASolution | None = None,
     permutations: int = 999,
     statistic: str = "wilks",
     projected: bool = True,
-    center: bool = True,
     rng: Any = None,
 ) -> PermutationTest:
     """Test how many canonical correlations there are, by permuting rows.
 
     Parameters
     ----------
-    X, Y : data of shape (n, p), (n, q)
-        Anything `linspec.as_operator` takes, with p + q less than n, or any p and q with a `solution`.
+    problem : CCA
+        Its data and centring count, with p + q less than n, or any p and q with a `solution`. All pairs are tested,
+        without a ridge, whatever its k and ridge. Without centring, means that both views have stay in every
+        permutation.
     solution : CCASolution, optional
-        Test its variates of the rows of X and Y in place of the columns themselves. **The rows must not be those that
-        it was fitted to**: those are as correlated as the solver could make them, permuted ones are not. This is
+        Test its variates of the rows of the problem in place of the columns themselves. **The rows must not be those
+        that it was fitted to**: those are as correlated as the solver could make them, permuted ones are not. This is
         the test for data too wide for the other one, at the price of the rows set aside, and for solutions with a
         ridge. It tells how many pairs the spans of the variates share beyond chance.
     permutations : int, default 999
@@ -126,8 +126,6 @@ def permutation_test(
     projected : bool, default True
         Take what permuted variates share with the pairs removed out of them. False: the test as published, which
         finds too many with few rows and strong pairs.
-    center : bool, default True
-        Take the column means out. Without, means that both views have stay in every permutation.
     rng : None, int or numpy.random.Generator
 
     Returns
@@ -137,8 +135,8 @@ def permutation_test(
     Raises
     ------
     InvalidProblem
-        Rows that are no match, or no more of them than the columns span: then the views share directions whatever the
-        order of the rows.
+        What is no CCA, or no more rows than the columns span: then the views share directions whatever the order of the
+        rows.
     InvalidOption
         For `permutations` and `statistic`.
     MissingCapability, NonFiniteData
@@ -160,15 +158,15 @@ def permutation_test(
     >>> shared = rng.standard_normal((200, 2))
     >>> X = np.hstack([shared, rng.standard_normal((200, 4))])
     >>> Y = np.hstack([shared + rng.standard_normal((200, 2)), rng.standard_normal((200, 3))])
-    >>> ls.permutation_test(X, Y, permutations=199, rng=0).components()
+    >>> ls.permutation_test(ls.CCA(X, Y), permutations=199, rng=0).components()
     2
     """
+    _check_problem(problem, "permutation_test")
     _check_permutations(permutations)
     if statistic not in STATISTICS:
         raise InvalidOption(f"statistic must be one of {', '.join(STATISTICS)}; got {statistic!r}.")
-    if solution is not None:
-        X, Y = solution.transform(X, Y)
-    U, V, rho, home = _variates(X, Y, center=center)
+    X, Y = (problem.X, problem.Y) if solution is None else solution.transform(problem.X, problem.Y)
+    U, V, rho, home = _variates(X, Y, center=problem.center)
     generator = np.random.default_rng(rng)
     n, steps = U.shape[0], len(rho)
     of_product = {"wilks": _wilks, "roy": _roy}[statistic]
@@ -218,7 +216,7 @@ def null_correlations(
     Raises
     ------
     MissingCapability
-        When rows of Y cannot be had in another order.
+        When Y has no row slices, so that its rows cannot be permuted.
     InvalidProblem, InvalidOption
         What is no CCA, or no number of permutations.
 
@@ -240,13 +238,12 @@ def null_correlations(
     >>> ls.solve(problem).supported(ls.null_correlations(problem, rng=0).max())
     2
     """
-    if not isinstance(problem, CCA):
-        raise InvalidProblem(f"null_correlations takes a linspec.CCA; got {type(problem).__name__}.")
+    _check_problem(problem, "null_correlations")
     _check_permutations(permutations)
     if not problem.Y.sliceable:
         raise MissingCapability(
-            f"the rows of Y cannot be had in another order; got {problem.Y!r}. Pass an array, a sparse matrix or a "
-            "file, or permute the rows where they come from."
+            f"null_correlations permutes the rows of Y, which needs row slices; got {problem.Y!r}. Pass an "
+            "array, a sparse matrix or a file, or permute the rows where they come from."
         )
     generator = np.random.default_rng(rng)
     found = np.zeros((permutations, problem.k))
@@ -264,7 +261,6 @@ def null_correlations(
 def _variates(X: Any, Y: Any, *, center: bool) -> tuple[Array, Array, HostArray, Home]:
     """Orthonormal bases of both column spaces whose first columns are the canonical variates; the correlations."""
     views = {"X": as_operator(X, "X"), "Y": as_operator(Y, "Y")}
-    CCA(views["X"], views["Y"], k=1)  # refuses views that do not match
     _check_memory(views)
     (Ux, Uy), home = [_basis(name, A, center=center) for name, A in views.items()], views["X"].home.blocks
     rows, ranks = Ux.shape[0], (Ux.shape[1], Uy.shape[1])
@@ -312,6 +308,13 @@ def _check_memory(views: dict[str, LinearOperator]) -> None:
         raise NoSuitableSolver(
             f"orthonormal bases of both views would take {cost.human_bytes(needed)} of memory; "
             f"{cost.human_bytes(available)} are available. Set rows aside and test a solution on them (solution=)."
+        )
+
+
+def _check_problem(problem: Any, function: str) -> None:
+    if not isinstance(problem, CCA):
+        raise InvalidProblem(
+            f"{function} takes a linspec.CCA; got {type(problem).__name__}. Pass linspec.CCA(X, Y, k)."
         )
 
 

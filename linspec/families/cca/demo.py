@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import textwrap
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,10 +120,8 @@ def _images() -> Array:
 
 def _one_thread() -> AbstractContextManager[Any]:
     """One thread for BLAS: for products as small as these, several would wait for each other."""
-    try:
-        from threadpoolctl import threadpool_limits  # scikit-learn brings it
-    except ImportError:
-        return nullcontext()
+    from threadpoolctl import threadpool_limits
+
     return threadpool_limits(1, user_api="blas")  # type: ignore[no-any-return]
 
 

@@ -697,7 +697,7 @@ def facts_of(
         Of XᵀX and YᵀY.
     """
     found: list[tuple[Status, str]] = []
-    if len(rho) < problem.k:
+    if len(rho) < problem.k and not problem.every:
         text = f"{len(rho)} of the {problem.k} asked for are returned: there are no more canonical pairs within the "
         found.append((Status.RANK_DEFICIENT, text + "numerical ranks of the views."))
     facts: list[tuple[Status, str]] = []

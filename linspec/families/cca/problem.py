@@ -13,7 +13,7 @@ from linspec.arrays import (
     HostArray,
     all_finite,
 )
-from linspec.checks import check_k, check_place, check_ridge, check_rows, refuse_once
+from linspec.checks import check_k, check_place, check_ridge, check_rows, largest_k, refuse_once
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem
 from linspec.families.cca.evidence import NO_EVIDENCE, Evidence
@@ -39,8 +39,9 @@ class CCA(Problem[CCASolution]):
     Y : data of shape (n, q)
         Each view has the dtype of its own data, and the narrower of the two sets the precision; but bools and integers
         beside float64 are multiplied in float64.
-    k : int
-        Pairs wanted, at most min(n, p, q).
+    k : int, optional
+        Pairs wanted, at most min(n, p, q). None: as many as that, where it is at most 4096; fewer are returned where
+        the numerical ranks of the views are lower.
     ridge : float or pair of floats, default 0.0
         Added to the unnormalised Gram matrices (of X, of Y). A penalty λ on XᵀX/n is a ridge of nλ.
     center : bool, default True
@@ -50,7 +51,8 @@ class CCA(Problem[CCASolution]):
     -----
     Residual: Σ‖ϱᵢ‖² / Σρᵢ with ϱᵢ = (Cψᵢ − ρᵢ Sx φᵢ, Cᵀφᵢ − ρᵢ Sy ψᵢ) in the norm of S⁻¹, S = diag(Sx, Sy) as block
     matrices. With a gap gᵢ between ρᵢ and the correlations left out, the relative loss in the sum of the correlations
-    is about Σ‖ϱᵢ‖²/2gᵢ over Σρᵢ. How the norm is had, and what else the certificate says: `linspec.families.cca.law`.
+    is about Σ‖ϱᵢ‖²/2gᵢ over Σρᵢ. `linspec.families.cca.law` says how the norm is
+    computed, and what else the certificate holds.
     """
 
     X: Any
@@ -64,6 +66,8 @@ class CCA(Problem[CCASolution]):
     solution: ClassVar[type[Solution]] = CCASolution
     means: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "x_mean", "Y": "y_mean"})
     matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
+
+    every: ClassVar[bool] = False  # whether k follows from the sizes
 
     def __post_init__(self) -> None:
         shared = shared_moments(self, self.X, self.center)
@@ -81,6 +85,7 @@ class CCA(Problem[CCASolution]):
                     A.stored_dtype.kind in "biu"
                 ):  # classes and counts are exact; floats have the precision they have
                     self.promote(name, other.dtype)
+        object.__setattr__(self, "every", self.k is None)
         self.check_sizes()
         pair = self.ridge if isinstance(self.ridge, tuple | list) else (self.ridge, self.ridge)
         if len(pair) != 2:
@@ -91,9 +96,8 @@ class CCA(Problem[CCASolution]):
         """X and Y have equally many rows, and k is at most what the shapes allow."""
         (n, p), (m, q) = self.X.shape, self.Y.shape
         check_rows("X", self.X, "Y", self.Y)
-        object.__setattr__(
-            self, "k", check_k(self.k, {"rows": min(n, m), "columns of X": p, "columns of Y": q})
-        )
+        sizes = {"rows": min(n, m), "columns of X": p, "columns of Y": q}
+        object.__setattr__(self, "k", largest_k(sizes) if self.every else check_k(self.k, sizes))
 
     @property
     def certificate_products(self) -> int:

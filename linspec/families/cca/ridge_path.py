@@ -78,7 +78,7 @@ class RidgePath:
         """
         if self.totals is None:
             raise InvalidProblem(
-                "which ridge is best is decided on rows that were not fitted; the path was made without any. Pass "
+                "the best ridge is chosen on rows that were not fitted, and this path was made without any. Pass "
                 "test=(X_test, Y_test)."
             )
         return max(range(len(self.ridges)), key=lambda i: (self.totals[i], sum(self.ridges[i])))  # type: ignore[index]
@@ -105,12 +105,9 @@ class RidgePath:
 
 
 def ridge_path(
-    X: Any,
-    Y: Any,
-    k: int,
+    problem: CCA,
     ridges: Iterable[Any],
     *,
-    center: bool = True,
     solver: str | Solver = "auto",
     test: tuple[Any, Any] | None = None,
     form: str = "auto",
@@ -120,14 +117,10 @@ def ridge_path(
 
     Parameters
     ----------
-    X, Y : data of shape (n, p), (n, q)
-        As for `linspec.CCA`. Moments of two views stand for both of them; Y is None then.
-    k : int
-        Canonical pairs wanted.
+    problem : CCA
+        Its data, k and centring count; its own ridge does not.
     ridges : sequence
         Ridges, each a number or a pair (of X, of Y), in any order.
-    center : bool, default True
-        Take the column means out.
     solver : str or Solver, default "auto"
         As for `linspec.solve`. "auto" chooses once, for the largest ridge.
     test : (data, data), optional
@@ -146,7 +139,8 @@ def ridge_path(
     Raises
     ------
     InvalidProblem
-        No ridge, one that is no number or pair of numbers at least 0, test rows that do not fit or can be read once.
+        What is no CCA; no ridge, one that is no number or pair of numbers at least 0; test rows that do not fit or can
+        be read once.
     UnknownName, UnknownOption, InvalidOption, NonFiniteData, MissingCapability, NoSuitableSolver, BudgetTooSmall
         As for `linspec.solve`.
 
@@ -164,11 +158,11 @@ def ridge_path(
     >>> shared = rng.standard_normal((200, 2))
     >>> X = shared @ rng.standard_normal((2, 40)) + 2 * rng.standard_normal((200, 40))
     >>> Y = shared @ rng.standard_normal((2, 30)) + 2 * rng.standard_normal((200, 30))
-    >>> path = ls.ridge_path(X[:100], Y[:100], 2, [0, 10, 100, 1000], test=(X[100:], Y[100:]))
+    >>> path = ls.ridge_path(ls.CCA(X[:100], Y[:100], k=2), [0, 10, 100, 1000], test=(X[100:], Y[100:]))
     >>> path.passes, path.best_ridge
     (1.0, (1000.0, 1000.0))
     """
-    problems = _problems(X, Y, k, ridges, center, form)
+    problems = _problems(problem, ridges, form)
     order = sorted(range(len(problems)), key=lambda i: -sum(problems[i].ridge))
     rows = None if test is None else _test_rows(test, problems[0])
     solver, options = _chosen(problems[order[0]], solver, options)
@@ -187,22 +181,27 @@ def ridge_path(
     )
 
 
-def _problems(X: Any, Y: Any, k: int, ridges: Any, center: bool, form: str) -> list[CCA]:
+def _problems(problem: CCA, ridges: Any, form: str) -> list[CCA]:
     """A problem for each ridge, all on the same moments."""
+    if not isinstance(problem, CCA):
+        raise InvalidProblem(
+            f"ridge_path takes a linspec.CCA; got {type(problem).__name__}. Pass linspec.CCA(X, Y, k)."
+        )
     if not isinstance(ridges, Iterable) or isinstance(ridges, str):
         raise InvalidProblem(f"ridges must be a sequence of ridges; got {ridges!r}. Pass [{ridges!r}].")
     given = [tuple(ridge) if isinstance(ridge, np.ndarray) else ridge for ridge in ridges]
     if not given:
-        raise InvalidProblem("ridges must have one at least; got an empty sequence.")
-    if isinstance(X, Moments):
-        if form != "auto":
-            raise InvalidProblem(f"moments have their form; got form={form!r} beside them. Leave it out.")
-        moments = X
-    else:
-        CCA(X, Y, k, center=center)  # refuses data that no ridge would help
-        expect = (cost.EXPECTED_PRODUCTS * len(given), k)
-        moments = Moments(X, Y, center=center, form=form, expect=expect)
-    return [CCA(moments, None, k, ridge=ridge, center=center) for ridge in given]
+        raise InvalidProblem("ridges must hold at least one ridge; got an empty sequence.")
+    moments = problem.shared
+    if moments is not None and form != "auto":
+        raise InvalidProblem(
+            f"the moments that the problem was given have a form already; got form={form!r}. Leave it out."
+        )
+    if moments is None:
+        expect = (cost.EXPECTED_PRODUCTS * len(given), problem.k)
+        moments = Moments(problem.X, problem.Y, center=problem.center, form=form, expect=expect)
+    k = None if problem.every else problem.k
+    return [CCA(moments, None, k, ridge=ridge, center=problem.center) for ridge in given]
 
 
 def _test_rows(test: Any, problem: CCA) -> tuple[LinearOperator, LinearOperator]:
@@ -215,8 +214,8 @@ def _test_rows(test: Any, problem: CCA) -> tuple[LinearOperator, LinearOperator]
             raise InvalidProblem(f"the test rows of {name} must have {B.shape[1]} columns; got {A.shape[1]}.")
         if A.sweeps == 1:
             raise InvalidProblem(
-                f"the test rows of {name} are read once a ridge; got an iterator. Pass a callable that returns a "
-                "fresh one."
+                f"the test rows of {name} are read once for each ridge; got an iterator. Pass a callable that returns "
+                "a fresh one."
             )
     if rows[0].shape[0] != rows[1].shape[0] and math.inf not in (rows[0].shape[0], rows[1].shape[0]):
         raise InvalidProblem(

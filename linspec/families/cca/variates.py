@@ -12,9 +12,8 @@ which about the means of other rows is not what a quotient of sums would say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -29,9 +28,13 @@ from linspec.scaling import look_at, without_large_means
 __all__ = ["CCAScore", "loadings", "score_variates", "variates"]
 
 
-@dataclass(frozen=True, eq=False)
-class CCAScore:
-    """What canonical weights capture on some rows; unpacks to its first two fields.
+class _Score(NamedTuple):
+    correlations: HostArray
+    total: float
+
+
+class CCAScore(_Score):
+    """What canonical weights capture on some rows: a named tuple of correlations and total, which knows its rows.
 
     Attributes
     ----------
@@ -45,12 +48,36 @@ class CCAScore:
         Rows scored. With hardly more of them than components `total` is near k whatever the weights.
     """
 
-    correlations: HostArray
-    total: float
-    rows: int
+    rows: int = 0
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter((self.correlations, self.total))
+    def __new__(cls, correlations: HostArray, total: float, rows: int = 0) -> Self:
+        """A tuple of two: `rows` is an attribute beside it."""
+        score = super().__new__(cls, correlations, total)
+        score.rows = rows
+        return score
+
+    def __getnewargs__(self) -> tuple[HostArray, float, int]:  # what pickle hands to __new__
+        return (*self, self.rows)
+
+    def _replace(self, **fields: Any) -> Self:
+        """The same score with other values."""
+        return type(self)(**{**self._asdict(), "rows": self.rows, **fields})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return (
+            len(other) == 2 and np.array_equal(self.correlations, other[0]) and bool(self.total == other[1])
+        )
+
+    def __ne__(self, other: object) -> bool:
+        equal = self.__eq__(other)
+        return equal if equal is NotImplemented else not equal
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have none
+
+    def __repr__(self) -> str:
+        return f"CCAScore(correlations={self.correlations!r}, total={self.total!r}, rows={self.rows})"
 
 
 def variates(data: Any, weights: Array, mean: Array | None, name: str) -> Array:

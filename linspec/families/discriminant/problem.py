@@ -75,7 +75,7 @@ class Discriminant(Problem[DiscriminantSolution]):
     as null and ‖Xv‖ > 10 eps ‖X‖ ‖v‖, `converged` is False.
 
     A solver finds the labels in `H`, and in `factor` the block that they are multiplied by, or None; `gram_and_targets`
-    minds it.
+    multiplies by it.
     """
 
     X: Any
@@ -103,8 +103,8 @@ class Discriminant(Problem[DiscriminantSolution]):
             )
         if is_array(self.H) and self.H.ndim == 1:
             raise InvalidProblem(
-                f"H must have a column for each target; got shape {tuple(self.H.shape)}. Classes become targets by "
-                "linspec.targets.lda(y)."
+                f"H must have a column for each target; got shape {tuple(self.H.shape)}. Make targets of classes "
+                "with linspec.targets.lda(y)."
             )
         refuse_once({"X": self.X, "H": self.H})
         X = self.adopt("X", shared.X if shared else self.X)

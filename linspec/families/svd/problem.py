@@ -17,7 +17,7 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.block_algebra import ratio
-from linspec.checks import check_k
+from linspec.checks import check_k, largest_k
 from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec.families.svd.solution import SVDSolution
 from linspec.moments import Moments
@@ -33,8 +33,9 @@ class SVD(Problem[SVDSolution]):
     Parameters
     ----------
     A : data of shape (n, p), or Moments
-    k : int
-        Triplets wanted, at most min(n, p).
+    k : int, optional
+        Triplets wanted, at most min(n, p). None: as many as that, where it is at most 4096; fewer are returned where
+        the numerical rank of A is lower.
     center : bool, default False
         Take the column means out (principal components).
     left : bool, default False
@@ -46,7 +47,7 @@ class SVD(Problem[SVDSolution]):
     """
 
     A: Any
-    k: int
+    k: Any = None
     center: bool = False
     left: bool = False
 
@@ -56,15 +57,19 @@ class SVD(Problem[SVDSolution]):
     means: ClassVar[Mapping[str, str]] = MappingProxyType({"A": "mean"})
     matrix_names: ClassVar[tuple[str, ...]] = ("A",)
 
+    every: ClassVar[bool] = False  # whether k follows from the sizes
+
     def __post_init__(self) -> None:
         shared = shared_moments(self, self.A, self.center)
         self.adopt("A", shared.X if shared else self.A)
+        object.__setattr__(self, "every", self.k is None)
         self.check_sizes()
 
     def check_sizes(self) -> None:
         """k is at most what rows and columns allow."""
         n, p = self.A.shape
-        object.__setattr__(self, "k", check_k(self.k, {"rows": n, "columns of A": p}))
+        sizes = {"rows": n, "columns of A": p}
+        object.__setattr__(self, "k", largest_k(sizes) if self.every else check_k(self.k, sizes))
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of A."""
@@ -111,7 +116,8 @@ class SVD(Problem[SVDSolution]):
         fields["rows"] = moments.n
         total = fields["total_squares"] = moments.total_squares()
         fields["total_norm"] = None if total is None else math.sqrt(total)
-        findings = fewer_than_asked(len(S), self.k, "singular values that this method can tell from zero")
+        wanted = len(S) if self.every else self.k
+        findings = fewer_than_asked(len(S), wanted, "singular values that this method can tell from zero")
         findings += self.lost_to_centring(moments)
         return Conclusion(fields, residual, findings)
 
