@@ -212,7 +212,7 @@ def refer(reference: Reference, model: datasets.RegressionModel, Y: np.ndarray, 
     exact = model.A @ X[:, 0]
     problem = linspec.LeastSquares(model.A, Y[:, 0], ridge=ridge)
     for form in EXACT_FORMS:
-        options = {"rank": K2, "form": form, "tol": 1e-13, "max_iterations": 2000}
+        options = {"rank": K2, "variant": form, "tol": 1e-13, "max_iterations": 2000}
         x = linspec.solve(problem, "ling", rng=0, **options).x
         reference.distances[form].append(float(np.linalg.norm(model.A @ x - exact) / np.linalg.norm(exact)))
 
@@ -390,7 +390,7 @@ def claims_on_all(reference: Reference) -> list[Claim]:
         )
     ]
     for form in EXACT_FORMS:
-        text = f'the converged predictions of LING, form "{form}", are those of ridge regression'
+        text = f'the converged predictions of LING, variant "{form}", are those of ridge regression'
         distances = reference.distances.get(form)
         if distances is None:
             found.append(Claim(text, None, "no ling"))

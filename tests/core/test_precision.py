@@ -86,6 +86,6 @@ def test_dtypes_that_cannot_be() -> None:
     with pytest.raises(ls.errors.InvalidProblem, match="float32 or float64"):
         ls.as_operator(A, dtype=int)
     narrow = ls.as_operator(A.astype(np.float32))
-    with pytest.raises(ls.errors.UnsupportedData, match="Convert its parts"):
+    with pytest.raises(ls.errors.UnsupportedData, match="Convert the parts"):
         ls.as_operator(narrow + narrow, dtype=np.float64)
     assert ls.as_operator(narrow, dtype=np.float64).dtype == np.float64

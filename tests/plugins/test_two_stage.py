@@ -240,7 +240,7 @@ def test_labels_with_a_small_factor_are_never_formed(monkeypatch):
 
 
 def test_what_cannot_be_asked_is_said():
-    with pytest.raises(InvalidProblem, match=r"Classes become targets by linspec\.targets\.lda"):
+    with pytest.raises(InvalidProblem, match=r"Make targets of classes with linspec\.targets\.lda"):
         ls.Discriminant(TALL, CLASSES.astype(float))
     with pytest.raises(InvalidProblem, match="needs targets; got no H"):
         ls.Discriminant(TALL)
