@@ -45,7 +45,6 @@ from linspec.solution import (
 CENTRING = 10
 """Times the tolerance by which taking means out of products may be off, in the worst case, before it is said."""
 
-
 ELSEWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         **dict.fromkeys(

@@ -60,8 +60,6 @@ class Kind:
     ----------
     name : str
         As in the registry.
-    title : str
-        What it is, for help and headings.
     matrices : tuple of str
         Its matrices, in the order of the arguments.
     parameters : callable
@@ -80,7 +78,6 @@ class Kind:
     """
 
     name: str
-    title: str
     matrices: tuple[str, ...]
     parameters: Callable[[], list[click.Parameter]]
     answer: Callable[[Any], list[tuple[str, str]]]
@@ -88,6 +85,11 @@ class Kind:
     arrange: Callable[[list[Any], dict[str, Any]], tuple[list[Any], dict[str, Any]]] | None = None
     words: Callable[[Mapping[str, Any]], list[str]] | None = None
     share: str = "of best"
+
+    @property
+    def title(self) -> str:
+        """What it is, for help and headings: the summary of its record."""
+        return str(registry.get_spec("problem", self.name).summary)
 
     def construct(self, matrices: Sequence[Any], values: Mapping[str, Any]) -> Any:
         """The problem with these matrices and the values of its parameters."""

@@ -223,6 +223,10 @@ class LinearOperator(ABC):
             return NotImplemented
         return self.matmat(other[:, None])[:, 0] if other.ndim == 1 else self.matmat(other)
 
+    def by_identity(self) -> Array:
+        """The entries of an operator that is known by its products, in its dtype: one product with all columns of I."""
+        return self.matmat(self.home.place(np.eye(self.shape[1]), self.dtype))
+
     def centered(self, mean: Array) -> LinearOperator:
         """A − 1 meanᵀ, never formed: sparse rows stay sparse."""
         return CenteredOperator(self, mean)

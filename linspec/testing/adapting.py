@@ -8,7 +8,6 @@ Method: the record's `sample` gives data. `matches` is asked about them and abou
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from linspec.kinds import resolve
 from linspec.operators import LinearOperator
 from linspec.testing.behaviour import Skip
 from linspec.testing.declarations import ARRAY_LIBRARIES
@@ -50,11 +50,7 @@ class Adapter:
 
     def make(self) -> Any:
         """The sample, made as the record says."""
-        module, _, path = self.spec.sample.partition(":")
-        found: Any = importlib.import_module(module)
-        for name in path.split("."):
-            found = getattr(found, name)
-        return found()
+        return resolve(self.spec.sample)()
 
     @cached_property
     def operator(self) -> Any:

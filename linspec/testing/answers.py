@@ -34,9 +34,6 @@ FINDINGS = frozenset({
 LOST = frozenset({Status.INCOMPLETE, Status.ILL_CONDITIONED})
 """With these a run has not converged, whatever its residual, where directions or pairs are missing."""
 
-SILENT = 10.0
-"""By so much may a loss be above what is said of it."""
-
 TIE = 1e-6
 """Entries within this share of the largest count as equally large when signs are fixed."""
 

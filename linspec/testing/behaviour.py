@@ -96,13 +96,17 @@ def check_same_seed(subject: Subject) -> Iterator[str]:
 def check_random_state(subject: Subject) -> Iterator[str]:
     """Nobody else's generator is touched, and no answer depends on one."""
     case = _first_case(subject)
+    for owner in moved_generators(lambda: quiet(case.state(host_data(case)), subject.for_case(case), rng=0)):
+        yield f"{owner}'s global generator is used; draw from run.rng"
+
+
+def moved_generators(work: Callable[[], Any]) -> list[str]:
+    """Whose global generators some work moves: NumPy's, Python's."""
     before, python = np.random.get_state(), random.getstate()  # noqa: NPY002 (it is the global one that is meant)
-    quiet(case.state(host_data(case)), subject.for_case(case), rng=0)
+    work()
     after = np.random.get_state()  # noqa: NPY002
-    if not all(np.array_equal(a, b) for a, b in zip(tuple(before)[1:], tuple(after)[1:], strict=True)):
-        yield "NumPy's global generator is used; draw from run.rng"
-    if python != random.getstate():
-        yield "Python's global generator is used; draw from run.rng"
+    same = all(np.array_equal(a, b) for a, b in zip(tuple(before)[1:], tuple(after)[1:], strict=True))
+    return ["NumPy"] * (not same) + ["Python"] * (python != random.getstate())
 
 
 # ---- what is asked of the data ----------------------------------------------------------------

@@ -24,7 +24,6 @@ from linspec.testing.problems import Case
 SHARES = {"quadrature": (0.85, 1.0), "preconditioned": (1 / 3, 3.0)}
 """By `residual_kind`: between which shares of the exact law a residual lies that does not claim to be exact."""
 
-
 ROUNDING = 30.0
 """Multiple of the unit roundoff that a backward-stable computation with a hundred terms may lose."""
 

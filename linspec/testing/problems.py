@@ -148,3 +148,14 @@ def unrelated(case: Case) -> Case:
     """Targets of which the columns of X say nothing: XᵀH is rounding."""
     X, H = (A - A.mean(axis=0) for A in (case.arrays["X"], case.arrays["H"]))
     return replace(case, arrays={**case.arrays, "H": H - X @ np.linalg.lstsq(X, H, rcond=None)[0]})
+
+
+def in_other_coordinates(case: Case, factor: float, seed: int, rotated: Sequence[str] = ()) -> Case:
+    """The same problem with its columns turned, stretched and scaled; those of some matrices not stretched."""
+    rng = np.random.default_rng(seed)
+    arrays = {}
+    for name, X in case.arrays.items():
+        Q = np.linalg.qr(rng.standard_normal((X.shape[1], X.shape[1])))[0]
+        stretch = 1.0 if name in rotated else np.linspace(0.7, 1.4, X.shape[1])
+        arrays[name] = X @ (Q * stretch) * factor
+    return replace(case, arrays=arrays, truth={})

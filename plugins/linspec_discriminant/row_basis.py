@@ -127,7 +127,7 @@ def row_basis(problem: Any, ridge: float, run: Run, moments: Moments) -> RowBasi
     if not X.readable:
         if p > max(FEW, SHARE * run.columns) or n * p > MOST_ENTRIES:
             return None
-        X = DenseOperator(X.matmat(X.home.place(np.eye(p), X.dtype)))
+        X = DenseOperator(X.by_identity())
     elif not _is_cheap(X, run, _seconds(X)):
         if not _squared_away(problem, ridge, run, moments):
             return None

@@ -4,7 +4,6 @@ from linspec.cli.kinds import Kind, Score, center_option, count_option, leading
 
 COMMAND = Kind(
     name="pls",
-    title="Directions of two views with the largest covariance: singular vectors of XᵀY.",
     matrices=("X", "Y"),
     parameters=lambda: [count_option("singular triplets"), center_option(True)],
     answer=lambda solution: [("singular values", leading(solution.singular_values, ".5g"))],

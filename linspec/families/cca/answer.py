@@ -25,14 +25,11 @@ from linspec.unit_vectors import lengths_in, signs
 CROOKED = 1e-6
 """Departure from orthonormal columns, by rounding of sums that cancel, from which on they are turned once more."""
 
-
 SQUARED_AWAY = 1e7
 """Condition number of a Gram matrix from which on rows are reduced without squares, where that is cheap."""
 
-
 REDUCTION = 0.2
 """Seconds that it may take; or a tenth of what products have taken."""
-
 
 CERTIFIED_SHARE = 0.1
 """Share of the operations so far that the exact correlations of small views may take."""
@@ -213,9 +210,14 @@ class Answer:
         self.multiply()
 
     @property
+    def unit_of_sums(self) -> float:
+        """The rounding of products that are held, or made in the precision of the data."""
+        return EPS if self.reduced is not None else self.moments.rounding
+
+    @property
     def unsettled(self) -> bool:
         """Whether turned columns are orthonormal to few digits, and products of their own can be had."""
-        rounding = self.cancelled * (EPS if self.reduced is not None else self.moments.rounding)
+        rounding = self.cancelled * self.unit_of_sums
         free = self.moments.held or self.reduced is not None
         return rounding > CROOKED and (free or self.room >= 1)
 

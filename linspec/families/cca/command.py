@@ -39,7 +39,6 @@ def _sum_of_correlations(fields: Mapping[str, Any]) -> float:
 
 COMMAND = Kind(
     name="cca",
-    title="Canonical correlations of two views.",
     matrices=("X", "Y"),
     parameters=_cca_parameters,
     answer=_correlations,

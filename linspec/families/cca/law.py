@@ -43,30 +43,23 @@ from linspec.whitener import Whitener
 DEGENERATE = 1e-8
 """A correlation this close to 1 is called 1; of float32 data, one as close as its rounding goes."""
 
-
 UNRESOLVED = 1e-4
 """The largest distance from 1 that a residual may explain away."""
-
 
 TOLERATED = 10.0
 """By so much may the loss be above residual, estimate and tolerance before the solution says so."""
 
-
 LIKELY = 2.5
 """The same where the gap comes from gains alone, which lag behind: the loss was up to four times what they say."""
-
 
 SQUARED = 1e-6
 """Rounding of the correlations from which on the solution may say so."""
 
-
 BESIDE = {8: 1e-8, 4: 1e-4}
 """By the bytes of a number: share of a column beside the others below which it is not taken for a direction."""
 
-
 SMALL_FLOPS = 2e8
 """p q (p + q) of two whole views whose correlations are computed for any answer: it takes a fraction of a second."""
-
 
 SECOND, STEPS = 10, 3
 """Columns of the second block where Gram matrices are held, and its steps."""
@@ -260,7 +253,7 @@ class _Law:
         lost = condition if squared else math.sqrt(condition)
         columns = sum(A.shape[1] for A in self._views())
         of_products = 4 * math.sqrt(columns) * self.shift * lost
-        return min(self.unit_of_sums * max(of_products, self.answer.cancelled), 1.0)
+        return min(self.answer.unit_of_sums * max(of_products, self.answer.cancelled), 1.0)
 
     def _bounds(self, above: HostArray) -> HostArray | None:
         """Within which some correlation lies, pair by pair: from the bound in the norm, or from the ridge."""
@@ -315,11 +308,8 @@ class _Law:
             text = "The gap between the correlations returned and those left out is unknown: nothing shows that less "
             text += f"than {within:.1e} of the sum is missing. Choose a solver that carries more columns than pairs."
             findings.append((Status.CLUSTERED, text))
-        elif (
-            residual
-            <= self.terms.tol
-            < (estimate or 0.0)
-            > max((TOLERATED if sure else LIKELY) * residual, off / total)
+        elif residual <= self.terms.tol and (estimate or 0.0) > max(
+            self.terms.tol, (TOLERATED if sure else LIKELY) * residual, off / total
         ):
             text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may "
             text += f"be missing, where the residual is {residual:.1e}. Lower tol, or ask for more pairs."
@@ -445,7 +435,7 @@ class _Law:
         total, every = (float(np.clip(rho[:m], 0.0, 1.0).sum()) for m in (k, self.problem.k))
         condition = max(norm.condition for norm in self.norms)
         lost = math.sqrt(condition) if self.answer.bases else condition
-        rounding = k * 4 * self.unit_of_sums * self.shift * math.sqrt(p + q) * lost
+        rounding = k * 4 * self.answer.unit_of_sums * self.shift * math.sqrt(p + q) * lost
         parts = [
             to_host(norm.coordinates(gap))
             for norm, gap in zip(self.norms, self.gaps, strict=True)
@@ -455,11 +445,6 @@ class _Law:
         return _Beside(
             total, rho[k:], (along[0][k:], along[1][k:]), whole=True, rounding=rounding, every=every
         )
-
-    @property
-    def unit_of_sums(self) -> float:
-        """The rounding of products that are held, or made in the precision of the data."""
-        return EPS if self.answer.reduced is not None else self.moments.rounding
 
     def _cross(self) -> Array:
         """C, which is held or has been multiplied by the identity."""
@@ -528,7 +513,7 @@ class _Law:
         outer = ECE - Ix.T @ WCE - ECW @ Iy + Ix.T @ WCW @ Iy
         U, along, Vt = np.linalg.svd(outer)
         found = np.linalg.svd(np.block([[WCW, right], [left, outer]]), compute_uv=False)
-        rounding = k * 100 * self.unit_of_sums / kept
+        rounding = k * 100 * self.answer.unit_of_sums / kept
         total, every = (float(np.clip(found[:j], 0.0, 1.0).sum()) for j in (k, self.problem.k))
         m = len(along)
         parts = U.T[:m] @ left, (right @ Vt.T[:, :m]).T
@@ -621,7 +606,7 @@ class _Law:
         found = []
         for i, (name, norm) in enumerate(zip("XY", self.norms, strict=True)):
             condition = norm.factor.condition if isinstance(norm, FactorNorm) else 0.0
-            off = condition * max(self.unit_of_sums, self.moments.centring_error(i))
+            off = condition * max(self.answer.unit_of_sums, self.moments.centring_error(i))
             if off > max(TOLERATED * self.terms.tol, SQUARED):
                 text = f"The Gram matrix of {name} has condition number {condition:.0e}: correlations may "
                 text += (

@@ -28,6 +28,7 @@ from linspec.testing.problems import (
     as_integers,
     constant_columns,
     geometric,
+    in_other_coordinates,
     offset,
     orthonormal,
     zeroed_columns,
@@ -305,17 +306,6 @@ def _shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
     return {"x_weights": (p, k), "y_weights": (q, k), **means}
 
 
-def _moved(case: Case, factor: float, seed: int) -> Case:
-    """Invertible maps of the columns change no correlations."""
-    rng = np.random.default_rng(seed)
-    arrays = {}
-    for name, X in case.arrays.items():
-        Q = np.linalg.qr(rng.standard_normal((X.shape[1], X.shape[1])))[0]
-        stretch = np.linspace(0.7, 1.4, X.shape[1])
-        arrays[name] = X @ (Q * stretch) * factor
-    return replace(case, arrays=arrays, truth={})
-
-
 def _start_case() -> Case:
     """Many columns, and correlations behind those wanted."""
     behind = np.linspace(0.6, 0.1, 40)
@@ -326,7 +316,7 @@ TESTING = ProblemTesting(
     cases=lambda: tuple(_cca_cases()),
     oracle=CCAOracle,
     shapes=_shapes,
-    moved=_moved,
+    moved=in_other_coordinates,  # invertible maps of the columns change no correlations
     residual_kinds=NORM_KINDS,
     start_case=_start_case,
     answer_checks={"bounds": check_bounds, "loss": check_loss},

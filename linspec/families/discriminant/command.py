@@ -12,7 +12,6 @@ from linspec.cli.kinds import Kind, Score, center_option, count_option, leading,
 NO_TARGET = "none"
 """The file of labels is the target matrix itself."""
 
-
 TARGETS: dict[str, tuple[str, dict[str, Any]]] = {
     "lda": ("lda", {}),
     "opls": ("opls", {}),
@@ -78,7 +77,6 @@ def _sum_of_eigenvalues(fields: Mapping[str, Any]) -> float:
 
 COMMAND = Kind(
     name="discriminant",
-    title="Directions that tell labels apart: LDA, OPLS, CCA with labels, hypergraphs.",
     matrices=("X", "Y"),
     parameters=_discriminant_parameters,
     answer=_eigenvalues,

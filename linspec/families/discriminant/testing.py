@@ -31,6 +31,7 @@ from linspec.testing.problems import (
     as_integers,
     constant_columns,
     geometric,
+    in_other_coordinates,
     offset,
     orthonormal,
     single,
@@ -360,15 +361,8 @@ def _shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
 
 
 def _moved(case: Case, factor: float, seed: int) -> Case:
-    """Invertible maps of the columns of X and rotations of the targets change no eigenvalues."""
-    rng = np.random.default_rng(seed)
-    arrays = {}
-    for name, X in case.arrays.items():
-        Q = np.linalg.qr(rng.standard_normal((X.shape[1], X.shape[1])))[0]
-        # What stretches targets changes their eigenvalues; what rotates them does not.
-        stretch = 1.0 if name == "H" else np.linspace(0.7, 1.4, X.shape[1])
-        arrays[name] = X @ (Q * stretch) * factor
-    return replace(case, arrays=arrays, truth={})
+    """What stretches targets changes their eigenvalues; what rotates them does not."""
+    return in_other_coordinates(case, factor, seed, rotated=("H",))
 
 
 def _labels() -> Case:

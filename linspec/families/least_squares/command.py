@@ -23,7 +23,6 @@ def _coefficients(solution: Any) -> list[tuple[str, str]]:
 
 COMMAND = Kind(
     name="least-squares",
-    title="Least squares and ridge regression.",
     matrices=("A", "B"),
     parameters=_least_squares_parameters,
     answer=_coefficients,

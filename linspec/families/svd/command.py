@@ -25,7 +25,6 @@ def _captured(fields: Mapping[str, Any]) -> float:
 
 COMMAND = Kind(
     name="svd",
-    title="Leading singular values and vectors; with --center principal components.",
     matrices=("A",),
     parameters=_svd_parameters,
     answer=_singular_values,
