@@ -47,9 +47,7 @@ TWICE = replace(TESTING, cases=lambda: cases() * 2)
 NONE = replace(TESTING, cases=lambda: ())
 ELSEWHERE = replace(TESTING, cases=lambda: testing_of("svd").cases()[:1])
 BLIND = replace(TESTING, oracle=lambda case, reading: object())
-COMMAND = Kind(
-    name="liar", title="", matrices=("A",), parameters=list, answer=lambda solution: [], score=None
-)
+COMMAND = Kind(name="liar", matrices=("A",), parameters=list, answer=lambda solution: [], score=None)
 TWO_FILES = replace(COMMAND, matrices=("A", "B"))
 
 
