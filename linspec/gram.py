@@ -13,6 +13,9 @@ from linspec.operators import sparse_kernels
 Products = tuple[Array, Array, Array, Array]
 """(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy), None where a block or a view is absent."""
 
+STRIPS, NARROWEST_STRIP = 8, 64
+"""Strips in which a symmetric product of two blocks is formed, and the columns of one at least."""
+
 
 class DenseGram:
     """Sx, C, Sy as dense float64 arrays; None before the first rows, C and Sy also without a second view."""
@@ -197,3 +200,16 @@ class SparseGram:
             return out
 
         return full(self.Sx, 0, 0), full(self.C, 0, 1), full(self.Sy, 1, 1)
+
+
+def symmetric_product(V: Array, W: Array, home: Home) -> Array:
+    """VᵀW where it is symmetric: little more than half of it is formed, a strip of rows at a time."""
+    k = V.shape[1]
+    width = max(-(-k // STRIPS), NARROWEST_STRIP)
+    product = home.zeros((k, k))
+    for a in range(0, k, width):
+        b = min(a + width, k)
+        strip = V[:, a:b].T @ W[:, a:]
+        product[a:b, a:] = strip
+        product[b:, a:b] = strip[:, b - a :].T
+    return product

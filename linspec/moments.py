@@ -23,60 +23,25 @@ the first sweep (`linspec.slice_sweep`). Of two views, one of which is streamed,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from linspec import cost
-from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.column_statistics import ColumnStatistics
-from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, NonFiniteData, warn
-from linspec.gram import DenseGram, Products, RunningGram, SparseGram
-from linspec.operators import (
-    CountedOperator,
-    LinearOperator,
-    SparseOperator,
-    as_operator,
-    sparse_kernels,
-)
+from linspec.arrays import Array, HostArray
+from linspec.errors import InvalidProblem, MissingCapability
+from linspec.gram import DenseGram, Products, SparseGram, symmetric_product
+from linspec.operators import as_operator
 from linspec.options import FORMS
 from linspec.row_reduction import reduce_rows
-from linspec.row_sweep import Asked, forward, row_slices, sweep
-from linspec.slice_sweep import sliced_gram, sliced_product, sliced_statistics, sliced_triangle
-from linspec.views import (
-    DIGITS_TO_WARN,
-    FloatRows,
-    View,
-    check_alike,
-    explain_non_finite,
-    first_non_finite,
-    gram_blocks,
-)
+from linspec.sweeps import transposed
+from linspec.sweeps.slices import SliceSweeps
+from linspec.sweeps.source import Source
+from linspec.views import View, check_alike, explain_non_finite, first_non_finite
 from linspec.whitener import Whitener, squared_cut
 
 __all__ = ["FORMS", "Moments", "explain_non_finite", "first_non_finite"]
 
-PROBES = 16
-"""Random-sign columns from which unknown column norms are estimated (relative error about 1/4)."""
 
-IDENTITY_COLUMNS = 256
-"""Columns of the identity multiplied at once, at most, when a Gram matrix is formed from products alone."""
-
-IDENTITY_BYTES = 2**29
-"""What their products may take."""
-
-STRIPS, NARROWEST_STRIP = 8, 64
-"""Strips in which a symmetric product of two blocks is formed, and the columns of one at least."""
-
-CONSTANT = 32
-"""Standard deviation of a column, in units of the rounding of its mean, up to which products call it constant."""
-
-ENTRIES = 2
-"""The same of the column itself, which is a product with one column of the identity."""
-
-
-class Moments:
+class Moments(Source):
     """Products with the Gram and cross matrices of one or two views.
 
     Parameters
@@ -124,173 +89,16 @@ class Moments:
         self._set_up(views, center=center, form=form, expect=expect)
 
     def _set_up(self, views: list[View], *, center: bool, form: str, expect: tuple[int, int]) -> None:
-        self._views = views
-        self.center = center
-        self.home: Home = views[0].given.home.blocks
-        self._given_form = form
-        self._expect = expect
-        self._form = ""
-        self._gram: DenseGram | SparseGram | None = None
+        super()._set_up(views, center=center, form=form, expect=expect)
         self._cross: Array | None = None
-        self._both: Moments | None = None
-        self._index = 0
         self._alone: dict[int, Moments] = {}
-        self._checked = False
         self._whiteners: dict[tuple[int, float], Whitener] = {}
 
     def __repr__(self) -> str:
         views = ", ".join(f"{view.name}={view.given!r}" for view in self._views)
         return f"Moments({views}, center={self.center}, form={self._form or self._given_form!r})"
 
-    # ---- facts --------------------------------------------------------------------------------
-
-    @property
-    def X(self) -> LinearOperator:
-        """The first view as it was given."""
-        return self._views[0].given
-
-    @property
-    def counted(self) -> LinearOperator:
-        """The first view, on the ledger into which its sweeps are entered."""
-        return CountedOperator(self.X, self._views[0].ledger)
-
-    @property
-    def Y(self) -> LinearOperator | None:
-        """The second view."""
-        return self._views[1].given if len(self._views) == 2 else None
-
-    @property
-    def n(self) -> int:
-        """Rows; infinity while those of a stream have not been counted."""
-        sizes = [view.given.shape[0] for view in self._views]
-        return min(sizes)
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(n, p, q); q is 0 without a second view."""
-        return self.n, self.X.shape[1], 0 if self.Y is None else self.Y.shape[1]
-
-    @property
-    def passes(self) -> float:
-        """The largest number of sweeps made over either view."""
-        return max(view.ledger.sweeps for view in self._views)
-
-    def columns_made(self, index: int) -> float:
-        """Products with one column of a view so far, forward and adjoint."""
-        return self._views[index].ledger.columns
-
-    @property
-    def form(self) -> str:
-        """The form in force in force , "dense", "sparse" or "implicit": chosen at the first look."""
-        if self._both is not None and not self._form:
-            return self._both.form
-        self._form = self._form or self._choose_form()
-        return self._form
-
-    @property
-    def held(self) -> bool:
-        """Whether products cost no sweep (any more)."""
-        return self._gram is not None or (self._sharing is not None and self._sharing.held)
-
-    @property
-    def rounding(self) -> float:
-        """The relative rounding of products: of sums in float64 where Gram matrices are made of entries."""
-        views = (view.given for view in self._views)
-        units = [float(np.finfo(A.dtype).eps) for A in views]
-        return (
-            float(np.finfo(np.float64).eps) if self.held and (self._entered or self._streamed) else max(units)
-        )
-
-    @property
-    def spent(self) -> bool:
-        """Whether the data could be read once, were, and left no Gram matrix: no further product is possible."""
-        return not self.held and any(getattr(view.operator, "spent", False) for view in self._views)
-
-    @property
-    def sweep_cost(self) -> float:
-        """Passes that one call of `products` takes after the set-up: 0 held, 1 fused, 2 on products alone."""
-        return 0.0 if self.form != "implicit" else 1.0 if self._sliceable or self._streamed else 2.0
-
-    @property
-    def means_cost(self) -> float:
-        """Passes that `column_means` would take now."""
-        return 0.0 if all(view.mean is not None for view in self._views) else self.setup_cost or 1.0
-
-    @property
-    def setup_cost(self) -> float:
-        """Passes still to be made before the first product: for the means, or to form what is held."""
-        if self.held:
-            return 0.0
-        if self._sharing is not None:
-            return self._sharing.setup_cost
-        if self.form == "implicit":
-            return self._means_cost
-        if self._entered or self._streamed:
-            return 1.0
-        widths = [view.operator.shape[1] for view in self._views]
-        blocks: list[int] = [-(-width // self._identity_columns) for width in widths]
-        # The blocks of X give XᵀX at two sweeps of X each; those of Y give XᵀY, too, at one sweep of X.
-        return self._means_cost + max(2.0 * blocks[0] + sum(blocks[1:]), 2.0 * blocks[-1])
-
-    @property
-    def _means_cost(self) -> float:
-        return 1.0 if not self._streamed and any(view.lacks_mean for view in self._views) else 0.0
-
-    @property
-    def exact_diagonal(self) -> bool:
-        """Whether column norms are exact, or estimated from probes."""
-        return self._readable or self._streamed or self.form != "implicit"
-
-    @property
-    def _sliceable(self) -> bool:
-        return all(view.operator.sliceable for view in self._views)
-
-    @property
-    def _readable(self) -> bool:
-        return all(view.operator.readable for view in self._views)
-
-    @property
-    def _entered(self) -> bool:
-        """Whether the Gram matrices are made of entries: of operators known by products, those of few columns.
-
-        One product with the identity is all their entries, and loses nothing to centring.
-        """
-        views = [view.operator for view in self._views]
-        few = all(A.readable or A.shape[1] <= self._identity_columns for A in views)
-        return self._readable or (few and 8.0 * self.n * sum(self.shape[1:]) <= IDENTITY_BYTES)
-
-    @property
-    def _streamed(self) -> bool:
-        """Whether the one view comes slice by slice, and all is made in one sweep of them."""
-        return len(self._views) == 1 and self._views[0].streamed
-
-    @property
-    def _all_sparse(self) -> bool:
-        return all(isinstance(view.operator, SparseOperator) for view in self._views)
-
-    @property
-    def _sharing(self) -> Moments | None:
-        """The moments of both views, where they form and hold this one's Gram matrix together with theirs."""
-        return self._both if self._both is not None and self._both.form != "implicit" else None
-
-    @property
-    def _identity_columns(self) -> int:
-        return min(IDENTITY_COLUMNS, max(1, IDENTITY_BYTES // (8 * self.n)))
-
-    def _choose_form(self) -> str:
-        if self._given_form == "sparse" and not self._all_sparse:
-            raise InvalidProblem(
-                'form "sparse" holds the Gram matrices of sparse matrices; got '
-                f'{", ".join(repr(view.given) for view in self._views)}. Use "auto", "dense" or "implicit".'
-            )
-        if self._given_form != "auto":
-            return self._given_form
-        return cost.moments_form(self._sizes(), *self._expect)[0]
-
-    def _sizes(self) -> cost.Sizes:
-        return cost.sizes_of(self.X, self.Y, self._expect[1])
-
-    # ---- what methods call --------------------------------------------------------------------
+    # ---- products -----------------------------------------------------------------------------
 
     def products(self, Vx: Array | None = None, Vy: Array | None = None) -> Products:
         """(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy) in one sweep; None where a block or a view is absent.
@@ -305,11 +113,7 @@ class Moments:
         tuple of arrays
             Shapes (p, k), (p, m), (q, k), (q, m), float64.
         """
-        blocks = [self._block(Vx, 0), self._block(Vy, 1)]
-        if self.form == "implicit":
-            return self._swept(blocks)
-        products: Products = self._held_gram().products(*blocks)
-        return products
+        return self._made([self._block(Vx, 0), self._block(Vy, 1)])
 
     def gram_matmat(self, V: Array) -> Array:
         """XᵀX V; the second view is not touched, unless Gram matrices are held and not formed yet."""
@@ -331,8 +135,8 @@ class Moments:
         """
         seen: list[Array] = []
         alone = len(self._views) == 1 and self.form == "implicit"
-        product = self._swept([self._block(V, 0), None], seen)[0] if alone else self.gram_matmat(V)
-        return product, seen[0] if seen else _symmetric_product(self.home.place(V), product, self.home)
+        product = self._sweeps.products([self._block(V, 0), None], seen)[0] if alone else self.gram_matmat(V)
+        return product, seen[0] if seen else symmetric_product(self.home.place(V), product, self.home)
 
     def gram_and_triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
         """XᵀX V and the triangle R of the QR factorisation of X V, of streamed rows in one sweep.
@@ -353,16 +157,11 @@ class Moments:
         MissingCapability
             When the rows are not streamed. All data have `gram_and_image`, the Gram matrix of the image.
         """
-        if not self._streamed:
+        if not isinstance(self._sweeps, SliceSweeps):
             raise MissingCapability(
                 f"the triangle of an image needs streamed rows; got {self.X!r}. Call gram_and_image instead."
             )
-        view, V = self._views[0], self._block(V, 0)
-        with np.errstate(all="ignore"):
-            found = sliced_triangle(view, V, columns, self.home, center=self.center)
-        view.record(V.shape[1], V.shape[1], sweeps=1.0)
-        view.warn_of_cancellation()
-        return found
+        return self._sweeps.triangle(self._block(V, 0), columns)
 
     def gram_and_cross(self, V: Array | None = None) -> tuple[Array | None, Array]:
         """XᵀX V and XᵀY, in one sweep; XᵀY is kept, and later sweeps need not form it again.
@@ -378,7 +177,11 @@ class Moments:
             Shapes (p, k) and (p, q), float64.
         """
         if self._cross is None and self.Y is not None and self.wide:
-            return self._wide_gram_and_cross(V)
+            self._cross = transposed.cross(self._views[0], self._views[1], self.home)
+            if V is None:
+                self._views[0].record(0, self.shape[2], sweeps=1.0)
+            self._sweeps.check_finite([self._cross])
+            return None if V is None else self.gram_matmat(V), self._cross
         if self._cross is None and self.form == "dense":
             self._cross = self._held_gram().C
         if self._cross is None:
@@ -392,9 +195,7 @@ class Moments:
 
         So it is for sparse X in memory with few rows, without centring.
         """
-        view = self._views[0]
-        plain = not self.center and view.taken is None
-        return plain and self.form == "implicit" and _wide(view.operator)
+        return self.form == "implicit" and transposed.worth_transposing(self._views[0], center=self.center)
 
     def outer_matmat(self, U: Array) -> tuple[Array, Array]:
         """(XᵀU, XXᵀU): two sweeps of X, one after the other.
@@ -408,11 +209,7 @@ class Moments:
         tuple of arrays
             Shapes (p, k) and (n, k), float64.
         """
-        view = self._views[0]
-        X, k = view.operator, U.shape[1]
-        XtU = sparse_kernels.matmat(X.transposed, U, X.dtype) if self.wide else X.rmatmat(U)
-        view.record(k, k, sweeps=2.0)
-        return XtU, self.home.place(X.matmat(XtU))
+        return transposed.outer_matmat(self._views[0], U, self.home, transposed=self.wide)
 
     def outer_gram_matmat(self, U: Array) -> Array:
         """XXᵀU in one sweep of wide sparse X: column by column of X, of which each is read once.
@@ -425,12 +222,9 @@ class Moments:
         -------
         array of shape (n, k), float64
         """
-        view = self._views[0]
         if not self.wide:
             return self.outer_matmat(U)[1]
-        view.record(U.shape[1], U.shape[1], sweeps=1.0)
-        X = view.operator
-        return sparse_kernels.products(X.transposed, None, U, None, dtype_x=X.dtype).XtP
+        return transposed.outer_gram_matmat(self._views[0], U)
 
     def view(self, index: int) -> Moments:
         """The moments of one view alone, on the same ledger; what these hold, it holds.
@@ -453,96 +247,33 @@ class Moments:
         """XᵀY V."""
         return self.products(None, V)[1]
 
-    def diagonal(self) -> tuple[Array, Array | None]:
-        """The diagonals of XᵀX and YᵀY: exact, or estimated where only products are known."""
-        if self.form != "implicit":
-            diagonal: tuple[Array, Array | None] = self._held_gram().diagonal()
-            return diagonal
-        exact = [view for view in self._views if view.operator.readable or view.streamed]
-        self._gather([view for view in exact if view.squares is None])
-        for i, view in enumerate(self._views):
-            if view.squares is None:  # products alone: send the probes
-                self.view(i)._swept([self.home.zeros((view.operator.shape[1], 0)), None])
-        return self._views[0].squares, self._views[1].squares if len(self._views) == 2 else None
+    def image_gram(self, index: int, V: Array) -> HostArray:
+        """(XV)ᵀ(XV) by way of XV, one forward product: nothing of it is squared before it is added up.
 
-    def known_diagonals(self) -> list[Array] | None:
-        """The exact diagonals of XᵀX and YᵀY where sweeps have told them all; None elsewhere, and no sweep is made."""
-        if self.held:
-            found = self._held_gram().diagonal()[: len(self._views)]
-        else:
-            found = [view.squares if view.operator.readable else None for view in self._views]
-        return None if any(d is None for d in found) else list(found)
-
-    def centring_error(self, index: int | None = None) -> float:
-        """The relative error, about, that taking means out of products leaves in them; no sweep is made for it.
-
-        0 where they are taken out of entries.
-
-        Parameters
-        ----------
-        index : {0, 1}, optional
-            The view; by default the worse of both.
-        """
-        held = self._held_gram() if self.held else None
-        squares = [view.squares for view in self._views] if held is None else held.diagonal()
-        pairs = list(zip(self._views, squares, strict=False))
-        return max(
-            self._cancelled(*pair, held) for pair in (pairs if index is None else pairs[index : index + 1])
-        )
-
-    def _cancelled(self, view: View, squares: Array | None, held: Any) -> float:
-        eps = float(np.finfo(view.operator.dtype).eps)
-        if view.unresolved:
-            return 1.0
-        if not view.corrects_products or (isinstance(held, DenseGram) and self._entered):
-            return 0.0
-        lost = view.cancelled(squares)
-        return eps * (lost**2 if isinstance(held, SparseGram) else lost)
-
-    def subtracted(self, index: int) -> float:
-        """The sum of squares that centring takes out of the products of one view; 0 where entries are centred.
+        VᵀSV is rounding where V is all but annihilated; this tells how long XV is.
 
         Parameters
         ----------
         index : {0, 1}
+            The view that V multiplies.
+        V : array of shape (p, m)
         """
-        view = self._views[index]
-        if view.lacks_mean:
-            self.column_means()
-        if not view.corrects_products or (self.held and self._entered):
-            return 0.0
-        return float(self.n * self.home.norm(self.home.place(view.taken)) ** 2)
+        return self._sweeps.image_gram(index, V)
 
-    def total_squares(self) -> float | None:
-        """The sum of all squared entries of X, about the column means with centring; no sweep is made for it.
+    # ---- means and column norms ---------------------------------------------------------------
 
-        Returns
-        -------
-        float or None
-            None before the sweep that tells it, and where only products are known: they would have to be made with
-            every column of the identity.
-        """
-        view = self._views[0]
-        if self.held:
-            squares = self._held_gram().diagonal()[0]
-        elif view.operator.readable and view.squares is not None:
-            squares = view.squares
-        else:
-            return None
-        return float(self.home.xp.sum(squares))
+    def diagonal(self) -> tuple[Array, Array | None]:
+        """The diagonals of XᵀX and YᵀY: exact, or estimated where only products are known."""
+        if self.form != "implicit":
+            return self._held_gram().diagonal()
+        exact = [view for view in self._views if view.operator.readable or view.streamed]
+        self._sweeps.gather([view for view in exact if view.squares is None])
+        for i, view in enumerate(self._views):
+            if view.squares is None:  # products alone: send the probes
+                self.view(i)._sweeps.products([self.home.zeros((view.operator.shape[1], 0)), None])
+        return self._views[0].squares, self._views[1].squares if len(self._views) == 2 else None
 
-    def column_means(self) -> tuple[Array, Array | None]:
-        """The column means of both views."""
-        if self.form != "implicit" and self.center:
-            self._held_gram()
-        self._gather([view for view in self._views if view.mean is None])
-        means = [view.mean_as_given for view in self._views]
-        return means[0], means[1] if len(means) == 2 else None
-
-    def column_sums(self) -> tuple[Array, Array | None]:
-        """The column sums of both views."""
-        mx, my = self.column_means()
-        return mx * self.n, None if my is None else my * self.n
+    # ---- what is held -------------------------------------------------------------------------
 
     def dense(self) -> tuple[Array, Array | None, Array | None]:
         """(XᵀX, XᵀY, YᵀY) as dense float64 arrays; the moments hold them from then on.
@@ -583,27 +314,6 @@ class Moments:
             view.record(0, 0, sweeps=1.0)
         return found
 
-    def image_gram(self, index: int, V: Array) -> HostArray:
-        """(XV)ᵀ(XV) by way of XV, one forward product: nothing of it is squared before it is added up.
-
-        VᵀSV is rounding where V is all but annihilated; this tells how long XV is.
-
-        Parameters
-        ----------
-        index : {0, 1}
-            The view that V multiplies.
-        V : array of shape (p, m)
-        """
-        view = self._views[index]
-        self._gather([view] if view.lacks_mean else [])
-        A, total = view.operator, np.zeros((V.shape[1], V.shape[1]))
-        for rows in row_slices([view], V.shape[1]) if A.sliceable else [slice(0, A.shape[0])]:
-            P = self.home.place(view.centred(A.rows(rows) if A.sliceable else A).matmat(V))
-            total += to_host(P.T @ P)
-            A.release()
-        view.record(V.shape[1], 0, sweeps=1.0)
-        return total
-
     def gram_by_identity(self, index: int, product: Array) -> Array:
         """XᵀX from its product with the identity: symmetric, and zero where centring leaves rounding of a column.
 
@@ -612,12 +322,10 @@ class Moments:
         index : {0, 1}
         product : array of shape (p, p)
         """
-        live = self._varying(self._views[index], product)
+        live = self._sweeps.varying(index, product)
         d = self.diagonal()[index]
         live = live if d is None else live * self.home.xp.astype(d > 0, live.dtype)
         return (product + product.T) / 2 * live[:, None] * live[None, :]
-
-    # ---- one sweep ----------------------------------------------------------------------------
 
     def _block(self, V: Array | None, index: int) -> Array | None:
         if V is None:
@@ -629,313 +337,3 @@ class Moments:
         if V.ndim != 2 or V.shape[0] != rows:
             raise InvalidProblem(f"{name} must have shape ({rows}, k); got {tuple(V.shape)}.")
         return self.home.place(V)
-
-    def _swept(self, blocks: list[Array | None], images: list[Array] | None = None) -> Products:
-        """The products by a sweep; `images` gathers (X Vx)ᵀ(X Vx) where X Vx is met as a whole."""
-        if all(block is None for block in blocks):
-            return None, None, None, None
-        if self._streamed:
-            return self._by_slices(blocks[0]), None, None, None
-        self._gather([view for view in self._views if view.lacks_mean])
-        for view in self._views:
-            view.warn_of_cancellation()
-        with np.errstate(all="ignore"):  # what is not finite is found by the check
-            if not self._sliceable:
-                found = self._by_products(self._asked(blocks))
-            elif self._all_sparse:
-                found = self._by_sparse_slabs(blocks, images)
-            else:
-                asked = self._asked(blocks)
-                found = self._conclude(asked, sweep(self._views, asked, self.home), sweeps=1.0)
-        self._check_finite(found)
-        return found
-
-    def _by_slices(self, V: Array) -> Array:
-        """Of rows that come slice by slice: centred in the same sweep."""
-        view = self._views[0]
-        with np.errstate(all="ignore"):  # what is not finite is found block by block
-            product = sliced_product(view, V, self.home, center=self.center)
-        view.record(V.shape[1], V.shape[1], sweeps=1.0)
-        view.warn_of_cancellation()
-        return product
-
-    def _asked(self, blocks: list[Array | None]) -> Asked:
-        """The blocks, with probes for the norms that only products can tell."""
-        probes: list[Array | None] = [None, None]
-        for i, view in enumerate(self._views):
-            if blocks[i] is not None and view.squares is None and not view.operator.readable:
-                probes[i] = _signs(view.operator.shape[1], self.home)
-        return Asked(blocks, probes, self.home)
-
-    def _by_products(
-        self, asked: Asked, onto: tuple[int, ...] = (0, 1), spreads: list[HostArray] | None = None
-    ) -> Products:
-        """One forward and one adjoint block product a view; the adjoint ones of `onto` alone.
-
-        `spreads` gathers the squared lengths of the forward products about their own means.
-        """
-        operators = [view.centred(view.operator) for view in self._views]
-        W = forward(operators, asked)
-        if spreads is not None:
-            P = self.home.place(W)
-            spreads.append(
-                to_host(self.home.xp.sum((P - self.home.xp.mean(P, axis=0)[None, :]) ** 2, axis=0))
-            )
-        adjoints = [A.rmatmat(W) if i in onto else None for i, A in enumerate(operators)]
-        return self._conclude(asked, adjoints, sweeps=2.0)
-
-    def _conclude(self, asked: Asked, adjoints: list[Array | None], sweeps: float) -> Products:
-        """Enter the products into the ledgers, read the probes, cut out what was asked for."""
-        widths = [0 if V is None else V.shape[1] for V in asked.wide]
-        for i, (view, adjoint) in enumerate(zip(self._views, adjoints, strict=True)):
-            backward = 0 if adjoint is None else asked.columns
-            trips = (widths[i] > 0) + (adjoint is not None)
-            view.record(widths[i], backward, sweeps=sweeps if sweeps == 1.0 else float(trips))
-            Z = asked.probes[i]
-            if Z is not None and adjoint is not None:
-                view.squares = _probed(Z, adjoint[:, asked.edges[i][1] : asked.edges[i][2]], self.home)
-        return asked.cut(adjoints)
-
-    def _by_sparse_slabs(self, blocks: list[Array | None], images: list[Array] | None = None) -> Products:
-        """SciPy matrices: threads over slabs of rows with equally many entries."""
-        Vx, Vy = blocks
-        for view in self._views:
-            if view.squares is None:
-                view.learn_from_matrix()
-        mx, my = (self._views[i].taken if i < len(self._views) else None for i in (0, 1))
-        X = self._views[0].operator
-        if len(self._views) == 1 and _wide(X):
-            return self._by_transposed(X, Vx, mx, images), None, None, None
-        Y = self._views[1].operator if len(self._views) == 2 else None
-        XtP, XtQ, YtP, YtQ, sum_p, sum_q = sparse_kernels.products(
-            X.matrix,
-            None if Y is None else Y.matrix,
-            Vx,
-            Vy,
-            shift_x=None if mx is None or Vx is None else mx @ Vx,
-            shift_y=None if my is None or Vy is None else my @ Vy,
-            dtype_x=X.dtype,
-            dtype_y=None if Y is None else Y.dtype,
-        )
-        widths = [0 if V is None else V.shape[1] for V in blocks]
-        for view, own in zip(self._views, widths, strict=False):
-            view.record(own, sum(widths), sweeps=1.0)
-        return (
-            _less_mean(XtP, mx, sum_p),
-            _less_mean(XtQ, mx, sum_q),
-            _less_mean(YtP, my, sum_p),
-            _less_mean(YtQ, my, sum_q),
-        )
-
-    def _by_transposed(
-        self, X: SparseOperator, V: Array, mean: Array | None, images: list[Array] | None = None
-    ) -> Array:
-        """Xᵀ(X V), centred, by rows of X and rows of Xᵀ."""
-        P = sparse_kernels.matmat(X.matrix, V, X.dtype)
-        if mean is not None:
-            P -= (mean @ V)[None, :]
-        if images is not None:
-            images.append(P.T @ P)
-        self._views[0].record(V.shape[1], V.shape[1], sweeps=1.0)
-        product = sparse_kernels.matmat(X.transposed, P, X.dtype)
-        return product if mean is None else _less_mean(product, mean, P.sum(axis=0))
-
-    def _wide_gram_and_cross(self, V: Array | None) -> tuple[Array | None, Array]:
-        """The same by rows of Xᵀ; with V both products are made in the sweep that V takes."""
-        X, Y = self._views[0].operator, self._views[1]
-        W = self.home.place(Y.operator.matmat(self.home.eye(self.shape[2])))
-        cross = sparse_kernels.matmat(X.transposed, W, X.dtype)
-        Y.record(self.shape[2], 0, sweeps=1.0)
-        if V is None:
-            self._views[0].record(0, self.shape[2], sweeps=1.0)
-        found = None if V is None else self.gram_matmat(V)
-        self._check_finite([cross])
-        self._cross = cross
-        return found, cross
-
-    def _release(self) -> None:
-        for view in self._views:
-            view.operator.release()
-
-    # ---- means and column norms -----------------------------------------------------------------
-
-    def _gather(self, views: list[View]) -> None:
-        """What one sweep can tell of the columns of some views: means and norms (of products alone: means)."""
-        if not views:
-            return
-        for view in views:
-            if view.streamed:
-                with np.errstate(all="ignore"):
-                    view.learn(sliced_statistics(view, self.home))
-                view.record(0, 0, sweeps=1.0)
-        views = [view for view in views if not view.streamed]
-        blockwise = [v for v in views if v.operator.readable and not isinstance(v.operator, SparseOperator)]
-        statistics = [ColumnStatistics(self.home) for _ in blockwise]
-        with np.errstate(all="ignore"):  # what is not finite is found by the check
-            for view in views:
-                if isinstance(view.operator, SparseOperator):
-                    view.learn_from_matrix()
-                elif not view.operator.readable:
-                    view.learn_from_products(self.home)
-            # Together, so that two views of one file are read together.
-            for rows in row_slices(blockwise) if blockwise else ():
-                for view, gathered in zip(blockwise, statistics, strict=True):
-                    gathered.add(view.read(rows))
-                self._release()
-            for view, gathered in zip(blockwise, statistics, strict=True):
-                view.learn(gathered)
-        for view in views:
-            view.record(0, 0 if view.operator.readable else 1, sweeps=1.0)
-        self._check_finite([view.mean for view in views])
-
-    def _check_finite(self, arrays: Iterable[Array | None]) -> None:
-        """On the first sweep's small results; only on failure is the data searched."""
-        if self._checked:
-            return
-        with np.errstate(all="ignore"):
-            sums = [self.home.xp.sum(array) for array in arrays if array is not None]
-            good = all(np.isfinite(float(to_host(total))) for total in sums)
-        if not good:
-            raise NonFiniteData(explain_non_finite({view.name: view.operator for view in self._views}))
-        self._checked = True
-
-    # ---- held forms ---------------------------------------------------------------------------
-
-    def _held_gram(self) -> Any:
-        if self._gram is not None:
-            return self._gram
-        if self._sharing is not None:
-            return self._sharing._held_gram().view(self._index)
-        with np.errstate(all="ignore"):
-            if self._streamed:
-                self._gram = self._form_by_slices()
-            elif self.form == "sparse":
-                self._gram = self._form_sparse()
-            elif self._all_sparse and cost.sparse_gram_is_cheaper(self._sizes()):
-                self._gram = DenseGram.of_sparse(self._form_sparse(), self.home)
-            elif self._entered:
-                self._gram = self._form_dense()
-            else:
-                self._gram = self._form_by_products()
-        self._check_finite(self._gram.diagonal())
-        return self._gram
-
-    def _form_by_slices(self) -> DenseGram:
-        """The Gram matrix of one view that comes slice by slice: in one sweep, also where it is centred."""
-        view = self._views[0]
-        gram = sliced_gram(view, self.home, center=self.center)
-        view.record(0, self.shape[1], sweeps=1.0)
-        return gram
-
-    def _form_dense(self) -> DenseGram:
-        """The Gram matrices in one sweep, about the mean of each block where the mean is not known yet."""
-        merging = any(view.lacks_mean for view in self._views)
-        slabs = [FloatRows(view, self.home, about_first=merging) for view in self._views]
-        running = RunningGram(self.home) if merging else None
-        gram = DenseGram() if running is None else running.gram
-        for rows in gram_blocks(self._views, self.n):
-            (running or gram).add_rows([slab.read(rows) for slab in slabs])
-            self._release()
-        for i, view in enumerate(self._views):
-            if running is not None and view.lacks_mean:
-                view.mean = slabs[i].less + running.means[i]
-            columns = sum(self.shape[1:]) if view.operator.readable else self.shape[1 + i]
-            view.record(0, columns, sweeps=1.0)
-        return gram
-
-    def _form_sparse(self) -> SparseGram:
-        X, *rest = [view.operator.matrix for view in self._views]
-        Y = rest[0] if rest else None
-        Sx = sparse_kernels.gram(X)
-        C = None if Y is None else sparse_kernels.gram(X, Y)
-        Sy = None if Y is None else sparse_kernels.gram(Y)
-        for view in self._views:
-            view.learn_from_matrix()
-            view.record(0, sum(self.shape[1:]), sweeps=1.0)
-        gram = SparseGram(Sx, C, Sy, [(view.mean, view.taken) for view in self._views], self.n)
-        if gram.lost_digits() > DIGITS_TO_WARN:
-            warn(
-                f"centring a sparse Gram matrix by subtraction loses {gram.lost_digits():.0f} digits here, "
-                'because column means are large beside their spread. Use form="implicit" or dense data.',
-                AccuracyWarning,
-            )
-        return gram
-
-    def _form_by_products(self) -> DenseGram:
-        """The Gram matrices of operators known by products, some columns of the identity at a time."""
-        self._gather([view for view in self._views if view.lacks_mean])
-        found: list[tuple[list[Array], list[Array]]] = [([], []), ([], [])]
-        spreads: list[list[HostArray]] = [[], []]
-        for i, view in enumerate(self._views):
-            width, columns = view.operator.shape[1], self._identity_columns
-            for a in range(0, width, columns):
-                E = self.home.place(np.eye(width, min(columns, width - a), -a))
-                asked = Asked([E, None] if i == 0 else [None, E], [None, None], self.home)
-                XtP, XtQ, _, YtQ = self._by_products(
-                    asked, onto=(0,) if i == 0 else (0, 1), spreads=spreads[i]
-                )
-                found[i][0].append(XtP if i == 0 else YtQ)
-                found[i][1].append(XtQ)
-        live = [
-            self._varying(view, self.home.concat(f[0])) for view, f in zip(self._views, found, strict=False)
-        ]
-        for view, own, spread in zip(self._views, live, spreads, strict=False):
-            view.unresolved = self._drowned(view, to_host(own) == 0, np.concatenate(spread))
-        Sx = self.home.concat(found[0][0]) * live[0][:, None] * live[0][None, :]
-        if len(self._views) == 1:
-            return DenseGram(Sx)
-        C = self.home.concat(found[1][1]) * live[0][:, None] * live[1][None, :]
-        return DenseGram(Sx, C, self.home.concat(found[1][0]) * live[1][:, None] * live[1][None, :])
-
-    def _varying(self, view: View, S: Array) -> Array:
-        """1 for columns with a spread, 0 for constant ones, of which centred products leave rounding."""
-        d = self.home.xp.linalg.diagonal(S)
-        if view.taken is None:
-            return self.home.xp.ones_like(d)
-        unit = CONSTANT * float(np.finfo(view.operator.dtype).eps)
-        return self.home.xp.astype(d > self.n * (unit * view.taken) ** 2, d.dtype)
-
-    def _drowned(self, view: View, constant: HostArray, spreads: HostArray) -> bool:
-        """Whether columns that products call constant vary by more than the rounding of their entries."""
-        if view.taken is None:
-            return False
-        unit = ENTRIES * float(np.finfo(view.operator.dtype).eps)
-        varies = spreads > self.n * (unit * to_host(view.taken)) ** 2
-        return bool(np.any(constant & varies))
-
-
-def _wide(X: LinearOperator) -> bool:
-    """Whether the rows of X are fewer than its columns, and those of Xᵀ are worth keeping beside them."""
-    return isinstance(X, SparseOperator) and X.worth_transposing
-
-
-def _signs(rows: int, home: Home) -> Array:
-    """Random signs, the same ones at every call."""
-    return home.place(np.random.default_rng(0).integers(0, 2, (rows, PROBES)) * 2.0 - 1.0)
-
-
-def _probed(Z: Array, SZ: Array, home: Home) -> Array:
-    """The diagonal of S as the mean of z ∘ Sz over random signs z, floored well above zero."""
-    estimate = home.xp.sum(Z * SZ, axis=1) / Z.shape[1]
-    floor = home.xp.mean(home.xp.abs(estimate)) * 1e-3
-    return home.xp.where(estimate > floor, estimate, floor * home.xp.ones_like(estimate))
-
-
-def _symmetric_product(V: Array, W: Array, home: Home) -> Array:
-    """VᵀW where it is symmetric: little more than half of it is formed, a strip of rows at a time."""
-    k = V.shape[1]
-    width = max(-(-k // STRIPS), NARROWEST_STRIP)
-    product = home.zeros((k, k))
-    for a in range(0, k, width):
-        b = min(a + width, k)
-        strip = V[:, a:b].T @ W[:, a:]
-        product[a:b, a:] = strip
-        product[b:, a:b] = strip[:, b - a :].T
-    return product
-
-
-def _less_mean(XtP: Array | None, mean: Array | None, total: Array | None) -> Array | None:
-    """Xᵀ P − μ (1ᵀP): the rest of the centring of a sparse sweep, small because P is centred."""
-    if XtP is None or mean is None or total is None:
-        return XtP
-    return XtP - mean[:, None] * total[None, :]

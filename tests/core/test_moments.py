@@ -25,6 +25,7 @@ from linspec.operators import (
     LinearOperator,
     row_blocks,
 )
+from linspec.sweeps import base
 from linspec.views import View
 
 N, P, Q = 57, 7, 5
@@ -147,7 +148,7 @@ def blocks(request, monkeypatch):
         monkeypatch.setattr(row_blocks, "DEVICE_BLOCK_BYTES", 500)
         monkeypatch.setattr(row_blocks, "FEWEST_ROWS", 1)
         monkeypatch.setattr(views, "GRAM_ROWS", 10)
-        monkeypatch.setattr(moments, "IDENTITY_COLUMNS", 3)
+        monkeypatch.setattr(base, "IDENTITY_COLUMNS", 3)
 
 
 # ---- products ---------------------------------------------------------------------------------------
@@ -541,7 +542,7 @@ def test_gram_matmat_touches_one_view(kinds, center):
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("two", [False, True])
 def test_forming_from_products_costs_what_it_says(width, center, two, monkeypatch):
-    monkeypatch.setattr(moments, "IDENTITY_COLUMNS", width)
+    monkeypatch.setattr(base, "IDENTITY_COLUMNS", width)
     a, b = Duck(X), Duck(Y)
     m = Moments(a, b if two else None, center=center, form="dense")
     cost_told = m.setup_cost
@@ -554,7 +555,7 @@ def test_forming_from_products_costs_what_it_says(width, center, two, monkeypatc
 
 
 def test_long_operators_are_multiplied_by_few_columns_at_once(monkeypatch):
-    monkeypatch.setattr(moments, "IDENTITY_BYTES", 8 * N * 2)
+    monkeypatch.setattr(base, "IDENTITY_BYTES", 8 * N * 2)
     a = Duck(X)
     Moments(a, form="dense").dense()
     assert max(a.widths) == 2
@@ -916,7 +917,7 @@ def test_a_gram_matrix_by_the_identity_has_zeros_for_constant_columns(kind):
 @pytest.mark.parametrize("width", [3, 256])
 def test_means_a_million_times_the_spread_drown_no_column_of_a_narrow_operator(width, monkeypatch):
     """One product with the identity is all entries; of wider operators the moments say what is lost."""
-    monkeypatch.setattr(moments, "IDENTITY_COLUMNS", width)
+    monkeypatch.setattr(base, "IDENTITY_COLUMNS", width)
     rng = np.random.default_rng(3)
     given = (3e5 * rng.uniform(0.5, 1, 5) + rng.standard_normal((60, 5))).astype(np.float32)
     m = Moments(Duck(given), rng.standard_normal((60, 4)), center=True, form="dense")
@@ -931,7 +932,7 @@ def test_means_a_million_times_the_spread_drown_no_column_of_a_narrow_operator(w
 
 
 def test_a_constant_column_of_an_operator_is_no_loss(monkeypatch):
-    monkeypatch.setattr(moments, "IDENTITY_COLUMNS", 2)
+    monkeypatch.setattr(base, "IDENTITY_COLUMNS", 2)
     given = np.column_stack([X[:, :3], np.full(len(X), 7.1)])
     m = Moments(Duck(given), center=True, form="dense")
     assert np.all(m.dense()[0][3] == 0)

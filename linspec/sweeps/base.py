@@ -1,0 +1,332 @@
+"""What every way to read the rows of views offers, and what is the same for all of them.
+
+A sweep answers with small results: products with Gram and cross matrices, column means and norms, Gram matrices. It
+enters what it did into the ledgers of the views, and its first results are looked at for entries that are not finite.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from linspec import cost
+from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.column_statistics import ColumnStatistics
+from linspec.errors import NonFiniteData
+from linspec.gram import DenseGram, Products, RunningGram, SparseGram
+from linspec.operators import SparseOperator
+from linspec.row_sweep import Asked, forward, row_slices
+from linspec.slice_sweep import sliced_statistics
+from linspec.views import FloatRows, View, explain_non_finite, gram_blocks
+
+PROBES = 16
+"""Random-sign columns from which unknown column norms are estimated (relative error about 1/4)."""
+
+IDENTITY_COLUMNS = 256
+"""Columns of the identity multiplied at once, at most, when a Gram matrix is formed from products alone."""
+
+IDENTITY_BYTES = 2**29
+"""What their products may take."""
+
+CONSTANT = 32
+"""Standard deviation of a column, in units of the rounding of its mean, up to which products call it constant."""
+
+ENTRIES = 2
+"""The same of the column itself, which is a product with one column of the identity."""
+
+
+class Sweeps(ABC):
+    """A way to read the rows of one or two views.
+
+    Parameters
+    ----------
+    views : list of View
+    center : bool
+        Take the column means out.
+
+    Attributes
+    ----------
+    passes : float
+        That one call of `products` takes once the means are known.
+    sparse, streamed : bool
+        Whether Gram matrices can be held as sparse matrices, and whether rows come slice by slice.
+    """
+
+    passes: float = 1.0
+    sparse: bool = False
+    streamed: bool = False
+
+    def __init__(self, views: list[View], *, center: bool) -> None:
+        self.views, self.center = views, center
+        self.home: Home = views[0].given.home.blocks
+        self._checked = False
+
+    # ---- facts --------------------------------------------------------------------------------
+
+    @property
+    def n(self) -> int:
+        """Rows; infinity while those of a stream have not been counted."""
+        return min(view.given.shape[0] for view in self.views)
+
+    @property
+    def widths(self) -> list[int]:
+        """Columns of the views."""
+        return [view.operator.shape[1] for view in self.views]
+
+    @property
+    def exact_norms(self) -> bool:
+        """Whether column norms are exact, or estimated from probes."""
+        return all(view.operator.readable for view in self.views)
+
+    @property
+    def by_entries(self) -> bool:
+        """Whether Gram matrices are made of entries: of operators known by products, those of few columns.
+
+        One product with the identity is all their entries, and loses nothing to centring.
+        """
+        operators = [view.operator for view in self.views]
+        few = all(A.readable or A.shape[1] <= self._identity_columns for A in operators)
+        return self.exact_norms or (few and 8.0 * self.n * sum(self.widths) <= IDENTITY_BYTES)
+
+    @property
+    def means_cost(self) -> float:
+        """Passes to be made for the means before the first product."""
+        return 1.0 if any(view.lacks_mean for view in self.views) else 0.0
+
+    @property
+    def gram_cost(self) -> float:
+        """Passes that forming the Gram matrices would take now."""
+        if self.by_entries:
+            return 1.0
+        blocks: list[int] = [-(-width // self._identity_columns) for width in self.widths]
+        # The blocks of X give XᵀX at two sweeps of X each; those of Y give XᵀY, too, at one sweep of X.
+        return self.means_cost + max(2.0 * blocks[0] + sum(blocks[1:]), 2.0 * blocks[-1])
+
+    @property
+    def _identity_columns(self) -> int:
+        return min(IDENTITY_COLUMNS, max(1, IDENTITY_BYTES // (8 * self.n)))
+
+    # ---- products -----------------------------------------------------------------------------
+
+    def products(self, blocks: list[Array | None], images: list[Array] | None = None) -> Products:
+        """(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy) by a sweep.
+
+        Parameters
+        ----------
+        blocks : list of array or None
+            Vx and Vy, where this way lives.
+        images : list, optional
+            Gathers (X Vx)ᵀ(X Vx) where X Vx is met as a whole.
+        """
+        if all(block is None for block in blocks):
+            return None, None, None, None
+        self._prepare()
+        with np.errstate(all="ignore"):  # what is not finite is found by the check
+            found = self._products(blocks, images)
+        self.check_finite(found)
+        return found
+
+    def _prepare(self) -> None:
+        """What products need to know first: the means."""
+        self.gather([view for view in self.views if view.lacks_mean])
+        for view in self.views:
+            view.warn_of_cancellation()
+
+    @abstractmethod
+    def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
+        """The products after `_prepare`; entered into the ledgers."""
+
+    def _asked(self, blocks: list[Array | None]) -> Asked:
+        """The blocks, with probes for the norms that only products can tell."""
+        probes: list[Array | None] = [None, None]
+        for i, view in enumerate(self.views):
+            if blocks[i] is not None and view.squares is None and not view.operator.readable:
+                probes[i] = _signs(view.operator.shape[1], self.home)
+        return Asked(blocks, probes, self.home)
+
+    def _one_by_one(
+        self, asked: Asked, onto: tuple[int, ...] = (0, 1), spreads: list[HostArray] | None = None
+    ) -> Products:
+        """One forward and one adjoint block product a view; the adjoint ones of `onto` alone.
+
+        `spreads` gathers the squared lengths of the forward products about their own means.
+        """
+        operators = [view.centred(view.operator) for view in self.views]
+        W = forward(operators, asked)
+        if spreads is not None:
+            P = self.home.place(W)
+            spreads.append(
+                to_host(self.home.xp.sum((P - self.home.xp.mean(P, axis=0)[None, :]) ** 2, axis=0))
+            )
+        adjoints = [A.rmatmat(W) if i in onto else None for i, A in enumerate(operators)]
+        return self._conclude(asked, adjoints, sweeps=2.0)
+
+    def _conclude(self, asked: Asked, adjoints: Sequence[Array | None], sweeps: float) -> Products:
+        """Enter the products into the ledgers, read the probes, cut out what was asked for."""
+        widths = [0 if V is None else V.shape[1] for V in asked.wide]
+        for i, (view, adjoint) in enumerate(zip(self.views, adjoints, strict=True)):
+            backward = 0 if adjoint is None else asked.columns
+            trips = (widths[i] > 0) + (adjoint is not None)
+            view.record(widths[i], backward, sweeps=sweeps if sweeps == 1.0 else float(trips))
+            Z = asked.probes[i]
+            if Z is not None and adjoint is not None:
+                view.squares = _probed(Z, adjoint[:, asked.edges[i][1] : asked.edges[i][2]], self.home)
+        return asked.cut(list(adjoints))
+
+    def image_gram(self, index: int, V: Array) -> HostArray:
+        """(XV)ᵀ(XV) of one view by way of XV, one forward product."""
+        view = self.views[index]
+        self.gather([view] if view.lacks_mean else [])
+        A, total = view.operator, np.zeros((V.shape[1], V.shape[1]))
+        for rows in row_slices([view], V.shape[1]) if A.sliceable else [slice(0, A.shape[0])]:
+            P = self.home.place(view.centred(A.rows(rows) if A.sliceable else A).matmat(V))
+            total += to_host(P.T @ P)
+            A.release()
+        view.record(V.shape[1], 0, sweeps=1.0)
+        return total
+
+    # ---- means and column norms ---------------------------------------------------------------
+
+    def gather(self, views: list[View]) -> None:
+        """What one sweep can tell of the columns of some views: means and norms (of products alone: means)."""
+        if not views:
+            return
+        for view in views:
+            if view.streamed:
+                with np.errstate(all="ignore"):
+                    view.learn(sliced_statistics(view, self.home))
+                view.record(0, 0, sweeps=1.0)
+        views = [view for view in views if not view.streamed]
+        blockwise = [v for v in views if v.operator.readable and not isinstance(v.operator, SparseOperator)]
+        statistics = [ColumnStatistics(self.home) for _ in blockwise]
+        with np.errstate(all="ignore"):  # what is not finite is found by the check
+            for view in views:
+                if isinstance(view.operator, SparseOperator):
+                    view.learn_from_matrix()
+                elif not view.operator.readable:
+                    view.learn_from_products(self.home)
+            # Together, so that two views of one file are read together.
+            for rows in row_slices(blockwise) if blockwise else ():
+                for view, gathered in zip(blockwise, statistics, strict=True):
+                    gathered.add(view.read(rows))
+                self._release()
+            for view, gathered in zip(blockwise, statistics, strict=True):
+                view.learn(gathered)
+        for view in views:
+            view.record(0, 0 if view.operator.readable else 1, sweeps=1.0)
+        self.check_finite([view.mean for view in views])
+
+    def check_finite(self, arrays: Iterable[Array | None]) -> None:
+        """On the first sweep's small results; only on failure is the data searched."""
+        if self._checked:
+            return
+        with np.errstate(all="ignore"):
+            sums = [self.home.xp.sum(array) for array in arrays if array is not None]
+            good = all(np.isfinite(float(to_host(total))) for total in sums)
+        if not good:
+            raise NonFiniteData(explain_non_finite({view.name: view.operator for view in self.views}))
+        self._checked = True
+
+    # ---- Gram matrices ------------------------------------------------------------------------
+
+    def gram(self, form: str, sizes: cost.Sizes) -> DenseGram | SparseGram:
+        """The Gram matrices that are held from now on.
+
+        Parameters
+        ----------
+        form : {"dense", "sparse"}
+        sizes : cost.Sizes
+            By which the cheapest way to dense ones is chosen.
+        """
+        with np.errstate(all="ignore"):
+            found = self._gram(form, sizes)
+        self.check_finite(found.diagonal())
+        return found
+
+    def _gram(self, form: str, sizes: cost.Sizes) -> DenseGram | SparseGram:
+        return self._gram_of_entries() if self.by_entries else self._gram_of_products()
+
+    def _gram_of_entries(self) -> DenseGram:
+        """The Gram matrices in one sweep, about the mean of each block where the mean is not known yet."""
+        merging = any(view.lacks_mean for view in self.views)
+        slabs = [FloatRows(view, self.home, about_first=merging) for view in self.views]
+        running = RunningGram(self.home) if merging else None
+        gram = DenseGram() if running is None else running.gram
+        for rows in gram_blocks(self.views, self.n):
+            (running or gram).add_rows([slab.read(rows) for slab in slabs])
+            self._release()
+        for i, view in enumerate(self.views):
+            if running is not None and view.lacks_mean:
+                view.mean = slabs[i].less + running.means[i]
+            columns = sum(self.widths) if view.operator.readable else self.widths[i]
+            view.record(0, columns, sweeps=1.0)
+        return gram
+
+    def _gram_of_products(self) -> DenseGram:
+        """The Gram matrices of operators known by products, some columns of the identity at a time."""
+        self.gather([view for view in self.views if view.lacks_mean])
+        found: list[tuple[list[Array], list[Array]]] = [([], []), ([], [])]
+        spreads: list[list[HostArray]] = [[], []]
+        for i, width in enumerate(self.widths):
+            columns = self._identity_columns
+            for a in range(0, width, columns):
+                E = self.home.place(np.eye(width, min(columns, width - a), -a))
+                asked = Asked([E, None] if i == 0 else [None, E], [None, None], self.home)
+                XtP, XtQ, _, YtQ = self._one_by_one(
+                    asked, onto=(0,) if i == 0 else (0, 1), spreads=spreads[i]
+                )
+                found[i][0].append(XtP if i == 0 else YtQ)
+                found[i][1].append(XtQ)
+        live = [
+            self.varying(i, self.home.concat(f[0]))
+            for i, f in zip(range(len(self.views)), found, strict=False)
+        ]
+        for view, own, spread in zip(self.views, live, spreads, strict=False):
+            view.unresolved = self._drowned(view, to_host(own) == 0, np.concatenate(spread))
+        Sx = self.home.concat(found[0][0]) * live[0][:, None] * live[0][None, :]
+        if len(self.views) == 1:
+            return DenseGram(Sx)
+        C = self.home.concat(found[1][1]) * live[0][:, None] * live[1][None, :]
+        return DenseGram(Sx, C, self.home.concat(found[1][0]) * live[1][:, None] * live[1][None, :])
+
+    def varying(self, index: int, S: Array) -> Array:
+        """1 for columns with a spread, 0 for constant ones, of which centred products leave rounding.
+
+        Parameters
+        ----------
+        index : int
+            The view.
+        S : array of shape (p, p)
+            Its Gram matrix, made of products.
+        """
+        view, d = self.views[index], self.home.xp.linalg.diagonal(S)
+        if view.taken is None:
+            return self.home.xp.ones_like(d)
+        unit = CONSTANT * float(np.finfo(view.operator.dtype).eps)
+        return self.home.xp.astype(d > self.n * (unit * view.taken) ** 2, d.dtype)
+
+    def _drowned(self, view: View, constant: HostArray, spreads: HostArray) -> bool:
+        """Whether columns that products call constant vary by more than the rounding of their entries."""
+        if view.taken is None:
+            return False
+        unit = ENTRIES * float(np.finfo(view.operator.dtype).eps)
+        varies = spreads > self.n * (unit * to_host(view.taken)) ** 2
+        return bool(np.any(constant & varies))
+
+    def _release(self) -> None:
+        for view in self.views:
+            view.operator.release()
+
+
+def _signs(rows: int, home: Home) -> Array:
+    """Random signs, the same ones at every call."""
+    return home.place(np.random.default_rng(0).integers(0, 2, (rows, PROBES)) * 2.0 - 1.0)
+
+
+def _probed(Z: Array, SZ: Array, home: Home) -> Array:
+    """The diagonal of S as the mean of z ∘ Sz over random signs z, floored well above zero."""
+    estimate = home.xp.sum(Z * SZ, axis=1) / Z.shape[1]
+    floor = home.xp.mean(home.xp.abs(estimate)) * 1e-3
+    return home.xp.where(estimate > floor, estimate, floor * home.xp.ones_like(estimate))

@@ -1,0 +1,16 @@
+"""Views of which one is known by its products alone, or comes slice by slice beside another."""
+
+from __future__ import annotations
+
+from linspec.arrays import Array
+from linspec.gram import Products
+from linspec.sweeps.base import Sweeps
+
+
+class ProductSweeps(Sweeps):
+    """One forward and one adjoint product a view; column norms are estimated from probes that ride in the first."""
+
+    passes = 2.0
+
+    def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
+        return self._one_by_one(self._asked(blocks))

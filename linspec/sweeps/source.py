@@ -1,0 +1,247 @@
+"""Where products come from: Gram matrices that are held, or a sweep each; and what is known without a sweep.
+
+Problem: some data are best reduced to their Gram matrices at once, others are best swept at every product, and budgets
+are to know beforehand which.
+Method: the least estimated time among the forms that fit into their share of the memory, decided at the first look
+(`linspec.cost`). The moments of one view take part in what those of both views hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linspec import cost
+from linspec.arrays import Array, Home
+from linspec.errors import InvalidProblem
+from linspec.gram import DenseGram, Products, SparseGram
+from linspec.operators import CountedOperator, LinearOperator
+from linspec.sweeps import sweeps_of
+from linspec.views import View
+
+
+class Source:
+    """The views of a problem, and the form in which their second moments are had.
+
+    Attributes
+    ----------
+    center : bool
+        Whether the column means are taken out.
+    home : Home
+        Where blocks and results live.
+    """
+
+    def _set_up(self, views: list[View], *, center: bool, form: str, expect: tuple[int, int]) -> None:
+        self._views = views
+        self.center = center
+        self._sweeps = sweeps_of(views, center=center)
+        self.home: Home = self._sweeps.home
+        self._given_form = form
+        self._expect = expect
+        self._form = ""
+        self._gram: DenseGram | SparseGram | None = None
+        self._both: Source | None = None
+        self._index = 0
+
+    # ---- facts --------------------------------------------------------------------------------
+
+    @property
+    def X(self) -> LinearOperator:
+        """The first view as it was given."""
+        return self._views[0].given
+
+    @property
+    def counted(self) -> LinearOperator:
+        """The first view, on the ledger into which its sweeps are entered."""
+        return CountedOperator(self.X, self._views[0].ledger)
+
+    @property
+    def Y(self) -> LinearOperator | None:
+        """The second view."""
+        return self._views[1].given if len(self._views) == 2 else None
+
+    @property
+    def n(self) -> int:
+        """Rows; infinity while those of a stream have not been counted."""
+        return self._sweeps.n
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(n, p, q); q is 0 without a second view."""
+        return self.n, self.X.shape[1], 0 if self.Y is None else self.Y.shape[1]
+
+    @property
+    def passes(self) -> float:
+        """The largest number of sweeps made over either view."""
+        return max(view.ledger.sweeps for view in self._views)
+
+    def columns_made(self, index: int) -> float:
+        """Products with one column of a view so far, forward and adjoint."""
+        return self._views[index].ledger.columns
+
+    @property
+    def form(self) -> str:
+        """The form in force, "dense", "sparse" or "implicit": it is chosen at the first look."""
+        if self._both is not None and not self._form:
+            return self._both.form
+        self._form = self._form or self._choose_form()
+        return self._form
+
+    @property
+    def held(self) -> bool:
+        """Whether products cost no sweep (any more)."""
+        return self._gram is not None or (self._sharing is not None and self._sharing.held)
+
+    @property
+    def rounding(self) -> float:
+        """The relative rounding of products: of sums in float64 where Gram matrices are made of entries."""
+        if self.held and (self._sweeps.by_entries or self._sweeps.streamed):
+            return float(np.finfo(np.float64).eps)
+        return max(float(np.finfo(view.given.dtype).eps) for view in self._views)
+
+    @property
+    def spent(self) -> bool:
+        """Whether the data could be read once, were, and left no Gram matrix: no further product is possible."""
+        return not self.held and any(getattr(view.operator, "spent", False) for view in self._views)
+
+    @property
+    def sweep_cost(self) -> float:
+        """Passes that one call of `products` takes after the set-up: 0 held, 1 fused, 2 on products alone."""
+        return self._sweeps.passes if self.form == "implicit" else 0.0
+
+    @property
+    def means_cost(self) -> float:
+        """Passes that `column_means` would take now."""
+        return 0.0 if all(view.mean is not None for view in self._views) else self.setup_cost or 1.0
+
+    @property
+    def setup_cost(self) -> float:
+        """Passes still to be made before the first product: for the means, or to form what is held."""
+        if self.held:
+            return 0.0
+        if self._sharing is not None:
+            return self._sharing.setup_cost
+        return self._sweeps.means_cost if self.form == "implicit" else self._sweeps.gram_cost
+
+    @property
+    def exact_diagonal(self) -> bool:
+        """Whether column norms are exact, or estimated from probes."""
+        return self._sweeps.exact_norms or self.form != "implicit"
+
+    @property
+    def _sharing(self) -> Source | None:
+        """The moments of both views, where they form and hold this one's Gram matrix together with theirs."""
+        return self._both if self._both is not None and self._both.form != "implicit" else None
+
+    def _choose_form(self) -> str:
+        if self._given_form == "sparse" and not self._sweeps.sparse:
+            raise InvalidProblem(
+                'form "sparse" holds the Gram matrices of sparse matrices; got '
+                f'{", ".join(repr(view.given) for view in self._views)}. Use "auto", "dense" or "implicit".'
+            )
+        if self._given_form != "auto":
+            return self._given_form
+        return cost.moments_form(self._sizes(), *self._expect)[0]
+
+    def _sizes(self) -> cost.Sizes:
+        return cost.sizes_of(self.X, self.Y, self._expect[1])
+
+    # ---- products -----------------------------------------------------------------------------
+
+    def _held_gram(self) -> DenseGram | SparseGram:
+        if self._gram is not None:
+            return self._gram
+        if self._sharing is not None:
+            return self._sharing._held_gram().view(self._index)
+        self._gram = self._sweeps.gram(self.form, self._sizes())
+        return self._gram
+
+    def _made(self, blocks: list[Array | None]) -> Products:
+        """The products with Gram matrices that are held, or by a sweep."""
+        if self.form == "implicit":
+            return self._sweeps.products(blocks)
+        return self._held_gram().products(*blocks)
+
+    # ---- column means ---------------------------------------------------------------------------
+
+    def column_means(self) -> tuple[Array, Array | None]:
+        """The column means of both views."""
+        if self.form != "implicit" and self.center:
+            self._held_gram()
+        self._sweeps.gather([view for view in self._views if view.mean is None])
+        means = [view.mean_as_given for view in self._views]
+        return means[0], means[1] if len(means) == 2 else None
+
+    def column_sums(self) -> tuple[Array, Array | None]:
+        """The column sums of both views."""
+        mx, my = self.column_means()
+        return mx * self.n, None if my is None else my * self.n
+
+    # ---- what is known without a sweep ----------------------------------------------------------
+
+    def known_diagonals(self) -> list[Array] | None:
+        """The exact diagonals of XᵀX and YᵀY where sweeps have told them all; None elsewhere, and no sweep is made."""
+        if self.held:
+            found = list(self._held_gram().diagonal()[: len(self._views)])
+        else:
+            found = [view.squares if view.operator.readable else None for view in self._views]
+        return None if any(d is None for d in found) else found
+
+    def centring_error(self, index: int | None = None) -> float:
+        """The relative error, about, that taking means out of products leaves in them; no sweep is made for it.
+
+        0 where they are taken out of entries.
+
+        Parameters
+        ----------
+        index : {0, 1}, optional
+            The view; by default the worse of both.
+        """
+        held = self._held_gram() if self.held else None
+        squares = [view.squares for view in self._views] if held is None else held.diagonal()
+        pairs = list(zip(self._views, squares, strict=False))
+        return max(
+            self._cancelled(*pair, held) for pair in (pairs if index is None else pairs[index : index + 1])
+        )
+
+    def _cancelled(self, view: View, squares: Array | None, held: Any) -> float:
+        eps = float(np.finfo(view.operator.dtype).eps)
+        if view.unresolved:
+            return 1.0
+        if not view.corrects_products or (isinstance(held, DenseGram) and self._sweeps.by_entries):
+            return 0.0
+        lost = view.cancelled(squares)
+        return eps * (lost**2 if isinstance(held, SparseGram) else lost)
+
+    def subtracted(self, index: int) -> float:
+        """The sum of squares that centring takes out of the products of one view; 0 where entries are centred.
+
+        Parameters
+        ----------
+        index : {0, 1}
+        """
+        view = self._views[index]
+        if view.lacks_mean:
+            self.column_means()
+        if not view.corrects_products or (self.held and self._sweeps.by_entries):
+            return 0.0
+        return float(self.n * self.home.norm(self.home.place(view.taken)) ** 2)
+
+    def total_squares(self) -> float | None:
+        """The sum of all squared entries of X, about the column means with centring; no sweep is made for it.
+
+        Returns
+        -------
+        float or None
+            None before the sweep that tells it, and where only products are known: they would have to be made with
+            every column of the identity.
+        """
+        view = self._views[0]
+        if self.held:
+            squares = self._held_gram().diagonal()[0]
+        elif view.operator.readable and view.squares is not None:
+            squares = view.squares
+        else:
+            return None
+        return float(self.home.xp.sum(squares))

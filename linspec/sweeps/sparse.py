@@ -1,0 +1,101 @@
+"""Views that are SciPy matrices: threads over slabs of rows with equally many entries (`operators.sparse_kernels`).
+
+Of one matrix with few rows and many columns, products with XᵀX go by rows of X and rows of Xᵀ, where memory has room
+for both.
+"""
+
+from __future__ import annotations
+
+from linspec import cost
+from linspec.arrays import Array
+from linspec.errors import AccuracyWarning, warn
+from linspec.gram import DenseGram, Products, SparseGram
+from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
+from linspec.sweeps.base import Sweeps
+from linspec.views import DIGITS_TO_WARN
+
+
+class SparseSweeps(Sweeps):
+    """Column norms and means are read off the matrices at the first sweep."""
+
+    sparse = True
+
+    def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
+        Vx, Vy = blocks
+        for view in self.views:
+            if view.squares is None:
+                view.learn_from_matrix()
+        mx, my = (self.views[i].taken if i < len(self.views) else None for i in (0, 1))
+        X = self.views[0].operator
+        if len(self.views) == 1 and is_wide(X):
+            return self._by_transposed(X, Vx, mx, images), None, None, None
+        Y = self.views[1].operator if len(self.views) == 2 else None
+        XtP, XtQ, YtP, YtQ, sum_p, sum_q = sparse_kernels.products(
+            X.matrix,
+            None if Y is None else Y.matrix,
+            Vx,
+            Vy,
+            shift_x=None if mx is None or Vx is None else mx @ Vx,
+            shift_y=None if my is None or Vy is None else my @ Vy,
+            dtype_x=X.dtype,
+            dtype_y=None if Y is None else Y.dtype,
+        )
+        widths = [0 if V is None else V.shape[1] for V in blocks]
+        for view, own in zip(self.views, widths, strict=False):
+            view.record(own, sum(widths), sweeps=1.0)
+        return (
+            _less_mean(XtP, mx, sum_p),
+            _less_mean(XtQ, mx, sum_q),
+            _less_mean(YtP, my, sum_p),
+            _less_mean(YtQ, my, sum_q),
+        )
+
+    def _by_transposed(
+        self, X: SparseOperator, V: Array, mean: Array | None, images: list[Array] | None
+    ) -> Array:
+        """Xᵀ(X V), centred, by rows of X and rows of Xᵀ."""
+        P = sparse_kernels.matmat(X.matrix, V, X.dtype)
+        if mean is not None:
+            P -= (mean @ V)[None, :]
+        if images is not None:
+            images.append(P.T @ P)
+        self.views[0].record(V.shape[1], V.shape[1], sweeps=1.0)
+        product = sparse_kernels.matmat(X.transposed, P, X.dtype)
+        return product if mean is None else _less_mean(product, mean, P.sum(axis=0))
+
+    def _gram(self, form: str, sizes: cost.Sizes) -> DenseGram | SparseGram:
+        if form == "sparse":
+            return self._sparse_gram()
+        if cost.sparse_gram_is_cheaper(sizes):
+            return DenseGram.of_sparse(self._sparse_gram(), self.home)
+        return super()._gram(form, sizes)
+
+    def _sparse_gram(self) -> SparseGram:
+        X, *rest = [view.operator.matrix for view in self.views]
+        Y = rest[0] if rest else None
+        Sx = sparse_kernels.gram(X)
+        C = None if Y is None else sparse_kernels.gram(X, Y)
+        Sy = None if Y is None else sparse_kernels.gram(Y)
+        for view in self.views:
+            view.learn_from_matrix()
+            view.record(0, sum(self.widths), sweeps=1.0)
+        gram = SparseGram(Sx, C, Sy, [(view.mean, view.taken) for view in self.views], self.n)
+        if gram.lost_digits() > DIGITS_TO_WARN:
+            warn(
+                f"centring a sparse Gram matrix by subtraction loses {gram.lost_digits():.0f} digits here, "
+                'because column means are large beside their spread. Use form="implicit" or dense data.',
+                AccuracyWarning,
+            )
+        return gram
+
+
+def is_wide(X: LinearOperator) -> bool:
+    """Whether the rows of X are fewer than its columns, and those of Xᵀ are worth keeping beside them."""
+    return isinstance(X, SparseOperator) and X.worth_transposing
+
+
+def _less_mean(XtP: Array | None, mean: Array | None, total: Array | None) -> Array | None:
+    """Xᵀ P − μ (1ᵀP): the rest of the centring of a sparse sweep, small because P is centred."""
+    if XtP is None or mean is None or total is None:
+        return XtP
+    return XtP - mean[:, None] * total[None, :]
