@@ -40,6 +40,11 @@ class DenseGram:
         """Take in the Gram matrix of some rows of one view."""
         self.Sx = _plus(self.Sx, S)
 
+    def plus(self, other: DenseGram) -> DenseGram:
+        """The sums, in memory of their own."""
+        pairs = zip((self.Sx, self.C, self.Sy), (other.Sx, other.C, other.Sy), strict=True)
+        return DenseGram(*(None if a is None else a + b for a, b in pairs))
+
     def products(self, Vx: Array | None, Vy: Array | None) -> Products:
         """The four products."""
         two = self.C is not None
@@ -105,6 +110,21 @@ class RunningGram:
             self.means = [self.home.zeros((mean.shape[0],))]
         self.gram.add_gram(S)
         self._merge([mean], count)
+
+    def plus(self, other: RunningGram, moves: list[Array]) -> RunningGram:
+        """Of the rows of both, in memory of its own.
+
+        Parameters
+        ----------
+        other : RunningGram
+            Of the rows that follow.
+        moves : list of array
+            Per view, from the row in units of which this one counts to that of the other.
+        """
+        both = RunningGram(self.home)
+        both.gram, both.means, both._count = self.gram.plus(other.gram), self.means, self._count
+        both._merge([m + step for m, step in zip(other.means, moves, strict=True)], other._count)
+        return both
 
     def _merge(self, means: list[Array], count: int) -> None:
         """From the means of some rows to those of all."""

@@ -12,7 +12,7 @@ means that are large beside their spread cost no digits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -22,13 +22,11 @@ from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS
 from linspec.errors import NonFiniteData
 from linspec.operators import LinearOperator
+from linspec.sweeps.triangles import Triangle, triangle
 from linspec.views import explain_non_finite
 
 LEAST_LENGTH = 10.0
 """Length of the image of a direction, in units of rounding, up to which it is null."""
-
-FEWEST_ROWS = 4096
-"""Rows of a block, at least."""
 
 
 def reduce_rows(
@@ -59,12 +57,13 @@ def reduce_rows(
     operators = list(views.values())
     home = operators[0].home.blocks
     with np.errstate(all="ignore"):  # what is not finite is found below
-        R = _triangle_of_rows(operators, home, center=center)
+        task = Triangle(home, center=center)
+        R = task.finished(task.part(operators))
     if not np.isfinite(float(to_host(home.xp.sum(R)))):
         raise NonFiniteData(explain_non_finite(views))
     widths = [operator.shape[1] for operator in operators]
     for extra in _ridge_rows(widths, ridges):
-        R = _triangle(home.xp.concat([R, home.place(extra)], axis=0), home)
+        R = triangle(home.xp.concat([R, home.place(extra)], axis=0), home)
     return [R[:, a:b] for a, b in pairwise(np.cumsum([0, *widths]).tolist())]
 
 
@@ -128,40 +127,6 @@ def sum_with_short(x: ColumnBasis, y: ColumnBasis, k: int, home: Home) -> float:
     T = home.concat([x.U, x.U_short]).T @ home.concat([y.U, y.U_short])
     found = np.linalg.svd(to_host(T), compute_uv=False)
     return float(np.clip(found[:k], 0.0, 1.0).sum())
-
-
-def _triangle_of_rows(operators: list[LinearOperator], home: Home, *, center: bool) -> Array:
-    """The factor R of all rows, or of all rows without their means."""
-    width = sum(operator.shape[1] for operator in operators) + center
-    R = home.zeros((0, width))
-    first: Array = None
-    for rows in _blocks(operators, max(4 * width, FEWEST_ROWS)):
-        block = home.concat([home.place(_entries(operator, rows)) for operator in operators])
-        if center:
-            first = block[0, :] if first is None else first
-            block = home.concat([home.place(np.ones((block.shape[0], 1))), block - first[None, :]])
-        R = _triangle(home.xp.concat([R, block], axis=0), home)
-        for operator in operators:
-            operator.release()
-    return R[1:, 1:] if center else R
-
-
-def _blocks(operators: list[LinearOperator], height: int) -> Iterator[slice]:
-    n = operators[0].shape[0]
-    if not all(operator.sliceable for operator in operators):
-        height = max(n, 1)
-    for start in range(0, n, height):
-        yield slice(start, min(start + height, n))
-
-
-def _entries(operator: LinearOperator, rows: slice) -> Array:
-    return operator.rows(rows).dense() if operator.sliceable else operator.dense()
-
-
-def _triangle(M: Array, home: Home) -> Array:
-    if home.on_host:
-        return np.linalg.qr(M, mode="r")
-    return home.xp.linalg.qr(M, mode="reduced")[1]
 
 
 def _ridge_rows(widths: list[int], ridges: tuple[float, ...]) -> list[HostArray]:

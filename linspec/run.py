@@ -26,8 +26,8 @@ from linspec.operators.streamed import ONCE
 from linspec.options import options_of
 from linspec.parts import with_parts
 from linspec.problem import Problem
-from linspec.slice_sweep import read_stream
 from linspec.solution import History, Solution, Status
+from linspec.sweeps.slices import read_stream
 
 WARNED = frozenset({Status.ITERATION_LIMIT, Status.STAGNATED, Status.INACCURATE, Status.BREAKDOWN})
 """Endings that come with a ConvergenceWarning: the solver, not the caller, gave up."""

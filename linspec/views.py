@@ -194,9 +194,10 @@ class FloatRows:
         return self._buffer.less(stored, self.less, np.dtype(np.float64), self.home)
 
 
-def gram_blocks(views: list[View], n: int) -> Iterable[slice]:
+def gram_blocks(views: list[View], n: int, *, as_they_lie: bool = True) -> Iterable[slice]:
     """Row blocks for forming Gram matrices: tall enough that adding p x p sums costs little."""
-    if all(view.resident_float64 for view in views) or not all(view.operator.sliceable for view in views):
+    whole = as_they_lie and all(view.resident_float64 for view in views)
+    if whole or not all(view.operator.sliceable for view in views):
         return [slice(0, n)]
     fewer = GRAM_BYTES // (8 * sum(view.operator.shape[1] for view in views))
     rows = max(min(GRAM_ROWS, fewer), GRAM_ROWS // 8)

@@ -45,6 +45,8 @@ class LinearOperator(ABC):
         Whether row slices and the entries themselves can be had.
     streamed : bool
         Whether the rows come slice by slice, in order, from `blocks`. Their number is `math.inf` until it is known.
+    concurrent : bool
+        Whether several threads may take rows and multiply them at once, each product on one thread.
     sweeps : float
         How often the rows can be read: 1 for an iterator of slices, infinity for everything else.
     """
@@ -55,6 +57,7 @@ class LinearOperator(ABC):
     sliceable: bool = False
     readable: bool = False
     streamed: bool = False
+    concurrent: bool = False
     sweeps: float = math.inf
 
     __array_ufunc__ = None  # NumPy numbers and arrays leave `2 * A` and `x @ A` to the methods below

@@ -44,6 +44,7 @@ class DenseOperator(LinearOperator):
 
     sliceable = True
     readable = True
+    concurrent = True
 
     _ready = False  # whether rows were copied into an order that BLAS takes
 

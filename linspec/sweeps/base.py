@@ -7,7 +7,7 @@ enters what it did into the ledgers of the views, and its first results are look
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -15,11 +15,13 @@ from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.column_statistics import ColumnStatistics
 from linspec.errors import NonFiniteData
-from linspec.gram import DenseGram, Products, RunningGram, SparseGram
-from linspec.operators import SparseOperator
-from linspec.row_sweep import Asked, forward, row_slices
-from linspec.slice_sweep import sliced_statistics
-from linspec.views import FloatRows, View, explain_non_finite, gram_blocks
+from linspec.gram import DenseGram, Products, SparseGram
+from linspec.operators import LinearOperator, SparseOperator
+from linspec.sweeps.fused import Asked, forward
+from linspec.sweeps.gramians import GramMatrices
+from linspec.sweeps.runners import row_slices, run_in_memory
+from linspec.sweeps.statistics import Statistics
+from linspec.views import View, explain_non_finite
 
 PROBES = 16
 """Random-sign columns from which unknown column norms are estimated (relative error about 1/4)."""
@@ -179,11 +181,11 @@ class Sweeps(ABC):
         """(XV)ᵀ(XV) of one view by way of XV, one forward product."""
         view = self.views[index]
         self.gather([view] if view.lacks_mean else [])
-        A, total = view.operator, np.zeros((V.shape[1], V.shape[1]))
-        for rows in row_slices([view], V.shape[1]) if A.sliceable else [slice(0, A.shape[0])]:
-            P = self.home.place(view.centred(A.rows(rows) if A.sliceable else A).matmat(V))
+        total = np.zeros((V.shape[1], V.shape[1]))
+        for rows in _blocks_of(view, V.shape[1]):
+            P = self.home.place(view.centred(rows).matmat(V))
             total += to_host(P.T @ P)
-            A.release()
+            view.operator.release()
         view.record(V.shape[1], 0, sweeps=1.0)
         return total
 
@@ -193,41 +195,44 @@ class Sweeps(ABC):
         """What one sweep can tell of the columns of some views: means and norms (of products alone: means)."""
         if not views:
             return
-        for view in views:
-            if view.streamed:
-                with np.errstate(all="ignore"):
-                    view.learn(sliced_statistics(view, self.home))
-                view.record(0, 0, sweeps=1.0)
-        views = [view for view in views if not view.streamed]
-        blockwise = [v for v in views if v.operator.readable and not isinstance(v.operator, SparseOperator)]
-        statistics = [ColumnStatistics(self.home) for _ in blockwise]
+        read = [
+            view for view in views if view.operator.readable and not isinstance(view.operator, SparseOperator)
+        ]
         with np.errstate(all="ignore"):  # what is not finite is found by the check
             for view in views:
                 if isinstance(view.operator, SparseOperator):
                     view.learn_from_matrix()
+                elif view.streamed:
+                    self._learn_from_slices(view)
                 elif not view.operator.readable:
                     view.learn_from_products(self.home)
-            # Together, so that two views of one file are read together.
-            for rows in row_slices(blockwise) if blockwise else ():
-                for view, gathered in zip(blockwise, statistics, strict=True):
-                    gathered.add(view.read(rows))
-                self._release()
-            for view, gathered in zip(blockwise, statistics, strict=True):
-                view.learn(gathered)
+            if read:  # together, so that two views of one file are read together
+                operators = [view.operator for view in read]
+                found = run_in_memory(Statistics(self.home), operators, row_slices(operators))
+                for view, gathered in zip(read, found, strict=True):
+                    view.learn(gathered)
         for view in views:
-            view.record(0, 0 if view.operator.readable else 1, sweeps=1.0)
+            view.record(0, 0 if view.operator.readable or view.streamed else 1, sweeps=1.0)
         self.check_finite([view.mean for view in views])
 
-    def check_finite(self, arrays: Iterable[Array | None]) -> None:
-        """On the first sweep's small results; only on failure is the data searched."""
-        if self._checked:
+    def _learn_from_slices(self, view: View) -> None:
+        gathered = ColumnStatistics(self.home)
+        for block in view.operator.blocks():
+            gathered.add(block)
+            # While the block is there: rows that are read once cannot be searched afterwards.
+            self.check_finite([gathered.mean], always=True)
+        view.learn(gathered)
+
+    def check_finite(self, arrays: Iterable[Array | None], *, always: bool = False) -> None:
+        """On the first sweep's small results, or always; only on failure is the data searched."""
+        if self._checked and not always:
             return
         with np.errstate(all="ignore"):
             sums = [self.home.xp.sum(array) for array in arrays if array is not None]
             good = all(np.isfinite(float(to_host(total))) for total in sums)
         if not good:
             raise NonFiniteData(explain_non_finite({view.name: view.operator for view in self.views}))
-        self._checked = True
+        self._checked = self._checked or not always
 
     # ---- Gram matrices ------------------------------------------------------------------------
 
@@ -249,20 +254,16 @@ class Sweeps(ABC):
         return self._gram_of_entries() if self.by_entries else self._gram_of_products()
 
     def _gram_of_entries(self) -> DenseGram:
-        """The Gram matrices in one sweep, about the mean of each block where the mean is not known yet."""
-        merging = any(view.lacks_mean for view in self.views)
-        slabs = [FloatRows(view, self.home, about_first=merging) for view in self.views]
-        running = RunningGram(self.home) if merging else None
-        gram = DenseGram() if running is None else running.gram
-        for rows in gram_blocks(self.views, self.n):
-            (running or gram).add_rows([slab.read(rows) for slab in slabs])
-            self._release()
+        """The Gram matrices in one sweep, about the means that it tells where they are not known yet."""
+        center = any(view.lacks_mean for view in self.views)
+        about = [None if center else view.taken for view in self.views]
+        part = GramMatrices(self.home, about, center=center).part([view.operator for view in self.views])
         for i, view in enumerate(self.views):
-            if running is not None and view.lacks_mean:
-                view.mean = slabs[i].less + running.means[i]
+            if view.lacks_mean:
+                view.mean = part.means[i]
             columns = sum(self.widths) if view.operator.readable else self.widths[i]
             view.record(0, columns, sweeps=1.0)
-        return gram
+        return part.gram
 
     def _gram_of_products(self) -> DenseGram:
         """The Gram matrices of operators known by products, some columns of the identity at a time."""
@@ -315,9 +316,15 @@ class Sweeps(ABC):
         varies = spreads > self.n * (unit * to_host(view.taken)) ** 2
         return bool(np.any(constant & varies))
 
-    def _release(self) -> None:
-        for view in self.views:
-            view.operator.release()
+
+def _blocks_of(view: View, columns: int) -> Iterator[LinearOperator]:
+    """The rows of one view, some at a time where that can be."""
+    A = view.operator
+    if A.streamed:
+        yield from A.blocks()
+        return
+    for rows in row_slices([A], columns):
+        yield A.rows(rows) if A.sliceable else A
 
 
 def _signs(rows: int, home: Home) -> Array:

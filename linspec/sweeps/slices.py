@@ -1,14 +1,32 @@
-"""One view whose rows come slice by slice: all is made in one sweep of them, centred or not (`linspec.slice_sweep`)."""
+"""Views of which at least one comes slice by slice: all is made in one sweep of the slices, centred or not.
+
+Problem: an iterator of slices is read once, so means cannot be learnt before the products are made; and the slices of
+two views need not end at the same rows.
+Method: the slices are cut again where those of any view end, and every block of rows goes through the same tasks as
+data in memory, which tell the means as well. Rows of a view in memory are cut out beside the slices of another.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import Array, HostArray
+from linspec.arrays import Array, HostArray, to_host
+from linspec.column_statistics import ColumnStatistics
+from linspec.errors import InvalidProblem, NonFiniteData
 from linspec.gram import DenseGram, Products
-from linspec.slice_sweep import sliced_gram, sliced_product, sliced_triangle
+from linspec.operators import LinearOperator, uncounted
 from linspec.sweeps.base import Sweeps
+from linspec.sweeps.fused import Asked, FusedProducts, Sums
+from linspec.sweeps.gramians import GramMatrices, GramPart
+from linspec.sweeps.runners import row_slices, run_in_memory
+from linspec.sweeps.task import Task
+from linspec.views import View, explain_non_finite
+
+Part = TypeVar("Part")
 
 
 class SliceSweeps(Sweeps):
@@ -23,23 +41,147 @@ class SliceSweeps(Sweeps):
         """Nothing: the means come with the products."""
 
     def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
-        V: Array = blocks[0]
-        product = sliced_product(self.views[0], V, self.home, center=self.center)
-        self._made(V.shape[1])
-        return product, None, None, None
+        asked = Asked(blocks, [None, None], self.home)
+        return self._conclude(asked, self._summed(asked, image=0).products, sweeps=1.0)
 
     def triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
-        """XᵀX V and the triangle R of the QR factorisation of X V, in one sweep."""
-        with np.errstate(all="ignore"):
-            found = sliced_triangle(self.views[0], V, columns, self.home, center=self.center)
-        self._made(V.shape[1])
+        """XᵀX V, and the triangle R of the QR factorisation of the first columns of X V, in one sweep."""
+        asked = Asked([V, None], [None, None], self.home)
+        with np.errstate(all="ignore"):  # what is not finite is found block by block
+            found = self._summed(asked, image=columns)
+        (product, *_) = self._conclude(asked, found.products, sweeps=1.0)
+        return product, found.triangle
+
+    def _summed(self, asked: Asked, image: int) -> Sums:
+        """One sweep of products; the views learn their means from the first."""
+        unknown = any(view.mean is None for view in self.views)
+        center = self.center and unknown
+        task = FusedProducts(
+            asked,
+            self.home,
+            about=[None if center else view.taken for view in self.views],
+            center=center,
+            means=unknown,
+            statistics=tuple(i for i, view in enumerate(self.views) if center and view.operator.sparse),
+            image=image,
+        )
+        found = self.run(task, asked.columns)
+        for i, view in enumerate(self.views):
+            if found.means is not None:
+                view.mean = found.means[i] + 0.0
+            if i in found.statistics:
+                view.squares = found.statistics[i].spread
+        for view in self.views:
+            view.warn_of_cancellation()
         return found
 
-    def _made(self, columns: int) -> None:
-        self.views[0].record(columns, columns, sweeps=1.0)
-        self.views[0].warn_of_cancellation()
-
     def _gram(self, form: str, sizes: cost.Sizes) -> DenseGram:
-        gram = sliced_gram(self.views[0], self.home, center=self.center)
-        self.views[0].record(0, self.widths[0], sweeps=1.0)
-        return gram
+        unknown = any(view.mean is None for view in self.views)
+        center = self.center and unknown
+        about = [None if center else view.taken for view in self.views]
+        task = GramMatrices(self.home, about, center=center, means=unknown)
+        part: GramPart | None = None
+        for operators in common_blocks(self.views):
+            part = task.part(operators, part)  # in one place: such matrices may be large
+            self._refuse_non_finite(task, part)
+        part = self._there(part)
+        for view, mean in zip(self.views, part.means, strict=True):
+            view.mean = mean if view.mean is None else view.mean
+            view.record(0, sum(self.widths), sweeps=1.0)
+        return part.gram
+
+    def run(self, task: Task[Part], columns: int = 0) -> Part:
+        """A task over all slices: each block on the threads of rows in memory, and merged with those before."""
+        part: Part | None = None
+        for operators in common_blocks(self.views):
+            more = run_in_memory(task, operators, row_slices(operators, columns))
+            part = more if part is None else task.merge(part, more)
+            self._refuse_non_finite(task, part)
+        return self._there(part)
+
+    def _there(self, part: Part | None) -> Part:
+        if part is None:
+            names = " and ".join(view.name for view in self.views)
+            raise InvalidProblem(f"{names} must have rows; got no slice that has any. Pass slices with rows.")
+        return part
+
+    def _refuse_non_finite(self, task: Task[Part], part: Part) -> None:
+        """While the block is there: rows that are read once cannot be searched afterwards."""
+        if not all(np.isfinite(float(to_host(self.home.xp.sum(found)))) for found in task.looked_at(part)):
+            raise NonFiniteData(explain_non_finite({view.name: view.operator for view in self.views}))
+
+
+def common_blocks(views: Sequence[View]) -> Iterator[list[LinearOperator]]:
+    """The rows of views side by side, cut where a slice of any of them ends; a block holds until the next is asked for.
+
+    Raises
+    ------
+    InvalidProblem
+        When one view ends before another.
+    """
+    cursors = [_Slices(view) if view.streamed else _InMemory(view) for view in views]
+    start = 0
+    while True:
+        left = [cursor.left() for cursor in cursors]
+        if 0 in left:
+            break
+        rows = min(left)
+        yield [cursor.taken(rows) for cursor in cursors]
+        start += rows
+    longer = [view.name for view, rows in zip(views, left, strict=True) if rows > 0]
+    if longer:
+        ended = " and ".join(view.name for view, rows in zip(views, left, strict=True) if rows == 0)
+        raise InvalidProblem(
+            f"{ended} and {' and '.join(longer)} must have equally many rows; {ended} ended after {start}, and "
+            f"{' and '.join(longer)} goes on. Pass the same rows of both."
+        )
+
+
+class _Slices:
+    """Where in the slices of a view a sweep is."""
+
+    def __init__(self, view: View) -> None:
+        self._blocks: Iterator[LinearOperator] = view.operator.blocks()
+        self._block: Any = None
+        self._next = 0
+
+    def left(self) -> int:
+        """Rows of the slice that have not been taken; 0 at the end."""
+        if self._block is None or self._next == self._block.shape[0]:
+            self._block, self._next = next(self._blocks, None), 0
+        return 0 if self._block is None else int(self._block.shape[0]) - self._next
+
+    def taken(self, rows: int) -> LinearOperator:
+        """The next rows."""
+        start, self._next = self._next, self._next + rows
+        whole = rows == self._block.shape[0]
+        found: LinearOperator = self._block if whole else self._block.rows(slice(start, self._next))
+        return found
+
+
+class _InMemory:
+    """The same for rows that can be cut out."""
+
+    def __init__(self, view: View) -> None:
+        self._operator, self._next = view.operator, 0
+
+    def left(self) -> int:
+        """All that have not been taken."""
+        return int(self._operator.shape[0]) - self._next
+
+    def taken(self, rows: int) -> LinearOperator:
+        """The next rows."""
+        start, self._next = self._next, self._next + rows
+        found: LinearOperator = self._operator.rows(slice(start, self._next))
+        return found
+
+
+def read_stream(A: LinearOperator, *, statistics: bool) -> None:
+    """Read streamed data once to count their rows and, if they are wanted, to gather means and spreads."""
+    bare, _ = uncounted(A)
+    gathered = ColumnStatistics(A.home.blocks) if statistics else None
+    with np.errstate(all="ignore"):  # what is not finite is found by the products
+        for block in A.blocks():
+            if gathered is not None:
+                gathered.add(block)
+    bare.statistics = gathered  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from linspec.errors import AccuracyWarning, warn
 from linspec.gram import DenseGram, Products, SparseGram
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
 from linspec.sweeps.base import Sweeps
+from linspec.sweeps.fused import Asked, FusedProducts
 from linspec.views import DIGITS_TO_WARN
 
 
@@ -21,34 +22,16 @@ class SparseSweeps(Sweeps):
     sparse = True
 
     def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
-        Vx, Vy = blocks
         for view in self.views:
             if view.squares is None:
                 view.learn_from_matrix()
-        mx, my = (self.views[i].taken if i < len(self.views) else None for i in (0, 1))
         X = self.views[0].operator
         if len(self.views) == 1 and is_wide(X):
-            return self._by_transposed(X, Vx, mx, images), None, None, None
-        Y = self.views[1].operator if len(self.views) == 2 else None
-        XtP, XtQ, YtP, YtQ, sum_p, sum_q = sparse_kernels.products(
-            X.matrix,
-            None if Y is None else Y.matrix,
-            Vx,
-            Vy,
-            shift_x=None if mx is None or Vx is None else mx @ Vx,
-            shift_y=None if my is None or Vy is None else my @ Vy,
-            dtype_x=X.dtype,
-            dtype_y=None if Y is None else Y.dtype,
-        )
-        widths = [0 if V is None else V.shape[1] for V in blocks]
-        for view, own in zip(self.views, widths, strict=False):
-            view.record(own, sum(widths), sweeps=1.0)
-        return (
-            _less_mean(XtP, mx, sum_p),
-            _less_mean(XtQ, mx, sum_q),
-            _less_mean(YtP, my, sum_p),
-            _less_mean(YtQ, my, sum_q),
-        )
+            return self._by_transposed(X, blocks[0], self.views[0].taken, images), None, None, None
+        asked = Asked(blocks, [None, None], self.home)
+        task = FusedProducts(asked, self.home, [view.taken for view in self.views])
+        found = task.part([view.operator for view in self.views])
+        return self._conclude(asked, found.products, sweeps=1.0)
 
     def _by_transposed(
         self, X: SparseOperator, V: Array, mean: Array | None, images: list[Array] | None
@@ -61,7 +44,7 @@ class SparseSweeps(Sweeps):
             images.append(P.T @ P)
         self.views[0].record(V.shape[1], V.shape[1], sweeps=1.0)
         product = sparse_kernels.matmat(X.transposed, P, X.dtype)
-        return product if mean is None else _less_mean(product, mean, P.sum(axis=0))
+        return product if mean is None else product - mean[:, None] * P.sum(axis=0)[None, :]
 
     def _gram(self, form: str, sizes: cost.Sizes) -> DenseGram | SparseGram:
         if form == "sparse":
@@ -92,10 +75,3 @@ class SparseSweeps(Sweeps):
 def is_wide(X: LinearOperator) -> bool:
     """Whether the rows of X are fewer than its columns, and those of Xᵀ are worth keeping beside them."""
     return isinstance(X, SparseOperator) and X.worth_transposing
-
-
-def _less_mean(XtP: Array | None, mean: Array | None, total: Array | None) -> Array | None:
-    """Xᵀ P − μ (1ᵀP): the rest of the centring of a sparse sweep, small because P is centred."""
-    if XtP is None or mean is None or total is None:
-        return XtP
-    return XtP - mean[:, None] * total[None, :]

@@ -12,11 +12,12 @@ import scipy.sparse.linalg
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linspec import as_operator, row_reduction
+from linspec import as_operator
 from linspec.arrays import Home, to_host
 from linspec.errors import MissingCapability, NonFiniteData
 from linspec.operators import CountedOperator, Ledger
 from linspec.row_reduction import reduce_rows
+from linspec.sweeps import triangles
 
 N, P, Q = 83, 6, 4
 RNG = np.random.default_rng(0)
@@ -35,7 +36,7 @@ KINDS = {
 
 @pytest.fixture(params=["one-block", "many-blocks"], autouse=True)
 def blocks(request, monkeypatch):
-    monkeypatch.setattr(row_reduction, "FEWEST_ROWS", 1 if request.param == "many-blocks" else 4096)
+    monkeypatch.setattr(triangles, "FEWEST_ROWS", 1 if request.param == "many-blocks" else 4096)
 
 
 def views(*data):

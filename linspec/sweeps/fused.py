@@ -1,0 +1,265 @@
+"""Products with the Gram and cross matrices of some views in one sweep.
+
+Problem: for views X₁, X₂, … and blocks V₁, V₂, … the products Xᵢᵀ[X₁V₁ X₂V₂ …] are wanted, about the column means or
+not, in one reading and without an array of n rows.
+Method: of every block of rows P = [X₁V₁ X₂V₂ …] and then Xᵢᵀ P, gathered in float64. With centring and means that are
+not known, a block is taken about its own means mᵢ, and two parts of N and n rows, whose means
+differ by dᵢ, are merged by
+
+    XᵢᵀXⱼVⱼ  =  that of the one  +  that of the other  +  Nn/(N + n) dᵢ (dⱼᵀVⱼ),
+
+the update of Chan, Golub & LeVeque (1983, doi:10.1080/00031305.1983.10483115): nothing large is subtracted.
+Where we differ: the mean about which a block is taken is approximate. What is left comes with the products, as the sums
+of the centred rows, and is taken out by the same formula.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HOST, Array, Home, HostArray, to_host
+from linspec.column_statistics import ColumnStatistics
+from linspec.gram import Products
+from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
+from linspec.operators.row_blocks import RowBuffer
+from linspec.sweeps.task import Task
+from linspec.sweeps.triangles import Triangle, TrianglePart
+
+
+class Asked:
+    """The blocks of one call, the probes behind them, and where each lies in P."""
+
+    def __init__(self, blocks: list[Array | None], probes: list[Array | None], home: Home) -> None:
+        self.blocks, self.probes = blocks, probes
+        self.wide: list[Array | None] = []
+        self.edges: list[tuple[int, int, int]] = []
+        self.columns = 0
+        for V, Z in zip(blocks, probes, strict=True):
+            own = self.columns + (0 if V is None else V.shape[1])
+            end = own + (0 if Z is None else Z.shape[1])
+            self.wide.append(V if Z is None else home.concat([V, Z]))
+            self.edges.append((self.columns, own, end))
+            self.columns = end
+
+    def cut(self, adjoints: list[Array | None]) -> Products:
+        """The four products out of XᵀP and YᵀP."""
+        found: list[Array | None] = []
+        for adjoint in (*adjoints, None)[:2]:
+            for (start, stop, _), V in zip(self.edges, self.blocks, strict=True):
+                found.append(None if adjoint is None or V is None else adjoint[:, start:stop])
+        return found[0], found[1], found[2], found[3]
+
+
+@dataclass
+class Sums:
+    """What some rows give.
+
+    Attributes
+    ----------
+    rows : int
+    products : list of array
+        Per view XᵢᵀP, float64; about the means of these rows where they are taken out.
+    means : list of array, or None
+        Per view the column means of these rows, where they are gathered.
+    statistics : dict
+        Per view that needs them, means and spreads of the columns.
+    image : TrianglePart or None
+        The triangle of X₁V₁, where it is wanted.
+    """
+
+    rows: int
+    products: list[Array]
+    means: list[Array] | None = None
+    statistics: dict[int, ColumnStatistics] = field(default_factory=dict)
+    image: TrianglePart | None = None
+    buffers: list[RowBuffer] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "buffers": None}  # memory to work in is no part of it
+
+    @property
+    def triangle(self) -> HostArray:
+        """R of the image of all rows, less their means where these are taken out."""
+        if self.image is None:
+            return np.zeros((0, 0))
+        R: HostArray = self.image.R
+        return R if self.image.origin is None else R[1:, 1:]
+
+
+@dataclass(frozen=True)
+class FusedProducts(Task[Sums]):
+    """Xᵢᵀ[X₁V₁ X₂V₂ …] of every view.
+
+    Parameters
+    ----------
+    asked : Asked
+        The blocks Vᵢ.
+    home : Home
+        Where blocks and results live.
+    about : list of array or None
+        Per view, a row that is taken out of all rows.
+    center : bool
+        Take the means of the rows out instead: they are gathered on the way.
+    means : bool
+        Gather the means without taking them out.
+    statistics : tuple of int
+        The views of which statistics are gathered.
+    image : int
+        The first columns of V₁ of whose image X₁V₁ the triangle is made; 0: none is.
+    """
+
+    asked: Asked
+    home: Home
+    about: Sequence[Array | None]
+    center: bool = False
+    means: bool = False
+    statistics: tuple[int, ...] = ()
+    image: int = 0
+
+    def part(self, rows: Sequence[LinearOperator], into: Sums | None = None) -> Sums:
+        """The sums of one block of rows."""
+        buffers = [RowBuffer() for _ in rows] if into is None or into.buffers is None else into.buffers
+        about = [block_mean(A, self.home) for A in rows] if self.center else self.about
+        if all(isinstance(A, SparseOperator) for A in rows) and not self.image:
+            found = self._sparse(rows, about)
+        else:
+            found = self._dense(rows, about, buffers, None if into is None else into.image)
+        found.statistics = {} if into is None else into.statistics
+        for i in self.statistics:
+            found.statistics.setdefault(i, ColumnStatistics(self.home)).add(rows[i])
+        found.buffers = buffers
+        return found if into is None else self._added(into, found)
+
+    def _dense(
+        self,
+        rows: Sequence[LinearOperator],
+        about: Sequence[Array | None],
+        buffers: list[RowBuffer],
+        image: TrianglePart | None,
+    ) -> Sums:
+        triples = zip(rows, about, buffers, strict=True)
+        slabs = [(A if a is None else A.centered(a)).loaded(buffer) for A, a, buffer in triples]
+        W, n = forward(slabs, self.asked), rows[0].shape[0]
+        image = self._triangle(W, about[0], image) if self.image else None
+        if not (self.center or self.means):
+            # A copy: sums are added into it, and an operator may answer with an array that it uses again.
+            return Sums(n, [slab.rmatmat(W) + 0.0 for slab in slabs], image=image)
+        ones = slabs[0].home.place(np.ones((n, 1)), slabs[0].dtype)
+        both = [slab.rmatmat(slabs[0].home.concat([W, ones])) for slab in slabs]
+        k = self.asked.columns
+        found = self._about_means(n, [B[:, :k] for B in both], [B[:, k] for B in both], about)
+        return replace(found, image=image)
+
+    def _triangle(self, W: Array, about: Array | None, into: TrianglePart | None) -> TrianglePart:
+        """Of the first columns of an image, on the host, behind the rows before."""
+        V = self.asked.wide[0]
+        point = None if about is None or V is None else to_host(about @ V[:, : self.image])
+        rows = np.array(to_host(W[:, : self.image]), dtype=np.float64)
+        return self._reduction.reduced(rows, into, point if self.center else None)
+
+    @property
+    def _reduction(self) -> Triangle:
+        return Triangle(HOST, center=self.center)
+
+    def _sparse(self, rows: Sequence[LinearOperator], about: Sequence[Array | None]) -> Sums:
+        """Slabs of sparse rows on many threads; what is taken out of the rows is taken out of products."""
+        x, *others = rows
+        y = others[0] if others else None
+        blocks, shifts = (*self.asked.wide, None)[:2], []
+        for a, V in zip((*about, None), blocks, strict=False):
+            shifts.append(None if a is None or V is None else a @ V)
+        found = sparse_kernels.products(
+            x.matrix,  # type: ignore[attr-defined]  # of sparse operators
+            None if y is None else y.matrix,  # type: ignore[attr-defined]
+            *blocks,
+            shift_x=shifts[0],
+            shift_y=shifts[1],
+            dtype_x=x.dtype,
+            dtype_y=None if y is None else y.dtype,
+        )
+        totals = self._in_order(found.sum_P, found.sum_Q)
+        products = [self._in_order(found.XtP, found.XtQ), self._in_order(found.YtP, found.YtQ)]
+        for i, a in enumerate(about):
+            if a is not None and totals is not None:
+                products[i] = products[i] - a[:, None] * totals[None, :]
+        n, kept = x.shape[0], products[: len(rows)]
+        if not (self.center or self.means):
+            return Sums(n, kept)
+        # The rows are taken out about their own means, or nothing is and those are gathered.
+        means = list(about) if self.center else [block_mean(A, self.home) for A in rows]
+        return Sums(n, kept, means)
+
+    def _in_order(self, first: Array | None, second: Array | None) -> Array:
+        """What belongs to P of the first block, and behind it that of the second."""
+        there = [part for part in (first, second) if part is not None]
+        return there[0] if len(there) == 1 else np.concatenate(there, axis=-1) if there else None
+
+    def _about_means(
+        self, n: int, products: list[Array], totals: list[Array], about: Sequence[Array | None]
+    ) -> Sums:
+        """From sums about points to sums about the means, and the means."""
+        gaps = [total / n for total in totals]
+        means = [g if a is None else a + g for a, g in zip(about, gaps, strict=True)]
+        if self.center:
+            along = n * self._along(gaps)
+            products = [P - g[:, None] * along[None, :] for P, g in zip(products, gaps, strict=True)]
+        return Sums(n, products, means)
+
+    def _along(self, steps: list[Array]) -> Array:
+        """[d₁ᵀV₁ d₂ᵀV₂ …]."""
+        pairs = zip(steps, self.asked.wide, strict=False)
+        return self.home.xp.concat([d @ V for d, V in pairs if V is not None], axis=0)
+
+    def _added(self, into: Sums, more: Sums) -> Sums:
+        """Both together, in the memory of the first."""
+        for total, product in zip(into.products, more.products, strict=True):
+            total += product
+        self._step(into, into, more)
+        into.rows, into.image = into.rows + more.rows, more.image
+        return into
+
+    def merge(self, left: Sums, right: Sums) -> Sums:
+        """Both together."""
+        both = replace(left, products=[a + b for a, b in zip(left.products, right.products, strict=True)])
+        self._step(both, left, right)
+        both.rows, both.buffers = left.rows + right.rows, None
+        if left.image is not None and right.image is not None:
+            both.image = self._reduction.merge(left.image, right.image)
+        both.statistics = {i: copy.copy(gathered) for i, gathered in left.statistics.items()}
+        for i, gathered in both.statistics.items():
+            gathered.absorb(right.statistics[i])
+        return both
+
+    def _step(self, total: Sums, left: Sums, right: Sums) -> None:
+        """From the means of two parts to those of both."""
+        if left.means is None or right.means is None:
+            return
+        n = left.rows + right.rows
+        steps = [new - mean for new, mean in zip(right.means, left.means, strict=True)]
+        if self.center:
+            along = left.rows * (right.rows / n) * self._along(steps)
+            for product, d in zip(total.products, steps, strict=True):
+                product += d[:, None] * along[None, :]
+        total.means = [mean + d * (right.rows / n) for mean, d in zip(left.means, steps, strict=True)]
+
+    def looked_at(self, part: Sums) -> Iterable[Array]:
+        """The products."""
+        return part.products
+
+
+def forward(operators: Sequence[LinearOperator], asked: Asked) -> Array:
+    """[P Q] = [X Vx, Y Vy]."""
+    home, dtype = operators[0].home, np.result_type(*(A.dtype for A in operators))
+    pairs = zip(operators, asked.wide, strict=False)
+    return home.concat([home.place(A.matmat(V), dtype) for A, V in pairs if V is not None])
+
+
+def block_mean(block: LinearOperator, home: Home) -> Array:
+    """The column means of a block: about them nothing cancels, and that is all they are for."""
+    ones = block.home.place(np.ones((block.shape[0], 1)), block.dtype)
+    return home.place(block.rmatmat(ones))[:, 0] / block.shape[0]

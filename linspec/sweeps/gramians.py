@@ -1,0 +1,151 @@
+"""Gram matrices of some views, formed from their rows in one sweep.
+
+Problem: XᵀX, XᵀY and YᵀY about the column means, which are not known beforehand, of rows of any dtype.
+Method: blocks of rows become float64, are taken about their own means and merged (Chan, Golub & LeVeque 1983,
+doi:10.1080/00031305.1983.10483115). Sparse rows are multiplied as a sparse matrix first where that is cheaper.
+Where we differ: the first row of a part is taken out of all its rows, so that constant columns vanish exactly and the
+means that are merged are small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec import cost
+from linspec.arrays import Array, Home
+from linspec.gram import DenseGram, RunningGram
+from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
+from linspec.operators.row_blocks import RowBuffer
+from linspec.scaling import without_large_means
+from linspec.sweeps.fused import block_mean
+from linspec.sweeps.task import Task
+from linspec.views import FloatRows, View, gram_blocks
+
+
+@dataclass
+class GramPart:
+    """Gram matrices of some rows, about their means or not, and these means.
+
+    Attributes
+    ----------
+    rows : int
+    gram : DenseGram
+    running : RunningGram or None
+        Where the means are taken out.
+    origins : list of array
+        Per view, the row in units of which `running` counts.
+    totals : list of array
+        Per view, column sums, where the means are gathered without being taken out.
+    """
+
+    rows: int
+    gram: DenseGram
+    running: RunningGram | None
+    origins: list[Any]
+    totals: list[Array]
+    buffers: list[RowBuffer]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "buffers": [RowBuffer() for _ in self.buffers]}
+
+    @property
+    def means(self) -> list[Array]:
+        """Column means of the rows."""
+        if self.running is None:
+            return [total / self.rows for total in self.totals]
+        return [origin + mean for origin, mean in zip(self.origins, self.running.means, strict=True)]
+
+
+@dataclass(frozen=True)
+class GramMatrices(Task[GramPart]):
+    """The dense Gram and cross matrices of one or two views.
+
+    Parameters
+    ----------
+    home : Home
+        Where they are wanted.
+    about : list of array or None
+        Per view, a row that is taken out of all rows.
+    center : bool
+        Take the means of the rows out instead: they are gathered on the way.
+    means : bool
+        Gather the means without taking them out.
+    """
+
+    home: Home
+    about: Sequence[Array | None]
+    center: bool = False
+    means: bool = False
+
+    def part(self, rows: Sequence[LinearOperator], into: GramPart | None = None) -> GramPart:
+        """Of some rows; sums are made in the memory of the rows before."""
+        part = self._begun(rows) if into is None else into
+        if len(rows) == 1 and isinstance(rows[0], SparseOperator) and self._by_pairs(rows[0]):
+            self._add_sparse(part, rows[0])
+        else:
+            self._add_dense(part, rows)
+        for i, A in enumerate(rows if self.means and not self.center else ()):
+            part.totals[i] = part.totals[i] + block_mean(A, self.home) * A.shape[0]
+        part.rows += rows[0].shape[0]
+        return part
+
+    def _begun(self, rows: Sequence[LinearOperator]) -> GramPart:
+        running = RunningGram(self.home) if self.center else None
+        origins: list[Any] = [None for _ in rows]  # met when the first row is read
+        totals = [self.home.zeros((A.shape[1],)) for A in rows]
+        gram = DenseGram() if running is None else running.gram
+        return GramPart(0, gram, running, origins, totals, [RowBuffer() for _ in rows])
+
+    def _by_pairs(self, A: LinearOperator) -> bool:
+        return self.about[0] is None and cost.sparse_gram_is_cheaper(cost.sizes_of(A, None, 1))
+
+    def _add_dense(self, part: GramPart, rows: Sequence[LinearOperator]) -> None:
+        views = [View("", A, center=False) for A in rows]
+        slabs = [
+            FloatRows(view, self.home, about_first=self.center, buffer=buffer)
+            for view, buffer in zip(views, part.buffers, strict=True)
+        ]
+        for i, slab in enumerate(slabs):
+            slab.less = part.origins[i] if self.center else self.about[i]
+        as_they_lie = not self.center and all(slab.less is None for slab in slabs)
+        for some in gram_blocks(views, rows[0].shape[0], as_they_lie=as_they_lie):
+            # With centring these are copies, which the running sums may overwrite.
+            (part.running or part.gram).add_rows([slab.read(some) for slab in slabs])
+            for A in rows:
+                A.release()
+        if self.center:
+            part.origins = [slab.less for slab in slabs]
+
+    def _add_sparse(self, part: GramPart, given: SparseOperator) -> None:
+        block, row = without_large_means(given) if self.center else (given, None)
+        S = sparse_kernels.gram(block.matrix).toarray()  # type: ignore[attr-defined]  # it stays sparse
+        if part.running is None:
+            part.gram.add_gram(S)
+            return
+        if part.origins[0] is None:  # taken about their first, sparse rows would be filled
+            part.origins[0] = self.home.zeros((block.shape[1],))
+        mean = block_mean(block, self.home)
+        S -= np.outer(mean * block.shape[0], mean)
+        step = -part.origins[0] if row is None else row - part.origins[0]
+        part.running.add_gram(S, mean + step, block.shape[0])
+
+    def merge(self, left: GramPart, right: GramPart) -> GramPart:
+        """Of the rows of both."""
+        total = self._begun([])
+        total.rows, total.origins = left.rows + right.rows, left.origins
+        total.totals = [a + b for a, b in zip(left.totals, right.totals, strict=True)]
+        if total.running is None or left.running is None or right.running is None:
+            total.gram = left.gram.plus(right.gram)
+            return total
+        moves = [b - a for a, b in zip(left.origins, right.origins, strict=True)]
+        total.running = left.running.plus(right.running, moves)
+        total.gram = total.running.gram
+        return total
+
+    def looked_at(self, part: GramPart) -> Iterable[Array]:
+        """The diagonals."""
+        return [d for d in part.gram.diagonal() if d is not None]

@@ -1,0 +1,45 @@
+"""Means and spreads of the columns of some views, and how many rows there are, in one sweep."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from linspec.arrays import Array, Home
+from linspec.column_statistics import ColumnStatistics
+from linspec.operators import DenseOperator, LinearOperator
+from linspec.sweeps.task import Task
+
+
+@dataclass(frozen=True)
+class Statistics(Task[list[ColumnStatistics]]):
+    """`ColumnStatistics` of every view.
+
+    Parameters
+    ----------
+    home : Home
+        Where they live.
+    """
+
+    home: Home
+
+    def part(
+        self, rows: Sequence[LinearOperator], into: list[ColumnStatistics] | None = None
+    ) -> list[ColumnStatistics]:
+        """Of some rows, merged into those before."""
+        gathered = into or [ColumnStatistics(self.home) for _ in rows]
+        for statistics, A in zip(gathered, rows, strict=True):
+            statistics.add(A if A.sliceable else DenseOperator(A.dense()))
+        return gathered
+
+    def merge(self, left: list[ColumnStatistics], right: list[ColumnStatistics]) -> list[ColumnStatistics]:
+        """Of the rows of both."""
+        both = [copy.copy(statistics) for statistics in left]  # whose arrays are replaced, never written into
+        for statistics, more in zip(both, right, strict=True):
+            statistics.absorb(more)
+        return both
+
+    def looked_at(self, part: list[ColumnStatistics]) -> Iterable[Array]:
+        """The means."""
+        return [statistics.mean for statistics in part]

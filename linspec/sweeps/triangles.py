@@ -1,0 +1,113 @@
+"""Many rows reduced to few by orthogonal transformations, in one sweep.
+
+Problem: R of the QR factorisation of [X₁ X₂ …], or of the images [X₁V₁], less their means or not; nothing is squared.
+Method: rows come block by block and are reduced together with the triangle of those before (sequential TSQR: Demmel,
+Grigori, Hoemmen & Langou 2012, doi:10.1137/080731992); the triangles of two parts are stacked and reduced again. A
+leading column of ones takes the column means out by the same transformations.
+Where we differ: the first row of a part is subtracted from all of its rows before the means are taken out, which
+changes nothing in exact arithmetic. Constant columns then vanish exactly instead of leaving rounding that looks like
+rank, and means that are large beside their spread cost no digits. Where two parts meet, a multiple of the column of
+ones moves the rows of one to the origin of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from linspec.arrays import Array, Home
+from linspec.operators import LinearOperator
+from linspec.sweeps.task import Task
+
+FEWEST_ROWS = 4096
+"""Rows of a block, at least."""
+
+
+@dataclass
+class TrianglePart:
+    """R of some rows less an origin, behind the column of ones where the means are taken out."""
+
+    R: Array
+    origin: Array | None
+
+
+@dataclass(frozen=True)
+class Triangle(Task[TrianglePart]):
+    """R of the QR factorisation of the rows of all views side by side.
+
+    Parameters
+    ----------
+    home : Home
+        Where it is wanted.
+    center : bool
+    """
+
+    home: Home
+    center: bool
+
+    def part(self, rows: Sequence[LinearOperator], into: TrianglePart | None = None) -> TrianglePart:
+        """Of some rows, behind those before."""
+        height = max(4 * (sum(A.shape[1] for A in rows) + self.center), FEWEST_ROWS)
+        n = rows[0].shape[0]
+        if not all(A.sliceable for A in rows):
+            height = max(n, 1)
+        for start in range(0, n, height):
+            some = slice(start, min(start + height, n))
+            block = self.home.concat([self.home.place(_entries(A, some)) for A in rows])
+            into = self.reduced(block, into)
+            for A in rows:
+                A.release()
+        width = sum(A.shape[1] for A in rows) + self.center
+        return into or TrianglePart(self.home.zeros((0, width)), None)
+
+    def reduced(
+        self, block: Array, into: TrianglePart | None = None, about: Array | None = None
+    ) -> TrianglePart:
+        """A block of rows, behind those before.
+
+        Parameters
+        ----------
+        block : array of shape (n, p)
+        into : TrianglePart, optional
+            Of the rows before.
+        about : array of shape (p,), optional
+            What was taken out of the rows already.
+        """
+        origin = None if into is None else into.origin
+        if self.center:
+            if origin is None:
+                origin = block[0, :] + 0.0 if about is None else about
+            step = -origin if about is None else about - origin
+            block = self.home.concat([self.home.xp.ones_like(block[:, :1]), block + step[None, :]])
+        held = [] if into is None else [into.R]
+        return TrianglePart(triangle(self.home.xp.concat([*held, block], axis=0), self.home), origin)
+
+    def merge(self, left: TrianglePart, right: TrianglePart) -> TrianglePart:
+        """Of the rows of both."""
+        R = right.R
+        if left.origin is not None and right.origin is not None:
+            R = R + R[:, :1] * self.home.concat(
+                [self.home.zeros((1, 1)), (right.origin - left.origin)[None, :]]
+            )
+        return TrianglePart(triangle(self.home.xp.concat([left.R, R], axis=0), self.home), left.origin)
+
+    def looked_at(self, part: TrianglePart) -> Iterable[Array]:
+        """The triangle."""
+        return [part.R]
+
+    def finished(self, part: TrianglePart) -> Array:
+        """R, less what the column of ones has taken out."""
+        return part.R[1:, 1:] if self.center else part.R
+
+
+def triangle(M: Array, home: Home) -> Array:
+    """The triangular factor alone."""
+    if home.on_host:
+        import numpy as np
+
+        return np.linalg.qr(M, mode="r")
+    return home.xp.linalg.qr(M, mode="reduced")[1]
+
+
+def _entries(A: LinearOperator, rows: slice) -> Array:
+    return A.rows(rows).dense() if A.sliceable else A.dense()
