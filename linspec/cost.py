@@ -150,7 +150,7 @@ def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
         nnz=sum(_entries(view, n) for view in views),
         pairs=pairs,
         k=k,
-        readable=all(view.readable for view in views) or (Y is None and views[0].streamed),
+        readable=all(view.readable or view.streamed for view in views),
         filled=filled,
     )
 

@@ -17,8 +17,8 @@ products; what that loses is estimated, and warned of.
 An operator known only by its products is asked for exactly one forward and one adjoint product a view. Its
 column norms are estimated from random-sign probes that ride in the first product.
 
-One view of rows that come slice by slice is swept as one of rows in memory is, centred or not, and its means come with
-the first sweep (`linspec.slice_sweep`). Of two views, one of which is streamed, products are made one by one.
+Rows that come slice by slice are swept as rows in memory are, centred or not, one view or both, and their means come
+with the first sweep. What each way to sweep does is in `linspec.sweeps`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ from linspec.operators import as_operator
 from linspec.options import FORMS
 from linspec.row_reduction import reduce_rows
 from linspec.sweeps import transposed
+from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.slices import SliceSweeps
 from linspec.sweeps.source import Source
-from linspec.views import View, check_alike, explain_non_finite, first_non_finite
+from linspec.views import View, check_alike
 from linspec.whitener import Whitener, squared_cut
 
 __all__ = ["FORMS", "Moments", "explain_non_finite", "first_non_finite"]

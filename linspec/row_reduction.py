@@ -22,8 +22,8 @@ from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS
 from linspec.errors import NonFiniteData
 from linspec.operators import LinearOperator
+from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.triangles import Triangle, triangle
-from linspec.views import explain_non_finite
 
 LEAST_LENGTH = 10.0
 """Length of the image of a direction, in units of rounding, up to which it is null."""

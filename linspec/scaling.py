@@ -36,7 +36,7 @@ from linspec.operators import (
     VerticalStack,
 )
 from linspec.operators.rescaled import WatchedOperator, ordinary_exponent, rescaled
-from linspec.views import first_non_finite
+from linspec.sweeps.finite import first_non_finite
 
 SAMPLED_ROWS, SAMPLED_NUMBERS = 16, 2**20
 """Rows of a file, evenly spread, that tell its size, and the numbers in them at most."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,10 @@ from linspec.operators import (
     Ledger,
     LinearOperator,
     MappedOperator,
-    SparseOperator,
     StreamedOperator,
-    sparse_kernels,
     uncounted,
 )
-from linspec.operators.row_blocks import RowBuffer, row_blocks
+from linspec.operators.row_blocks import RowBuffer
 from linspec.operators.streamed import ONCE
 
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27
@@ -194,12 +192,11 @@ class FloatRows:
         return self._buffer.less(stored, self.less, np.dtype(np.float64), self.home)
 
 
-def gram_blocks(views: list[View], n: int, *, as_they_lie: bool = True) -> Iterable[slice]:
+def gram_blocks(views: list[View], n: int) -> Iterable[slice]:
     """Row blocks for forming Gram matrices: tall enough that adding p x p sums costs little."""
-    whole = as_they_lie and all(view.resident_float64 for view in views)
-    if whole or not all(view.operator.sliceable for view in views):
+    if not all(view.operator.sliceable for view in views):
         return [slice(0, n)]
-    fewer = GRAM_BYTES // (8 * sum(view.operator.shape[1] for view in views))
+    fewer = GRAM_BYTES // (8 * max(sum(view.operator.shape[1] for view in views), 1))
     rows = max(min(GRAM_ROWS, fewer), GRAM_ROWS // 8)
     return (slice(a, min(a + rows, n)) for a in range(0, n, rows))
 
@@ -220,57 +217,3 @@ def check_alike(views: list[View]) -> None:
         raise InvalidProblem(f"{names} must have equally many rows; got {X.shape[0]} and {Y.shape[0]}.")
     if X.home != Y.home:
         raise UnsupportedData(f"{names} must live in one place; got {X.home} and {Y.home}. Move one of them.")
-
-
-def first_non_finite(A: LinearOperator) -> tuple[int, int, float] | None:
-    """Row, column and value of the first entry that is not finite; None where entries cannot be read."""
-    A, _ = without_offset(uncounted(A)[0])
-    if isinstance(A, StreamedOperator):
-        return _first_in_stream(A)
-    if isinstance(A, SparseOperator):
-        return sparse_kernels.first_non_finite(A.matrix)
-    if not A.readable:
-        return None
-    A = A if A.sliceable else DenseOperator(A.dense())
-    for rows in row_blocks(A.shape[0], 8 * A.shape[1], A.home):
-        block = A.rows(rows)
-        entries = to_host(block.array if isinstance(block, DenseOperator) else block.dense())
-        bad = np.argwhere(~np.isfinite(entries)) if entries.dtype.kind == "f" else np.empty((0, 2), dtype=int)
-        if len(bad):
-            i, j = bad[0]
-            return rows.start + int(i), int(j), float(entries[i, j])
-        A.release()
-    return None
-
-
-def _first_in_stream(A: StreamedOperator) -> tuple[int, int, float] | None:
-    """In the block that is being read; without one, in all of them, where they can be read again."""
-    if A.current is not None:
-        blocks = iter([A.current[1]])
-        start: int = A.current[0]
-    elif A.spent:
-        return None
-    else:
-        blocks, start = A.blocks(), 0
-    for block in blocks:
-        found = first_non_finite(block)
-        if found is not None:
-            return start + found[0], *found[1:]
-        start += block.shape[0]
-    return None
-
-
-def explain_non_finite(views: Mapping[str, LinearOperator]) -> str:
-    """Which view is at fault for results that are not finite, and where: the data are searched for it."""
-    for name, operator in views.items():
-        found = first_non_finite(operator)
-        if found is not None:
-            row, column, value = found
-            return (
-                f"{name} must be finite; got {value} at row {row}, column {column}. Drop or impute such rows."
-            )
-    return (
-        f"products with {' and '.join(views)} are not finite, although no entry that can be read is at fault. "
-        "Either they overflow: scale the columns, or pass float64. Or matmat or rmatmat of an operator answers "
-        "with NaN or infinity: try it on one column of ones."
-    )

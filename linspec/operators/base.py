@@ -43,6 +43,8 @@ class LinearOperator(ABC):
         The library and device of n-row blocks; float64 p x k blocks live in `home.blocks`.
     sliceable, readable : bool
         Whether row slices and the entries themselves can be had.
+    sparse : bool
+        Whether zeros are not stored: what is taken out of such rows is taken out of products.
     streamed : bool
         Whether the rows come slice by slice, in order, from `blocks`. Their number is `math.inf` until it is known.
     concurrent : bool
@@ -56,6 +58,7 @@ class LinearOperator(ABC):
     home: Home = HOST
     sliceable: bool = False
     readable: bool = False
+    sparse: bool = False
     streamed: bool = False
     concurrent: bool = False
     sweeps: float = math.inf

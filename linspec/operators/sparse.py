@@ -22,6 +22,7 @@ class SparseOperator(LinearOperator):
     """
 
     sliceable = True
+    sparse = True
     readable = True
 
     def __init__(self, matrix: Any, dtype: Any = None) -> None:

@@ -139,7 +139,7 @@ class StreamedOperator(LinearOperator):
         return self if dtype == self.dtype else ConvertedStream(self, dtype)
 
     @property
-    def sparse(self) -> bool:
+    def sparse(self) -> bool:  # type: ignore[override]
         """Whether the slices are sparse matrices."""
         return self._sparse
 

@@ -1,30 +1,9 @@
-"""How the rows of views are read: each way is one file, and what they all offer is `Sweeps`.
+"""Sweeps over the rows of views: what is made of them (tasks), who makes it (runners), and which way fits the data.
 
-Problem: every iterative method asks for products with the Gram and cross matrices of its views. Rows in memory are
-multiplied block by block on many threads, sparse rows slab by slab, slices as they come, and an operator that is known
-by its products one product after the other. Methods are not to know which.
-Method: `sweeps_of` chooses once, by what the operators say that they can do.
+- `task`: what a task is, and the tree by which its parts are merged;
+- `statistics`, `fused`, `gramians`, `triangles`, `finite`, `images`: the tasks;
+- `runners`: threads over blocks of rows in memory;
+- `base`, `blocks`, `sparse`, `slices`, `products`: one file a way to sweep, and `ways`, which chooses;
+- `source`: Gram matrices that are held, or a sweep at each product;
+- `transposed`: sparse matrices with few rows.
 """
-
-from __future__ import annotations
-
-from linspec.operators import SparseOperator
-from linspec.sweeps.base import Sweeps
-from linspec.sweeps.blocks import BlockSweeps
-from linspec.sweeps.products import ProductSweeps
-from linspec.sweeps.slices import SliceSweeps
-from linspec.sweeps.sparse import SparseSweeps
-from linspec.views import View
-
-__all__ = ["Sweeps", "sweeps_of"]
-
-
-def sweeps_of(views: list[View], *, center: bool) -> Sweeps:
-    """How some views are read together."""
-    if len(views) == 1 and views[0].streamed:
-        return SliceSweeps(views, center=center)
-    if not all(view.operator.sliceable for view in views):
-        return ProductSweeps(views, center=center)
-    if all(isinstance(view.operator, SparseOperator) for view in views):
-        return SparseSweeps(views, center=center)
-    return BlockSweeps(views, center=center)

@@ -17,11 +17,12 @@ from linspec.column_statistics import ColumnStatistics
 from linspec.errors import NonFiniteData
 from linspec.gram import DenseGram, Products, SparseGram
 from linspec.operators import LinearOperator, SparseOperator
+from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.fused import Asked, forward
 from linspec.sweeps.gramians import GramMatrices
 from linspec.sweeps.runners import row_slices, run_in_memory
 from linspec.sweeps.statistics import Statistics
-from linspec.views import View, explain_non_finite
+from linspec.views import View
 
 PROBES = 16
 """Random-sign columns from which unknown column norms are estimated (relative error about 1/4)."""

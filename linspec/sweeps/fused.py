@@ -121,7 +121,7 @@ class FusedProducts(Task[Sums]):
     statistics: tuple[int, ...] = ()
     image: int = 0
 
-    def part(self, rows: Sequence[LinearOperator], into: Sums | None = None) -> Sums:
+    def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Sums | None = None) -> Sums:
         """The sums of one block of rows."""
         buffers = [RowBuffer() for _ in rows] if into is None or into.buffers is None else into.buffers
         about = [block_mean(A, self.home) for A in rows] if self.center else self.about

@@ -81,7 +81,9 @@ class GramMatrices(Task[GramPart]):
     center: bool = False
     means: bool = False
 
-    def part(self, rows: Sequence[LinearOperator], into: GramPart | None = None) -> GramPart:
+    def part(
+        self, rows: Sequence[LinearOperator], first_row: int = 0, into: GramPart | None = None
+    ) -> GramPart:
         """Of some rows; sums are made in the memory of the rows before."""
         part = self._begun(rows) if into is None else into
         if len(rows) == 1 and isinstance(rows[0], SparseOperator) and self._by_pairs(rows[0]):
@@ -111,8 +113,7 @@ class GramMatrices(Task[GramPart]):
         ]
         for i, slab in enumerate(slabs):
             slab.less = part.origins[i] if self.center else self.about[i]
-        as_they_lie = not self.center and all(slab.less is None for slab in slabs)
-        for some in gram_blocks(views, rows[0].shape[0], as_they_lie=as_they_lie):
+        for some in gram_blocks(views, rows[0].shape[0]):
             # With centring these are copies, which the running sums may overwrite.
             (part.running or part.gram).add_rows([slab.read(some) for slab in slabs])
             for A in rows:
@@ -149,3 +150,30 @@ class GramMatrices(Task[GramPart]):
     def looked_at(self, part: GramPart) -> Iterable[Array]:
         """The diagonals."""
         return [d for d in part.gram.diagonal() if d is not None]
+
+
+SparseParts = list[Any]
+"""Sx, C and Sy as sparse matrices; None where there is no second view."""
+
+
+@dataclass(frozen=True)
+class SparseGramMatrices(Task[SparseParts]):
+    """The Gram and cross matrices of one or two sparse views as sparse matrices, about zero."""
+
+    def part(
+        self, rows: Sequence[LinearOperator], first_row: int = 0, into: SparseParts | None = None
+    ) -> SparseParts:
+        """Of some rows, added to those before."""
+        X, *rest = [A.matrix for A in rows]  # type: ignore[attr-defined]  # of sparse operators
+        found = [sparse_kernels.gram(X), None, None]
+        if rest:
+            found[1:] = sparse_kernels.gram(X, rest[0]), sparse_kernels.gram(rest[0])
+        return found if into is None else self.merge(into, found)
+
+    def merge(self, left: SparseParts, right: SparseParts) -> SparseParts:
+        """Of the rows of both."""
+        return [None if a is None else a + b for a, b in zip(left, right, strict=True)]
+
+    def looked_at(self, part: SparseParts) -> Iterable[Array]:
+        """The diagonals."""
+        return [S.diagonal() for S in (part[0], part[2]) if S is not None]

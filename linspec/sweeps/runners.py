@@ -45,8 +45,21 @@ def row_bytes(A: LinearOperator) -> int:
     return int(min(p * A.dtype.itemsize, A.nnz * (A.dtype.itemsize + 4) // n + 1))
 
 
-def run_in_memory(task: Task[Part], operators: Sequence[LinearOperator], slices: Sequence[slice]) -> Part:
-    """A task over rows that can be cut out, on as many threads as the BLAS would use."""
+def run_in_memory(
+    task: Task[Part], operators: Sequence[LinearOperator], slices: Sequence[slice], first_row: int = 0
+) -> Part:
+    """A task over rows that can be cut out, on as many threads as the BLAS would use.
+
+    Parameters
+    ----------
+    task : Task
+    operators : sequence of LinearOperator
+        With equally many rows.
+    slices : sequence of slice
+        `row_slices` of them.
+    first_row : int, default 0
+        The number of their first row.
+    """
     count = _runs(operators, len(slices))
     cuts = [len(slices) * i // count for i in range(count + 1)]
     runs = [slices[a:b] for a, b in pairwise(cuts)]
@@ -56,18 +69,21 @@ def run_in_memory(task: Task[Part], operators: Sequence[LinearOperator], slices:
     def work(_: int) -> None:
         with np.errstate(all="ignore"):  # what is not finite is found in the sums
             while (number := next(numbers)) < count:
-                tree.add(number, _run(task, operators, runs[number]))
+                tree.add(number, _run(task, operators, runs[number], first_row))
 
     with one_blas_thread(needed=threads > 1):
         machine.map_parallel(work, range(threads))
     return tree.root()
 
 
-def _run(task: Task[Part], operators: Sequence[LinearOperator], slices: Sequence[slice]) -> Part:
+def _run(
+    task: Task[Part], operators: Sequence[LinearOperator], slices: Sequence[slice], first_row: int
+) -> Part:
     """One block after the other, in memory that is used again."""
     part = None
     for rows in slices:
-        part = task.part([A.rows(rows) if A.sliceable else A for A in operators], part)
+        some = [A.rows(rows) if A.sliceable else A for A in operators]
+        part = task.part(some, first_row + rows.start, part)
         for A in operators:
             A.release()
     return task.part([A.rows(slice(0, 0)) for A in operators]) if part is None else part

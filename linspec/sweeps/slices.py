@@ -20,11 +20,12 @@ from linspec.errors import InvalidProblem, NonFiniteData
 from linspec.gram import DenseGram, Products
 from linspec.operators import LinearOperator, uncounted
 from linspec.sweeps.base import Sweeps
+from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.fused import Asked, FusedProducts, Sums
 from linspec.sweeps.gramians import GramMatrices, GramPart
 from linspec.sweeps.runners import row_slices, run_in_memory
 from linspec.sweeps.task import Task
-from linspec.views import View, explain_non_finite
+from linspec.views import View
 
 Part = TypeVar("Part")
 
@@ -62,7 +63,7 @@ class SliceSweeps(Sweeps):
             about=[None if center else view.taken for view in self.views],
             center=center,
             means=unknown,
-            statistics=tuple(i for i, view in enumerate(self.views) if center and view.operator.sparse),
+            statistics=tuple(i for i, view in enumerate(self.views) if self._wants_norms(view)),
             image=image,
         )
         found = self.run(task, asked.columns)
@@ -70,10 +71,15 @@ class SliceSweeps(Sweeps):
             if found.means is not None:
                 view.mean = found.means[i] + 0.0
             if i in found.statistics:
-                view.squares = found.statistics[i].spread
+                view.learn(found.statistics[i])
         for view in self.views:
             view.warn_of_cancellation()
         return found
+
+    def _wants_norms(self, view: View) -> bool:
+        """Whether column norms are gathered: methods for two views ask for them, and the warning of sparse rows."""
+        asked = len(self.views) > 1 or (self.center and view.operator.sparse)
+        return asked and view.squares is None
 
     def _gram(self, form: str, sizes: cost.Sizes) -> DenseGram:
         unknown = any(view.mean is None for view in self.views)
@@ -81,8 +87,8 @@ class SliceSweeps(Sweeps):
         about = [None if center else view.taken for view in self.views]
         task = GramMatrices(self.home, about, center=center, means=unknown)
         part: GramPart | None = None
-        for operators in common_blocks(self.views):
-            part = task.part(operators, part)  # in one place: such matrices may be large
+        for start, operators in common_blocks(self.views):
+            part = task.part(operators, start, part)  # in one place: such matrices may be large
             self._refuse_non_finite(task, part)
         part = self._there(part)
         for view, mean in zip(self.views, part.means, strict=True):
@@ -93,8 +99,8 @@ class SliceSweeps(Sweeps):
     def run(self, task: Task[Part], columns: int = 0) -> Part:
         """A task over all slices: each block on the threads of rows in memory, and merged with those before."""
         part: Part | None = None
-        for operators in common_blocks(self.views):
-            more = run_in_memory(task, operators, row_slices(operators, columns))
+        for start, operators in common_blocks(self.views):
+            more = run_in_memory(task, operators, row_slices(operators, columns), start)
             part = more if part is None else task.merge(part, more)
             self._refuse_non_finite(task, part)
         return self._there(part)
@@ -111,8 +117,10 @@ class SliceSweeps(Sweeps):
             raise NonFiniteData(explain_non_finite({view.name: view.operator for view in self.views}))
 
 
-def common_blocks(views: Sequence[View]) -> Iterator[list[LinearOperator]]:
-    """The rows of views side by side, cut where a slice of any of them ends; a block holds until the next is asked for.
+def common_blocks(views: Sequence[View]) -> Iterator[tuple[int, list[LinearOperator]]]:
+    """The rows of views side by side, cut where a slice of any of them ends, and the number of the first of each block.
+
+    A block holds until the next is asked for.
 
     Raises
     ------
@@ -126,7 +134,7 @@ def common_blocks(views: Sequence[View]) -> Iterator[list[LinearOperator]]:
         if 0 in left:
             break
         rows = min(left)
-        yield [cursor.taken(rows) for cursor in cursors]
+        yield start, [cursor.taken(rows) for cursor in cursors]
         start += rows
     longer = [view.name for view, rows in zip(views, left, strict=True) if rows > 0]
     if longer:

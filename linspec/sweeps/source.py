@@ -17,7 +17,7 @@ from linspec.arrays import Array, Home
 from linspec.errors import InvalidProblem
 from linspec.gram import DenseGram, Products, SparseGram
 from linspec.operators import CountedOperator, LinearOperator
-from linspec.sweeps import sweeps_of
+from linspec.sweeps.ways import sweeps_of
 from linspec.views import View
 
 

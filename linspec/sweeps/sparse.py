@@ -13,6 +13,7 @@ from linspec.gram import DenseGram, Products, SparseGram
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
 from linspec.sweeps.base import Sweeps
 from linspec.sweeps.fused import Asked, FusedProducts
+from linspec.sweeps.gramians import SparseGramMatrices
 from linspec.views import DIGITS_TO_WARN
 
 
@@ -54,11 +55,7 @@ class SparseSweeps(Sweeps):
         return super()._gram(form, sizes)
 
     def _sparse_gram(self) -> SparseGram:
-        X, *rest = [view.operator.matrix for view in self.views]
-        Y = rest[0] if rest else None
-        Sx = sparse_kernels.gram(X)
-        C = None if Y is None else sparse_kernels.gram(X, Y)
-        Sy = None if Y is None else sparse_kernels.gram(Y)
+        Sx, C, Sy = SparseGramMatrices().part([view.operator for view in self.views])
         for view in self.views:
             view.learn_from_matrix()
             view.record(0, sum(self.widths), sweeps=1.0)

@@ -25,7 +25,10 @@ class Statistics(Task[list[ColumnStatistics]]):
     home: Home
 
     def part(
-        self, rows: Sequence[LinearOperator], into: list[ColumnStatistics] | None = None
+        self,
+        rows: Sequence[LinearOperator],
+        first_row: int = 0,
+        into: list[ColumnStatistics] | None = None,
     ) -> list[ColumnStatistics]:
         """Of some rows, merged into those before."""
         gathered = into or [ColumnStatistics(self.home) for _ in rows]

@@ -24,13 +24,15 @@ class Task(ABC, Generic[Part]):
     """What is made of the rows of some views in one sweep."""
 
     @abstractmethod
-    def part(self, rows: Sequence[LinearOperator], into: Part | None = None) -> Part:
+    def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Part | None = None) -> Part:
         """What one block of rows gives.
 
         Parameters
         ----------
         rows : sequence of LinearOperator
             The same rows of every view.
+        first_row : int, default 0
+            The number of the first of them.
         into : optional
             What the rows just before give: this call may overwrite it, and answers for the rows of both.
         """

@@ -45,7 +45,9 @@ class Triangle(Task[TrianglePart]):
     home: Home
     center: bool
 
-    def part(self, rows: Sequence[LinearOperator], into: TrianglePart | None = None) -> TrianglePart:
+    def part(
+        self, rows: Sequence[LinearOperator], first_row: int = 0, into: TrianglePart | None = None
+    ) -> TrianglePart:
         """Of some rows, behind those before."""
         height = max(4 * (sum(A.shape[1] for A in rows) + self.center), FEWEST_ROWS)
         n = rows[0].shape[0]

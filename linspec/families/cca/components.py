@@ -35,7 +35,7 @@ from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.operators import LinearOperator, as_operator
 from linspec.solver import ALWAYS_AVAILABLE, Solver, solve
-from linspec.views import explain_non_finite
+from linspec.sweeps.finite import explain_non_finite
 
 __all__ = ["PermutationTest", "null_correlations", "permutation_test"]
 

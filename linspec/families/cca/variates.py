@@ -21,9 +21,10 @@ from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS, canonical_rotation, whitening
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, UnsupportedData
 from linspec.moments import Moments
-from linspec.operators import LinearOperator, as_operator
+from linspec.operators import as_operator
 from linspec.operators.rescaled import rescaled, times_power_of_two
 from linspec.scaling import look_at, without_large_means
+from linspec.sweeps.images import Images
 
 __all__ = ["CCAScore", "loadings", "score_variates", "variates"]
 
@@ -110,13 +111,11 @@ def variates(data: Any, weights: Array, mean: Array | None, name: str) -> Array:
         )
     W = A.home.blocks.place(weights)
     m = None if mean is None else A.home.blocks.place(mean)
-    blocks = A.blocks() if A.streamed else (A,)
-    products = [_product(block, W, m) for block in blocks]
-    return products[0] if len(products) == 1 else A.home.xp.concat(products, axis=0)
-
-
-def _product(A: LinearOperator, W: Array, mean: Array | None) -> Array:
-    return (A if mean is None else A.centered(mean)).matmat(W)
+    task, products = Images(W, m), None
+    for block in A.blocks() if A.streamed else (A,):
+        products = task.part([block], into=products)
+    pieces = products or []
+    return pieces[0] if len(pieces) == 1 else A.home.xp.concat(pieces, axis=0)
 
 
 def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:

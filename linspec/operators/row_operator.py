@@ -1,0 +1,52 @@
+"""Data that are read by rows: what a type of data of one's own has to tell."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+
+from linspec.arrays import Array
+from linspec.operators.base import LinearOperator, Selection
+from linspec.operators.row_blocks import row_blocks
+
+
+class RowOperator(LinearOperator):
+    """An n x p matrix that is known by its rows.
+
+    A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines `_rows`. It is then
+    swept as an array is: block by block, in one pass a product. It may set `concurrent`, so that several threads read
+    blocks at once, and define `release`.
+    """
+
+    sliceable = True
+    readable = True
+
+    @abstractmethod
+    def _rows(self, selection: Selection) -> LinearOperator:
+        """Some rows, as a `DenseOperator` or a `SparseOperator`.
+
+        Parameters
+        ----------
+        selection : slice or numpy.ndarray of int
+            A slice of step 1 within the rows, or the numbers of rows in any order, each from 0 to n - 1.
+        """
+
+    def _matmat(self, V: Array) -> Array:
+        pieces = [self.home.place(block.matmat(V), self.dtype) for _, block in self._blocks()]
+        return pieces[0] if len(pieces) == 1 else self.home.xp.concat(pieces, axis=0)
+
+    def _rmatmat(self, U: Array) -> Array:
+        total = self.home.blocks.zeros((self.shape[1], U.shape[1]))
+        for rows, block in self._blocks():
+            total += block.rmatmat(U[rows, :])
+        return total
+
+    def _dense(self) -> Array:
+        return self.home.place(self._rows(slice(0, self.shape[0])).dense(), self.dtype)
+
+    def _blocks(self) -> Iterator[tuple[slice, LinearOperator]]:
+        """All rows in order; of none, one block without any."""
+        size = self.shape[1] * self.dtype.itemsize
+        for rows in row_blocks(self.shape[0], size, self.home) if self.shape[0] else [slice(0, 0)]:
+            yield rows, self._rows(rows)
+            self.release()

@@ -1,0 +1,98 @@
+"""The first entry that is not finite, and what messages say of it: searched for where results are not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linspec.arrays import to_host
+from linspec.column_statistics import without_offset
+from linspec.operators import (
+    DenseOperator,
+    LinearOperator,
+    SparseOperator,
+    StreamedOperator,
+    sparse_kernels,
+    uncounted,
+)
+from linspec.operators.row_blocks import row_blocks
+from linspec.sweeps.task import Task
+
+Found = dict[int, tuple[int, int, float]]
+"""Per view in which there is one: row, column and value."""
+
+
+@dataclass(frozen=True)
+class FirstNonFinite(Task[Found]):
+    """Row, column and value of the first entry that is not finite, of every view."""
+
+    def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Found | None = None) -> Found:
+        """Of some rows, where those before have none."""
+        found = {} if into is None else into
+        for i, A in enumerate(rows):
+            if i not in found and (entry := _first_in(A)) is not None:
+                found[i] = (first_row + entry[0], *entry[1:])
+        return found
+
+    def merge(self, left: Found, right: Found) -> Found:
+        """The one of the rows that come first."""
+        return {**right, **left}
+
+
+def _first_in(A: LinearOperator) -> tuple[int, int, float] | None:
+    """In rows whose entries can be read; None elsewhere."""
+    A, _ = without_offset(A)
+    if isinstance(A, SparseOperator):
+        return sparse_kernels.first_non_finite(A.matrix)
+    if not A.readable:
+        return None
+    A = A if A.sliceable else DenseOperator(A.dense())
+    for rows in row_blocks(A.shape[0], 8 * A.shape[1], A.home):
+        block = A.rows(rows)
+        entries = to_host(block.array if isinstance(block, DenseOperator) else block.dense())
+        bad = np.argwhere(~np.isfinite(entries)) if entries.dtype.kind == "f" else np.empty((0, 2), dtype=int)
+        if len(bad):
+            i, j = bad[0]
+            return rows.start + int(i), int(j), float(entries[i, j])
+        A.release()
+    return None
+
+
+def first_non_finite(A: LinearOperator) -> tuple[int, int, float] | None:
+    """Row, column and value of the first entry that is not finite; None where entries cannot be read.
+
+    Of a stream, in the block that is being read; without one, in all of them, where they can be read again.
+    """
+    A, _ = without_offset(uncounted(A)[0])
+    task = FirstNonFinite()
+    if not isinstance(A, StreamedOperator):
+        return task.part([A]).get(0)
+    if A.current is not None:
+        start, block = A.current
+        return task.part([block], start).get(0)
+    found: Found = {}
+    start = 0
+    for block in () if A.spent else A.blocks():
+        found = task.part([block], start, found)
+        if found:
+            break
+        start += block.shape[0]
+    return found.get(0)
+
+
+def explain_non_finite(views: Mapping[str, LinearOperator]) -> str:
+    """Which view is at fault for results that are not finite, and where: the data are searched for it."""
+    for name, operator in views.items():
+        found = first_non_finite(operator)
+        if found is not None:
+            row, column, value = found
+            return (
+                f"{name} must be finite; got {value} at row {row}, column {column}. Drop or impute such rows."
+            )
+    return (
+        f"products with {' and '.join(views)} are not finite, although no entry that can be read is at fault. "
+        "Either they overflow: scale the columns, or pass float64. Or matmat or rmatmat of an operator answers "
+        "with NaN or infinity: try it on one column of ones."
+    )

@@ -1,0 +1,262 @@
+"""Tasks: pure functions of blocks of rows whose parts are merged in any partition, and who runs them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+
+import linspec as ls
+from linspec import Moments, as_operator
+from linspec.arrays import HOST
+from linspec.errors import InvalidProblem
+from linspec.operators import DenseOperator, RowOperator
+from linspec.sweeps.finite import FirstNonFinite
+from linspec.sweeps.fused import Asked, FusedProducts
+from linspec.sweeps.gramians import GramMatrices, SparseGramMatrices
+from linspec.sweeps.images import Images
+from linspec.sweeps.slices import common_blocks
+from linspec.sweeps.statistics import Statistics
+from linspec.sweeps.task import Task, Tree
+from linspec.sweeps.triangles import Triangle
+from linspec.testing import check_operator
+from linspec.views import View
+
+RNG = np.random.default_rng(0)
+N, P, Q, K = 60, 7, 5, 3
+X = RNG.standard_normal((N, P)) + 10 * RNG.standard_normal(P)
+Y = RNG.standard_normal((N, Q)) - 3
+X[:, 2] = 0.1  # a constant that no number of two's powers holds
+VX, VY = RNG.standard_normal((P, K)), RNG.standard_normal((Q, 2))
+XC, YC = X - X.mean(axis=0), Y - Y.mean(axis=0)
+
+
+def dense(A):
+    return as_operator(A)
+
+
+def sparse(A):
+    return as_operator(scipy.sparse.csr_array(A))
+
+
+ASKED = Asked([VX, VY], [None, None], HOST)
+W = np.hstack([X @ VX, Y @ VY])
+WC = np.hstack([XC @ VX, YC @ VY])
+
+TASKS: dict[str, tuple[Task[Any], Any, Any]] = {
+    "products": (FusedProducts(ASKED, HOST, [None, None]), lambda s: s.products, [X.T @ W, Y.T @ W]),
+    "centred": (
+        FusedProducts(ASKED, HOST, [None, None], center=True, statistics=(0, 1)),
+        lambda s: [*s.products, *s.means, *(s.statistics[i].spread for i in (0, 1))],
+        [XC.T @ WC, YC.T @ WC, X.mean(0), Y.mean(0), (XC**2).sum(0), (YC**2).sum(0)],
+    ),
+    "about": (
+        FusedProducts(ASKED, HOST, [X[3], Y[4]], means=True),
+        lambda s: [*s.products, *s.means],
+        [
+            (X - X[3]).T @ np.hstack([(X - X[3]) @ VX, (Y - Y[4]) @ VY]),
+            (Y - Y[4]).T @ np.hstack([(X - X[3]) @ VX, (Y - Y[4]) @ VY]),
+            X.mean(0),
+            Y.mean(0),
+        ],
+    ),
+    "gram": (
+        GramMatrices(HOST, [None, None], center=True),
+        lambda g: [g.gram.Sx, g.gram.C, g.gram.Sy, *g.means],
+        [XC.T @ XC, XC.T @ YC, YC.T @ YC, X.mean(0), Y.mean(0)],
+    ),
+    "raw-gram": (
+        GramMatrices(HOST, [None, None], means=True),
+        lambda g: [g.gram.Sx, g.gram.C, g.gram.Sy, *g.means],
+        [X.T @ X, X.T @ Y, Y.T @ Y, X.mean(0), Y.mean(0)],
+    ),
+    "triangle": (
+        Triangle(HOST, center=True),
+        lambda t: [t.R[1:, 1:].T @ t.R[1:, 1:]],
+        [np.hstack([XC, YC]).T @ np.hstack([XC, YC])],
+    ),
+    "statistics": (
+        Statistics(HOST),
+        lambda found: [found[0].mean, found[1].mean, found[0].spread, np.array(found[0].count)],
+        [X.mean(0), Y.mean(0), (XC**2).sum(0), np.array(N)],
+    ),
+}
+
+
+def folded(task, operators, edges):
+    """One block after the other, in the memory of the first."""
+    part = None
+    for a, b in pairwise(edges):
+        part = task.part([A.rows(slice(a, b)) for A in operators], a, part)
+    return part
+
+
+def treed(task, operators, edges, order):
+    """Each block by itself, done in some order and merged by the tree."""
+    tree = Tree(task, len(edges) - 1)
+    for number in order:
+        a, b = edges[number], edges[number + 1]
+        tree.add(number, task.part([A.rows(slice(a, b)) for A in operators], a))
+    return tree.root()
+
+
+@pytest.mark.parametrize("kind", [dense, sparse])
+@pytest.mark.parametrize("name", list(TASKS))
+@given(cuts=st.sets(st.integers(1, N - 1), max_size=9), seed=st.integers(0, 9))
+def test_any_partition_and_any_order_give_what_all_rows_give(name, kind, cuts, seed):
+    task, read, exact = TASKS[name]
+    edges = [0, *sorted(cuts), N]
+    operators = [kind(X), kind(Y)]
+    order = np.random.default_rng(seed).permutation(len(edges) - 1)
+    made = treed(task, operators, edges, order)
+    for found in (folded(task, operators, edges), made):
+        for a, b in zip(read(found), exact, strict=True):
+            np.testing.assert_allclose(a, b, rtol=0, atol=1e-12 * max(np.abs(b).max(), 1))
+    again = treed(task, operators, edges, range(len(edges) - 1))
+    assert all(np.array_equal(a, b) for a, b in zip(read(made), read(again), strict=True)), "the same bits"
+
+
+@pytest.mark.parametrize("name", list(TASKS))
+def test_a_merge_changes_neither_part_and_both_can_be_pickled(name):
+    task, read, _ = TASKS[name]
+    operators = [dense(X), dense(Y)]
+    parts = [task.part([A.rows(slice(a, b)) for A in operators], a) for a, b in ((0, 25), (25, N))]
+    before = [[np.array(array) for array in read(part)] for part in parts]
+    merged = [np.array(array) for array in read(task.merge(*parts))]
+    for part, kept in zip(parts, before, strict=True):
+        assert all(np.array_equal(a, b) for a, b in zip(read(part), kept, strict=True))
+    task, parts = pickle.loads(pickle.dumps((task, parts)))
+    again = read(task.merge(*parts))
+    assert all(np.array_equal(a, b) for a, b in zip(merged, again, strict=True))
+    copied = copy.deepcopy(parts[0])
+    grown = task.part([A.rows(slice(25, N)) for A in operators], 25, parts[0])  # in its own memory
+    assert all(np.array_equal(a, b) for a, b in zip(read(copied), before[0], strict=True))
+    for a, b in zip(read(grown), merged, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-12 * max(np.abs(b).max(), 1))
+
+
+def test_a_constant_column_is_constant_however_its_rows_are_cut():
+    task = TASKS["gram"][0]
+    gram = treed(task, [dense(X), dense(Y)], [0, 7, 30, 31, N], range(4)).gram
+    assert not gram.Sx[2].any()
+    assert not gram.C[2].any()
+
+
+def test_sparse_gram_matrices_images_and_the_first_entry_that_is_not_finite():
+    operators, edges = [sparse(X), sparse(Y)], [0, 11, 40, N]
+    Sx, C, Sy = treed(SparseGramMatrices(), operators, edges, [2, 0, 1])
+    for S, exact in ((Sx, X.T @ X), (C, X.T @ Y), (Sy, Y.T @ Y)):
+        np.testing.assert_allclose(S.toarray(), exact, rtol=1e-13)
+    pieces = treed(Images(VX, X.mean(0)), [dense(X)], edges, [1, 2, 0])
+    np.testing.assert_allclose(np.vstack(pieces), XC @ VX, atol=1e-13)
+    broken, other = X.copy(), Y.copy()
+    broken[45, 3] = broken[50, 1] = np.inf
+    other[12, 4] = np.nan
+    found = treed(FirstNonFinite(), [dense(broken), sparse(other)], edges, [2, 1, 0])
+    assert found[0] == (45, 3, np.inf)
+    assert found[1][:2] == (12, 4)
+
+
+def slices(A, length):
+    return lambda: (A[i : i + length] for i in range(0, A.shape[0], length))
+
+
+def streamed(name, A, length):
+    return View(name, as_operator(slices(A, length), name), center=False)
+
+
+@given(st.integers(1, 70), st.integers(1, 70))
+def test_slices_of_two_views_are_cut_where_either_ends(one, other):
+    for views in (
+        [streamed("X", X, one), streamed("Y", Y, other)],
+        [streamed("X", X, one), View("Y", as_operator(Y), center=False)],
+    ):
+        read = [(start, *(A.dense() + 0.0 for A in blocks)) for start, blocks in common_blocks(views)]
+        assert [start for start, *_ in read] == np.cumsum([0, *(len(a) for _, a, _ in read)]).tolist()[:-1]
+        assert np.array_equal(np.vstack([a for _, a, _ in read]), X)
+        assert np.array_equal(np.vstack([b for _, _, b in read]), Y)
+
+
+@pytest.mark.parametrize("shorter", [0, 1])
+def test_views_of_unequal_length_are_refused(shorter):
+    data = [(X, Y[:50]), (X[:50], Y)][shorter]
+    views = [streamed(name, A, 16) for name, A in zip("XY", data, strict=True)]
+    with pytest.raises(InvalidProblem, match=f"{'YX'[shorter]} ended after 50, and {'XY'[shorter]} goes on"):
+        list(common_blocks(views))
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("form", ["implicit", "dense"])
+@pytest.mark.parametrize("kind", ["two", "first", "second", "sparse"])
+def test_streamed_views_are_swept_together_in_one_pass(kind, form, center):
+    data = {
+        "two": (slices(X, 16), slices(Y, 9)),
+        "first": (slices(X, 16), Y),
+        "second": (X, slices(Y, 9)),
+        "sparse": (slices(scipy.sparse.csr_array(X), 16), slices(scipy.sparse.csr_array(Y), 9)),
+    }[kind]
+    m = Moments(*data, center=center, form=form)
+    assert m.setup_cost + m.sweep_cost == 1
+    x, y = (XC, YC) if center else (X, Y)
+    found = m.products(VX, VY)
+    for a, b in zip(found, (x.T @ x @ VX, x.T @ y @ VY, y.T @ x @ VX, y.T @ y @ VY), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-12 * np.abs(b).max())
+    for d, view in zip(m.diagonal(), (x, y), strict=True):
+        np.testing.assert_allclose(d, (view**2).sum(0), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(m.column_means()[0], X.mean(0), rtol=1e-13)
+    assert m.passes == 1
+
+
+class RowBlocks(RowOperator):
+    """Rows in a list of arrays: all that a plugin's data have to say of themselves."""
+
+    def __init__(self, blocks):
+        self.held, self.edges = blocks, np.cumsum([0, *map(len, blocks)])
+        self.shape, self.dtype = (int(self.edges[-1]), blocks[0].shape[1]), blocks[0].dtype
+
+    def _rows(self, selection):
+        numbers = np.arange(self.shape[0])[selection]
+        at = np.searchsorted(self.edges, numbers, side="right") - 1
+        pairs = zip(at, numbers - self.edges[at], strict=True)
+        return DenseOperator(np.array([self.held[i][j] for i, j in pairs]).reshape(-1, self.shape[1]))
+
+
+def in_blocks(A, length=250):
+    return RowBlocks([A[i : i + length] for i in range(0, len(A), length)])
+
+
+TALL = RNG.standard_normal((9000, 12)) @ np.diag(np.geomspace(1, 0.01, 12)) + 1
+OTHER = TALL[:, :5] + RNG.standard_normal((9000, 5))
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize(
+    ("build", "solver", "names"),
+    [
+        (lambda A, B, center: ls.SVD(A, 3, center=center), "gram", ("S", "Vh")),
+        (lambda A, B, center: ls.SVD(A, 3, center=center), "block-krylov", ("S", "Vh")),
+        (lambda A, B, center: ls.CCA(A, B, 2, ridge=1.0, center=center), "gram", ("x_weights",)),
+        (lambda A, B, center: ls.CCA(A, B, 2, ridge=1.0, center=center), "lobpcg", ("x_weights",)),
+        (lambda A, B, center: ls.CCA(A, B, 2, ridge=1.0, center=center), "two-stage", ("x_weights",)),
+        (lambda A, B, center: ls.LeastSquares(A, B), "cg", ("x",)),
+    ],
+)
+def test_data_of_a_plugin_are_swept_as_arrays_are(build, solver, names, center):
+    """A type of ten lines: the bits of the array, in as many passes."""
+    of_array = ls.solve(build(TALL, OTHER, center), solver, rng=0)
+    of_blocks = ls.solve(build(in_blocks(TALL), in_blocks(OTHER), center), solver, rng=0)
+    assert of_blocks.passes == of_array.passes
+    assert of_blocks.status is of_array.status
+    for name in names:
+        assert np.array_equal(getattr(of_array, name), getattr(of_blocks, name))
+
+
+def test_data_of_a_plugin_keep_what_operators_promise():
+    assert not check_operator(in_blocks(X, 13), entries=X)
