@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 import linspec as ls
@@ -91,3 +93,11 @@ def test_no_benchmark_names_the_class_of_a_family(path):
         if text in forbidden
     ]
     assert not found
+
+
+def test_no_import_leads_back():
+    """Nor one inside a function; imports for types alone are none when the program runs."""
+    plugins = (path.name for path in (CORE.parent / "plugins").iterdir() if (path / "plugin.py").exists())
+    graph = grimp.build_graph("linspec", *plugins, exclude_type_checking_imports=True, cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    TopologicalSorter(imports).prepare()  # raises CycleError, which names the circle
