@@ -18,7 +18,7 @@ from linspec.errors import NonFiniteData
 from linspec.gram import DenseGram, Products, SparseGram
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.sweeps.finite import explain_non_finite
-from linspec.sweeps.fused import Asked, forward
+from linspec.sweeps.fused import Asked, Sums, forward
 from linspec.sweeps.gramians import GramMatrices
 from linspec.sweeps.runners import row_slices, run_in_memory
 from linspec.sweeps.statistics import Statistics
@@ -125,8 +125,8 @@ class Sweeps(ABC):
         """
         if all(block is None for block in blocks):
             return None, None, None, None
-        self._prepare()
         with np.errstate(all="ignore"):  # what is not finite is found by the check
+            self._prepare()
             found = self._products(blocks, images)
         self.check_finite(found)
         return found
@@ -140,6 +140,15 @@ class Sweeps(ABC):
     @abstractmethod
     def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
         """The products after `_prepare`; entered into the ledgers."""
+
+    def _learn(self, found: Sums) -> None:
+        """Tell the views what a sweep has gathered of their columns on the way."""
+        for i, gathered in found.statistics.items():
+            self.views[i].learn(gathered)
+        for i, view in enumerate(self.views):
+            if found.means is not None and view.mean is None:
+                view.mean = found.means[i] + 0.0
+            view.warn_of_cancellation()
 
     def _asked(self, blocks: list[Array | None]) -> Asked:
         """The blocks, with probes for the norms that only products can tell."""

@@ -10,15 +10,24 @@ from linspec.sweeps.runners import row_slices, run_in_memory
 
 
 class BlockSweeps(Sweeps):
-    """Every block is read, converted and centred once for all products."""
+    """Every block is read, converted and centred once for all products; the first sweep tells the means."""
+
+    means_cost = 0.0
+
+    def _prepare(self) -> None:
+        """Nothing: the means come with the products."""
 
     def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
-        asked = self._asked(blocks)
-        unknown = [i for i, view in enumerate(self.views) if view.squares is None and view.operator.readable]
-        about = [view.taken for view in self.views]
-        task = FusedProducts(asked, self.home, about, statistics=tuple(unknown))
+        asked, center = self._asked(blocks), any(view.lacks_mean for view in self.views)
+        readable = [i for i, view in enumerate(self.views) if view.squares is None and view.operator.readable]
+        task = FusedProducts(
+            asked,
+            self.home,
+            about=[None if center else view.taken for view in self.views],
+            center=center,
+            statistics=tuple(readable),
+        )
         operators = [view.operator for view in self.views]
         found = run_in_memory(task, operators, row_slices(operators, asked.columns))
-        for i, gathered in found.statistics.items():
-            self.views[i].learn(gathered)
+        self._learn(found)
         return self._conclude(asked, found.products, sweeps=1.0)

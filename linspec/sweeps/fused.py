@@ -64,8 +64,9 @@ class Sums:
     rows : int
     products : list of array
         Per view XᵢᵀP, float64; about the means of these rows where they are taken out.
-    means : list of array, or None
-        Per view the column means of these rows, where they are gathered.
+    gaps, points : list of array, or None
+        Per view the column means of these rows, where they are gathered: less a point, and that point, so that means
+        which are large beside the spread lose nothing.
     statistics : dict
         Per view that needs them, means and spreads of the columns.
     image : TrianglePart or None
@@ -74,13 +75,21 @@ class Sums:
 
     rows: int
     products: list[Array]
-    means: list[Array] | None = None
+    gaps: list[Array] | None = None
+    points: list[Array] | None = None
     statistics: dict[int, ColumnStatistics] = field(default_factory=dict)
     image: TrianglePart | None = None
     buffers: list[RowBuffer] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "buffers": None}  # memory to work in is no part of it
+
+    @property
+    def means(self) -> list[Array] | None:
+        """Per view the column means of these rows."""
+        if self.gaps is None or self.points is None:
+            return None
+        return [point + gap for point, gap in zip(self.points, self.gaps, strict=True)]
 
     @property
     def triangle(self) -> HostArray:
@@ -190,9 +199,10 @@ class FusedProducts(Task[Sums]):
         n, kept = x.shape[0], products[: len(rows)]
         if not (self.center or self.means):
             return Sums(n, kept)
-        # The rows are taken out about their own means, or nothing is and those are gathered.
-        means = list(about) if self.center else [block_mean(A, self.home) for A in rows]
-        return Sums(n, kept, means)
+        zeros = [self.home.zeros((A.shape[1],)) for A in rows]
+        if self.center:  # about their own means, as far as these are known
+            return Sums(n, kept, zeros, list(about))
+        return Sums(n, kept, [block_mean(A, self.home) for A in rows], zeros)
 
     def _in_order(self, first: Array | None, second: Array | None) -> Array:
         """What belongs to P of the first block, and behind it that of the second."""
@@ -204,11 +214,11 @@ class FusedProducts(Task[Sums]):
     ) -> Sums:
         """From sums about points to sums about the means, and the means."""
         gaps = [total / n for total in totals]
-        means = [g if a is None else a + g for a, g in zip(about, gaps, strict=True)]
+        points = [0.0 * g if a is None else a for a, g in zip(about, gaps, strict=True)]
         if self.center:
             along = n * self._along(gaps)
             products = [P - g[:, None] * along[None, :] for P, g in zip(products, gaps, strict=True)]
-        return Sums(n, products, means)
+        return Sums(n, products, gaps, points)
 
     def _along(self, steps: list[Array]) -> Array:
         """[d₁ᵀV₁ d₂ᵀV₂ …]."""
@@ -237,15 +247,17 @@ class FusedProducts(Task[Sums]):
 
     def _step(self, total: Sums, left: Sums, right: Sums) -> None:
         """From the means of two parts to those of both."""
-        if left.means is None or right.means is None:
+        if left.gaps is None or right.gaps is None or left.points is None or right.points is None:
             return
         n = left.rows + right.rows
-        steps = [new - mean for new, mean in zip(right.means, left.means, strict=True)]
+        moves = [b - a for a, b in zip(left.points, right.points, strict=True)]
+        triples = zip(moves, left.gaps, right.gaps, strict=True)
+        steps = [move + (b - a) for move, a, b in triples]
         if self.center:
             along = left.rows * (right.rows / n) * self._along(steps)
             for product, d in zip(total.products, steps, strict=True):
                 product += d[:, None] * along[None, :]
-        total.means = [mean + d * (right.rows / n) for mean, d in zip(left.means, steps, strict=True)]
+        total.gaps = [gap + d * (right.rows / n) for gap, d in zip(left.gaps, steps, strict=True)]
 
     def looked_at(self, part: Sums) -> Iterable[Array]:
         """The products."""

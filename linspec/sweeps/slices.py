@@ -67,13 +67,7 @@ class SliceSweeps(Sweeps):
             image=image,
         )
         found = self.run(task, asked.columns)
-        for i, view in enumerate(self.views):
-            if found.means is not None:
-                view.mean = found.means[i] + 0.0
-            if i in found.statistics:
-                view.learn(found.statistics[i])
-        for view in self.views:
-            view.warn_of_cancellation()
+        self._learn(found)
         return found
 
     def _wants_norms(self, view: View) -> bool:

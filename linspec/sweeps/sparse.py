@@ -21,11 +21,16 @@ class SparseSweeps(Sweeps):
     """Column norms and means are read off the matrices at the first sweep."""
 
     sparse = True
+    means_cost = 0.0
 
-    def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
+    def _prepare(self) -> None:
+        """The means and norms are read off the matrices, as part of the first sweep."""
         for view in self.views:
             if view.squares is None:
                 view.learn_from_matrix()
+            view.warn_of_cancellation()
+
+    def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
         X = self.views[0].operator
         if len(self.views) == 1 and is_wide(X):
             return self._by_transposed(X, blocks[0], self.views[0].taken, images), None, None, None
