@@ -71,7 +71,8 @@ def lasting_output() -> Iterator[_Lasting | None]:
 def _lasting(stream: TextIO | None) -> tuple[TextIO, _Lasting | None]:
     if stream is None:
         return open(os.devnull, "w", encoding="utf-8"), None  # noqa: PTH123 (as long as the command runs)
-    inner = getattr(getattr(stream, "buffer", None), "raw", None)
+    buffer = getattr(stream, "buffer", None)
+    inner = getattr(buffer, "raw", buffer)  # without buffer under PYTHONUNBUFFERED
     if not isinstance(inner, io.FileIO):  # a console of Windows, or what a test has put there
         return stream, None
     stream.flush()
