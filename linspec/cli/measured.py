@@ -226,7 +226,7 @@ def _kill(process: subprocess.Popen[str]) -> None:
     """End a child, and what it has started, if it has not ended."""
     if process.poll() is not None:
         return
-    if os.name == "posix":  # it leads a session of its own
+    if hasattr(os, "killpg"):  # it leads a session of its own
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     process.kill()
@@ -266,7 +266,7 @@ def end_with_parent(pipe: int) -> None:
         with suppress(OSError):
             while os.read(pipe, 1):  # sleeps; nothing is sent
                 pass
-        if os.name == "posix" and os.getpgrp() == os.getpid():
+        if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
             os.killpg(os.getpid(), signal.SIGKILL)
         os._exit(1)
 

@@ -29,6 +29,8 @@ from linspec.cli.interrupts import held, undone_if_killed
 __all__ = ["Target", "Writer", "check_room", "check_target", "replaced", "write_all"]
 
 
+PERMISSIONS = 0o777
+
 Writer = Callable[[IO[bytes], str], None]
 """Writes to a stream, in the format of a suffix."""
 
@@ -158,11 +160,13 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
     with undone_if_killed(remove):
         try:
             with draft.open("x+b") as stream:
+                with suppress(FileNotFoundError):
+                    mode = path.stat().st_mode & PERMISSIONS
+                    if draft.stat().st_mode & PERMISSIONS != mode:  # some file systems have none to change
+                        draft.chmod(mode)
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
-            with suppress(FileNotFoundError):
-                draft.chmod(stat.S_IMODE(path.stat().st_mode) & 0o777)
             draft.replace(path)
         finally:
             remove()
@@ -185,11 +189,13 @@ def _check_file(target: Target) -> None:
             raise _unwritable(target, "it is no regular file")
         os.close(os.open(path, os.O_WRONLY))  # a file that may not be written is not replaced either
     trial = folder / f".linspec-{secrets.token_hex(4)}.part"
-    with held():
+    with held() as interrupts:
         try:
             trial.open("xb").close()
         finally:
             trial.unlink(missing_ok=True)
+    if interrupts.came:
+        raise KeyboardInterrupt
 
 
 def _is_read(text: str, target: Target) -> bool:
