@@ -114,8 +114,8 @@ def check_room(target: Target, count: float) -> None:
         return
     if disk.total and disk.free < count:
         raise Failure(
-            f"{target.option}: the disk of {target.name!r} has {disk.free} bytes free; got at least {count:.0f} to "
-            "write. Make room, or name a file on another disk."
+            f"{target.option}: the disk of {target.name!r} has {disk.free} bytes free, and at least {count:.0f} "
+            "are to be written. Make room, or name a file on another disk."
         )
 
 
