@@ -1,5 +1,4 @@
-"""`python -m linspec.testing.fuzz`: random problems, all solvers, one table. Exit status 1: an answer
-fails."""
+"""`python -m linspec.testing.fuzz`: random problems, all solvers, one table; exit status 1 for failures."""
 
 from __future__ import annotations
 
