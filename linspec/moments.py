@@ -1,24 +1,25 @@
 """The second moments of one or two views, as products: XᵀX V, XᵀY V, YᵀX V, YᵀY V in one sweep.
 
-Problem. Every iterative method of this library asks the data one question: what are the Gram and cross
-products of the columns, times a thin block? How that is best answered depends on the data and not on the
-method, so it is answered here, once.
+Problem: every iterative method of this library needs the Gram and cross matrices of the columns, times a thin
+block. The best way to compute these products depends on the data and not on the method, so they are computed
+here.
 
-Method. Three forms. *Implicit*: per block of rows P = XVx and Q = YVy, then Xᵀ[P Q] and Yᵀ[P Q], gathered in
-float64: one sweep, no n x k array, one round of a cluster. *Dense Gram*: the three matrices are formed in
-one sweep and held. *Sparse Gram*: the same as sparse matrices, because the columns of word counts rarely meet.
-The least estimated time among the forms that fit into three eighths of the available memory wins.
+Method: there are three forms. *Implicit*: for each block of rows P = XVx and Q = YVy, then Xᵀ[P Q] and Yᵀ[P
+Q], summed in float64. This is one sweep, without an n x k array, and one round of a cluster. *Dense Gram*:
+the three matrices are formed in one sweep and held. *Sparse Gram*: the same as sparse matrices, because
+columns of word counts rarely share a row. Among the forms that fit into three eighths of the available
+memory, the fastest by estimate is chosen.
 
-Centring is implicit and never subtracts large numbers from each other: row blocks are centred before they are
-multiplied, dense Gram matrices are gathered about the mean of each block and merged (Chan, Golub & LeVeque
-1983). Only what has no entries to centre (a sparse Gram, a sparse or foreign operator) needs a subtraction of
-products; what that loses is estimated, and warned of.
+Centring is implicit and never subtracts large numbers from each other. Row blocks are centred before they are
+multiplied. Dense Gram matrices are formed about the mean of each block and merged (Chan, Golub & LeVeque
+1983). A sparse Gram matrix, and a sparse or foreign operator, have no entries to centre. They need a
+subtraction of products; its loss of digits is estimated, and a warning tells it.
 
-An operator known only by its products is asked for exactly one forward and one adjoint product a view. Its
-column norms are estimated from random-sign probes that ride in the first product.
+An operator that only gives products makes exactly one forward and one adjoint product for each view. Its
+column norms are estimated from random-sign probes, which are extra columns of the first product.
 
-Rows that come slice by slice are swept as rows in memory are, centred or not, one view or both, and their means come
-with the first sweep. What each way to sweep does is in `linspec.sweeps`.
+Row slices are swept like rows in memory, centred or not, one view or both, and the first sweep also gives the means.
+What each way to sweep does is in `linspec.sweeps`.
 """
 
 from __future__ import annotations
@@ -51,20 +52,20 @@ class Moments(Source):
         Anything `linspec.as_operator` takes.
     Y : data of shape (n, q), optional
     center : bool, default False
-        Take the column means out.
+        Whether to centre the columns.
     form : {"auto", "dense", "sparse", "implicit"}, default "auto"
         Hold the Gram matrices as dense or sparse arrays, or sweep the data at every product.
     expect : (int, int), optional
-        Products to come and their columns, on which "auto" rests.
+        The expected number of products and their columns, from which "auto" chooses.
     names : (str, str), default ("X", "Y")
-        What messages call the views.
+        The names of the views in messages.
 
     Raises
     ------
     InvalidProblem
-        When the views have no rows or unequally many, or the form is not one of the four.
+        The views have no rows or different numbers of rows, or the form is not one of the four.
     UnsupportedData
-        When the views do not live in one place, or cannot be multiplied.
+        The views have different libraries or devices, or cannot be multiplied.
 
     Notes
     -----
@@ -102,7 +103,7 @@ class Moments(Source):
     # ---- products -----------------------------------------------------------------------------
 
     def products(self, Vx: Array | None = None, Vy: Array | None = None) -> Products:
-        """(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy) in one sweep; None where a block or a view is absent.
+        """(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy) in one sweep, with None if a block or a view is absent.
 
         Parameters
         ----------
@@ -117,7 +118,7 @@ class Moments(Source):
         return self._made([self._block(Vx, 0), self._block(Vy, 1)])
 
     def gram_matmat(self, V: Array) -> Array:
-        """XᵀX V; the second view is not touched, unless Gram matrices are held and not formed yet."""
+        """XᵀX V. The second view is not read, unless Gram matrices are to be held and are not formed yet."""
         if len(self._views) == 1 or self.form != "implicit":
             return self.products(V)[0]
         return self.view(0).products(V)[0]
@@ -140,13 +141,13 @@ class Moments(Source):
         return product, seen[0] if seen else symmetric_product(self.home.place(V), product, self.home)
 
     def gram_and_triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
-        """XᵀX V and the triangle R of the QR factorisation of X V, of streamed rows in one sweep.
+        """XᵀX V and the triangle R of the QR factorisation of X V, in one sweep over streamed rows.
 
         Parameters
         ----------
         V : array of shape (p, k)
         columns : int
-            How many columns of V the triangle is of; the others are multiplied only.
+            The number of leading columns of V in the triangle. The other columns are only multiplied.
 
         Returns
         -------
@@ -156,7 +157,7 @@ class Moments(Source):
         Raises
         ------
         MissingCapability
-            When the rows are not streamed. All data have `gram_and_image`, the Gram matrix of the image.
+            The rows are not streamed. For all data there is `gram_and_image`, the Gram matrix of the image.
         """
         if not isinstance(self._sweeps, SliceSweeps):
             raise MissingCapability(
@@ -165,12 +166,12 @@ class Moments(Source):
         return self._sweeps.triangle(self._block(V, 0), columns)
 
     def gram_and_cross(self, V: Array | None = None) -> tuple[Array | None, Array]:
-        """XᵀX V and XᵀY, in one sweep; XᵀY is kept, and later sweeps need not form it again.
+        """XᵀX V and XᵀY, in one sweep. XᵀY is kept for later calls.
 
         Parameters
         ----------
         V : array of shape (p, k), optional
-            Without it the first result is None.
+            If it is left out, the first result is None.
 
         Returns
         -------
@@ -192,9 +193,9 @@ class Moments(Source):
 
     @property
     def wide(self) -> bool:
-        """Whether products with XXᵀ are had at the price of those with XᵀX, on blocks that are much smaller.
+        """Whether products with XXᵀ, on much smaller blocks, cost no more than products with XᵀX.
 
-        So it is for sparse X in memory with few rows, without centring.
+        This holds for sparse X in memory with few rows, without centring.
         """
         return self.form == "implicit" and transposed.worth_transposing(self._views[0], center=self.center)
 
@@ -213,7 +214,7 @@ class Moments(Source):
         return transposed.outer_matmat(self._views[0], U, self.home, transposed=self.wide)
 
     def outer_gram_matmat(self, U: Array) -> Array:
-        """XXᵀU in one sweep of wide sparse X: column by column of X, of which each is read once.
+        """XXᵀU in one sweep of wide sparse X; each column of X is read once.
 
         Parameters
         ----------
@@ -228,12 +229,12 @@ class Moments(Source):
         return transposed.outer_gram_matmat(self._views[0], U)
 
     def view(self, index: int) -> Moments:
-        """The moments of one view alone, on the same ledger; what these hold, it holds.
+        """The moments of one view. They count sweeps on the same ledger and share the held matrices.
 
         Parameters
         ----------
         index : {0, 1}
-            The view X or the view Y.
+            0 for the view X, 1 for the view Y.
         """
         if index not in range(len(self._views)):
             raise InvalidProblem(f"there are {len(self._views)} views; got index {index}.")
@@ -249,9 +250,9 @@ class Moments(Source):
         return self.products(None, V)[1]
 
     def image_gram(self, index: int, V: Array) -> HostArray:
-        """(XV)ᵀ(XV) by way of XV, one forward product: nothing of it is squared before it is added up.
+        """(XV)ᵀ(XV) from XV, with one forward product; the condition number of X is not squared.
 
-        VᵀSV is rounding where V is all but annihilated; this tells how long XV is.
+        VᵀSV is only rounding if S almost annihilates V. This result is accurate then, too.
 
         Parameters
         ----------
@@ -264,7 +265,7 @@ class Moments(Source):
     # ---- means and column norms ---------------------------------------------------------------
 
     def diagonal(self) -> tuple[Array, Array | None]:
-        """The diagonals of XᵀX and YᵀY: exact, or estimated where only products are known."""
+        """The diagonals of XᵀX and YᵀY. They are estimated for operators that only give products."""
         if self.form != "implicit":
             return self._held_gram().diagonal()
         exact = [view for view in self._views if view.operator.readable or view.streamed]
@@ -279,7 +280,7 @@ class Moments(Source):
     def dense(self) -> tuple[Array, Array | None, Array | None]:
         """(XᵀX, XᵀY, YᵀY) as dense float64 arrays; the moments hold them from then on.
 
-        They are the arrays that later products use: leave them as they are.
+        Later products use these arrays, so do not change them.
         """
         self._form = "dense"
         gram = self._held_gram()
@@ -288,7 +289,7 @@ class Moments(Source):
         return gram.Sx, gram.C, gram.Sy
 
     def whitener(self, index: int, ridge: float) -> Whitener:
-        """The factor of a view's Gram matrix and its ridge, of dense Gram matrices that are held; made once.
+        """The factor of a view's Gram matrix plus ridge, for held dense Gram matrices. It is made once.
 
         Parameters
         ----------
@@ -302,12 +303,12 @@ class Moments(Source):
         return self._whiteners[index, ridge]
 
     def reduced_rows(self, ridges: tuple[float, ...]) -> list[Array]:
-        """Few rows with the same inner products of columns, by orthogonal transformations: one sweep.
+        """A few rows with the same inner products of columns, by orthogonal transformations, in one sweep.
 
         Parameters
         ----------
         ridges : tuple of float
-            Appended as rows of their own, one number a view.
+            One ridge for each view; its rows are appended.
         """
         views = {view.name: view.given for view in self._views}
         found = reduce_rows(views, center=self.center, ridges=ridges)
@@ -316,7 +317,7 @@ class Moments(Source):
         return found
 
     def gram_by_identity(self, index: int, product: Array) -> Array:
-        """XᵀX from its product with the identity: symmetric, and zero where centring leaves rounding of a column.
+        """XᵀX from its product with the identity: symmetric, with zeros for constant columns if centred.
 
         Parameters
         ----------

@@ -28,16 +28,17 @@ PROBES = 16
 """Random-sign columns from which unknown column norms are estimated (relative error about 1/4)."""
 
 IDENTITY_COLUMNS = 256
-"""Columns of the identity multiplied at once, at most, when a Gram matrix is formed from products alone."""
+"""The most columns of the identity that are multiplied at once to form a Gram matrix from products."""
 
 IDENTITY_BYTES = 2**29
-"""What their products may take."""
+"""The most bytes that their products may take."""
 
 CONSTANT = 32
-"""Standard deviation of a column, in units of the rounding of its mean, up to which products call it constant."""
+"""From products, a column counts as constant if its standard deviation is at most this many roundings of its
+mean."""
 
 ENTRIES = 2
-"""The same of the column itself, which is a product with one column of the identity."""
+"""The same for the column itself, computed as a product with one column of the identity."""
 
 
 class Sweeps(ABC):
@@ -70,7 +71,7 @@ class Sweeps(ABC):
 
     @property
     def n(self) -> int:
-        """Rows; infinity while those of a stream have not been counted."""
+        """The number of rows; infinity for a stream whose rows have not been counted."""
         return min(view.given.shape[0] for view in self.views)
 
     @property
@@ -151,7 +152,7 @@ class Sweeps(ABC):
             view.warn_of_cancellation()
 
     def _asked(self, blocks: list[Array | None]) -> Asked:
-        """The blocks, with probes for the norms that only products can tell."""
+        """The blocks, with probes for column norms that are estimated from products."""
         probes: list[Array | None] = [None, None]
         for i, view in enumerate(self.views):
             if blocks[i] is not None and view.squares is None and not view.operator.readable:
@@ -161,9 +162,9 @@ class Sweeps(ABC):
     def _one_by_one(
         self, asked: Asked, onto: tuple[int, ...] = (0, 1), spreads: list[HostArray] | None = None
     ) -> Products:
-        """One forward and one adjoint block product a view; the adjoint ones of `onto` alone.
+        """One forward and one adjoint block product for each view; adjoint products only for views in `onto`.
 
-        `spreads` gathers the squared lengths of the forward products about their own means.
+        `spreads` collects the squared lengths of the forward products about their own means.
         """
         operators = [view.centred(view.operator) for view in self.views]
         W = forward(operators, asked)
@@ -176,7 +177,7 @@ class Sweeps(ABC):
         return self._conclude(asked, adjoints, sweeps=2.0)
 
     def _conclude(self, asked: Asked, adjoints: Sequence[Array | None], sweeps: float) -> Products:
-        """Enter the products into the ledgers, read the probes, cut out what was asked for."""
+        """Count the products, read the probes, and cut out the requested columns."""
         widths = [0 if V is None else V.shape[1] for V in asked.wide]
         for i, (view, adjoint) in enumerate(zip(self.views, adjoints, strict=True)):
             backward = 0 if adjoint is None else asked.columns
@@ -202,7 +203,7 @@ class Sweeps(ABC):
     # ---- means and column norms ---------------------------------------------------------------
 
     def gather(self, views: list[View]) -> None:
-        """What one sweep can tell of the columns of some views: means and norms (of products alone: means)."""
+        """The column means and norms of some views, from one sweep; from products only the means."""
         if not views:
             return
         read = [
@@ -276,7 +277,7 @@ class Sweeps(ABC):
         return part.gram
 
     def _gram_of_products(self) -> DenseGram:
-        """The Gram matrices of operators known by products, some columns of the identity at a time."""
+        """The Gram matrices of operators that only give products, some columns of the identity at a time."""
         self.gather([view for view in self.views if view.lacks_mean])
         found: list[tuple[list[Array], list[Array]]] = [([], []), ([], [])]
         spreads: list[list[HostArray]] = [[], []]
@@ -319,7 +320,7 @@ class Sweeps(ABC):
         return self.home.xp.astype(d > self.n * (unit * view.taken) ** 2, d.dtype)
 
     def _drowned(self, view: View, constant: HostArray, spreads: HostArray) -> bool:
-        """Whether columns that products call constant vary by more than the rounding of their entries."""
+        """Whether columns that products show as constant vary by more than the rounding of their entries."""
         if view.taken is None:
             return False
         unit = ENTRIES * float(np.finfo(view.operator.dtype).eps)
@@ -338,7 +339,7 @@ def _blocks_of(view: View, columns: int) -> Iterator[LinearOperator]:
 
 
 def _signs(rows: int, home: Home) -> Array:
-    """Random signs, the same ones at every call."""
+    """Random signs, the same in every call."""
     return home.place(np.random.default_rng(0).integers(0, 2, (rows, PROBES)) * 2.0 - 1.0)
 
 

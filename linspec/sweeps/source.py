@@ -53,7 +53,7 @@ class Source:
 
     @property
     def counted(self) -> LinearOperator:
-        """The first view, on the ledger into which its sweeps are entered."""
+        """The first view, as an operator that counts its sweeps."""
         return CountedOperator(self.X, self._views[0].ledger)
 
     @property
@@ -63,7 +63,7 @@ class Source:
 
     @property
     def n(self) -> int:
-        """Rows; infinity while those of a stream have not been counted."""
+        """The number of rows; infinity for a stream whose rows have not been counted."""
         return self._sweeps.n
 
     @property
@@ -77,12 +77,12 @@ class Source:
         return max(view.ledger.sweeps for view in self._views)
 
     def columns_made(self, index: int) -> float:
-        """Products with one column of a view so far, forward and adjoint."""
+        """The number of products with one column of a view so far, forward and adjoint."""
         return self._views[index].ledger.columns
 
     @property
     def form(self) -> str:
-        """The form in force, "dense", "sparse" or "implicit": it is chosen at the first look."""
+        """The form in force, "dense", "sparse" or "implicit"; it is chosen when it is first needed."""
         if self._both is not None and not self._form:
             return self._both.form
         self._form = self._form or self._choose_form()
@@ -90,34 +90,34 @@ class Source:
 
     @property
     def held(self) -> bool:
-        """Whether products cost no sweep (any more)."""
+        """Whether products cost no sweep, because Gram matrices are held."""
         return self._gram is not None or (self._sharing is not None and self._sharing.held)
 
     @property
     def rounding(self) -> float:
-        """The relative rounding of products: of sums in float64 where Gram matrices are made of entries."""
+        """The relative rounding of products: that of float64 if Gram matrices are formed from entries."""
         if self.held and (self._sweeps.by_entries or self._sweeps.streamed):
             return float(np.finfo(np.float64).eps)
         return max(float(np.finfo(view.given.dtype).eps) for view in self._views)
 
     @property
     def spent(self) -> bool:
-        """Whether the data could be read once, were, and left no Gram matrix: no further product is possible."""
+        """Whether no further product is possible: the data were read once, and no Gram matrix is held."""
         return not self.held and any(getattr(view.operator, "spent", False) for view in self._views)
 
     @property
     def sweep_cost(self) -> float:
-        """Passes that one call of `products` takes after the set-up: 0 held, 1 fused, 2 on products alone."""
+        """The passes of one call of `products` after the set-up: 0 held, 1 fused, 2 from products."""
         return self._sweeps.passes if self.form == "implicit" else 0.0
 
     @property
     def means_cost(self) -> float:
-        """Passes that `column_means` would take now."""
+        """The passes that `column_means` would take now."""
         return 0.0 if all(view.mean is not None for view in self._views) else self.setup_cost or 1.0
 
     @property
     def setup_cost(self) -> float:
-        """Passes still to be made before the first product: for the means, or to form what is held."""
+        """The passes before the first product: for the means, or to form the held matrices."""
         if self.held:
             return 0.0
         if self._sharing is not None:
@@ -131,7 +131,7 @@ class Source:
 
     @property
     def _sharing(self) -> Source | None:
-        """The moments of both views, where they form and hold this one's Gram matrix together with theirs."""
+        """The moments of both views, if they form and hold the Gram matrix of this view."""
         return self._both if self._both is not None and self._both.form != "implicit" else None
 
     def _choose_form(self) -> str:
@@ -181,7 +181,7 @@ class Source:
     # ---- what is known without a sweep ----------------------------------------------------------
 
     def known_diagonals(self) -> list[Array] | None:
-        """The exact diagonals of XᵀX and YᵀY where sweeps have told them all; None elsewhere, and no sweep is made."""
+        """The exact diagonals of XᵀX and YᵀY, or None if no earlier sweep has computed them."""
         if self.held:
             found = list(self._held_gram().diagonal()[: len(self._views)])
         else:
@@ -189,9 +189,9 @@ class Source:
         return None if any(d is None for d in found) else found
 
     def centring_error(self, index: int | None = None) -> float:
-        """The relative error, about, that taking means out of products leaves in them; no sweep is made for it.
+        """The approximate relative error from subtracting means from products. Makes no sweep.
 
-        0 where they are taken out of entries.
+        It is 0 if the entries are centred.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class Source:
         return eps * (lost**2 if isinstance(held, SparseGram) else lost)
 
     def subtracted(self, index: int) -> float:
-        """The sum of squares that centring takes out of the products of one view; 0 where entries are centred.
+        """The sum of squares that centring subtracts from the products of one view; 0 for centred entries.
 
         Parameters
         ----------
@@ -229,13 +229,13 @@ class Source:
         return float(self.n * self.home.norm(self.home.place(view.taken)) ** 2)
 
     def total_squares(self) -> float | None:
-        """The sum of all squared entries of X, about the column means with centring; no sweep is made for it.
+        """The sum of all squared entries of X, about the column means with centring. Makes no sweep.
 
         Returns
         -------
         float or None
-            None before the sweep that tells it, and where only products are known: they would have to be made with
-            every column of the identity.
+            None before the sweep that computes it, and for operators that only give products: they would need
+            a product with every column of the identity.
         """
         view = self._views[0]
         if self.held:

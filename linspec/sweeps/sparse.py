@@ -75,5 +75,5 @@ class SparseSweeps(Sweeps):
 
 
 def is_wide(X: LinearOperator) -> bool:
-    """Whether the rows of X are fewer than its columns, and those of Xᵀ are worth keeping beside them."""
+    """Whether X has fewer rows than columns, and a copy of Xᵀ is worth its memory."""
     return isinstance(X, SparseOperator) and X.worth_transposing

@@ -20,7 +20,7 @@ from linspec.operators import LinearOperator
 from linspec.sweeps.task import Task
 
 FEWEST_ROWS = 4096
-"""Rows of a block, at least."""
+"""The least number of rows in a block."""
 
 
 @dataclass
