@@ -10,7 +10,7 @@ import numpy as np
 
 from linspec.arrays import Array, Home, to_host
 from linspec.column_statistics import ColumnStatistics, without_offset
-from linspec.errors import AccuracyWarning, InvalidProblem, SweptOnce, UnsupportedData, warn
+from linspec.errors import AccuracyWarning, InvalidProblem, UnsupportedData, warn
 from linspec.operators import (
     DenseOperator,
     Ledger,
@@ -20,7 +20,6 @@ from linspec.operators import (
     uncounted,
 )
 from linspec.operators.row_blocks import RowBuffer
-from linspec.operators.streamed import ONCE
 
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27
 """Rows from which adding up p x p products costs little, and bytes that a block of them should not exceed."""
@@ -208,9 +207,6 @@ def check_alike(views: list[View]) -> None:
             raise InvalidProblem(f"{view.name} must have rows; got shape {view.operator.shape}.")
     if len(views) == 1:
         return
-    for view in views:
-        if view.operator.sweeps == 1:
-            raise SweptOnce(f"{view.name} must be readable several times, beside the other view; {ONCE}.")
     X, Y = (view.operator for view in views)
     names = " and ".join(view.name for view in views)
     if X.shape[0] != Y.shape[0] and math.inf not in (X.shape[0], Y.shape[0]):

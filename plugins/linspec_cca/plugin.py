@@ -22,7 +22,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.gram:Gram",
             summary="One pass forms the Gram matrices; Cholesky whitening and a small SVD give the exact answer.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), Lemma 4.1.2",
-            traits=("direct", "automatic"),
+            traits=("direct", "one-pass", "automatic"),
         ),
         SolverSpec(
             name="als",

@@ -44,10 +44,12 @@ class ConjugateGradients(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""
-        moments = run.moments(self.form)
+        # Of rows that are read once, only what is held serves every iteration.
+        form = "dense" if problem.sweeps == 1 and self.form == "auto" else self.form
+        moments = run.moments(form)
         if moments.wide and min(problem.ridges) > 0:
             return solve_dual(problem, run, moments)
-        return solve_normal_equations(problem, run, block_conjugate_gradients, self.form)
+        return solve_normal_equations(problem, run, block_conjugate_gradients, form)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

@@ -13,7 +13,7 @@ from linspec.arrays import (
     HostArray,
     all_finite,
 )
-from linspec.checks import check_k, check_place, check_ridge, check_rows, largest_k, refuse_once
+from linspec.checks import check_k, check_place, check_ridge, check_rows, largest_k
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem
 from linspec.families.cca.evidence import NO_EVIDENCE, Evidence
@@ -76,7 +76,6 @@ class CCA(Problem[CCASolution]):
             raise InvalidProblem("CCA needs moments of two views; got moments of one. Pass Moments(X, Y).")
         if shared is None and self.Y is None:
             raise InvalidProblem("CCA needs two views; got no Y. Call CCA(X, Y, k).")
-        refuse_once({"X": self.X, "Y": self.Y})
         X = self.adopt("X", shared.X if shared else self.X)
         Y = self.adopt("Y", shared.Y if shared else self.Y)
         check_place("X", X, "Y", Y)

@@ -16,7 +16,7 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.block_algebra import ratio
-from linspec.checks import check_place, check_ridges, check_rows, refuse_once
+from linspec.checks import check_place, check_ridges, check_rows
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.families.least_squares.solution import LeastSquaresSolution
 from linspec.moments import Moments
@@ -64,7 +64,6 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     def __post_init__(self) -> None:
         object.__setattr__(self, "shared", None)
         B = self.B
-        refuse_once({"A": self.A, "B": B})
         vector = is_array(B) and B.ndim == 1
         object.__setattr__(self, "vector", vector)
         A = self.adopt("A", self.A)
