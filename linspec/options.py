@@ -162,7 +162,7 @@ class Option:
             return all(_is_name_or_instance(value, method) for method in methods if method)
         if self.kind is bool or self.kind is str:
             return isinstance(value, self.kind)
-        return is_number(value, self.kind)
+        return is_number(value, self.kind, large=True)
 
     def _in_range(self, value: Any) -> bool:
         if self.choices is not None:
@@ -186,8 +186,8 @@ class Option:
         )
 
 
-def is_number(value: Any, kind: type = float) -> bool:
-    """Whether a value is a real number that a float holds, or an integer of any size; NaN and infinity are numbers.
+def is_number(value: Any, kind: type = float, *, large: bool = False) -> bool:
+    """Whether a value is a real number that a float holds, or an integer; NaN and infinity are numbers.
 
     NumPy's scalars are numbers, and known without importing NumPy. A bool is a slip, and a span of time has a unit.
 
@@ -196,13 +196,17 @@ def is_number(value: Any, kind: type = float) -> bool:
     value : object
     kind : type, default float
         ``float`` or ``int``.
+    large : bool, default False
+        Whether an integer of some hundred digits, which no float holds, is a number as well.
     """
     number = numbers.Integral if kind is int else numbers.Real
     if isinstance(value, bool) or not isinstance(value, number):
         return False
     try:
         kind(value)
-    except (TypeError, ValueError, OverflowError):  # a span of time; an integer of some hundred digits
+    except OverflowError:
+        return large
+    except (TypeError, ValueError):  # a span of time
         return False
     return True
 

@@ -6,7 +6,9 @@ header promises, and nothing in it is ever unpickled. What is no regular file is
 
 from __future__ import annotations
 
+import codecs
 import io
+import math
 import os
 import stat
 from pathlib import Path
@@ -16,25 +18,28 @@ import numpy as np
 from numpy.lib import format as npy
 
 from linspec.arrays import HostArray
-from linspec.errors import InvalidProblem, UnsupportedData, printable
+from linspec.errors import InvalidProblem, printable
 
 KINDS = (
     (
-        b"PK\x03\x04",
-        "a zip archive, as .npz is",
-        "numpy.load or scipy.sparse.load_npz",
+        b"PK",
+        "a zip archive, as .npz is, and holds several arrays. Load it, and pass one of them",
+        "numpy.load or scipy.sparse.load_npz reads it",
     ),
-    (b"PK\x05\x06", "an empty zip archive, as .npz is", "numpy.savez again"),
-    (b"%%MatrixMarket", "a Matrix Market file", "scipy.io.mmread"),
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "h5py or pandas.read_hdf"),
-    (b"MATLAB", "a MATLAB file", "scipy.io.loadmat"),
-    (b"PAR1", "a Parquet file", "pandas.read_parquet"),
-    (b"ARROW1", "an Arrow file", "pandas.read_feather"),
-    (b"\x1f\x8b", "compressed with gzip", "gzip.open, or gunzip it"),
-    (b"BZh", "compressed with bzip2", "bz2.open, or bunzip2 it"),
-    (b"\xfd7zXZ\x00", "compressed with xz", "lzma.open, or unxz it"),
-    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "unzstd it"),
-    (b"\x80", "a pickle, which runs what it holds when it is read", "what wrote it, if you trust it"),
+    (b"%%MatrixMarket", "a Matrix Market file", "scipy.io.mmread reads it"),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "h5py or pandas.read_hdf reads it"),
+    (b"MATLAB", "a MATLAB file", "scipy.io.loadmat reads it"),
+    (b"PAR1", "a Parquet file", "pandas.read_parquet reads it"),
+    (b"ARROW1", "an Arrow file", "pandas.read_feather reads it"),
+    (b"\x1f\x8b", "compressed with gzip", "gunzip takes it apart"),
+    (b"BZh", "compressed with bzip2", "bunzip2 takes it apart"),
+    (b"\xfd7zXZ\x00", "compressed with xz", "unxz takes it apart"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "unzstd takes it apart"),
+    (
+        b"\x80",
+        "a pickle, which runs what it holds when it is read",
+        "Convert what it holds to an array where it was made, and save that with numpy.save",
+    ),
 )
 """First bytes of files, what they are, and what reads them."""
 
@@ -51,116 +56,105 @@ def mapped(path: str | os.PathLike[str]) -> HostArray:
     Raises
     ------
     InvalidProblem
-        When there is no such file, or it is no `.npy` file, or a broken one.
-    UnsupportedData
-        When it holds Python objects.
+        When there is no such file, or it is no `.npy` file, or a broken one, or one of Python objects.
     """
-    name = printable(os.fspath(path))[:LONGEST_NAME]
-    if not name:
-        raise InvalidProblem("an empty text is no path of a .npy file. Pass the data, or the path.")
-    path = Path(path)
     try:
-        with _opened(path, name) as file:
-            head = file.read(HEAD)
-            if not head.startswith(npy.MAGIC_PREFIX):
-                raise InvalidProblem(_what_it_is(name, head))
-            shape, in_columns, dtype = _header(file, name)
-            offset, size = file.tell(), os.fstat(file.fileno()).st_size
+        return _mapped(path)
     except OSError as error:
-        raise InvalidProblem(f"{name} cannot be read: {error.strerror or type(error).__name__}.") from error
+        fault = f"{error.strerror or type(error).__name__}. Check the path."
+    except _NoRows as error:
+        fault = str(error)
+    name = printable(os.fspath(path))[:LONGEST_NAME] or "an empty text"
+    raise InvalidProblem(f"{name} cannot be read as the rows of a .npy file: {fault}")
+
+
+class _NoRows(Exception):  # noqa: N818  # an error once the name of the file stands before it
+    """What keeps a file from being read."""
+
+
+def _mapped(given: str | os.PathLike[str]) -> HostArray:
+    try:
+        kind = os.stat(given).st_mode  # noqa: PTH116  # a Path takes an empty text for the folder of the process
+    except ValueError as error:  # a null character
+        raise _NoRows("no file can have this name.") from error
+    if stat.S_ISDIR(kind):
+        raise _NoRows("it is a folder. Pass the path of one file.")
+    if not stat.S_ISREG(kind):
+        raise _NoRows("it is a pipe or a device. Pass a file, or an iterator of row slices.")
+    with Path(given).open("rb") as file:
+        head = file.read(HEAD)
+        if not head.startswith(npy.MAGIC_PREFIX):
+            raise _NoRows(_what_it_is(head))
+        shape, in_columns, dtype = _header(file)
+        offset, size = file.tell(), os.fstat(file.fileno()).st_size
     if dtype.names is not None:
-        raise UnsupportedData(
-            f"{name} must hold numbers; it holds records with the fields {', '.join(map(printable, dtype.names))}. Put "
-            "the numbers into the columns of one array, and save it again."
+        raise _NoRows(
+            f"it holds records with the fields {printable(', '.join(dtype.names))}. Put the numbers into the columns "
+            "of one array."
         )
     if dtype.hasobject:
-        raise UnsupportedData(
-            f"{name} must hold numbers; it holds Python objects, which only a pickle can give back, and that runs what "
-            "it holds. Convert the array to float64 where it was made, and save it again."
+        raise _NoRows(
+            "it holds Python objects, which only a pickle can give back, and that runs what it holds. Convert the "
+            "array to float64 where it was made, and save it again."
         )
-    expected = offset + dtype.itemsize * _product(shape)
+    expected = offset + dtype.itemsize * math.prod(shape)
     if size < expected:
-        raise InvalidProblem(
-            f"{name} is cut off: its header promises an array of shape {shape}, {expected} bytes; the file has {size}. "
-            "Write it again with numpy.save."
+        raise _NoRows(
+            f"it is cut off: its header promises an array of shape {shape}, {expected} bytes; it has {size}. Write it "
+            "again with numpy.save."
         )
     if 0 in shape:  # nothing can be mapped
         return np.empty(shape, dtype)
-    array: HostArray = np.memmap(path, dtype, "r", offset, shape, "F" if in_columns else "C")
+    array: HostArray = np.memmap(Path(given), dtype, "r", offset, shape, "F" if in_columns else "C")
     return array
 
 
-def _opened(path: Path, name: str) -> io.BufferedReader:
-    """A regular file, opened."""
-    try:
-        kind = path.stat().st_mode
-    except FileNotFoundError as error:
-        raise InvalidProblem(
-            f"there is no file {name} here (a text is taken for the path of a .npy file). Write one with numpy.save."
-        ) from error
-    except ValueError as error:  # a null character, or a character that names cannot have
-        raise InvalidProblem(f"{name} cannot be the name of a file. Pass the path of a .npy file.") from error
-    if stat.S_ISDIR(kind):
-        raise InvalidProblem(f"{name} is a folder. Pass the path of one .npy file.")
-    if not stat.S_ISREG(kind):
-        raise InvalidProblem(f"{name} is a pipe or a device. Pass a .npy file, or an iterator of row slices.")
-    return path.open("rb")
-
-
-def _header(file: io.BufferedReader, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _header(file: io.BufferedReader) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order and dtype, as the header states them."""
     file.seek(0)
     try:
         version = npy.read_magic(file)  # type: ignore[no-untyped-call]
         if version not in ((1, 0), (2, 0), (3, 0)):
-            raise ValueError(version)
+            raise _NoRows(f"it is of version {version} of the format, which NumPy does not read.")
         # Version 3 differs from 2 in the names of fields alone, and data with fields are refused.
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, in_columns, dtype = read(file)  # type: ignore[no-untyped-call]
-    except OSError:
+    except (OSError, _NoRows):
         raise
     except Exception as error:  # whatever parsing some bytes may raise
-        raise InvalidProblem(
-            f"{name} has a broken header: it begins like a .npy file, but states no array. Write it again with "
-            "numpy.save."
+        raise _NoRows(
+            "its header is broken: it begins like a .npy file, but states no array. Write it again with numpy.save."
         ) from error
     if not all(isinstance(length, int) and not isinstance(length, bool) and length >= 0 for length in shape):
-        raise InvalidProblem(
-            f"{name} has a broken header: an array cannot have the shape {shape}. Write it again."
+        raise _NoRows(
+            f"its header is broken: an array cannot have the shape {shape}. Write it with numpy.save."
         )
     return shape, in_columns, dtype
 
 
-def _product(shape: tuple[int, ...]) -> int:
-    """Entries of an array, in integers without a limit."""
-    total = 1
-    for length in shape:
-        total *= length
-    return total
-
-
-def _what_it_is(name: str, head: bytes) -> str:
+def _what_it_is(head: bytes) -> str:
     """What a file is that is no `.npy` file, and what reads it."""
     if not head:
-        return f"{name} is empty. Write a .npy file with numpy.save."
-    for start, kind, reader in KINDS:
+        return "it is empty. Write it with numpy.save."
+    for start, kind, remedy in KINDS:
         if head.startswith(start):
-            return f"{name} is no .npy file: it is {kind}. Read it with {reader}, and pass the numbers."
+            return f"it is {kind}. {remedy}."
     if npy.MAGIC_PREFIX.startswith(head[: len(npy.MAGIC_PREFIX)]):
-        return f"{name} is cut off: it ends within the first bytes of a .npy file. Write it again with numpy.save."
+        return "it is cut off within the first bytes. Write it again with numpy.save."
     if _is_text(head):
         return (
-            f"{name} is no .npy file: it is a text. Read numbers with numpy.loadtxt or pandas.read_csv, svmlight with "
-            "sklearn.datasets.load_svmlight_file, and pass what they return."
+            "it is a text. numpy.loadtxt or pandas.read_csv reads numbers, sklearn.datasets.load_svmlight_file "
+            "svmlight: pass what they return. Write it with numpy.save to have it read in blocks."
         )
-    return f"{name} is no .npy file: it begins with {head[:8].hex(' ')}. Read it with what wrote it, and pass an array."
+    start = head[:8].hex(" ")
+    return f"it is of another format, and begins with {start}. Read it with what wrote it, and pass an array."
 
 
 def _is_text(head: bytes) -> bool:
     if head.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
         return True
     try:
-        text = head[:-3].decode() if len(head) == HEAD else head.decode()
+        text = codecs.getincrementaldecoder("utf-8")().decode(head)  # the last character may be cut
     except UnicodeDecodeError:
         return False
     return all(character.isprintable() or character in "\t\r\n\f" for character in text)

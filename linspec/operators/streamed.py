@@ -324,7 +324,7 @@ class StreamedOperator(LinearOperator):
             return product
         row, column, value = found
         raise NonFiniteData(
-            f"{self.name} must be finite in every sweep; got {value} at row {start + row}, column {column}. Drop or "
+            f"{self.name} must be finite; got {value} at row {start + row}, column {column}. Drop or "
             "impute such rows."
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,6 +12,7 @@ from typing import Any, ClassVar
 from linspec.arrays import (
     Array,
     HostArray,
+    largest_magnitude,
 )
 from linspec.checks import (
     check_k,
@@ -27,6 +29,7 @@ from linspec.families.cca.evidence import NO_EVIDENCE, Evidence
 from linspec.families.cca.law import judged
 from linspec.families.cca.solution import CCASolution
 from linspec.moments import Moments
+from linspec.operators.rescaled import ORDINARY, times_power_of_two
 from linspec.problem import Problem, shared_moments
 from linspec.scaling import Look, reduced_ridge
 from linspec.solution import Solution
@@ -126,6 +129,15 @@ class CCA(Problem[CCASolution]):
             found[name] = A.home.blocks.place(W)
         if found["x_weights"].shape[1] != found["y_weights"].shape[1]:
             raise InvalidProblem("the weights of start must have equally many columns for both views.")
+        return found
+
+    def in_own_units(self, start: Mapping[str, Any]) -> dict[str, Any]:
+        """Weights to begin at, in these units; their lengths say nothing, so those beyond the ordinary are scaled."""
+        found = super().in_own_units(start)
+        for name, W in found.items():
+            exponent = math.frexp(largest_magnitude(W))[1]
+            if abs(exponent) > ORDINARY:
+                found[name] = times_power_of_two(W, -exponent)
         return found
 
     def divided_ridges(
