@@ -116,7 +116,7 @@ class Moments:
         expect: tuple[int, int] = (cost.EXPECTED_PRODUCTS, 20),
         names: tuple[str, str] = ("X", "Y"),
     ) -> None:
-        if not isinstance(form, str) or form not in FORMS:
+        if str(form) not in FORMS:
             raise InvalidProblem(f"form must be one of {', '.join(FORMS)}; got {shown(form)}.")
         if not isinstance(center, bool | np.bool_):
             raise InvalidProblem(f"center must be True or False; got {shown(center)}.")

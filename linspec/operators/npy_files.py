@@ -112,14 +112,14 @@ def _mapped(given: str | os.PathLike[str]) -> HostArray:
 def _header(file: io.BufferedReader) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, order and dtype, as the header states them."""
     file.seek(0)
+    version = tuple(file.read(npy.MAGIC_LEN)[-2:])
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise _NoRows("its header is cut off, or of a version of the format that NumPy does not read.")
+    # Version 3 differs from 2 in the names of fields alone, and data with fields are refused.
+    read: Any = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
     try:
-        version = npy.read_magic(file)  # type: ignore[no-untyped-call]
-        if version not in ((1, 0), (2, 0), (3, 0)):
-            raise _NoRows(f"it is of version {version} of the format, which NumPy does not read.")
-        # Version 3 differs from 2 in the names of fields alone, and data with fields are refused.
-        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, in_columns, dtype = read(file)  # type: ignore[no-untyped-call]
-    except (OSError, _NoRows):
+        shape, in_columns, dtype = read(file)
+    except OSError:
         raise
     except Exception as error:  # whatever parsing some bytes may raise
         raise _NoRows(
@@ -136,8 +136,8 @@ def _what_it_is(head: bytes) -> str:
     """What a file is that is no `.npy` file, and what reads it."""
     if not head:
         return "it is empty. Write it with numpy.save."
-    for start, kind, remedy in KINDS:
-        if head.startswith(start):
+    for first, kind, remedy in KINDS:
+        if head.startswith(first):
             return f"it is {kind}. {remedy}."
     if npy.MAGIC_PREFIX.startswith(head[: len(npy.MAGIC_PREFIX)]):
         return "it is cut off within the first bytes. Write it again with numpy.save."

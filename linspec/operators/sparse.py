@@ -157,7 +157,7 @@ def _unsound(matrix: Any, fault: str) -> InvalidProblem:
 def _fault_of_compressed(matrix: Any) -> str:
     """What does not fit together in a matrix of compressed rows, columns or blocks; "" where everything does."""
     blocks = matrix.format == "bsr"
-    data, indices, indptr = (getattr(matrix, name, None) for name in ("data", "indices", "indptr"))
+    data, indices, indptr = _arrays(matrix, "data", "indices", "indptr")
     fault = _fault_of_array("data", data, 3 if blocks else 1, integers=False)
     fault = fault or _fault_of_array("indices", indices) or _fault_of_array("indptr", indptr)
     if fault:
@@ -181,9 +181,9 @@ def _fault_of_compressed(matrix: Any) -> str:
 
 
 def _fault_of_coordinates(matrix: Any) -> str:
-    data, coords = getattr(matrix, "data", None), (getattr(matrix, "row", None), getattr(matrix, "col", None))
+    data, row, col = _arrays(matrix, "data", "row", "col")
     fault = _fault_of_array("data", data, integers=False)
-    for name, numbers, size in zip(("row", "col"), coords, matrix.shape, strict=True):
+    for name, numbers, size in zip(("row", "col"), (row, col), matrix.shape, strict=True):
         fault = fault or _fault_of_array(name, numbers)
         if not fault and len(numbers) != len(data):
             fault = f"{name} has {len(numbers)} entries, and data {len(data)}"
@@ -192,7 +192,7 @@ def _fault_of_coordinates(matrix: Any) -> str:
 
 
 def _fault_of_diagonals(matrix: Any) -> str:
-    data, offsets = getattr(matrix, "data", None), getattr(matrix, "offsets", None)
+    data, offsets = _arrays(matrix, "data", "offsets")
     fault = _fault_of_array("data", data, 2, integers=False) or _fault_of_array("offsets", offsets)
     if not fault and len(offsets) != len(data):
         fault = f"there are {len(offsets)} offsets for {len(data)} diagonals"
@@ -208,6 +208,11 @@ def _fault_of_lists(matrix: Any) -> str:
         if len(columns) != len(values):
             return f"row {i} has {len(columns)} columns and {len(values)} values"
     return ""
+
+
+def _arrays(matrix: Any, *names: str) -> tuple[Any, ...]:
+    """The arrays of a matrix, whatever they are; None for one that is missing."""
+    return tuple(getattr(matrix, name, None) for name in names)
 
 
 def _fault_of_array(name: str, array: Any, dimensions: int = 1, *, integers: bool = True) -> str:

@@ -27,6 +27,7 @@ from linspec.arrays import (
     copied,
     is_array,
     largest_magnitude,
+    plain_array,
     to_host,
 )
 from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, UnsupportedData, called, shown
@@ -405,6 +406,9 @@ def _as_slice(given: Any, what: str) -> LinearOperator:
             f"{what} must be an array or a SciPy sparse matrix; got {type(given).__module__}."
             f"{type(given).__qualname__}. Give {remedy}."
         )
+    if array and not isinstance(given, np.ndarray):
+        with called(what):
+            given = plain_array(given)
     if given.ndim != 2:
         raise InvalidProblem(
             f"{what} must have two dimensions, rows and columns; got {given.ndim} with shape {tuple(given.shape)}. "
