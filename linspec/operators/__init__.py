@@ -71,7 +71,8 @@ def as_operator(
         and bools become floats block by block. An iterator of row slices (dense arrays or SciPy sparse matrices with
         equally many columns) is read once; a callable that takes no arguments and returns a fresh iterator is read as
         often as is wanted. Their first slice is read here; how many rows there are is known after the first sweep, and
-        `shape[0]` is `math.inf` until then.
+        `shape[0]` is `math.inf` until then. The indices of a sparse matrix are read once, to see that its arrays fit
+        together.
     name : str, default "data"
         What messages call it.
     rows : int, optional

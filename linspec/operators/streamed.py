@@ -6,7 +6,8 @@ Method: the first slice is looked at when the operator is made and tells columns
 in order, one slice after the other, by `blocks`. Small slices are copied into one block until it is worth multiplying.
 Large ones are passed on as they are. Every slice is compared with the first.
 Where we differ from a loop over `next`: a slice is copied or used before the next is asked for, so that a generator
-may fill one buffer again and again.
+may fill one buffer again and again. The first, which waits for the first sweep, is copied when it is looked at: another
+problem may read the same source meanwhile.
 """
 
 from __future__ import annotations
