@@ -79,6 +79,9 @@ def main() -> None:
     asked = parser.parse_args()
     checkout = asked.checkout.resolve()
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (checkout, checkout / "plugins")))}
+    env["PYTHONSAFEPATH"] = (
+        "1"  # or the folder that the trials run in would come first, which has a linspec too
+    )
     options = ["-k", asked.chosen] if asked.chosen else []
     trials = collected([*options, str(HERE)], env)
     with ThreadPoolExecutor(asked.jobs) as pool:
