@@ -16,6 +16,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 __all__ = [
     "AccuracyWarning",
@@ -101,6 +104,44 @@ class BudgetTooSmall(LinspecError, ValueError):
 
 class NoSuitableSolver(LinspecError, ValueError):
     """Automatic choice found no solver that fits the problem and the machine."""
+
+
+MOST_SHOWN = 100
+"""Characters of a value that a message shows."""
+
+
+def shown(value: Any) -> str:
+    """What was given, for a message: its representation in one line of printable characters, not too long.
+
+    Parameters
+    ----------
+    value : object
+        Anything, also what cannot be represented: an integer of ten thousand digits.
+    """
+    try:
+        text = value if isinstance(value, str) and not value.isprintable() else repr(value)
+    except Exception:  # noqa: BLE001  # whatever its representation raises
+        return f"a {type(value).__name__}"
+    text = printable(" ".join(text.split()))
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN // 2]}...{text[-MOST_SHOWN // 4 :]}"
+
+
+def printable(text: str) -> str:
+    """A text, such as the name of a file, with what a terminal would act on written out."""
+    return "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in str(text)
+    )
+
+
+@contextmanager
+def called(name: str) -> Iterator[None]:
+    """Let messages that speak of "data", as those of operators do, speak of what the caller calls them."""
+    try:
+        yield
+    except (UnsupportedData, InvalidProblem) as error:
+        message = str(error)
+        message = name + message[4:] if message.startswith("data ") else f"{name}: {message}"
+        raise type(error)(message) from error
 
 
 class ConvergenceWarning(UserWarning):

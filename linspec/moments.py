@@ -32,7 +32,7 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.column_statistics import ColumnStatistics
-from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, NonFiniteData, warn
+from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, NonFiniteData, shown, warn
 from linspec.gram import DenseGram, Products, RunningGram, SparseGram
 from linspec.operators import (
     CountedOperator,
@@ -119,8 +119,10 @@ class Moments:
         expect: tuple[int, int] = (cost.EXPECTED_PRODUCTS, 20),
         names: tuple[str, str] = ("X", "Y"),
     ) -> None:
-        if form not in FORMS:
-            raise InvalidProblem(f"form must be one of {', '.join(FORMS)}; got {form!r}.")
+        if str(form) not in FORMS:
+            raise InvalidProblem(f"form must be one of {', '.join(FORMS)}; got {shown(form)}.")
+        if not isinstance(center, bool | np.bool_):
+            raise InvalidProblem(f"center must be True or False; got {shown(center)}.")
         data = [(names[0], X)] if Y is None else [(names[0], X), (names[1], Y)]
         views = [View(name, as_operator(source, name), center=center) for name, source in data]
         check_alike(views)

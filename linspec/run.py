@@ -18,8 +18,16 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
+from linspec.arrays import copied, host_dtype, is_array, random_generator
 from linspec.conclusion import Conclusion, Terms
-from linspec.errors import BrokenPlugin, BudgetTooSmall, ConvergenceWarning, SweptOnce, warn
+from linspec.errors import (
+    BrokenPlugin,
+    BudgetTooSmall,
+    ConvergenceWarning,
+    InvalidOption,
+    SweptOnce,
+    warn,
+)
 from linspec.moments import Moments
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.streamed import ONCE
@@ -54,7 +62,7 @@ class Progress:
     iteration : int
     passes, seconds, residual : float
     current : callable
-        Returns the iterate as a dict of arrays, computed when asked.
+        Returns the iterate as a dict of arrays, computed when asked: copies, to be kept and changed at will.
     """
 
     iteration: int
@@ -94,7 +102,7 @@ class Run:
         start: Mapping[str, Any] | None = None,
         tol: float | None = None,
     ) -> None:
-        self.rng = np.random.default_rng(rng)
+        self.rng = random_generator(rng)
         self.start = start
         self.name = name
         self._solver = solver
@@ -324,8 +332,10 @@ class Run:
             seconds=self.seconds,
             residual=residual,
         )
-        progress = Progress(self._iteration, self.passes, self.seconds, float(residual), current)
-        stop = [callback(progress) is True for callback in self._callbacks]
+        progress = Progress(
+            self._iteration, self.passes, self.seconds, float(residual), lambda: _copies(current())
+        )
+        stop = [_says_stop(callback(progress)) for callback in self._callbacks]
         ending = self._ending_at(residual, any(stop), judged)
         if ending is not None:
             self._ending = ending
@@ -536,6 +546,25 @@ class Run:
             yield
         finally:
             signal.signal(signal.SIGINT, usual)
+
+
+def _copies(iterate: Mapping[str, Any]) -> dict[str, Any]:
+    """An iterate that its solver does not go on with."""
+    return {name: copied(value) if is_array(value) else value for name, value in iterate.items()}
+
+
+def _says_stop(answer: Any) -> bool:
+    """Whether a callback has returned True: that of Python, of NumPy, or an array that is one truth value."""
+    if isinstance(answer, bool | np.bool_):
+        return bool(answer)
+    if not is_array(answer):
+        return False
+    if tuple(answer.shape) or host_dtype(answer).kind != "b":
+        raise InvalidOption(
+            "callback must return True to stop the run, and anything but True to go on; got an array of shape "
+            f"{tuple(answer.shape)} and dtype {answer.dtype}. Reduce it to one truth value."
+        )
+    return bool(answer)
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

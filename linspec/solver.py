@@ -21,8 +21,8 @@ The simplest solver there is, in full::
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
-import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from linspec import cost, machine, options, registry
-from linspec.arrays import Array
+from linspec.arrays import Array, random_generator
 from linspec.errors import (
     BrokenPlugin,
     BudgetTooSmall,
@@ -41,6 +41,7 @@ from linspec.errors import (
     MissingCapability,
     NoSuitableSolver,
     SweptOnce,
+    shown,
     warn,
 )
 from linspec.faults import Contained, one_line
@@ -244,14 +245,15 @@ def solve(
         Such as `linspec.CCA`; `linspec.problems` lists them.
     solver : str or Solver, default "auto"
         A name (``"gram"``, ``"cca/gram"``, ``"distribution:gram"``) or an instance. "auto" follows `select`.
-    rng : None, int or numpy.random.Generator
+    rng : None, int, sequence of int, or numpy.random.Generator
         Seed of everything random; a seed means the same numbers on every backend.
     max_passes : float, optional
         Ceiling on `solution.passes`, the certificate included.
     max_seconds : float, optional
         Wall time after which no further sweep is begun.
     callback : callable, optional
-        Called with a `Progress` after each iteration; returning True stops the run.
+        Called with a `Progress` after each iteration; returning True (Python's or NumPy's) stops the run. What
+        `progress.current()` returns are copies.
     progress : bool, default False
         Show the progress on a terminal.
     start : Solution, optional
@@ -284,6 +286,10 @@ def solve(
         )
     _check_budget("max_passes", max_passes)
     _check_budget("max_seconds", max_seconds)
+    _check_callback(callback)
+    if not isinstance(progress, bool | np.bool_):
+        raise InvalidOption(f"progress must be True or False; got {shown(progress)}.")
+    random_generator(rng)
     instance, spec = _resolve(problem, solver, options_)
     name = spec.name if spec is not None else type(instance).__name__
     _check_sweeps(problem, spec, name)
@@ -324,7 +330,7 @@ def _run(
     """One run of one solver, in units in which entries can be squared."""
     looks = problem.looked_at()
     exponents = {name: look.exponent(problem.unit_dtype(name)) for name, look in looks.items()}
-    generator = np.random.default_rng(rng)
+    generator = random_generator(rng)
     drawn = generator.bit_generator.state
     earlier: tuple[Run, str] | None = None
     while True:
@@ -545,14 +551,25 @@ def _check_memory(problem: Problem[Any], instance: Solver, spec: Any, name: str)
 
 
 def _check_budget(name: str, value: Any) -> None:
-    if value is None:
+    if value is not None and not (options.is_number(value) and value > 0):
+        raise InvalidOption(f"{name} must be a positive number or None; got {shown(value)}.")
+
+
+def _check_callback(callback: Any) -> None:
+    """Refuse what cannot be called with one argument, before the run begins."""
+    if callback is None:
         return
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float | np.integer | np.floating)
-        or not value > 0
-    ):
-        raise InvalidOption(f"{name} must be a positive number or None; got {value!r}.")
+    fault = f"got {shown(callback)}"
+    if callable(callback):
+        try:
+            inspect.signature(callback).bind(None)
+        except ValueError:  # some builtins do not tell
+            return
+        except TypeError as error:
+            fault = f"calling {getattr(callback, '__name__', type(callback).__name__)!r} fails: {error}"
+        else:
+            return
+    raise InvalidOption(f"callback must be a function of one argument, the progress, or None; {fault}.")
 
 
 def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -561,8 +578,8 @@ def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[s
     if extra:
         raise TypeError(f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.')
     tol = given.get("tol")
-    if tol is not None and not (isinstance(tol, numbers.Real) and float(tol) > 0):
-        raise InvalidOption(f"tol must be a number above 0; got {tol!r}.")
+    if tol is not None and not (options.is_number(tol) and tol > 0):
+        raise InvalidOption(f"tol must be a number above 0; got {shown(tol)}.")
     name = select(problem).name
     fields = {option.name for option in options.options_of(registry.get_solver(name, problem))}
     return name, {key: value for key, value in given.items() if key in fields}
@@ -576,7 +593,9 @@ def _resolve(problem: Problem[Any], solver: Any, given: dict[str, Any]) -> tuple
                 f"options go into the solver instance; got {', '.join(sorted(given))} beside "
                 f"{type(solver).__name__}(...)."
             )
-        return with_parts(solver), registry.spec_of(type(solver), problem)
+        spec = registry.spec_of(type(solver), problem)
+        _check_kind(solver, spec, problem)
+        return with_parts(solver), spec
     if not isinstance(solver, str):
         raise InvalidOption(f"solver must be a name or a Solver instance; got {type(solver).__name__}.")
     if solver == "auto":
@@ -584,6 +603,16 @@ def _resolve(problem: Problem[Any], solver: Any, given: dict[str, Any]) -> tuple
     cls = registry.get_solver(solver, problem)
     instance = options.build(cls, given)
     return with_parts(instance), registry.get_spec("solver", solver, problem)
+
+
+def _check_kind(solver: Solver, spec: Any, problem: Problem[Any]) -> None:
+    """Refuse an instance that is registered for problems of another kind."""
+    other = registry.spec_of(type(solver)) if spec is None else None
+    if other is not None and not isinstance(problem, registry.get_problem(other.problem)):
+        raise InvalidOption(
+            f"{type(solver).__name__} solves problems of the kind {other.problem}; got one of the kind {problem.name}. "
+            f"Solvers of it: {', '.join(registry.solvers(problem))}."
+        )
 
 
 ORTHOGONAL = "direct"

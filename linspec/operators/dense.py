@@ -13,15 +13,16 @@ rank-one correction of the product takes it out without harm.
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, cast, host_dtype, working_dtype
+from linspec.arrays import Array, Home, HostArray, cast, host_dtype, plain_array, working_dtype
 from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.operators.base import CenteredOperator, LinearOperator, Selection
+from linspec.operators.npy_files import mapped
 from linspec.operators.row_blocks import RowBuffer, longest_stretch, row_blocks
 
 COLUMNS_AT_ONCE = 16
@@ -48,7 +49,7 @@ class DenseOperator(LinearOperator):
     _ready = False  # whether rows were copied into an order that BLAS takes
 
     def __init__(self, array: Array, mean: Array | None = None, dtype: Any = None) -> None:
-        array = _unadorned(array)
+        array = plain_array(array)
         if array.ndim != 2:
             raise InvalidProblem(
                 f"data must have two dimensions; got {array.ndim} with shape {tuple(array.shape)}. "
@@ -177,15 +178,6 @@ def _ready_made(block: Array) -> DenseOperator:
     return operator
 
 
-def _unadorned(array: Array) -> Array:
-    """A NumPy array of the base class; arrays of other libraries as they are."""
-    if isinstance(array, np.ma.MaskedArray):
-        raise UnsupportedData(
-            "data must not be masked: the mask would be ignored. Fill the gaps, `data.filled(value)`."
-        )
-    return np.asarray(array) if isinstance(array, np.ndarray) else array
-
-
 def _fits_blas(array: HostArray) -> bool:
     """Whether BLAS can take the array as it lies: aligned, and without gaps along one axis."""
     step = array.itemsize
@@ -289,21 +281,14 @@ def _at_place(
     return np.ndarray(shape, dtype, whole, start, strides)
 
 
-def open_npy(path: str | Path) -> MappedOperator:
+def open_npy(path: str | os.PathLike[str]) -> MappedOperator:
     """The rows of a `.npy` file, mapped and never loaded whole.
 
     Raises
     ------
     InvalidProblem
-        When the file is missing, truncated or empty, or is no `.npy` file of numbers.
+        When the file is missing, truncated or empty, or is no `.npy` file; it is said what it is.
+    UnsupportedData
+        When it holds no real numbers.
     """
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InvalidProblem(
-            f"{path} cannot be read as the rows of a .npy file: {error}. Write it with numpy.save."
-        ) from error
-    if not isinstance(array, np.ndarray):
-        array.close()
-        raise InvalidProblem(f"{path} holds several arrays. Load it, and pass one of them.")
-    return MappedOperator(array)
+    return MappedOperator(mapped(path))

@@ -6,7 +6,8 @@ Method: the first slice is looked at when the operator is made and tells columns
 in order, one slice after the other, by `blocks`. Small slices are copied into one block until it is worth multiplying.
 Large ones are passed on as they are. Every slice is compared with the first.
 Where we differ from a loop over `next`: a slice is copied or used before the next is asked for, so that a generator
-may fill one buffer again and again.
+may fill one buffer again and again. The first, which waits for the first sweep, is copied when it is looked at: another
+problem may read the same source meanwhile.
 """
 
 from __future__ import annotations
@@ -20,8 +21,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, Home, host_dtype, is_array, largest_magnitude, working_dtype
-from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData
+from linspec.arrays import (
+    Array,
+    Home,
+    all_finite,
+    copied,
+    is_array,
+    largest_magnitude,
+    plain_array,
+    to_host,
+)
+from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, UnsupportedData, called, shown
+from linspec.operators import sparse_kernels
 from linspec.operators.base import LinearOperator
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
@@ -103,7 +114,8 @@ class StreamedOperator(LinearOperator):
             )
         self.density = first.nnz / (first.shape[0] * max(first.shape[1], 1))
         self.largest = largest_magnitude(first.matrix.data if self._sparse else first.array)  # type: ignore[attr-defined]
-        self._ready = _with_first(first, slices)
+        # Until the first sweep, another problem may read the same source.
+        self._ready = _with_first(_held(first), slices)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the slice that was looked at and the block given out last: a callable makes them again.
@@ -168,11 +180,13 @@ class StreamedOperator(LinearOperator):
 
     def _sweep(self, slices: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
         rows = entries = 0
-        for block in self._gathered(slices):
-            self.current = rows, block
-            yield block
-            rows, entries = rows + block.shape[0], entries + block.nnz
-        self.current = None
+        try:
+            for block in self._gathered(slices):
+                self.current = rows, block
+                yield block
+                rows, entries = rows + block.shape[0], entries + block.nnz
+        finally:  # a sweep that is given up holds no block, either
+            self.current = None
         self._conclude(rows, entries)
 
     def _conclude(self, rows: int, entries: int) -> None:
@@ -265,7 +279,7 @@ class StreamedOperator(LinearOperator):
         if piece.dtype == self.dtype:
             return piece
         if isinstance(piece, SparseOperator):
-            return SparseOperator(piece.matrix.astype(self.dtype))
+            return SparseOperator(piece.matrix.astype(self.dtype), checked=True)
         return DenseOperator(self.home.place(piece.dense(), self.dtype))
 
     # ---- products -----------------------------------------------------------------------------
@@ -276,14 +290,19 @@ class StreamedOperator(LinearOperator):
         super()._check_block(V, rows, name)
 
     def _matmat(self, V: Array) -> Array:
-        return self.home.xp.concat([block.matmat(V) for block in self.blocks()], axis=0)
+        products, start = [], 0
+        for block in self.blocks():
+            products.append(self._finite(block.matmat(V), V, block, start))
+            start += block.shape[0]
+        return self.home.xp.concat(products, axis=0)
 
     def _rmatmat(self, U: Array) -> Array:
         total, start = self.home.blocks.zeros((self._width, U.shape[1])), 0
         for block in self.blocks():
             stop = start + block.shape[0]
             if stop <= U.shape[0]:
-                total += block.rmatmat(U[start:stop, :])
+                factor = U[start:stop, :]
+                total += self._finite(block.rmatmat(factor), factor, block, start)
             start = stop
         if start != U.shape[0]:
             raise InvalidProblem(
@@ -291,6 +310,25 @@ class StreamedOperator(LinearOperator):
                 f"{U.shape[0]}."
             )
         return total
+
+    def _finite(self, product: Array, factor: Array, block: LinearOperator, start: int) -> Array:
+        """A product of some rows; they may have turned into NaN in a later sweep only."""
+        if all_finite(product):
+            return product
+        matrix = block.matrix if isinstance(block, SparseOperator) else None
+        if matrix is not None:
+            found = sparse_kernels.first_non_finite(matrix)
+        else:
+            entries = to_host(block.array)  # type: ignore[attr-defined]
+            at = np.argwhere(~np.isfinite(entries))[:1].tolist()
+            found = (*at[0], entries[tuple(at[0])]) if at else None
+        if found is None:  # the factor is at fault
+            return product
+        row, column, value = found
+        raise NonFiniteData(
+            f"{self.name} must be finite; got {value} at row {start + row}, column {column}. Drop or "
+            "impute such rows."
+        )
 
     def __repr__(self) -> str:
         n, p = self.shape
@@ -342,8 +380,8 @@ def _with_first(first: LinearOperator, rest: Iterator[LinearOperator]) -> Iterat
 
 
 def _row_count(rows: Any, name: str) -> int:
-    if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
-        raise InvalidProblem(f"rows of {name} must be a positive integer or None; got {rows!r}.")
+    if isinstance(rows, bool | np.timedelta64) or not isinstance(rows, int | np.integer) or rows < 1:
+        raise InvalidProblem(f"rows of {name} must be a positive integer or None; got {shown(rows)}.")
     return int(rows)
 
 
@@ -369,15 +407,27 @@ def _as_slice(given: Any, what: str) -> LinearOperator:
             f"{what} must be an array or a SciPy sparse matrix; got {type(given).__module__}."
             f"{type(given).__qualname__}. Give {remedy}."
         )
+    if array and not isinstance(given, np.ndarray):
+        with called(what):
+            given = plain_array(given)
     if given.ndim != 2:
         raise InvalidProblem(
             f"{what} must have two dimensions, rows and columns; got {given.ndim} with shape {tuple(given.shape)}. "
             "One row is a slice `row[None, :]`."
         )
-    working_dtype(host_dtype(given) if array else given.dtype, what)
-    if not array:
-        return SparseOperator(given)
-    return DenseOperator(given) if memory_map(given) is None else MappedOperator(given)
+    with called(what):
+        if not array:
+            return SparseOperator(given)
+        return DenseOperator(given) if memory_map(given) is None else MappedOperator(given)
+
+
+def _held(slice_: LinearOperator) -> LinearOperator:
+    """A slice that is kept while others are made: a copy, for the source may fill the same memory again."""
+    if isinstance(slice_, MappedOperator):
+        return slice_
+    if isinstance(slice_, SparseOperator):
+        return SparseOperator(slice_.matrix.copy(), slice_.dtype, checked=True)
+    return DenseOperator(copied(slice_.array))  # type: ignore[attr-defined]
 
 
 def _kind(home: Home, sparse: bool) -> str:
@@ -462,4 +512,4 @@ class _SparseBasket:
         """The rows gathered."""
         rows = self._pieces[0] if self.filled == 1 else scipy.sparse.vstack(self._pieces, format="csr")
         self._pieces, self._bytes = [], 0
-        return SparseOperator(rows)
+        return SparseOperator(rows, checked=True)

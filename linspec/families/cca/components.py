@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from linspec import cost, machine
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import Array, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.block_algebra import rank_cut, whitening
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NonFiniteData, NoSuitableSolver
 from linspec.families.cca.problem import CCA
@@ -167,7 +167,7 @@ def permutation_test(
         raise InvalidOption(f"statistic must be one of {', '.join(STATISTICS)}; got {statistic!r}.")
     X, Y = (problem.X, problem.Y) if solution is None else solution.transform(problem.X, problem.Y)
     U, V, rho, home = _variates(X, Y, center=problem.center)
-    generator = np.random.default_rng(rng)
+    generator = random_generator(rng)
     n, steps = U.shape[0], len(rho)
     of_product = {"wilks": _wilks, "roy": _roy}[statistic]
     with np.errstate(divide="ignore"):  # a correlation of 1 has an infinite statistic
@@ -245,7 +245,7 @@ def null_correlations(
             f"null_correlations permutes the rows of Y, which needs row slices; got {problem.Y!r}. Pass an "
             "array, a sparse matrix or a file, or permute the rows where they come from."
         )
-    generator = np.random.default_rng(rng)
+    generator = random_generator(rng)
     found = np.zeros((permutations, problem.k))
     for row in found:
         Y = problem.Y.rows(generator.permutation(problem.Y.shape[0]))
