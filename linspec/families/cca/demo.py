@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 import textwrap
 import time
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,6 +69,8 @@ ENTRIES = (
 )
 def demo(plot: str | None, quick: bool, save: bool) -> None:
     """Solve CCA of handwritten digits by three solvers, and draw it."""
+    from linspec.blas_threads import one_blas_thread  # which loads threadpoolctl
+
     target = plots.check_plot("--plot", plot)
     if target is None and not quick and plots.can_draw():
         target = check_target("--plot", PICTURE, plots.SUFFIXES)
@@ -82,7 +83,8 @@ def demo(plot: str | None, quick: bool, save: bool) -> None:
         f"agree most from digit to digit. The ridge, {RIDGE:g}, is 3 % of the sum of squares of an average pixel."
     )
     limits = Limits(max_passes=float(QUICK_PASSES if quick else PASSES))
-    with _one_thread():
+    # For products as small as these, several threads would wait for each other.
+    with one_blas_thread(needed=True):
         exact, outcomes = _solved(left, right, limits)
     correlations = "  ".join(f"{value:.3f}" for value in exact.correlations)
     click.echo(f"exact correlations   {correlations}")
@@ -116,13 +118,6 @@ def _images() -> Array:
     except ImportError as error:
         raise install_hint("demo needs the digits of scikit-learn", "demo") from error
     return load_digits().images
-
-
-def _one_thread() -> AbstractContextManager[Any]:
-    """One thread for BLAS: for products as small as these, several would wait for each other."""
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1, user_api="blas")  # type: ignore[no-any-return]
 
 
 def _halves(images: Array) -> tuple[Array, Array]:
