@@ -44,14 +44,13 @@ def one_blas_thread(*, needed: bool) -> Iterator[None]:
         return
     key = object()
     try:
-        _HOLD.enter(key)
-        yield
-    finally:
         try:
+            _HOLD.enter(key)
+            yield
+        finally:
             _HOLD.leave(key)
-        except BaseException:  # an interrupt in the middle: leave first, then pass it on
-            _HOLD.leave(key)
-            raise
+    finally:
+        _HOLD.leave(key)  # does nothing the second time; an interrupt may have cut the first short
 
 
 def usual_blas_threads() -> int:

@@ -25,14 +25,13 @@ def in_turn(source: Any) -> Iterator[None]:
     """Have a source for oneself within a block, as far as other threads are concerned."""
     key = object()
     try:
-        _TURNS.take(_identity(source), key)
-        yield
-    finally:
         try:
+            _TURNS.take(_identity(source), key)
+            yield
+        finally:
             _TURNS.give_back(key)
-        except BaseException:  # an interrupt in the middle: give back first, then pass it on
-            _TURNS.give_back(key)
-            raise
+    finally:
+        _TURNS.give_back(key)  # does nothing the second time; an interrupt may have cut the first short
 
 
 def _identity(source: Any) -> tuple[int, ...]:
