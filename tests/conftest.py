@@ -10,6 +10,7 @@ Environment variables:
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import hypothesis
@@ -21,6 +22,9 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 if os.environ.get("LINSPEC_ELSEWHERE", "0") not in {"", "0"}:
     from elsewhere import leave_linux
+
+    with suppress(ImportError):
+        import torch  # noqa: F401  # which takes the system that it was made for for granted
 
     leave_linux()
 

@@ -13,7 +13,6 @@ import os
 import select
 import signal
 import sys
-from contextlib import suppress
 from typing import Any
 
 OF_OS = (
@@ -100,9 +99,7 @@ class _Map(mmap.mmap):
 
 
 def leave_linux() -> None:
-    """Remove it all, before linspec is imported; torch, where it is installed, takes the system for granted."""
-    with suppress(ImportError):
-        import torch  # noqa: F401
+    """Remove it all, before linspec is imported."""
     for module, names in ((os, OF_OS), (signal, OF_SIGNAL), (select, ("epoll", "kqueue", "poll"))):
         for name in names:
             if hasattr(module, name):

@@ -104,9 +104,10 @@ def apart(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """A Python program, or a file with one, in a process of its own; how it ended is looked at here, what it printed by the caller.
+    """A Python program, or a file with one, in a process of its own.
 
-    A program that ends with a bad ending of its own passes it on.
+    How it ended is looked at here, what it printed by the caller. A program that ends with a bad ending of its own
+    passes it on.
     """
     source = ["-c", program] if isinstance(program, str) else [program]
     done = _run([sys.executable, *source], seconds, env, cwd)
