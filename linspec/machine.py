@@ -62,16 +62,11 @@ def cpu_count() -> int:
     InvalidOption
         `LINSPEC_NUM_THREADS` is not a positive whole number.
     """
-    setting = os.environ.get(THREADS_VARIABLE, "").strip()
-    if not setting:
-        cores, quota = len(_usable_cores()), _cpu_quota(Path("/"), os.getpid())
-        return cores if quota is None else min(cores, quota)
-    if not (re.fullmatch("[0-9]{1,9}", setting) and int(setting) >= 1):
-        raise InvalidOption(
-            f"the environment variable {THREADS_VARIABLE} must be a positive whole number; got {setting!r}. "
-            "Set it to the number of threads to use, or unset it to use every core of the process."
-        )
-    return int(setting)
+    most = _most_threads()
+    if most is not None:
+        return most
+    cores, quota = len(_usable_cores()), _cpu_quota(Path("/"))
+    return cores if quota is None else min(cores, quota)
 
 
 def available_memory() -> int:
@@ -106,7 +101,7 @@ def check_settings() -> None:
     InvalidOption
         `LINSPEC_NUM_THREADS` is not a positive whole number, or `LINSPEC_MAX_MEMORY` not a positive number of bytes.
     """
-    cpu_count()
+    _most_threads()
     _most_memory()
 
 
@@ -224,7 +219,7 @@ def _usable_cores() -> list[int]:
 
 
 @lru_cache(maxsize=8)  # reading it takes longer than a small product, at each of which it is asked for
-def _cpu_quota(root: Path, process: int) -> int | None:  # noqa: ARG001 - a child may be put into another group
+def _cpu_quota(root: Path) -> int | None:
     """The cores that the control groups around the process allow, rounded up; None without a quota."""
     quotas = []
     for version, group in _control_groups(root, "cpu"):
@@ -236,6 +231,19 @@ def _cpu_quota(root: Path, process: int) -> int | None:  # noqa: ARG001 - a chil
         if allowed and each:
             quotas.append(-(-allowed // each))
     return min(quotas, default=None)
+
+
+def _most_threads() -> int | None:
+    """The threads that `LINSPEC_NUM_THREADS` sets; None where it is not set."""
+    setting = os.environ.get(THREADS_VARIABLE, "").strip()
+    if not setting:
+        return None
+    if not (re.fullmatch("[0-9]{1,9}", setting) and int(setting) >= 1):
+        raise InvalidOption(
+            f"the environment variable {THREADS_VARIABLE} must be a positive whole number; got {setting!r}. "
+            "Set it to the number of threads to use, or unset it to use every core of the process."
+        )
+    return int(setting)
 
 
 def _most_memory() -> int | None:
@@ -376,3 +384,7 @@ def _lines(path: Path) -> list[str]:
         return path.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         return []
+
+
+if hasattr(os, "register_at_fork"):  # a child may be put into another group
+    os.register_at_fork(after_in_child=_cpu_quota.cache_clear)

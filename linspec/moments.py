@@ -24,8 +24,6 @@ One view of row slices is swept like rows in memory, centred or not, and the fir
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -45,6 +43,7 @@ from linspec.operators import (
     as_operator,
     sparse_kernels,
 )
+from linspec.operators.turns import in_turn
 from linspec.options import FORMS
 from linspec.row_reduction import reduce_rows
 from linspec.row_sweep import Asked, forward, row_slices, sweep
@@ -94,7 +93,7 @@ def _in_turn(
 
     @wraps(method)
     def alone(self: Moments, *args: P.args, **kwargs: P.kwargs) -> R:
-        with self._lock:
+        with in_turn(self._both or self):
             return method(self, *args, **kwargs)
 
     return alone  # type: ignore[return-value]  # it is called like the method
@@ -162,18 +161,6 @@ class Moments:
         self._alone: dict[int, Moments] = {}
         self._checked = False
         self._whiteners: dict[tuple[int, float], Whitener] = {}
-        self._locks: dict[int, Any] = {}
-
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the locks, which belong to one process."""
-        return {**self.__dict__, "_locks": {}}
-
-    @property
-    def _lock(self) -> Any:
-        """The lock of this process: a forked child does not wait for threads of its parent."""
-        if self._both is not None:
-            return self._both._lock
-        return self._locks.setdefault(os.getpid(), threading.RLock())
 
     def __repr__(self) -> str:
         views = ", ".join(f"{view.name}={view.given!r}" for view in self._views)

@@ -1,9 +1,11 @@
-"""Sweeps of one source by several threads take turns.
+"""Threads that use one source of slices, or the same moments, take turns.
 
 Problem: a callable that returns a fresh iterator of slices may fill one buffer again and again, or move about in one
 file. Two threads that read from it at once would each get some rows of the other, and nobody would notice.
 
-Method: whoever sweeps a source has it until the sweep ends; other threads wait. Within one thread sweeps may overlap.
+Moments that threads share would be formed by each of them, and their sweeps be counted wrongly.
+
+Method: whoever uses a source has it until the sweep ends; other threads wait. Within one thread sweeps may overlap.
 A turn ends with its thread, so that neither a thread that has died nor the fork of a process keeps anyone waiting.
 """
 

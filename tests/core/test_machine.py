@@ -80,7 +80,7 @@ def test_a_setting_that_is_no_number_of_threads_is_refused(monkeypatch, setting)
 
 def quota(root: Path) -> int | None:
     machine._cpu_quota.cache_clear()
-    return machine._cpu_quota(root, os.getpid())
+    return machine._cpu_quota(root)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_quota_limits_the_threads_and_the_environment_goes_before_it(monkeypat
     monkeypatch.delenv(machine.THREADS_VARIABLE, raising=False)
     monkeypatch.setattr(machine, "_usable_cores", lambda: [0, 1, 2, 3])
     for cores, threads in ((None, 4), (3, 3), (1, 1), (9, 4)):
-        monkeypatch.setattr(machine, "_cpu_quota", lambda root, process, cores=cores: cores)
+        monkeypatch.setattr(machine, "_cpu_quota", lambda root, cores=cores: cores)
         assert machine.cpu_count() == threads
     monkeypatch.setenv(machine.THREADS_VARIABLE, "6")
     assert machine.cpu_count() == 6
