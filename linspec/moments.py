@@ -24,16 +24,18 @@ One view of row slices is swept like rows in memory, centred or not, and the fir
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from linspec import cost
+from linspec import cost, machine
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.column_statistics import ColumnStatistics
 from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, NonFiniteData, shown, warn
 from linspec.gram import DenseGram, Products, RunningGram, SparseGram
+from linspec.log import LOG, tells, timed
 from linspec.operators import (
     CountedOperator,
     LinearOperator,
@@ -41,6 +43,7 @@ from linspec.operators import (
     as_operator,
     sparse_kernels,
 )
+from linspec.operators.turns import in_turn
 from linspec.options import FORMS
 from linspec.row_reduction import reduce_rows
 from linspec.row_sweep import Asked, forward, row_slices, sweep
@@ -79,6 +82,23 @@ ENTRIES = 2
 """The same for the column itself, computed as a product with one column of the identity."""
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _in_turn(
+    method: Callable[Concatenate[Moments, P], R],
+) -> Callable[Concatenate[Moments, P], R]:
+    """A method that one thread at a time runs: what is held is formed once, and no sweep is counted wrongly."""
+
+    @wraps(method)
+    def alone(self: Moments, *args: P.args, **kwargs: P.kwargs) -> R:
+        with in_turn(self._both or self):
+            return method(self, *args, **kwargs)
+
+    return alone  # type: ignore[return-value]  # it is called like the method
+
+
 class Moments:
     """Products with the Gram and cross matrices of one or two views.
 
@@ -106,7 +126,8 @@ class Moments:
     Notes
     -----
     Nothing is read before the first product. All blocks and results are float64, in the library and on the
-    device of the data (on the host for sparse matrices, files and foreign operators).
+    device of the data (on the host for sparse matrices, files and foreign operators). Threads that share moments
+    take turns.
     """
 
     def __init__(
@@ -180,11 +201,17 @@ class Moments:
         """The largest number of sweeps made over either view."""
         return max(view.ledger.sweeps for view in self._views)
 
+    @property
+    def own_passes(self) -> float:
+        """The same of those that the calling thread has made."""
+        return max(view.ledger.own_sweeps for view in self._views)
+
     def columns_made(self, index: int) -> float:
         """The number of products with one column of a view so far, forward and adjoint."""
         return self._views[index].ledger.columns
 
     @property
+    @_in_turn
     def form(self) -> str:
         """The form in force, "dense", "sparse" or "implicit"; it is chosen when it is first needed."""
         if self._both is not None and not self._form:
@@ -291,13 +318,28 @@ class Moments:
             )
         if self._given_form != "auto":
             return self._given_form
-        return cost.moments_form(self._sizes(), *self._expect)[0]
+        form, estimate = cost.moments_form(self._sizes(), *self._expect)
+        if tells():
+            LOG.debug(
+                "moments of %s: %s, which takes %s for %d products of %d columns; %s of memory are available",
+                self._names,
+                {"implicit": "sweeps"}.get(form, f"{form} Gram matrices, held"),
+                estimate,
+                *self._expect,
+                cost.human_bytes(machine.available_memory()),
+            )
+        return form
+
+    @property
+    def _names(self) -> str:
+        return " and ".join(view.name for view in self._views)
 
     def _sizes(self) -> cost.Sizes:
         return cost.sizes_of(self.X, self.Y, self._expect[1])
 
     # ---- what methods call --------------------------------------------------------------------
 
+    @_in_turn
     def products(self, Vx: Array | None = None, Vy: Array | None = None) -> Products:
         """(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy) in one sweep, with None if a block or a view is absent.
 
@@ -323,6 +365,7 @@ class Moments:
             return self.products(V)[0]
         return self.view(0).products(V)[0]
 
+    @_in_turn
     def gram_and_image(self, V: Array) -> tuple[Array, Array]:
         """XᵀX V and (X V)ᵀ(X V), in one sweep.
 
@@ -340,6 +383,7 @@ class Moments:
         product = self._swept([self._block(V, 0), None], seen)[0] if alone else self.gram_matmat(V)
         return product, seen[0] if seen else _symmetric_product(self.home.place(V), product, self.home)
 
+    @_in_turn
     def gram_and_triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
         """XᵀX V and the triangle R of the QR factorisation of X V, in one sweep over streamed rows.
 
@@ -370,6 +414,7 @@ class Moments:
         view.warn_of_cancellation()
         return found
 
+    @_in_turn
     def gram_and_cross(self, V: Array | None = None) -> tuple[Array | None, Array]:
         """XᵀX V and XᵀY, in one sweep. XᵀY is kept for later calls.
 
@@ -402,6 +447,7 @@ class Moments:
         plain = not self.center and view.taken is None
         return plain and self.form == "implicit" and _wide(view.operator)
 
+    @_in_turn
     def outer_matmat(self, U: Array) -> tuple[Array, Array]:
         """(XᵀU, XXᵀU): two sweeps of X, one after the other.
 
@@ -420,6 +466,7 @@ class Moments:
         view.record(k, k, sweeps=2.0)
         return XtU, self.home.place(X.matmat(XtU))
 
+    @_in_turn
     def outer_gram_matmat(self, U: Array) -> Array:
         """XXᵀU in one sweep of wide sparse X; each column of X is read once.
 
@@ -438,6 +485,7 @@ class Moments:
         X = view.operator
         return sparse_kernels.products(X.transposed, None, U, None, dtype_x=X.dtype).XtP
 
+    @_in_turn
     def view(self, index: int) -> Moments:
         """The moments of one view. They count sweeps on the same ledger and share the held matrices.
 
@@ -459,6 +507,7 @@ class Moments:
         """XᵀY V."""
         return self.products(None, V)[1]
 
+    @_in_turn
     def diagonal(self) -> tuple[Array, Array | None]:
         """The diagonals of XᵀX and YᵀY. They are estimated for operators that only give products."""
         if self.form != "implicit":
@@ -537,6 +586,7 @@ class Moments:
             return None
         return float(self.home.xp.sum(squares))
 
+    @_in_turn
     def column_means(self) -> tuple[Array, Array | None]:
         """The column means of both views."""
         if self.form != "implicit" and self.center:
@@ -550,6 +600,7 @@ class Moments:
         mx, my = self.column_means()
         return mx * self.n, None if my is None else my * self.n
 
+    @_in_turn
     def dense(self) -> tuple[Array, Array | None, Array | None]:
         """(XᵀX, XᵀY, YᵀY) as dense float64 arrays; the moments hold them from then on.
 
@@ -561,6 +612,7 @@ class Moments:
             gram = self._gram = DenseGram.of_sparse(gram, self.home)
         return gram.Sx, gram.C, gram.Sy
 
+    @_in_turn
     def whitener(self, index: int, ridge: float) -> Whitener:
         """The factor of a view's Gram matrix plus ridge, for held dense Gram matrices. It is made once.
 
@@ -575,6 +627,7 @@ class Moments:
             self._whiteners[index, ridge] = Whitener(S, ridge, cut, self.home)
         return self._whiteners[index, ridge]
 
+    @_in_turn
     def reduced_rows(self, ridges: tuple[float, ...]) -> list[Array]:
         """A few rows with the same inner products of columns, by orthogonal transformations, in one sweep.
 
@@ -584,11 +637,13 @@ class Moments:
             One ridge for each view; its rows are appended.
         """
         views = {view.name: view.given for view in self._views}
-        found = reduce_rows(views, center=self.center, ridges=ridges)
+        with timed("sweep of %s for its triangle", self._names):
+            found = reduce_rows(views, center=self.center, ridges=ridges)
         for view in self._views:
             view.record(0, 0, sweeps=1.0)
         return found
 
+    @_in_turn
     def image_gram(self, index: int, V: Array) -> HostArray:
         """(XV)ᵀ(XV) from XV, with one forward product; the condition number of X is not squared.
 
@@ -645,7 +700,9 @@ class Moments:
         self._gather([view for view in self._views if view.lacks_mean])
         for view in self._views:
             view.warn_of_cancellation()
-        with np.errstate(all="ignore"):  # what is not finite is found by the check
+        columns = sum(block.shape[1] for block in blocks if block is not None)
+        # What is not finite is found by the check.
+        with np.errstate(all="ignore"), timed("sweep of %s with %d columns", self._names, columns):
             if not self._sliceable:
                 found = self._by_products(self._asked(blocks))
             elif self._all_sparse:
@@ -659,7 +716,8 @@ class Moments:
     def _by_slices(self, V: Array) -> Array:
         """The products of row slices, centred in the same sweep."""
         view = self._views[0]
-        with np.errstate(all="ignore"):  # what is not finite is found block by block
+        # What is not finite is found block by block.
+        with np.errstate(all="ignore"), timed("sweep of %s with %d columns", view.name, V.shape[1]):
             product = sliced_product(view, V, self.home, center=self.center)
         view.record(V.shape[1], V.shape[1], sweeps=1.0)
         view.warn_of_cancellation()
@@ -812,7 +870,7 @@ class Moments:
             return self._gram
         if self._sharing is not None:
             return self._sharing._held_gram().view(self._index)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), timed("%s Gram matrices of %s", self.form, self._names):
             if self._streamed:
                 self._gram = self._form_by_slices()
             elif self.form == "sparse":

@@ -28,6 +28,7 @@ from linspec.errors import (
     SweptOnce,
     warn,
 )
+from linspec.log import LOG, tells
 from linspec.moments import Moments
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.streamed import ONCE
@@ -120,6 +121,7 @@ class Run:
         self._start = time.perf_counter()
         self._moments: Moments | None = None
         self._shared_before = problem.shared.passes if problem.shared else 0.0
+        self._own_before = problem.shared.own_passes if problem.shared else 0.0
         self._history = History()
         self._iteration = 0
         self._iteration_passes = 1.0
@@ -201,8 +203,13 @@ class Run:
     def passes(self) -> float:
         """The largest number of sweeps over any one matrix so far."""
         own = max(ledger.sweeps for ledger in self._ledgers.values())
+        return own + self._shared_passes
+
+    @property
+    def _shared_passes(self) -> float:
+        """Those of this run over moments that were given in place of the data; not those of other threads."""
         shared = self.problem.shared
-        return own + (shared.passes - self._shared_before if shared else 0.0)
+        return shared.own_passes - self._own_before if shared else 0.0
 
     @property
     def columns(self) -> float:
@@ -474,6 +481,16 @@ class Run:
             **conclusion.fields,
         )
         self._made.append(solution)
+        if tells():
+            LOG.debug(
+                "%s: ends as %s after %d iterations, %g passes and %.3g s: %s",
+                self.name,
+                status.name,
+                self._iteration,
+                solution.passes,
+                solution.seconds,
+                message,
+            )
         return solution
 
     def accepted(self, returned: Any) -> Any:
@@ -580,8 +597,7 @@ class PartRun(Run):
 
     def __init__(self, outer: Run, problem: Problem[Any], solver: Any, label: str) -> None:
         self._outer = outer
-        shared = outer.problem.shared
-        self._spent = outer._ledgers[label].sweeps + (shared.passes - outer._shared_before if shared else 0.0)
+        self._spent = outer._ledgers[label].sweeps + outer._shared_passes
         self._kept = outer._reserved + outer._certificate()
         super().__init__(
             problem,

@@ -32,6 +32,7 @@ import numpy as np
 
 from linspec import cost, machine, options, registry
 from linspec.arrays import Array, random_generator
+from linspec.blas_threads import one_blas_thread, usual_blas_threads
 from linspec.errors import (
     BrokenPlugin,
     BudgetTooSmall,
@@ -45,13 +46,13 @@ from linspec.errors import (
     warn,
 )
 from linspec.faults import Contained, one_line
+from linspec.log import LOG, tells
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.operators.rescaled import OutOfRange
 from linspec.operators.streamed import ONCE
 from linspec.parts import with_parts
 from linspec.problem import Problem
 from linspec.progress import report_progress
-from linspec.row_sweep import one_blas_thread
 from linspec.run import Progress, Run
 from linspec.scaling import Look
 from linspec.solution import Solution, Status
@@ -286,6 +287,7 @@ def solve(
         )
     _check_budget("max_passes", max_passes)
     _check_budget("max_seconds", max_seconds)
+    machine.check_settings()
     _check_callback(callback)
     if not isinstance(progress, bool | np.bool_):
         raise InvalidOption(f"progress must be True or False; got {shown(progress)}.")
@@ -341,6 +343,15 @@ def _run(
         if earlier is not None:
             run.charge(*earlier)
         _note_faint(run, solved, looks)
+        if tells():
+            LOG.debug(
+                "%s: begins on %r, with at most %d threads; the BLAS has %d, and %s of memory are available",
+                name,
+                problem,
+                machine.cpu_count(),
+                usual_blas_threads(),
+                cost.human_bytes(machine.available_memory()),
+            )
         try:
             with run.interruptible(), one_blas_thread(needed=_thin_on_sparse(problem, spec)):
                 if not _one_pass(spec):
@@ -580,7 +591,9 @@ def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[s
     tol = given.get("tol")
     if tol is not None and not (options.is_number(tol) and tol > 0):
         raise InvalidOption(f"tol must be a number above 0; got {shown(tol)}.")
-    name = select(problem).name
+    selection = select(problem)
+    name = selection.name
+    LOG.debug("auto: %s", selection.reason)
     fields = {option.name for option in options.options_of(registry.get_solver(name, problem))}
     return name, {key: value for key, value in given.items() if key in fields}
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -217,9 +218,10 @@ class MappedOperator(DenseOperator):
         self._map = memory_map(self._mapped)
 
     def release(self) -> None:
-        """Return the pages that sweeps have touched."""
-        if self._map is not None:
-            self._map.madvise(mmap.MADV_DONTNEED)
+        """Return the pages that sweeps have touched, where the system can be told so."""
+        if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
+            with suppress(OSError):  # a file system that cannot do it
+                self._map.madvise(mmap.MADV_DONTNEED)
 
     @property
     def _at_once(self) -> bool:
@@ -257,7 +259,7 @@ def memory_map(array: Any) -> mmap.mmap | None:
         mode = getattr(array, "mode", None) or mode
         array = array.base
     known = isinstance(array, mmap.mmap) and mode in ("r", "r+", "w+")
-    return array if known and hasattr(mmap, "MADV_DONTNEED") else None
+    return array if known else None
 
 
 def _place_in_file(array: HostArray) -> tuple[Any, ...] | None:

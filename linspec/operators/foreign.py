@@ -116,7 +116,9 @@ def _own(given: list[Any], label: str) -> HostArray:
         product: HostArray = given[0]
         return product
     if isinstance(given[0], np.ma.MaskedArray):
-        raise UnsupportedData(f"the result of {label} must not be masked: the mask would be ignored. Fill it first.")
+        raise UnsupportedData(
+            f"the result of {label} must not be masked: the mask would be ignored. Fill it first."
+        )
     try:
         return np.array(given[0])
     except (ValueError, TypeError) as error:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -36,6 +37,7 @@ from linspec.operators import sparse_kernels
 from linspec.operators.base import LinearOperator
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
+from linspec.operators.turns import in_turn
 
 GATHERED_BYTES = 32 << 20
 """Bytes up to which small slices are gathered: several blocks for each of a few threads."""
@@ -79,7 +81,7 @@ class StreamedOperator(LinearOperator):
     statistics : ColumnStatistics or None
         Means and spreads of the columns, once a sweep has gathered them.
     current : (int, LinearOperator) or None
-        The block that was given out last, with the number of its first row.
+        The block that the calling thread was given last, with the number of its first row.
 
     Raises
     ------
@@ -88,6 +90,8 @@ class StreamedOperator(LinearOperator):
     """
 
     streamed = True
+
+    _ready: Iterator[LinearOperator] | None = None  # slices of which the first has been looked at
 
     def __init__(self, source: Any, rows: int | None = None, name: str = "data") -> None:
         if not is_stream(source):
@@ -99,15 +103,15 @@ class StreamedOperator(LinearOperator):
         self.source = source
         self.sweeps = 1.0 if hasattr(source, "__next__") else math.inf
         self.statistics: Any = None
-        self.current: tuple[int, LinearOperator] | None = None
+        self._given_out: dict[int, tuple[int, LinearOperator]] = {}
         self._declared = None if rows is None else _row_count(rows, name)
         self._counted: int | None = None
         self._entries = 0
         self._width, self._sparse = 0, False
-        self._ready: Iterator[LinearOperator] | None = None
         self._errors = np.geterr()
         slices = self._slices()
-        first = next(slices, None)
+        with in_turn(source):
+            first = next(slices, None)
         if first is None:
             raise InvalidProblem(
                 f"{name} must have rows; got no slice that has any. Was the iterator used before?"
@@ -122,8 +126,8 @@ class StreamedOperator(LinearOperator):
 
         An iterator stays as it is, so that pickling it fails as Python says.
         """
-        made_again = {"_ready", "current"}.intersection(self.__dict__) if self.sweeps > 1 else ()
-        return {**self.__dict__, **dict.fromkeys(made_again)}
+        made_again = {"_ready"}.intersection(self.__dict__) if self.sweeps > 1 else ()
+        return {**self.__dict__, **dict.fromkeys(made_again), "_given_out": {}}
 
     # ---- facts --------------------------------------------------------------------------------
 
@@ -160,23 +164,39 @@ class StreamedOperator(LinearOperator):
         """Whether the rows are gone."""
         return self.sweeps == 1 and self._ready is None
 
+    @property
+    def current(self) -> tuple[int, LinearOperator] | None:
+        """The block that the calling thread was given last, with the number of its first row."""
+        return self._given_out.get(threading.get_ident())
+
+    @current.setter
+    def current(self, block: tuple[int, LinearOperator] | None) -> None:
+        if block is None:
+            self._given_out.pop(threading.get_ident(), None)
+        else:
+            self._given_out[threading.get_ident()] = block
+
     # ---- reading ------------------------------------------------------------------------------
 
     def blocks(self) -> Iterator[LinearOperator]:
-        """All rows in order, as operators that hold until the next is asked for.
+        """All rows in order, as operators that hold until the next is asked for; one thread at a time.
 
         Raises
         ------
         SweptOnce
             The second time, of an iterator.
         """
-        if self.spent:
+        slices = self.__dict__.pop("_ready", None)  # of several threads, one gets them
+        if slices is None and self.sweeps == 1:
             raise SweptOnce(
                 f"{self.name} has been read: {ONCE}, or choose a solver with the trait one-pass and let it be the "
                 "only one that reads."
             )
-        slices, self._ready = self._ready or self._slices(), None
-        return self._sweep(slices)
+        return self._in_turn(slices or self._slices())
+
+    def _in_turn(self, slices: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
+        with in_turn(self.source):
+            yield from self._sweep(slices)
 
     def _sweep(self, slices: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
         rows = entries = 0
@@ -359,8 +379,8 @@ class ConvertedStream(StreamedOperator):
         """Whether the rows are gone."""
         return self.stream.spent
 
-    @property
-    def current(self) -> Any:  # type: ignore[override]
+    @property  # type: ignore[misc]  # which is the other's to set
+    def current(self) -> Any:
         """The block that was given out last, as it came."""
         return self.stream.current
 
