@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from types import FrameType
 
 __all__ = [
     "AccuracyWarning",
@@ -30,6 +31,7 @@ __all__ = [
     "MissingCapability",
     "NoSuitableSolver",
     "NonFiniteData",
+    "OutOfMemory",
     "PluginWarning",
     "SweptOnce",
     "UnknownName",
@@ -96,7 +98,11 @@ class SweptOnce(MissingCapability):
 
 
 class BudgetTooSmall(LinspecError, ValueError):
-    """``max_passes`` does not even cover the set-up; the message names the least number that does."""
+    """``max_passes`` or ``max_seconds`` does not even cover the set-up; of passes, the least number is named."""
+
+
+class OutOfMemory(LinspecError, MemoryError):
+    """The memory ran out before there was an answer; the message says in what."""
 
 
 class NoSuitableSolver(LinspecError, ValueError):
@@ -115,6 +121,19 @@ class PluginWarning(UserWarning):
     """Two plugins lay claim to one name; the message says which one keeps it."""
 
 
+def calling_frame() -> FrameType:
+    """The frame outside linspec and its plugins that led here: the caller of the outermost frame of linspec."""
+    outside = frame = sys._getframe(1)
+    while True:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package == "linspec" or package.startswith("linspec_"):
+            outside = frame.f_back or frame
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return outside
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn, and point at the line outside linspec and its plugins that led here.
 
@@ -130,14 +149,7 @@ def warn(message: str, category: type[Warning]) -> None:
     That line is the caller of the outermost frame of linspec, so a plugin that linspec calls is passed over, whatever
     its package is called.
     """
-    outside = frame = sys._getframe(1)
-    while True:
-        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package == "linspec" or package.startswith("linspec_"):
-            outside = frame.f_back or frame
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
+    outside = calling_frame()
     warnings.warn_explicit(
         message,
         category,

@@ -6,7 +6,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-__all__ = ["Contained", "one_line"]
+__all__ = ["Contained", "is_out_of_memory", "one_line"]
 
 
 class Contained:
@@ -47,6 +47,13 @@ class Contained:
 
 #: What no context keeps by itself.
 INTERRUPTS = (KeyboardInterrupt, GeneratorExit, SystemExit)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out: Python's and NumPy's MemoryError, and what torch and CuPy raise, told by its name."""
+    return isinstance(error, MemoryError) or any(
+        kind.__name__ == "OutOfMemoryError" for kind in type(error).__mro__
+    )
 
 
 def one_line(error: BaseException) -> str:

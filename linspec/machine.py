@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextvars import copy_context
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -130,7 +131,8 @@ def map_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     if len(items) < 2:
         return [function(item) for item in items]
     pool = worker_pool()
-    futures = [pool.submit(function, item) for item in items[1:]]
+    # Each in the context of the caller, which has what it is to look at between blocks.
+    futures = [pool.submit(copy_context().run, function, item) for item in items[1:]]
     try:
         results = [function(items[0])]
         # The caller takes the items that no thread has begun; so a call from inside a worker always makes

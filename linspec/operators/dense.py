@@ -23,6 +23,7 @@ from linspec.arrays import Array, Home, HostArray, cast, host_dtype, working_dty
 from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.operators.base import CenteredOperator, LinearOperator, Selection
 from linspec.operators.row_blocks import RowBuffer, longest_stretch, row_blocks
+from linspec.pauses import pause
 
 COLUMNS_AT_ONCE = 16
 """Columns of a file in column order that are read before their pages are given back."""
@@ -106,6 +107,7 @@ class DenseOperator(LinearOperator):
         """Row slices and the rows themselves, made ready to be multiplied before the next are read."""
         buffer = RowBuffer()
         for rows in row_blocks(self.shape[0], self.row_bytes, self.home):
+            pause()
             yield rows, self._piece(rows).loaded(buffer)
             self.release()
 
