@@ -27,20 +27,28 @@ from linspec.errors import calling_frame
 class _Interrupted:
     """The last answer that an interrupt has ended."""
 
-    def __init__(self, answer: Any, code: CodeType) -> None:
+    def __init__(self, answer: Any, code: CodeType, *, read: bool) -> None:
         self.answer = weakref.ref(answer)
         self.code = weakref.ref(code)  # of a cell of a notebook: gone when the cell has run
-        self.read = False
+        self.read = read
 
 
 _last: _Interrupted | None = None
 
 
-def remember(answer: Any) -> None:
-    """An interrupt has ended the computation of this answer, which is about to be returned."""
+def remember(answer: Any, *, read: bool = False) -> None:
+    """An interrupt has ended the computation of this answer, which is about to be returned.
+
+    Parameters
+    ----------
+    answer : object
+        With a `HowItEnded`, or else
+    read : bool, default False
+        where the caller has been told in another way.
+    """
     global _last  # noqa: PLW0603  # of the process, as the handler is
     if threading.current_thread() is threading.main_thread():
-        _last = _Interrupted(answer, calling_frame().f_code)
+        _last = _Interrupted(answer, calling_frame().f_code, read=read)
 
 
 def _forget() -> None:
@@ -133,6 +141,17 @@ class first_interrupt:  # noqa: N801  # a context, read as one: with first_inter
             self._notice()
         if not (self._installed and self._pythons):
             self._usual(signum, frame)
+
+
+class Request:
+    """Whether an interrupt has asked for the end."""
+
+    def __init__(self) -> None:
+        self.made = False
+
+    def make(self) -> None:
+        """To be given to `first_interrupt`."""
+        self.made = True
 
 
 def nothing_yet() -> KeyboardInterrupt:
