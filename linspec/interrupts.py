@@ -15,6 +15,7 @@ The memory is of the process, as the handler of a signal is; the main thread alo
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -27,10 +28,26 @@ from linspec.errors import calling_frame
 class _Interrupted:
     """The last answer that an interrupt has ended."""
 
-    def __init__(self, answer: Any, code: CodeType, *, read: bool) -> None:
+    def __init__(self, answer: Any, *, read: bool) -> None:
+        caller = calling_frame()
         self.answer = weakref.ref(answer)
-        self.code = weakref.ref(code)  # of a cell of a notebook: gone when the cell has run
+        self.code = weakref.ref(caller.f_code)
+        self.program = weakref.ref(_program(caller))
         self.read = read
+
+
+def _program(frame: FrameType) -> CodeType:
+    """The code that the user has started: of a script, of a statement at a prompt, of a cell of a notebook.
+
+    The last two are gone when they have run.
+    """
+    main, found = getattr(sys.modules.get("__main__"), "__dict__", None), frame.f_code
+    above: FrameType | None = frame
+    while above is not None:
+        if above.f_globals is main:
+            found = above.f_code
+        above = above.f_back
+    return found
 
 
 _last: _Interrupted | None = None
@@ -48,7 +65,7 @@ def remember(answer: Any, *, read: bool = False) -> None:
     """
     global _last  # noqa: PLW0603  # of the process, as the handler is
     if threading.current_thread() is threading.main_thread():
-        _last = _Interrupted(answer, calling_frame().f_code, read=read)
+        _last = _Interrupted(answer, read=read)
 
 
 def _forget() -> None:
@@ -86,7 +103,7 @@ class HowItEnded:
 
 def _outstanding() -> bool:
     """Whether the next interrupt is the second one."""
-    if _last is None or _last.code() is None:
+    if _last is None or _last.program() is None:
         return False
     kept = _last.answer() is not None and _last.code() is calling_frame().f_code
     return kept or not _last.read
