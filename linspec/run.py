@@ -437,6 +437,19 @@ class Run:
         """Whether the run has been brought to an end: `proceed` says no from now on."""
         return self._ending is not None
 
+    def offer(self, current: Callable[[], Mapping[str, Any]]) -> None:
+        """Say what `proceed` would be told: for solvers that learn much before they have their first iterate.
+
+        It is taken where the time, an interrupt or the memory ends the run within a sweep, until `proceed` is told of
+        another one.
+
+        Parameters
+        ----------
+        current : callable
+            As for `proceed`; asked when it is wanted. An answer without columns is none.
+        """
+        self._latest = current
+
     def end(self, status: Status) -> None:
         """Make the next `proceed` return False and the solution carry `status`."""
         self._ending = status
@@ -457,6 +470,9 @@ class Run:
             where they are known, ``correlations`` and ``ranks`` for CCA; ``Vh``, ``S``, ``U`` for an SVD.
         """
         iterated = self._ending is not None
+        late = self._ending is Status.BUDGET and self.seconds >= self._max_seconds
+        if (late or self._interrupted) and _is_empty(arrays):
+            raise self._empty_handed(Status.BUDGET if late else Status.INTERRUPTED, "")
         self._close()
         conclusion, kind = self._judge(arrays)
         residual = conclusion.residual
@@ -617,11 +633,7 @@ class Run:
             if is_out_of_memory(error):
                 raise
             return None
-        if any(
-            0 in getattr(array, "shape", ()) for array in arrays.values()
-        ):  # an iteration that has just begun
-            return None
-        return self.finish(**arrays)
+        return None if _is_empty(arrays) else self.finish(**arrays)
 
     def _empty_handed(self, ending: Status, cause: str) -> BaseException:
         """What is raised where there is nothing to return."""
@@ -655,6 +667,11 @@ def _as_it_is(current: Callable[[], Mapping[str, Any]]) -> Callable[[], Mapping[
     frozen = FunctionType(current.__code__, current.__globals__, name, defaults, cells)
     frozen.__kwdefaults__ = current.__kwdefaults__
     return frozen
+
+
+def _is_empty(arrays: Mapping[str, Any]) -> bool:
+    """Whether an iterate has no columns: the iteration has just begun."""
+    return any(0 in getattr(array, "shape", ()) for array in arrays.values())
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -76,6 +77,13 @@ def problem(name: str, tap: Callable[[], None] | None = None, n: int = 200) -> A
     if name == "cca":
         return ls.CCA(A, Y, 3, ridge=0.5)
     return ls.Discriminant(A, np.eye(3)[rng.integers(0, 3, n)], 2, ridge=0.5)
+
+
+def options(kind: str, solver: str) -> dict[str, Any]:
+    """Options by which a solver sweeps the data at every product, and not for long."""
+    fields = {field.name for field in dataclasses.fields(ls.get_solver(solver, kind))}
+    wanted: dict[str, Any] = {"form": "implicit", "max_iterations": 40}
+    return {name: value for name, value in wanted.items() if name in fields}
 
 
 def arrays(solution: Any) -> list[Any]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hostile.outcomes import Leak, Silent, apart, holds
-from hostile.tapped import SOLVERS, At, Tapped, arrays, moments, problem
+from hostile.tapped import SOLVERS, At, Tapped, arrays, moments, options, problem
 
 import linspec as ls
 
@@ -45,7 +45,7 @@ def usual() -> Iterator[None]:
 def ended(kind: str, solver: str, tap: At) -> str:
     """How a solve ends that may be interrupted; an answer that hides it is silent."""
     try:
-        solution = ls.solve(problem(kind, tap), solver, rng=0)
+        solution = ls.solve(problem(kind, tap), solver, rng=0, **options(kind, solver))
     except KeyboardInterrupt:
         return "KeyboardInterrupt"
     holds(signal.getsignal(signal.SIGINT) is signal.default_int_handler, "the handler was not put back")
@@ -59,7 +59,8 @@ def ended(kind: str, solver: str, tap: At) -> str:
 def test_an_interrupt_in_any_product_is_never_swallowed(kind: str, solver: str):
     """In the set-up, a part, an iteration, the certificate: solvers of one piece as well as those that iterate."""
     counted = At(0, ctrl_c)
-    judged = ls.solve(problem(kind, counted), solver, rng=0).residual_kind == "recomputed"
+    judged = ls.solve(problem(kind, counted), solver, rng=0, **options(kind, solver))
+    judged = judged.residual_kind == "recomputed"
     for call in moments(counted.calls):
         tap = At(call, ctrl_c)
         found = ended(kind, solver, tap)
@@ -351,7 +352,7 @@ def test_a_keyboard_interrupt_of_others_is_passed_on(where: str, thread: bool):
 
     stated = {
         "callback": lambda: problem("cca"),
-        "product": lambda: problem("cca", At(2, raising)),
+        "product": lambda: problem("cca", At(1, raising)),
         "slices": lambda: ls.SVD(slices(), 2),
     }[where]
     solver, callback = (
@@ -398,7 +399,7 @@ warnings.simplefilter("ignore")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 seed, count = int(sys.argv[1]), int(sys.argv[2])
 rng, dice = np.random.default_rng(seed), random.Random(seed)
-n, p = 30000, 60
+n, p = 15000, 60
 X, Y = rng.standard_normal((n, p)), rng.standard_normal((n, 40))
 Y[:, :5] += X[:, :5]
 B = X @ rng.standard_normal((p, 3)) + rng.standard_normal((n, 3))
@@ -460,7 +461,7 @@ print(outcomes)
 @pytest.mark.parametrize("seed", range(1 if MORE == 1 else 2))
 def test_an_interrupt_at_a_random_moment(seed: int, tmp_path: Any):
     """Six solvers: an answer that says so, KeyboardInterrupt, or an answer before the signal came."""
-    program = AT_RANDOM.replace("sys.argv[1]", str(seed)).replace("sys.argv[2]", str(3 * MORE))
+    program = AT_RANDOM.replace("sys.argv[1]", str(seed)).replace("sys.argv[2]", str(2 * MORE))
     here = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120
     path = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
     done = apart(program, env={"PYTHONPATH": path}, seconds=60 + 20 * MORE)
