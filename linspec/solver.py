@@ -25,7 +25,8 @@ import math
 import numbers
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -42,10 +43,11 @@ from linspec.errors import (
     InvalidProblem,
     MissingCapability,
     NoSuitableSolver,
+    OutOfMemory,
     SweptOnce,
     warn,
 )
-from linspec.faults import Contained, one_line
+from linspec.faults import Contained, is_out_of_memory, one_line
 from linspec.interrupts import had_nothing, remember
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.operators.rescaled import OutOfRange
@@ -315,12 +317,13 @@ def solve(
     _check_path(problem, spec, name)
     begin = None if start is None else _start(problem, spec, name, start)
     _check_memory(problem, instance, spec, name)
-    problem = problem.about_rows()
+    with _naming_lack_of_memory(name):
+        problem = problem.about_rows()
     callbacks = (callback,) if callback is not None else ()
     limits = {"rng": rng, "max_passes": max_passes, "max_seconds": max_seconds, "began": began}
     if solver == "auto":
         limits["tol"] = options_.get("tol")
-    with report_progress(name, progress) as reporter:
+    with _naming_lack_of_memory(name), report_progress(name, progress) as reporter:
         watching = (*callbacks, *reporter)
         solution: S = _run(problem, instance, spec, name, callbacks=watching, start=begin, **limits)
         if solver == "auto" and solution.status in (Status.ILL_CONDITIONED, Status.INACCURATE):
@@ -328,6 +331,20 @@ def solve(
     if solution.status is Status.INTERRUPTED:
         remember(solution)
     return solution
+
+
+@contextmanager
+def _naming_lack_of_memory(name: str) -> Iterator[None]:
+    """What runs out of memory before the first product is linspec's error, too."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, OutOfMemory) or not is_out_of_memory(error):
+            raise
+        raise OutOfMemory(
+            f"{name} ran out of memory before its first product: {one_line(error)}. Pass a .npy file, which is read "
+            "in blocks, or give the process more memory."
+        ) from error
 
 
 def _run(
