@@ -17,6 +17,9 @@ import linspec as ls
 
 CORE = Path(ls.__file__).parent
 FAMILIES = CORE / "families"
+BENCHMARKS = Path(__file__).parents[2] / "asv_bench" / "benchmarks"
+FOR_ALL = {"base.py", "families.py", "records.py"}
+"""The modules of the benchmarks that serve every family."""
 
 CLASSES = frozenset(
     name
@@ -76,6 +79,18 @@ def test_no_module_of_the_core_names_a_family(path):
         f"line {line}: {text!r}"
         for line, text in named(ast.parse(path.read_text(encoding="utf-8")))
         if text in forbidden - allowed
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.py")), ids=lambda path: path.name)
+def test_no_benchmark_names_the_class_of_a_family(path):
+    """The record has it. Modules that serve every family name no problem either."""
+    forbidden = CLASSES | (set(ls.problems()) if path.name in FOR_ALL else set())
+    found = [
+        f"line {line}: {text!r}"
+        for line, text in named(ast.parse(path.read_text(encoding="utf-8")))
+        if text in forbidden
     ]
     assert not found
 
