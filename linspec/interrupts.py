@@ -95,7 +95,10 @@ class HowItEnded:
             return self._default[0]
         if _last is not None and _last.answer() is answer:
             _last.read = True
-        return answer.__dict__[self._name]
+        try:
+            return answer.__dict__[self._name]
+        except KeyError:  # an answer in the making
+            raise AttributeError(self._name) from None
 
     def __set__(self, answer: Any, value: Any) -> None:
         answer.__dict__[self._name] = value
@@ -132,7 +135,10 @@ class first_interrupt:  # noqa: N801  # a context, read as one: with first_inter
         if not callable(self._usual) or (self._pythons and _outstanding()):
             return
         self._installed = True
-        signal.signal(signal.SIGINT, self._handle)
+        try:
+            signal.signal(signal.SIGINT, self._handle)
+        except ValueError:  # an interpreter beside the main one
+            self._installed = False
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

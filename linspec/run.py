@@ -574,9 +574,8 @@ class Run:
 
     def told(self, solution: Any) -> Any:
         """A solution whose status tells of an interrupt that came after the verdict, too."""
-        if not self._interrupted or solution.status is Status.INTERRUPTED:
-            return solution
-        return replace(solution, status=Status.INTERRUPTED)
+        late = self._interrupted and solution.status is not Status.INTERRUPTED
+        return as_interrupted(solution) if late else solution
 
     def complete(self, solve: Callable[[], Any]) -> Any:
         """What a solver returns; where time, an interrupt or the memory ends it within a sweep, its last iterate.
@@ -653,6 +652,12 @@ class Run:
             f"{self.name} used up max_seconds={self._max_seconds:g} {where}.{endless} Raise max_seconds, or choose a "
             "solver that takes fewer passes."
         )
+
+
+def as_interrupted(solution: Any) -> Any:
+    """A solution that was complete when an interrupt came."""
+    message = f"{Status.INTERRUPTED.value} {solution.message}"
+    return replace(solution, status=Status.INTERRUPTED, message=message)
 
 
 def _as_it_is(current: Callable[[], Mapping[str, Any]]) -> Callable[[], Mapping[str, Any]]:

@@ -56,7 +56,7 @@ from linspec.parts import with_parts
 from linspec.problem import Problem
 from linspec.progress import report_progress
 from linspec.row_sweep import one_blas_thread
-from linspec.run import Progress, Run
+from linspec.run import Progress, Run, as_interrupted
 from linspec.scaling import Look
 from linspec.solution import Solution, Status
 
@@ -469,7 +469,7 @@ def _without_squares(
     except KeyboardInterrupt as interrupt:
         if not had_nothing(interrupt):
             raise
-        return dataclasses.replace(first, status=Status.INTERRUPTED)
+        return as_interrupted(first)
     if first.converged and not second.converged:
         return first
     both = {name: getattr(first, name) + getattr(second, name) for name in ("passes", "columns", "flops")}

@@ -169,11 +169,13 @@ class StreamedOperator(LinearOperator):
 
     def _sweep(self, slices: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
         rows = entries = 0
-        for block in self._gathered(slices):
-            self.current = rows, block
-            yield block
-            rows, entries = rows + block.shape[0], entries + block.nnz
-        self.current = None
+        try:
+            for block in self._gathered(slices):
+                self.current = rows, block
+                yield block
+                rows, entries = rows + block.shape[0], entries + block.nnz
+        finally:  # a sweep may be left before its end
+            self.current = None
         self._conclude(rows, entries)
 
     def _conclude(self, rows: int, entries: int) -> None:

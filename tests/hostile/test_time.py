@@ -183,6 +183,35 @@ def test_an_iteration_that_has_nothing_yet_is_no_answer():
         holds(len(s.S) == 2, f"{len(s.S)} singular values, {s.status.name}")
 
 
+@pytest.mark.parametrize("form", ["stream", "array", "moments"])
+def test_data_of_a_run_that_was_ended_can_be_used_again(form: str):
+    """What a sweep has gathered half is not taken for the whole by the next run."""
+    A = np.random.default_rng(0).standard_normal((4000, 30))
+    slow = [True]
+
+    def slices() -> Iterator[Any]:
+        for part in np.array_split(A, 8):
+            time.sleep(0.05 * slow[0])
+            yield part
+
+    def tap() -> None:
+        time.sleep(0.05 * slow[0])
+
+    made = {
+        "stream": lambda: ls.SVD(slices, 3, center=True),
+        "array": lambda: ls.SVD(Tapped(A, tap), 3, center=True),
+        "moments": lambda: ls.SVD(ls.Moments(slices, center=True), 3, center=True),
+    }[form]
+    stated, fresh = made(), made()
+    with refused("max_seconds"):
+        ls.solve(stated, "gram", max_seconds=0.02)
+    slow[0] = False
+    again, first = ls.solve(stated, "gram"), ls.solve(fresh, "gram")
+    np.testing.assert_array_equal(again.Vh, first.Vh)
+    np.testing.assert_array_equal(again.S, first.S)
+    assert again.passes == first.passes
+
+
 def test_each_thread_has_its_own_time():
     """One run that is out of time takes none from another on the same data."""
     A = np.random.default_rng(0).standard_normal((20000, 40))
