@@ -18,6 +18,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "MissingCapability",
     "NoSuitableSolver",
     "NonFiniteData",
+    "OutOfMemory",
     "PluginWarning",
     "SweptOnce",
     "UnknownName",
@@ -99,7 +101,11 @@ class SweptOnce(MissingCapability):
 
 
 class BudgetTooSmall(LinspecError, ValueError):
-    """``max_passes`` is too small for the set-up; the message names the least number that is enough."""
+    """``max_passes`` or ``max_seconds`` is too small for the set-up; of passes, the message names the least number."""
+
+
+class OutOfMemory(LinspecError, MemoryError):
+    """The memory ran out before there was an answer; the message says in what."""
 
 
 class NoSuitableSolver(LinspecError, ValueError):
@@ -156,6 +162,19 @@ class PluginWarning(UserWarning):
     """Two plugins register one name; the message says which one keeps it."""
 
 
+def calling_frame() -> FrameType:
+    """The frame outside linspec and its plugins that led here: the caller of the outermost frame of linspec."""
+    outside = frame = sys._getframe(1)
+    while True:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package == "linspec" or package.startswith("linspec_"):
+            outside = frame.f_back or frame
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return outside
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn, and point at the line outside linspec and its plugins that led here.
 
@@ -171,14 +190,7 @@ def warn(message: str, category: type[Warning]) -> None:
     That line is the caller of the outermost frame of linspec. So plugins that linspec calls are skipped,
     whatever the name of their package.
     """
-    outside = frame = sys._getframe(1)
-    while True:
-        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package == "linspec" or package.startswith("linspec_"):
-            outside = frame.f_back or frame
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
+    outside = calling_frame()
     warnings.warn_explicit(
         message,
         category,

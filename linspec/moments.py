@@ -45,6 +45,7 @@ from linspec.operators import (
 )
 from linspec.operators.turns import in_turn
 from linspec.options import FORMS
+from linspec.pauses import pause
 from linspec.row_reduction import reduce_rows
 from linspec.row_sweep import Asked, forward, row_slices, sweep
 from linspec.slice_sweep import sliced_gram, sliced_product, sliced_statistics, sliced_triangle
@@ -356,6 +357,7 @@ class Moments:
         blocks = [self._block(Vx, 0), self._block(Vy, 1)]
         if self.form == "implicit":
             return self._swept(blocks)
+        pause()
         products: Products = self._held_gram().products(*blocks)
         return products
 

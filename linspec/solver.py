@@ -23,9 +23,12 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -41,11 +44,13 @@ from linspec.errors import (
     InvalidProblem,
     MissingCapability,
     NoSuitableSolver,
+    OutOfMemory,
     SweptOnce,
     shown,
     warn,
 )
-from linspec.faults import Contained, one_line
+from linspec.faults import Contained, is_out_of_memory, one_line
+from linspec.interrupts import had_nothing, remember
 from linspec.log import LOG, tells
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.operators.rescaled import OutOfRange
@@ -53,7 +58,7 @@ from linspec.operators.streamed import ONCE
 from linspec.parts import with_parts
 from linspec.problem import Problem
 from linspec.progress import report_progress
-from linspec.run import Progress, Run
+from linspec.run import Progress, Run, as_interrupted
 from linspec.scaling import Look
 from linspec.solution import Solution, Status
 
@@ -251,7 +256,9 @@ def solve(
     max_passes : float, optional
         Ceiling on `solution.passes`, the certificate included.
     max_seconds : float, optional
-        Wall time after which no further sweep is begun.
+        Wall time from the call on, set-up included, after which no further block of rows is read and no further product
+        made: the last iterate is returned. Its certificate comes on top, and is given as long again. What one product
+        of an array in memory, or of an operator, takes is not cut short.
     callback : callable, optional
         Called with a `Progress` after each iteration; returning True (Python's or NumPy's) stops the run. What
         `progress.current()` returns are copies.
@@ -279,7 +286,19 @@ def solve(
     NoSuitableSolver
         When "auto" finds none, or the one named cannot fit into memory.
     BudgetTooSmall
-        When not even the set-up fits into `max_passes`.
+        When not even the set-up fits into `max_passes`, or `max_seconds` is over before there is an iterate.
+    OutOfMemory
+        When the memory runs out before there is an iterate.
+    KeyboardInterrupt
+        When Ctrl-C comes before there is an iterate, or for the second time.
+
+    Notes
+    -----
+    The first Ctrl-C ends the run at the next block of rows or the next product. The last iterate is returned with its
+    residual and `Status.INTERRUPTED`, which is the status also where the answer happens to be complete. Until somebody
+    reads the status of that answer, a later Ctrl-C raises KeyboardInterrupt, also in another solve; and where it has
+    been read, as long as the answer is kept and the same code calls again. So a loop of solves ends at the second. A
+    handler of SIGINT other than Python's is called as well. In threads other than the main one, nothing is changed.
     """
     if not isinstance(problem, Problem):
         raise InvalidProblem(
@@ -287,6 +306,7 @@ def solve(
         )
     _check_budget("max_passes", max_passes)
     _check_budget("max_seconds", max_seconds)
+    began = time.perf_counter()
     machine.check_settings()
     _check_callback(callback)
     if not isinstance(progress, bool | np.bool_):
@@ -305,17 +325,34 @@ def solve(
     _check_path(problem, spec, name)
     begin = None if start is None else _start(problem, spec, name, start)
     _check_memory(problem, instance, spec, name)
-    problem = problem.about_rows()
+    with _naming_lack_of_memory(name):
+        problem = problem.about_rows()
     callbacks = (callback,) if callback is not None else ()
-    limits = {"rng": rng, "max_passes": max_passes, "max_seconds": max_seconds}
+    limits = {"rng": rng, "max_passes": max_passes, "max_seconds": max_seconds, "began": began}
     if solver == "auto":
         limits["tol"] = options_.get("tol")
-    with report_progress(name, progress) as reporter:
+    with _naming_lack_of_memory(name), report_progress(name, progress) as reporter:
         watching = (*callbacks, *reporter)
         solution: S = _run(problem, instance, spec, name, callbacks=watching, start=begin, **limits)
         if solver == "auto" and solution.status in (Status.ILL_CONDITIONED, Status.INACCURATE):
             solution = _without_squares(problem, solution, options_, callbacks=watching, **limits)
-        return solution
+    if solution.status is Status.INTERRUPTED:
+        remember(solution)
+    return solution
+
+
+@contextmanager
+def _naming_lack_of_memory(name: str) -> Iterator[None]:
+    """What runs out of memory before the first product is linspec's error, too."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, OutOfMemory) or not is_out_of_memory(error):
+            raise
+        raise OutOfMemory(
+            f"{name} ran out of memory before its first product: {one_line(error)}. Pass a .npy file, which is read "
+            "in blocks, or give the process more memory."
+        ) from error
 
 
 def _run(
@@ -354,14 +391,20 @@ def _run(
             )
         try:
             with run.interruptible(), one_blas_thread(needed=_thin_on_sparse(problem, spec)):
-                if not _one_pass(spec):
-                    run.read_before(means=getattr(problem, "center", False))
-                return _returned(run.accepted(instance.solve(run.problem, run)), solved, name)
+                found = run.complete(partial(_started, run, instance, spec))
+            return run.told(_returned(found, solved, name))
         except OutOfRange as found:  # the first product with an operator: begin again in its units
             exponents[found.name] = found.exponent
             looks[found.name] = Look(math.ldexp(1.0, found.exponent))
             generator.bit_generator.state = drawn
             earlier = run, found.name
+
+
+def _started(run: Run, instance: Solver, spec: Any) -> Solution:
+    """What a solver returns, for data of which it knows what it is to know beforehand."""
+    if not _one_pass(spec):
+        run.read_before(means=getattr(run.problem, "center", False))
+    return instance.solve(run.problem, run)
 
 
 def _in_given_units(callback: Callable[[Progress], Any], solved: Problem[Any]) -> Callable[[Progress], Any]:
@@ -416,7 +459,6 @@ def _without_squares(
     given: dict[str, Any],
     *,
     max_passes: Any,
-    max_seconds: Any,
     **settings: Any,
 ) -> Any:
     """What "auto" does where squaring has lost digits: it goes on to "direct", if that is affordable.
@@ -435,19 +477,19 @@ def _without_squares(
     fields = {option.name for option in options.options_of(cls)}
     instance = with_parts(options.build(cls, {k: v for k, v in given.items() if k in fields}))
     passes = None if max_passes is None else max_passes - first.passes
-    seconds = None if max_seconds is None else max_seconds - first.seconds
-    if not all(left is None or left > 0 for left in (passes, seconds)):
+    if passes is not None and passes <= 0:
         return first
     try:
-        second = _run(problem, instance, spec, spec.name, max_passes=passes, max_seconds=seconds, **settings)
+        second = _run(problem, instance, spec, spec.name, max_passes=passes, **settings)
     except BudgetTooSmall:
         return first
+    except KeyboardInterrupt as interrupt:
+        if not had_nothing(interrupt):
+            raise
+        return as_interrupted(first)
     if first.converged and not second.converged:
         return first
-    both = {
-        name: getattr(first, name) + getattr(second, name)
-        for name in ("passes", "columns", "flops", "seconds")
-    }
+    both = {name: getattr(first, name) + getattr(second, name) for name in ("passes", "columns", "flops")}
     message = f"{second.message} {first.solver} was tried first, and squaring lost digits."
     return dataclasses.replace(second, message=message, **both)
 

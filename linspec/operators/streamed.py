@@ -38,6 +38,7 @@ from linspec.operators.base import LinearOperator
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 from linspec.operators.turns import in_turn
+from linspec.pauses import pause
 
 GATHERED_BYTES = 32 << 20
 """Bytes up to which small slices are gathered: several blocks for each of a few threads."""
@@ -239,6 +240,7 @@ class StreamedOperator(LinearOperator):
         """Every slice that has rows, as an operator, held against the first."""
         start, empty, slices = 0, True, self._open()
         for number in itertools.count():
+            pause()
             with np.errstate(**self._errors):  # a generator is to compute as it does elsewhere
                 given = next(slices, _END)
             if given is _END:

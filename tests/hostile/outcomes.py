@@ -91,6 +91,8 @@ def refused(*words: str, kind: type[LinspecError] = LinspecError) -> Iterator[No
             raise Raw(f"the message does not say {missing}: {message}") from error
         if not message.isprintable():
             raise Raw(f"the message has control characters: {message!r}") from error
+    except BadEnding:
+        raise
     except Exception as error:
         raise Raw(f"{type(error).__name__}: {error}") from error
     else:
