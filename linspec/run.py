@@ -632,7 +632,9 @@ class Run:
             try:
                 found = None if over else self._salvaged(ending)
             except BaseException as error:
-                if not (isinstance(error, Ended) or is_out_of_memory(error)):
+                if is_out_of_memory(error):
+                    ending, cause = Status.OUT_OF_MEMORY, one_line(error)
+                elif not isinstance(error, Ended):
                     raise
                 found = None
         if found is None:
