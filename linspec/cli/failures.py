@@ -21,7 +21,7 @@ import click
 
 from linspec.errors import AccuracyWarning, ConvergenceWarning, LinspecError, PluginWarning
 
-__all__ = ["INTERRUPTED", "Command", "Failure", "Program", "in_one_line", "install_hint"]
+__all__ = ["INTERRUPTED", "Command", "Failure", "Program", "in_one_line", "install_hint", "printable"]
 
 INTERRUPTED = 130
 """Exit status of a command that Ctrl-C has ended: 128 + SIGINT."""
@@ -95,8 +95,26 @@ class Program(click.Group):
 
 
 def in_one_line(text: str) -> str:
-    """The text with every run of blanks and line ends as one blank."""
-    return " ".join(text.split())
+    """The text with every run of blanks and line ends as one blank, and what does not print spelled out."""
+    return printable(" ".join(text.split()))
+
+
+def printable(text: str) -> str:
+    r"""The text with control characters and other invisible ones spelled out, as in ``\x1b``.
+
+    Names of files, and names inside them, may hold sequences that a terminal obeys, and bytes that are no UTF-8.
+    """
+    return (
+        text
+        if text.isprintable()
+        else "".join(mark if mark.isprintable() else _spelled(mark) for mark in text)
+    )
+
+
+def _spelled(mark: str) -> str:
+    # Python keeps a byte of a file name that is no UTF-8 as one of these 128 code points.
+    byte = ord(mark) - 0xDC00
+    return f"\\x{byte:02x}" if 0x80 <= byte <= 0xFF else mark.encode("unicode_escape").decode("ascii")
 
 
 def install_hint(what: str, extra: str) -> Failure:
