@@ -4,7 +4,7 @@ Problem: such files say neither what separates their fields nor whether the firs
 field that is no number must be named by line and place.
 Method: the first line that is neither blank nor a comment (``#``) decides: the separator is the tab in a `.tsv`
 file, else the first of comma, semicolon and tab that it contains, else blanks; it is a header when none of
-its fields is a number and some field is a name. NumPy's reader does the rest; only when it objects is the file read
+its fields is a number and some field can be a name. NumPy's reader does the rest; only when it objects is the file read
 again, line by line, for the culprit.
 Source: RFC 4180 for the quotes; NumPy's ``loadtxt`` for the reading.
 Where we differ: a missing field is an error that names it, not a NaN. A quoted field ends on its line, and nothing else
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from linspec.cli.failures import Failure, in_one_line
-from linspec.cli.room import check_room
+from linspec.cli.memory import check_memory
 from linspec.cli.text import Survey, opened, surveyed, text_errors
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["number_in", "read_delimited"]
 
 MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "nan", "nil", "none", "null"})
-"""What stands for a number that is not known: a first line of these alone is a row, and no header."""
+"""What stands for a number that is not known, and is no name of a column."""
 
 HIDDEN = "\0"
 """Stands for a separator inside quotes while a line is split; no text file has it."""
@@ -71,8 +71,10 @@ def _read(path: Path, survey: Survey, tabbed: bool) -> Array:
     start, first = _first_line(path)
     separator = _separator(first, tabbed)
     names = _fields(first, separator, path, start)
-    named = not any(map(_is_number, names)) and not all(name.lower() in MISSING for name in names)
-    check_room(path, 8 * survey.lines * len(names), f"a matrix of {survey.lines:,} x {len(names):,} numbers")
+    named = not any(map(_is_like_number, names)) and any(map(_is_name, names))
+    check_memory(
+        path, 8 * survey.lines * len(names), f"a matrix of {survey.lines:,} x {len(names):,} numbers"
+    )
     with opened(path) as stream:
         for _ in range(start if named else start - 1):
             stream.readline()
@@ -175,6 +177,21 @@ def _fields(line: str, separator: str | None, path: Path, number: int) -> list[s
         line = "".join(pieces)
     fields = line.split(separator)
     return [field.replace(HIDDEN, separator or " ").strip() for field in fields]
+
+
+def _is_name(text: str) -> bool:
+    """Whether a field can be the name of a column: it begins as no number does, and stands for no missing one."""
+    begins = text[:1] not in set("+-.,0123456789")
+    return begins and any(map(str.isalpha, text)) and text.lower() not in MISSING
+
+
+def _is_like_number(text: str) -> bool:
+    """Whether Python takes a field for a number, which is more than the reader does."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_number(text: str) -> bool:

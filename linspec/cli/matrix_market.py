@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from linspec.cli.failures import Failure, in_one_line
-from linspec.cli.room import check_room, check_room_for_sparse
+from linspec.cli.memory import check_memory, check_memory_for_sparse
 from linspec.cli.text import PIECE, opened_bytes, surveyed, text_errors
 
 __all__ = ["read_matrix_market"]
@@ -91,10 +91,10 @@ def _read(path: Path, header: _Header) -> Any:
 
     entries = header.lines if header.symmetry == "general" else 2 * header.lines
     if header.format == "coordinate":
-        check_room_for_sparse(path, (header.rows, header.columns), entries)
-    with opened_bytes(path) as stream:  # a stream: the C++ reader knows no names that are not UTF-8
+        check_memory_for_sparse(path, (header.rows, header.columns), entries)
+    with opened_bytes(path) as stream:
         try:
-            matrix = scipy.io.mmread(stream)
+            matrix = scipy.io.mmread(_Unseekable(stream))
         except (ValueError, OverflowError) as error:
             remedy = " Write such numbers as real." if isinstance(error, OverflowError) else ""
             reason = in_one_line(str(error)).rstrip(".")
@@ -102,12 +102,24 @@ def _read(path: Path, header: _Header) -> Any:
     return scipy.sparse.csr_array(matrix) if header.format == "coordinate" else matrix
 
 
+class _Unseekable:
+    """A stream that can only be read.
+
+    A stream, and not the name: the C++ reader knows no names that are not UTF-8. It goes back in a stream that it gives
+    up, to a place that may not exist, and ends the process then.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.read = stream.read
+
+
 # ---- the banner and the sizes -----------------------------------------------------------------
 
 
 def _header(stream: BinaryIO, path: Path) -> _Header:
     """Read up to the line with the sizes, and look whether they are possible."""
-    words = stream.readline(PIECE).decode("utf-8", "replace").split()
+    banner = stream.readline(PIECE).split()  # bytes: blanks are those of ASCII
+    words = [word.decode("utf-8", "replace") for word in banner]
     if len(words) != 5 or words[0].lower() not in ("%%matrixmarket", "%matrixmarket"):
         raise Failure(
             f"{path} is not a Matrix Market file: its first line must be '%%MatrixMarket matrix' with a format, a kind "
@@ -151,7 +163,7 @@ def _lines(path: Path, rows: int, columns: int, rest: list[int], symmetry: str) 
     """How many entries must follow."""
     if rest:
         return rest[0]
-    check_room(path, 8 * rows * columns, f"a matrix of {rows:,} x {columns:,} numbers")
+    check_memory(path, 8 * rows * columns, f"a matrix of {rows:,} x {columns:,} numbers")
     # The lower triangle, with its diagonal or without.
     return {
         "general": rows * columns,

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linspec.cli.failures import Failure, in_one_line
-from linspec.cli.room import check_room, check_room_for_sparse
+from linspec.cli.memory import check_memory, check_memory_for_sparse
 
 if TYPE_CHECKING:
     from linspec.arrays import Array
@@ -122,7 +122,7 @@ class _Arrays:
         try:
             with self.archive.open(entry) as stream:
                 header = _header(stream, entry.file_size, self.path, what)
-            check_room(self.path, header.size, f"the array {name!r}")
+            check_memory(self.path, header.size, f"the array {name!r}")
             with self.archive.open(entry) as stream:
                 array = np.lib.format.read_array(stream, allow_pickle=False)
                 stream.read(1)  # the checksum is looked at where the member ends
@@ -287,7 +287,7 @@ def _csr(parts: _Parts, rows: int, columns: int) -> Any:
     import scipy.sparse
 
     data = parts.values(1)
-    check_room_for_sparse(parts.path, (rows, columns), len(data))
+    check_memory_for_sparse(parts.path, (rows, columns), len(data))
     return scipy.sparse.csr_array((data, *_compressed(parts, rows, columns, data)), shape=(rows, columns))
 
 
@@ -295,7 +295,7 @@ def _csc(parts: _Parts, rows: int, columns: int) -> Any:
     import scipy.sparse
 
     data = parts.values(1)
-    check_room_for_sparse(parts.path, (rows, columns), len(data))
+    check_memory_for_sparse(parts.path, (rows, columns), len(data))
     return scipy.sparse.csc_array((data, *_compressed(parts, columns, rows, data)), shape=(rows, columns))
 
 
@@ -306,7 +306,7 @@ def _bsr(parts: _Parts, rows: int, columns: int) -> Any:
     height, width = data.shape[1:]
     if not (height and width) or rows % height or columns % width:
         raise parts.fault(f"has blocks of {height} x {width} in a matrix of {rows} x {columns}")
-    check_room_for_sparse(parts.path, (rows, columns), data.size)
+    check_memory_for_sparse(parts.path, (rows, columns), data.size)
     found = _compressed(parts, rows // height, columns // width, data)
     return scipy.sparse.bsr_array((data, *found), shape=(rows, columns))
 
@@ -315,7 +315,7 @@ def _coo(parts: _Parts, rows: int, columns: int) -> Any:
     import scipy.sparse
 
     data = parts.values(1)
-    check_room_for_sparse(parts.path, (rows, columns), len(data))
+    check_memory_for_sparse(parts.path, (rows, columns), len(data))
     names = ("row", "col")
     if "coords" in parts.arrays.names:  # as matrices of other than two dimensions are saved
         names = ("coords", "coords")
@@ -336,7 +336,7 @@ def _dia(parts: _Parts, rows: int, columns: int) -> Any:
     import scipy.sparse
 
     data = parts.values(2)
-    check_room_for_sparse(parts.path, (rows, columns), data.size)
+    check_memory_for_sparse(parts.path, (rows, columns), data.size)
     offsets = parts.arrays.read("offsets")
     if offsets.dtype.kind not in "iu" or offsets.shape != data.shape[:1]:
         raise parts.fault(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from linspec.cli.delimited import number_in
 from linspec.cli.failures import Failure
-from linspec.cli.room import check_room, check_room_for_sparse
+from linspec.cli.memory import check_memory, check_memory_for_sparse
 from linspec.cli.text import opened, surveyed, text_errors
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class _Rows:
         """Read all lines."""
         survey = surveyed(self.path)
         needed = PER_ENTRY * survey.colons + PER_ROW * survey.lines
-        check_room(self.path, needed, f"reading {survey.lines:,} lines with {survey.colons:,} entries")
+        check_memory(self.path, needed, f"reading {survey.lines:,} lines with {survey.colons:,} entries")
         with opened(self.path) as stream:
             for number, line in enumerate(stream, 1):
                 fields = line.partition("#")[0].split()
@@ -123,7 +123,7 @@ class _Rows:
             raise Failure(f"{self.path} has no features: its lines hold labels only.")
         first = 0 if indices.min() == 0 else 1
         shape = (len(self.labels), int(indices.max()) + 1 - first)
-        check_room_for_sparse(self.path, shape, len(indices))
+        check_memory_for_sparse(self.path, shape, len(indices))
         ends = np.frombuffer(self.ends, dtype=np.int64)
         matrix = scipy.sparse.csr_array((values, indices - first, ends), shape=shape)
         matrix.sort_indices()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from linspec.cli.failures import Failure, in_one_line
-from linspec.cli.room import check_room
+from linspec.cli.memory import check_memory
 from linspec.machine import available_memory
 
 __all__ = ["Survey", "opened", "opened_bytes", "surveyed", "text_errors"]
@@ -106,7 +106,7 @@ def surveyed(path: Path) -> Survey:
             end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
             line = line + len(piece) if end < 0 else len(piece) - 1 - end
             if PER_CHARACTER * line > room:
-                check_room(path, PER_CHARACTER * line, f"a line of more than {line:,} characters")
+                check_memory(path, PER_CHARACTER * line, f"a line of more than {line:,} characters")
             if 8 * lines > room:
-                check_room(path, 8 * lines, f"a file of more than {lines:,} lines")
+                check_memory(path, 8 * lines, f"a file of more than {lines:,} lines")
     return Survey(size=size, lines=lines + 1, quotes=quotes, colons=colons)

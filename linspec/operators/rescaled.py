@@ -34,16 +34,22 @@ OVERFLOWN = {4: 120, 8: 950}
 """What is taken out of a matrix, by the bytes of its numbers, whose first product overflows."""
 
 
+FACTOR = 1023
+"""The largest exponent of a power of two that is a number; so is the inverse of that power."""
+
+
 def ordinary_exponent(dtype: np.dtype[Any]) -> int:
     """The binary exponent up to which a matrix of a working dtype is left as it is."""
     return ORDINARY_SINGLE if dtype == np.float32 else ORDINARY
 
 
 def times_power_of_two(x: Array, exponent: int) -> Array:
-    """x 2^exponent, in two steps: one factor alone may be no number."""
+    """x 2^exponent, in two steps or more: one factor alone may be no number."""
     if exponent == 0:
         return x
     half = exponent // 2
+    if abs(half) >= FACTOR:
+        return times_power_of_two(times_power_of_two(x, half), exponent - half)
     with np.errstate(all="ignore"):  # what is beyond the range becomes infinite or zero
         return x * 2.0**half * 2.0 ** (exponent - half)
 

@@ -1,4 +1,4 @@
-"""Whether what a file holds has room in memory: asked before it is read.
+"""Whether what a file holds fits into memory: asked before it is read.
 
 Problem: a header, an index or an expansion of a few bytes can ask for more memory than there is, and the process
 is killed, or the machine swaps, long before the answer could be refused.
@@ -14,13 +14,13 @@ from linspec.cli.failures import Failure
 from linspec.cli.tables import in_bytes
 from linspec.machine import available_memory
 
-__all__ = ["check_room", "check_room_for_sparse"]
+__all__ = ["check_memory", "check_memory_for_sparse"]
 
 MOST = 2**63
 """Bytes that no machine has: beyond it a size is not told exactly."""
 
 
-def check_room(path: Any, needed: int, what: str, remedy: str = "") -> None:
+def check_memory(path: Any, needed: int, what: str, remedy: str = "") -> None:
     """Refuse what does not fit into memory.
 
     Parameters
@@ -48,7 +48,7 @@ def check_room(path: Any, needed: int, what: str, remedy: str = "") -> None:
         )
 
 
-def check_room_for_sparse(path: Any, shape: tuple[int, int], entries: int) -> None:
+def check_memory_for_sparse(path: Any, shape: tuple[int, int], entries: int) -> None:
     """Refuse a sparse matrix that does not fit into memory, or whose columns are too many for one vector.
 
     Parameters
@@ -70,7 +70,7 @@ def check_room_for_sparse(path: Any, shape: tuple[int, int], entries: int) -> No
     needed = 8 * (rows + 1) + 8 * columns + 12 * entries
     size = f"{_number(rows)} x {_number(columns)} with {entries:,} entries"
     what = f"a sparse matrix of {size}, and one vector of its width,"
-    check_room(path, needed, what, "Check its indices, or number the columns that occur.")
+    check_memory(path, needed, what, "Check its indices, or number the columns that occur.")
 
 
 def _number(count: int) -> str:
