@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from linspec import machine
 from linspec.cli.failures import Failure
 from linspec.cli.tables import in_bytes
-from linspec.machine import available_memory
 
 __all__ = ["check_memory", "check_memory_for_sparse"]
 
@@ -39,7 +39,7 @@ def check_memory(path: Any, needed: int, what: str, remedy: str = "") -> None:
     Failure
         There is less memory than that.
     """
-    available = available_memory()
+    available = machine.available_memory()
     if needed > available:
         more = "more than " if needed > MOST else ""
         raise Failure(

@@ -316,17 +316,15 @@ def _coo(parts: _Parts, rows: int, columns: int) -> Any:
 
     data = parts.values(1)
     check_memory_for_sparse(parts.path, (rows, columns), len(data))
-    names = ("row", "col")
     if "coords" in parts.arrays.names:  # as matrices of other than two dimensions are saved
-        names = ("coords", "coords")
         found = parts.arrays.read("coords")
+        if found.shape[:1] != (2,):
+            raise parts.fault(f"must have 'coords' for two dimensions; got them of shape {found.shape}")
     else:
-        found = [parts.arrays.read(name) for name in names]
-    if len(found) != 2:
-        raise parts.fault(f"must have 'coords' for two dimensions; got {len(found)}")
+        found = [parts.arrays.read(name) for name in ("row", "col")]
     places = [
         parts.checked(values, name, end, len(data))
-        for values, name, end in zip(found, names, (rows, columns), strict=True)
+        for values, name, end in zip(found, ("row", "col"), (rows, columns), strict=True)
     ]
     return scipy.sparse.coo_array((data, places), shape=(rows, columns))
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from linspec import machine
 from linspec.cli.failures import Failure, in_one_line
 from linspec.cli.memory import check_memory
-from linspec.machine import available_memory
 
 __all__ = ["Survey", "opened", "opened_bytes", "surveyed", "text_errors"]
 
@@ -89,7 +89,7 @@ def surveyed(path: Path) -> Survey:
     Failure
         It holds a zero byte, or a line that is longer, or more lines, than the memory can hold.
     """
-    room = available_memory()
+    room = machine.available_memory()
     size = lines = quotes = colons = line = 0
     with opened_bytes(path) as stream:
         while piece := stream.read(PIECE):

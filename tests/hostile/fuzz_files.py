@@ -24,6 +24,7 @@ import os
 import re
 import select
 import signal
+import sys
 import tempfile
 import time
 import traceback
@@ -41,6 +42,7 @@ import scipy.sparse
 
 ENDINGS = ("read", "refused", "out of memory", "lone", "silent", "rc 70", "raw", "crash", "hang")
 GOOD = frozenset({"read", "refused"})
+BAD = frozenset({"lone", "silent", "rc 70", "raw", "crash", "hang"})
 SECONDS = 10.0
 MEMORY = 4 * 2**30
 COMPARED = 10**6
@@ -350,7 +352,8 @@ def changed(rng: Rng, array: Any) -> Any:
         return copied
     if how < 0.65:
         with np.errstate(all="ignore"), contextlib.suppress(ValueError):
-            return array.astype(rng.choice(["f4", "i2", "u8", "c16", "U5", "S3", ">i8", "?", "f2", "g"]))
+            kinds = ["f4", "i2", "u8", "c16", "U5", "S3", ">i8", "?", "f2", "g"]
+            return (array.real if array.dtype.kind == "c" else array).astype(rng.choice(kinds))
     if how < 0.8 and array.ndim:
         return array[: int(rng.integers(len(array) + 1))]
     if how < 0.9 and array.ndim:
@@ -427,7 +430,7 @@ def decoded(path: Path, *, old: bool = True) -> list[str]:
     data = gzip.decompress(data) if path.suffix == ".gz" else data
     if b"\0" in data:
         raise ValueError("zero byte")
-    text = data.decode("utf-8-sig").replace("\r\n", "\n")
+    text = data.decode("utf-8-sig" if old else "latin-1").replace("\r\n", "\n")
     return (text.replace("\r", "\n") if old else text).split("\n")
 
 
@@ -484,6 +487,7 @@ def peer_text(path: Path) -> Any:
     separator = "\t" if name.endswith(".tsv") else next((m for m in (",", ";", "\t") if m in lines[0]), " ")
     if separator == " ":
         lines = [" ".join(line.split()) for line in lines]
+    lines = [re.sub(f" *({separator}) *", r"\1", line.strip(" ")) for line in lines]
     rows = list(csv.reader(lines, delimiter=separator, strict=True))
     if any(len(row) != len(rows[0]) for row in rows):
         raise ValueError("ragged")
@@ -686,6 +690,7 @@ def main() -> None:
             asked.keep.mkdir(exist_ok=True)
             content, _ = made(name, asked.seed, trial)
             (asked.keep / f"{name}-{trial}{FORMATS[name].suffix}").write_bytes(content)
+    sys.exit(any(ending in BAD for _, _, ending, _ in bad))
 
 
 if __name__ == "__main__":
