@@ -23,7 +23,7 @@ from linspec.operators import (
     SparseOperator,
     sparse_kernels,
 )
-from linspec.operators.dense import RowBuffer, row_blocks
+from linspec.operators.row_blocks import RowBuffer, row_blocks
 
 CANCELLED, REPEATS = 1e-2, 3
 """What may be left of a sum of squares when the mean is taken out of it afterwards, and how often it is formed again

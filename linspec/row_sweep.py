@@ -24,7 +24,7 @@ from linspec.arrays import Array, Home
 from linspec.column_statistics import ColumnStatistics
 from linspec.gram import Products
 from linspec.operators import DenseOperator, LinearOperator
-from linspec.operators.dense import RowBuffer, rows_per_block
+from linspec.operators.row_blocks import RowBuffer, rows_per_block
 from linspec.views import View
 
 FEWEST_BLOCKS = 4

@@ -25,7 +25,7 @@ from linspec.column_statistics import ColumnStatistics
 from linspec.errors import NonFiniteData
 from linspec.gram import DenseGram, RunningGram
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels, uncounted
-from linspec.operators.dense import RowBuffer, row_blocks
+from linspec.operators.row_blocks import RowBuffer, row_blocks
 from linspec.row_sweep import FEWEST_BLOCKS, Asked, one_blas_thread, sweep
 from linspec.scaling import without_large_means
 from linspec.views import FloatRows, View, explain_non_finite, gram_blocks

@@ -40,7 +40,8 @@ from linspec.block_algebra import EPS, rank_cut, whitening
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.operators import sparse_kernels
 from linspec.operators.base import CenteredOperator, ProductOperator
-from linspec.operators.dense import DenseOperator, row_blocks
+from linspec.operators.dense import DenseOperator
+from linspec.operators.row_blocks import row_blocks
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 
 __all__ = ["cca", "hsl", "lda", "opls"]

@@ -21,7 +21,7 @@ from linspec.operators import (
     sparse_kernels,
     uncounted,
 )
-from linspec.operators.dense import RowBuffer, row_blocks
+from linspec.operators.row_blocks import RowBuffer, row_blocks
 from linspec.operators.streamed import ONCE
 
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27

@@ -1,7 +1,7 @@
 """What the benchmarks of all solvers share: data of several kinds, backends, and the four measurements.
 
-The lists of parameters are literal and the same on every machine, because results that asv stores for other
-parameters would be dropped; what a machine or an old commit lacks is skipped with its reason.
+Backends and data are listed here, families and solvers by their records (`benchmarks.records`). All lists are the same
+for every commit; what a machine or an old commit lacks is skipped with its reason.
 """
 
 from __future__ import annotations
@@ -46,6 +46,21 @@ def import_solvers(kind: str, names: list[str]) -> None:
         attribute("linspec", "solve")
         for name in names:
             get_solver(name, kind)
+
+
+def problem_class(problem: str) -> Any:
+    """The class of a family; the benchmark is skipped where this commit lacks it."""
+    try:
+        return attribute("linspec", "get_problem")(problem)
+    except LookupError as error:
+        raise NotImplementedError(f"this commit has no problem {problem}") from error
+
+
+def sweeping(cls: Any) -> dict[str, str]:
+    """The options with which a solver sweeps the data where it would hold a Gram matrix."""
+    return {
+        field.name: "implicit" for field in dataclasses.fields(cls) if "'implicit'" in str(field.metadata)
+    }
 
 
 # ---- data -----------------------------------------------------------------------------------------------------
@@ -144,9 +159,13 @@ class SolverBenchmark(ABC):
 
     kind: ClassVar[str]
 
+    def data(self, problem: str) -> tuple[Any, ...]:
+        """The matrices, on the host."""
+        return views(problem)
+
     @abstractmethod
-    def state(self, first: Any, second: Any) -> Any:
-        """The problem made of two views."""
+    def state(self, *data: Any) -> Any:
+        """The problem made of them."""
 
     @abstractmethod
     def answer(self, solution: Any) -> Any:
@@ -158,7 +177,7 @@ class SolverBenchmark(ABC):
 
     def setup(self, solver: str, backend: str, problem: str) -> None:
         """Make the problem and the solver; nothing that is measured happens here."""
-        data = [on_backend(view, backend) for view in views(problem)]
+        data = [on_backend(view, backend) for view in self.data(problem)]
         self.solve_ = attribute("linspec", "solve")
         self.synchronize = attribute("linspec.arrays", "synchronize")
         self.problem = self.state(*data)
@@ -178,10 +197,8 @@ class SolverBenchmark(ABC):
             cls = get_solver(name, self.kind)
         except LookupError as error:
             raise NotImplementedError(f"this commit has no solver {self.kind}/{name}") from error
-        fields = {field.name: field.metadata for field in dataclasses.fields(cls)}
-        wanted: dict[str, Any] = {"max_iterations": MOST_ITERATIONS} if "max_iterations" in fields else {}
-        wanted |= {option: "implicit" for option, metadata in fields.items() if "'implicit'" in str(metadata)}
-        return cls(**wanted)
+        limited = "max_iterations" in {field.name for field in dataclasses.fields(cls)}
+        return cls(**sweeping(cls), **({"max_iterations": MOST_ITERATIONS} if limited else {}))
 
     def run(self) -> Any:
         """Solve once, from the same seed every time."""

@@ -12,26 +12,19 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-from benchmarks.base import BACKENDS, PROBLEMS, SolverBenchmark, attribute, dense, import_solvers, views
+from benchmarks.base import (
+    BACKENDS,
+    PROBLEMS,
+    SolverBenchmark,
+    attribute,
+    dense,
+    import_solvers,
+    problem_class,
+    views,
+)
+from benchmarks.records import solvers
 
-SOLVERS = [
-    "als",
-    "appgrad",
-    "d-cca",
-    "direct",
-    "dw-cca",
-    "g-cca",
-    "gram",
-    "l-cca",
-    "lobpcg",
-    "naive-gradient",
-    "nw-cca",
-    "randomized",
-    "rpcca",
-    "sparse-appgrad",
-    "stochastic-appgrad",
-    "two-stage",
-]
+SOLVERS = solvers("cca")
 
 K = 5
 RIDGE = 1.0
@@ -47,7 +40,7 @@ class CCASolvers(SolverBenchmark):
 
     def state(self, first: Any, second: Any) -> Any:
         """Uncentred, so that sweeps read what is stored and nothing else."""
-        return attribute("linspec", "CCA")(first, second, K, ridge=RIDGE, center=False)
+        return problem_class("cca")(first, second, K, ridge=RIDGE, center=False)
 
     def answer(self, solution: Any) -> Any:
         return solution.x_weights
@@ -72,19 +65,7 @@ def exact_correlations(X: Any, Y: Any, W: Any = None, V: Any = None) -> Any:
 
 # ---- passes and seconds until most of the correlations are there ----------------------------------------------
 
-ITERATIVE = [
-    "als",
-    "appgrad",
-    "d-cca",
-    "dw-cca",
-    "g-cca",
-    "l-cca",
-    "lobpcg",
-    "nw-cca",
-    "sparse-appgrad",
-    "stochastic-appgrad",
-    "two-stage",
-]
+ITERATIVE = solvers("cca", having="iterative", lacking="demonstration")
 HARD = ["texts", "scenes"]
 SHARES = (0.99, 0.999)
 PAIRS = 10
@@ -172,7 +153,7 @@ def hard_solver(name: str) -> Any:
 
 def hard_solve(views: tuple[Any, Any], solver: Any, callback: Any) -> Any:
     """One run, from the same seed every time."""
-    problem = attribute("linspec", "CCA")(*views, PAIRS, ridge=RIDGE, center=False)
+    problem = problem_class("cca")(*views, PAIRS, ridge=RIDGE, center=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it was stopped is known here
         return attribute("linspec", "solve")(

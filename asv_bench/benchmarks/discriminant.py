@@ -10,9 +10,20 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-from benchmarks.base import BACKENDS, PROBLEMS, SolverBenchmark, attribute, dense, import_solvers, views
+from benchmarks.base import (
+    BACKENDS,
+    PROBLEMS,
+    SolverBenchmark,
+    attribute,
+    dense,
+    import_solvers,
+    problem_class,
+    sweeping,
+    views,
+)
+from benchmarks.records import solvers
 
-SOLVERS = ["direct", "two-stage"]
+SOLVERS = solvers("discriminant")
 
 K = 5
 RIDGE = 1.0
@@ -28,7 +39,7 @@ class DiscriminantSolvers(SolverBenchmark):
 
     def state(self, first: Any, second: Any) -> Any:
         """Uncentred, so that sweeps read what is stored and nothing else."""
-        return attribute("linspec", "Discriminant")(first, second, K, ridge=RIDGE, center=False)
+        return problem_class("discriminant")(first, second, K, ridge=RIDGE, center=False)
 
     def answer(self, solution: Any) -> Any:
         return solution.weights
@@ -95,11 +106,10 @@ def hard_solve(data: tuple[Any, Any], name: str, budget: float) -> Any:
         cls = attribute("linspec", "get_solver")(name, "discriminant")
     except LookupError as error:
         raise NotImplementedError(f"this commit has no solver discriminant/{name}") from error
-    solver = cls(form="implicit") if name == "two-stage" else cls()
-    problem = attribute("linspec", "Discriminant")(*data, ridge=RIDGE)
+    problem = problem_class("discriminant")(*data, ridge=RIDGE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a budget ends it is known here
-        return attribute("linspec", "solve")(problem, solver, rng=0, max_passes=budget)
+        return attribute("linspec", "solve")(problem, cls(**sweeping(cls)), rng=0, max_passes=budget)
 
 
 class PassesToSubspace:
@@ -114,7 +124,7 @@ class PassesToSubspace:
         self.data = hard_data(problem)
         X, H = (dense(part) for part in self.data)
         self.best = exact_weights(X - X.mean(axis=0), H)
-        attribute("linspec", "Discriminant")
+        problem_class("discriminant")
 
     def track_passes(self, solver: str, problem: str) -> float:
         """By halving; nan where `MOST_PASSES` are not enough."""

@@ -8,9 +8,19 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from benchmarks.base import BACKENDS, PROBLEMS, SolverBenchmark, attribute, dense, import_solvers, views
+from benchmarks.base import (
+    BACKENDS,
+    PROBLEMS,
+    SolverBenchmark,
+    attribute,
+    dense,
+    import_solvers,
+    problem_class,
+    views,
+)
+from benchmarks.records import solvers
 
-SOLVERS = ["cg", "direct", "gd", "ling", "lsqr", "nystrom-pcg", "pcr", "sketch-precondition", "svrg"]
+SOLVERS = solvers("least-squares")
 
 TARGETS = 3
 RIDGE = 1.0
@@ -25,7 +35,7 @@ class LeastSquaresSolvers(SolverBenchmark):
     kind = "least-squares"
 
     def state(self, first: Any, second: Any) -> Any:
-        return attribute("linspec", "LeastSquares")(first, second[:, :TARGETS], ridge=RIDGE)
+        return problem_class("least-squares")(first, second[:, :TARGETS], ridge=RIDGE)
 
     def answer(self, solution: Any) -> Any:
         return solution.x
@@ -42,7 +52,7 @@ class RidgePaths(LeastSquaresSolvers):
 
     def state(self, first: Any, second: Any) -> Any:
         ridges = [RIDGE * 10.0**i for i in range(-3, 5)]
-        return attribute("linspec", "LeastSquares")(first, second[:, :TARGETS], ridge=ridges)
+        return problem_class("least-squares")(first, second[:, :TARGETS], ridge=ridges)
 
     def error(self, solution: Any, problem: str) -> float:
         return super().error(SimpleNamespace(x=solution.x[3]), problem)

@@ -8,13 +8,23 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-from benchmarks.base import BACKENDS, PROBLEMS, SolverBenchmark, attribute, dense, import_solvers, views
+from benchmarks.base import (
+    BACKENDS,
+    PROBLEMS,
+    SolverBenchmark,
+    attribute,
+    dense,
+    import_solvers,
+    problem_class,
+    views,
+)
+from benchmarks.records import solvers
 
-SOLVERS = ["block-krylov", "direct", "gram", "lanczos", "lazy-spca", "spca"]
+SOLVERS = solvers("svd")
 
 K = 5
 
-ONE_PASS = ["gram", "lazy-spca", "spca"]
+ONE_PASS = solvers("svd", having="one-pass")
 SLICES = ["dense", "sparse"]
 HEIGHT = 500
 """Rows of a slice, which is a megabyte or less: slices of a stream are gathered."""
@@ -30,7 +40,7 @@ class SVDSolvers(SolverBenchmark):
 
     def state(self, first: Any, second: Any) -> Any:
         """Of the first view."""
-        return attribute("linspec", "SVD")(first, K)
+        return problem_class("svd")(first, K)
 
     def answer(self, solution: Any) -> Any:
         return solution.Vh
@@ -52,7 +62,7 @@ class StreamedSVD:
     def setup(self, solver: str, slices: str) -> None:
         """Make the slices; an iterator of them is made by every run, because it serves only one."""
         attribute("linspec.operators", "StreamedOperator")
-        self.problem, self.solve_ = attribute("linspec", "SVD"), attribute("linspec", "solve")
+        self.problem, self.solve_ = problem_class("svd"), attribute("linspec", "solve")
         rng = np.random.default_rng(20_240_101)
         if slices == "dense":
             factors = rng.standard_normal((20_000, 8)) @ rng.standard_normal((8, 250))

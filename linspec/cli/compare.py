@@ -6,15 +6,18 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import click
 
 from linspec import registry
 from linspec.cli import plots
-from linspec.cli.failures import INTERRUPTED, Command, Failure, printable
+from linspec.cli.failures import Command, Failure, printable
+from linspec.cli.interrupts import INTERRUPTED, held
 from linspec.cli.kinds import Kind
-from linspec.cli.measured import Outcome, Request, answer_request, run_apart
+from linspec.cli.measured import Outcome, Request, answer_request, end_with_parent, run_apart
+from linspec.cli.outputs import write_all
 from linspec.cli.progress import Goal, shown_progress
 from linspec.cli.settings import (
     AUTO,
@@ -68,31 +71,38 @@ def measure() -> None:
         sys.stdout.write(json.dumps(event) + "\n")
         sys.stdout.flush()
 
-    answer_request(sys.stdin.readline(), tell)
+    request = sys.stdin.readline()
+    if not request:  # the parent has ended
+        return
+    end_with_parent(sys.stdin.fileno())
+    with held():  # the parent passes Ctrl-C on
+        answer_request(request, tell)
 
 
 def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
-    plot = plots.check_plot("--plot", given["plot"])
+    files = [given[matrix.lower()] for matrix in kind.matrices]
+    plot = plots.check_plot("--plot", given["plot"], inputs=files)
     requests = _requests(kind, given, scored=plot is not None)
     outcomes: list[Outcome] = []
-    stopped = False
-    for request in requests:
-        goal = Goal(
-            tol=request.tol or 1e-6,
-            max_passes=request.max_passes or math.inf,
-            max_seconds=request.max_seconds or math.inf,
-        )
-        name = f"{request.solver} ({len(outcomes) + 1} of {len(requests)})"
-        with shown_progress(name, goal, given["progress"]) as report:
-            outcome, stopped = run_apart(request, report)
-        outcomes.append(outcome)
-        if stopped:
-            break
-    _show(kind, given, outcomes)
-    if plot and any(not outcome.failed for outcome in outcomes):
-        plots.draw_comparison(plot, kind, outcomes, given["against"], title=_title(kind, given))
-        click.echo(f"written: {plot}")
-    if stopped:
+    with held() as interrupts:  # one ends the series, not what is told of it
+        for request in requests:
+            if interrupts.came:
+                break
+            goal = Goal(
+                tol=request.tol or 1e-6,
+                max_passes=request.max_passes or math.inf,
+                max_seconds=request.max_seconds or math.inf,
+            )
+            name = f"{request.solver} ({len(outcomes) + 1} of {len(requests)})"
+            with shown_progress(name, goal, given["progress"]) as report:
+                outcome, _ = run_apart(request, report, interrupts)
+            outcomes.append(outcome)
+        if outcomes:
+            _show(kind, given, outcomes)
+        if any(not outcome.failed for outcome in outcomes):
+            title = _title(kind, given)
+            write_all([(plot, partial(plots.draw_comparison, kind, outcomes, given["against"], title))])
+    if interrupts.came:
         click.get_current_context().exit(INTERRUPTED)
     if all(outcome.failed for outcome in outcomes):
         raise Failure("no solver gave a solution.")

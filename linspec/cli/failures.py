@@ -3,28 +3,33 @@
 Problem: a traceback tells a user of a command nothing; a script wants to know whether the request was wrong.
 Method: every error that linspec raises on purpose, and every error of the operating system, becomes one line
 on standard error and exit status 2, as do click's own errors. ``--debug``, which every command takes, adds the
-traceback. An interrupt ends with 130, as in a shell. Warnings are one line each, too.
+traceback. An interrupt ends with 130, as in a shell, also where there is an answer; a reader that has left, with 141,
+quietly. Where standard output cannot be written otherwise, the command goes on, as it may have files to write, and
+says so at the end. Warnings are one line each, too.
 Source: click's exceptions; the exit statuses are those of POSIX shells.
 Where we differ: click prints the usage before the error; one line is easier to read, and to log.
 """
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import click
 
+from linspec.cli.interrupts import INTERRUPTED, quitting
+from linspec.cli.streams import lasting_output
 from linspec.errors import AccuracyWarning, ConvergenceWarning, LinspecError, PluginWarning
 
-__all__ = ["INTERRUPTED", "Command", "Failure", "Program", "in_one_line", "install_hint", "printable"]
+__all__ = ["Command", "Failure", "Program", "in_one_line", "install_hint", "printable"]
 
-INTERRUPTED = 130
-"""Exit status of a command that Ctrl-C has ended: 128 + SIGINT."""
+UNREAD = 141
+"""Exit status where the reader of standard output has left, as of ``| head``: 128 + SIGPIPE."""
 
 _DEBUG = "linspec.cli.debug"
 
@@ -78,20 +83,40 @@ class Program(click.Group):
                 traceback.print_exc(file=sys.stderr)
             raise _as_failure(error) from error
 
-    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
-        """Run the program as click does, errors shown as one line."""
+    def main(self, *args: Any, standalone_mode: bool = True, own_process: bool = False, **extra: Any) -> Any:
+        """Run the program as click does, errors shown as one line.
+
+        Parameters
+        ----------
+        own_process : bool, default False
+            Whether nothing else runs in this process, before or after: Ctrl-C may end it at once.
+        """
         run: Any = super().main
         if not standalone_mode:
             return run(*args, standalone_mode=False, **extra)
-        try:
-            outcome = run(*args, standalone_mode=False, **extra)
-        except click.ClickException as error:
-            click.echo(f"Error: {in_one_line(error.format_message())}{_where_to_read(error)}", err=True)
-            sys.exit(error.exit_code)
-        except (click.Abort, KeyboardInterrupt):
-            click.echo("Interrupted.", err=True)
-            sys.exit(INTERRUPTED)
-        sys.exit(outcome if isinstance(outcome, int) else 0)
+        with quitting(own_process), lasting_output() as out:
+            code = _code_of(lambda: run(*args, standalone_mode=False, **extra))
+            sys.stdout.flush()
+            failure = None if out is None else out.failure
+            if failure is not None and failure.errno == errno.EPIPE:
+                code = code or UNREAD
+            elif failure is not None:
+                click.echo(f"Error: standard output cannot be written: {failure.strerror}.", err=True)
+                code = code or Failure.exit_code
+        sys.exit(code)
+
+
+def _code_of(run: Callable[[], Any]) -> int:
+    """The exit status of a program, its errors shown."""
+    try:
+        outcome = run()
+    except click.ClickException as error:
+        click.echo(f"Error: {in_one_line(error.format_message())}{_where_to_read(error)}", err=True)
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("Interrupted.", err=True)
+        return INTERRUPTED
+    return outcome if isinstance(outcome, int) else 0
 
 
 def in_one_line(text: str) -> str:

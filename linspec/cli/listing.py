@@ -8,6 +8,7 @@ import click
 
 from linspec import registry
 from linspec.cli.failures import Command, Failure, install_hint
+from linspec.cli.interrupts import raising
 from linspec.cli.progress import Goal, shown_progress
 from linspec.cli.tables import show_facts, show_table
 
@@ -67,7 +68,7 @@ def check(name: str) -> None:
         if missing.startswith("linspec"):
             raise Failure(f"the conformance kit cannot be loaded: {error}.") from error
         raise install_hint(f"check needs {missing}", "testing") from error
-    with shown_progress(f"checking {name}", Goal(), None):
+    with raising(), shown_progress(f"checking {name}", Goal(), None):
         report = testing.run_checks(name)
     for check, message in report.failed:
         click.echo(f"FAILED {check}: {message}")

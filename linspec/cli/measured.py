@@ -3,8 +3,10 @@
 Problem: the peak memory of a process only grows, so a second solver in it would be charged for the first; and one
 that runs out of memory should not take the comparison with it.
 Method: the parent starts a fresh Python for each solver, writes a request to it as one line of JSON and reads
-events, one line each: progress, warnings, and at the end the result or an error. An interrupt is passed on, so that
-the child ends its run with what it has; a second one kills it.
+events, one line each: that the data are read, progress, warnings, and at the end the result or an error. An interrupt
+is passed on, so that the child ends its run with what it has; before the run, and at a second one, it is killed. The
+request's pipe stays open as long as the parent lives: its end, whatever ended the parent, ends the child and what the
+child has started, too.
 The peak is that of the whole child, libraries and data included: ``VmHWM`` where there is /proc, because
 ``ru_maxrss`` of a child on Linux begins with the memory of the parent that started it.
 The scores on the way, which a plot wants, cost sweeps of their own: they are taken at iterations that grow by a
@@ -23,7 +25,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,15 +35,27 @@ import linspec
 from linspec import registry
 from linspec.cli.data import read_matrix
 from linspec.cli.failures import Failure, in_one_line
+from linspec.cli.interrupts import Interrupts, held, raising
 from linspec.cli.kinds import Score, kind_named, offered
 from linspec.cli.settings import AUTO, only_declared, solver_options
 from linspec.errors import LinspecError, NonFiniteData, warn
 from linspec.options import build
 
-__all__ = ["Limits", "Outcome", "Request", "answer_request", "measured_solve", "run_apart"]
+__all__ = [
+    "Limits",
+    "Outcome",
+    "Request",
+    "answer_request",
+    "end_with_parent",
+    "loaded",
+    "measured_solve",
+    "run_apart",
+]
 
 REPORTS = 0.1
 """Seconds between two reports of progress."""
+
+UNFINISHED = "interrupted before the first iteration"
 
 SPACING = 1.25
 """Scores are taken at iterations 1, 2, 3, 4, 5, 7, ... , each at least this factor after the last."""
@@ -121,7 +135,9 @@ class Outcome:
 # ---- the parent -------------------------------------------------------------------------------
 
 
-def run_apart(request: Request, report: Callable[[Any], None] | None) -> tuple[Outcome, bool]:
+def run_apart(
+    request: Request, report: Callable[[Any], None] | None, interrupts: Interrupts | None = None
+) -> tuple[Outcome, bool]:
     """Run a request in a fresh process.
 
     Parameters
@@ -129,6 +145,8 @@ def run_apart(request: Request, report: Callable[[Any], None] | None) -> tuple[O
     request : Request
     report : callable or None
         Called with the progress: iteration, passes, seconds, residual.
+    interrupts : Interrupts, optional
+        Where those are held that are passed on. By default they are held for this run.
 
     Returns
     -------
@@ -140,17 +158,31 @@ def run_apart(request: Request, report: Callable[[Any], None] | None) -> tuple[O
     Failure
         The data cannot be read or the problem cannot be stated: no other solver will fare better.
     """
-    with _child() as process, _forwarded_interrupts(process) as interrupted:
-        stdin, stdout = process.stdin, process.stdout
-        if stdin is None or stdout is None:  # they are pipes
-            raise Failure("a process without pipes was started.")
-        stdin.write(json.dumps(dataclasses.asdict(request)) + "\n")
-        stdin.close()
-        outcome = None
-        for event in _events(stdout):
-            outcome = _received(event, request, report) or outcome
-        code = process.wait()
-        return outcome or _lost(request.solver, code, interrupted()), interrupted()
+    if interrupts is None:
+        with held() as own:
+            return run_apart(request, report, own)
+    begun = False
+    with _child() as process:
+
+        def pass_on(count: int) -> None:
+            if count > 1 or not begun:
+                _kill(process)
+            elif os.name == "posix":  # elsewhere the console tells the child itself
+                process.send_signal(signal.SIGINT)
+
+        with interrupts.told_to(pass_on):
+            stdin, stdout = process.stdin, process.stdout
+            if stdin is None or stdout is None:  # they are pipes
+                raise Failure("a process without pipes was started.")
+            with suppress(BrokenPipeError):  # it has ended: without a result
+                stdin.write(json.dumps(dataclasses.asdict(request)) + "\n")
+                stdin.flush()
+            outcome = None
+            for event in _events(stdout):
+                begun = begun or event["event"] == "begun"
+                outcome = _received(event, request, report) or outcome
+            code = process.wait()
+    return outcome or _lost(request.solver, code, interrupts.came), interrupts.came
 
 
 def _received(
@@ -183,12 +215,21 @@ def _child() -> Iterator[subprocess.Popen[str]]:
         start_new_session=True,  # Ctrl-C comes from this process, once
     )
     try:
-        with process:
-            yield process
+        yield process
     finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+        _kill(process)
+        with suppress(BrokenPipeError):  # of a request that it did not live to read
+            process.__exit__(None, None, None)  # closes the pipes and waits
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """End a child, and what it has started, if it has not ended."""
+    if process.poll() is not None:
+        return
+    if hasattr(os, "killpg"):  # it leads a session of its own
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
 
 
 def _events(stream: IO[str]) -> Iterator[dict[str, Any]]:
@@ -204,39 +245,10 @@ def _events(stream: IO[str]) -> Iterator[dict[str, Any]]:
             sys.stderr.write(line)
 
 
-@contextmanager
-def _forwarded_interrupts(process: subprocess.Popen[str]) -> Iterator[Callable[[], bool]]:
-    """Pass the first Ctrl-C on to the child; a second one kills it and is raised here.
-
-    Yields a function that says whether there was one. Only in the main thread can signals be handled.
-    """
-    count = 0
-    usual = signal.default_int_handler
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is not usual:
-        yield lambda: False
-        return
-
-    def forward(signum: int, frame: Any) -> None:
-        nonlocal count
-        count += 1
-        if count > 1:
-            process.kill()
-            usual(signum, frame)
-        if os.name == "posix":  # elsewhere the console tells the child itself
-            process.send_signal(signal.SIGINT)
-
-    signal.signal(signal.SIGINT, forward)
-    try:
-        yield lambda: count > 0
-    finally:
-        signal.signal(signal.SIGINT, usual)
-
-
 def _lost(solver: str, code: int, interrupted: bool) -> Outcome:
     """What can be said of a child that ended without a result."""
     if interrupted:
-        return Outcome(solver=solver, status="FAILED", message="interrupted before the first iteration")
+        return Outcome(solver=solver, status="FAILED", message=UNFINISHED)
     if code == -9:
         reason = "its process was killed, most likely because the memory ran out"
     else:
@@ -245,6 +257,20 @@ def _lost(solver: str, code: int, interrupted: bool) -> Outcome:
 
 
 # ---- the child --------------------------------------------------------------------------------
+
+
+def end_with_parent(pipe: int) -> None:
+    """End this process, and those that it has started, when the other end of a pipe is closed."""
+
+    def watch() -> None:
+        with suppress(OSError):
+            while os.read(pipe, 1):  # sleeps; nothing is sent
+                pass
+        if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+            os.killpg(os.getpid(), signal.SIGKILL)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def answer_request(text: str, tell: Callable[[dict[str, Any]], None]) -> None:
@@ -274,8 +300,12 @@ def answer_request(text: str, tell: Callable[[dict[str, Any]], None]) -> None:
                 options = only_declared(request.problem, name, options)
             limits = Limits(request.seed, request.max_passes, request.max_seconds)
             score = kind.score if request.scored else None
+            loaded(problem, name, options)
+            tell({"event": "begun"})
             _, figures = measured_solve(problem, name, options, limits, score=score, report=_reporter(tell))
             tell({"event": "result", **figures, "peak": peak_memory()})
+        except KeyboardInterrupt:
+            tell({"event": "error", "message": UNFINISHED, "fatal": False})
         except Exception as error:  # noqa: BLE001 (whatever it is, the other solvers are still to run)
             tell({"event": "error", "message": _message(error), "fatal": isinstance(error, NonFiniteData)})
     for warning in heard:
@@ -289,6 +319,13 @@ class Limits:
     seed: int = 0
     max_passes: float | None = None
     max_seconds: float | None = None
+
+
+def loaded(problem: Any, solver: str, options: Mapping[str, Any]) -> None:
+    """Import what a solver and its parts use: no part of the time of a run, nor of what an interrupt ends."""
+    from linspec.parts import with_parts
+
+    with_parts(build(registry.get_solver(solver, problem), options))
 
 
 def measured_solve(
@@ -322,21 +359,19 @@ def measured_solve(
         The solution, and the fields of an `Outcome` but for the solver and the peak.
     """
     score_of = kind_named(problem.name).score if problem.name in offered() else None
-    from linspec.parts import with_parts
-
-    cls = registry.get_solver(solver, problem)
-    with_parts(build(cls, options))  # imports what the solver uses: no part of its time
+    loaded(problem, solver, options)
     watch = _Watch(problem, score, report)
     start = time.perf_counter()
-    solution = linspec.solve(
-        problem,
-        solver,
-        rng=limits.seed,
-        max_passes=limits.max_passes,
-        max_seconds=limits.max_seconds,
-        callback=watch,
-        **options,
-    )
+    with raising():
+        solution = linspec.solve(
+            problem,
+            solver,
+            rng=limits.seed,
+            max_passes=limits.max_passes,
+            max_seconds=limits.max_seconds,
+            callback=watch,
+            **options,
+        )
     seconds = time.perf_counter() - start - watch.spent
     history = solution.history
     fields = {entry.name: getattr(solution, entry.name) for entry in dataclasses.fields(solution)}

@@ -343,7 +343,8 @@ def _dia(parts: _Parts, rows: int, columns: int) -> Any:
     if len(np.unique(offsets)) != len(offsets):
         raise parts.fault("has a diagonal twice in 'offsets'")
     within = (offsets < columns) & (offsets > -rows if offsets.dtype.kind == "i" else True)
-    return scipy.sparse.dia_array((data[within], offsets[within].astype("int64")), shape=(rows, columns))
+    matrix = scipy.sparse.dia_array((data[within], offsets[within].astype("int64")), shape=(rows, columns))
+    return matrix.tocoo()  # the way to compressed rows that takes no memory for each row and diagonal
 
 
 _SPARSE: dict[str, Callable[[_Parts, int, int], Any]] = {

@@ -7,25 +7,28 @@ edge with the residual written beside it, so that rounding errors do not squeeze
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
-from typing import Any
+from io import BytesIO
+from typing import IO, Any
 
 from linspec.cli.failures import install_hint
 from linspec.cli.kinds import Kind
 from linspec.cli.measured import Outcome
-from linspec.cli.results import check_target
+from linspec.cli.outputs import Target, check_room, check_target
 from linspec.cli.tables import status_in_words
 
-__all__ = ["COSTS", "check_plot", "draw_comparison", "draw_run"]
+__all__ = ["COSTS", "check_plot", "draw_comparison", "draw_run", "save"]
 
 COSTS = ("passes", "seconds", "iterations")
 """What can be on the horizontal axis."""
 
 SUFFIXES = (".png", ".pdf", ".svg")
+
+PICTURE_BYTES = 2**16
+"""What a picture takes, about."""
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6A3D9A", "#7F7F7F")
 """Distinguishable with every kind of colour vision (Okabe & Ito 2008, and two more)."""
@@ -51,12 +54,23 @@ FEW = 15
 """Up to so many points, each is marked."""
 
 
-def check_plot(option: str, path: str | None) -> Path | None:
-    """The path to draw to, once it is sure that one can; a Failure names the extra that is missing."""
-    target = check_target(option, path, SUFFIXES)
-    if target is not None and not can_draw():
-        raise install_hint(f"{option} needs matplotlib", "cli")
+def check_plot(
+    option: str, name: str | None, *, inputs: Iterable[str] = (), others: Iterable[Target | None] = ()
+) -> Target | None:
+    """Where to draw, once it is sure that one can; a Failure names the extra that is missing."""
+    target = check_target(option, name, SUFFIXES, inputs=inputs, others=others)
+    if target is not None:
+        if not can_draw():
+            raise install_hint(f"{option} needs matplotlib", "cli")
+        check_room(target, PICTURE_BYTES)
     return target
+
+
+def save(figure: Any, stream: IO[bytes], suffix: str) -> None:
+    """Write a figure in the format of a suffix."""
+    picture = BytesIO()
+    figure.savefig(picture, format=suffix.removeprefix("."))
+    stream.write(picture.getvalue())  # here a full disk says that it is full
 
 
 def can_draw() -> bool:
@@ -69,7 +83,12 @@ def can_draw() -> bool:
 
 
 def draw_comparison(
-    path: Path, kind: Kind, outcomes: Sequence[Outcome], against: str | None, *, title: str
+    kind: Kind,
+    outcomes: Sequence[Outcome],
+    against: str | None,
+    title: str,
+    stream: IO[bytes],
+    suffix: str,
 ) -> None:
     """Draw residuals, and scores where the problem has one, of several solvers against their cost."""
     curves = curves_of(outcomes, against)
@@ -82,10 +101,10 @@ def draw_comparison(
             score_panel(axes[1], curves, best, f"{kind.score.name}, % of the best")
         figure.suptitle(title, fontsize=11, x=0.01, ha="left")
         legend_below(figure, axes[0])
-        figure.savefig(path)
+        save(figure, stream, suffix)
 
 
-def draw_run(path: Path, kind: Kind, solution: Any, outcome: Outcome) -> None:
+def draw_run(kind: Kind, solution: Any, outcome: Outcome, stream: IO[bytes], suffix: str) -> None:
     """Draw one run: its residuals, and the numbers of its answer where they are a decreasing list."""
     cls = type(solution)
     listed = (cls.value_field, cls.value_label, cls.ceiling) if cls.value_field else None
@@ -99,7 +118,7 @@ def draw_run(path: Path, kind: Kind, solution: Any, outcome: Outcome) -> None:
             _number_panel(axes[0], getattr(solution, listed[0]), listed[1], listed[2])
         words = status_in_words(outcome.status)
         figure.suptitle(f"{kind.name} by {outcome.solver}: {words}", fontsize=11, x=0.01, ha="left")
-        figure.savefig(path)
+        save(figure, stream, suffix)
 
 
 # ---- curves -----------------------------------------------------------------------------------

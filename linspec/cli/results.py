@@ -1,7 +1,6 @@
 """Solutions in files: `.npz` with all arrays, or `.json` for other languages.
 
-A file is written beside its name and moved there when it is complete. Where it cannot be written is found out
-before the run, not after it. Neither format needs unpickling.
+Neither format needs unpickling.
 """
 
 from __future__ import annotations
@@ -9,72 +8,43 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
-import tempfile
 from collections.abc import Mapping
 from enum import Enum
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from linspec.cli.failures import Failure
-
-__all__ = ["check_target", "write_solution"]
+__all__ = ["FORMATS", "least_bytes", "write_solution"]
 
 FORMATS = (".npz", ".json")
 
 
-def check_target(option: str, path: str | None, suffixes: tuple[str, ...] = FORMATS) -> Path | None:
-    """The path to write to, once it is sure that one can write there and that the format is known.
-
-    Parameters
-    ----------
-    option : str
-        What the user calls it, such as ``"--out"``.
-    path : str or None
-        What was given.
-    suffixes : tuple of str
-        The formats.
-    """
-    if path is None:
-        return None
-    target = Path(path)
-    if target.suffix.lower() not in suffixes:
-        raise Failure(f"{option} must end in {' or '.join(suffixes)}; got {path!r}.")
-    if not target.parent.is_dir():
-        raise Failure(f"{option}: there is no folder {str(target.parent)!r}. Make it first.")
-    if target.is_dir() or not os.access(target.parent, os.W_OK):
-        raise Failure(f"{option}: {path!r} cannot be written. Name a file in a folder of yours.")
-    return target
-
-
-def write_solution(path: Path, solution: Any, about: Mapping[str, Any]) -> None:
+def write_solution(solution: Any, about: Mapping[str, Any], stream: IO[bytes], suffix: str) -> None:
     """Write a solution.
 
     Parameters
     ----------
-    path : Path
-        Ends in `.npz` or `.json`.
     solution : Solution
         Each of its fields that is not None becomes an array, or an entry.
     about : mapping
         What was asked: files, parameters, seed, version; kept as one JSON text under "about".
+    stream : binary file
+    suffix : str
+        One of `FORMATS`.
     """
     fields = {field.name: getattr(solution, field.name) for field in dataclasses.fields(solution)}
     fields = {name: value for name, value in fields.items() if value is not None}
     fields["status"] = solution.status.name
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            if path.suffix.lower() == ".json":
-                text = json.dumps({**_plain(fields), "about": _plain(about)}, indent=1, allow_nan=False)
-                stream.write(text.encode() + b"\n")
-            else:
-                _write_npz(stream, fields, about)
-        Path(draft).chmod(0o666 & ~_umask())  # a temporary file is its owner's alone
-        Path(draft).replace(path)
-    except BaseException:
-        Path(draft).unlink(missing_ok=True)
-        raise
+    if suffix == ".json":
+        text = json.dumps({**_plain(fields), "about": _plain(about)}, indent=1, allow_nan=False)
+        stream.write(text.encode() + b"\n")
+    else:
+        _write_npz(stream, fields, about)
+
+
+def least_bytes(problem: Any) -> float:
+    """What a solution takes at least: its numbers for each column of the first matrix."""
+    columns = next(iter(problem.matrices.values())).shape[1]
+    width = getattr(problem, "k", None) or problem.width
+    return float((4 if problem.single else 8) * columns * width)
 
 
 def _write_npz(stream: Any, fields: Mapping[str, Any], about: Mapping[str, Any]) -> None:
@@ -105,9 +75,3 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     return repr(value)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

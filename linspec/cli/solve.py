@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import click
 
 from linspec.cli import plots
 from linspec.cli.data import described, read_matrix
-from linspec.cli.failures import INTERRUPTED, Command
+from linspec.cli.failures import Command
+from linspec.cli.interrupts import INTERRUPTED, held
 from linspec.cli.kinds import Kind
-from linspec.cli.measured import Limits, Outcome, measured_solve
+from linspec.cli.measured import Limits, Outcome, loaded, measured_solve
+from linspec.cli.outputs import check_room, check_target, write_all
 from linspec.cli.progress import Goal, shown_progress
-from linspec.cli.results import check_target, write_solution
+from linspec.cli.results import FORMATS, least_bytes, write_solution
 from linspec.cli.settings import (
     AUTO,
     ProblemGroup,
@@ -55,36 +58,41 @@ solve = ProblemGroup("solve", "Solve a problem with data from files.", _command)
 
 
 def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
-    """Everything that can be refused is refused before the data are read."""
-    out = check_target("--out", given["out"])
-    plot = plots.check_plot("--plot", given["plot"])
+    """Everything that can be refused is refused before the data are read, or before the run."""
+    files = {matrix: given[matrix.lower()] for matrix in kind.matrices}
+    out = check_target("--out", given["out"], FORMATS, inputs=files.values())
+    plot = plots.check_plot("--plot", given["plot"], inputs=files.values(), others=[out])
     name, tol = given["solver"], given["tol"]
     options = solver_options(kind.name, name, given["options"], tol)
-    files = {matrix: given[matrix.lower()] for matrix in kind.matrices}
     values = {parameter.name: given[parameter.name] for parameter in kind.parameters() if parameter.name}
     matrices = {matrix: read_matrix(text) for matrix, text in files.items()}
     problem = kind.construct(list(matrices.values()), values)
     name, reason, options = _chosen(problem, name, options)
-    solution, outcome = _run(problem, name, options, given)
-    seconds = outcome.seconds or 0.0
-    show_facts(
-        [
-            ("problem", f"{kind.name}, {kind.stated(values)}"),
-            *((matrix, f"{files[matrix]} ({described(data)})") for matrix, data in matrices.items()),
-            ("solver", solution.solver),
-            ("chosen", reason),
-            *kind.answer(solution),
-            *_ending(solution, seconds),
-        ]
-    )
     if out:
+        check_room(out, least_bytes(problem))
+    loaded(problem, name, options)
+    with held() as interrupts:  # from here on there may be an answer, which is shown and written
+        solution, outcome = _run(problem, name, options, given)
+        seconds = outcome.seconds or 0.0
+        show_facts(
+            [
+                ("problem", f"{kind.name}, {kind.stated(values)}"),
+                *((matrix, f"{files[matrix]} ({described(data)})") for matrix, data in matrices.items()),
+                ("solver", solution.solver),
+                ("chosen", reason),
+                *kind.answer(solution),
+                *_ending(solution, seconds),
+            ]
+        )
         about = {"problem": kind.name, "files": files, **values, "options": options, "seed": given["seed"]}
-        write_solution(out, solution, {**about, "seconds": seconds, "linspec": _version()})
-    if plot:
-        plots.draw_run(plot, kind, solution, outcome)
-    for path in filter(None, (out, plot)):
-        click.echo(f"written: {path}")
-    if solution.status.name == "INTERRUPTED":
+        about = {**about, "seconds": seconds, "linspec": _version()}
+        write_all(
+            [
+                (out, partial(write_solution, solution, about)),
+                (plot, partial(plots.draw_run, kind, solution, outcome)),
+            ]
+        )
+    if interrupts.came or solution.status.name == "INTERRUPTED":
         click.get_current_context().exit(INTERRUPTED)
 
 

@@ -15,20 +15,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from linspec.arrays import HOST, Array, Home, HostArray, host_dtype, is_array, to_host, working_dtype
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
-
-if TYPE_CHECKING:
-    from linspec.operators.dense import RowBuffer
+from linspec.operators.row_blocks import LONGEST_STRETCH, RowBuffer
 
 Selection = slice | HostArray
-
-LONGEST_STRETCH = 2**12
-"""Rows over which a float32 sum may run before it is added into float64."""
 
 
 class LinearOperator(ABC):
@@ -560,30 +555,43 @@ class ColumnScaledOperator(_WithRow):
 class LowRankUpdate(_Composite):
     """A + U Vᵀ."""
 
-    def __init__(self, operator: LinearOperator, U: Any, V: Array) -> None:
-        from linspec.operators.dense import DenseOperator
-
-        left = U if isinstance(U, LinearOperator) else DenseOperator(U)
-        if left.shape[0] != operator.shape[0] or tuple(V.shape) != (operator.shape[1], left.shape[1]):
+    def __init__(self, operator: LinearOperator, U: Array, V: Array) -> None:
+        shapes = tuple(U.shape), tuple(V.shape)
+        if shapes[0][:1] != operator.shape[:1] or shapes[1] != (operator.shape[1], *shapes[0][1:]):
             raise InvalidProblem(
                 f"a low-rank update of a {operator.shape} operator needs U with {operator.shape[0]} rows, and V "
-                f"with {operator.shape[1]} rows and as many columns; got {left.shape} and {tuple(V.shape)}."
+                f"with {operator.shape[1]} rows and as many columns; got {shapes[0]} and {shapes[1]}."
             )
-        super().__init__([operator, left], operator.shape)
+        super().__init__([operator], operator.shape)
+        self.U = self._cast(U)
         self.V = self.home.blocks.place(V)
 
+    @property
+    def nnz(self) -> int:
+        return super().nnz + int(math.prod(self.U.shape))
+
     def _matmat(self, V: Array) -> Array:
-        operator, left = self.parts
-        return self._cast(operator.matmat(V)) + self._cast(left.matmat(self.V.T @ V))
+        return self._cast(self.parts[0].matmat(V)) + self.U @ self._cast(self.V.T @ V)
 
     def _rmatmat(self, U: Array) -> Array:
-        operator, left = self.parts
-        return operator.rmatmat(U) + self.V @ left.rmatmat(U)
+        return self.parts[0].rmatmat(U) + self.V @ self._product_over_rows(self._cast(U))
+
+    def _product_over_rows(self, U: Array) -> Array:
+        """The product of the adjoint of the left factor with U, float32 sums in stretches that lose nothing."""
+        stretch = max(self.shape[0], 1) if self.dtype == np.float64 else LONGEST_STRETCH
+        total = self.home.blocks.zeros((self.U.shape[1], U.shape[1]))
+        for start in range(0, self.shape[0], stretch):
+            rows = slice(start, min(start + stretch, self.shape[0]))
+            total = total + self.home.blocks.place(self.U[rows, :].T @ U[rows, :])
+        return total
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        operator, left = self.parts
-        return LowRankUpdate(operator.rows(selection), left.rows(selection), self.V)
+        if isinstance(selection, slice):
+            left = self.U[selection, :]
+        else:
+            index = self.home.xp.asarray(selection, device=self.home.device)
+            left = self.home.xp.take(self.U, index, axis=0)
+        return LowRankUpdate(self.parts[0].rows(selection), left, self.V)
 
     def _dense(self) -> Array:
-        operator, left = self.parts
-        return self._cast(operator.dense()) + self._cast(left.matmat(self.V.T))
+        return self._cast(self.parts[0].dense()) + self.U @ self._cast(self.V.T)

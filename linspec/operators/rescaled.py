@@ -21,7 +21,7 @@ from linspec.operators.base import CenteredOperator, LinearOperator, Selection
 from linspec.operators.dense import DenseOperator, MappedOperator
 from linspec.operators.foreign import CupySparseOperator
 from linspec.operators.sparse import SparseOperator
-from linspec.operators.streamed import StreamedOperator
+from linspec.operators.streamed import ConvertedStream, StreamedOperator
 
 ORDINARY_SINGLE, ORDINARY = 40, 100
 """Binary exponents (about 1e12 and 1e30) up to which float32 and float64 matrices are left as they are.
@@ -156,42 +156,15 @@ class RescaledMap(MappedOperator):
         return times_power_of_two(entries, -self.exponent) if self.mean is None else entries
 
 
-class RescaledStream(StreamedOperator):
-    """Slices divided, or taken for another dtype, as they come."""
+class RescaledStream(ConvertedStream):
+    """Slices divided as they come."""
 
-    def __init__(self, stream: StreamedOperator, exponent: int, dtype: Any = None) -> None:
-        self.stream, self.exponent = stream, exponent
-        self.name, self.source, self.sweeps = stream.name, stream.source, stream.sweeps
-        self.dtype = stream.dtype if dtype is None else np.dtype(dtype)
-        self.home, self.density, self.largest = stream.home, stream.density, stream.largest
-        self._width, self._sparse, self._stored = stream._width, stream._sparse, stream._stored
-        self.statistics = None
+    def __init__(self, stream: StreamedOperator, exponent: int) -> None:
+        super().__init__(stream, stream.dtype)
+        self.exponent = exponent
 
-    @property
-    def shape(self) -> Any:  # type: ignore[override]
-        """(n, p)."""
-        return self.stream.shape
-
-    @property
-    def nnz(self) -> int:
-        return self.stream.nnz
-
-    @property
-    def spent(self) -> bool:
-        """Whether the rows are gone."""
-        return self.stream.spent
-
-    @property
-    def current(self) -> Any:  # type: ignore[override]
-        """The block that was given out last, as it came."""
-        return self.stream.current
-
-    def blocks(self) -> Iterator[LinearOperator]:
-        """All rows in order, scaled."""
-        return (self._own(block) for block in self.stream.blocks())
-
-    def _own(self, block: LinearOperator) -> LinearOperator:
-        return rescaled(block.in_dtype(self.dtype) or block, self.exponent)
+    def _converted(self, block: LinearOperator) -> LinearOperator:
+        return rescaled(super()._converted(block), self.exponent)
 
 
 class OutOfRange(Exception):  # noqa: N818  # no error: a message to whoever started the run

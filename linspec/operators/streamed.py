@@ -136,9 +136,7 @@ class StreamedOperator(LinearOperator):
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
         """The same slices, multiplied in another dtype."""
-        from linspec.operators.rescaled import RescaledStream  # which imports this module
-
-        return self if dtype == self.dtype else RescaledStream(self, 0, dtype)
+        return self if dtype == self.dtype else ConvertedStream(self, dtype)
 
     @property
     def sparse(self) -> bool:
@@ -297,6 +295,43 @@ class StreamedOperator(LinearOperator):
     def __repr__(self) -> str:
         n, p = self.shape
         return f"{type(self).__name__}({'?' if math.isinf(n) else n} x {p}, {self.dtype})"
+
+
+class ConvertedStream(StreamedOperator):
+    """The slices of a stream, each made another operator as it comes: multiplied in another dtype."""
+
+    def __init__(self, stream: StreamedOperator, dtype: np.dtype[Any]) -> None:
+        self.stream, self.dtype = stream, dtype
+        self.name, self.source, self.sweeps = stream.name, stream.source, stream.sweeps
+        self.home, self.density, self.largest = stream.home, stream.density, stream.largest
+        self._width, self._sparse, self._stored = stream._width, stream._sparse, stream._stored
+        self.statistics = None
+
+    @property
+    def shape(self) -> Any:  # type: ignore[override]
+        """(n, p)."""
+        return self.stream.shape
+
+    @property
+    def nnz(self) -> int:
+        return self.stream.nnz
+
+    @property
+    def spent(self) -> bool:
+        """Whether the rows are gone."""
+        return self.stream.spent
+
+    @property
+    def current(self) -> Any:  # type: ignore[override]
+        """The block that was given out last, as it came."""
+        return self.stream.current
+
+    def blocks(self) -> Iterator[LinearOperator]:
+        """All rows in order, converted."""
+        return (self._converted(block) for block in self.stream.blocks())
+
+    def _converted(self, block: LinearOperator) -> LinearOperator:
+        return block.in_dtype(self.dtype) or block
 
 
 def _with_first(first: LinearOperator, rest: Iterator[LinearOperator]) -> Iterator[LinearOperator]:

@@ -18,7 +18,7 @@ import numpy as np
 from linspec import Moments, Run, Solution
 from linspec.arrays import Array, HostArray, to_host
 from linspec.operators import uncounted
-from linspec_lstsq.conjugate_gradients import BlockConjugateGradients, block_conjugate_gradients
+from linspec_lstsq.block_conjugate_gradients import BlockConjugateGradients, block_conjugate_gradients
 from linspec_lstsq.gradients import column_norms
 from linspec_lstsq.normal_equations import System, finish
 

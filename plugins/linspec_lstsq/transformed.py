@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from linspec.arrays import Array, HostArray
-from linspec_lstsq.conjugate_gradients import BlockConjugateGradients
+from linspec_lstsq.block_conjugate_gradients import BlockConjugateGradients
 from linspec_lstsq.gradient_descent import Descent
 from linspec_lstsq.gradients import column_norms
 from linspec_lstsq.normal_equations import Iteration, System

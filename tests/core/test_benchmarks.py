@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import ast
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import linspec as ls
 from linspec.registry import Registry
 
 FOLDER = Path(__file__).parents[2] / "asv_bench"
@@ -47,40 +49,143 @@ def benchmark(monkeypatch: pytest.MonkeyPatch):
         del sys.modules[name]
 
 
-def literal(module: str, name: str) -> object:
-    """A module-level assignment, which must be a literal: asv drops old results when parameters change."""
-    tree = ast.parse((FOLDER / "benchmarks" / f"{module}.py").read_text("utf-8"))
-    (value,) = (
-        node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [name]
-    )
-    return ast.literal_eval(value)
+def lists(module: str, name: str) -> list[str]:
+    return getattr(sys.modules[f"benchmarks.{module}"], name)
+
+
+def traits(problem: str) -> dict[str, tuple[str, ...]]:
+    return {name: ls.describe(f"{problem}/{name}").traits for name in ls.solvers(problem)}
 
 
 @pytest.mark.parametrize("problem", MODULES)
-def test_every_solver_that_linspec_registers_is_in_the_literal_list(problem):
-    assert literal(MODULES[problem], "SOLVERS") == list(Registry(disabled="*").solvers(problem))
+def test_every_registered_solver_is_timed(benchmark, problem):
+    benchmark(problem)
+    assert lists(MODULES[problem], "SOLVERS") == list(ls.solvers(problem))
 
 
-def test_every_one_pass_solver_is_timed_on_slices():
-    plain = Registry(disabled="*")
-    able = [
-        name for name in plain.solvers("svd") if "one-pass" in plain.get_spec("solver", name, "svd").traits
+def test_every_one_pass_solver_is_timed_on_slices(benchmark):
+    benchmark("svd")
+    assert lists("svd", "ONE_PASS") == [name for name, has in traits("svd").items() if "one-pass" in has]
+
+
+def test_every_cca_solver_that_iterates_is_followed_to_its_shares(benchmark):
+    benchmark("cca")
+    able = [n for n, has in traits("cca").items() if "iterative" in has and "demonstration" not in has]
+    assert lists("cca", "ITERATIVE") == able
+
+
+def test_every_shipped_family_has_data_of_its_own():
+    """Others are timed on their planted problems, which are small."""
+    assert set(MODULES) == set(Registry(disabled="*").problems())
+
+
+def install(folder: Path, distribution: str, table: str) -> None:
+    """Write the metadata of a plugin, as installers do."""
+    metadata = folder / f"{distribution}-0.1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 0.1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[linspec]\nplugin = {table}\n")
+
+
+TABLE = """
+from linspec import ProblemSpec, SolverSpec, hookimpl
+
+def record(**facts):
+    return SolverSpec(name="acme", summary="One more.", reference="Nobody 2024", **facts)
+
+@hookimpl
+def linspec_solvers():
+    return [
+        record(problem="svd", target="linspec_svd.gram:Gram", traits=("direct", "one-pass")),
+        record(problem="cca", target="linspec_cca.als:ALS", traits=("iterative",)),
+        record(problem="no-cases", target="linspec_cca.als:ALS"),
     ]
-    assert literal("svd", "ONE_PASS") == able
+
+@hookimpl
+def linspec_problems():
+    return [ProblemSpec(name="no-cases", target="linspec:CCA", summary="Cannot be judged.")]
+"""
+
+DISCOVERED = """
+import io, json, sys
+from asv_runner.discovery import list_benchmarks
+written = io.StringIO()
+list_benchmarks(sys.argv[1], written)
+print(json.dumps({b["name"]: b["params"] for b in json.loads(written.getvalue())}))
+"""
+
+TIMED = """
+import json, sys
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+from benchmarks.families import PlsSolvers
+found = []
+for solver in PlsSolvers.params[0]:
+    for case in PlsSolvers.params[2]:
+        bench = PlsSolvers()
+        bench.setup(solver, "numpy", case)
+        bench.time_solve(solver, "numpy", case)
+        right, solution = bench.track_error(solver, "numpy", case), bench.run()
+        solution.x_weights[:] = np.linalg.qr(np.random.default_rng(0).standard_normal(solution.x_weights.shape))[0]
+        found.append((right, bench.error(solution, case), bench.track_passes(solver, "numpy", case)))
+print(json.dumps(found))
+"""
 
 
-def test_every_cca_solver_that_iterates_is_followed_to_its_shares():
-    plain = Registry(disabled="*")
-    traits = {name: plain.get_spec("solver", name, "cca").traits for name in plain.solvers("cca")}
-    able = [name for name, has in traits.items() if "iterative" in has and "demonstration" not in has]
-    assert literal("cca", "ITERATIVE") == able
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder with two plugins: the template's family, and one more solver of families that linspec ships."""
+    shutil.copytree(FOLDER.parent / "docs" / "problem-template" / "linspec_pls", tmp_path / "linspec_pls")
+    (tmp_path / "acme.py").write_text(TABLE)
+    install(tmp_path, "linspec_pls", "linspec_pls.plugin")
+    install(tmp_path, "acme", "acme")
+    return tmp_path
 
 
-def test_backends_and_problems_are_literal_too():
-    assert literal("base", "BACKENDS")[0] == "numpy"
-    assert len(literal("base", "PROBLEMS")) == 3
+def test_a_plugin_s_solver_and_family_are_timed_once_they_are_installed(site):
+    pytest.importorskip("asv_runner")
+    alone, beside = (
+        json.loads(python(DISCOVERED, str(FOLDER / "benchmarks"), *path)) for path in ([], [str(site)])
+    )
+    measurements = {"time_solve", "peakmem_solve", "track_passes", "track_error"}
+    assert set(beside) - set(alone) == {f"families.PlsSolvers.{name}" for name in measurements}
+    solvers, _, cases = beside["families.PlsSolvers.time_solve"]
+    assert solvers == ["'gram'", "'power'"]
+    assert len(cases) == 3
+    assert "'flat-beyond-the-block'" in cases  # the largest that is gentle
+    more = {
+        name for name in alone if alone[name] and set(beside[name][0]) == {*alone[name][0], "'acme'"}
+    }  # as one more solver
+    assert {name.rpartition(".")[0] for name in more} == {
+        *("svd.SVDSolvers", "svd.StreamedSVD", "cca.CCASolvers"),
+        *("cca.PassesToShares", "cca.SecondsTo99", "cca.SecondsTo999"),
+    }
+    assert all(beside[name] == alone[name] for name in set(alone) - more)
+
+
+def test_a_plugin_s_family_is_measured_and_its_errors_are_not_zero_by_construction(site):
+    found = json.loads(python(TIMED, str(FOLDER), str(site)))
+    assert len(found) == 6
+    for right, wrong, passes in found:
+        assert right < 1e-6
+        assert wrong > 0.1
+        assert passes >= 1
+
+
+def test_parameters_do_not_follow_the_commit_that_is_timed(tmp_path):
+    """asv asks for them by their numbers."""
+    (tmp_path / "linspec").mkdir()
+    (tmp_path / "linspec" / "__init__.py").write_text('__version__ = "0.0.1"\n')
+    code = (
+        f"import json, sys; sys.path[:0] = [{str(tmp_path)!r}, sys.argv[1]]\n"
+        "import linspec; assert linspec.__version__ == '0.0.1'\n"
+        "from benchmarks import base, cca; print(json.dumps(cca.SOLVERS))\n"
+        "try: base.problem_class('cca')\n"
+        "except NotImplementedError as error: print(error)\n"
+    )
+    listed, reason = python(code, str(FOLDER)).splitlines()
+    assert json.loads(listed) == list(Registry(disabled="*").solvers("cca"))
+    assert reason == "this commit has no linspec.get_problem"
 
 
 def test_asv_finds_the_four_measurements_of_each_problem_and_nothing_of_the_base(tmp_path):
@@ -119,8 +224,10 @@ def test_a_blas_is_held_to_one_thread():
     assert python(code, str(FOLDER)).split() == ["1"]
 
 
-def python(code: str, argument: str) -> str:
+def python(code: str, argument: str, *path: str) -> str:
+    """What an interpreter prints that has folders before its path."""
     plain = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    plain["PYTHONPATH"] = os.pathsep.join([*path, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     run = subprocess.run(
         [sys.executable, "-c", code, argument], capture_output=True, text=True, check=False, env=plain
     )

@@ -140,7 +140,9 @@ def test_an_interrupt_ends_a_run_with_what_it_has(folder: Path, tmp_path: Path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_an_interrupt_ends_a_comparison_with_what_it_has(folder: Path):
+def test_an_interrupt_ends_a_comparison_with_what_it_has(folder: Path, tmp_path: Path):
+    """The solvers until then are shown and drawn."""
+    pytest.importorskip("matplotlib")
     solver = [
         "-o",
         "als.form=implicit",
@@ -151,12 +153,14 @@ def test_an_interrupt_ends_a_comparison_with_what_it_has(folder: Path):
         "--progress",
     ]
     args = ["compare", "cca", "X.npy", "Y.npy", "-k", "2", "--solvers", "gram,als,direct", *solver]
+    args += ["--plot", str(tmp_path / "c.svg")]
     code, out = interrupted(args, folder, "als (2 of 3): iteration")
     assert code == 130
     rows = {line.split()[0]: line for line in out.splitlines() if line}
     assert "converged" in rows["gram"]
     assert "interrupted" in rows["als"]
     assert "direct" not in rows
+    assert (tmp_path / "c.svg").read_text().rstrip().endswith("</svg>")
 
 
 # ---- comparisons ------------------------------------------------------------------------------

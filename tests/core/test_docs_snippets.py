@@ -1,4 +1,4 @@
-"""What the documentation shows runs: Python blocks, commands, links.
+"""What the documentation shows runs: Python blocks, commands, links. What it lists is what is registered.
 
 A block that cannot run here is preceded by a line ``<!-- not run: reason -->``. An experiment runs with ``--quick``,
 whatever its page shows.
@@ -14,10 +14,13 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 import scipy.sparse
+
+from linspec.registry import Registry
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -128,6 +131,53 @@ def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
     targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", text)]
     local = [target for target in targets if target and "://" not in target]
     assert [target for target in local if not (page.parent / target).exists()] == []
+
+
+@pytest.fixture(scope="module")
+def records() -> ModuleType:
+    """The script that writes the tables."""
+    spec = importlib.util.spec_from_file_location("docs_records", ROOT / "docs" / "records.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_tables_say_what_the_records_say(page: Path, records: ModuleType) -> None:
+    text = page.read_text("utf-8")
+    stale = f"the tables of {page.name} are not those of the records: python docs/records.py writes them"
+    assert records.rewritten(text) == text, stale
+
+
+def test_everything_that_is_registered_is_listed_with_its_summary() -> None:
+    registry = Registry(disabled="*")
+    rows = {line for page in PAGES for line in page.read_text("utf-8").splitlines() if line.startswith("| `")}
+    specs = [registry.get_spec("problem", name) for name in registry.problems()]
+    specs += [registry.get_spec("solver", name) for name in registry.solvers()]
+    specs += [registry.get_spec("normalizer", name) for name in registry.normalizers()]
+    specs += [registry.get_spec("test-matrix", name) for name in registry.test_matrices()]
+    assert len(specs) > 40
+    for spec in specs:
+        assert any(row.startswith(f"| `{spec.name}` | {spec.summary} |") for row in rows), spec.qualified
+
+
+def test_a_table_is_mended_and_one_without_an_end_is_named(records: ModuleType) -> None:
+    head, end = "<!-- docs/records.py: solvers svd -->\n", "<!-- docs/records.py: end -->\n"
+    stale = f"before\n{head}| old |\n{end}after\n"
+    mended = records.rewritten(stale)
+    assert mended.startswith(f"before\n{head}| solver | what it does |")
+    assert mended.endswith(f"|\n{end}after\n")
+    assert "| `lanczos` |" in mended
+    assert "old" not in mended
+    assert records.rewritten(mended) == mended
+    for broken in (head, f"{head}{stale}", f"{head}{head}{end}"):
+        with pytest.raises(ValueError, match="a table must open with"):
+            records.rewritten(broken)
+    for unknown in ("solvers", "options", "problems svd"):
+        with pytest.raises(ValueError, match=f"can be listed; got {unknown}"):
+            records.rewritten(f"<!-- docs/records.py: {unknown} -->\n{end}")
 
 
 def test_blocks_are_found() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from linspec import Moments, as_operator
 from linspec.errors import InvalidProblem, LinspecError, NonFiniteData, UnsupportedData
-from linspec.operators import DenseOperator, MappedOperator, dense
+from linspec.operators import DenseOperator, MappedOperator, row_blocks
 
 N, P = 211, 8
 RNG = np.random.default_rng(0)
@@ -22,8 +22,8 @@ M = RNG.standard_normal((N, P))
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     """Many blocks, and so many releases, in 211 rows."""
-    monkeypatch.setattr(dense, "HOST_BLOCK_BYTES", 1000)
-    monkeypatch.setattr(dense, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(row_blocks, "HOST_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(row_blocks, "FEWEST_ROWS", 1)
     monkeypatch.setattr("linspec.views.GRAM_ROWS", 20)
 
 

@@ -23,7 +23,7 @@ from linspec.operators import (
     HorizontalStack,
     Ledger,
     LinearOperator,
-    dense,
+    row_blocks,
 )
 from linspec.views import View
 
@@ -143,9 +143,9 @@ def forms_of(*kinds):
 def blocks(request, monkeypatch):
     """Everything twice: the data as one block of rows, and as many."""
     if request.param == "many-blocks":
-        monkeypatch.setattr(dense, "HOST_BLOCK_BYTES", 500)
-        monkeypatch.setattr(dense, "DEVICE_BLOCK_BYTES", 500)
-        monkeypatch.setattr(dense, "FEWEST_ROWS", 1)
+        monkeypatch.setattr(row_blocks, "HOST_BLOCK_BYTES", 500)
+        monkeypatch.setattr(row_blocks, "DEVICE_BLOCK_BYTES", 500)
+        monkeypatch.setattr(row_blocks, "FEWEST_ROWS", 1)
         monkeypatch.setattr(views, "GRAM_ROWS", 10)
         monkeypatch.setattr(moments, "IDENTITY_COLUMNS", 3)
 

@@ -27,7 +27,7 @@ from linspec.operators import (
     LinearOperator,
     MappedOperator,
     VerticalStack,
-    dense,
+    row_blocks,
     uncounted,
 )
 from linspec.spec import OperatorSpec
@@ -175,9 +175,9 @@ def check_rows(A, X):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of a few rows, so that 37 rows are many blocks."""
-    monkeypatch.setattr(dense, "HOST_BLOCK_BYTES", 300)
-    monkeypatch.setattr(dense, "DEVICE_BLOCK_BYTES", 300)
-    monkeypatch.setattr(dense, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(row_blocks, "HOST_BLOCK_BYTES", 300)
+    monkeypatch.setattr(row_blocks, "DEVICE_BLOCK_BYTES", 300)
+    monkeypatch.setattr(row_blocks, "FEWEST_ROWS", 1)
 
 
 # ---- kinds of data ----------------------------------------------------------------------------------
@@ -744,12 +744,12 @@ assert as_operator(Cargo()).shape == (3, 3)
     st.sampled_from([HOST, Home(strict, strict.Device("device1"))]),
 )
 def test_row_blocks_cover_the_rows_once_and_stay_small(n, row_bytes, sum_bytes, home):
-    size = dense.rows_per_block(row_bytes, home, sum_bytes)
-    largest = dense.LARGEST_HOST_BLOCK if home.on_host else dense.DEVICE_BLOCK_BYTES
+    size = row_blocks.rows_per_block(row_bytes, home, sum_bytes)
+    largest = row_blocks.LARGEST_HOST_BLOCK if home.on_host else row_blocks.DEVICE_BLOCK_BYTES
     assert size >= 1
     assert size == 1 or size * row_bytes <= largest
     blocks = []
-    for block in dense.row_blocks(n, row_bytes, home, sum_bytes):
+    for block in row_blocks.row_blocks(n, row_bytes, home, sum_bytes):
         blocks.append(block)
         if len(blocks) > 50:
             break

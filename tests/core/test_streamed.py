@@ -22,7 +22,7 @@ from linspec.errors import (
     SweptOnce,
     UnsupportedData,
 )
-from linspec.operators import CountedOperator, Ledger, StreamedOperator, dense, streamed
+from linspec.operators import CountedOperator, Ledger, StreamedOperator, row_blocks, streamed
 from linspec.testing import check_operator
 
 RNG = np.random.default_rng(0)
@@ -51,9 +51,9 @@ def blocks(request, monkeypatch):
     """Everything twice: small slices gathered into one block, and into several."""
     if request.param == "many-blocks":
         monkeypatch.setattr(streamed, "GATHERED_BYTES", 8 * P * 20)
-        monkeypatch.setattr(dense, "HOST_BLOCK_BYTES", 500)
-        monkeypatch.setattr(dense, "DEVICE_BLOCK_BYTES", 500)
-        monkeypatch.setattr(dense, "FEWEST_ROWS", 1)
+        monkeypatch.setattr(row_blocks, "HOST_BLOCK_BYTES", 500)
+        monkeypatch.setattr(row_blocks, "DEVICE_BLOCK_BYTES", 500)
+        monkeypatch.setattr(row_blocks, "FEWEST_ROWS", 1)
         monkeypatch.setattr("linspec.views.GRAM_ROWS", 10)
 
 

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 import linspec as ls
 
 CORE = Path(ls.__file__).parent
 FAMILIES = CORE / "families"
+BENCHMARKS = Path(__file__).parents[2] / "asv_bench" / "benchmarks"
+FOR_ALL = {"base.py", "families.py", "records.py"}
+"""The modules of the benchmarks that serve every family."""
 
 CLASSES = frozenset(
     name
@@ -76,3 +81,23 @@ def test_no_module_of_the_core_names_a_family(path):
         if text in forbidden - allowed
     ]
     assert not found
+
+
+@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.py")), ids=lambda path: path.name)
+def test_no_benchmark_names_the_class_of_a_family(path):
+    """The record has it. Modules that serve every family name no problem either."""
+    forbidden = CLASSES | (set(ls.problems()) if path.name in FOR_ALL else set())
+    found = [
+        f"line {line}: {text!r}"
+        for line, text in named(ast.parse(path.read_text(encoding="utf-8")))
+        if text in forbidden
+    ]
+    assert not found
+
+
+def test_no_import_leads_back():
+    """Nor one inside a function; imports for types alone are none when the program runs."""
+    plugins = (path.name for path in (CORE.parent / "plugins").iterdir() if (path / "plugin.py").exists())
+    graph = grimp.build_graph("linspec", *plugins, exclude_type_checking_imports=True, cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    TopologicalSorter(imports).prepare()  # raises CycleError, which names the circle

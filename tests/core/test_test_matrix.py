@@ -154,8 +154,8 @@ def test_centred_data(kind, wrap, dtype):
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 def test_many_blocks_of_rows(kind, monkeypatch, tmp_path):
-    monkeypatch.setattr("linspec.operators.dense.HOST_BLOCK_BYTES", 4096)
-    monkeypatch.setattr("linspec.operators.dense.FEWEST_ROWS", 4)
+    monkeypatch.setattr("linspec.operators.row_blocks.HOST_BLOCK_BYTES", 4096)
+    monkeypatch.setattr("linspec.operators.row_blocks.FEWEST_ROWS", 4)
     monkeypatch.setattr(sketched, "PAIRS_PER_BLOCK", 200)
     host, Omega = data(n=333), seeded(kind)
     np.save(tmp_path / "rows.npy", host)

@@ -78,7 +78,8 @@ def main() -> None:
     parser.add_argument("-k", dest="chosen", default="", help="only the trials that pytest's -k selects")
     asked = parser.parse_args()
     checkout = asked.checkout.resolve()
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (checkout, checkout / "plugins")))}
+    path = os.pathsep.join(map(str, (checkout, checkout / "plugins")))
+    env = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}  # else the working directory comes first
     options = ["-k", asked.chosen] if asked.chosen else []
     trials = collected([*options, str(HERE)], env)
     with ThreadPoolExecutor(asked.jobs) as pool:

@@ -122,6 +122,7 @@ def command(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     stdin: Any = subprocess.DEVNULL,
+    stdout: Any = subprocess.PIPE,
 ) -> subprocess.CompletedProcess[str]:
     """The command `linspec` in a process of its own.
 
@@ -133,7 +134,7 @@ def command(
         Exit codes that are good endings: 0 for an answer, 2 for one clear sentence about what was given.
     """
     line = [sys.executable, "-m", "linspec", *(arg if isinstance(arg, bytes) else str(arg) for arg in args)]
-    done = _run(line, seconds, env, cwd, stdin)
+    done = _run(line, seconds, env, cwd, stdin, stdout)
     if done.returncode == 70:
         raise Defect(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no message")
     if "Traceback (most recent call last)" in done.stderr:
@@ -141,7 +142,7 @@ def command(
     if done.returncode not in codes:
         kind = Silent if done.returncode == 0 else Raw
         raise kind(
-            f"exit code {done.returncode} instead of {codes}: {done.stderr.strip() or done.stdout.strip()}"
+            f"exit code {done.returncode} instead of {codes}: {done.stderr.strip() or (done.stdout or '').strip()}"
         )
     return done
 
@@ -152,13 +153,15 @@ def _run(
     env: Mapping[str, str] | None,
     cwd: Path | None,
     stdin: Any = subprocess.DEVNULL,
+    stdout: Any = subprocess.PIPE,
 ) -> subprocess.CompletedProcess[str]:
     """Run a process and name the endings that only its parent sees."""
     try:
         done = subprocess.run(
             line,
             stdin=stdin,
-            capture_output=True,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
             text=True,
             encoding="utf-8",
             errors="backslashreplace",

@@ -307,7 +307,7 @@ def peak(function) -> int:
 @pytest.mark.parametrize("form", ["csr", "dense", "file"])
 def test_no_dense_block_of_the_size_of_the_matrix_is_made(case, form, monkeypatch, tmp_path):
     monkeypatch.setattr(sketched, "TILE_ENTRIES", 2**17)
-    monkeypatch.setattr("linspec.operators.dense.LARGEST_HOST_BLOCK", 2**20)
+    monkeypatch.setattr("linspec.operators.row_blocks.LARGEST_HOST_BLOCK", 2**20)
     rows, columns, n = 20_000, 300, 40
     if case == "gaussian" and form == "file":
         pytest.skip("to read a file once, normal entries are held")

@@ -13,16 +13,18 @@ import textwrap
 import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from linspec.cli import plots
 from linspec.cli.compare import show_outcomes
-from linspec.cli.failures import INTERRUPTED, Command, install_hint
-from linspec.cli.measured import Limits, Outcome, measured_solve
-from linspec.cli.results import check_target
+from linspec.cli.failures import Command, install_hint
+from linspec.cli.interrupts import INTERRUPTED, held, raising
+from linspec.cli.measured import Limits, Outcome, loaded, measured_solve
+from linspec.cli.outputs import Target, Writer, check_target, write_all
 from linspec.families.cca.command import COMMAND
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ RIDGE = 1000.0
 PASSES = 150
 QUICK_PASSES = 30
 PICTURE = "linspec-demo.png"
+VIEWS = ("left.npy", "right.npy")
 PAIRS_DRAWN = 5
 SIDE = 8
 HALF = SIDE // 2
@@ -70,9 +73,11 @@ ENTRIES = (
 )
 def demo(plot: str | None, quick: bool, save: bool) -> None:
     """Solve CCA of handwritten digits by three solvers, and draw it."""
-    target = plots.check_plot("--plot", plot)
-    if target is None and not quick and plots.can_draw():
-        target = check_target("--plot", PICTURE, plots.SUFFIXES)
+    here = Path.cwd()
+    saved = [check_target("--save", str(here / name), (".npy",)) for name in VIEWS if save]
+    if plot is None and not quick and plots.can_draw():
+        plot = str(here / PICTURE)
+    target = plots.check_plot("--plot", plot, others=saved)
     begun = time.perf_counter()
     images = _images()
     left, right = _halves(images)
@@ -82,11 +87,31 @@ def demo(plot: str | None, quick: bool, save: bool) -> None:
         f"agree most from digit to digit. The ridge, {RIDGE:g}, is 3 % of the sum of squares of an average pixel."
     )
     limits = Limits(max_passes=float(QUICK_PASSES if quick else PASSES))
-    with _one_thread():
-        exact, outcomes = _solved(left, right, limits)
+    with held() as interrupts:
+        with _one_thread():
+            exact, outcomes, stopped = _solved(left, right, limits)
+        _show(exact, outcomes, limits)
+        files: list[tuple[Target | None, Writer]] = [
+            (place, partial(_write_view, view)) for place, view in zip(saved, (left, right), strict=False)
+        ]
+        if outcomes:
+            files.append((target, partial(_draw, exact, (left, right), outcomes)))
+        write_all(files)
+        if target is None and not quick:
+            click.echo("picture   none: it needs matplotlib, pip install 'linspec[cli]'")
+        click.echo(f"time      {time.perf_counter() - begun:.1f} s")
+        _tell_next(save)
+    if stopped or interrupts.came:
+        click.get_current_context().exit(INTERRUPTED)
+
+
+def _show(exact: Any, outcomes: list[Outcome], limits: Limits) -> None:
+    """The exact answer, and how near the others came to it."""
     correlations = "  ".join(f"{value:.3f}" for value in exact.correlations)
     click.echo(f"exact correlations   {correlations}")
     click.echo(f"their sum            {exact.correlations.sum():.6f}   (solver: direct)\n")
+    if not outcomes:
+        return
     show_outcomes(COMMAND, outcomes, K, best=float(exact.correlations.sum()))
     click.echo()
     for entry in ENTRIES:
@@ -97,17 +122,6 @@ def demo(plot: str | None, quick: bool, save: bool) -> None:
         f"equations of CCA. The two iterative solvers read the data again in every step, {limits.max_passes:g} "
         "passes at most, as they would read files that do not fit into memory."
     )
-    if save:
-        _save(left, right)
-    if target is not None:
-        _draw(target, exact, (left, right), outcomes)
-        click.echo(f"picture   {target.resolve()}")
-    elif not quick:
-        click.echo("picture   none: it needs matplotlib, pip install 'linspec[cli]'")
-    click.echo(f"time      {time.perf_counter() - begun:.1f} s")
-    _tell_next(save)
-    if any(outcome.status == "INTERRUPTED" for outcome in outcomes):
-        click.get_current_context().exit(INTERRUPTED)
 
 
 def _images() -> Array:
@@ -131,32 +145,39 @@ def _halves(images: Array) -> tuple[Array, Array]:
     return images[:, :, :HALF].reshape(rows, -1).copy(), images[:, :, HALF:].reshape(rows, -1).copy()
 
 
-def _solved(left: Array, right: Array, limits: Limits) -> tuple[Any, list[Outcome]]:
-    """The exact solution, and what each solver found; an interrupt ends the series."""
+def _solved(left: Array, right: Array, limits: Limits) -> tuple[Any, list[Outcome], bool]:
+    """The exact solution, what each solver found, and whether an interrupt has ended the series."""
     import linspec
 
     problem = linspec.CCA(left, right, k=K, ridge=RIDGE)
-    exact = linspec.solve(problem, "direct")
-    outcomes = []
     for entry in ENTRIES:
-        score = COMMAND.score
-        solution, figures = measured_solve(problem, entry.solver, entry.options, limits, score=score)
-        outcomes.append(Outcome(solver=entry.solver, **figures))
-        if solution.status is linspec.Status.INTERRUPTED:
+        loaded(problem, entry.solver, entry.options)
+    with raising():
+        exact = linspec.solve(problem, "direct")
+    outcomes: list[Outcome] = []
+    stopped = exact.status is linspec.Status.INTERRUPTED
+    for entry in ENTRIES:
+        if stopped:
             break
-    return exact, outcomes
+        try:
+            solution, figures = measured_solve(
+                problem, entry.solver, entry.options, limits, score=COMMAND.score
+            )
+        except KeyboardInterrupt:  # before there was an answer
+            return exact, outcomes, True
+        outcomes.append(Outcome(solver=entry.solver, **figures))
+        stopped = solution.status is linspec.Status.INTERRUPTED
+    return exact, outcomes, stopped
 
 
 def _say(text: str) -> None:
     click.echo(textwrap.fill(text, 96) + "\n")
 
 
-def _save(left: Array, right: Array) -> None:
+def _write_view(view: Array, stream: IO[bytes], _: str) -> None:
     import numpy as np
 
-    for name, view in (("left.npy", left), ("right.npy", right)):
-        np.save(name, view)
-        click.echo(f"written   {Path(name).resolve()}")
+    np.save(stream, view)
 
 
 def _tell_next(saved: bool) -> None:
@@ -173,7 +194,9 @@ def _tell_next(saved: bool) -> None:
 # ---- the picture ------------------------------------------------------------------------------
 
 
-def _draw(path: Path, exact: Any, views: tuple[Array, Array], outcomes: list[Outcome]) -> None:
+def _draw(
+    exact: Any, views: tuple[Array, Array], outcomes: list[Outcome], stream: IO[bytes], suffix: str
+) -> None:
     """Convergence above; below, the weights of the leading pairs and what they respond to, as images."""
     import numpy as np
 
@@ -204,7 +227,7 @@ def _draw(path: Path, exact: Any, views: tuple[Array, Array], outcomes: list[Out
         above.suptitle(
             f"CCA of the halves of {len(views[0])} digits: k = {K}, ridge {RIDGE:g}", fontsize=11.5
         )
-        figure.savefig(path)
+        plots.save(figure, stream, suffix)
 
 
 def _loadings(view: Array, weights: Array) -> Array:

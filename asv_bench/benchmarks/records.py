@@ -1,0 +1,103 @@
+"""Which families and solvers are timed: those that records name, of this checkout and of what is installed beside it.
+
+asv asks for a parameter by its number, in an environment of each commit that it times. If the lists followed the
+commit, one number would stand for two solvers. So the records of linspec are read where the benchmarks are read, in
+this checkout, whichever commit is timed; a solver which that commit lacks is skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+import warnings
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CASES = 3
+"""How many planted problems of a family are timed that has no data of its own here."""
+
+
+def solvers(problem: str, having: str | None = None, lacking: str | None = None) -> list[str]:
+    """The solvers of a family, all or those that have one trait and lack another."""
+    return [
+        name
+        for name, traits in _listed()["solvers"].get(problem, {}).items()
+        if (having is None or having in traits) and lacking not in traits
+    ]
+
+
+def other_families() -> dict[str, list[str]]:
+    """Families without a module of their own among the benchmarks, with the planted problems they are timed on."""
+    found: dict[str, list[str]] = _listed()["cases"]
+    return found
+
+
+@cache
+def _listed() -> dict[str, Any]:
+    spec = find_spec("linspec")
+    if spec is not None and Path(str(spec.origin)).resolve().parent == ROOT / "linspec":
+        return read()
+    return _read_in_checkout()
+
+
+def read() -> dict[str, Any]:
+    """What is registered: by problem, solvers with their traits; of other families the names of planted problems."""
+    from linspec import registry
+
+    found: dict[str, dict[str, list[str]]] = {problem: {} for problem in registry.problems()}
+    for name in registry.solvers():
+        problem, _, solver = name.partition("/")
+        if problem in found:  # a record may name a problem that nobody registers
+            found[problem][solver] = list(registry.get_spec("solver", solver, problem).traits)
+    others = [problem for problem in found if found[problem] and not _has_module(problem)]
+    return {"solvers": found, "cases": {problem: _largest_cases(problem) for problem in others}}
+
+
+def _has_module(problem: str) -> bool:
+    """Whether a module here, named as the family is, times it on data of its own."""
+    return Path(__file__).with_name(f"{problem.replace('-', '_')}.py").exists()
+
+
+def _largest_cases(problem: str) -> list[str]:
+    """The gentle ones with the most entries: the others are made to break solvers, not to time them."""
+    from linspec.testing import cases
+
+    try:
+        gentle = [case for case in cases(problem) if case.gentle]
+        gentle.sort(key=lambda case: -sum(A.size for A in case.arrays.values()))
+    except Exception as error:  # noqa: BLE001 - one broken family must not take the others with it
+        warnings.warn(f"{problem} is not timed: {type(error).__name__}: {error}", stacklevel=1)
+        return []
+    return [case.name for case in gentle[:CASES]]
+
+
+def _read_in_checkout() -> dict[str, Any]:
+    """The same of this checkout, in an interpreter of its own, because this one has another linspec."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    entries = [f"{name} = {module}" for name, module in project["entry-points"]["linspec"].items()]
+    with TemporaryDirectory() as folder:
+        # Metadata that come first on the path hide those of the linspec that is installed.
+        metadata = Path(folder) / "linspec-0.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: linspec\nVersion: 0\n", "utf-8")
+        (metadata / "entry_points.txt").write_text("\n".join(["[linspec]", *entries, ""]), "utf-8")
+        path = [ROOT, ROOT / "plugins", ROOT / "asv_bench", folder, os.environ.get("PYTHONPATH", "")]
+        code = "import json; from benchmarks.records import read; print(json.dumps(read()))"
+        run = subprocess.run(  # noqa: S603
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(str(place) for place in path if place)},
+            cwd=folder,  # where no other linspec lies
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    found: dict[str, Any] = json.loads(run.stdout)
+    return found

@@ -1,0 +1,220 @@
+"""Files that a command writes: refused before the run, and never half there.
+
+Problem: a name that cannot be written must be told of before hours of work, not after; and a disk that fills, a folder
+that goes away or an interrupt must leave the file that was there.
+Method: beforehand, the name is looked at, the folder is tried with an empty file, and the room on its disk is asked
+for. A symbolic link is followed: what it points to is written. A file is written under a name of its own in the
+same folder, flushed to the disk, given the permissions of the file it replaces or those of a new one, and renamed;
+whatever ends this before takes the draft away. Only SIGKILL and a loss of power can leave one, ``.linspec-*.part``.
+Nothing that is read by the same command is written over.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import click
+
+from linspec.cli.failures import Failure, printable
+from linspec.cli.interrupts import held, undone_if_killed
+
+__all__ = ["Target", "Writer", "check_room", "check_target", "replaced", "write_all"]
+
+
+PERMISSIONS = 0o777
+
+Writer = Callable[[IO[bytes], str], None]
+"""Writes to a stream, in the format of a suffix."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where to write.
+
+    Attributes
+    ----------
+    option : str
+        What the user calls it, such as ``"--out"``.
+    name : str
+        As it was given.
+    path : Path
+        The same, absolute and without symbolic links.
+    """
+
+    option: str
+    name: str
+    path: Path
+
+    @property
+    def suffix(self) -> str:
+        """The format."""
+        return Path(self.name).suffix.lower()
+
+    def __str__(self) -> str:
+        return self.name if self.name.isprintable() else repr(self.name)
+
+
+def check_target(
+    option: str,
+    name: str | None,
+    suffixes: tuple[str, ...],
+    *,
+    inputs: Iterable[str] = (),
+    others: Iterable[Target | None] = (),
+) -> Target | None:
+    """Where to write, once it is sure that one can write there and that the format is known.
+
+    Parameters
+    ----------
+    option : str
+        What the user calls it.
+    name : str or None
+        What was given.
+    suffixes : tuple of str
+        The formats.
+    inputs : iterable of str, default ()
+        What is read, as `linspec.cli.data.read_matrix` takes it.
+    others : iterable of Target or None, default ()
+        What else is written.
+    """
+    if name is None:
+        return None
+    if Path(name).suffix.lower() not in suffixes:
+        raise Failure(f"{option} must end in {' or '.join(suffixes)}; got {name!r}.")
+    try:
+        target = Target(option, name, Path(os.path.realpath(name)))
+        _check_file(target)
+    except OSError as error:
+        raise _unwritable(target, error.strerror or str(error)) from error
+    except ValueError as error:  # NUL, or characters that the file system's encoding lacks
+        raise Failure(f"{option}: {name!r} is no name that a file can have. Name another.") from error
+    for text in inputs:
+        if _is_read(text, target):
+            raise Failure(f"{option}: {name!r} is read by this command. Name another file.")
+    for other in others:
+        if other is not None and other.path == target.path:
+            raise Failure(f"{option} and {other.option} name the same file; got {name!r}. Name two files.")
+    check_room(target, 1)
+    return target
+
+
+def check_room(target: Target, count: float) -> None:
+    """Refuse a target whose disk has less than so many bytes free, where the system says."""
+    try:
+        disk = shutil.disk_usage(target.path.parent)
+    except OSError:
+        return
+    if disk.total and disk.free < count:
+        raise Failure(
+            f"{target.option}: the disk of {target.name!r} has {disk.free} bytes free, and at least {count:.0f} "
+            "are to be written. Make room, or name a file on another disk."
+        )
+
+
+def write_all(files: Iterable[tuple[Target | None, Writer]]) -> None:
+    """Write files and tell of each; one that fails does not keep the others from being written.
+
+    Parameters
+    ----------
+    files : iterable of (Target or None, Writer)
+
+    Raises
+    ------
+    Failure
+        In the end, where one could not be written: which, and why.
+    """
+    failures = []
+    for target, write in files:
+        if target is None:
+            continue
+        try:
+            with replaced(target.path) as stream:
+                write(stream, target.suffix)
+        except OSError as error:
+            failures.append(_unwritten(target, error.strerror or str(error)))
+        except MemoryError as error:
+            failures.append(_unwritten(target, str(error) or "out of memory"))
+        else:
+            click.echo(f"written: {printable(str(target))}")
+    if failures:
+        raise Failure(" ".join(failures))
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[IO[bytes]]:
+    """A stream whose content takes the place of a file at the end, unless an exception comes first."""
+    draft = path.with_name(f".linspec-{secrets.token_hex(4)}.part")
+
+    def remove() -> None:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+    with undone_if_killed(remove):
+        try:
+            with draft.open("x+b") as stream:
+                with suppress(FileNotFoundError):
+                    mode = path.stat().st_mode & PERMISSIONS
+                    if draft.stat().st_mode & PERMISSIONS != mode:  # some file systems have none to change
+                        draft.chmod(mode)
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            draft.replace(path)
+        finally:
+            remove()
+
+
+def _check_file(target: Target) -> None:
+    """Raise what is wrong with the file, or the folder it is to be in."""
+    path, folder = target.path, target.path.parent
+    if target.name.endswith(tuple(filter(None, (os.sep, os.altsep)))):
+        raise _unwritable(target, "it is the name of a folder")
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        if not folder.is_dir():
+            raise Failure(f"{target.option}: there is no folder {str(folder)!r}. Make it first.") from None
+    else:
+        if stat.S_ISDIR(found.st_mode):
+            raise _unwritable(target, "it is a folder")
+        if not stat.S_ISREG(found.st_mode):
+            raise _unwritable(target, "it is no regular file")
+        os.close(os.open(path, os.O_WRONLY))  # a file that may not be written is not replaced either
+    trial = folder / f".linspec-{secrets.token_hex(4)}.part"
+    with held() as interrupts:
+        try:
+            trial.open("xb").close()
+        finally:
+            trial.unlink(missing_ok=True)
+    if interrupts.came:
+        raise KeyboardInterrupt
+
+
+def _is_read(text: str, target: Target) -> bool:
+    """Whether this input is that file; ``FILE:NAME`` means a part of one."""
+    for path in {text, text.rpartition(":")[0]} - {""}:
+        with suppress(OSError, ValueError):
+            if target.path.samefile(path):
+                return True
+    return False
+
+
+def _unwritable(target: Target, why: str) -> Failure:
+    return Failure(
+        f"{target.option}: {target.name!r} cannot be written: {why}. Name a file in a folder of yours."
+    )
+
+
+def _unwritten(target: Target, why: str) -> str:
+    return (
+        f"{target.option}: {target.name!r} could not be written: {why}. What stood there before, if anything, is "
+        "as it was."
+    )

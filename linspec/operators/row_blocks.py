@@ -1,0 +1,90 @@
+"""Blocks of rows: how many rows at once, and the memory that one block after the other is read into.
+
+A block is to stay in the cache of a processor core, or to keep an accelerator busy; and it is to be larger than what
+is added up after it. Sums in float32 run over few enough rows to lose nothing before they are added into float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import Array, Home
+
+LONGEST_STRETCH = 2**12
+"""Rows over which a float32 sum may run before it is added into float64."""
+
+HOST_BLOCK_BYTES = 4 << 20
+"""A block that stays in the cache of a processor core; measured best between 2 and 8 MiB."""
+
+DEVICE_BLOCK_BYTES = 256 << 20
+"""A block large enough to keep an accelerator busy."""
+
+LARGEST_HOST_BLOCK = 64 << 20
+"""What a block of very wide rows may take."""
+
+LONGEST_DEVICE_STRETCH = 2**17
+"""Rows over which an accelerator may sum in float32: fewer would not keep it busy."""
+
+FEWEST_ROWS = 256
+"""Rows below which adding a block's product to the sum costs as much as the product; wide rows have fewer."""
+
+
+def row_blocks(n: int, row_bytes: int, home: Home, sum_bytes: int = 0) -> Iterator[slice]:
+    """Slices that together cover `n` rows.
+
+    Parameters
+    ----------
+    n : int
+        Rows.
+    row_bytes : int
+        What a row takes.
+    home : Home
+        Where the rows live: an accelerator takes larger blocks.
+    sum_bytes : int, default 0
+        What is added up after each block: a block is to be larger than that.
+    """
+    size = rows_per_block(row_bytes, home, sum_bytes)
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def rows_per_block(row_bytes: int, home: Home, sum_bytes: int = 0) -> int:
+    """Rows of the blocks of `row_blocks`."""
+    usual, largest = (HOST_BLOCK_BYTES, LARGEST_HOST_BLOCK) if home.on_host else (DEVICE_BLOCK_BYTES,) * 2
+    row_bytes = max(row_bytes, 1)
+    rows = max(min(max(usual, 4 * sum_bytes), largest) // row_bytes, min(FEWEST_ROWS, largest // row_bytes))
+    return int(min(max(rows, 1), longest_stretch(home)))
+
+
+def longest_stretch(home: Home) -> int:
+    """Rows over which a float32 sum may run at a place before it is added into float64."""
+    return LONGEST_STRETCH if home.on_host else LONGEST_DEVICE_STRETCH
+
+
+class RowBuffer:
+    """Rows in another precision or about another point, one block after the other in the same memory.
+
+    Large temporary arrays would be given back to the system and cleared again at every block, which takes
+    several times as long as what is computed in them.
+    """
+
+    def __init__(self) -> None:
+        self._memory = np.empty(0)
+
+    def less(self, block: Array, row: Array | None, dtype: np.dtype[Any], home: Home) -> Array:
+        """The rows of a block in `dtype` at `home`, less a row: on the host, valid until the next call."""
+        if not isinstance(block, np.ndarray):
+            block = home.place(block, dtype)
+            return block if row is None else block - row[None, :]
+        size = block.size * dtype.itemsize
+        if size > self._memory.nbytes:
+            self._memory = np.empty(-(-size // 8))
+        out = self._memory.view(dtype)[: block.size].reshape(block.shape)
+        if row is None:
+            out[...] = block
+        else:
+            np.subtract(block, row, out=out, casting="same_kind")
+        return out

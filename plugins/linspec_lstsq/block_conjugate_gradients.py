@@ -1,0 +1,182 @@
+"""The block iteration of conjugate gradients, for a whole path of ridges.
+
+Problem: (AᵀA + rI) X = AᵀB, symmetric and positive (semi)definite, for m right-hand sides at once and for one or
+several ridges r.
+Method: the block iteration of O'Leary (1980) in the form of Dubrulle (2001), which orthonormalises the residuals
+and so needs no inverse of a matrix that becomes singular as columns converge. With M = AᵀA + rI and R = Qτ
+standing for an orthonormal factor and a small one:
+
+    AᵀB = Q ρ,  P = Q
+    G = PᵀMP,  X ← X + P G⁻¹ρ,  Q τ ← Q − MP G⁻¹,  ρ ← τρ,  P ← Q + P τᵀ
+
+so that the residuals are Qρ and their norms those of the columns of ρ. All right-hand sides search the space that
+they span together: fewer readings of the data than column by column. For one column it is the iteration of
+Hestenes & Stiefel (1952). From X = 0 at ridge 0 it leads to the solution of least norm.
+
+A path: the spaces do not depend on r. The iteration for M + δI takes the same Q and τ and no product (the shifted
+form of Futamura, Sakurai, Furuya & Imakura 2013). With D = G + Δ, Δ = δI at the start:
+
+    X ← X + P D⁻¹z,  Δ ← δI + τ G D⁻¹Δ τᵀ,  z ← τ G D⁻¹z,  P ← Q + P D⁻¹G τᵀ
+
+where P, z, Δ belong to the shift and G, τ to the smallest ridge, for which δ = 0 makes it the iteration above.
+
+Where we differ: rank is cut in two ways. Directions in which the new residuals depend on each other to rounding are
+left out of Q, and so are those in which no right-hand side has a residual above rounding. Then Q has fewer
+columns, and nothing else changes. The update of Δ is written as a sum of positive matrices, where the source
+subtracts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.linalg
+
+from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.block_algebra import whitening
+from linspec_lstsq.normal_equations import Iteration, System
+
+WELL_CONDITIONED = 1e-8
+"""Reciprocal condition number of a Gram matrix from which its Cholesky factor orthonormalises well enough."""
+
+DEPENDENT = 1e-14
+"""Part of a column outside the others below which it is taken to depend on them."""
+
+
+def block_conjugate_gradients(system: System) -> Sequence[Iteration]:
+    """One iteration for all columns and ridges."""
+    return [BlockConjugateGradients(system)]
+
+
+class BlockConjugateGradients(Iteration):
+    """Dubrulle's iteration for the smallest ridge, and its shifts for the others."""
+
+    def __init__(self, system: System) -> None:
+        self.home = system.home
+        self.ridge = min(system.ridges)
+        # Residuals below this share of AᵀB, column by column, are rounding.
+        self.weights = np.divide(
+            1 / system.noise, system.scales, out=np.zeros_like(system.scales), where=system.scales > 0
+        )
+        start, gradient = system.at_start
+        self.Q, rho = orthonormal_factors(gradient, self.home)
+        self.shifts = [
+            Shifted(r - self.ridge, self.Q, rho, (r - self.ridge) * np.eye(len(rho)), start)
+            for r in system.ridges
+        ]
+        self.seed = self.shifts[system.ridges.index(self.ridge)]
+        self.tau = np.eye(len(rho))
+
+    def ask(self) -> Array:
+        """The search directions."""
+        return self.seed.P
+
+    def tell(self, AtAV: Array) -> None:
+        """The step and the next directions."""
+        home, P = self.home, self.seed.P
+        if P.shape[1] == 0:
+            return
+        MP = AtAV + P * self.ridge
+        G = to_host(P.T @ MP)
+        G = (G + G.T) / 2
+        for shifted in self.shifts:
+            shifted.step(G, home)
+        S = self.Q - MP @ home.place(inverse(G))
+        self.Q, tau = orthonormal_factors(S, home)
+        # Left out: directions in which no right-hand side has anything left but rounding.
+        weighted = np.hstack([tau @ shifted.carried for shifted in self.shifts])
+        left, sizes, _ = np.linalg.svd(
+            weighted * np.tile(self.weights, len(self.shifts)), full_matrices=False
+        )
+        if not (sizes > 1).all():
+            turn = left[:, sizes > 1]
+            self.Q, tau = self.Q @ home.place(turn), turn.T @ tau
+        self.tau = tau
+        for shifted in self.shifts:
+            shifted.turn(self.Q, tau, home)
+
+    def x(self) -> Array:
+        """The iterates of all ridges."""
+        return self.home.concat([shifted.X for shifted in self.shifts])
+
+    def gradient(self) -> Array:
+        """AᵀB − (AᵀA + rI) x of all ridges."""
+        return self.Q @ self.home.place(np.hstack([shifted.z for shifted in self.shifts]))
+
+    def gradient_norms(self) -> HostArray:
+        """‖Q z‖ = ‖z‖ of every column."""
+        with np.errstate(over="ignore"):  # of an iteration that diverges
+            return np.concatenate([np.linalg.norm(shifted.z, axis=0) for shifted in self.shifts])
+
+
+class Shifted:
+    """What belongs to one ridge: its iterate, its directions, its residuals in terms of the common Q."""
+
+    def __init__(self, delta: float, P: Array, z: HostArray, Delta: HostArray, X: Array) -> None:
+        self.delta, self.P, self.z, self.Delta, self.X = delta, P, z, Delta, X
+        self.carried = z  # G D⁻¹ z
+        self.gain = np.eye(len(z))  # D⁻¹ G
+
+    def step(self, G: HostArray, home: Home) -> None:
+        """To the lowest point over the directions."""
+        if self.delta == 0:
+            self.gain, self.carried = np.eye(len(G)), self.z
+            step = inverse(G) @ self.z
+        else:
+            Dinv = inverse(G + self.Delta)
+            self.gain = Dinv @ G
+            step = Dinv @ self.z
+            self.carried = G @ step
+        self.X = self.X + self.P @ home.place(step)
+
+    def turn(self, Q: Array, tau: HostArray, home: Home) -> None:
+        """To the next directions."""
+        self.z = tau @ self.carried
+        if self.delta:
+            Delta = tau @ self.gain.T @ self.Delta @ tau.T
+            self.Delta = self.delta * np.eye(len(tau)) + (Delta + Delta.T) / 2
+        self.P = Q + self.P @ home.place(self.gain @ tau.T)
+
+
+def inverse(G: HostArray) -> HostArray:
+    """G⁻¹; where G is singular to rounding, over its numerical range."""
+    d = np.sqrt(np.maximum(np.diag(G), 0.0))
+    if len(G) and (d > 0).all():
+        scaled = G / np.outer(d, d)
+        try:
+            factor = np.linalg.cholesky(scaled)
+        except np.linalg.LinAlgError:
+            pass
+        else:
+            half = scipy.linalg.solve_triangular(factor, np.diag(1 / d), lower=True, check_finite=False)
+            found: HostArray = half.T @ half
+            return found
+    T = whitening(G)
+    return T @ T.T
+
+
+def orthonormal_factors(S: Array, home: Home) -> tuple[Array, HostArray]:
+    """S = Q τ with orthonormal Q, whose columns are as many as the numerical rank of S.
+
+    A Cholesky factor of SᵀS where that is well conditioned; a pivoted QR of S itself elsewhere.
+    """
+    G = to_host(S.T @ S)
+    d = np.sqrt(np.diag(G))
+    live = d > 0
+    if live.all() and len(G):
+        scaled = G / np.outer(d, d)
+        try:
+            L = np.linalg.cholesky(scaled)
+        except np.linalg.LinAlgError:
+            L = np.zeros((1, 1))
+        diagonal = np.diag(L)
+        if diagonal.min() ** 2 > WELL_CONDITIONED * diagonal.max() ** 2:
+            upper = scipy.linalg.solve_triangular(L, np.diag(1 / d), lower=True, check_finite=False)
+            return S @ home.place(upper.T), L.T * d
+    Q, R, order = scipy.linalg.qr(to_host(S) / np.where(live, d, 1.0), mode="economic", pivoting=True)
+    sizes = np.abs(np.diag(R))
+    rank = int(np.sum(sizes > DEPENDENT * sizes.max(initial=0.0)))
+    tau = np.zeros((rank, len(d)))
+    tau[:, order] = R[:rank]
+    return home.place(np.ascontiguousarray(Q[:, :rank])), tau * d
