@@ -80,7 +80,8 @@ class Program(click.Group):
             raise
         except Exception as error:
             if ctx.meta.get(_DEBUG):
-                traceback.print_exc(file=sys.stderr)
+                for line in traceback.format_exc().splitlines():
+                    click.echo(printable(line), err=True)
             raise _as_failure(error) from error
 
     def main(self, *args: Any, standalone_mode: bool = True, own_process: bool = False, **extra: Any) -> Any:

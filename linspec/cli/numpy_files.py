@@ -156,7 +156,7 @@ def _header(stream: Any, size: int, path: Path, what: str) -> _Header:
     try:
         # Later versions are for the names of fields alone: plain numbers have none.
         readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-        shape, _, dtype = readers[npy.read_magic(stream)](stream)
+        shape, _, dtype = readers.get(npy.read_magic(stream), _newer)(stream)
     except Exception as error:  # the header is a text in Python's syntax, which can be wrong in any way
         raise _unreadable(path, what, error) from error
     if dtype.hasobject:
@@ -173,6 +173,10 @@ def _header(stream: Any, size: int, path: Path, what: str) -> _Header:
             "bytes follow. It may be truncated or damaged, or hold more than one array."
         )
     return _Header(shape, dtype, declared)
+
+
+def _newer(_: Any) -> Any:
+    raise ValueError("its version is for arrays of named fields")
 
 
 def _check_matrix(dtype: Any, shape: Dimensions, path: Path) -> None:
@@ -208,6 +212,7 @@ def _sparse(arrays: _Arrays) -> Any:
         )
     parts = _Parts(arrays)
     parts.check_names(_PARTS[text])
+    check_memory(arrays.path, sum(entry.file_size for entry in arrays.entries.values()), "a sparse matrix")
     shape = parts.indices("shape")
     if len(shape) != 2 or shape.min() < 1:
         raise Failure(

@@ -481,7 +481,7 @@ def peer_svmlight(path: Path) -> Any:
 
 def peer_text(path: Path) -> Any:
     """What the module csv reads, strictly, without a first line that has no number."""
-    lines = [line.partition("#")[0] for line in decoded(path)]
+    lines = [re.match(r'(?:[^"#]|"[^"]*"?)*', line)[0] for line in decoded(path)]  # up to a comment
     lines = [line for line in lines if line.strip()]
     name = path.name.removesuffix(".gz")
     separator = "\t" if name.endswith(".tsv") else next((m for m in (",", ";", "\t") if m in lines[0]), " ")

@@ -307,6 +307,11 @@ def test_headers_of_arrays(tmp_path: Path, text: str):
     file_refused(tmp_path / "a.npz")
 
 
+def test_broken_files_in_the_children_of_compare(tmp_path: Path):
+    (tmp_path / "a.npy").write_bytes(npy(DENSE)[:-1])
+    refused("compare", "svd", tmp_path / "a.npy", "-k", 1, said="bytes follow")
+
+
 def test_what_follows_an_array_in_its_file(tmp_path: Path):
     """Two arrays in one file: the second was passed over."""
     (tmp_path / "a.npy").write_bytes(npy(DENSE) + npy(DENSE))
@@ -683,6 +688,8 @@ def test_names_of_files_are_printed_without_control_characters(tmp_path: Path, n
         pytest.skip("the file system knows no such names")
     code, out, _ = ended("solve", "svd", path, "-k", 1)
     holds(code == 0 and "(3 x 2, float64)" in out, "the file is not read")
+    code, out, _ = ended("solve", "svd", path, "-k", 1, "--out", path.removesuffix(".npy") + ".json")
+    holds(code == 0 and "written: " in out, "the answer is not written")
     Path(path).write_bytes(b"broken")
     file_refused(Path(path))
     for suffix in (".csv", ".svm", ".mtx", ".npz", ".csv.gz", ".parquet"):
