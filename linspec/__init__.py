@@ -6,9 +6,9 @@ Method: a module-level ``__getattr__`` (PEP 562) over one table from public name
 imports nothing else; the first use of a name imports the module that holds it. Type checkers read
 ``__init__.pyi``.
 Source: SPEC 1 (lazy loading) of the scientific Python ecosystem.
-Where we differ: no loader package, just the table; and no submodule has the name of a public function,
-because importing a submodule binds its name here and would replace the function. Hence ``linspec.solver``
-beside ``linspec.solvers()``.
+Where we differ: there is a table and no loader package. No submodule has the name of a public function,
+because importing a submodule binds its name here and would replace the function. Hence the module is
+``linspec.solver`` and the function ``linspec.solvers()``.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'linspec' has no attribute {name!r}")
     module = import_module(_PUBLIC[name])
     value = module if module.__name__ == f"linspec.{name}" else getattr(module, name)
-    globals()[name] = value  # the next use does not come here
+    globals()[name] = value  # the next use finds it without this function
     return value
 
 

@@ -1,4 +1,4 @@
-"""Arrays of any library that follows the array API standard: the one file that knows which.
+"""Arrays of any library that follows the array API standard: the only file that knows the library.
 
 Everything that depends on the array library goes through here: its namespace, its dtypes, the
 transfer to the host and back. The rest of linspec sees products, sums and norms of arrays and
@@ -30,14 +30,14 @@ _DTYPE_NAMES = (
 
 
 LEAST_SQUARE = 1e-280
-"""Sums of squares below this may have lost digits, or all there was."""
+"""Sums of squares below this may have lost digits, or be zero because of underflow."""
 
 
 def is_array(x: object) -> bool:
     """Whether `x` is an array that can be multiplied here.
 
-    A SciPy sparse matrix is none. Neither are the lazy, immutable or sparse arrays of dask, JAX, ndonnx and
-    pydata/sparse: they follow the standard as far as they can, which is less than is asked for here.
+    The answer is False for SciPy sparse matrices, and for the lazy, immutable or sparse arrays of dask, JAX,
+    ndonnx and pydata/sparse. These follow the standard in part, and linspec needs more of it.
     """
     if isinstance(x, np.ndarray):
         return True
@@ -82,10 +82,10 @@ def host_dtype(x: Array) -> np.dtype[Any]:
 
 
 def working_dtype(dtype: Any, what: str = "data") -> np.dtype[Any]:
-    """The dtype in which products with data of `dtype` are made.
+    """The dtype of products with data of `dtype`.
 
-    float32 and float64 stay; bool, float16 and integers of up to 16 bits become float32, which holds
-    them exactly; wider integers and extended floats become float64.
+    float32 and float64 stay. bool, float16 and integers of up to 16 bits become float32, which represents
+    them exactly. Wider integers and extended floats become float64.
 
     Raises
     ------
@@ -110,9 +110,9 @@ def working_dtype(dtype: Any, what: str = "data") -> np.dtype[Any]:
 
 
 def to_host(x: Array) -> HostArray:
-    """`x` as a NumPy array: the one place where a device hands numbers over.
+    """`x` as a NumPy array. All transfers from a device to the host are made here.
 
-    A NumPy array is returned as it is; what comes from elsewhere may share memory with `x`.
+    A NumPy array is returned as it is. The result for other arrays may share memory with `x`.
     """
     if isinstance(x, np.ndarray):
         return x
@@ -132,7 +132,7 @@ def _is_bfloat16(x: Array) -> bool:
 
 
 def synchronize(x: Array) -> None:
-    """Wait until the device of `x` has finished what it was given."""
+    """Wait until the device of `x` has finished its work."""
     if compat.is_cupy_array(x):
         import cupy
 
@@ -144,7 +144,7 @@ def synchronize(x: Array) -> None:
 
 
 def cast(x: Array, dtype: Any) -> Array:
-    """`x` in another dtype (a NumPy dtype or its name), without a copy where it has it already."""
+    """`x` in another dtype (a NumPy dtype or its name), without a copy if `x` has this dtype."""
     if isinstance(x, np.ndarray):
         return x.astype(dtype, copy=False)
     xp = namespace(x)
@@ -153,17 +153,17 @@ def cast(x: Array, dtype: Any) -> Array:
 
 @dataclass(frozen=True)
 class Home:
-    """The library and device where arrays live, and whether float64 exists there.
+    """The library and device of arrays, and whether the device has float64.
 
-    `place` brings an array here. The p x k blocks that solvers iterate on are float64: on a device
-    without float64 their home is the host.
+    `place` brings an array here. Solvers iterate on p x k blocks of float64. On a device without float64, the
+    home of these blocks is the host.
     """
 
     xp: Any
     device: Any
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _home_by_name, (self.xp.__name__, self.device)  # a module cannot be pickled, its name can
+        return _home_by_name, (self.xp.__name__, self.device)  # the name, because a module cannot be pickled
 
     @classmethod
     def of(cls, x: Array) -> Home:
@@ -177,7 +177,7 @@ class Home:
 
     @property
     def blocks(self) -> Home:
-        """The home of float64 blocks for data that lives here."""
+        """The home of float64 blocks for data in this home."""
         if self.on_host:
             return HOST
         if compat.is_array_api_strict_namespace(self.xp):
@@ -199,7 +199,7 @@ class Home:
                 f"{self.xp.__name__}. Convert one of them first."
             )
         if device_of(x) != self.device:
-            # Narrow before the journey, widen after it: one of the two devices may lack float64.
+            # Convert to float32 before the transfer, and to float64 after it: a device may lack float64.
             narrower = np.dtype(dtype).itemsize < host_dtype(x).itemsize
             x = compat.to_device(cast(x, dtype) if narrower else x, self.device)
         return cast(x, dtype)
@@ -209,7 +209,7 @@ class Home:
         return float(self.column_norms(self.xp.reshape(V, (-1, 1)))[0])
 
     def column_norms(self, V: Array) -> HostArray:
-        """Euclidean norms of columns here, on the host; also of those the squares of whose entries are no numbers."""
+        """Euclidean norms of columns, on the host. They are right even if squares overflow or underflow."""
         with np.errstate(all="ignore"):
             squares = to_host(self.xp.sum(V * V, axis=0))
             norms: HostArray = np.sqrt(squares)
@@ -238,12 +238,12 @@ class Home:
 
 
 def _home_by_name(library: str, device: Any) -> Home:
-    """What a pickled home becomes again."""
+    """The home that a pickled home is restored to."""
     return Home(importlib.import_module(library), device)
 
 
 HOST = Home(compat.array_namespace(np.empty(0)), "cpu")
-"""Where SciPy sparse matrices, files and foreign operators live."""
+"""The home of SciPy sparse matrices, files and foreign operators."""
 
 
 def from_host(host: HostArray, *, like: Array) -> Array:
@@ -257,14 +257,14 @@ def from_host(host: HostArray, *, like: Array) -> Array:
 
 
 def reciprocal(d: Array) -> Array:
-    """1/d where d is positive, 0 elsewhere: a column of zeros gets no weight instead of infinity."""
+    """1/d if d is positive and 0 otherwise, so a column of zeros gets the weight 0 and not infinity."""
     xp = namespace(d)
     live = d > 0
     return xp.where(live, 1.0 / xp.where(live, d, xp.ones_like(d)), xp.zeros_like(d))
 
 
 def all_finite(x: Array) -> bool:
-    """Whether every entry is finite, at the price of one sum in the good case."""
+    """Whether every entry is finite. For finite entries the test costs one sum."""
     if isinstance(x, np.ndarray):
         if x.dtype.kind not in "fc":
             return True
@@ -278,7 +278,7 @@ def all_finite(x: Array) -> bool:
 
 
 def largest_magnitude(x: Array) -> float:
-    """The largest |entry|, in two readings and without a copy; NaN where there is one, 0 of no entries."""
+    """The largest |entry|, in two readings and without a copy: NaN if an entry is NaN, 0 without entries."""
     xp = np if isinstance(x, np.ndarray) else namespace(x)
     if 0 in tuple(x.shape):
         return 0.0

@@ -1,6 +1,6 @@
 """Host algebra of matrices as wide as a block: whitening, and exact canonical pairs within two spans.
 
-All of it is NumPy float64. What is larger than a block stays with the data.
+All of it is NumPy float64. Larger arrays stay with the data.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 def ratio(a: float, b: float) -> float:
-    """a / b as the laws take it: 0 where a is, infinity where b alone is."""
+    """a / b for the laws: 0 if a is 0, and infinity if only b is 0."""
     a, b = float(a), float(b)
     if a == 0:
         return 0.0
@@ -25,10 +25,10 @@ def ratio(a: float, b: float) -> float:
 
 
 def rank_cut(shape: tuple[int, int], dtype: Any) -> float:
-    """Share of the largest singular value below which one of an n x p matrix with unit columns is rounding.
+    """The fraction of the largest singular value below which others are rounding, for unit columns.
 
-    Rounding every entry perturbs the singular values by about eps (√n + √p), beside a largest one of √n at
-    least; a factor of √p is for what the columns add up to in a decomposition.
+    Rounding of every entry perturbs the singular values by about eps (√n + √p), and the largest one is at
+    least √n. A factor of √p allows for the sums over columns in a decomposition.
     """
     n, p = shape
     eps = float(np.finfo(dtype).eps)
@@ -36,7 +36,7 @@ def rank_cut(shape: tuple[int, int], dtype: Any) -> float:
 
 
 def metric_rounding(columns: int, dtype: Any) -> float:
-    """The relative rounding of VᵀSV: sums are float64, float32 data round the vectors they multiply."""
+    """The relative rounding of VᵀSV: sums are float64, but products with float32 data round V to float32."""
     eps = float(np.finfo(dtype).eps)
     return 10 * eps if np.dtype(dtype) == np.float32 else columns * eps
 
@@ -44,8 +44,8 @@ def metric_rounding(columns: int, dtype: Any) -> float:
 def eigenpairs(G: HostArray) -> tuple[HostArray, HostArray]:
     """Eigenvalues, increasing, and orthonormal eigenvectors of a symmetric matrix.
 
-    By divide and conquer; where LAPACK's gives up on a finite matrix, which it may where many couplings are no more
-    than rounding, by QR iteration, which is slower.
+    They are computed by divide and conquer. LAPACK's routine may fail on a finite matrix if many couplings
+    are only rounding. Then they are computed by QR iteration, which is slower.
 
     Parameters
     ----------
@@ -90,22 +90,22 @@ def whitening(G: HostArray, cut: float = EPS) -> HostArray:
 def whitening_above_noise(
     G: HostArray, H: HostArray, cut: float, dependent: float = EPS, least: float = 0.0
 ) -> HostArray:
-    """T with Tᵀ G T = I over the directions in which G is more than the rounding of what it was made of.
+    """T with Tᵀ G T = I over the directions in which G is larger than the rounding of its factors.
 
     Parameters
     ----------
     G : numpy.ndarray of shape (k, k)
         WᵀSW for a block W.
     H : numpy.ndarray of shape (k, k)
-        Wᵀ diag(S) W. A vector that S all but annihilates has a G far below its H, however it is scaled: what G
-        says of it then is rounding.
+        Wᵀ diag(S) W. If S almost annihilates a vector, its G is far below its H, whatever its length, and G
+        is only rounding there.
     cut : float
         Directions with G below `cut` times the largest, in units of H, are left out.
     dependent : float, default machine epsilon
-        Share below which the columns of W differ by rounding: the `cut` with which H is whitened.
+        The `cut` with which H is whitened: columns of W that differ by less differ only by rounding.
     least : float, default 0.0
-        What the largest is taken for at least, in units of H. The rounding of a product with S is a share of the whole
-        S: of a block that S annihilates altogether, what is largest is rounding too.
+        A lower limit for the largest value, in units of H. The rounding of a product with S is relative to
+        the whole of S. If S annihilates a whole block, even the largest value is rounding.
 
     Returns
     -------
@@ -115,14 +115,14 @@ def whitening_above_noise(
     values, vectors = eigenpairs(first.T @ ((G + G.T) / 2) @ first)
     keep = values > cut * max(values[-1], least) if len(values) else np.zeros(0, dtype=bool)
     whitened: HostArray = first @ (vectors[:, keep] / np.sqrt(values[keep]))
-    # Once more in the metric found: the first step is exact only to the condition of H.
+    # Whiten again in the metric found, because the error of the first step grows with the condition of H.
     return whitened @ whitening(whitened.T @ G @ whitened)
 
 
 def whitening_of_products(G: HostArray, H: HostArray, cut: float) -> HostArray:
-    """T with Tᵀ G T = I where G = (XW)ᵀ(XW) comes from products, which are rounded to a share of ‖X‖‖W‖.
+    """T with Tᵀ G T = I for G = (XW)ᵀ(XW) from products, whose rounding is relative to ‖X‖‖W‖.
 
-    G is then as exact, direction by direction, as XW is: small directions are found beside large ones.
+    G is then as accurate as XW in each direction, so small directions are found together with large ones.
 
     Parameters
     ----------
@@ -130,14 +130,14 @@ def whitening_of_products(G: HostArray, H: HostArray, cut: float) -> HostArray:
     H : numpy.ndarray of shape (k, k)
         Wᵀ diag(XᵀX) W, the squares of the lengths that have been rounded.
     cut : float
-        Directions with a root of G below `cut`, in units of that of H, are left out.
+        Directions are left out if the square root of G is below `cut`, in units of the square root of H.
 
     Returns
     -------
     numpy.ndarray of shape (k, r)
     """
     T = whitening(G)
-    # The long ones in this metric are the null ones: they are what eigenvalues tell well.
+    # Null directions are long in this metric, and eigenvalues determine long directions well.
     values, vectors = np.linalg.eigh(T.T @ ((H + H.T) / 2) @ T)
     T = T @ vectors[:, values * cut**2 < 1]
     whitened: HostArray = T @ whitening(T.T @ G @ T)
@@ -158,14 +158,14 @@ def canonical_rotation(
     Gx, C, Gy : numpy.ndarray
         WxᵀSxWx, WxᵀCWy and WyᵀSyWy for bases Wx, Wy.
     k : int
-        Pairs wanted.
+        The number of pairs to compute.
     noise : pair of (numpy.ndarray, float), optional
         Per span, the `H` and `cut` of `whitening_above_noise`.
 
     Returns
     -------
     (Tx, Ty), correlations
-        Wx Tx and Wy Ty are canonical; at most k pairs, fewer when a span has lower rank.
+        Wx Tx and Wy Ty are canonical weights, of at most k pairs: fewer if a span has lower rank.
     """
     if noise is None:
         Ux, Uy = whitening(Gx), whitening(Gy)

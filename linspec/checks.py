@@ -1,4 +1,4 @@
-"""Checks that the statements of several problems share."""
+"""Checks of arguments that several problems share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from linspec.operators.streamed import ONCE
 
 
 def check_rows(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
-    """Two matrices have equally many rows, as far as these have been counted."""
+    """Refuse two matrices with different numbers of rows, if both numbers are known."""
     if A.shape[0] != B.shape[0] and math.inf not in (A.shape[0], B.shape[0]):
         raise InvalidProblem(
             f"{name_a} and {name_b} must have equally many rows; got {A.shape[0]} and {B.shape[0]}."
@@ -31,7 +31,7 @@ def check_rows(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -
 
 
 def refuse_once(data: Mapping[str, Any]) -> None:
-    """Two matrices are read side by side, and their slices end where they please: one reading will not do."""
+    """Refuse iterators: two matrices are read side by side, and that needs more than one reading."""
     for name, given in data.items():
         if hasattr(given, "__next__") or getattr(given, "sweeps", math.inf) == 1:
             raise SweptOnce(
@@ -41,7 +41,7 @@ def refuse_once(data: Mapping[str, Any]) -> None:
 
 
 def check_place(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
-    """Two matrices live in one place."""
+    """Refuse two matrices of different libraries or devices."""
     if A.home != B.home:
         raise UnsupportedData(
             f"{name_a} and {name_b} must come from one library and device; got {_place(A.home)} and "
@@ -54,11 +54,11 @@ def _place(home: Home) -> str:
 
 
 MOST_BY_DEFAULT = 4096
-"""How many a problem without k asks for at most: this many vectors of some thousand entries still fit anywhere."""
+"""The largest default of k: this many vectors of some thousand entries fit into any memory."""
 
 
 def check_k(k: Any, sizes: Mapping[str, int]) -> int:
-    """How many are asked for: an integer from 1 to the least of some sizes, by what they are sizes of."""
+    """Check k, an integer from 1 to the least of some sizes; messages name the sizes."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer):
         raise InvalidProblem(f"k must be an integer; got {k!r}.")
     limit = min(sizes.values())
@@ -68,12 +68,12 @@ def check_k(k: Any, sizes: Mapping[str, int]) -> int:
 
 
 def largest_k(sizes: Mapping[str, int]) -> int:
-    """As many as some sizes permit, where that is a number whose answer fits into memory."""
+    """The default of k: the largest number that the sizes permit, if the answer surely fits into memory."""
     limit = min(sizes.values())
     if limit > MOST_BY_DEFAULT:
         raise InvalidProblem(
-            f"k must be given for {_counts(sizes)}: by default as many as the smaller side permits are computed, up to "
-            f"{MOST_BY_DEFAULT}; got none."
+            f"k must be given for {_counts(sizes)}; got none. The default is the smaller size, and it "
+            f"applies up to {MOST_BY_DEFAULT}."
         )
     return int(limit)
 
@@ -83,7 +83,7 @@ def _counts(sizes: Mapping[str, int]) -> str:
 
 
 def check_ridge(ridge: Any) -> float:
-    """One ridge: finite, and at least 0."""
+    """Check one ridge, which must be finite and at least 0."""
     if isinstance(ridge, bool) or not isinstance(ridge, int | float | np.integer | np.floating):
         raise InvalidProblem(f"ridge must be a number; got {ridge!r}.")
     if not (math.isfinite(ridge) and ridge >= 0):
@@ -92,7 +92,7 @@ def check_ridge(ridge: Any) -> float:
 
 
 def check_ridges(ridge: Any) -> float | tuple[float, ...]:
-    """A ridge, or a tuple of several."""
+    """Check a ridge or a sequence of ridges; a sequence becomes a tuple."""
     if isinstance(ridge, np.ndarray) and ridge.ndim == 1:
         ridge = ridge.tolist()
     if not isinstance(ridge, tuple | list):
@@ -103,7 +103,7 @@ def check_ridges(ridge: Any) -> float | tuple[float, ...]:
 
 
 def finite_array(x: Any, name: str) -> Array:
-    """A finite array of real numbers, made of a list where it is one."""
+    """Check that an array, or a list, holds finite real numbers; a list becomes an array."""
     array = x if is_array(x) else np.asarray(x)
     dtype = host_dtype(array)
     if dtype.kind not in "fiub":
@@ -114,7 +114,7 @@ def finite_array(x: Any, name: str) -> Array:
 
 
 def finite_block(x: Any, name: str) -> Array:
-    """A two-dimensional array with columns."""
+    """Check that an array has rows and columns; a vector becomes one column."""
     V = finite_array(x, name)
     if V.ndim == 1:
         V = V[:, None]

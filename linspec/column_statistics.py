@@ -1,12 +1,12 @@
 """Column means and sums of squares about them, gathered over blocks of rows.
 
 Method: each block is summed about its own mean and merged into the rest (Chan, Golub & LeVeque 1983,
-doi:10.1080/00031305.1983.10483115), so that nothing cancels where means are large beside their spread.
-Sparse blocks are summed over their stored entries: about zero, and where that cancels about the mean that it gives,
-with the zeros that are not stored counted in.
-Where we differ: the first row of all is subtracted before anything is summed. A constant column then has a
-spread of exactly zero, however its value is rounded; else its spread would be noise that a later division by it
-would blow up. And the running means are small, so that merging many blocks costs no digits.
+doi:10.1080/00031305.1983.10483115). So nothing cancels if means are large compared with their spread. Sparse
+blocks are summed over their stored entries, about zero. If that cancels, they are summed again about the mean
+found first, and the zeros that are not stored are added.
+Where we differ: the very first row is subtracted before any sum. Then a constant column has a spread of
+exactly zero, however its value is rounded. Otherwise its spread would be noise, and a later division would
+amplify it. Also, the running means are small, so merging many blocks loses no digits.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from linspec.operators import (
 from linspec.operators.row_blocks import RowBuffer, row_blocks
 
 CANCELLED, REPEATS = 1e-2, 3
-"""What may be left of a sum of squares when the mean is taken out of it afterwards, and how often it is formed again
-about a better point: at the second time all is exact to rounding, at the third constant columns are constant."""
+"""The fraction of a sum of squares that must remain when the mean is subtracted afterwards, and how often the
+sum is formed again about a better point. The second sum is accurate to rounding; the third shows constant
+columns."""
 
 
 class ColumnStatistics:
@@ -36,7 +37,7 @@ class ColumnStatistics:
     Attributes
     ----------
     count : int
-        Rows taken in.
+        Rows added so far.
     spread : array of shape (p,) or None
         Sums of squares about the column means; None before the first row.
     """
@@ -55,7 +56,7 @@ class ColumnStatistics:
         return None if self._mean is None else self._origin + self._mean
 
     def add(self, block: LinearOperator) -> None:
-        """Take in the rows of an operator whose entries can be read."""
+        """Add the rows of an operator whose entries can be read."""
         bare, offset = without_offset(block)
         if offset is not None:
             self._add_changed(bare, 1.0, offset)
@@ -66,7 +67,8 @@ class ColumnStatistics:
         elif isinstance(block, ColumnScaledOperator):
             self._add_changed(block.parts[0], block.scale, 0.0)
         else:
-            # Few rows at once: what is computed from them stays in the cache, and a sparse slab stays sparse.
+            # A few rows at a time: their intermediate results stay in the cache, and a sparse slab stays
+            # sparse.
             row_bytes = (4 if self.home.on_host else 1) * 8 * block.shape[1]
             for rows in row_blocks(block.shape[0], row_bytes, self.home):
                 part = block if rows.stop - rows.start == block.shape[0] else block.rows(rows)
@@ -81,7 +83,7 @@ class ColumnStatistics:
         self._merge(entries.shape[0], mean, squares)
 
     def _add_sparse(self, block: SparseOperator) -> None:
-        """Sums over the stored entries; where means are large beside spreads, once more about provisional means."""
+        """Sums over the stored entries, repeated about provisional means if means are large."""
         n = max(block.shape[0], 1)
         total, square = sparse_kernels.column_statistics(block.matrix)
         point, rest = total / n, 0.0 * total
@@ -93,14 +95,14 @@ class ColumnStatistics:
             gap, square = sparse_kernels.column_deviations(block.matrix, point)
             rest = gap / n
             spread = square - gap * rest
-        # The mean is the point and the rest: their sum would be rounded. What is left of a subtraction below its
-        # rounding is a constant column.
+        # The mean is kept as a point and a remainder, because their sum would be rounded. A column is
+        # constant if the difference is below its rounding.
         self._origin = point if self._origin is None else self._origin
         mean = (point - self._origin) + rest
         self._merge(block.shape[0], mean, np.where(spread > 1e-12 * square, spread, 0.0))
 
     def _add_changed(self, block: LinearOperator, factor: Array, offset: Array) -> None:
-        """Take in the rows of a block times a factor (a column), less an offset."""
+        """Add the rows of a block, times a factor for each column, minus an offset."""
         inner = ColumnStatistics(self.home)
         inner.add(block)
         if inner.count:
@@ -122,18 +124,18 @@ class ColumnStatistics:
         self.count = n
 
     def absorb(self, other: ColumnStatistics) -> None:
-        """Take in the rows that another one has taken in."""
+        """Add the rows that another instance has added."""
         if other.count:
             self._merge_about_zero(other.count, other.mean, other.spread)
 
     def squares_about(self, point: Array | None) -> Array:
-        """Sums of squares about a point a column, about zero without one."""
+        """Sums of squares about a point for each column, or about zero without points."""
         gap = self.mean if point is None else (self._origin - point) + self._mean
         return self.spread + self.count * gap**2
 
 
 def without_offset(A: LinearOperator) -> tuple[LinearOperator, Array | None]:
-    """An operator without the row that it takes out of every row, and that row."""
+    """An operator without the row that it subtracts from every row, and that row."""
     if isinstance(A, CenteredOperator):
         inner, offset = without_offset(A.parts[0])
         return inner, A.mean if offset is None else A.mean + offset
@@ -143,12 +145,12 @@ def without_offset(A: LinearOperator) -> tuple[LinearOperator, Array | None]:
 
 
 def without_mean(rows: Array, home: Home) -> tuple[Array, Array]:
-    """Some rows about their mean, in their own place, and the mean."""
+    """Some rows minus their mean, computed in place, and the mean."""
     mean = home.xp.mean(rows, axis=0)
     rows -= mean[None, :]
     return rows, mean
 
 
 def has_statistics(operator: LinearOperator) -> bool:
-    """Whether exact column norms of this operator can be had."""
+    """Whether this operator has exact column norms."""
     return operator.readable

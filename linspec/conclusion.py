@@ -1,4 +1,4 @@
-"""What a law is told, and what it makes of a solver's arrays."""
+"""The input of a law from the run, and its result from a solver's arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linspec.solution import Status
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What a law makes of a solver's arrays: the fields of the solution, and the verdict.
+    """The result of a law for a solver's arrays: the fields of the solution, and the verdict.
 
     Attributes
     ----------
@@ -20,9 +20,9 @@ class Conclusion:
     residual : float
     findings : tuple of (Status, str)
     kind : str
-        `Solution.residual_kind`, where it says more than where the products came from.
+        `Solution.residual_kind`, if it tells more than the source of the products.
     lost : bool
-        Whether directions are missing that the data have: then nothing has converged, whatever the residual.
+        Whether directions of the data are missing. Then the run has not converged, whatever the residual.
     """
 
     fields: Mapping[str, Any]
@@ -34,14 +34,14 @@ class Conclusion:
 
 @dataclass(frozen=True)
 class Terms:
-    """What the run says to a law.
+    """The values that the run gives to a law.
 
     Attributes
     ----------
     tol : float
         The tolerance in force.
     room : float
-        Passes that the law may make beyond its own.
+        The passes that the law may make in addition to its own.
     """
 
     tol: float = 0.0
@@ -49,11 +49,11 @@ class Terms:
 
 
 NO_TERMS = Terms()
-"""An answer is judged for itself."""
+"""The default terms, for an answer outside a run."""
 
 
 def fewer_than_asked(found: int, wanted: int, what: str) -> tuple[tuple[Status, str], ...]:
-    """A finding where there are fewer than were asked for."""
+    """A finding if there are fewer than k."""
     if found >= wanted:
         return ()
     return (

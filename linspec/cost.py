@@ -1,7 +1,7 @@
-"""What methods cost, in floating-point operations, bytes and seconds of a typical core.
+"""The cost of methods, in floating-point operations, bytes, and seconds of a typical core.
 
-`Moments` chooses its form and `select` its solver by these estimates. The rates are those of one ordinary
-core; the choices rest on their ratios, which vary little between machines, and every choice prints its
+`Moments` chooses its form by these estimates, and `select` its solver. The rates are those of one ordinary
+core. The choices depend on ratios of rates, which vary little between machines. Every choice prints its
 numbers.
 """
 
@@ -23,48 +23,48 @@ from linspec.operators import (
 from linspec.operators.sparse_kernels import gram_entries, pair_count
 
 DENSE_RATE = 2e10
-"""Multiply-adds and adds a second in dense matrix products."""
+"""Operations (multiplications and additions) per second in dense matrix products."""
 
 FACTOR_RATE = 5e9
 """The same in QR factorisations and eigen-decompositions."""
 
 CHOLESKY_RATE = 1.5e10
-"""The same in Cholesky factorisations, which are matrix products for the most part."""
+"""The same in Cholesky factorisations, which consist mostly of matrix products."""
 
 SPARSE_RATE = 1.5e9
 """The same in products of a sparse matrix with a thin block."""
 
 PAIR_RATE = 1e8
-"""Pairs of entries a second when a sparse Gram matrix is formed."""
+"""Pairs of entries per second when a sparse Gram matrix is formed."""
 
 READING = 16
-"""Operations that take as long as reading an entry for a product with a thin block."""
+"""The number of operations that take as long as reading one entry for a product with a thin block."""
 
 ASSUMED_ROWS = 10**6
-"""Rows that a stream is taken to have while they have not been counted."""
+"""The assumed number of rows of a stream until its rows have been counted."""
 
 WORTH_SAMPLING = 2**22
-"""Pairs of entries from which on it is found out how many of them meet in one entry of a sparse Gram matrix."""
+"""From this number of pairs on, the number of entries of the sparse Gram matrix is estimated."""
 
 MOMENTS_SHARE = 3 / 8
-"""Of the available memory, for held Gram matrices: the method has the rest of the half that is taken at most."""
+"""The fraction of the available memory for held Gram matrices. linspec takes at most one half, for all."""
 
 EXPECTED_PRODUCTS = 60
-"""Products with the moments that an iterative method is expected to make."""
+"""The expected number of products with the moments in an iterative method."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a method would take.
+    """The estimated cost of a method.
 
     Attributes
     ----------
     seconds : float
-        On one ordinary core.
+        Time on one ordinary core.
     bytes : float
-        At the peak, beyond the data.
+        Peak memory, in addition to the data.
     note : str
-        How it was reckoned, in words.
+        How the estimate was made, in words.
     """
 
     seconds: float
@@ -77,23 +77,23 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The figures of one or two views, on which estimates rest.
+    """The sizes of one or two views, from which estimates are made.
 
     Attributes
     ----------
     n, p, q : int
         Rows, columns of X, columns of Y (0 without one).
     nnz : int
-        Stored entries of both.
+        Stored entries of both views.
     pairs : int or None
-        Pairs of entries that share a row, over all Gram matrices: what a sparse Gram costs and the most
-        entries it can have. None when a view is not sparse.
+        Pairs of entries that share a row, over all Gram matrices. They are the cost of a sparse Gram matrix,
+        and an upper limit of its entries. None if a view is not sparse.
     k : int
-        Columns wanted.
+        Columns of the blocks.
     readable : bool
-        Whether all entries can be had, be it in one sweep.
+        Whether all entries can be read, at least in one sweep.
     filled : float or None, default None
-        Entries of the sparse Gram matrices, estimated; None where `pairs` is the best that is known.
+        The estimated number of entries of the sparse Gram matrices; None if only `pairs` is known.
     """
 
     n: int
@@ -112,7 +112,7 @@ class Sizes:
 
     @property
     def sparse_gram_entries(self) -> float:
-        """Entries of the three sparse Gram matrices: as estimated, or the most there can be."""
+        """Entries of the three sparse Gram matrices: the estimate, or the upper limit."""
         most = min(float(self.pairs or 0), self.gram_entries)
         return most if self.filled is None else min(self.filled, most)
 
@@ -123,12 +123,12 @@ class Sizes:
 
     @property
     def scattered(self) -> bool:
-        """Whether fewer entries are stored than there are."""
+        """Whether fewer entries are stored than the matrices have."""
         return self.sparse or self.nnz < self.n * self.p
 
 
 def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
-    """Read the sizes off the operators, at the cost of a look at the row lengths of sparse ones."""
+    """Get the sizes from the operators; of sparse ones the row lengths are read."""
     views = [_bare(X)] if Y is None else [_bare(X), _bare(Y)]
     pairs: int | None = None
     sparse = [view for view in views if isinstance(view, SparseOperator)]
@@ -156,7 +156,7 @@ def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
 
 
 def _entries(view: LinearOperator, n: int) -> int:
-    """Stored entries; of a stream, what its first slice lets expect of so many rows."""
+    """Stored entries. For a stream they are estimated from its first slice."""
     return int(view.density * n * view.shape[1]) if isinstance(view, StreamedOperator) else view.nnz
 
 
@@ -168,7 +168,7 @@ def _bare(operator: LinearOperator) -> LinearOperator:
 
 
 def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Estimate]:
-    """What each form of the moments would take for `products` products of `columns` columns."""
+    """The cost of each form of the moments for `products` products of `columns` columns."""
     sweep = 4.0 * sizes.nnz * columns * (2 if sizes.q else 1)
     rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
     found = {"implicit": Estimate(products * sweep / rate, 8.0 * columns * (sizes.p + sizes.q) * 4, "sweeps")}
@@ -189,22 +189,22 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
 
 
 def moments_form(sizes: Sizes, products: int, columns: int) -> tuple[str, Estimate]:
-    """The form of the moments that takes the least time within their share of the memory, and what it takes."""
+    """The fastest form of the moments that fits into their part of the memory, and its cost."""
     estimates = moments_estimates(sizes, products, columns)
     name = least_time(estimates, MOMENTS_SHARE * machine.available_memory()) or "implicit"
     return name, estimates[name]
 
 
 def sweeps_estimate(sizes: Sizes, products: int, spare: int = 0) -> Estimate:
-    """What products of AᵀA with a block of `sizes.k` columns take on the data, and the algebra between them.
+    """The cost of products of AᵀA with a block of `sizes.k` columns, and of the algebra between them.
 
     Parameters
     ----------
     sizes : Sizes
     products : int
-        Iterations that are expected.
+        The expected number of iterations.
     spare : int, default 0
-        Columns of one more product, a sketch.
+        Columns of one additional product, a sketch.
     """
     rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
     each = sizes.nnz * (READING + 4.0 * sizes.k) / rate + 10.0 * sizes.p * sizes.k**2 / DENSE_RATE
@@ -214,26 +214,26 @@ def sweeps_estimate(sizes: Sizes, products: int, spare: int = 0) -> Estimate:
 
 
 def sparse_gram_is_cheaper(sizes: Sizes) -> bool:
-    """Whether dense Gram matrices of sparse data are better formed as sparse ones first than from dense rows."""
+    """Whether it is faster to form the dense Gram matrices of sparse data as sparse ones first."""
     if sizes.pairs is None:
         return False
     return sizes.pairs / PAIR_RATE < _dense_gram_seconds(sizes)
 
 
 def _dense_gram_seconds(sizes: Sizes) -> float:
-    """Of XᵀX and YᵀY, which are symmetric, one half is formed; of sparse rows, which are made dense first, more."""
+    """The seconds to form half of each symmetric Gram matrix; sparse rows take twice as long."""
     made_dense = 2.0 if sizes.sparse else 1.0
     return made_dense * sizes.n * float(sizes.p + sizes.q) ** 2 / DENSE_RATE
 
 
 def least_time(estimates: dict[str, Estimate], memory: float) -> str:
-    """The name of the quickest estimate that fits into `memory` bytes; "" when none does."""
+    """The name of the fastest method that fits into `memory` bytes, or "" if none does."""
     fitting = {name: e for name, e in estimates.items() if e.bytes <= memory}
     return min(fitting, key=lambda name: fitting[name].seconds) if fitting else ""
 
 
 def spare_bytes() -> int:
-    """What a solver may hold without being asked to: a quarter of the available memory."""
+    """The memory that a solver may use by default: a quarter of the available memory."""
     return machine.available_memory() // 4
 
 

@@ -1,18 +1,20 @@
-"""Data whose truth is known: the risk of an estimate is a number, and what two views share was put there.
+"""Data with a known truth: the exact risk of an estimate, and the planted correlations of two views.
 
-Problem: say what an approximate solution of a ridge regression costs as a *prediction*, on data whose
-spectrum is steep, flat, or flat but for a few directions; and have wide sparse pairs of views, of which there is
-little to download, with correlations that stand out of those that chance gives.
-Method: y = Aβ + ε with a fixed matrix A = U D Vᵀ of chosen singular values, random orthonormal U and V, random
-coefficients β and Gaussian noise. Drawn from its singular value decomposition, a matrix has every risk in
-closed form. A pair of views is words of texts: a row has a topic, the same in both views, that some of its words come
-from; the others come from all, with frequencies that follow a power law.
+Problem: measure the loss in *prediction* of an approximate ridge regression, on data whose spectrum is steep,
+flat, or flat except for a few directions. Also provide wide sparse pairs of views, with correlations that are
+clearly larger than those of chance; few such data can be downloaded.
+Method: y = Aβ + ε with a fixed matrix A = U D Vᵀ of chosen singular values, random orthonormal U and V,
+random coefficients β and Gaussian noise. The matrix is drawn from its singular value decomposition, so every
+risk has a closed form. A pair of views holds words of texts. Each row has a topic, the same in both views.
+Some of its words come from the topic. The others come from all words, with frequencies that follow a power
+law.
 Source: Lu 2015, Fast linear algorithms for machine learning (thesis, University of Pennsylvania), section
 2.4.1 (the three models) and Theorem 2.3.3 (the risk of ridge regression). The pairs of views are our own, shaped like
 the URL features of its section 3.5.2.
-Where we differ: the thesis states a ridge as λ, with nλ added to AᵀA; here a ridge is r = nλ, what is added.
-It prints neither the small singular values of its first model nor the variance of its noise: U(0.5, 13.8) and
-σ = 1 are our choice. Lemma 2.3.2, which leads to the theorem, has nλ² where n²λ² is meant; the theorem is right.
+Where we differ: the thesis states a ridge as λ and adds nλ to AᵀA. Here a ridge is r = nλ, the number that is
+added. The thesis prints neither the small singular values of its first model nor the variance of its noise:
+U(0.5, 13.8) and σ = 1 are our choice. Lemma 2.3.2, which leads to the theorem, has nλ² instead of n²λ²; the
+theorem is right.
 """
 
 from __future__ import annotations
@@ -43,19 +45,19 @@ STEEP = 1.3 ** np.arange(40.0, 10.0, -1.0)
 """The thirty leading singular values of the first model."""
 
 SPIKES = 15
-"""The singular values of the third model that stand out."""
+"""The number of large singular values in the third model."""
 
 SPIKE = 10.0
-"""By how much they do."""
+"""The factor by which they are larger."""
 
 POWER, OFFSET = 1.1, 50.0
 """A word of rank r occurs in proportion to (r + OFFSET)^(-POWER)."""
 
 TOPICAL = 0.1
-"""The share of a view's words that belong to topics, all of them rarer than the most frequent hundredth."""
+"""The fraction of a view's words that belong to topics. They are not among the most frequent hundredth."""
 
 FEWEST = 20
-"""Columns of a view for each topic, at least: two of them belong to it."""
+"""The least number of columns of a view for each topic; two of them belong to the topic."""
 
 ROWS_AT_ONCE = 2**14
 """Rows that are drawn together."""
@@ -63,7 +65,9 @@ ROWS_AT_ONCE = 2**14
 
 @dataclass(frozen=True, eq=False)
 class RegressionModel:
-    """y = Aβ + ε with fixed A, known β and Gaussian noise; made by `steep_spectrum` and its like.
+    """y = Aβ + ε with fixed A, known β and Gaussian noise.
+
+    `steep_spectrum`, `flat_spectrum` and `spiked_spectrum` make such models.
 
     Attributes
     ----------
@@ -72,7 +76,7 @@ class RegressionModel:
     beta : numpy.ndarray of shape (p,)
         The true coefficients.
     singular_values : numpy.ndarray of shape (p,)
-        Of A, in decreasing order.
+        The singular values of A, in decreasing order.
     alpha : numpy.ndarray of shape (p,)
         The true coefficients in the basis of the right singular vectors, Vᵀβ.
     sigma : float
@@ -95,7 +99,7 @@ class RegressionModel:
 
     @property
     def mean(self) -> HostArray:
-        """The expectation of y, Aβ: the best prediction there is. Shape (n,)."""
+        """The expectation of y, Aβ, which is the best prediction. Shape (n,)."""
         return self.A @ self.beta
 
     def draw(self, rng: Any = None) -> HostArray:
@@ -104,7 +108,7 @@ class RegressionModel:
         Parameters
         ----------
         rng : None, int or numpy.random.Generator
-            A generator goes on from where it is: one draw after another differs.
+            A seed gives the same responses each time. A generator continues, so its draws differ.
 
         Returns
         -------
@@ -115,12 +119,12 @@ class RegressionModel:
         return drawn
 
     def risk(self, x: Any) -> Any:
-        """How far the predictions of given coefficients are from the expectation of y: ‖Aβ − A x‖² / n.
+        """The mean squared distance of predictions from the expectation of y: ‖Aβ − A x‖² / n.
 
         Parameters
         ----------
         x : array of shape (p,) or (p, m)
-            One estimate of β, or one a column.
+            One estimate of β, or one in each column.
 
         Returns
         -------
@@ -135,8 +139,8 @@ class RegressionModel:
         n, p = self.A.shape
         if x.ndim not in {1, 2} or x.shape[0] != p:
             raise InvalidProblem(
-                f"x must have the shape of β, ({p},), or one estimate a column, ({p}, m); got {x.shape}. Pass "
-                "solution.x of one ridge."
+                f"x must have the shape of β, ({p},), or one estimate in each column, ({p}, m); got "
+                f"{x.shape}. Pass solution.x of one ridge."
             )
         gap = self.A @ (x.T - self.beta).T
         risks = np.sum(gap * gap, axis=0) / n
@@ -148,13 +152,14 @@ class RegressionModel:
         Parameters
         ----------
         ridge : float
-            r, what is added to the diagonal of AᵀA; 0 for plain least squares.
+            r, which is added to the diagonal of AᵀA; 0 for plain least squares.
 
         Returns
         -------
         float
             (1/n) Σᵢ (dᵢ⁴σ² + r²dᵢ²αᵢ²) / (dᵢ² + r)², with dᵢ the singular values and αᵢ the coefficients in
-            the basis of the right singular vectors: what the noise adds, and what shrinkage takes away.
+            the basis of the right singular vectors: the variance from the noise plus the squared bias from
+            shrinkage.
 
         Raises
         ------
@@ -178,7 +183,7 @@ def steep_spectrum(
     tail: tuple[float, float] = (0.5, 13.8),
     sigma: float = 1.0,
 ) -> RegressionModel:
-    """A steep spectrum: thirty singular values that fall by a factor of 1.3 each, and many small ones.
+    """A model with a steep spectrum: thirty singular values that fall by factors of 1.3, and many small ones.
 
     Principal components hold almost all of A; gradient descent is slow. Model 1 of Lu 2015, section 2.4.1.
 
@@ -211,10 +216,10 @@ def steep_spectrum(
 
 
 def flat_spectrum(seed: Any = None, *, n: int = 2000, p: int = 1500, sigma: float = 1.0) -> RegressionModel:
-    """A flat spectrum: all singular values within a factor of two.
+    """A model with a flat spectrum: all singular values are within a factor of two.
 
-    The signal lies in all directions alike: gradient descent is fast, principal components miss most of it.
-    Model 2 of Lu 2015, section 2.4.1.
+    The signal lies equally in all directions. Gradient descent is fast, and principal components miss most of
+    the signal. Model 2 of Lu 2015, section 2.4.1.
 
     Parameters
     ----------
@@ -241,9 +246,10 @@ def flat_spectrum(seed: Any = None, *, n: int = 2000, p: int = 1500, sigma: floa
 
 
 def spiked_spectrum(seed: Any = None, *, n: int = 2000, p: int = 1500, sigma: float = 1.0) -> RegressionModel:
-    """A flat spectrum with fifteen singular values ten times as large, and a signal there and at the other end.
+    """A model with a flat spectrum, except for fifteen singular values that are ten times as large.
 
-    Neither gradient descent nor principal components suffice alone. Model 3 of Lu 2015, section 2.4.1.
+    The signal lies in the directions of these and of the smallest singular values. Neither gradient descent
+    nor principal components suffice alone. Model 3 of Lu 2015, section 2.4.1.
 
     Parameters
     ----------
@@ -290,7 +296,7 @@ class WordViews:
         Words of each row, indices sorted.
     Y : scipy.sparse.csr_matrix of shape (n, q)
     topics : numpy.ndarray of shape (n,)
-        The topic of each row: what the views share.
+        The topic of each row, which the views share.
     """
 
     X: Any
@@ -310,27 +316,28 @@ def planted_word_views(  # noqa: PLR0913 (sizes and kinds, each with a default)
     counts: bool = False,
     dtype: Any = np.float64,
 ) -> WordViews:
-    """Two wide sparse views, words of the same texts, that have nothing but their topics in common.
+    """Two wide sparse views with words of the same texts, which share only their topics.
 
-    Every row has one topic of `shared`, all equally frequent. Each of its words is, with the strength of the topic,
-    one of the words that belong to it, and otherwise any word; frequencies of words follow a power law. The views are
-    independent given the topics, so that as many correlations as there are topics stand out (one of them, of
-    uncentred data, that of the means), and the rest is chance. With the defaults, a ridge of 50 and no centring, the
-    twentieth correlation is above 0.8, where permuting the rows of one view leaves one below 0.6.
+    Every row has one of `shared` topics, and all topics are equally frequent. With a probability that is the
+    strength of the topic, a word of the row belongs to the topic; otherwise it is any word. The frequencies
+    of words follow a power law. Given the topics, the views are independent. So there is one large
+    correlation for each topic (for uncentred data one of them is that of the means), and the other
+    correlations are chance. With the defaults, a ridge of 50 and no centring, the twentieth correlation is
+    above 0.8. After a permutation of the rows of one view it is below 0.6.
 
     Parameters
     ----------
     seed : None, int or numpy.random.Generator
-        The same views for the same seed and arguments; those of dtype float32 are those of float64.
+        The same seed and arguments give the same views, in float32 and in float64.
     n, p, q : int, default 300000, 100000 and 100000
         Rows, and columns of the two views.
     per_row : int, default 60
-        Words a row. A word drawn twice is stored once, so that rows have somewhat fewer entries.
+        Words drawn for each row. A word drawn twice is stored once, so rows have somewhat fewer entries.
     shared : int, default 40
-        Topics. A view needs at least twenty columns for each.
+        The number of topics. A view needs at least twenty columns for each.
     strength : pair of floats, default (0.35, 0.15)
-        The share of a row's words that its topic gives, for the first topic and the last; between them it falls
-        linearly. The correlations of weaker topics are smaller.
+        The fraction of a row's words that come from its topic, for the first topic and the last. Between them
+        it falls linearly. Weaker topics have smaller correlations.
     counts : bool, default False
         Whether entries count how often a word was drawn, or are all 1.
     dtype : float64 or float32
@@ -372,7 +379,7 @@ def _words(
     counts: bool,
     dtype: Any,
 ) -> Any:
-    """One view: words by rank first, then in an order of columns that says nothing of their frequency."""
+    """One view. Words are drawn by rank, and then the columns are permuted at random."""
     frequency = (np.arange(columns) + OFFSET) ** -POWER
     column_of = rng.permutation(columns).astype(np.int32)
     own = max(2, int(TOPICAL * columns / shared))
@@ -386,7 +393,7 @@ def _words(
         ranks = np.searchsorted(general, drawn, side="right")
         of_topic = chosen < share
         drawn, topic = drawn[of_topic], np.broadcast_to(topic, of_topic.shape)[of_topic]
-        # Rounding of topic + drawn must not lead to the next topic.
+        # Rounding of topic + drawn must not give the next topic.
         place = np.minimum(
             np.searchsorted(special.ravel(), topic + drawn, side="right"), (topic + 1) * own - 1
         )
@@ -396,7 +403,8 @@ def _words(
         np.not_equal(words[:, 1:], words[:, :-1], out=first[:, 1:])
         indices.append(words[first])
         lengths.append(first.sum(axis=1))
-        # From one new word to the next; the first of a row is always new, so no count runs over a row's end.
+        # Count from one new word to the next. The first word of a row is always new, so no count crosses
+        # rows.
         if counts:
             entries.append(np.diff(np.flatnonzero(first), append=first.size))
     stops = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
@@ -427,7 +435,7 @@ def _rotated(rng: np.random.Generator, n: int, singular_values: HostArray, sigma
 
 
 def _orthonormal(rng: np.random.Generator, n: int, p: int) -> HostArray:
-    """Orthonormal columns from the Haar distribution: without the signs QR would prefer some of them."""
+    """Orthonormal columns from the Haar distribution, which needs the signs of the diagonal of R."""
     Q, R = np.linalg.qr(rng.standard_normal((n, p)))
     turned: HostArray = Q * np.where(np.diag(R) < 0, -1.0, 1.0)
     return turned
@@ -456,7 +464,8 @@ def _sizes(n: int, p: int, least: int) -> tuple[int, int]:
     n, p = _whole(n=n, p=p)
     if not n >= p >= least:
         raise InvalidProblem(
-            f"a model of this kind needs n ≥ p ≥ {least}; got n={n}, p={p}. Take more rows, or other columns."
+            f"this model needs n ≥ p ≥ {least}; got n={n}, p={p}. Take more rows, or another number of "
+            "columns."
         )
     return n, p
 
@@ -477,7 +486,7 @@ def _shares(strength: Any) -> tuple[float, float]:
     first, last = (_number(end, "strength", at_least=0.0) for end in strength)
     if not 1 >= first >= last:
         raise InvalidProblem(
-            f"strength must be shares of a row's words, 1 ≥ first ≥ last ≥ 0; got ({first:g}, {last:g})."
+            f"strength must be fractions of a row's words, 1 ≥ first ≥ last ≥ 0; got ({first:g}, {last:g})."
         )
     return first, last
 

@@ -1,9 +1,9 @@
-"""Errors and warnings, each also the built-in exception a caller would expect.
+"""Errors and warnings; each is also the built-in exception that a caller would expect.
 
-Problem: a caller wants to catch "anything linspec objects to" with one clause, and a script that knows
-nothing of linspec wants ``except ValueError`` to work.
+Problem: a caller wants to catch every error of linspec with one clause, and in a script that does not know
+linspec ``except ValueError`` should work.
 Method: every error derives from :class:`LinspecError` and from the closest built-in exception. A message says
-what was wrong, what was got, and the remedy.
+what must hold, what was given, and what to do.
 
 Errors are for misuse, for data that cannot be computed with, and for plugins that do not keep the contract.
 An iteration that does not converge is not an error: it is a ``Status`` of the solution, with a warning where
@@ -88,15 +88,15 @@ class MissingCapability(LinspecError, TypeError):
 
 
 class SweptOnce(MissingCapability):
-    """Data that can be read once, an iterator of row slices, were asked for again, or would have to be.
+    """Data that can be read once, an iterator of row slices, would have to be read again.
 
-    The message names what can be done in one pass. It is a :class:`MissingCapability`: what the data cannot give is a
-    second reading.
+    The message names what can be done in one pass. The error is a :class:`MissingCapability`: such data lack
+    a second reading.
     """
 
 
 class BudgetTooSmall(LinspecError, ValueError):
-    """``max_passes`` does not even cover the set-up; the message names the least number that does."""
+    """``max_passes`` is too small for the set-up; the message names the least number that is enough."""
 
 
 class NoSuitableSolver(LinspecError, ValueError):
@@ -112,7 +112,7 @@ class AccuracyWarning(UserWarning):
 
 
 class PluginWarning(UserWarning):
-    """Two plugins lay claim to one name; the message says which one keeps it."""
+    """Two plugins register one name; the message says which one keeps it."""
 
 
 def warn(message: str, category: type[Warning]) -> None:
@@ -121,14 +121,14 @@ def warn(message: str, category: type[Warning]) -> None:
     Parameters
     ----------
     message : str
-        What was found, and the remedy.
+        The finding and the remedy.
     category : type
         A warning class, such as :class:`AccuracyWarning`.
 
     Notes
     -----
-    That line is the caller of the outermost frame of linspec, so a plugin that linspec calls is passed over, whatever
-    its package is called.
+    That line is the caller of the outermost frame of linspec. So plugins that linspec calls are skipped,
+    whatever the name of their package.
     """
     outside = frame = sys._getframe(1)
     while True:

@@ -1,4 +1,4 @@
-"""What plugins raise, contained, so that one of them harms nobody else."""
+"""Exceptions of plugins are contained, so that a broken plugin does not harm anything else."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ __all__ = ["Contained", "one_line"]
 
 
 class Contained:
-    """A context in which a plugin's code runs: what it raises is kept and goes no further.
+    """A context in which a plugin's code runs. It keeps the exception and does not raise it.
 
-    Rust extensions raise classes that derive from BaseException alone. An interrupt is the user's, and so is an
-    exit where the program is running: a handler of a signal may have asked for it.
+    Rust extensions raise classes that derive only from BaseException, so these are kept, too. An interrupt
+    comes from the user and is raised. So is an exit while the program runs, because a signal handler may have
+    requested it.
 
     Parameters
     ----------
     exits : bool, default False
-        Whether SystemExit is kept as well: on import it is the plugin's own.
+        Whether SystemExit is kept as well. During an import it comes from the plugin.
 
     Attributes
     ----------
     error : BaseException or None
-        What was raised; None where the block came to its end.
+        The exception, or None if the block came to its end.
     """
 
     def __init__(self, *, exits: bool = False) -> None:
@@ -45,12 +46,12 @@ class Contained:
         return True
 
 
-#: What no context keeps by itself.
+#: Exceptions that no context keeps by default.
 INTERRUPTS = (KeyboardInterrupt, GeneratorExit, SystemExit)
 
 
 def one_line(error: BaseException) -> str:
-    """Type and text of an exception in one line; the type alone where its text raises."""
+    """Type and text of an exception in one line; only the type if its text raises."""
     with suppress(Exception):
         return " ".join(f"{type(error).__name__}: {error}".split())
     return type(error).__name__

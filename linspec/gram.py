@@ -11,7 +11,7 @@ from linspec.column_statistics import without_mean
 from linspec.operators import sparse_kernels
 
 Products = tuple[Array, Array, Array, Array]
-"""(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy), None where a block or a view is absent."""
+"""(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy), with None if a block or a view is absent."""
 
 
 class DenseGram:
@@ -25,7 +25,7 @@ class DenseGram:
         return cls(*(None if G is None else home.place(G) for G in gram.dense()))
 
     def add_rows(self, slabs: list[Array]) -> None:
-        """Take in some rows of each view."""
+        """Add some rows of each view."""
         X = slabs[0]
         self.Sx = _plus(self.Sx, X.T @ X)
         if len(slabs) == 2:
@@ -34,7 +34,7 @@ class DenseGram:
             self.Sy = _plus(self.Sy, Y.T @ Y)
 
     def add_gram(self, S: Array) -> None:
-        """Take in the Gram matrix of some rows of one view."""
+        """Add the Gram matrix of some rows of one view."""
         self.Sx = _plus(self.Sx, S)
 
     def products(self, Vx: Array | None, Vy: Array | None) -> Products:
@@ -57,7 +57,7 @@ class DenseGram:
 
 
 def _plus(total: Array | None, product: Array) -> Array:
-    """The sum, in the place of the first matrix that came."""
+    """The sum, written over the first matrix."""
     if total is None:
         return product
     total += product
@@ -71,15 +71,16 @@ def _diagonal(S: Array) -> Array:
 class RunningGram:
     """Gram matrices about the means of all rows, block after block.
 
-    Each block is taken about its own means and merged (Chan, Golub & LeVeque 1983), all of it less the first
-    row, so that constant columns vanish exactly and the means that are merged are small.
+    The Gram matrix of each block is formed about the block's own means and merged (Chan, Golub & LeVeque
+    1983). The first row is subtracted from all rows. So constant columns vanish exactly, and the merged means
+    are small.
 
     Attributes
     ----------
     gram : DenseGram
-        Of the rows so far.
+        The Gram matrices of the rows so far.
     means : list of array
-        Per view, the means of the rows so far, less the first row.
+        For each view, the means of the rows so far, minus the first row.
     """
 
     def __init__(self, home: Home) -> None:
@@ -89,7 +90,7 @@ class RunningGram:
         self._count = 0
 
     def add_rows(self, slabs: list[Array]) -> None:
-        """Take in some rows of each view, less its first row; they are overwritten."""
+        """Add some rows of each view, minus its first row; the rows are overwritten."""
         if not self.means:
             self.means = [self.home.zeros((Z.shape[1],)) for Z in slabs]
         means = [without_mean(Z, self.home)[1] for Z in slabs]
@@ -97,14 +98,14 @@ class RunningGram:
         self._merge(means, slabs[0].shape[0])
 
     def add_gram(self, S: Array, mean: Array, count: int) -> None:
-        """Take in the Gram matrix of some rows of one view about their mean, and that mean."""
+        """Add the Gram matrix of some rows of one view about their mean, and that mean."""
         if not self.means:
             self.means = [self.home.zeros((mean.shape[0],))]
         self.gram.add_gram(S)
         self._merge([mean], count)
 
     def _merge(self, means: list[Array], count: int) -> None:
-        """From the means of some rows to those of all."""
+        """Merge the means of some rows into those of all."""
         steps = [new - mean for new, mean in zip(means, self.means, strict=True)]
         seen = self._count
         if seen:
@@ -119,9 +120,10 @@ class SparseGram:
     Parameters
     ----------
     Sx, C, Sy : csr_array or csr_matrix, or None
-        Uncentred.
+        The Gram matrices, not centred.
     views : list of (array, array or None)
-        Per view, the column means μ and the row t that is taken out of its rows (usually μ; None: nothing).
+        For each view, the column means μ and the row t that is subtracted from its rows (usually μ; None:
+        nothing).
     n : int
         Rows of the data.
 
@@ -151,7 +153,7 @@ class SparseGram:
         return product
 
     def _corrections(self, i: int, j: int) -> list[tuple[HostArray, HostArray]]:
-        """The rank-one matrices, as pairs of vectors, to take out of the products of the i-th and j-th view."""
+        """The rank-one matrices, as pairs of vectors, to subtract from the products of views i and j."""
         (mean, taken), (other_mean, other_taken) = self.views[i], self.views[j]
         found = []
         if other_taken is not None:
@@ -172,11 +174,11 @@ class SparseGram:
     def _spread(self, S: Any, i: int) -> HostArray:
         d = np.asarray(S.diagonal())
         spread = d - sum(left * right for left, right in self._corrections(i, i))
-        # What is left of a subtraction below its rounding is a constant column.
+        # A column is constant if the difference is below its rounding.
         return np.where(spread > 1e-12 * d, spread, 0.0)
 
     def lost_digits(self) -> float:
-        """Decimal digits that the subtraction of the means costs the worst column."""
+        """Decimal digits that the worst column loses by the subtraction of the means."""
         worst = 0.0
         for i, S in enumerate((self.Sx, self.Sy)[: len(self.views)]):
             d, spread = np.asarray(S.diagonal()), self._spread(S, i)

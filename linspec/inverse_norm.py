@@ -1,15 +1,15 @@
-"""Lengths in the norm of the inverse of a Gram matrix: what turns residuals into losses.
+"""Lengths in the norm of the inverse of a Gram matrix, which turn residuals into losses.
 
-Problem: ϱᵀS⁻¹ϱ for the columns ϱ of a thin block and S = XᵀX + rI, which may be held, factored, or known only by
-products.
-Method: by what is known of S, the first of these.
+Problem: compute ϱᵀS⁻¹ϱ for the columns ϱ of a thin block and S = XᵀX + rI, which may be held, factored, or
+known only by products.
+Method: the first of these that is possible with what is known of S.
 
 - *exact*: S has a factor; its triangular solve gives the length.
 - *quadrature*: S is held as a sparse matrix. j steps of conjugate gradients, preconditioned by P, are a Gauss rule with
-  j nodes for the length, which it approaches from below; the Gauss-Radau rule with a node at μ ≤ λ_min(P⁻¹S) bounds it
-  from above (Golub & Meurant 1994, "Matrices, moments and quadrature"; the recurrence of the upper bound is that of
-  Meurant & Tichý 2013, doi:10.1007/s11075-012-9591-9). It ends where the last steps say that the sum has its first
-  digit.
+  j nodes for the length, which it approaches from below; the Gauss-Radau rule with a node at μ ≤ λ_min(P⁻¹S)
+  bounds it from above (Golub & Meurant 1994, "Matrices, moments and quadrature"; the recurrence of the upper
+  bound is that of Meurant & Tichý 2013, doi:10.1007/s11075-012-9591-9). It ends when the last steps show that
+  the first digit of the sum is right.
 - *preconditioned*: P = FFᵀ + E from one product with a random block (`linspec.preconditioner`) stands for S. FFᵀ is a
   Nyström approximation, which is at most XᵀX, so S ≥ FFᵀ + rI ≥ μP for μ = min(1, r / max E), and ϱᵀP⁻¹ϱ / μ is an
   upper bound. For any block Z whose product is known, ϱᵀZ(ZᵀSZ)⁻¹Zᵀϱ is a lower bound: Galerkin's energy, which is the
@@ -29,10 +29,10 @@ from linspec.preconditioner import Preconditioner, jacobi
 from linspec.whitener import Whitener
 
 FIRST_DIGIT, DELAY = 0.1, 4
-"""Share that the last steps of the quadrature may still add, and how many these are."""
+"""The fraction that the last steps of the quadrature may add at its end, and the number of these steps."""
 
 MOST_STEPS = 300
-"""Steps of the quadrature at most."""
+"""The largest number of steps of the quadrature."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Lengths:
     Attributes
     ----------
     squares, below, above : numpy.ndarray of shape (k,)
-        `above` is infinite where nothing bounds them.
+        `above` is infinite if there is no upper bound.
     """
 
     squares: HostArray
@@ -56,7 +56,7 @@ class InverseNorm(Protocol):
     Attributes
     ----------
     kind : {"exact", "quadrature", "preconditioned"}
-        What `Solution.residual_kind` says of it.
+        The value for `Solution.residual_kind`.
     condition : float
         A bound on the condition number of S with unit diagonal, or infinity.
     """
@@ -68,14 +68,14 @@ class InverseNorm(Protocol):
         """Squared lengths of the columns of a block."""
 
     def solve(self, R: Array) -> Array:
-        """S⁻¹ R, or what stands for it."""
+        """S⁻¹ R, or its approximation."""
 
     def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
-        """Squared lengths with bounds; Z with SZ is a block of which the product is known."""
+        """Squared lengths with bounds. Z is a block whose product SZ is known."""
 
 
 class FactorNorm:
-    """From a factor of S.
+    """The norm from a factor of S.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class FactorNorm:
         self.condition = factor.condition
 
     def coordinates(self, R: Array) -> Array:
-        """F⁻¹ R: its columns have the lengths asked for."""
+        """F⁻¹ R: the Euclidean lengths of its columns are the lengths in this norm."""
         return self.factor.solve(R)
 
     def squares(self, R: Array) -> HostArray:
@@ -104,7 +104,7 @@ class FactorNorm:
         return self.factor.solve_adjoint(self.factor.solve(R))
 
     def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
-        """Squared lengths, and what the rounding of the factor leaves open."""
+        """Squared lengths, with bounds from the rounding of the factor."""
         squares = self.squares(R)
         open_ = min(10 * R.shape[0] * EPS * self.factor.condition, 1.0)
         above = squares * (1 + open_) / (1 - open_) if open_ < 1 else np.full_like(squares, np.inf)
@@ -112,13 +112,13 @@ class FactorNorm:
 
 
 class BasisNorm:
-    """From a basis W of the column space with WᵀSW = I, so that S⁻¹ = WWᵀ there.
+    """The norm from a basis W of the column space with WᵀSW = I, so that S⁻¹ = WWᵀ there.
 
     Parameters
     ----------
     W : array of shape (p, r)
     condition : float
-        Of S with unit diagonal.
+        The condition number of S with unit diagonal.
     home : Home
     """
 
@@ -128,7 +128,7 @@ class BasisNorm:
         self.W, self.condition, self.home = W, condition, home
 
     def coordinates(self, R: Array) -> Array:
-        """WᵀR: its columns have the lengths asked for."""
+        """WᵀR: the Euclidean lengths of its columns are the lengths in this norm."""
         return self.W.T @ R
 
     def squares(self, R: Array) -> HostArray:
@@ -141,13 +141,13 @@ class BasisNorm:
         return self.W @ (self.W.T @ R)
 
     def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
-        """Squared lengths, with a millionth for rounding."""
+        """Squared lengths, with bounds that allow a millionth for rounding."""
         squares = self.squares(R)
         return Lengths(squares, squares * (1 - 1e-6), squares * (1 + 1e-6))
 
 
 class SketchNorm:
-    """From a preconditioner that a product with a random block has told.
+    """The norm from a preconditioner, which is made from a product with a random block.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class SketchNorm:
         return self.P.solve(R + 0.0)
 
     def lengths(self, R: Array, Z: Array | None = None, SZ: Array | None = None) -> Lengths:
-        """The larger of ϱᵀP⁻¹ϱ and what the products of Z tell, and bounds."""
+        """The larger of ϱᵀP⁻¹ϱ and the lower bound from Z, with bounds."""
         by_sketch = self.squares(R)
         above = by_sketch / self.least if self.least > 0 else np.full_like(by_sketch, np.inf)
         below = np.zeros_like(by_sketch)
@@ -189,7 +189,7 @@ class SketchNorm:
 
 
 class DiagonalNorm(SketchNorm):
-    """The norm of diag(S)⁻¹: of S⁻¹ where columns do not overlap, which nothing shows. No answer is judged by it."""
+    """The norm of diag(S)⁻¹: that of S⁻¹ only if columns do not overlap, so no answer is judged by it."""
 
     kind = "diagonal"
 
@@ -200,7 +200,7 @@ def diagonal_norm(diagonal: Array, ridge: float, home: Home) -> InverseNorm:
 
 
 def galerkin(R: Array, Z: Array, SZ: Array, home: Home) -> tuple[HostArray, Array]:
-    """ϱᵀZ(ZᵀSZ)⁻¹Zᵀϱ, at most ϱᵀS⁻¹ϱ, and what the residual then is: ϱ − SZy.
+    """ϱᵀZ(ZᵀSZ)⁻¹Zᵀϱ, which is at most ϱᵀS⁻¹ϱ, and the remaining residual ϱ − SZy.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def galerkin(R: Array, Z: Array, SZ: Array, home: Home) -> tuple[HostArray, Arra
     home : Home
     """
     G = to_host(Z.T @ SZ)
-    T = whitening((G + G.T) / 2, cut=1e4 * EPS)  # directions that are rounding of others are left out
+    T = whitening((G + G.T) / 2, cut=1e4 * EPS)  # leaves out directions that are only rounding
     inside = T.T @ to_host(Z.T @ R)
     # What rounding adds to ZᵀSZ is taken from the bound.
     below = np.sum(inside**2, axis=0) * (1 - 1e-6)
@@ -217,7 +217,7 @@ def galerkin(R: Array, Z: Array, SZ: Array, home: Home) -> tuple[HostArray, Arra
 
 
 class QuadratureNorm:
-    """From conjugate gradients on a Gram matrix that is held: products cost no sweep.
+    """The norm from conjugate gradients on a held Gram matrix, where products cost no sweep.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ class QuadratureNorm:
         return self._iterate(R)
 
     def _iterate(self, R: Array) -> tuple[Array, Lengths]:
-        """Conjugate gradients, each column for itself; a rule for the length comes with every step."""
+        """Conjugate gradients for each column. Every step gives a quadrature rule for the length."""
         xp = self.home.xp
         x, r = xp.zeros_like(R), R + 0.0
         z = self.P.solve(r + 0.0)
@@ -295,6 +295,6 @@ def _least_eigenvalue(P: Preconditioner, ridge: float, home: Home) -> float:
 
 
 def _least_positive(weights: Array, home: Home) -> Array:
-    """The least weight that is not zero; zeros stand for columns of zeros."""
+    """The least nonzero weight; the weight of a column of zeros is zero."""
     xp = home.xp
     return xp.min(xp.where(weights > 0, weights, xp.max(weights) * xp.ones_like(weights)))

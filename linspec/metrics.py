@@ -1,19 +1,18 @@
 """Scores of canonical correlations, distances of subspaces, recovery of a support.
 
-Problem: say how good an answer is, independently of the solver that gave it, on the rows it was found on or
-on others.
-Method: every score depends on the span of the columns alone (or says that it does not), so it does not
-matter how a solver scales, signs or rotates its vectors. Scores of canonical correlations need the data in
-one sweep, in which the products of all weights are made together; the rest is k x k algebra in float64.
-Angles between subspaces come from the residual of a projection where they are small and from its cosines
-where they are large.
+Problem: measure the quality of an answer independently of the solver that gave it, on the rows of the solve
+or on other rows.
+Method: unless it says otherwise, a score depends only on the span of the columns. So it does not matter how a
+solver scales, signs or rotates its vectors. Scores of canonical correlations need one sweep over the data,
+which makes the products of all weights together; the rest is k x k algebra in float64. Small angles between
+subspaces come from the residual of a projection, and large angles from its cosines.
 Source: Ma, Lu & Foster 2015, ICML, section 4 (total and proportion of correlation captured); Björck & Golub
 1973, doi:10.1090/S0025-5718-1973-0348991-3, and Knyazev & Argentati 2002, doi:10.1137/S1064827500377332
 (angles, also in the inner product of a matrix).
-Where we differ: a block is whitened twice with the products of one sweep, so that nearly parallel columns
-cost an error in proportion to their condition number and not to its square. The sines in a metric are found
-after a rotation to principal vectors and a scaling, because the metric is known by its products only and
-squared lengths alone would lose every angle below 1e-8 of the largest.
+Where we differ: a block is whitened twice with the products of one sweep. So the error for nearly parallel
+columns is proportional to their condition number and not to its square. The sines in a metric are computed
+after a rotation to principal vectors and a scaling. The reason is that a metric is known only by its
+products, and squared lengths would lose every angle below 1e-8 of the largest.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ __all__ = [
 
 
 ASYMMETRY = 1e-6
-"""A metric whose products differ from their transposes by more than this share is not symmetric."""
+"""A metric is not symmetric if its products differ from their transposes by more than this fraction."""
 
 
 Product = Callable[[Array], Array]
@@ -58,14 +57,14 @@ def subspace_distance(W: Any, Z: Any, metric: Any = None) -> float:
     W, Z : array of shape (p, k)
         Columns that span the subspaces; they need not be orthonormal. One-dimensional arrays are one column.
     metric : array, sparse matrix or operator of shape (p, p), or callable, optional
-        A symmetric positive semidefinite S whose inner product xᵀSy takes the place of xᵀy, or a function
-        V -> S V. Canonical weights are compared in ``lambda V: moments.gram_matmat(V) + ridge * V``.
+        A symmetric positive semidefinite S, or a function V -> S V. The inner product xᵀSy then replaces xᵀy.
+        The metric of canonical weights is ``lambda V: moments.gram_matmat(V) + ridge * V``.
 
     Returns
     -------
     float
-        0 for equal spans, 1 where some direction of one is orthogonal to all of the other. Small values are
-        right to rounding, not to its square root.
+        0 for equal spans, and 1 if a direction of one span is orthogonal to the whole of the other. Small
+        values are accurate to rounding, and not only to its square root.
 
     Raises
     ------
@@ -100,7 +99,7 @@ def chordal_distance(W: Any, Z: Any, metric: Any = None) -> float:
 
 
 def principal_angles(W: Any, Z: Any, metric: Any = None) -> HostArray:
-    """Principal angles between two spans, each from its sine where it is small and its cosine where large.
+    """Principal angles between two spans: small ones from their sines, large ones from their cosines.
 
     Parameters
     ----------
@@ -145,7 +144,7 @@ def _sines_and_cosines(W: Any, Z: Any, metric: Any) -> tuple[HostArray, HostArra
     cross = Q.T @ SP
     _, cosines, turn = np.linalg.svd(to_host(cross))
     gap = P - Q @ cross
-    # What the first projection leaves within span(W), by rounding, goes with a second one.
+    # Rounding leaves a part in span(W) after the first projection; a second projection removes it.
     gap = gap - Q @ (SQ.T @ gap)
     sines = _lengths(gap, home, product, turn.T)
     return np.clip(sines, 0.0, 1.0), np.clip(cosines[::-1], 0.0, 1.0)
@@ -154,8 +153,9 @@ def _sines_and_cosines(W: Any, Z: Any, metric: Any) -> tuple[HostArray, HostArra
 def _lengths(V: Array, home: Home, product: Product | None, turn: HostArray) -> HostArray:
     """The singular values of V in a metric, in decreasing order.
 
-    With `turn` the columns of V become nearly orthogonal: only those mix whose cosines are 1 to rounding,
-    that is, whose lengths are below 1e-8. Scaling to unit columns then keeps small lengths beside large ones.
+    With `turn` the columns of V become nearly orthogonal. Only columns whose cosines are 1 up to rounding
+    mix, and these have lengths below 1e-8. Scaling to unit columns then preserves small lengths together with
+    large ones.
     """
     if product is None:
         return to_host(home.xp.linalg.svd(V, full_matrices=False)[1])
@@ -177,12 +177,14 @@ def _basis(V: Array, home: Home, product: Product | None, name: str) -> tuple[Ar
     Q, SQ = _plain_basis(V, home, eps) if product is None else _metric_basis(V, product, home, eps)
     if Q.shape[1] == 0:
         where = "" if product is None else " in the metric"
-        raise InvalidProblem(f"{name} must span something; got {V.shape[1]} columns of length zero{where}.")
+        raise InvalidProblem(
+            f"{name} must have a nonzero column; got {V.shape[1]} columns of length zero{where}."
+        )
     return Q, SQ
 
 
 def _plain_basis(V: Array, home: Home, eps: float) -> tuple[Array, Array]:
-    """Left singular vectors of the columns, scaled so that long and short ones count alike."""
+    """Left singular vectors of the columns, scaled to equal length."""
     xp = home.xp
     largest = xp.max(xp.abs(V), axis=0)
     safe = xp.where(largest > 0, largest, xp.ones_like(largest))
@@ -193,7 +195,7 @@ def _plain_basis(V: Array, home: Home, eps: float) -> tuple[Array, Array]:
 
 
 def _metric_basis(V: Array, product: Product, home: Home, eps: float) -> tuple[Array, Array]:
-    """Whitening by the Gram matrix in the metric, twice: the first makes the second exact."""
+    """Whitening by the Gram matrix in the metric, twice: after the first, the second is accurate."""
     for first in (True, False):
         SV = product(V)
         G = to_host(V.T @ SV)
@@ -212,13 +214,13 @@ def _check_metric(G: HostArray) -> None:
     largest = float(np.abs(G).max(initial=0.0))
     if float(np.abs(G - G.T).max(initial=0.0)) > ASYMMETRY * largest:
         raise InvalidProblem(
-            "metric must be symmetric; got VᵀSV ≠ (VᵀSV)ᵀ. Pass (S + Sᵀ) / 2 if that is meant."
+            "metric must be symmetric; got VᵀSV ≠ (VᵀSV)ᵀ. If you mean its symmetric part, pass (S + Sᵀ) / 2."
         )
     lowest = float(np.linalg.eigvalsh((G + G.T) / 2)[0]) if len(G) else 0.0
     if lowest < -ASYMMETRY * largest:
         raise InvalidProblem(
-            f"metric must be positive semidefinite; got a direction with xᵀSx = {lowest:.2g}. Pass XᵀX "
-            "plus a ridge, a covariance matrix, or the like."
+            f"metric must be positive semidefinite; got a direction with xᵀSx = {lowest:.2g}. Pass, for "
+            "example, XᵀX plus a ridge, or a covariance matrix."
         )
 
 
@@ -234,7 +236,7 @@ def _metric(metric: Any, W: Array, Z: Array) -> tuple[Home, Product | None]:
             SV = metric(V)
             if tuple(getattr(SV, "shape", ())) != tuple(V.shape):
                 raise InvalidProblem(
-                    f"metric must answer a block of shape {tuple(V.shape)} with one of the same shape; got "
+                    f"metric must return a block of the same shape as its argument, {tuple(V.shape)}; got "
                     f"{getattr(SV, 'shape', type(SV).__name__)}."
                 )
             return home.place(SV)
@@ -248,16 +250,16 @@ def _metric(metric: Any, W: Array, Z: Array) -> tuple[Home, Product | None]:
 
 
 def f1(u: Any, support: Any, threshold: float = 0.05) -> float:
-    """F1 score of the entries that a vector singles out: the harmonic mean of precision and recall.
+    """F1 score of the entries that a vector selects: the harmonic mean of precision and recall.
 
     Parameters
     ----------
     u : array of shape (p,)
-        Weights; entry i is singled out where ``|u[i]| > threshold * max(|u|)``.
+        Weights. Entry i is selected if ``|u[i]| > threshold * max(|u|)``.
     support : array of bool of shape (p,), or of distinct integers
         The true support, as a mask or as indices.
     threshold : float, default 0.05
-        A share of the largest entry, so that the scale of u does not matter; 0 for every entry that is not 0.
+        A fraction of the largest entry, so the scale of u does not matter. 0 selects every nonzero entry.
 
     Returns
     -------
@@ -282,22 +284,22 @@ def f1(u: Any, support: Any, threshold: float = 0.05) -> float:
 def auc(u: Any, support: Any) -> float:
     """Probability that an entry of the support is larger in magnitude than one outside; ties count half.
 
-    It is the area under the ROC curve of |u|: no threshold enters.
+    It is the area under the ROC curve of |u|, and needs no threshold.
 
     Parameters
     ----------
     u, support
-        As for `f1`; the support must not be everything.
+        As for `f1`, but the support must not contain every entry.
 
     Returns
     -------
     float
-        1 where every entry of the support exceeds every other one; 0.5 for no information.
+        1 if every entry of the support is larger than every other entry; 0.5 for no information.
 
     Raises
     ------
     InvalidProblem, NonFiniteData
-        As for `f1`, and where every entry belongs to the support.
+        As for `f1`; also if every entry belongs to the support.
 
     Notes
     -----
@@ -308,7 +310,7 @@ def auc(u: Any, support: Any) -> float:
     inside = int(np.sum(true))
     outside = len(true) - inside
     if outside == 0:
-        raise InvalidProblem(f"support must leave entries outside it; got all {inside}.")
+        raise InvalidProblem(f"support must not contain every entry; got all {inside}.")
     _, place, counts = np.unique(sizes, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]  # equal entries share their mean rank
     return float((ranks[true].sum() - inside * (inside + 1) / 2) / (inside * outside))
@@ -345,8 +347,8 @@ def _mask(chosen: HostArray, length: int) -> HostArray:
         )
     if len(np.unique(chosen)) != len(chosen):
         raise InvalidProblem(
-            "support, as indices, must name each entry once; got repeated ones. A mask of zeros and ones "
-            "must have dtype bool."
+            "support, as indices, must name each entry once; got repeated ones. If it is a mask of zeros "
+            "and ones, convert it to bool."
         )
     mask = np.zeros(length, dtype=bool)
     mask[chosen.astype(np.intp)] = True

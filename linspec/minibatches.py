@@ -1,9 +1,10 @@
-"""Rows in random order, some at a time: what stochastic methods read.
+"""Rows in random order, a few at a time, for stochastic methods.
 
-Problem: a method that takes a few rows at a step wants them at random, and each row of the data once before any comes
-twice. Rows are read in chunks of a few megabytes, out of which batches are then cut without a copy.
-Where files differ: there one row in another place each time would read a page for each, so runs of neighbouring rows
-are drawn instead, and the rows of a chunk, which holds several such runs, are put into random order in memory.
+Problem: a method that takes a few rows in each step wants random rows, and every row once before any row
+twice.
+Method: rows are read in chunks of a few megabytes, and batches are cut out of a chunk without a copy. Files:
+to read single rows at random places would read one page for each row. So runs of neighbouring rows are drawn
+instead. A chunk holds several runs, and its rows are put into random order in memory.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from linspec.operators import LinearOperator, MappedOperator, uncounted
 __all__ = ["DEVICE_FACTOR", "FEWEST_ROWS", "RandomRows", "equal_slices", "rows_at_once"]
 
 DEVICE_FACTOR = 64
-"""An accelerator takes batches and chunks so many times larger."""
+"""On an accelerator, batches and chunks are larger by this factor."""
 
 CHUNK_BYTES = 4 << 20
-"""Rows that are gathered at once, out of which batches are then cut without a copy."""
+"""Bytes of the rows that are gathered at once; batches are cut out of them without a copy."""
 
 FEWEST_ROWS = 32
-"""Rows of a batch, so that its products are worth their calls."""
+"""Rows of a batch: enough that its products take longer than their calls."""
 
 RUN_BYTES = 1 << 18
-"""Neighbouring rows that are read together from a file."""
+"""Bytes of the neighbouring rows that are read together from a file."""
 
 
 def rows_at_once(A: LinearOperator) -> int:
-    """Rows that are read together: a few megabytes, and more than a batch.
+    """The number of rows that are read together: a few megabytes, and more than a batch.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def rows_at_once(A: LinearOperator) -> int:
 
 
 def equal_slices(n: int, size: int) -> Iterator[slice]:
-    """Slices of about `size` that cover n, none longer than another by more than one.
+    """Slices of about `size` that cover n. Their lengths differ by at most one.
 
     Parameters
     ----------
@@ -62,12 +63,12 @@ def equal_slices(n: int, size: int) -> Iterator[slice]:
 
 
 class RandomRows:
-    """The rows of matrices that are read side by side, in random order without end.
+    """The rows of several matrices, in the same random order, without end.
 
     Parameters
     ----------
     matrices : sequence of LinearOperator
-        With row slices, and equally many rows.
+        Operators with row slices, and with equally many rows.
     rng : numpy.random.Generator
     """
 
@@ -80,12 +81,12 @@ class RandomRows:
         self._next = 0
 
     def draw(self, count: int) -> HostArray:
-        """The numbers of the next rows; each row once before any comes twice.
+        """The numbers of the next rows. Every row comes once before any row comes twice.
 
         Parameters
         ----------
         count : int
-            How many at most: fewer come at the end of all rows.
+            The largest number of rows to return. At the end of all rows there are fewer.
 
         Returns
         -------
@@ -99,7 +100,7 @@ class RandomRows:
 
     @property
     def left(self) -> int:
-        """Rows that come before the first one comes again."""
+        """The number of rows that are left before the first row comes again."""
         return len(self._order) - self._next or self.n
 
     def _shuffled(self) -> HostArray:

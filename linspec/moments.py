@@ -1,24 +1,25 @@
 """The second moments of one or two views, as products: XᵀX V, XᵀY V, YᵀX V, YᵀY V in one sweep.
 
-Problem. Every iterative method of this library asks the data one question: what are the Gram and cross
-products of the columns, times a thin block? How that is best answered depends on the data and not on the
-method, so it is answered here, once.
+Problem: every iterative method of this library needs the Gram and cross matrices of the columns, times a thin
+block. The best way to compute these products depends on the data and not on the method, so they are computed
+here.
 
-Method. Three forms. *Implicit*: per block of rows P = XVx and Q = YVy, then Xᵀ[P Q] and Yᵀ[P Q], gathered in
-float64: one sweep, no n x k array, one round of a cluster. *Dense Gram*: the three matrices are formed in
-one sweep and held. *Sparse Gram*: the same as sparse matrices, because the columns of word counts rarely meet.
-The least estimated time among the forms that fit into three eighths of the available memory wins.
+Method: there are three forms. *Implicit*: for each block of rows P = XVx and Q = YVy, then Xᵀ[P Q] and Yᵀ[P
+Q], summed in float64. This is one sweep, without an n x k array, and one round of a cluster. *Dense Gram*:
+the three matrices are formed in one sweep and held. *Sparse Gram*: the same as sparse matrices, because
+columns of word counts rarely share a row. Among the forms that fit into three eighths of the available
+memory, the fastest by estimate is chosen.
 
-Centring is implicit and never subtracts large numbers from each other: row blocks are centred before they are
-multiplied, dense Gram matrices are gathered about the mean of each block and merged (Chan, Golub & LeVeque
-1983). Only what has no entries to centre (a sparse Gram, a sparse or foreign operator) needs a subtraction of
-products; what that loses is estimated, and warned of.
+Centring is implicit and never subtracts large numbers from each other. Row blocks are centred before they are
+multiplied. Dense Gram matrices are formed about the mean of each block and merged (Chan, Golub & LeVeque
+1983). A sparse Gram matrix, and a sparse or foreign operator, have no entries to centre. They need a
+subtraction of products; its loss of digits is estimated, and a warning tells it.
 
-An operator known only by its products is asked for exactly one forward and one adjoint product a view. Its
-column norms are estimated from random-sign probes that ride in the first product.
+An operator that only gives products makes exactly one forward and one adjoint product for each view. Its
+column norms are estimated from random-sign probes, which are extra columns of the first product.
 
-One view of rows that come slice by slice is swept as one of rows in memory is, centred or not, and its means come with
-the first sweep (`linspec.slice_sweep`). Of two views, one of which is streamed, products are made one by one.
+One view of row slices is swept like rows in memory, centred or not, and the first sweep also gives its means
+(`linspec.slice_sweep`). If one of two views is streamed, the products are made one after the other.
 """
 
 from __future__ import annotations
@@ -61,19 +62,21 @@ PROBES = 16
 """Random-sign columns from which unknown column norms are estimated (relative error about 1/4)."""
 
 IDENTITY_COLUMNS = 256
-"""Columns of the identity multiplied at once, at most, when a Gram matrix is formed from products alone."""
+"""The most columns of the identity that are multiplied at once to form a Gram matrix from products."""
 
 IDENTITY_BYTES = 2**29
-"""What their products may take."""
+"""The most bytes that their products may take."""
 
 STRIPS, NARROWEST_STRIP = 8, 64
-"""Strips in which a symmetric product of two blocks is formed, and the columns of one at least."""
+"""The number of strips in which a symmetric product of two blocks is formed, and the least columns of a
+strip."""
 
 CONSTANT = 32
-"""Standard deviation of a column, in units of the rounding of its mean, up to which products call it constant."""
+"""From products, a column counts as constant if its standard deviation is at most this many roundings of its
+mean."""
 
 ENTRIES = 2
-"""The same of the column itself, which is a product with one column of the identity."""
+"""The same for the column itself, computed as a product with one column of the identity."""
 
 
 class Moments:
@@ -85,20 +88,20 @@ class Moments:
         Anything `linspec.as_operator` takes.
     Y : data of shape (n, q), optional
     center : bool, default False
-        Take the column means out.
+        Whether to centre the columns.
     form : {"auto", "dense", "sparse", "implicit"}, default "auto"
         Hold the Gram matrices as dense or sparse arrays, or sweep the data at every product.
     expect : (int, int), optional
-        Products to come and their columns, on which "auto" rests.
+        The expected number of products and their columns, from which "auto" chooses.
     names : (str, str), default ("X", "Y")
-        What messages call the views.
+        The names of the views in messages.
 
     Raises
     ------
     InvalidProblem
-        When the views have no rows or unequally many, or the form is not one of the four.
+        The views have no rows or different numbers of rows, or the form is not one of the four.
     UnsupportedData
-        When the views do not live in one place, or cannot be multiplied.
+        The views have different libraries or devices, or cannot be multiplied.
 
     Notes
     -----
@@ -151,7 +154,7 @@ class Moments:
 
     @property
     def counted(self) -> LinearOperator:
-        """The first view, on the ledger into which its sweeps are entered."""
+        """The first view, as an operator that counts its sweeps."""
         return CountedOperator(self.X, self._views[0].ledger)
 
     @property
@@ -161,7 +164,7 @@ class Moments:
 
     @property
     def n(self) -> int:
-        """Rows; infinity while those of a stream have not been counted."""
+        """The number of rows; infinity for a stream whose rows have not been counted."""
         sizes = [view.given.shape[0] for view in self._views]
         return min(sizes)
 
@@ -176,12 +179,12 @@ class Moments:
         return max(view.ledger.sweeps for view in self._views)
 
     def columns_made(self, index: int) -> float:
-        """Products with one column of a view so far, forward and adjoint."""
+        """The number of products with one column of a view so far, forward and adjoint."""
         return self._views[index].ledger.columns
 
     @property
     def form(self) -> str:
-        """The form in force in force , "dense", "sparse" or "implicit": chosen at the first look."""
+        """The form in force, "dense", "sparse" or "implicit"; it is chosen when it is first needed."""
         if self._both is not None and not self._form:
             return self._both.form
         self._form = self._form or self._choose_form()
@@ -189,12 +192,12 @@ class Moments:
 
     @property
     def held(self) -> bool:
-        """Whether products cost no sweep (any more)."""
+        """Whether products cost no sweep, because Gram matrices are held."""
         return self._gram is not None or (self._sharing is not None and self._sharing.held)
 
     @property
     def rounding(self) -> float:
-        """The relative rounding of products: of sums in float64 where Gram matrices are made of entries."""
+        """The relative rounding of products: that of float64 if Gram matrices are formed from entries."""
         views = (view.given for view in self._views)
         units = [float(np.finfo(A.dtype).eps) for A in views]
         return (
@@ -203,22 +206,22 @@ class Moments:
 
     @property
     def spent(self) -> bool:
-        """Whether the data could be read once, were, and left no Gram matrix: no further product is possible."""
+        """Whether no further product is possible: the data were read once, and no Gram matrix is held."""
         return not self.held and any(getattr(view.operator, "spent", False) for view in self._views)
 
     @property
     def sweep_cost(self) -> float:
-        """Passes that one call of `products` takes after the set-up: 0 held, 1 fused, 2 on products alone."""
+        """The passes of one call of `products` after the set-up: 0 held, 1 fused, 2 from products."""
         return 0.0 if self.form != "implicit" else 1.0 if self._sliceable or self._streamed else 2.0
 
     @property
     def means_cost(self) -> float:
-        """Passes that `column_means` would take now."""
+        """The passes that `column_means` would take now."""
         return 0.0 if all(view.mean is not None for view in self._views) else self.setup_cost or 1.0
 
     @property
     def setup_cost(self) -> float:
-        """Passes still to be made before the first product: for the means, or to form what is held."""
+        """The passes before the first product: for the means, or to form the held matrices."""
         if self.held:
             return 0.0
         if self._sharing is not None:
@@ -251,9 +254,10 @@ class Moments:
 
     @property
     def _entered(self) -> bool:
-        """Whether the Gram matrices are made of entries: of operators known by products, those of few columns.
+        """Whether the Gram matrices are formed from entries.
 
-        One product with the identity is all their entries, and loses nothing to centring.
+        Operators that only give products have entries here if they have few columns: one product with the
+        identity gives all entries, and centring them loses no digits.
         """
         views = [view.operator for view in self._views]
         few = all(A.readable or A.shape[1] <= self._identity_columns for A in views)
@@ -261,7 +265,7 @@ class Moments:
 
     @property
     def _streamed(self) -> bool:
-        """Whether the one view comes slice by slice, and all is made in one sweep of them."""
+        """Whether there is one view, it comes slice by slice, and one sweep makes every product."""
         return len(self._views) == 1 and self._views[0].streamed
 
     @property
@@ -270,7 +274,7 @@ class Moments:
 
     @property
     def _sharing(self) -> Moments | None:
-        """The moments of both views, where they form and hold this one's Gram matrix together with theirs."""
+        """The moments of both views, if they form and hold the Gram matrix of this view."""
         return self._both if self._both is not None and self._both.form != "implicit" else None
 
     @property
@@ -293,7 +297,7 @@ class Moments:
     # ---- what methods call --------------------------------------------------------------------
 
     def products(self, Vx: Array | None = None, Vy: Array | None = None) -> Products:
-        """(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy) in one sweep; None where a block or a view is absent.
+        """(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy) in one sweep, with None if a block or a view is absent.
 
         Parameters
         ----------
@@ -312,7 +316,7 @@ class Moments:
         return products
 
     def gram_matmat(self, V: Array) -> Array:
-        """XᵀX V; the second view is not touched, unless Gram matrices are held and not formed yet."""
+        """XᵀX V. The second view is not read, unless Gram matrices are to be held and are not formed yet."""
         if len(self._views) == 1 or self.form != "implicit":
             return self.products(V)[0]
         return self.view(0).products(V)[0]
@@ -335,13 +339,13 @@ class Moments:
         return product, seen[0] if seen else _symmetric_product(self.home.place(V), product, self.home)
 
     def gram_and_triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
-        """XᵀX V and the triangle R of the QR factorisation of X V, of streamed rows in one sweep.
+        """XᵀX V and the triangle R of the QR factorisation of X V, in one sweep over streamed rows.
 
         Parameters
         ----------
         V : array of shape (p, k)
         columns : int
-            How many columns of V the triangle is of; the others are multiplied only.
+            The number of leading columns of V in the triangle. The other columns are only multiplied.
 
         Returns
         -------
@@ -351,7 +355,7 @@ class Moments:
         Raises
         ------
         MissingCapability
-            When the rows are not streamed. All data have `gram_and_image`, the Gram matrix of the image.
+            The rows are not streamed. For all data there is `gram_and_image`, the Gram matrix of the image.
         """
         if not self._streamed:
             raise MissingCapability(
@@ -365,12 +369,12 @@ class Moments:
         return found
 
     def gram_and_cross(self, V: Array | None = None) -> tuple[Array | None, Array]:
-        """XᵀX V and XᵀY, in one sweep; XᵀY is kept, and later sweeps need not form it again.
+        """XᵀX V and XᵀY, in one sweep. XᵀY is kept for later calls.
 
         Parameters
         ----------
         V : array of shape (p, k), optional
-            Without it the first result is None.
+            If it is left out, the first result is None.
 
         Returns
         -------
@@ -388,9 +392,9 @@ class Moments:
 
     @property
     def wide(self) -> bool:
-        """Whether products with XXᵀ are had at the price of those with XᵀX, on blocks that are much smaller.
+        """Whether products with XXᵀ, on much smaller blocks, cost no more than products with XᵀX.
 
-        So it is for sparse X in memory with few rows, without centring.
+        This holds for sparse X in memory with few rows, without centring.
         """
         view = self._views[0]
         plain = not self.center and view.taken is None
@@ -415,7 +419,7 @@ class Moments:
         return XtU, self.home.place(X.matmat(XtU))
 
     def outer_gram_matmat(self, U: Array) -> Array:
-        """XXᵀU in one sweep of wide sparse X: column by column of X, of which each is read once.
+        """XXᵀU in one sweep of wide sparse X; each column of X is read once.
 
         Parameters
         ----------
@@ -433,12 +437,12 @@ class Moments:
         return sparse_kernels.products(X.transposed, None, U, None, dtype_x=X.dtype).XtP
 
     def view(self, index: int) -> Moments:
-        """The moments of one view alone, on the same ledger; what these hold, it holds.
+        """The moments of one view. They count sweeps on the same ledger and share the held matrices.
 
         Parameters
         ----------
         index : {0, 1}
-            The view X or the view Y.
+            0 for the view X, 1 for the view Y.
         """
         if index not in range(len(self._views)):
             raise InvalidProblem(f"there are {len(self._views)} views; got index {index}.")
@@ -454,7 +458,7 @@ class Moments:
         return self.products(None, V)[1]
 
     def diagonal(self) -> tuple[Array, Array | None]:
-        """The diagonals of XᵀX and YᵀY: exact, or estimated where only products are known."""
+        """The diagonals of XᵀX and YᵀY. They are estimated for operators that only give products."""
         if self.form != "implicit":
             diagonal: tuple[Array, Array | None] = self._held_gram().diagonal()
             return diagonal
@@ -466,7 +470,7 @@ class Moments:
         return self._views[0].squares, self._views[1].squares if len(self._views) == 2 else None
 
     def known_diagonals(self) -> list[Array] | None:
-        """The exact diagonals of XᵀX and YᵀY where sweeps have told them all; None elsewhere, and no sweep is made."""
+        """The exact diagonals of XᵀX and YᵀY, or None if no earlier sweep has computed them."""
         if self.held:
             found = self._held_gram().diagonal()[: len(self._views)]
         else:
@@ -474,9 +478,9 @@ class Moments:
         return None if any(d is None for d in found) else list(found)
 
     def centring_error(self, index: int | None = None) -> float:
-        """The relative error, about, that taking means out of products leaves in them; no sweep is made for it.
+        """The approximate relative error from subtracting means from products. Makes no sweep.
 
-        0 where they are taken out of entries.
+        It is 0 if the entries are centred.
 
         Parameters
         ----------
@@ -500,7 +504,7 @@ class Moments:
         return eps * (lost**2 if isinstance(held, SparseGram) else lost)
 
     def subtracted(self, index: int) -> float:
-        """The sum of squares that centring takes out of the products of one view; 0 where entries are centred.
+        """The sum of squares that centring subtracts from the products of one view; 0 for centred entries.
 
         Parameters
         ----------
@@ -514,13 +518,13 @@ class Moments:
         return float(self.n * self.home.norm(self.home.place(view.taken)) ** 2)
 
     def total_squares(self) -> float | None:
-        """The sum of all squared entries of X, about the column means with centring; no sweep is made for it.
+        """The sum of all squared entries of X, about the column means with centring. Makes no sweep.
 
         Returns
         -------
         float or None
-            None before the sweep that tells it, and where only products are known: they would have to be made with
-            every column of the identity.
+            None before the sweep that computes it, and for operators that only give products: they would need
+            a product with every column of the identity.
         """
         view = self._views[0]
         if self.held:
@@ -547,7 +551,7 @@ class Moments:
     def dense(self) -> tuple[Array, Array | None, Array | None]:
         """(XᵀX, XᵀY, YᵀY) as dense float64 arrays; the moments hold them from then on.
 
-        They are the arrays that later products use: leave them as they are.
+        Later products use these arrays, so do not change them.
         """
         self._form = "dense"
         gram = self._held_gram()
@@ -556,7 +560,7 @@ class Moments:
         return gram.Sx, gram.C, gram.Sy
 
     def whitener(self, index: int, ridge: float) -> Whitener:
-        """The factor of a view's Gram matrix and its ridge, of dense Gram matrices that are held; made once.
+        """The factor of a view's Gram matrix plus ridge, for held dense Gram matrices. It is made once.
 
         Parameters
         ----------
@@ -570,12 +574,12 @@ class Moments:
         return self._whiteners[index, ridge]
 
     def reduced_rows(self, ridges: tuple[float, ...]) -> list[Array]:
-        """Few rows with the same inner products of columns, by orthogonal transformations: one sweep.
+        """A few rows with the same inner products of columns, by orthogonal transformations, in one sweep.
 
         Parameters
         ----------
         ridges : tuple of float
-            Appended as rows of their own, one number a view.
+            One ridge for each view; its rows are appended.
         """
         views = {view.name: view.given for view in self._views}
         found = reduce_rows(views, center=self.center, ridges=ridges)
@@ -584,9 +588,9 @@ class Moments:
         return found
 
     def image_gram(self, index: int, V: Array) -> HostArray:
-        """(XV)ᵀ(XV) by way of XV, one forward product: nothing of it is squared before it is added up.
+        """(XV)ᵀ(XV) from XV, with one forward product; the condition number of X is not squared.
 
-        VᵀSV is rounding where V is all but annihilated; this tells how long XV is.
+        VᵀSV is only rounding if S almost annihilates V. This result is accurate then, too.
 
         Parameters
         ----------
@@ -605,7 +609,7 @@ class Moments:
         return total
 
     def gram_by_identity(self, index: int, product: Array) -> Array:
-        """XᵀX from its product with the identity: symmetric, and zero where centring leaves rounding of a column.
+        """XᵀX from its product with the identity: symmetric, with zeros for constant columns if centred.
 
         Parameters
         ----------
@@ -631,7 +635,7 @@ class Moments:
         return self.home.place(V)
 
     def _swept(self, blocks: list[Array | None], images: list[Array] | None = None) -> Products:
-        """The products by a sweep; `images` gathers (X Vx)ᵀ(X Vx) where X Vx is met as a whole."""
+        """The products by a sweep. `images` collects (X Vx)ᵀ(X Vx) if the whole of X Vx is formed."""
         if all(block is None for block in blocks):
             return None, None, None, None
         if self._streamed:
@@ -651,7 +655,7 @@ class Moments:
         return found
 
     def _by_slices(self, V: Array) -> Array:
-        """Of rows that come slice by slice: centred in the same sweep."""
+        """The products of row slices, centred in the same sweep."""
         view = self._views[0]
         with np.errstate(all="ignore"):  # what is not finite is found block by block
             product = sliced_product(view, V, self.home, center=self.center)
@@ -660,7 +664,7 @@ class Moments:
         return product
 
     def _asked(self, blocks: list[Array | None]) -> Asked:
-        """The blocks, with probes for the norms that only products can tell."""
+        """The blocks, with probes for column norms that are estimated from products."""
         probes: list[Array | None] = [None, None]
         for i, view in enumerate(self._views):
             if blocks[i] is not None and view.squares is None and not view.operator.readable:
@@ -670,9 +674,9 @@ class Moments:
     def _by_products(
         self, asked: Asked, onto: tuple[int, ...] = (0, 1), spreads: list[HostArray] | None = None
     ) -> Products:
-        """One forward and one adjoint block product a view; the adjoint ones of `onto` alone.
+        """One forward and one adjoint block product for each view; adjoint products only for views in `onto`.
 
-        `spreads` gathers the squared lengths of the forward products about their own means.
+        `spreads` collects the squared lengths of the forward products about their own means.
         """
         operators = [view.centred(view.operator) for view in self._views]
         W = forward(operators, asked)
@@ -685,7 +689,7 @@ class Moments:
         return self._conclude(asked, adjoints, sweeps=2.0)
 
     def _conclude(self, asked: Asked, adjoints: list[Array | None], sweeps: float) -> Products:
-        """Enter the products into the ledgers, read the probes, cut out what was asked for."""
+        """Count the products, read the probes, and cut out the requested columns."""
         widths = [0 if V is None else V.shape[1] for V in asked.wide]
         for i, (view, adjoint) in enumerate(zip(self._views, adjoints, strict=True)):
             backward = 0 if adjoint is None else asked.columns
@@ -760,7 +764,7 @@ class Moments:
     # ---- means and column norms -----------------------------------------------------------------
 
     def _gather(self, views: list[View]) -> None:
-        """What one sweep can tell of the columns of some views: means and norms (of products alone: means)."""
+        """The column means and norms of some views, from one sweep; from products only the means."""
         if not views:
             return
         for view in views:
@@ -789,7 +793,7 @@ class Moments:
         self._check_finite([view.mean for view in views])
 
     def _check_finite(self, arrays: Iterable[Array | None]) -> None:
-        """On the first sweep's small results; only on failure is the data searched."""
+        """Check the small results of the first sweep. The data are searched only if the check fails."""
         if self._checked:
             return
         with np.errstate(all="ignore"):
@@ -821,14 +825,14 @@ class Moments:
         return self._gram
 
     def _form_by_slices(self) -> DenseGram:
-        """The Gram matrix of one view that comes slice by slice: in one sweep, also where it is centred."""
+        """The Gram matrix of one view of row slices, in one sweep, centred or not."""
         view = self._views[0]
         gram = sliced_gram(view, self.home, center=self.center)
         view.record(0, self.shape[1], sweeps=1.0)
         return gram
 
     def _form_dense(self) -> DenseGram:
-        """The Gram matrices in one sweep, about the mean of each block where the mean is not known yet."""
+        """The Gram matrices in one sweep, about the mean of each block if the means are not known yet."""
         merging = any(view.lacks_mean for view in self._views)
         slabs = [FloatRows(view, self.home, about_first=merging) for view in self._views]
         running = RunningGram(self.home) if merging else None
@@ -862,7 +866,7 @@ class Moments:
         return gram
 
     def _form_by_products(self) -> DenseGram:
-        """The Gram matrices of operators known by products, some columns of the identity at a time."""
+        """The Gram matrices of operators that only give products, some columns of the identity at a time."""
         self._gather([view for view in self._views if view.lacks_mean])
         found: list[tuple[list[Array], list[Array]]] = [([], []), ([], [])]
         spreads: list[list[HostArray]] = [[], []]
@@ -888,7 +892,7 @@ class Moments:
         return DenseGram(Sx, C, self.home.concat(found[1][0]) * live[1][:, None] * live[1][None, :])
 
     def _varying(self, view: View, S: Array) -> Array:
-        """1 for columns with a spread, 0 for constant ones, of which centred products leave rounding."""
+        """1 for columns with a spread, 0 for constant columns, whose centred products are only rounding."""
         d = self.home.xp.linalg.diagonal(S)
         if view.taken is None:
             return self.home.xp.ones_like(d)
@@ -896,7 +900,7 @@ class Moments:
         return self.home.xp.astype(d > self.n * (unit * view.taken) ** 2, d.dtype)
 
     def _drowned(self, view: View, constant: HostArray, spreads: HostArray) -> bool:
-        """Whether columns that products call constant vary by more than the rounding of their entries."""
+        """Whether columns that products show as constant vary by more than the rounding of their entries."""
         if view.taken is None:
             return False
         unit = ENTRIES * float(np.finfo(view.operator.dtype).eps)
@@ -905,12 +909,12 @@ class Moments:
 
 
 def _wide(X: LinearOperator) -> bool:
-    """Whether the rows of X are fewer than its columns, and those of Xᵀ are worth keeping beside them."""
+    """Whether X has fewer rows than columns, and a copy of Xᵀ is worth its memory."""
     return isinstance(X, SparseOperator) and X.worth_transposing
 
 
 def _signs(rows: int, home: Home) -> Array:
-    """Random signs, the same ones at every call."""
+    """Random signs, the same in every call."""
     return home.place(np.random.default_rng(0).integers(0, 2, (rows, PROBES)) * 2.0 - 1.0)
 
 
@@ -922,7 +926,7 @@ def _probed(Z: Array, SZ: Array, home: Home) -> Array:
 
 
 def _symmetric_product(V: Array, W: Array, home: Home) -> Array:
-    """VᵀW where it is symmetric: little more than half of it is formed, a strip of rows at a time."""
+    """VᵀW for a symmetric product: little more than half of it is formed, one strip of rows at a time."""
     k = V.shape[1]
     width = max(-(-k // STRIPS), NARROWEST_STRIP)
     product = home.zeros((k, k))

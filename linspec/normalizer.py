@@ -1,12 +1,12 @@
 """The contract of normalizers: make the columns of a block orthonormal.
 
-Problem: every subspace method keeps a thin block from collapsing, in the Euclidean inner product or in that
-of a metric such as XᵀX + rI, and the right way to do so depends on conditioning, dtype and machine.
-Method: one law, one method. The small matrix T that makes the basis is returned beside it, so that whatever
-is known of V (MV, a product XV) follows for Q at the price of a thin product.
+Problem: every subspace method must keep the columns of a thin block independent, in the Euclidean inner
+product or in that of a metric such as XᵀX + rI. The best way depends on conditioning, dtype and machine.
+Method: a normalizer has one method. It returns the basis and the small matrix T that makes it. So a known
+product with V (MV, XV) gives the product with Q by one thin multiplication.
 Source: the injected "stabilizer" of the randomized-algorithms libraries.
-Where we differ: rank deficiency is an answer (fewer columns), not an error, and a metric enters as the
-product MV, which the methods hold anyway.
+Where we differ: rank deficiency gives fewer columns and no error. A metric enters as the product MV, which
+the methods hold anyway.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Normalizer(ABC):
 
     An implementation promises, for a p x k block V of numerical rank r in the inner product xᵀMy:
 
-    - Q = VT has r ≤ k columns and QᵀMQ = I, to the rounding of V's dtype as far as MV is exact;
+    - Q = VT has r ≤ k columns and QᵀMQ = I, up to the rounding of V's dtype and the error of MV;
     - Q has the namespace, dtype and device of V; T is host NumPy float64, k x r;
     - MQ = (MV)T, so a metric costs no further product;
     - V and MV are not modified, and may be read-only;
@@ -37,8 +37,8 @@ class Normalizer(ABC):
       number;
     - a block of zeros, or without columns, gives r = 0; NaN or infinity is ``NonFiniteData``.
 
-    Q = VT holds as backward-stable algorithms can hold it: ‖Q − VT‖ is of the order ε‖V‖‖T‖. Where V is
-    ill-conditioned, Q is therefore orthonormal while VT (or (MV)T), multiplied out again, is so only up to ε
+    Q = VT holds up to the error of a backward-stable algorithm: ‖Q − VT‖ is of the order ε‖V‖‖T‖. If V is
+    ill-conditioned, Q is therefore orthonormal, but the product VT (or (MV)T) is orthonormal only up to ε
     times the condition number of V.
 
     Examples
@@ -89,5 +89,5 @@ class Normalizer(ABC):
         InvalidProblem
             V is not two-dimensional, or MV has another shape.
         UnsupportedData
-            The dtype is neither float32 nor float64, or V and MV live apart.
+            The dtype is neither float32 nor float64, or V and MV have different libraries or devices.
         """

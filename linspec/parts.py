@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def with_parts(instance: T) -> T:
-    """The same solver with every part that is a name replaced by an instance, defaults throughout.
+    """The same solver with an instance, with default options, in place of every part that is a name.
 
     Parameters
     ----------

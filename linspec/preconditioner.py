@@ -1,18 +1,19 @@
 """A preconditioner of one Gram matrix: a diagonal and a part of low rank, from one product with a thin block.
 
-Problem: S⁻¹ R roughly, for S = XᵀX + rI of which one product SΩ is known, and the diagonal D.
-Method: the Nyström approximation N = FFᵀ, F = SΩ(ΩᵀSΩ)^(-1/2) without the ridge, has the large eigenvalues, and what it
-leaves of the diagonal, E = D − diag N, stands for the rest: P = FFᵀ + E, inverted by Woodbury's identity.
+Problem: approximate S⁻¹ R for S = XᵀX + rI, if one product SΩ and the diagonal D are known.
+Method: the Nyström approximation N = FFᵀ, F = SΩ(ΩᵀSΩ)^(-1/2) without the ridge, has the large eigenvalues.
+The rest of the diagonal, E = D − diag N, replaces the other eigenvalues: P = FFᵀ + E, inverted by Woodbury's
+identity.
 Source: Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244, have a multiple of the identity for E.
-Where we differ: with a diagonal, one form serves both kinds of data. Of counts of words, whose columns rarely meet, N
-explains little of the diagonal, and P is Jacobi's; of pixels it explains nearly all, and P is Nyström's. The
-rank is what the data ask for: of the directions of E^(-1/2) F those stay that are more than a few times as long as the
-diagonal alone says.
+Where we differ: with a diagonal E, one form serves two kinds of data. For word counts, whose columns rarely
+share a row, N explains little of the diagonal, and P is Jacobi's. For pixels N explains nearly all of it, and
+P is Nyström's. The rank depends on the data: a direction of E^(-1/2) F is kept if it is several times longer
+than the diagonal alone explains.
 
-Where the diagonal is known from random signs alone, Ω being the signs, each entry is the mean of z (Sz) over them
-plus twice its standard error. An entry that is too large costs next to nothing; one that is too small makes its column
-lead every direction (measured: from 60 signs, means alone cost a third more sweeps than the exact diagonal, and these
-cost none).
+If the diagonal is known only from random signs Ω, each entry is the mean of z (Sz) over the signs plus twice
+its standard error. An entry that is too large costs almost nothing. An entry that is too small makes its
+column dominate every direction. (Measured with 60 signs: plain means cost a third more sweeps than the exact
+diagonal, and raised means cost no more.)
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from linspec.arrays import Array, Home, reciprocal, to_host
 from linspec.block_algebra import EPS, whitening
 
 WORTH = 3.0
-"""Squared length, in units of the diagonal, of the shortest direction that is kept."""
+"""The squared length, in units of the diagonal, of the shortest direction that is kept."""
 
 LEAST = 1e-4
-"""Share of the diagonal that is left to it at least."""
+"""The least fraction of the diagonal that remains in E."""
 
 ERRORS = 2.0
-"""Standard errors by which an estimated diagonal is raised."""
+"""The number of standard errors by which an estimated diagonal is raised."""
 
 ROUNDING = 1e-12
-"""Share of the largest entry of a diagonal below which an estimated one is zero."""
+"""An estimated entry below this fraction of the largest entry of the diagonal is zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +55,11 @@ class Preconditioner:
 
     @property
     def rank(self) -> int:
-        """Columns of the part of low rank."""
+        """The number of columns in the part of low rank."""
         return int(self.L.shape[1])
 
     def solve(self, R: Array) -> Array:
-        """P⁻¹ R, in the place of R."""
+        """P⁻¹ R, which overwrites R."""
         inside = self.L.T @ R if self.rank else None
         R *= self.weights[:, None]
         if inside is not None:
@@ -74,7 +75,7 @@ def jacobi(diagonal: Array, home: Home) -> Preconditioner:
 def from_sketch(
     Omega: Array, SOmega: Array, ridge: float, diagonal: Array, rank: int | None, home: Home
 ) -> Preconditioner:
-    """The preconditioner that a product tells.
+    """The preconditioner from a product with a block.
 
     Parameters
     ----------
@@ -82,9 +83,9 @@ def from_sketch(
         A block and its product with the Gram matrix, ridge included.
     ridge : float
     diagonal : array of shape (p,)
-        Of the Gram matrix, the ridge left out.
+        The diagonal of the Gram matrix, without the ridge.
     rank : int or None
-        Columns of the part of low rank at most; None: as many as are worth it.
+        The largest rank of the part of low rank; by default the data decide.
     home : Home
     """
     xp = home.xp
@@ -104,12 +105,12 @@ def from_sketch(
 
 
 def raised_diagonal(signs: Array, Ssigns: Array, ridge: float, home: Home) -> Array:
-    """The diagonal of a Gram matrix from its product with random signs, on the safe side; the ridge is left out."""
+    """A safe estimate of the diagonal of a Gram matrix, without ridge, from its product with random signs."""
     xp = home.xp
     samples = signs * (Ssigns - signs * ridge)
     count = signs.shape[1]
     mean = xp.sum(samples, axis=1) / count
     spread = xp.sqrt(xp.sum((samples - mean[:, None]) ** 2, axis=1) / (count * max(count - 1, 1)))
     raised = xp.max(xp.stack([mean, xp.zeros_like(mean)]), axis=0) + ERRORS * spread
-    # Of a column that centring makes zero, products leave rounding.
+    # For a column that is zero after centring, the products are only rounding.
     return xp.where(raised > ROUNDING * xp.max(raised), raised, xp.zeros_like(raised))

@@ -1,8 +1,8 @@
-"""What every problem is: data, a few numbers, and the law by which an answer is judged.
+"""The base class of problems: data, a few numbers, and the law by which answers are judged.
 
-A problem holds its data as operators and its few numbers. Constructing one reads no entry: it checks shapes,
-dtypes and numbers. Its law turns what a solver found into the solution of the contract: unit vectors, order,
-signs, the residual of the returned arrays. The families of problems are in `linspec.families`.
+A problem holds its data as operators, and its numbers. The constructor checks shapes, dtypes and numbers, and
+reads no entry. The law makes the solution from the arrays of a solver: unit vectors, order, signs, and the
+residual of the returned arrays. The families of problems are in `linspec.families`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ from linspec.solution import (
 )
 
 CENTRING = 10
-"""Times the tolerance by which taking means out of products may be off, in the worst case, before it is said."""
+"""A finding is reported if subtracting means from products may cause an error above this multiple of the
+tolerance."""
 
 ELSEWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -75,7 +76,7 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
         **dict.fromkeys(("compute_uv", "return_u", "u", "full_matrices"), ("left",)),
     }
 )
-"""What other libraries call parameters of problems, in lower case, and what they may be called here."""
+"""Names of problem parameters in other libraries, in lower case, and the possible names here."""
 
 OF_SOLVE: Mapping[str, str] = MappingProxyType(
     {
@@ -87,7 +88,7 @@ OF_SOLVE: Mapping[str, str] = MappingProxyType(
         **{name: name for name in ("max_passes", "max_seconds", "callback", "progress")},
     }
 )
-"""The same for what is said to `linspec.solve` and not to the problem."""
+"""The same for arguments of `linspec.solve`, which are no parameters of a problem."""
 
 S_co = TypeVar("S_co", bound=Solution, covariant=True)
 """The class of a problem's answers."""
@@ -99,7 +100,7 @@ class Problem(ABC, Generic[S_co]):
     Attributes
     ----------
     name : str
-        What the registry calls problems of this class.
+        The name of the class in the registry.
     tolerance : float
         The default of `tol` for float64 data.
     """
@@ -109,19 +110,19 @@ class Problem(ABC, Generic[S_co]):
     solution: ClassVar[type[Solution]]
     matrix_names: ClassVar[tuple[str, ...]]
 
-    shared: Moments | None = None  # moments that were given in place of the data
+    shared: Moments | None = None  # moments that were given instead of the data
     vector: bool = False
-    exponents: ClassVar[Mapping[str, int]] = MappingProxyType({})  # powers of two taken out of matrices
-    excess: ClassVar[Sequence[int]] = (0, 0)  # and out of ridges, beside those that follow from the matrices
+    exponents: ClassVar[Mapping[str, int]] = MappingProxyType({})  # powers of two that divide matrices
+    excess: ClassVar[Sequence[int]] = (0, 0)  # additional powers for ridges
     taken: ClassVar[Mapping[str, HostArray]] = MappingProxyType(
         {}
-    )  # rows taken out of matrices that are centred
+    )  # the rows that were subtracted from centred matrices
     means: ClassVar[Mapping[str, str]] = MappingProxyType(
         {}
-    )  # what an answer calls the means of which matrix
+    )  # by matrix, the solution's field with its column means
 
     def __new__(cls, *_: Any, **named: Any) -> Self:
-        """Refuse a parameter that the problem does not have, and say which one was meant."""
+        """Refuse a parameter that the problem does not have, and suggest the right one."""
         if named:
             known = inspect.signature(cls.__init__).parameters
             unknown = [name for name in named if name not in known]
@@ -136,11 +137,11 @@ class Problem(ABC, Generic[S_co]):
 
     @abstractmethod
     def conclude(self, moments: Moments, terms: Terms = NO_TERMS, **arrays: Any) -> Conclusion:
-        """Apply the law to what a solver found."""
+        """Apply the law to the arrays of a solver."""
 
     def start(self, given: Any) -> dict[str, Array]:
-        """The arrays of an earlier answer, as a solver begins at them."""
-        raise InvalidProblem(f"no solver of {self.name} begins at an earlier answer; leave start out.")
+        """The arrays of an earlier answer, in the form that a solver starts from."""
+        raise InvalidProblem(f"solvers of {self.name} cannot begin at an earlier answer; leave start out.")
 
     @property
     def matrices(self) -> dict[str, LinearOperator]:
@@ -149,7 +150,7 @@ class Problem(ABC, Generic[S_co]):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The least precise working dtype among the matrices, when targets have been promoted."""
+        """The least precise working dtype of the matrices, after the promotion of targets."""
         return min((A.dtype for A in self.matrices.values()), key=lambda dtype: dtype.itemsize)
 
     @property
@@ -164,25 +165,25 @@ class Problem(ABC, Generic[S_co]):
 
     @property
     def sweeps(self) -> float:
-        """How often the data can be read: once, where a matrix is an iterator of slices and no Gram matrix is held."""
+        """How often the data can be read: once for an iterator of slices, unless a Gram matrix is held."""
         held = self.shared is not None and self.shared.held
         return math.inf if held else min(A.sweeps for A in self.matrices.values())
 
     @property
     def width(self) -> int:
-        """Columns of the blocks that iterate."""
+        """The number of columns in the blocks of an iteration."""
         return int(getattr(self, "k", 1))
 
     @property
     def certificate_products(self) -> int:
-        """Products with the moments that the law makes at most."""
+        """The largest number of products with the moments that the law makes."""
         return 1
 
     def __repr__(self) -> str:
         own: Any = self
         fields = dataclasses.fields(own) if dataclasses.is_dataclass(own) else ()
         names = [field.name for field in fields] or list(self.matrix_names)
-        # An operator shows its shape and dtype, and no entry; a long path of ridges is cut short.
+        # An operator shows its shape and dtype and no entries; a long path of ridges is abbreviated.
         shown = {
             name: repr(value) if isinstance(value, LinearOperator) else reprlib.repr(value)
             for name, value in ((name, getattr(self, name)) for name in names)
@@ -190,22 +191,22 @@ class Problem(ABC, Generic[S_co]):
         return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in shown.items())})"
 
     def check_sizes(self) -> None:
-        """Compare what is asked for with rows that have been counted meanwhile."""
+        """Check the problem's numbers against the number of rows, once these have been counted."""
 
     def with_matrices(self, matrices: Mapping[str, LinearOperator]) -> Self:
-        """The same problem on other operators (counted ones, say)."""
+        """The same problem on other operators, such as counted ones."""
         twin = copy.copy(self)
         for name, A in matrices.items():
             object.__setattr__(twin, name, A)
         return twin
 
     def sizes(self) -> cost.Sizes:
-        """What estimates of time and memory go by: those of the first two matrices."""
+        """The sizes for estimates of time and memory: those of the first two matrices."""
         first, *rest = self.matrices.values()
         return cost.sizes_of(first, rest[0] if rest else None, self.width)
 
     def lost_to_centring(self, moments: Moments) -> tuple[tuple[Status, str], ...]:
-        """A finding where means taken out of products leave fewer digits than the tolerance asks for."""
+        """A finding if subtracting means from products loses more digits than the tolerance allows."""
         error = moments.centring_error()
         if error <= CENTRING * self.default_tol:
             return ()
@@ -218,13 +219,14 @@ class Problem(ABC, Generic[S_co]):
     # ---- units --------------------------------------------------------------------------------
 
     def looked_at(self) -> dict[str, Look]:
-        """What a first look tells of each matrix; refuses what is not finite in arrays in memory."""
+        """The first look at each matrix, which refuses arrays in memory with entries that are not finite."""
         return {name: look_at(name, A) for name, A in self.matrices.items()}
 
     def about_rows(self) -> Any:
-        """The same problem where a row is taken out of sparse matrices whose means would cancel; else itself.
+        """The problem with a row subtracted from sparse matrices whose centring loses digits, or itself.
 
-        Means that are taken out anyway may be any: a copy of the entries, that is, buys back the digits.
+        A centred matrix may be shifted by any row. The shift costs a copy of the entries and preserves the
+        digits.
         """
         if not getattr(self, "center", False) or self.shared is not None:
             return self
@@ -237,23 +239,23 @@ class Problem(ABC, Generic[S_co]):
         return twin
 
     def unit_dtype(self, name: str) -> np.dtype[Any]:
-        """The dtype in which what was looked at is multiplied."""
+        """The working dtype of a matrix after the first look."""
         return self.matrices[name].dtype
 
     def unregularised(self) -> dict[str, float]:
-        """The matrices whose columns are solved for, and the least ridge of each."""
+        """The matrices whose column weights are computed, and the least ridge of each."""
         return {}
 
     def divided(self, looks: Mapping[str, Look], exponents: Mapping[str, int]) -> Any:
-        """The same problem on matrices divided by powers of two, its ridges with them; itself without any.
+        """The problem on matrices, and with ridges, divided by powers of two; itself if no matrix needs that.
 
-        `in_given_units` takes its answers back. Moments that were passed as the data are made anew for divided
-        matrices.
+        `in_given_units` converts its answers back. Moments that were passed as the data are computed again
+        for divided matrices.
         """
         if self.shared is not None and min(A.sweeps for A in self.matrices.values()) < math.inf:
             exponents = dict.fromkeys(
                 exponents, 0
-            )  # the rows are gone: what is held of them is taken as it is
+            )  # the rows cannot be read again: the held Gram matrices are used as they are
         matrices = divided(self.matrices, looks, exponents)
         ridges, excess = self.divided_ridges(looks, exponents)
         if all(matrices[name] is A for name, A in self.matrices.items()) and not any(excess):
@@ -274,20 +276,20 @@ class Problem(ABC, Generic[S_co]):
         return None, []
 
     def powers(self) -> dict[str, int]:
-        """For arrays of an answer, the power of two that gives them in the units of the data."""
+        """By array of an answer, the power of two that converts it to the units of the data."""
         return {}
 
     def squares_in_given_units(self, name: str, value: float) -> float:
-        """A number in units of the squares of a matrix, as a ridge is, in those of the data."""
+        """A number in units of squares of a matrix, such as a ridge, converted to the units of the data."""
         return float(times_power_of_two(value, 2 * self.exponents.get(name, 0)))
 
     @property
     def is_divided(self) -> bool:
-        """Whether the answer is in other units than the data were given in."""
+        """Whether the units of the answer differ from those of the data."""
         return any(self.exponents.values()) or any(self.excess) or bool(self.taken)
 
     def in_given_units(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
-        """Arrays of an answer to a divided problem in the units of the data; or of an iterate, not `returned`."""
+        """The arrays of an answer to a divided problem, or of an iterate, in the units of the data."""
         powers = self.powers()
         found = {
             name: value if value is None else times_power_of_two(value, powers.get(name, 0))
@@ -300,12 +302,12 @@ class Problem(ABC, Generic[S_co]):
         return found
 
     def in_own_units(self, start: Mapping[str, Any]) -> dict[str, Any]:
-        """An answer to begin at, in the units of a divided problem."""
+        """An answer to start from, in the units of a divided problem."""
         powers = self.powers()
         return {name: times_power_of_two(value, -powers.get(name, 0)) for name, value in start.items()}
 
     def beyond_range(self, arrays: Mapping[str, Any], given: Mapping[str, Any]) -> str:
-        """The first array of an answer that is no longer there in the units of the data; "" where all are."""
+        """The first array of an answer that cannot be represented in the units of the data, or ""."""
         for name in self.powers():
             value = arrays.get(name)
             if value is not None and not isinstance(value, float):
@@ -315,18 +317,18 @@ class Problem(ABC, Generic[S_co]):
         return ""
 
     def promote(self, name: str, dtype: np.dtype[Any]) -> None:
-        """Multiply a matrix in a wider dtype than its own, which holds its entries exactly, where that can be."""
+        """Multiply a matrix in a wider dtype, which represents its entries exactly, if possible."""
         A = getattr(self, name)
         if A.dtype.itemsize < dtype.itemsize:
             object.__setattr__(self, name, A.in_dtype(dtype) or A)
 
     def adopt(self, name: str, data: Any) -> LinearOperator:
-        """Make one of the problem's matrices of data, when it is constructed.
+        """Make one of the problem's matrices from data, in the constructor.
 
         Parameters
         ----------
         name : str
-            The field that holds the matrix, by which messages call it.
+            The field that holds the matrix; messages use this name.
         data : anything that `linspec.as_operator` takes
 
         Returns
@@ -336,7 +338,7 @@ class Problem(ABC, Generic[S_co]):
         Raises
         ------
         InvalidProblem
-            When there are no rows or no columns.
+            The matrix has no rows or no columns.
         """
         A = as_operator(data, name)
         if 0 in A.shape:
@@ -349,7 +351,7 @@ def _no_such_parameter(problem: str, name: str, known: list[str]) -> str:
     word = name.lower().strip("_")
     if word in OF_SOLVE:
         return (
-            f"{problem} has no parameter {name!r}: how to solve is said to linspec.solve. Pass "
+            f"{problem} has no parameter {name!r}; it is an argument of linspec.solve. Pass "
             f"{OF_SOLVE[word]}= there."
         )
     called = {own.lower(): (own,) for own in known}
@@ -364,7 +366,7 @@ def _no_such_parameter(problem: str, name: str, known: list[str]) -> str:
 
 
 def shared_moments(problem: Problem[Any], data: Any, center: bool) -> Moments | None:
-    """The moments that a problem was given in place of its data, once they fit it."""
+    """The moments that were given instead of data, after a check that they fit the problem."""
     shared = data if isinstance(data, Moments) else None
     object.__setattr__(problem, "shared", shared)
     if shared is not None and shared.center != center:
@@ -375,9 +377,9 @@ def shared_moments(problem: Problem[Any], data: Any, center: bool) -> Moments | 
 
 
 def _out_of_range(value: Array, given: Array, axis: int | None, *, single: bool) -> bool:
-    """Whether numbers that were there have become infinite, or so small that their digits are gone.
+    """Whether numbers have become infinite, or so small that they have lost digits.
 
-    Of a column the largest entry decides; numbers that each stand for themselves do so each.
+    In a column the largest entry decides. Independent numbers are judged one by one.
     """
     xp = namespace(value)
     before, after = xp.abs(value), xp.abs(given)

@@ -1,4 +1,4 @@
-"""One line on a terminal that says how far a run has come."""
+"""One line on a terminal that shows the progress of a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @contextmanager
 def report_progress(name: str, wanted: bool) -> Iterator[tuple[Callable[[Any], None], ...]]:
-    """Callbacks that keep one line of standard error up to date; none where it is not wanted.
+    """Callbacks that keep one line of standard error up to date, or none if progress is off.
 
     The line is redrawn at most five times a second and cleared at the end.
     """

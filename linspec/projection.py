@@ -1,12 +1,13 @@
-"""Random projections: the rows of a matrix in fewer dimensions, their lengths and distances about preserved.
+"""Random projections: the rows of a matrix in fewer dimensions, with nearly the same lengths and distances.
 
-Problem: n points in p dimensions, p large, and what comes next asks for their distances or inner products only.
-Method: A Ω / √l for a random p x l matrix whose entries have mean zero and variance one. The expected squared length
-of a row is that of the row it came from, and the distances between n points keep within 1 ± ε for l of the order
-log(n)/ε² (Johnson and Lindenstrauss 1984).
+Problem: there are n points in p dimensions, p is large, and the next step needs only distances or inner
+products.
+Method: A Ω / √l for a random p x l matrix Ω whose entries have mean zero and variance one. The projection
+preserves the expected squared length of each row. The distances between n points change by factors within 1 ±
+ε for l of the order log(n)/ε² (Johnson and Lindenstrauss 1984).
 Source: Achlioptas 2003, doi:10.1016/S0022-0000(03)00025-4; Li, Hastie and Church 2006,
 doi:10.1145/1150402.1150436.
-Where we differ: any registered test matrix will do, and it is never held where it can be made from its seed.
+Where we differ: any registered test matrix can be used. It is not stored if it can be made from its seed.
 """
 
 from __future__ import annotations
@@ -32,27 +33,28 @@ __all__ = ["project"]
 def project(
     A: Any, columns: int, test_matrix: str | TestMatrix = "sparse-sign", *, rng: Any = None, **options_: Any
 ) -> Array:
-    """Project the rows of a matrix at random onto fewer dimensions.
+    """Project the rows of a matrix onto fewer dimensions at random.
 
     Parameters
     ----------
     A : array, sparse matrix, file or operator, shape (n, p)
-        What `linspec.as_operator` takes; its rows are read once.
+        Anything that `linspec.as_operator` takes. Its rows are read once.
     columns : int
-        Dimensions l of the result.
+        The number l of dimensions of the result.
     test_matrix : str or TestMatrix, default "sparse-sign"
         A registered test matrix by name (`linspec.test_matrices()` lists them), or an instance.
     rng : None, int or numpy.random.Generator
-        A seed is one projection on every array library and device: rows that arrive later are projected alike.
+        A seed means the same projection on every array library and device, so later rows can be projected
+        alike.
     **options_
-        Options of the test matrix, where it is given by name.
+        Options of the test matrix, if it is given by name.
 
     Returns
     -------
     array of shape (n, l)
-        A Ω / √l, for which E‖xΩ‖²/l = ‖x‖² for every row x, in A's library, on its device and in its working
-        dtype (float32 stays). A NumPy array for files and operators. For SciPy sparse data and a test matrix with
-        few entries that are not zero, a sparse matrix in CSR format; for other test matrices a NumPy array.
+        A Ω / √l, with E‖xΩ‖²/l = ‖x‖² for every row x, in A's library, on its device and in its working dtype
+        (float32 stays). For files and operators it is a NumPy array. For SciPy sparse data it is a sparse
+        matrix in CSR format if the test matrix has few nonzero entries, and otherwise a NumPy array.
 
     Raises
     ------
@@ -86,7 +88,7 @@ def project(
     product = Omega.sketch(data)
     if isinstance(
         data, DenseOperator | SparseOperator
-    ):  # others may have answered with an array of their own
+    ):  # operators of others may return an array of their own
         product *= scale
         return product
     return product * scale

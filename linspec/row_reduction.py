@@ -1,13 +1,13 @@
-"""Many rows reduced to few by orthogonal transformations: what backward-stable direct methods stand on.
+"""Reduction of many rows to few by orthogonal transformations, the basis of backward-stable direct methods.
 
 For [X Y] = Q R with orthonormal Q, every inner product of columns is that of the columns of R. So R, with at
-most p + q rows, takes the place of the data, and nothing was squared. The rows come block by block
-(sequential TSQR: Demmel, Grigori, Hoemmen & Langou 2012, doi:10.1137/080731992), one sweep, and a leading
-column of ones takes the column means out by the same transformations.
+most p + q rows, replaces the data, and nothing is squared. The rows are read block by block in one sweep
+(sequential TSQR: Demmel, Grigori, Hoemmen & Langou 2012, doi:10.1137/080731992). A leading column of ones
+makes the same transformations centre the columns.
 
-Where we differ: the first row is subtracted from all before the means are taken out, which changes nothing in
-exact arithmetic. Constant columns then vanish exactly instead of leaving rounding that looks like rank, and
-means that are large beside their spread cost no digits.
+Where we differ: the first row is subtracted from all rows before the centring. This changes nothing in exact
+arithmetic. In floating point, constant columns then vanish exactly and leave no rounding that looks like
+rank. Means that are large compared with their spread lose no digits.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from linspec.operators import LinearOperator
 from linspec.views import explain_non_finite
 
 LEAST_LENGTH = 10.0
-"""Length of the image of a direction, in units of rounding, up to which it is null."""
+"""A direction is null if the length of its image is at most this, in units of rounding."""
 
 FEWEST_ROWS = 4096
-"""Rows of a block, at least."""
+"""The least number of rows in a block."""
 
 
 def reduce_rows(
@@ -39,22 +39,22 @@ def reduce_rows(
     Parameters
     ----------
     views : mapping from str to LinearOperator
-        Operators with equally many rows, all readable, by the names that messages call them.
+        Readable operators with equally many rows, by their names in messages.
     center : bool, default False
-        Take the column means out.
+        Whether to centre the columns.
     ridges : tuple of float, optional
-        Per view: append √ridge times the identity to its columns alone, so that the ridge enters its Gram
-        matrix and no cross product.
+        One ridge for each view. √ridge times the identity is appended to the columns of the view, so the
+        ridge enters its Gram matrix and no cross product.
 
     Returns
     -------
     list of array
-        One array a view, float64, with equally many rows.
+        One float64 array for each view, with equally many rows.
 
     Raises
     ------
     NonFiniteData
-        When the rows are not finite; the entry is named.
+        The rows have an entry that is not finite; the message names it.
     """
     operators = list(views.values())
     home = operators[0].home.blocks
@@ -77,11 +77,11 @@ class ColumnBasis:
     U : array of shape (m, r)
         RW.
     W : array of shape (p, r)
-        What the columns are multiplied by.
+        The matrix that the columns are multiplied by.
     condition : float
         Condition number of the columns at unit length, on the numerical range.
     short : array of shape (p, s)
-        Directions that were cut as null and are longer than rounding makes them: `LEAST_LENGTH` tells.
+        Directions that were cut as null, but whose images are longer than rounding (`LEAST_LENGTH`).
     U_short : array of shape (m, s)
         Their images, orthonormal.
     """
@@ -94,7 +94,7 @@ class ColumnBasis:
 
     @property
     def rank(self) -> int:
-        """Of the columns, numerically."""
+        """The numerical rank of the columns."""
         return int(self.W.shape[1])
 
 
@@ -105,7 +105,7 @@ def column_basis(R: Array, cut: float, home: Home, unit: float = EPS) -> ColumnB
     ----------
     R : array of shape (m, p)
     cut : float
-        Singular values below this share of the largest are outside the numerical range.
+        Singular values below this fraction of the largest are outside the numerical range.
     home : Home
     unit : float, default machine epsilon
         The rounding of the data.
@@ -124,7 +124,7 @@ def column_basis(R: Array, cut: float, home: Home, unit: float = EPS) -> ColumnB
 
 
 def sum_with_short(x: ColumnBasis, y: ColumnBasis, k: int, home: Home) -> float:
-    """The sum of the k leading correlations where the short directions of both views count, too."""
+    """The sum of the k leading correlations if the short directions of both views are included."""
     T = home.concat([x.U, x.U_short]).T @ home.concat([y.U, y.U_short])
     found = np.linalg.svd(to_host(T), compute_uv=False)
     return float(np.clip(found[:k], 0.0, 1.0).sum())

@@ -1,13 +1,15 @@
 """The first look at the data of a problem: whether its entries are finite, and how large they are.
 
-Problem: laws and methods multiply entries with each other, and laws square what they get. Of entries of 1e-90 that
-gives zeros, of entries of 1e90 infinities; an answer of zeros with a residual of zero may then look like the exact one.
-Method: the largest magnitude of each matrix is learnt before the solver begins, of arrays in memory by the look that
-they are given anyway. Where it is beyond the ordinary (`linspec.operators.rescaled`), the problem is solved for the
-matrix divided by a power of two, and the answer given back in the units of the data. All others are left as they are.
-Some rows of a file stand for all, and the first slice for a stream. What is known by its products, or by rows that are
-someone else's to make, is watched: the first of these tells, and where it is beyond the ordinary the run begins again;
-what it has cost stays on its account.
+Problem: methods multiply entries with each other, and laws square the products. For entries of 1e-90 the
+results are zeros, and for entries of 1e90 infinities. An answer of zeros with a residual of zero may then
+look like the exact one.
+Method: the largest magnitude of each matrix is found before the solver begins. Arrays in memory are checked
+for finite entries anyway, and the same reading finds it. If the magnitude is out of the ordinary range
+(`linspec.operators.rescaled`), the matrix is divided by a power of two, the problem is solved, and the answer
+is returned in the units of the data. Other matrices are left as they are. For a file some of its rows are
+read, and for a stream its first slice. Operators that give only products, or rows of foreign data, are
+watched: their first product or rows show the magnitude. If it is out of the ordinary range, the run begins
+again; its costs so far still count.
 """
 
 from __future__ import annotations
@@ -39,32 +41,35 @@ from linspec.operators.rescaled import WatchedOperator, ordinary_exponent, resca
 from linspec.views import first_non_finite
 
 SAMPLED_ROWS, SAMPLED_NUMBERS = 16, 2**20
-"""Rows of a file, evenly spread, that tell its size, and the numbers in them at most."""
+"""The number of evenly spread rows of a file that are read for its magnitude, and the most numbers in
+them."""
 
 FAINT = {4: 100, 8: 480}
-"""Binary digits, by the bytes of a number, by which a column may be smaller than the largest and still be squared."""
+"""By the bytes of a number: a column that is smaller than the largest by at most this many bits can be
+squared."""
 
 LARGEST_RIDGE, SMALLEST_RIDGE = 200, 400
-"""Binary exponents, about the largest square of an entry, between which a ridge keeps its value."""
+"""A ridge keeps its value between these binary exponents, relative to the largest square of an entry."""
 
 LARGE_MEAN = 1e-2
-"""Distance of a few entries of a column from each other, in units of their size, at which its mean is called large."""
+"""The mean of a column counts as large if a few of its entries differ by less than this, in units of their
+size."""
 
 COLUMNS_AT_ONCE, ENTRIES_AT_ONCE = 64, 2**16
 
 
 @dataclass(frozen=True)
 class Look:
-    """What is known of the entries of a matrix before the solver begins.
+    """The facts about the entries of a matrix before the solver begins.
 
     Attributes
     ----------
     largest : float
-        The largest magnitude, or what stands for it; 0 where nothing is known.
+        The largest magnitude, or an estimate of it; 0 if it is not known.
     known : bool
-        Whether it is; else the first product is to tell.
+        Whether it is known. If not, the first product will show it.
     faint : tuple of int
-        Columns that are not zero and so small beside the largest that their squares are no numbers.
+        Nonzero columns that are so small, compared with the largest, that their squares underflow.
     """
 
     largest: float = 0.0
@@ -72,7 +77,7 @@ class Look:
     faint: tuple[int, ...] = ()
 
     def exponent(self, dtype: np.dtype[Any]) -> int:
-        """The power of two to be taken out: 0 of ordinary matrices."""
+        """The power of two to divide by; 0 for ordinary matrices."""
         if not 0 < self.largest < math.inf:
             return 0
         own = math.frexp(self.largest)[1]
@@ -85,7 +90,7 @@ def look_at(name: str, A: LinearOperator) -> Look:
     Raises
     ------
     NonFiniteData
-        When an array in memory has an entry that is not finite; it is named.
+        An array in memory has an entry that is not finite; the message names it.
     """
     if isinstance(A, CenteredOperator | AdjointOperator):
         return Look(*_bare(look_at(name, A.parts[0])))
@@ -110,7 +115,7 @@ def look_at(name: str, A: LinearOperator) -> Look:
 
 
 def _look_at_parts(name: str, A: LinearOperator) -> Look:
-    """Of sums and stacks, the largest of what they are made of; of others the first product or rows are to tell."""
+    """The look at the parts of sums and stacks; for other operators the first product or rows decide."""
     if not isinstance(A, SumOperator | HorizontalStack | VerticalStack | ScaledOperator):
         return Look(known=False)
     looks = [look_at(name, part) for part in A.parts]
@@ -123,20 +128,20 @@ def _bare(look: Look) -> tuple[float, bool]:
 
 
 def _largest_elsewhere(A: DenseOperator) -> float:
-    """Of an array of another library; what is not finite there is found by the first sweep."""
+    """The look at an array of another library; the first sweep finds entries that are not finite."""
     floating = A.home.xp.isdtype(A.array.dtype, "real floating")
     return largest_magnitude(A.array) if floating else 1.0
 
 
 def _look_at_array(A: DenseOperator) -> Look | None:
-    """Of an array in memory; None where an entry is not finite.
+    """The look at an array in memory; None if an entry is not finite.
 
-    In the good case one reading: the sums of squares of the columns.
+    Usually this is one reading, for the sums of squares of the columns.
     """
     x = A.array
     if x.dtype.kind != "f" or 0 in x.shape:
         return Look(1.0)
-    if x.dtype.itemsize < 4:  # half precision has no entries beyond the ordinary
+    if x.dtype.itemsize < 4:  # half precision has no entries out of the ordinary range
         return Look(1.0) if np.isfinite(np.sum(x, dtype=np.float64)) else None
     bits = ordinary_exponent(A.dtype)
     with np.errstate(all="ignore"):
@@ -155,7 +160,7 @@ def _look_at_array(A: DenseOperator) -> Look | None:
 
 
 def _faint_columns(x: HostArray, columns: HostArray, largest: float, dtype: Any) -> tuple[int, ...]:
-    """Those among some columns that are faint beside the largest entry of all."""
+    """The columns, among some, that are faint compared with the largest entry of the matrix."""
     if largest == 0:
         return ()
     found: list[int] = []
@@ -206,13 +211,13 @@ def _sampled(A: MappedOperator) -> float:
 
 
 def without_large_means(A: LinearOperator) -> tuple[LinearOperator, HostArray | None]:
-    """A sparse matrix whose means are taken out anyway, with a row taken out of its stored entries, and that row.
+    """A sparse matrix to be centred, with a row subtracted from its stored entries, and that row.
 
-    Everything else, and sparse matrices that have no need of it, are returned as they are, with None.
+    Other data, and sparse matrices that do not need it, are returned as they are, with None.
 
-    Products with centred sparse data are corrected by what the means add to them, which cancels where means are large
-    beside spreads. A column in which every entry is stored can have a constant taken out of its entries instead. Zeros
-    that are not stored bound what a mean can be in units of the spread, by √n.
+    Products with centred sparse data are corrected by the contribution of the means. This cancels if means
+    are large compared with spreads. If every entry of a column is stored, a constant can be subtracted from
+    its entries instead. If a column has zeros that are not stored, its mean is at most √n times its spread.
     """
     n = A.shape[0]
     if not isinstance(A, SparseOperator) or n < 2 or A.matrix.nnz < n:
@@ -235,7 +240,7 @@ def without_large_means(A: LinearOperator) -> tuple[LinearOperator, HostArray | 
     if not large.any():
         return A, None
     row = np.where(large, values, 0.0)
-    # In float64 before they are rounded; the difference of numbers that are near each other is exact.
+    # The subtraction is in float64, before rounding; the difference of nearly equal numbers is exact.
     data = (matrix.data[: matrix.nnz] - row[indices]).astype(A.dtype, copy=False)
     return SparseOperator(type(matrix)((data, indices, matrix.indptr), shape=matrix.shape), A.dtype), row
 
@@ -252,7 +257,7 @@ def _canonical(matrix: Any) -> Any:
 def divided(
     matrices: Mapping[str, LinearOperator], looks: Mapping[str, Look], exponents: Mapping[str, int]
 ) -> dict[str, LinearOperator]:
-    """The matrices of a problem with powers of two taken out; those whose size is not known yet are watched."""
+    """The matrices of a problem divided by powers of two; those of unknown magnitude are watched."""
     found = {}
     for name, A in matrices.items():
         look = looks[name]
@@ -272,8 +277,8 @@ def _watched(A: LinearOperator, name: str) -> LinearOperator:
 def reduced_ridge(ridge: float, exponent: int, largest: float) -> tuple[float, int]:
     """A ridge in the units of a matrix divided by 2^exponent, and the (even) power of two by which it is too small.
 
-    A ridge far above all squares of entries is one to which they add nothing: a smaller one that is so too gives the
-    same answer, times a power of two. One far below stays far below.
+    The squares of entries add nothing to a ridge that is far above them. A smaller ridge, if it is still far
+    above, gives the same answer times a power of two. A ridge far below the squares stays far below.
     """
     if ridge == 0:
         return 0.0, 0

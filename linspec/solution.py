@@ -1,4 +1,4 @@
-"""What a solver hands back: the answer, how it ended, what it cost, and how far it can be trusted."""
+"""The result of a solver: the answer, how the run ended, its cost, and its accuracy."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ HISTORY_FIELDS = ("iteration", "passes", "columns", "flops", "seconds", "residua
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Solution:
-    """The part of an answer that all problems share.
+    """The fields that the answers of all problems share.
 
     Attributes
     ----------
     status : Status
         How the run ended; its value is advice.
     converged : bool
-        Whether `residual` is at or below the tolerance: a fact about the returned arrays.
+        Whether `residual`, which is that of the returned arrays, is at or below the tolerance.
     message : str
         The status in words, with this run's own figures.
     residual : float
@@ -86,9 +86,9 @@ class Solution:
     iterations : int
         Iterations of the solver's outer loop; 0 for direct solvers.
     passes : float
-        The largest number of sweeps over any one matrix of the problem, everything included.
+        The largest number of sweeps over any one matrix of the problem, including set-up and certificate.
     columns : float
-        Products with one column, forward and adjoint, over all matrices, the certificate's included.
+        Products with one column, forward and adjoint, over all matrices, including those of the certificate.
     flops : float
         Floating-point operations of those products.
     seconds : float
@@ -96,15 +96,16 @@ class Solution:
     setup_passes : float
         Passes made before this run by moments that were shared with it.
     history : numpy structured array
-        One record an iteration: iteration, passes, columns, flops, seconds, residual.
+        One record for each iteration: iteration, passes, columns, flops, seconds, residual.
     solver : str
         The qualified name of the solver that ran.
 
     Notes
     -----
-    Each class says of its fields, once for all who ask: `weight_fields`, the arrays in the library and dtype of the
-    data, the leading vectors first; `value_field`, the decreasing numbers that go with them, "" where there are none;
-    `value_label`, what one of these is called; `ceiling`, what none can exceed, or None.
+    Each class describes its fields. `weight_fields` are the arrays in the library and dtype of the data, the
+    leading vectors first. `value_field` holds the decreasing numbers that belong to the vectors, or is "" if
+    there are none. `value_label` is the name of one of these numbers. `ceiling` is their upper limit, or
+    None.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ()
@@ -139,7 +140,7 @@ class Solution:
 
 @dataclass
 class History:
-    """The record that a run keeps, one row an iteration."""
+    """The record of a run, with one row for each iteration."""
 
     rows: list[tuple[float, ...]] = field(default_factory=list)
 

@@ -1,10 +1,10 @@
 """Records by which plugins declare what they provide, without importing it.
 
-Problem: listing, help, documentation, conformance tests and benchmarks need to know which methods exist, but
+Problem: listing, help, documentation, conformance tests and benchmarks need the names of methods. But
 importing a method imports its array library, and one slow plugin would slow every listing.
 Method: a plugin's table is a few frozen records. A record names its implementation as a string
-(``"package.module:Class"``); the class is imported when somebody asks for it. Facts that hold before the
-implementation runs (needs, traits, literature) live here; options live on the class, stated once.
+(``"package.module:Class"``), and the class is imported when it is first used. Facts that hold before the
+implementation runs (needs, traits, literature) are in the record. Options are declared once, on the class.
 Source: the declaration tables of conda and of pluggy-based tools, and LinearSolve.jl's rule that traits live
 beside the declaration and never in the part that is loaded lazily.
 Where we differ: traits are a closed vocabulary, checked when the record is made, so a misspelt trait is an
@@ -22,7 +22,7 @@ from linspec.errors import InvalidDeclaration
 
 __all__ = ["TRAITS", "Needs", "NormalizerSpec", "OperatorSpec", "SolverSpec", "Spec", "TestMatrixSpec"]
 
-#: What a trait promises. The conformance kit holds a solver to the traits its record states.
+#: What each trait promises. The conformance kit checks the traits that a solver's record states.
 TRAITS = {
     "direct": "no iteration: one factorisation or decomposition",
     "iterative": "has an option tol and gets more accurate the more passes it may use",
@@ -41,7 +41,7 @@ _TARGET = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """What a solver asks of its data beyond forward block products.
+    """What a solver needs of its data, in addition to forward block products.
 
     Parameters
     ----------
@@ -82,13 +82,13 @@ class SolverSpec:
     problem : str
         Name of the problem it solves: ``"least-squares"``, ``"svd"``, ``"cca"``, ...
     target : str
-        Where the class is, as ``"package.module:Class"``; imported only when the solver is asked for.
+        The place of the class, ``"package.module:Class"``. It is imported only when the solver is used.
     summary : str
-        One sentence: what it does and when to choose it.
+        One sentence: what the solver does and when to choose it.
     reference : str
-        Author and year of the source and, where there is one, ``doi:10....``.
+        Author and year of the source and, if there is one, ``doi:10....``.
     needs : Needs, default ``Needs()``
-        What it asks of the data.
+        What the solver needs of the data.
     traits : tuple of str, default ()
         Words of ``linspec.spec.TRAITS``.
 
@@ -201,16 +201,15 @@ class OperatorSpec:
     name : str
         As for :class:`SolverSpec`.
     matches : callable
-        ``matches(data) -> bool``. Called with every data object the core does not know itself, so it must be
+        ``matches(data) -> bool``. It is called with every object that linspec does not know. So it must be
         cheap, import nothing (look at ``type(data).__module__``) and raise nothing.
     adapt : callable
-        ``adapt(data) -> LinearOperator``. Import what it needs inside the function.
+        ``adapt(data) -> LinearOperator``. Put its imports inside the function.
     summary : str
         One sentence: which data it adapts.
     sample : str, optional
-        Where the conformance kit gets data to try the adapter on: ``"package.module:function"``, called without
-        arguments, returns a small object that it adapts (at most some hundred rows). The kit fails an adapter
-        without one.
+        A function ``"package.module:function"`` for the conformance kit. It takes no arguments and returns a
+        small object to adapt, of at most some hundred rows. Without it the adapter fails the kit.
 
     Raises
     ------
@@ -250,17 +249,17 @@ class ProblemSpec:
     Parameters
     ----------
     name : str
-        Lower-case words of letters and digits joined by hyphens: what the records of solvers call the problem.
+        Lower-case words of letters and digits joined by hyphens. The records of solvers use this name.
     target : str
-        Where the class is, as ``"package.module:Class"``; imported only when it is asked for.
+        The place of the class, ``"package.module:Class"``. It is imported only when it is used.
     summary : str
-        One sentence: what is asked.
+        One sentence: what the problem asks for.
     command : str, default ""
-        Where its `linspec.cli.kinds.Kind` is, as ``"package.module:NAME"``: how the command line states the problem and
-        tells its answer. Without one it is solved from Python alone.
+        The place of its `linspec.cli.kinds.Kind`, ``"package.module:NAME"``: how the command line reads the
+        problem and shows its answer. Without it the problem can only be solved in Python.
     testing : str, default ""
-        Where its `linspec.testing.ProblemTesting` is, as ``"package.module:NAME"``: planted cases and an oracle, by
-        which the conformance kit judges its solvers. Without one they cannot be judged.
+        The place of its `linspec.testing.ProblemTesting`, ``"package.module:NAME"``: planted cases and an
+        oracle, by which the conformance kit judges the problem's solvers. Without it they cannot be judged.
 
     Raises
     ------

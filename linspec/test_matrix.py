@@ -1,13 +1,14 @@
 """The contract of test matrices: the random block that a sketch starts from.
 
-Problem: randomized methods multiply the data with a random matrix, whose distribution decides cost and
+Problem: randomized methods multiply the data by a random matrix. Its distribution determines the cost and the
 guarantee.
-Method: one matrix in two forms. `draw` gives its entries, for methods that iterate on the block; `operator` gives
-something that multiplies, which need not hold them. An implementation defines the one that it knows best.
+Method: one matrix has two forms. `draw` returns its entries, for methods that iterate on the block.
+`operator` returns an operator that multiplies and need not store them. An implementation defines the form
+that suits it better.
 Source: the sketching operators of the randomized-algorithms libraries.
-Where we differ: random numbers come from a NumPy generator on the host, so a seed means the same matrix for every
-array library and device. And entries have variance one throughout, so that the scale of a random projection is
-known without asking the method.
+Where we differ: random numbers come from a NumPy generator on the host, so a seed means the same matrix for
+every array library and device. Entries always have variance one, so the scale of a random projection is the
+same for all test matrices.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ class TestMatrix(ABC):  # noqa: B024 (either method may be the one defined)
 
     An implementation defines `draw` or `operator`, or both, and promises
 
-    - a matrix that depends on nothing but its options, the shape and the generator's state, the same in both
+    - a matrix that depends only on its options, the shape and the generator's state, and is the same in both
       forms;
-    - entries with mean zero and variance one, any two of a column uncorrelated, so that E ΩΩᵀ = l I for l
-      columns. Divided by √l it preserves squared lengths in expectation: see `linspec.project`.
+    - entries with mean zero and variance one, and uncorrelated entries within a column, so that E ΩΩᵀ = l I
+    for l
+      columns. Divided by √l the matrix preserves squared lengths in expectation: see `linspec.project`.
 
     Examples
     --------
@@ -69,7 +71,7 @@ class TestMatrix(ABC):  # noqa: B024 (either method may be the one defined)
         rows, columns : int
             Its shape.
         rng : numpy.random.Generator
-            Where the random numbers come from; equal states give equal matrices.
+            The source of the random numbers; equal states give equal matrices.
 
         Returns
         -------
@@ -87,7 +89,7 @@ class TestMatrix(ABC):  # noqa: B024 (either method may be the one defined)
         rows, columns : int
             Its shape.
         rng : numpy.random.Generator
-            Where the random numbers come from. It is used before this returns and not kept.
+            The source of the random numbers. It is used before this method returns, and not kept.
 
         Returns
         -------

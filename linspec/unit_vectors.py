@@ -1,4 +1,4 @@
-"""Vectors as they are returned: of unit length in a metric, their signs fixed, in an order."""
+"""The normal form of returned vectors: unit length in a metric, fixed signs, and their order."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, to_host
 
 TIE = 1e-6
-"""Entries within this share of the largest count as equally large when signs are fixed."""
+"""Entries within this fraction of the largest count as equally large when signs are fixed."""
 
 CACHED_NUMBERS = 2**17
-"""Numbers that are looked at together on the host: a megabyte."""
+"""The number of entries that are read together on the host: a megabyte."""
 
 
 def lengths_in(W: Array, MW: Array, dtype: np.dtype[Any], home: Home) -> HostArray:
-    """Lengths in a metric, by the products with it; those that are 1 to the rounding of float32 data are 1."""
+    """Lengths in a metric, from products with it; lengths within float32 rounding of 1 become 1."""
     length = np.sqrt(np.maximum(to_host(home.xp.sum(W * MW, axis=0)), 0.0))
     near = np.abs(length - 1) < (1e-3 if dtype == np.float32 else 0.0)
     lengths: HostArray = np.where(near | (length == 0), 1.0, length)
@@ -24,7 +24,7 @@ def lengths_in(W: Array, MW: Array, dtype: np.dtype[Any], home: Home) -> HostArr
 
 
 def chosen(count: int, order: HostArray) -> HostArray:
-    """The matrix that picks columns in an order."""
+    """The matrix that selects columns in an order."""
     T = np.zeros((count, len(order)))
     T[order, np.arange(len(order))] = 1.0
     return T
@@ -44,7 +44,7 @@ def signs(V: Array, home: Home) -> HostArray:
 
 
 def _host_signs(V: HostArray) -> HostArray:
-    """The same at one reading of V: the run of rows that has the entry is known by the largest ones of all runs."""
+    """The same in one reading of V: the largest entries of all runs of rows tell which run has the entry."""
     runs = row_runs(V)
     largest = np.array([np.max(np.abs(V[rows]), axis=0) for rows in runs])
     bound = largest.max(axis=0) * (1 - TIE)

@@ -851,7 +851,7 @@ class ReadsBeforehand(SweepsTwice):
         (HonestGramSVD, ("direct",), ""),
         (SweepsTwice, ("direct",), ""),
         (SweepsTwice, ("direct", "one-pass"), "raised SweptOnce"),
-        (ReadsBeforehand, ("direct", "one-pass"), "the end was met 2 times"),
+        (ReadsBeforehand, ("direct", "one-pass"), "the end was reached 2 times"),
     ],
 )
 def test_a_second_sweep_of_rows_that_are_read_once_is_caught(fresh_registry, cls, traits, issue):
@@ -873,9 +873,9 @@ def test_a_second_sweep_of_rows_that_are_read_once_is_caught(fresh_registry, cls
         (
             IgnoresTheStart,
             ("iterative", "randomized", "warm-start"),
-            "at its own answer, the first residual is",
+            "at its own answer, its first residual is",
         ),
-        (StartsAndLoiters, ("iterative", "randomized", "warm-start"), "at its own answer it takes 200 iter"),
+        (StartsAndLoiters, ("iterative", "randomized", "warm-start"), "must end sooner; it takes 200 iter"),
     ],
 )
 def test_a_start_that_is_ignored_is_caught(fresh_registry, cls, traits, issue):

@@ -1,4 +1,4 @@
-"""What can be multiplied: `as_operator` makes one of arrays, sparse matrices, files and foreign objects."""
+"""Operators: `as_operator` makes them of arrays, sparse matrices, files and foreign objects."""
 
 from __future__ import annotations
 
@@ -60,26 +60,26 @@ __all__ = [
 def as_operator(
     data: Any, name: str = "data", *, rows: int | None = None, dtype: Any = None
 ) -> LinearOperator:
-    """Make an operator of anything that can be multiplied.
+    """Make an operator of any data that can be multiplied.
 
     Parameters
     ----------
     data : array, sparse matrix, memory map, path of a `.npy` file, operator, iterator or callable
-        NumPy, CuPy, torch and array-api-strict arrays; `scipy.sparse` and `cupyx.scipy.sparse`
-        matrices; `numpy.memmap`; a linspec or SciPy LinearOperator, or any object with `shape`, `dtype`,
-        `matmat` and `rmatmat`; whatever the adapter of an installed plugin takes. Nothing is copied; integers
-        and bools become floats block by block. An iterator of row slices (dense arrays or SciPy sparse matrices with
-        equally many columns) is read once; a callable that takes no arguments and returns a fresh iterator is read as
-        often as is wanted. Their first slice is read here; how many rows there are is known after the first sweep, and
-        `shape[0]` is `math.inf` until then.
+        NumPy, CuPy, torch and array-api-strict arrays; `scipy.sparse` and `cupyx.scipy.sparse` matrices;
+        `numpy.memmap`; a linspec or SciPy LinearOperator, or any object with `shape`, `dtype`, `matmat` and
+        `rmatmat`; and the data of the adapters of installed plugins. Nothing is copied; integers and bools
+        become floats block by block. An iterator of row slices (dense arrays or SciPy sparse matrices with
+        equally many columns) is read once. A callable that takes no arguments and returns a new iterator can
+        be read several times. Their first slice is read here. The number of rows is known after the first
+        sweep; until then `shape[0]` is `math.inf`.
     name : str, default "data"
-        What messages call it.
+        The name of the data in messages.
     rows : int, optional
-        How many rows there are, where an iterator or a callable would tell only in the end.
+        The number of rows of an iterator or a callable, if it is known before the first sweep.
     dtype : float32 or float64, optional
-        In which of the two products are made. By default float32 for float16, float32, bools and integers of up to 16
-        bits, which it holds exactly, and float64 for everything else. Nothing is copied for it: entries are
-        converted block by block, as integers are.
+        The dtype of products. By default it is float32 for float16, float32, bools and integers of up to 16
+        bits, which float32 represents exactly, and float64 for all other dtypes. Nothing is copied: entries
+        are converted block by block, as integers are.
 
     Returns
     -------
@@ -88,9 +88,9 @@ def as_operator(
     Raises
     ------
     UnsupportedData
-        For complex, object or string dtypes and for things that cannot be multiplied.
+        The dtype is complex, object or string, or the data cannot be multiplied.
     InvalidProblem
-        When it has not two dimensions, or other than `rows` rows, or a file cannot be read.
+        The data do not have two dimensions, or not `rows` rows, or a file cannot be read.
     """
     operator = _made(data, name, rows)
     if rows is not None and operator.shape[0] != rows:
@@ -117,7 +117,7 @@ def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
         operator = _known(data)
     except (UnsupportedData, InvalidProblem) as error:
         message = str(error)
-        # The operators do not know what their data are called.
+        # The operators do not know the name of their data.
         message = name + message[4:] if message.startswith("data ") else f"{name}: {message}"
         raise type(error)(message) from error
     failed = ""
@@ -136,7 +136,7 @@ def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
 
 
 def _known(data: Any) -> LinearOperator | None:
-    """The operator of data that linspec itself knows; None of others."""
+    """The operator of data that linspec itself knows, or None for other data."""
     if isinstance(data, np.ndarray):
         return DenseOperator(data) if memory_map(data) is None else MappedOperator(data)
     if is_array(data):
@@ -151,7 +151,7 @@ def _known(data: Any) -> LinearOperator | None:
 
 
 def _adapted(data: Any) -> tuple[LinearOperator | None, str]:
-    """The operator that a plugin's adapter makes of the data, or None and what to say of adapters that failed."""
+    """The operator that a plugin's adapter makes of the data, or None with a text about failed adapters."""
     from linspec.registry import operator_adapters, report
 
     failed = ""

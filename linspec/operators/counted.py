@@ -1,4 +1,4 @@
-"""Operators that keep account: sweeps over the rows, column products and floating-point operations."""
+"""Operators that count their use: sweeps over the rows, column products and floating-point operations."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from linspec.operators.base import CenteredOperator, LinearOperator, Selection
 
 @dataclass
 class Ledger:
-    """What has been asked of one matrix.
+    """The counted use of one matrix.
 
     Attributes
     ----------
     sweeps : float
-        Readings of all rows; a minibatch is its share of them.
+        Readings of all rows; a minibatch counts as a fraction.
     columns : float
         Products with one column, forward or adjoint.
     flops : float
@@ -29,16 +29,16 @@ class Ledger:
     flops: float = 0.0
 
     def record(self, *, sweeps: float = 0.0, columns: float = 0.0, flops: float = 0.0) -> None:
-        """Add to the account."""
+        """Add to the counts."""
         self.sweeps += sweeps
         self.columns += columns
         self.flops += flops
 
 
 class CountedOperator(LinearOperator):
-    """An operator whose use is written into a ledger.
+    """An operator whose use is counted in a ledger.
 
-    A product is one sweep; rows taken from it cost their share of one.
+    A product counts as one sweep. Rows that are taken count as a fraction of a sweep.
     """
 
     def __init__(self, operator: LinearOperator, ledger: Ledger) -> None:
@@ -80,7 +80,7 @@ class CountedOperator(LinearOperator):
         return self.operator.dense()
 
     def blocks(self) -> Iterator[LinearOperator]:
-        """The blocks of streamed data: one sweep, whatever is then done with them."""
+        """The blocks of streamed data. Reading them is one sweep; their use costs no further sweep."""
         blocks = self.operator.blocks()
         self.ledger.record(sweeps=1)
         return blocks
@@ -94,9 +94,9 @@ class CountedOperator(LinearOperator):
 
 
 def uncounted(operator: LinearOperator) -> tuple[LinearOperator, Ledger]:
-    """An operator without its counter, and the ledger to write into (a fresh one where it had none).
+    """An operator without its counter, and its ledger (a new one if it had none).
 
-    A counter within a centring is taken out of it.
+    A counter inside a centred operator is removed, too.
     """
     if isinstance(operator, CenteredOperator) and isinstance(operator.parts[0], CountedOperator):
         inner = operator.parts[0]

@@ -1,4 +1,4 @@
-"""Operators of others: SciPy's LinearOperator, CuPy's sparse matrices, and anything with the right methods."""
+"""Foreign operators: SciPy's LinearOperator, CuPy's sparse matrices, and any object with their methods."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from linspec.operators.base import LinearOperator, Selection
 
 
 def quacks(source: Any) -> bool:
-    """Whether `source` has what an operator needs: `shape`, `dtype`, `matmat` and `rmatmat`."""
+    """Whether `source` has the attributes of an operator: `shape`, `dtype`, `matmat` and `rmatmat`."""
     return all(hasattr(source, name) for name in ("shape", "dtype", "matmat", "rmatmat"))
 
 
 class ForeignOperator(LinearOperator):
-    """An object known by its `matmat` and `rmatmat` alone; its products are NumPy arrays."""
+    """An object that only has `matmat` and `rmatmat`; its products are NumPy arrays."""
 
     def __init__(self, source: Any, dtype: Any = None) -> None:
         if len(source.shape) != 2:
@@ -42,7 +42,7 @@ class ForeignOperator(LinearOperator):
         return self._product("rmatmat", U, self.shape[1]).astype(np.float64, copy=False)
 
     def _product(self, name: str, block: Array, rows: int) -> HostArray:
-        if block.shape[1] == 0:  # many operators cannot multiply nothing
+        if block.shape[1] == 0:  # many operators fail for a block without columns
             return np.zeros((rows, 0))
         method, label = getattr(self.source, name), f"{type(self.source).__name__}.{name}"
         block = np.ascontiguousarray(block, dtype=self.dtype)
@@ -50,15 +50,13 @@ class ForeignOperator(LinearOperator):
             product = np.asarray(method(block))
         except (NotImplementedError, TypeError) as error:
             if isinstance(error, TypeError) and "'NoneType' object is not callable" not in str(error):
-                raise  # SciPy calls the function that it was not given
+                raise  # otherwise SciPy called a function that it was not given
             raise MissingCapability(
                 f"{label} is not implemented ({error}). Define it: linspec multiplies by A and by its adjoint."
             ) from error
         if product.shape != (rows, block.shape[1]):
-            raise InvalidProblem(
-                f"{label} must answer with shape {(rows, block.shape[1])}; got {product.shape}."
-            )
-        working_dtype(product.dtype, f"what {label} answers")
+            raise InvalidProblem(f"{label} must return shape {(rows, block.shape[1])}; got {product.shape}.")
+        working_dtype(product.dtype, f"the result of {label}")
         return product
 
 
@@ -105,5 +103,5 @@ class CupySparseOperator(LinearOperator):
 
 
 def is_cupy_sparse(source: Any) -> bool:
-    """Whether `source` is a sparse matrix of CuPy, told without importing CuPy."""
+    """Whether `source` is a sparse matrix of CuPy, without importing CuPy."""
     return type(source).__module__.startswith("cupyx.scipy.sparse") and not is_array(source)

@@ -1,15 +1,16 @@
-"""Random matrices as operators: made again from a seed where they are used, and multiplied onto data from the right.
+"""Random matrices as operators, which are made from a seed at each use and multiply data from the right.
 
-Problem: a p x l random matrix Ω and its product A Ω, where Ω would be as large as a dense p x l block although it
-is a few numbers (a seed), A may be sparse, and Ω may have few entries that are not zero.
-Method: Ω is known by its tiles, runs of columns that a generator of their own makes from the seed, dense or as
-compressed rows. A dense tile is multiplied as any thin block is. With sparse data a sparse tile makes a sparse
-product, block of rows by block of rows; with dense rows it is gathered by SciPy's kernels.
+Problem: compute A Ω for a p x l random matrix Ω. A stored Ω would be a dense p x l block, although a seed
+determines it. A may be sparse, and Ω may have few nonzero entries.
+Method: Ω consists of tiles, which are runs of columns. Each tile has its own generator, made from the seed,
+and is dense or in compressed rows. A dense tile is multiplied like any thin block. A sparse tile and sparse
+data give a sparse product, one block of rows after the other. A sparse tile and dense rows are multiplied by
+SciPy's kernels.
 Source: the sketching operators of randomized linear algebra (Murray et al. 2023, arXiv:2302.11474, chapter 2).
-Where we differ: tiles run over columns, so a product needs no sum over tiles, and a sum over p is as exact as in a
-product with the whole matrix. Random numbers come from the host alone: a seed is one matrix for every array library
-and device. The array API has no sparse product, so on other devices a sparse tile becomes dense, a few columns at a
-time.
+Where we differ: tiles are runs of columns. So a product needs no sum over tiles, and a sum over p is as
+accurate as in a product with the whole matrix. All random numbers are drawn on the host, so a seed means the
+same matrix for every array library and device. The array API has no sparse product, so on other devices a
+sparse tile becomes dense, a few columns at a time.
 """
 
 from __future__ import annotations
@@ -34,20 +35,21 @@ Tile = Any
 """Some columns of a random matrix, float64: a NumPy array or a `scipy.sparse.csr_array`."""
 
 TILE_ENTRIES = 2**22
-"""Stored entries of a tile (32 MiB of numbers). It decides which numbers a seed means: leave it."""
+"""Stored entries of a tile (32 MiB of numbers). Do not change it: the random numbers of a seed depend on
+it."""
 
 NARROWEST_TILE = 16
-"""Columns of a tile, at least: each tile reads the data again."""
+"""The least number of columns in a tile, because each tile reads the data again."""
 
 PAIRS_PER_BLOCK = 2**21
 """Multiply-adds of one block of rows in a product of two sparse matrices, which bounds what it stores."""
 
 
 class Sketch(LinearOperator):
-    """A p x l random matrix that is made where it is used; its numbers live on the host, in float64.
+    """A p x l random matrix that is made at each use; its entries are float64 on the host.
 
-    A subclass defines `tiles`. It may define `_matmat`, `_rmatmat` and `_of_block` where it knows a faster way
-    than to multiply by its tiles, and `nnz` where it stores less than everything.
+    A subclass defines `tiles`. It may define `_matmat`, `_rmatmat` and `_of_block` if there is a faster way
+    than products with tiles, and `nnz` if it stores fewer entries.
 
     Parameters
     ----------
@@ -66,10 +68,10 @@ class Sketch(LinearOperator):
 
     @abstractmethod
     def tiles(self) -> Iterator[tuple[slice, Tile]]:
-        """Runs of columns and those columns: together all of them, in order, and the same at every call."""
+        """Runs of columns with their entries: all columns, in order, and the same in every call."""
 
     def held(self) -> Sketch:
-        """The same matrix with its tiles kept in memory: for products with one block of rows after the other."""
+        """The same matrix with its tiles in memory, for products with one block of rows after the other."""
         return HeldSketch(*self.shape, list(self.tiles()), sparse=self.sparse)
 
     def sketch(self, A: LinearOperator) -> Array:
@@ -78,8 +80,8 @@ class Sketch(LinearOperator):
         Parameters
         ----------
         A : LinearOperator of shape (n, p)
-            Data in memory and files never meet a dense p x l block. Where nothing but products with A can be had,
-            one is made.
+            Data in memory and in files need no dense p x l block. An operator that only gives products needs
+            one.
 
         Returns
         -------
@@ -89,12 +91,12 @@ class Sketch(LinearOperator):
         Raises
         ------
         InvalidProblem
-            A has not p columns.
+            A does not have p columns.
         """
         if A.shape[1] != self.shape[0]:
             raise InvalidProblem(
-                f"a random matrix with {self.shape[0]} rows multiplies data with {self.shape[0]} columns; got "
-                f"{A.shape[0]} x {A.shape[1]}. Make one of that many rows."
+                f"the data must have as many columns as the random matrix has rows, {self.shape[0]}; got "
+                f"shape {A.shape[0]} x {A.shape[1]}. Make a random matrix with {A.shape[1]} rows."
             )
         A, ledger = uncounted(A)
         ledger.record(sweeps=1, columns=self.shape[1], flops=self._flops(A))
@@ -189,14 +191,15 @@ class Sketch(LinearOperator):
         return product
 
     def _tile_by_tile(self, A: DenseOperator) -> bool:
-        """Whether to multiply all rows by one tile after the other, which needs no tile but one at a time.
+        """Whether to multiply all rows by one tile after the other, so that only one tile is in memory.
 
-        A file is to be read once. What a sparse product makes beside its result is to be bounded.
+        Not for a file, which must be read only once, nor for sparse products, whose temporary memory must be
+        bounded.
         """
         return not isinstance(A, MappedOperator) and not (self.sparse and A.home.on_host)
 
     def _of_block(self, A: DenseOperator) -> Array:
-        """A Ω for dense rows; those that come block by block are ready to be multiplied, `A.array` as it is."""
+        """A Ω for dense rows. Blocks of rows have the working dtype, so `A.array` is used as it is."""
         home, dtype = A.home, A.dtype
         product = home.zeros((A.shape[0], self.shape[1]), dtype)
         for columns, tile in self._pieces(densify=not home.on_host):
@@ -207,7 +210,7 @@ class Sketch(LinearOperator):
         return product
 
     def _pieces(self, *, densify: bool) -> Iterator[tuple[slice, Tile]]:
-        """The tiles; sparse ones a few columns at a time and dense, where that is asked for."""
+        """The tiles. On request, sparse tiles are made dense, a few columns at a time."""
         for columns, tile in self.tiles():
             if not (self.sparse and densify):
                 yield columns, tile
@@ -220,7 +223,7 @@ class Sketch(LinearOperator):
 
 
 class HeldSketch(Sketch):
-    """A random matrix whose tiles lie in memory.
+    """A random matrix whose tiles are in memory.
 
     Parameters
     ----------
@@ -249,21 +252,20 @@ class HeldSketch(Sketch):
 
 
 class SeededSketch(Sketch):
-    """A random matrix whose tiles are drawn again at every use, each from a generator of its own.
+    """A random matrix whose tiles are drawn again at every use, each from its own generator.
 
     Parameters
     ----------
     rows, columns : int
         The shape.
     rng : numpy.random.Generator
-        Gives the seed, two integers, and is not kept.
+        Draws the seed, two integers, and is not kept.
     draw : callable
         `draw(rows, columns, rng)` makes a tile: a float64 array, or a `csr_array`.
     width : int, optional
         Columns of a tile; by default as many as a dense tile may have.
     density : float, optional
-        The expected share of entries that are not zero, for tiles that are compressed rows; by default they are
-        dense.
+        The expected fraction of nonzero entries, for tiles in compressed rows; by default tiles are dense.
     """
 
     def __init__(
@@ -297,7 +299,7 @@ class SeededSketch(Sketch):
 
 
 def tile_width(rows: int, density: float = 1.0) -> int:
-    """Columns of a tile of so many rows."""
+    """The number of columns in a tile with a given number of rows."""
     return max(NARROWEST_TILE, int(TILE_ENTRIES / max(rows * density, 1.0)))
 
 

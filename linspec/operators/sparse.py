@@ -17,8 +17,8 @@ from linspec.operators.base import LinearOperator, Selection
 class SparseOperator(LinearOperator):
     """A SciPy sparse matrix or array, kept as compressed rows.
 
-    CSR is taken as it is, without a copy; other formats are converted once. Duplicate entries add up, as
-    everywhere in SciPy. Products are in the working dtype of the data, or in the `dtype` that is given.
+    CSR is used without a copy; other formats are converted once. Duplicate entries add up, as in SciPy.
+    Products are in the working dtype of the data, or in the given `dtype`.
     """
 
     sliceable = True
@@ -43,29 +43,29 @@ class SparseOperator(LinearOperator):
         return stored
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
-        """The same rows, converted slab by slab where they are multiplied."""
+        """The same rows, which are converted slab by slab for products."""
         return self if dtype == self.dtype else SparseOperator(self.matrix, dtype)
 
     @cached_property
     def worth_transposing(self) -> bool:
-        """Whether `transposed` is worth its memory: asked of the system once."""
+        """Whether there is memory for `transposed`; the system is asked once."""
         return sparse_kernels.worth_transposing(self.matrix, self.dtype)
 
     @cached_property
     def gram_entries(self) -> float:
-        """Entries of the sparse Gram matrix of the columns, estimated once: it is asked for at every choice."""
+        """Entries of the sparse Gram matrix of the columns, estimated once for all choices."""
         return sparse_kernels.gram_entries(self.matrix, self.matrix)
 
     @cached_property
     def transposed(self) -> Any:
-        """The matrix transposed, as compressed rows: made at the first look and kept, as much memory again."""
+        """The transposed matrix as compressed rows, made at the first use and kept; it doubles the memory."""
         return self.matrix.T.tocsr()
 
     def _matmat(self, V: Array) -> Array:
         return sparse_kernels.matmat(self.matrix, V, self.dtype)
 
     def _rmatmat(self, U: Array) -> Array:
-        if "transposed" in self.__dict__ and self.dtype == np.float64:  # somebody holds it: no sums to add up
+        if "transposed" in self.__dict__ and self.dtype == np.float64:  # it exists, and needs no partial sums
             return sparse_kernels.matmat(self.transposed, U, self.dtype)
         return sparse_kernels.rmatmat(self.matrix, U, self.dtype)
 
@@ -80,7 +80,7 @@ class SparseOperator(LinearOperator):
 
     @property
     def H(self) -> LinearOperator:
-        """The adjoint operator: the matrix transposed, which takes as much memory again."""
+        """The adjoint operator: the transposed matrix, which doubles the memory."""
         return SparseOperator(self.matrix.T, self.dtype)
 
 

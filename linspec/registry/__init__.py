@@ -1,17 +1,17 @@
-"""Which solvers, normalizers, test matrices and operator adapters there are, and who provides them.
+"""The registry of solvers, normalizers, test matrices, operator adapters and problems, with their providers.
 
 Problem: methods come from linspec and from any installed package. Names must be listed at once, without
-importing what implements them; two packages may choose one name; one package may be broken; none may harm
-another.
+importing the implementations. Two packages may choose the same name. A package may be broken, and must not
+harm another.
 Method: one entry-point group, ``linspec``, whose entries name tables of records (:mod:`linspec.hookspecs`).
-The first listing imports the tables, the first use of a name imports its class. Every plugin is read inside a
-guard and by a pluggy manager of its own, so that what it does wrong is recorded with its name and reported by
-:func:`plugins` and by the errors about names that were not found. linspec's own methods come through the same
-door.
+The first listing imports the tables, and the first use of a name imports its class. Every plugin is read
+inside a guard and by its own pluggy manager. So its faults are recorded with its name. :func:`plugins`
+reports them, and so do the errors about names that were not found. linspec's own methods are registered in
+the same way.
 
-Names: ``gram`` | ``cca/gram`` | ``acme:gram`` | ``cca/acme:gram``, the distribution before the colon. A bare
-name that linspec itself uses stays linspec's, with one warning; one that two others use must be qualified.
-Every listed name can be requested as it is listed.
+Names: ``gram`` | ``cca/gram`` | ``acme:gram`` | ``cca/acme:gram``, with the distribution before the colon. If
+linspec itself uses a bare name, the name stays linspec's, and one warning says so. If two others use a bare
+name, it must be qualified. Every listed name can be requested as it is listed.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ def solvers(problem: Any = None) -> tuple[str, ...]:
     Parameters
     ----------
     problem : str, problem class or problem, optional
-        Whose solvers. By default those of all problems.
+        The problem of the solvers; by default all problems.
 
     Returns
     -------
     tuple of str
         Sorted plain names, such as ``"gram"``; without `problem` sorted names with their problem,
-        ``"cca/gram"``. Names that need their provider to be told apart have it: ``"acme:gram"``.
+        ``"cca/gram"``. An ambiguous name is listed with its provider: ``"acme:gram"``.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def operator_adapters() -> tuple[OperatorSpec, ...]:
     Returns
     -------
     tuple of OperatorSpec
-        To be tried in this order; the first whose ``matches(data)`` is true adapts.
+        In the order in which they are tried. The first with a true ``matches(data)`` adapts.
     """
     return default_registry().operator_adapters()
 
@@ -134,7 +134,7 @@ def get_solver(name: str, problem: Any = None) -> type[Any]:
     name : str
         ``"gram"``, ``"cca/gram"``, ``"acme:gram"`` or ``"cca/acme:gram"``.
     problem : str, problem class or problem, optional
-        What it is to solve. Needed where solvers of several problems have the name.
+        The problem to solve. It is needed if solvers of several problems have the name.
 
     Returns
     -------
@@ -144,11 +144,11 @@ def get_solver(name: str, problem: Any = None) -> type[Any]:
     Raises
     ------
     UnknownName
-        Nobody registers it; the message suggests close names.
+        The name is not registered; the message suggests close names.
     AmbiguousName
-        Several problems or several plugins use it; the message lists the full names.
+        Several problems or several plugins use the name; the message lists the full names.
     BrokenPlugin
-        It cannot be imported or does not keep the contract.
+        The class cannot be imported or does not keep the contract.
     """
     return default_registry().get_solver(name, problem)
 
@@ -179,9 +179,9 @@ def get_problem(name: str) -> type[Any]:
     Raises
     ------
     UnknownName
-        Nobody registers it; the message has what is near.
+        The name is not registered; the message suggests close names.
     BrokenPlugin
-        It cannot be imported, or is no problem.
+        The class cannot be imported, or is not a problem.
     """
     return default_registry().get_problem(name)
 
@@ -220,12 +220,12 @@ def get_spec(kind: Literal["test-matrix"], name: str, problem: Any = None) -> Te
 @overload
 def get_spec(kind: str | None, name: str, problem: Any = None) -> Any: ...
 def get_spec(kind: str | None, name: str, problem: Any = None) -> Any:
-    """Look up a record; imports no implementation.
+    """Look up a record, without importing its implementation.
 
     Parameters
     ----------
     kind : {"solver", "normalizer", "test-matrix", "operator", "problem"} or None
-        What it is; None: whatever has the name.
+        The kind of the record; None for any kind.
     name : str
         As for :func:`get_solver`.
     problem : str, problem class or problem, optional
@@ -244,17 +244,17 @@ def get_spec(kind: str | None, name: str, problem: Any = None) -> Any:
 
 
 def provider_of(spec: Spec) -> str:
-    """Tell who registers a record.
+    """Tell which plugin registers a record.
 
     Parameters
     ----------
     spec : SolverSpec or NormalizerSpec or TestMatrixSpec or OperatorSpec
-        As :func:`get_spec` gives it.
+        As :func:`get_spec` returns it.
 
     Returns
     -------
     str
-        ``distribution:entry`` of the plugin; "" where nobody does.
+        ``distribution:entry`` of the plugin, or "" if no plugin registers the record.
     """
     return default_registry().provider_of(spec)
 
@@ -267,12 +267,12 @@ def spec_of(cls: type, problem: Any = None) -> Any:
     cls : type
         A solver, normalizer or test matrix.
     problem : str, problem class or problem, optional
-        For a solver that is registered for several problems, which.
+        For a solver that is registered for several problems, the problem.
 
     Returns
     -------
     SolverSpec or NormalizerSpec or TestMatrixSpec or None
-        None where the class is not registered.
+        None if the class is not registered.
     """
     return default_registry().spec_of(cls, problem)
 
@@ -283,13 +283,13 @@ def describe(name: str) -> Description:
     Parameters
     ----------
     name : str
-        As for :func:`get_solver`, or with the kind in front, ``"normalizer/cholesky-qr"``. A bare name will
-        do where it means one thing.
+        As for :func:`get_solver`, or with the kind in front, ``"normalizer/cholesky-qr"``. A bare name is
+        enough if it is unique.
 
     Returns
     -------
     Description
-        Its record and its options; ``print`` it for help.
+        The record and the options; ``print`` it for help.
 
     Raises
     ------
@@ -300,34 +300,34 @@ def describe(name: str) -> Description:
 
 
 def report(spec: Spec, what: str, fault: str) -> None:
-    """Write down what was wrong with something that a plugin provides; :func:`plugins` tells of it.
+    """Record a fault in a part of a plugin; :func:`plugins` reports it.
 
     Parameters
     ----------
     spec : SolverSpec or NormalizerSpec or TestMatrixSpec or OperatorSpec
-        Its record, as :func:`get_spec` or :func:`operator_adapters` gave it.
+        The record of the part, as :func:`get_spec` or :func:`operator_adapters` returned it.
     what : str
-        What failed: ``"estimate"``, ``"matches"``.
+        The method or function that failed: ``"estimate"``, ``"matches"``.
     fault : str
-        What it did, in words: ``"raised ValueError: ..."``.
+        The fault, in words: ``"raised ValueError: ..."``.
     """
     default_registry().report(spec, what, fault)
 
 
 def register(spec: Spec) -> None:
-    """Register a record in this process: for notebooks, and before a plugin is packaged.
+    """Register a record in this process, for notebooks and for plugins that are not packaged yet.
 
     Parameters
     ----------
     spec : SolverSpec or NormalizerSpec or TestMatrixSpec or OperatorSpec
         Its target may be a class defined in the session, ``"__main__:MySolver"``. A second record of the same
-        name replaces the first. Its provider is ``local``, so a name that linspec has, too, is asked for as
+        name replaces the first. Its provider is ``local``, so if linspec has the name, too, ask for
         ``"local:gram"``.
 
     Raises
     ------
     InvalidDeclaration
-        Not a record.
+        The argument is not a record.
     """
     default_registry().register(spec)
 

@@ -1,9 +1,9 @@
-"""Reading the tables of plugins: every one inside a guard, taken whole or not at all.
+"""Reads the tables of plugins. Every table is read inside a guard, and is accepted completely or not at all.
 
 Source: pluggy for the hooks; conda's loader for the guard.
-Where we differ: ``pluggy.load_setuptools_entrypoints`` silently drops the second of two entry points of one name and
-lets one ImportError abort all, hence our own loop over ``importlib.metadata`` with the identity
-``distribution:entry``. Half a table would make a mistake look like a missing feature.
+Where we differ: ``pluggy.load_setuptools_entrypoints`` silently drops the second of two entry points of one
+name, and one ImportError stops it. So there is a loop over ``importlib.metadata`` here, with the identity
+``distribution:entry``. If half a table were accepted, a mistake would look like a missing feature.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from linspec.faults import Contained, one_line
 from linspec.kinds import KINDS
 from linspec.spec import Spec
 
-#: The distribution whose bare names stay its own.
+#: The distribution that keeps its bare names.
 BUILT_IN = "linspec"
 
-#: Stands for a distribution where a record was given to :func:`register`.
+#: The distribution of records that were given to :func:`register`.
 LOCAL = "local"
 
-#: Environment variable: ``dist[:entry],...`` not to load, or ``*`` for every distribution but linspec.
+#: Environment variable: the plugins not to load, ``dist[:entry],...``, or ``*`` for all except linspec's own.
 DISABLE = "LINSPEC_DISABLE_PLUGINS"
 
-#: More records than any table has: one that goes on is a generator without an end.
+#: The largest number of records in a table; a table with more is an endless generator.
 MOST_RECORDS = 2**15
 
 HOOKS = {kind.hook: kind.record for kind in KINDS.values()}
@@ -44,7 +44,7 @@ RECORDS = tuple(HOOKS.values())
 
 @dataclass(frozen=True, kw_only=True)
 class PluginInfo:
-    """What became of one entry point.
+    """The result of loading one entry point.
 
     Parameters
     ----------
@@ -53,14 +53,14 @@ class PluginInfo:
     distribution : str
         Distribution that has it; ``"local"`` for records given to ``linspec.register``.
     version : str
-        Version of the distribution, or "" where there is none.
+        Version of the distribution, or "" if there is none.
     status : {"loaded", "broken", "disabled"}
-        "broken" also when the table was read but something that it provides cannot be used, or has failed; the
-        rest can be used.
+        "broken" also if the table was read, but one of its parts has failed or cannot be used. Its other
+        parts can be used.
     error : str or None
-        What is wrong, for a broken one.
+        The fault of a broken plugin.
     provides : tuple of str
-        What it registers: ``"cca/gram"``, ``"normalizer/cholesky-qr"``, ``"test-matrix/gaussian"``,
+        The names that it registers: ``"cca/gram"``, ``"normalizer/cholesky-qr"``, ``"test-matrix/gaussian"``,
         ``"operator/dask"``.
     """
 
@@ -73,13 +73,13 @@ class PluginInfo:
 
     @property
     def identity(self) -> str:
-        """``distribution:name``, which is unique and is what LINSPEC_DISABLE_PLUGINS takes."""
+        """``distribution:name``. It is unique, and LINSPEC_DISABLE_PLUGINS takes it."""
         return f"{self.distribution}:{self.name}"
 
 
 @dataclass
 class Plugin:
-    """One entry point while the registry holds it."""
+    """One entry point in the registry."""
 
     name: str
     distribution: str
@@ -108,7 +108,7 @@ class Plugin:
 
 
 def read_all(entry_points: Iterable[metadata.EntryPoint] | None, disabled: str | None) -> list[Plugin]:
-    """Read every table, in order of identity; what goes wrong with one is written on it."""
+    """Read every table, in order of identity; a fault is recorded on its plugin."""
     found = _installed() if entry_points is None else entry_points
     stated = os.environ.get(DISABLE, "") if disabled is None else disabled
     unwanted = {_pattern(text) for text in stated.split(",") if text.strip()}
@@ -131,7 +131,7 @@ def _installed() -> list[metadata.EntryPoint]:
     """The entry points of every distribution whose metadata can be read."""
     with suppress(Exception):
         return list(metadata.entry_points(group=hookspecs.PROJECT))
-    # One half-removed package spoils the whole answer: ask each distribution, first on the path first.
+    # A partly removed package would spoil a common query, so ask each distribution, in the order of the path.
     found: dict[str, list[metadata.EntryPoint]] = {}
     for dist in metadata.distributions():
         with suppress(Exception):
@@ -140,7 +140,7 @@ def _installed() -> list[metadata.EntryPoint]:
 
 
 def _described(entry: metadata.EntryPoint) -> Plugin:
-    """An entry point not read yet; a distribution without readable metadata is "unknown"."""
+    """An entry point before it is read; a distribution without readable metadata is "unknown"."""
     with suppress(Exception):
         dist = entry.dist
         return Plugin(entry.name, (dist and dist.name) or "unknown", (dist and dist.version) or "")
@@ -164,7 +164,8 @@ def _read_table(table: object, plugin: Plugin, taken: dict[tuple[str, str], str]
     for hook, expected in HOOKS.items():
         caller = getattr(manager.hook, hook)
         answers = caller()
-        # pluggy drops the answer None: a function that has forgotten its return would provide nothing.
+        # pluggy drops the answer None, so a function without a return statement would silently provide
+        # nothing.
         if len(answers) < len(
             [one for one in caller.get_hookimpls() if not (one.wrapper or one.hookwrapper)]
         ):
@@ -188,7 +189,7 @@ def _checked(hook: str, expected: type, returned: object) -> list[Spec]:
 
 
 def plain(spec: Spec) -> Spec:
-    """A record of its declared class itself, read once: what a derived class computes may fail any time later."""
+    """A copy of a record in its declared class; properties of a derived class might fail later."""
     record = next(record for record in RECORDS if isinstance(spec, record))
     if type(spec) is record:
         return spec
@@ -205,7 +206,7 @@ def plain(spec: Spec) -> Spec:
 
 
 def _take_names(specs: list[Spec], plugin: Plugin, taken: dict[tuple[str, str], str]) -> dict[str, Spec]:
-    """Refuse a name that the same distribution has used: qualification could not tell the two apart."""
+    """Refuse a name that the same distribution has used, because qualified names would be equal."""
     distribution = normalized(plugin.distribution)
     named: dict[str, Spec] = {}
     for spec in specs:

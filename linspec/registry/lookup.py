@@ -1,4 +1,4 @@
-"""The registry itself: what is listed, found, imported and reported."""
+"""The registry: it lists, finds and imports parts, and reports plugins."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _IMPLEMENTED = [name for name, kind in KINDS.items() if kind.base]
 
 @dataclass(frozen=True, kw_only=True)
 class Description:
-    """All that is declared of a solver, normalizer, test matrix, adapter or problem; ``str()`` gives the help text.
+    """The declaration of a solver, normalizer, test matrix, adapter or problem; ``str()`` is its help text.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Description:
     problem : str or None
         For a solver: the problem it solves.
     needs : Needs or None
-        For a solver: what it asks of the data.
+        For a solver: what it needs of the data.
     provider : str
         ``distribution:entry`` of the plugin that registers it.
     version : str
@@ -67,9 +67,9 @@ class Description:
     options : tuple of Option
         In order of declaration.
     statement : str, default ""
-        For a problem: how it is stated in Python, ``"SVD(A, k, center=False, left=False)"``.
+        For a problem: its constructor, ``"SVD(A, k, center=False, left=False)"``.
     solvers : tuple of str, default ()
-        For a problem: who solves it.
+        For a problem: the names of its solvers.
     """
 
     kind: str
@@ -105,19 +105,19 @@ class Description:
 
 
 class Registry:
-    """All that is registered, read from entry points at the first question.
+    """All registered records, which are read from entry points at the first query.
 
     Parameters
     ----------
     entry_points : iterable of importlib.metadata.EntryPoint, optional
         By default the group ``linspec`` of every installed distribution.
     disabled : str, optional
-        As the environment variable LINSPEC_DISABLE_PLUGINS, which is the default.
+        In the form of the environment variable LINSPEC_DISABLE_PLUGINS, which is the default.
 
     Notes
     -----
-    Registries share nothing, so a test can have its own. Tables are read once, under a lock; classes are
-    imported outside it, so a slow import in one thread stops no other.
+    Registries share nothing, so a test can have its own. Tables are read once, under a lock. Classes are
+    imported outside the lock, so a slow import in one thread does not stop other threads.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Registry:
             return self._listed("solver")
         wanted = problem_name(problem)
         names = self._listed("solver", wanted)
-        # A class or an instance is a problem even when nobody solves it; a text may be a slip of the pen.
+        # A class or an instance is a problem even if it has no solver; a text may be misspelt.
         if not names and isinstance(problem, str):
             raise UnknownName(self._no_such_problem(wanted))
         return names
@@ -153,7 +153,7 @@ class Registry:
 
     def operator_adapters(self) -> tuple[OperatorSpec, ...]:
         """List the adapters for foreign data; see :func:`operator_adapters`."""
-        # All of them: nobody asks for an adapter by name, so a name that two use harms neither.
+        # All adapters: they are not looked up by name, so two of the same name do no harm.
         specs = [claim.spec for claims in self._claims().values() for claim in claims.values()]
         return tuple(spec for spec in specs if isinstance(spec, OperatorSpec))
 
@@ -180,7 +180,7 @@ class Registry:
         return self._find(name, _KINDS if kind is None else [kind], problem).spec
 
     def provider_of(self, spec: Spec) -> str:
-        """Tell who registers a record; see :func:`provider_of`."""
+        """Tell which plugin registers a record; see :func:`provider_of`."""
         claims = self._claims().get(spec.qualified, {}).values()
         return next((claim.plugin.identity for claim in claims if claim.spec is spec), "")
 
@@ -195,7 +195,7 @@ class Registry:
         return None
 
     def report(self, spec: Spec, what: str, fault: str) -> None:
-        """Write down what a plugin has done wrong; see :func:`report`."""
+        """Record a fault of a plugin; see :func:`report`."""
         self._load()
         with self._lock:
             for claim in self._index.claims.get(spec.qualified, {}).values():
@@ -203,7 +203,7 @@ class Registry:
                     claim.plugin.faults[spec.qualified, what] = f"{what} {fault}"
 
     def describe(self, name: str) -> Description:
-        """Describe what is registered by a name; see :func:`linspec.describe`."""
+        """Describe the part with a name; see :func:`linspec.describe`."""
         claim = self._find(name, _KINDS)
         spec = claim.spec
         a_problem = isinstance(spec, ProblemSpec)
@@ -248,7 +248,7 @@ class Registry:
             return [plugin.info() for plugin in found]
 
     def _load(self) -> None:
-        """Read the tables, the first time."""
+        """Read the tables, in the first call."""
         if self._plugins is not None:
             return
         clashes: list[str] = []
@@ -266,16 +266,16 @@ class Registry:
                     self._loading = False
                 self._index, self._plugins = indexed([*found, self._local]), found
                 clashes = self._new_clashes(self._index.claims)
-        _warn(clashes)  # last: under "warnings are errors" the tables are then read all the same
+        _warn(clashes)  # last, so that the tables are read even if warnings are errors
 
     def _claims(self) -> dict[str, Claims]:
-        """Records by qualified name and distribution, in order of their plugins: a copy to go through."""
+        """A copy of the records by qualified name and distribution, in order of their plugins."""
         self._load()
         with self._lock:
             return dict(self._index.claims)
 
     def _new_clashes(self, names: Iterable[str]) -> list[str]:
-        """One sentence for each record that linspec keeps from its bare name and that was not told before."""
+        """One sentence, only once, for each record whose bare name stays linspec's."""
         sentences = []
         for qualified in names:
             claims = self._index.claims[qualified]
@@ -290,7 +290,7 @@ class Registry:
         return sentences
 
     def _listed(self, kind: str, prefix: str | None = None) -> tuple[str, ...]:
-        """Names to ask for, those of one problem (or kind), or all with their problem in front."""
+        """The names of one problem or kind, or all names with their problem in front."""
         names = []
         for qualified, claims in self._claims().items():
             scope = qualified.partition("/")[0]
@@ -300,7 +300,7 @@ class Registry:
         return tuple(sorted(names))
 
     def _find(self, name: str, kinds: list[str], problem: Any = None) -> Claim:
-        """Resolve a name of any form among some kinds, or say why it cannot be."""
+        """Resolve a name of any form among some kinds, or raise an error that says why not."""
         for kind in kinds:
             if kind not in _KINDS:
                 raise UnknownName(f"there is no kind {kind!r}; the kinds are {', '.join(_KINDS)}")
@@ -329,7 +329,7 @@ class Registry:
         return claims[0]
 
     def _implementation(self, claim: Claim) -> type[Any]:
-        """Import the class of a record and hold it to the contract; remember what is wrong with it."""
+        """Import the class of a record and check the contract; a fault is recorded."""
         spec = cast("SolverSpec | NormalizerSpec | TestMatrixSpec", claim.spec)
         kind = KINDS[spec.kind]
         base = resolve(kind.base)
@@ -341,12 +341,12 @@ class Registry:
         if cause is not None:
             fault = f"it cannot be imported ({one_line(cause)})"
         with self._lock:
-            claim.plugin.faults.pop((spec.qualified, "target"), None)  # a notebook may have mended it
+            claim.plugin.faults.pop((spec.qualified, "target"), None)  # a notebook may have corrected it
             if fault:
                 claim.plugin.faults[spec.qualified, "target"] = f"{spec.target}: {fault}"
         if fault:
             provider = claim.plugin.distribution
-            remedy = "Mend it" if provider == LOCAL else f"Update {provider}, or tell its authors"
+            remedy = "Correct it" if provider == LOCAL else f"Update {provider}, or tell its authors"
             raise BrokenPlugin(
                 f"{spec.qualified}, registered by {claim.plugin.identity}, cannot be used. "
                 f"Its target is {spec.target!r} and {fault}. {remedy}."
@@ -354,7 +354,7 @@ class Registry:
         return cast("type[Any]", cls)
 
     def _not_found(self, name: str, kinds: list[str], scope: str | None) -> str:
-        """Say that nobody registers a name, and what might have been meant."""
+        """The message for a name that is not registered, with suggestions."""
         if scope and kinds == ["solver"] and not self._listed("solver", scope):
             return self._no_such_problem(scope)
         bare = bare_name(name)
@@ -374,7 +374,7 @@ class Registry:
         return " ".join([*parts, *self._missing()])
 
     def _no_such_problem(self, problem: str) -> str:
-        """Say that nobody solves a problem, and which there are."""
+        """The message for a problem without solvers, with the problems that have some."""
         known = sorted({name.partition("/")[0] for name in self._listed("solver")})
         near = get_close_matches(problem, known, 1)
         parts = [f"no solver of a problem named {problem!r} is registered."]
@@ -385,7 +385,7 @@ class Registry:
         return " ".join([*parts, *self._missing()])
 
     def _missing(self) -> Iterator[str]:
-        """Sentences on plugins that are not there and might have had the name."""
+        """Sentences on plugins that could not be loaded and might have the name."""
         found = self.plugins()
         for info in found:
             if info.status == "broken":
@@ -397,7 +397,7 @@ class Registry:
 
 
 def _imported(target: str) -> Any:
-    """What a target names if its module is imported already, or None."""
+    """The object that a target names if its module is imported already, or None."""
     module, _, path = target.partition(":")
     found: Any = sys.modules.get(module)
     for attribute in path.split("."):
@@ -407,14 +407,14 @@ def _imported(target: str) -> Any:
 
 
 def _fault(cls: Any, base: type, *, has_options: bool) -> str:
-    """What keeps a class from being a solver (normalizer, test matrix), or ""."""
+    """Why a class is not a solver (normalizer, test matrix), or "" if it is one."""
     if not (isinstance(cls, type) and issubclass(cls, base)):
         return f"it is not a class derived from linspec.{base.__name__}"
     if inspect.isabstract(cls):
         return f"it lacks the method {', '.join(sorted(getattr(cls, '__abstractmethods__', ())))}"
     if not has_options:
         return ""
-    # An undecorated subclass inherits the parent's fields and drops its own without a word.
+    # An undecorated subclass inherits the parent's fields and silently drops its own.
     if "__dataclass_fields__" not in vars(cls) or not _is_frozen_and_keyword_only(cls):
         return "it is not decorated with @dataclass(frozen=True, kw_only=True)"
     try:
@@ -432,7 +432,7 @@ def _is_frozen_and_keyword_only(cls: Any) -> bool:
 
 
 def _statement(cls: Any) -> str:
-    """How a problem is stated: its class with what the constructor takes."""
+    """The constructor of a problem: its class with the arguments."""
     parameters = inspect.signature(cls).parameters.values()
     taken = (p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters)
     return f"{cls.__name__}({', '.join(taken)})"

@@ -1,6 +1,7 @@
-"""Names: ``gram``, ``cca/gram``, ``acme:gram`` and ``cca/acme:gram``, and what each may mean.
+"""Names: ``gram``, ``cca/gram``, ``acme:gram`` and ``cca/acme:gram``, and the records that each may mean.
 
-A bare name that linspec itself uses stays linspec's; one that two others use must be qualified by the distribution.
+If linspec itself uses a bare name, the name stays linspec's. If two others use it, it must be qualified by
+the distribution.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from linspec.errors import InvalidProblem
 from linspec.registry.loading import BUILT_IN, Plugin, normalized
 from linspec.spec import ProblemSpec, SolverSpec, Spec
 
-#: So like the name of a problem that it is a slip of the pen, as difflib measures it.
+#: A name this similar to that of a problem, as difflib measures it, counts as misspelt.
 MISSPELT = 0.8
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A record and the plugin that stands behind it."""
+    """A record and the plugin that provides it."""
 
     spec: Spec
     plugin: Plugin
@@ -36,16 +37,16 @@ Claims = dict[str, Claim]
 
 
 class Index:
-    """Records by every form of their names, so that no look-up goes through all of them.
+    """Records by every form of their names, so that a look-up does not search all records.
 
-    What the tables hold is replaced, never changed: who reads them in one thread while another thread registers
-    a record sees the one state or the other.
+    The contents of the tables are replaced and never changed. So a thread that reads them while another
+    thread registers a record sees either the old or the new state.
     """
 
     def __init__(self) -> None:
         self.claims: dict[str, Claims] = {}  # by qualified name, in order of their plugins
         self.qualified: dict[str, tuple[str, ...]] = {}  # by bare name
-        self.problems: set[str] = set()  # those that are known
+        self.problems: set[str] = set()  # the known problems
 
     def add(self, qualified: str, claim: Claim) -> None:
         """Enter a record; it replaces one of the same name and distribution."""
@@ -58,7 +59,7 @@ class Index:
         }
 
     def named(self, name: str, kinds: list[str], scope: str | None) -> Iterator[str]:
-        """Qualified names that a name of any form may mean: one where the problem is stated."""
+        """Qualified names that a name of any form may mean; only one if the problem is given."""
         prefix, _, bare = split(name)
         stated = prefix or (scope if kinds == ["solver"] else None)
         if stated is None:
@@ -68,7 +69,7 @@ class Index:
 
 
 def indexed(plugins: Iterable[Plugin]) -> Index:
-    """The records of all plugins; a solver whose problem is misspelt is written down as a fault instead."""
+    """The records of all plugins. A solver with a misspelt problem is recorded as a fault instead."""
     index = Index()
     claims = [(name, Claim(spec, plugin)) for plugin in plugins for name, spec in plugin.specs.items()]
     for _, claim in claims:
@@ -99,12 +100,12 @@ def misspelt(spec: Spec, problems: set[str]) -> str:
 
 
 def kind_of(claims: Claims) -> str:
-    """What the records of one qualified name declare."""
+    """The records of one qualified name."""
     return next(iter(claims.values())).spec.kind
 
 
 def owner_of(claims: Claims) -> Claim | None:
-    """Whose the bare name is: linspec's, or the only one's, or nobody's."""
+    """The owner of a bare name: linspec, or the only record of the name, or none."""
     if len(claims) == 1:
         return next(iter(claims.values()))
     return claims.get(BUILT_IN)
@@ -117,7 +118,7 @@ def shown(claims: Claims) -> list[str]:
 
 
 def split(name: str) -> tuple[str, str, str]:
-    """Take ``cca/acme:gram`` apart into ("cca", "acme", "gram"); what is not there is ""."""
+    """Split ``cca/acme:gram`` into ("cca", "acme", "gram"); a missing part is ""."""
     prefix, _, rest = name.rpartition("/")
     distribution, _, bare = rest.rpartition(":")
     return prefix, distribution, bare
@@ -129,11 +130,11 @@ def bare_name(name: str) -> str:
 
 
 def matching(name: str, claims: Claims, kinds: list[str], scope: str | None) -> list[Claim]:
-    """Those of the records of one qualified name that `name` may mean."""
+    """The records of one qualified name that `name` may mean."""
     prefix, distribution, _ = split(name)
     kind, spec = kind_of(claims), next(iter(claims.values())).spec
     of = spec.qualified.partition("/")[0]
-    # A problem restricts solvers only: a normalizer serves them all.
+    # A problem restricts only solvers: normalizers serve all problems.
     out_of_scope = scope is not None and kind == "solver" and of != scope
     if kind not in kinds or prefix not in ("", of) or out_of_scope:
         return []
@@ -145,13 +146,13 @@ def matching(name: str, claims: Claims, kinds: list[str], scope: str | None) -> 
 
 
 def full_name(claim: Claim, claims: Claims) -> str:
-    """The shortest name that means one record whatever the problem."""
+    """The shortest name that means only this record, for every problem."""
     scope = claim.spec.qualified.partition("/")[0]
     return claim.spec.qualified if claim is owner_of(claims) else f"{scope}/{claim.short}"
 
 
 def either(names: Iterable[str]) -> str:
-    """Names in quotes, to choose among."""
+    """Names in quotes, joined by "or"."""
     return " or ".join(map(repr, names))
 
 

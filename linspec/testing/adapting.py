@@ -1,9 +1,11 @@
-"""What an adapter promises of foreign data, on the sample that its record names.
+"""Checks of an adapter, on the sample that its record names.
 
-Problem: an adapter is asked about every object that linspec does not know, and what it makes is believed by every
-solver: one that raises, or whose adjoint is another matrix's, harms what has nothing to do with it.
-Method: the record's `sample` gives data. `matches` is asked about them and about objects of other kinds; what
-`adapt` makes is held to the laws of operators (`check_operator`), one check each.
+Problem: linspec asks an adapter about every object that it does not know, and every solver believes the
+operator that the adapter makes. An adapter that raises, or whose adjoint is wrong, harms users who have no
+such data.
+Method: the record's `sample` gives data. `matches` is asked about them and about objects of other kinds. The
+operator that `adapt` makes is tested against the laws of operators (`check_operator`), with one check for
+each law.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from linspec.testing.places import package_of, said_of
 __all__ = ["ADAPTER_CHECKS", "Adapter"]
 
 FOLLOWING = ("moments", "means")
-"""Laws about what is made of products: they say nothing where the products themselves are wrong."""
+"""Laws about results computed from products. They are skipped if the products themselves are wrong."""
 
 
 class Adapter:
@@ -42,7 +44,7 @@ class Adapter:
 
     @cached_property
     def sample(self) -> Any:
-        """The data that the record names; Skip where there are none, which the check "sample" tells."""
+        """The data that the record names; Skip if there are none (the check "sample" reports it)."""
         try:
             return self.make()
         except Exception as error:
@@ -54,7 +56,7 @@ class Adapter:
 
     @cached_property
     def operator(self) -> Any:
-        """What the adapter makes of the sample; Skip where that is no operator, which the check "adapt" tells."""
+        """What `adapt` makes of the sample; Skip if that is no operator (the check "adapt" reports it)."""
         sample = self.sample
         try:
             made = self.spec.adapt(sample)
@@ -75,14 +77,17 @@ def check_sample(adapter: Adapter) -> Iterator[str]:
     """The record names data to try the adapter on."""
     if adapter.spec.sample is None:
         yield (
-            "the record names no sample, so nothing of the adapter can be tested; give it "
-            'sample="package.module:function", a function without arguments that returns a small object to adapt'
+            "the record names no sample, so the adapter cannot be tested. Give the record "
+            'sample="package.module:function"; the function takes no arguments and returns a small object'
         )
         return
     try:
         adapter.make()
     except Exception as error:  # noqa: BLE001 (a plugin's function may fail in any way)
-        yield f"{adapter.spec.sample} raised {said_of(error, adapter.spec.sample.partition('.')[0].partition(':')[0])}"
+        yield (
+            f"{adapter.spec.sample} must return a sample; it raised "
+            f"{said_of(error, adapter.spec.sample.partition('.')[0].partition(':')[0])}"
+        )
 
 
 class _Stranger:
@@ -100,13 +105,19 @@ def check_matches(adapter: Adapter) -> Iterator[str]:
         try:
             answer = adapter.spec.matches(data)
         except Exception as error:  # noqa: BLE001 (it must raise nothing)
-            yield f"matches raised {said_of(error, adapter.package)} for {what}"
+            yield (
+                f"matches must answer for {what} and raise nothing; it raised "
+                f"{said_of(error, adapter.package)}"
+            )
             continue
         if answer is not expected:
             yield f"matches must be {expected} for {what}; got {answer!r}"
     new = {name for name in ARRAY_LIBRARIES if name in sys.modules} - loaded
     if new:
-        yield f"matches imports {', '.join(sorted(new))}; look at type(data).__module__ instead"
+        yield (
+            f"matches must import no array library; it imports {', '.join(sorted(new))}. "
+            "Look at type(data).__module__ instead"
+        )
 
 
 def check_adapt(adapter: Adapter) -> Iterator[str]:
@@ -115,10 +126,10 @@ def check_adapt(adapter: Adapter) -> Iterator[str]:
     try:
         made = adapter.spec.adapt(sample)
     except Exception as error:  # noqa: BLE001 (a plugin's function may fail in any way)
-        yield f"adapt raised {said_of(error, adapter.package)}"
+        yield f"adapt must make an operator of the sample; it raised {said_of(error, adapter.package)}"
         return
     if not isinstance(made, LinearOperator):
-        yield f"adapt must make a linspec.LinearOperator; got {type(made).__name__}"
+        yield f"adapt must return a linspec.LinearOperator; got {type(made).__name__}"
     elif len(tuple(made.shape)) != 2:
         yield f"the operator must have shape (n, p); got {made.shape}"
 
@@ -127,7 +138,7 @@ def _law(name: str) -> Callable[[Adapter], Iterator[str]]:
     def check(adapter: Adapter) -> Iterator[str]:
         broken = {law for law, _ in adapter.issues}
         if name in FOLLOWING and broken - set(FOLLOWING):
-            raise Skip(f"products are wrong: {', '.join(sorted(broken - set(FOLLOWING)))}")
+            raise Skip(f"the products break other laws: {', '.join(sorted(broken - set(FOLLOWING)))}")
         yield from (text for law, text in adapter.issues if law == name)
 
     return check
@@ -139,4 +150,5 @@ ADAPTER_CHECKS: dict[str, Callable[[Adapter], Iterator[str]]] = {
     "adapt": check_adapt,
     **{name: _law(name) for name in LAWS if name != "entries"},
 }
-"""By name, as in test ids and expected failures. (What the entries are known to be is not known of a sample.)"""
+"""By name, as in test ids and expected failures. The law "entries" is left out: a sample's entries are not
+known."""

@@ -1,7 +1,7 @@
-"""Checks of an answer: every backend, every case.
+"""Checks of an answer, on every backend and every case.
 
-Each takes a `Trial` and yields what is wrong. An answer that was not given at all is reported once, by
-`solves`; the other checks then have nothing to look at.
+Each check takes a `Trial` and yields what is wrong. If there is no answer, the check `solves` reports it and
+the other checks pass over the trial.
 """
 
 from __future__ import annotations
@@ -23,44 +23,46 @@ from linspec.testing.solving import Trial
 __all__ = ["ANSWER_CHECKS"]
 
 OWN_LIMIT = frozenset({Status.ITERATION_LIMIT, Status.STAGNATED, Status.INACCURATE, Status.BREAKDOWN})
-"""Endings that a solver brings about itself, above its tolerance: they come with a ConvergenceWarning."""
+"""Endings above the tolerance that the solver itself decides on: they come with a ConvergenceWarning."""
 
 FINDINGS = frozenset({
     Status.INCOMPLETE, Status.CLUSTERED, Status.RANK_DEFICIENT, Status.DEGENERATE, Status.ILL_CONDITIONED
 })  # fmt: skip
-"""Endings that say what a residual cannot show, or something of the data, at or above the tolerance."""
+"""Endings that tell a fact about the data, or one that a residual cannot show, at or above the tolerance."""
 
 
 LOST = frozenset({Status.INCOMPLETE, Status.ILL_CONDITIONED})
-"""With these a run has not converged, whatever its residual, where directions or pairs are missing."""
+"""With these statuses directions or pairs may be missing; then the run has not converged, whatever its
+residual."""
 
 TIE = 1e-6
 """Entries within this share of the largest count as equally large when signs are fixed."""
 
 
 def check_solves(trial: Trial) -> Iterator[str]:
-    """An answer is given: no exception."""
+    """The solver returns an answer and raises no exception."""
     error = trial.result.error
     if error is None:
         return
-    if isinstance(error, MissingCapability):  # what it asks of the data is judged by "declared-needs"
+    if isinstance(error, MissingCapability):  # the check "declared-needs" judges this
         return
     if trial.backend.name == "numpy-readonly" and "read-only" in str(error):
-        return  # "input-untouched" says it
+        return  # the check "input-untouched" reports it
     wide = working_dtype(trial.case.main.dtype) == np.float64
     if wide and not trial.backend.float64 and isinstance(error, UnsupportedData):
-        return  # integers that only float64 holds, where there is none
+        return  # integers that only float64 holds, on a device without float64
     yield trial.result.raised
 
 
 def check_accuracy(trial: Trial) -> Iterator[str]:
-    """The answer is the exact one to what its residual explains, where it must be or claims to be."""
+    """A converged answer is the exact one, up to what its residual explains; gentle cases must converge."""
     solution = trial.solution
     if trial.must_converge and not solution.converged:
         if not _excused(trial):
             yield (
-                f"must reach its tolerance {trial.tol:.1g} here; residual {solution.residual:.2g}, "
-                f"{solution.status.name}, {solution.iterations} iterations"
+                f"the solver must reach its tolerance {trial.tol:.1g} here; got residual "
+                f"{solution.residual:.2g}, status {solution.status.name}, after {solution.iterations} "
+                "iterations"
             )
     elif trial.must_converge or solution.converged:
         for issue in trial.oracle.errors(solution):
@@ -69,11 +71,14 @@ def check_accuracy(trial: Trial) -> Iterator[str]:
     count = getattr(trial.oracle, "count", None)
     short = count is not None and count < trial.oracle.k and solution.status is not Status.RANK_DEFICIENT
     if short and trial.must_converge and solution.converged:
-        yield f"only {count} components exist; the status must be RANK_DEFICIENT, got {solution.status.name}"
+        yield (
+            f"the status must be RANK_DEFICIENT, since only {count} components exist; got "
+            f"{solution.status.name}"
+        )
 
 
 def _mean_issues(trial: Trial) -> Iterator[str]:
-    """Column means that are off by more than rounding."""
+    """Column means whose error is larger than rounding."""
     means = registry.get_problem(trial.case.problem).means
     for matrix, name in means.items():
         found = getattr(trial.solution, name, None)
@@ -85,23 +90,23 @@ def _mean_issues(trial: Trial) -> Iterator[str]:
             ROUNDING * precision(trial.case) * np.abs(X).mean(axis=0),
         )
         if np.any(gap > allowed):
-            yield f"{name} is off by {gap.max():.2g} from the column means"
+            yield f"{name} must hold the column means; it differs from them by {gap.max():.2g}"
 
 
 def _excused(trial: Trial) -> bool:
-    """Whether data and precision forbid the tolerance, and a warning says so."""
+    """Whether the precision is too low for the tolerance on these data, and a warning says so."""
     return trial.result.warned(AccuracyWarning)
 
 
 def check_residual_law(trial: Trial) -> Iterator[str]:
-    """The residual is that of the returned arrays, by the problem's law."""
+    """`residual` is the residual of the returned arrays, by the problem's law."""
     law = trial.oracle.law(trial.solution)
     claimed = trial.solution.residual
     if not isinstance(claimed, float):
         yield f"residual must be a float; got {type(claimed).__name__}"
     elif law.contradicts(claimed, trial.solution.residual_kind):
         found = f"{law.residual:.3g} (rounding {law.floor:.1g})"
-        yield f"residual {claimed:.3g} is claimed; the returned arrays have {found}"
+        yield f"the solution claims residual {claimed:.3g}; the returned arrays have {found}"
 
 
 def check_converged(trial: Trial) -> Iterator[str]:
@@ -111,17 +116,23 @@ def check_converged(trial: Trial) -> Iterator[str]:
         yield f"status must be a linspec.Status; got {solution.status!r}"
         return
     if not converges(solution, tol):
-        yield f"converged is {solution.converged} at residual {solution.residual:.3g}, tolerance {tol:.3g}"
+        yield (
+            f"converged must tell whether the residual is at most the tolerance; got {solution.converged} at "
+            f"residual {solution.residual:.3g}, tolerance {tol:.3g}"
+        )
     if solution.status is Status.CONVERGED and not solution.residual <= tol:
-        yield f"status CONVERGED at residual {solution.residual:.3g}, tolerance {tol:.3g}"
+        yield (
+            "status CONVERGED needs a residual at or below the tolerance; got residual "
+            f"{solution.residual:.3g}, tolerance {tol:.3g}"
+        )
     if solution.converged and solution.status not in {Status.CONVERGED, *FINDINGS}:
-        yield f"converged, yet the status is {solution.status.name}"
+        yield f"converged is True, but the status is {solution.status.name}"
     if not str(solution.message).strip():
-        yield "the message is empty"
+        yield "the solution must have a message; it is empty"
 
 
 def converges(solution: Any, tol: float) -> bool:
-    """Whether `converged` says what the residual says, or that directions or pairs are missing whatever it says."""
+    """Whether `converged` agrees with the residual, or is False because directions or pairs are missing."""
     if solution.converged is bool(solution.residual <= tol):
         return True
     return solution.converged is False and solution.status in LOST
@@ -154,16 +165,16 @@ def _home_issues(name: str, value: Any, trial: Trial, dtype: str) -> Iterator[st
         if type(value) is not np.ndarray:
             yield f"{name} must be a NumPy array for {trial.backend.name}; got {type(value).__name__}"
     elif namespace(value) is not namespace(like):
-        yield f"{name} must be of {namespace(like).__name__}; got {namespace(value).__name__}"
+        yield f"{name} must be an array of {namespace(like).__name__}; got {namespace(value).__name__}"
         return
     elif device_of(value) != device_of(like):
         yield f"{name} must be on {device_of(like)}; got {device_of(value)}"
     if str(value.dtype).rpartition(".")[2] != dtype:
-        yield f"{name} must be {dtype}, as the data; got {value.dtype}"
+        yield f"{name} must be {dtype}, like the data; got {value.dtype}"
 
 
 def check_order(trial: Trial) -> Iterator[str]:
-    """Values decrease."""
+    """The values decrease and lie in their range."""
     ceiling = trial.solution.ceiling
     for name in filter(None, [trial.solution.value_field]):
         values = as_host(getattr(trial.solution, name))
@@ -176,7 +187,7 @@ def check_order(trial: Trial) -> Iterator[str]:
 
 
 def check_signs(trial: Trial) -> Iterator[str]:
-    """The largest entry of each leading vector is positive, the first of those within a millionth."""
+    """The largest entry of each leading vector (the first of several within a millionth) is positive."""
     if not trial.solution.value_field:
         return
     name = trial.solution.weight_fields[0]
@@ -185,14 +196,17 @@ def check_signs(trial: Trial) -> Iterator[str]:
     unit = precision(trial.case)
     for j, v in enumerate(vectors.T):
         size = np.abs(v)
-        # Entries whose order rounding to the data's dtype may have changed decide nothing.
+        # Rounding to the data's dtype may have changed the order of nearly equal entries; those decide
+        # nothing.
         rivals = size >= size.max() * (1 - TIE - 8 * unit)
         if size.max() > 0 and not np.any(v[rivals] > 0):
-            yield f"component {j} of {name} has its largest entry {v[np.argmax(size)]:.3g} negative"
+            yield (
+                f"the largest entry of component {j} of {name} must be positive; got {v[np.argmax(size)]:.3g}"
+            )
 
 
 def check_accounts(trial: Trial) -> Iterator[str]:
-    """Passes and history are there, are numbers, and only grow."""
+    """The solution has passes and a history; they are numbers and never decrease."""
     solution = trial.solution
     history = solution.history
     if not isinstance(history, np.ndarray) or history.dtype.names != HISTORY_FIELDS:
@@ -204,36 +218,52 @@ def check_accounts(trial: Trial) -> Iterator[str]:
     if not math.isfinite(solution.passes) or solution.passes <= 0:
         yield f"passes must be positive; got {solution.passes}"
     if len(history) and history["passes"][-1] > solution.passes:
-        yield f"history counts {history['passes'][-1]} passes, the solution {solution.passes}"
+        yield (
+            "the history must not count more passes than the solution; got "
+            f"{history['passes'][-1]} and {solution.passes}"
+        )
     if trial.subject.trait("iterative") and len(history) != solution.iterations + 1:
-        yield f"{solution.iterations} iterations with {len(history)} records in the history"
+        yield (
+            "the history of an iterative solver must have one record more than iterations; got "
+            f"{solution.iterations} iterations and {len(history)} records"
+        )
     if trial.subject.trait("direct") and solution.iterations != 0:
-        yield f"a direct solver makes no iterations; got {solution.iterations}"
+        yield f"a solver with the trait 'direct' must report no iterations; got {solution.iterations}"
     if solution.residual_kind not in testing_of(trial.case.problem).residual_kinds:
-        yield f"residual_kind {solution.residual_kind!r} is not known"
+        yield (
+            "residual_kind must be one of "
+            f"{', '.join(sorted(testing_of(trial.case.problem).residual_kinds))}; got "
+            f"{solution.residual_kind!r}"
+        )
     bare = trial.subject.spec.name
     if solution.solver.rpartition("/")[2].rpartition(":")[2] != bare:
         yield f"solver must be the name {bare!r}; got {solution.solver!r}"
 
 
 def check_input_untouched(trial: Trial) -> Iterator[str]:
-    """The data are what they were, also where writing to them is possible."""
+    """The solver does not write to its data, writable or read-only."""
     if not trial.untouched:
-        yield "the data were changed"
+        yield "a solver must not change its data; they differ after the solve. Work on a copy"
     error = trial.result.error
     if trial.backend.name == "numpy-readonly" and error is not None and "read-only" in str(error):
-        yield f"writes to its data: {error}"
+        yield f"a solver must not write to its data; on read-only arrays it raised: {error}"
 
 
 def check_warnings(trial: Trial) -> Iterator[str]:
-    """A ConvergenceWarning where the solver itself gave up and nowhere else; no warning of arithmetic."""
+    """A ConvergenceWarning comes only if the solver itself gave up; arithmetic gives no warning."""
     status = trial.solution.status
     warned = trial.result.warned(ConvergenceWarning)
     if warned != (status in OWN_LIMIT):
-        yield f"status {status.name} comes {'with' if warned else 'without'} a ConvergenceWarning"
+        yield (
+            f"status {status.name} must come {'without' if warned else 'with'} a ConvergenceWarning; "
+            f"{'one' if warned else 'none'} was given"
+        )
     for message in trial.result.warnings:
         if issubclass(message.category, RuntimeWarning | DeprecationWarning | FutureWarning):
-            yield f"{message.category.__name__}: {message.message}"
+            yield (
+                "a solve must give no warning of arithmetic or of deprecated calls; got "
+                f"{message.category.__name__}: {message.message}"
+            )
 
 
 ANSWER_CHECKS: dict[str, Callable[[Trial], Iterator[str]]] = {

@@ -1,8 +1,9 @@
-"""Whether a solver that need not solve its problem exactly finds something of the answer.
+"""Whether an approximate solver finds part of the answer.
 
-Problem: of an approximate solver no accuracy is asked, so one that returns its random start would do.
-Method: how far is what it found from what was planted, as a share of that: 1 for zeros, about one half for the values
-of random directions in small problems. The median over the gentle cases must be clearly below.
+Problem: no accuracy is asked of an approximate solver, so a solver that returns its random start would pass.
+Method: the relative distance of the answer from the planted one is measured. It is 1 for zeros, and about one
+half for the values of random directions in small problems. The median over the gentle cases must be clearly
+below one half.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from linspec.testing.solving import Trial
 __all__ = ["check_approximates"]
 
 NEAR = 1 / 3
-"""The median distance to what was planted, as a share of its size, that random directions exceed (measured: 0.5)."""
+"""The median relative distance to the planted answer must be below this; random directions have 0.5
+(measured)."""
 
 
 def check_approximates(trials: Iterable[Trial]) -> Iterator[str]:
-    """What is found is nearer to what was planted than random directions are.
+    """The answers are nearer to the planted ones than random directions are.
 
     Parameters
     ----------
     trials : iterable of Trial
-        Those of the cases; the gentle ones that have a planted answer are looked at.
+        One for each case. The check uses the gentle cases that have a planted answer.
     """
     distances = [
         _distance(trial.case.truth, trial.solution)
@@ -37,17 +39,18 @@ def check_approximates(trials: Iterable[Trial]) -> Iterator[str]:
         if trial.case.truth and trial.case.gentle and trial.solution is not None
     ]
     if not distances:
-        raise Skip("no answers are planted")
+        raise Skip("no case has a planted answer")
     median = float(np.median(distances))
     if not median <= NEAR:
         yield (
-            f"the answers are as far from the planted ones as random directions: the median of {len(distances)} cases "
-            f"is {median:.2g} of their size, and {NEAR:.2g} would do; zeros have 1"
+            "an approximate solver must come nearer to the planted answers than random directions; the "
+            f"median relative distance over {len(distances)} cases is {median:.2g}, and it must be below "
+            f"{NEAR:.2g} (zeros have 1)"
         )
 
 
 def _distance(truth: Any, solution: Any) -> float:
-    """The largest distance of a planted array from what was found for it, as a share of its size."""
+    """The largest relative distance between a planted array and the array found for it."""
     return max(_apart(planted, getattr(solution, name)) for name, planted in truth.items())
 
 

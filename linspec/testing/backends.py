@@ -1,12 +1,12 @@
 """The libraries and kinds of data on which the conformance kit runs every solver.
 
 Problem: "works on any array" is a claim about libraries that the author of a solver may not have.
-Method: each backend turns a host array into its own kind of data and says what may be expected of the answer.
-array-api-strict stands for the libraries that are not installed: its devices refuse to be mixed and one of
-them has no float64. Read-only NumPy arrays refuse every writing.
+Method: each backend turns a host array into its own kind of data and states what to expect of the answer.
+array-api-strict stands for the libraries that are not installed: its devices cannot be mixed, and one of
+them has no float64. Read-only NumPy arrays refuse to be written to.
 Source: the backend table of SciPy's array-API tests.
-Where we differ: sparse matrices, files and operators known by products are in the same table, because to a
-user they are data too. A backend that is missing is reported with its reason, never left out in silence.
+Where we differ: sparse matrices, files and operators that only give products are in the same table, because a
+user has such data, too. A missing backend is always reported with its reason.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Backend:
     wrap : callable
         Makes data of a host array.
     snapshot : callable
-        Returns what the data hold, as bytes: to see whether a solver changed them.
+        Returns the content of the data as bytes, which shows whether a solver changed them.
     missing : callable
-        Returns why the backend cannot be used here; "" when it can.
+        Returns why the backend cannot be used here, or "" if it can.
     is_array : bool
         Whether the data are arrays, so that answers belong to the same library and device. Answers to other
         kinds of data are NumPy arrays.
@@ -65,7 +65,7 @@ class Backend:
     sparse: bool = False
 
     def companion(self, array: HostArray) -> Any:
-        """Right-hand sides beside the data: of the same library, plain NumPy for other kinds of data."""
+        """Right-hand sides for the data: arrays of the same library, or of NumPy for other data."""
         return self.wrap(array) if self.is_array else array.copy()
 
 
@@ -215,5 +215,5 @@ def backends(names: Sequence[str] | None = None) -> tuple[Backend, ...]:
     known = {backend.name: backend for backend in BACKENDS}
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise ValueError(f"no backend is named {', '.join(unknown)}; there are {', '.join(known)}.")
+        raise ValueError(f"no backend is named {', '.join(unknown)}; the backends are {', '.join(known)}.")
     return tuple(known[name] for name in names)

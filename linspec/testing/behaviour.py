@@ -1,7 +1,7 @@
-"""Checks of what a solver does besides answering: what it asks of the data, what it counts, how it ends.
+"""Checks of a solver's behaviour: what it needs of the data, what it counts, and how it ends.
 
-Each takes a `Subject` and yields what is wrong; it may raise `Skip` where it does not apply. They run on host
-arrays and on operators that give no more than the record declares.
+Each check takes a `Subject` and yields what is wrong. It raises `Skip` if it does not apply. The checks run
+on host arrays, and on operators that give no more than the record declares.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ __all__ = ["BEHAVIOUR_CHECKS", "Skip", "check_non_finite"]
 
 BUDGETS = range(1, 13)
 ROOM = 1e-9
-"""For sums of shares of a sweep."""
+"""Rounding allowed in sums of fractions of a sweep."""
 
 NEARER = 0.1
-"""Share of the first residual of a random start that the first one of a start at the answer is below."""
+"""A start at the answer must have a first residual below this fraction of that of a random start."""
 
 
 FALLEN = 100.0
-"""A residual that has become smaller by this factor must be seen to."""
+"""If the true residual falls by this factor, the residuals in the history must fall, too."""
 
 
 class Skip(Exception):  # noqa: N818 (it is not an error)
@@ -51,7 +51,7 @@ def _first_case(subject: Subject) -> Case:
 
 
 def _arrays(solution: Any) -> list[np.ndarray[Any, Any]]:
-    """Everything an answer consists of, as host arrays."""
+    """All arrays of an answer, on the host."""
     found = [getattr(solution, name) for name in (*solution.weight_fields, solution.value_field) if name]
     return [as_host(value) for value in found if value is not None]
 
@@ -62,7 +62,7 @@ def _same(first: Any, second: Any) -> bool:
 
 
 def _limited(case: Case, *, sliceable: bool, readable: bool) -> tuple[Any, list[CountingOperator]]:
-    """The case on operators that give exactly so much, and those operators."""
+    """The case on operators that have only these capabilities, and the operators."""
     operators = {
         name: CountingOperator(
             array if array.ndim == 2 else array[:, None], sliceable=sliceable, readable=readable
@@ -86,22 +86,25 @@ def check_same_seed(subject: Subject) -> Iterator[str]:
     first = quiet(case.state(host_data(case)), subject.for_case(case), rng=7)
     second = quiet(case.state(host_data(case)), subject.for_case(case), rng=np.random.default_rng(7))
     if not _same(first, second):
-        yield "rng=7 twice gives two answers"
+        yield "the same seed must give the same answer to the last bit; two runs with rng=7 differ"
     if not subject.trait("randomized"):
         other = quiet(case.state(host_data(case)), subject.for_case(case), rng=8)
         if not _same(first, other):
-            yield "the seed changes the answer, yet the record lacks the trait 'randomized'"
+            yield (
+                "a solver whose answer changes with the seed must have the trait 'randomized'; add it to "
+                "the record, or draw nothing"
+            )
 
 
 def check_random_state(subject: Subject) -> Iterator[str]:
-    """Nobody else's generator is touched, and no answer depends on one."""
+    """The solver does not use the global random generators."""
     case = _first_case(subject)
     for owner in moved_generators(lambda: quiet(case.state(host_data(case)), subject.for_case(case), rng=0)):
-        yield f"{owner}'s global generator is used; draw from run.rng"
+        yield f"a solver must not use a global random generator; it used that of {owner}. Draw from run.rng"
 
 
 def moved_generators(work: Callable[[], Any]) -> list[str]:
-    """Whose global generators some work moves: NumPy's, Python's."""
+    """The libraries (NumPy, Python) whose global random generators a function uses."""
     before, python = np.random.get_state(), random.getstate()  # noqa: NPY002 (it is the global one that is meant)
     work()
     after = np.random.get_state()  # noqa: NPY002
@@ -113,7 +116,7 @@ def moved_generators(work: Callable[[], Any]) -> list[str]:
 
 
 def check_declared_needs(subject: Subject) -> Iterator[str]:
-    """The solver works on operators that give what its record declares, and is refused what they lack."""
+    """The solver works on data that have what its record declares, and is refused on data that lack it."""
     needs = _declared_level(subject)
     for case in testing_of(subject.spec.problem).cases():
         if case.main.dtype != np.float64 or not subject.must_converge(case) or case.dense_offset:
@@ -122,7 +125,10 @@ def check_declared_needs(subject: Subject) -> Iterator[str]:
         result = attempt(problem, subject.for_case(case), rng=0)
         if result.error is not None:
             given = ", ".join(name for name, value in needs.items() if value) or "products only"
-            yield f"{case.name}: on an operator with {given}, {result.raised}"
+            yield (
+                f"{case.name}: the solver must work on an operator with the declared needs ({given}); it "
+                f"{result.raised}. Declare more in `needs`, or ask less of the data"
+            )
     case = _first_case(subject)
     for sliceable in (False, True):
         for readable in (False, True):
@@ -131,13 +137,16 @@ def check_declared_needs(subject: Subject) -> Iterator[str]:
             problem, _ = _limited(case, **level)
             result = attempt(problem, subject.for_case(case), rng=0)
             if enough and result.error is not None:
-                yield f"with {level}: {result.raised}"
+                yield f"with {level}: the declared needs are met, but the solver {result.raised}"
             elif not enough and not isinstance(result.error, MissingCapability):
-                yield f"with {level}: must raise MissingCapability; got {result.error!r}"
+                yield (
+                    f"with {level}: the data lack what the record declares, so the solve must raise "
+                    f"MissingCapability; got {result.error!r}"
+                )
 
 
 def check_counts(subject: Subject) -> Iterator[str]:
-    """An independent count sees no more sweeps than `passes` claims, and the columns of the history."""
+    """An independent count finds at most `passes` sweeps, and as many columns as the history."""
     needs = _declared_level(subject)
     for case in testing_of(subject.spec.problem).cases()[:4]:
         for extra in (False, True):
@@ -155,30 +164,42 @@ def _count_issues(subject: Subject, case: Case, level: dict[str, bool]) -> Itera
 
     result = attempt(problem, subject.for_case(case), rng=0, callback=watch)
     if result.solution is None:
-        return  # "declared-needs" says it
+        return  # the check "declared-needs" reports it
     sweeps = max(operator.passes for operator in operators)
     given = ", ".join(name for name, value in level.items() if value) or "products only"
     what = f"{case.name}, {given}"
     if sweeps > result.solution.passes + ROOM:
-        yield f"{what}: {sweeps:g} sweeps were made, {result.solution.passes:g} passes are claimed"
+        yield (
+            f"{what}: passes must count every sweep over the data; {sweeps:g} sweeps were made and "
+            f"{result.solution.passes:g} passes are claimed"
+        )
     for claimed, made, _ in seen:
         if made > claimed + ROOM:
-            yield f"{what}: {made:g} sweeps were made when the callback was told {claimed:g}"
+            yield (
+                f"{what}: progress.passes must count every sweep made so far; {made:g} were made when the "
+                f"callback was told {claimed:g}"
+            )
             break
     if not any(level.values()):
         for (_, _, columns), row in zip(seen, result.solution.history, strict=False):
             if abs(columns - row["columns"]) > ROOM:
-                yield f"{what}: {columns:g} columns were multiplied, the history has {row['columns']:g}"
+                yield (
+                    f"{what}: the history must count the columns that were multiplied; {columns:g} were "
+                    f"multiplied and it has {row['columns']:g}"
+                )
                 break
         if sweeps < result.solution.passes - ROOM:
-            yield f"{what}: only {sweeps:g} sweeps were made, {result.solution.passes:g} passes are claimed"
+            yield (
+                f"{what}: passes must not count sweeps that were not made; {sweeps:g} sweeps were made and "
+                f"{result.solution.passes:g} passes are claimed"
+            )
 
 
 # ---- budgets and endings ----------------------------------------------------------------------
 
 
 def check_budget(subject: Subject) -> Iterator[str]:
-    """`max_passes` is a ceiling, and the least number that a refusal names is enough."""
+    """A run makes at most `max_passes` passes, and the least number that a refusal names is enough."""
     case = _first_case(subject)
     needs = _declared_level(subject)
     kinds: list[tuple[str, Callable[[], Any]]] = [
@@ -197,7 +218,7 @@ def check_budget(subject: Subject) -> Iterator[str]:
 
 def _budget_issues(make: Callable[[], Any], solver: Any, tol: float) -> Iterator[str]:
     if attempt(make(), solver, rng=0).error is not None:
-        return  # "declared-needs" says it
+        return  # the check "declared-needs" reports it
     least: float | None = None
     enough: int | None = None
     for budget in BUDGETS:
@@ -205,21 +226,33 @@ def _budget_issues(make: Callable[[], Any], solver: Any, tol: float) -> Iterator
         if isinstance(result.error, BudgetTooSmall):
             least = _named_least(result.error)
             if enough is not None:
-                yield f"max_passes={enough} was accepted and {budget} is refused"
+                yield (
+                    "a larger budget must be accepted if a smaller one is; "
+                    f"max_passes={enough} was accepted and {budget} is refused"
+                )
             if least is None or least <= budget:
-                yield f"max_passes={budget}: the refusal must name the least number: {result.error}"
+                yield (
+                    f"max_passes={budget}: BudgetTooSmall must name the least number that is enough, 'at "
+                    f"least N'; got: {result.error}"
+                )
         elif result.error is not None:
-            yield f"max_passes={budget} {result.raised}"
+            yield (
+                f"max_passes={budget}: the solve must end or be refused with BudgetTooSmall; it "
+                f"{result.raised}"
+            )
         else:
             enough = budget if enough is None else enough
             if result.solution.passes > budget + ROOM:
                 made = f"{result.solution.passes:g} passes were made ({result.solution.status.name})"
-                yield f"max_passes={budget}: {made}"
+                yield f"max_passes={budget}: the run must keep to the budget; {made}. Ask run.affords first"
             yield from (f"max_passes={budget}: {issue}" for issue in _dishonest(result.solution, tol))
     if least is not None:
         error = attempt(make(), solver, rng=0, max_passes=least).error
         if error is not None:
-            yield f"max_passes={least:g}, which a refusal named, raised {type(error).__name__}: {error}"
+            yield (
+                f"max_passes={least:g}: a refusal named this number, so it must be enough; the solve raised "
+                f"{type(error).__name__}: {error}"
+            )
 
 
 def _named_least(error: Exception) -> float | None:
@@ -228,38 +261,44 @@ def _named_least(error: Exception) -> float | None:
 
 
 def _dishonest(solution: Any, tol: float) -> Iterator[str]:
-    """Convergence that is claimed without its residual, or the other way round."""
+    """Where `converged`, the status and the residual contradict each other."""
     if not converges(solution, tol):
-        yield f"converged is {solution.converged} at residual {solution.residual:.2g}"
+        yield (
+            f"converged must tell whether the residual is at most the tolerance {tol:.2g}; got "
+            f"{solution.converged} at residual {solution.residual:.2g}"
+        )
     elif not solution.converged and solution.status is Status.CONVERGED:
-        yield "status CONVERGED without convergence"
+        yield "the status is CONVERGED, but converged is False"
 
 
 def check_starved(subject: Subject) -> Iterator[str]:
-    """Cut short, a solver says so, and its residual is still that of what it returns."""
+    """A run that is cut short says so, and its residual is still that of the returned arrays."""
     if not subject.has("max_iterations"):
-        raise Skip("no option max_iterations")
+        raise Skip("the solver has no option max_iterations")
     for case in testing_of(subject.spec.problem).cases()[:6]:
         trial = Trial.of(subject, BACKENDS[0], case)
         result = attempt(case.state(host_data(case)), subject.make(max_iterations=1), rng=0)
         if result.error is not None:
-            yield f"{case.name}: max_iterations=1 {result.raised}"
+            yield f"{case.name}: with max_iterations=1 the solver must return what it has; it {result.raised}"
             continue
         solution = result.solution
         if solution.iterations > 1:
-            yield f"{case.name}: max_iterations=1, and {solution.iterations} were made"
+            yield f"{case.name}: with max_iterations=1 the solver made {solution.iterations} iterations"
         yield from (f"{case.name}: {issue}" for issue in _dishonest(solution, trial.tol))
         if subject.exact and solution.converged:
             yield from (f"{case.name}: {issue}" for issue in trial.oracle.errors(solution))
         law = trial.oracle.law(solution)
         if law.contradicts(solution.residual, solution.residual_kind):
-            yield f"{case.name}: residual {solution.residual:.3g} is claimed, {law.residual:.3g} found"
+            yield (
+                f"{case.name}: the solution claims residual {solution.residual:.3g}; the returned arrays "
+                f"have {law.residual:.3g}"
+            )
 
 
 def check_callback(subject: Subject) -> Iterator[str]:
     """The callback sees each iteration and can end the run."""
     if not subject.trait("iterative"):
-        raise Skip("not iterative")
+        raise Skip("the solver is not iterative")
     case = _first_case(subject)
     tol = Trial.of(subject, BACKENDS[0], case).tol
     for stop in (0, 1):
@@ -271,26 +310,31 @@ def check_callback(subject: Subject) -> Iterator[str]:
 
         solution = quiet(case.state(host_data(case)), subject.make(), rng=0, callback=watch)
         if not calls:
-            yield "the callback is never called"
+            yield (
+                "an iterative solver must call the callback; it never did. Call run.proceed in each iteration"
+            )
         elif solution.iterations <= stop and _ended_before(subject, solution, tol):
             continue
         elif solution.status is not Status.STOPPED:
-            yield f"a callback that returns True must end with STOPPED; got {solution.status.name}"
+            yield f"a callback that returns True must end the run with STOPPED; got {solution.status.name}"
         elif solution.iterations != stop or len(calls) != stop + 1:
-            yield f"stopped at iteration {stop}; {solution.iterations} were made, {len(calls)} calls"
+            yield (
+                f"a callback that returns True at iteration {stop} must end the run there; the run made "
+                f"{solution.iterations} iterations and {len(calls)} calls"
+            )
         elif not all(current for _, _, current in calls):
-            yield "progress.current() is empty"
+            yield "progress.current() must return the current arrays; it is empty"
 
 
 def _ended_before(subject: Subject, solution: Any, tol: float) -> bool:
-    """Whether a solver was done before the callback could end it: solved, or at its own limit."""
+    """Whether the run ended before the callback could end it: solved, or at the solver's own limit."""
     return solution.residual <= tol or (not subject.exact and solution.status is Status.APPROXIMATE)
 
 
 def check_progress(subject: Subject) -> Iterator[str]:
-    """The residual that the history is told falls where that of the iterates falls."""
+    """If the residual of the iterates falls, so do the residuals in the history."""
     if not subject.trait("iterative"):
-        raise Skip("not iterative")
+        raise Skip("the solver is not iterative")
     case = _start_case(subject)
     begun = quiet(case.state(host_data(case)), subject.for_case(case), rng=0, callback=lambda _: True)
     done = quiet(case.state(host_data(case)), subject.for_case(case), rng=0)
@@ -299,7 +343,8 @@ def check_progress(subject: Subject) -> Iterator[str]:
     told = done.history["residual"]
     if done.residual <= begun.residual / FALLEN and not told[-1] <= told[0] / 2:
         yield (
-            f"by the law the residual fell from {begun.residual:.2g} to {done.residual:.2g}; proceed was told "
+            "run.proceed must be given the residual of the current iterate; the true one fell from "
+            f"{begun.residual:.2g} to {done.residual:.2g}, and proceed was given "
             f"{told[0]:.3g} at first and {told[-1]:.3g} at last"
         )
 
@@ -315,7 +360,7 @@ def check_symmetry(subject: Subject) -> Iterator[str]:
     except ImportError as error:
         raise Skip("no hypothesis") from error
     if not subject.exact:
-        raise Skip("need not solve the stated problem")
+        raise Skip("the solver need not solve the stated problem")
     issues: list[str] = []
 
     @hypothesis.settings(
@@ -340,18 +385,24 @@ def _symmetry_issues(subject: Subject, factor: float, seed: int) -> Iterator[str
     moved = testing_of(case.problem).moved(case, factor, seed)
     trial = Trial.of(subject, BACKENDS[0], moved)
     if trial.solution is None:
-        yield f"factor {factor:.3g}: {trial.result.raised}"
+        yield f"the problem in other coordinates, times {factor:.3g}: {trial.result.raised}"
     elif not trial.solution.converged:
-        yield f"factor {factor:.3g}: {trial.solution.status.name}, residual {trial.solution.residual:.2g}"
+        yield (
+            f"the problem in other coordinates, times {factor:.3g}, must be solved, too; got "
+            f"{trial.solution.status.name}, residual {trial.solution.residual:.2g}"
+        )
     else:
-        yield from (f"factor {factor:.3g}: {issue}" for issue in trial.oracle.errors(trial.solution))
+        yield from (
+            f"the problem in other coordinates, times {factor:.3g}: {issue}"
+            for issue in trial.oracle.errors(trial.solution)
+        )
 
 
 # ---- earlier answers --------------------------------------------------------------------------
 
 
 def check_warm_start(subject: Subject) -> Iterator[str]:
-    """With the trait: a run that begins at its own answer is nearer to it, and done sooner. Without it: refused."""
+    """With the trait, a run begun at its own answer ends sooner. Without it, a start is refused."""
     case = _start_case(subject)
     if not subject.trait("warm-start"):
         error = attempt(case.state(host_data(case)), subject.for_case(case), rng=0, start={}).error
@@ -359,7 +410,7 @@ def check_warm_start(subject: Subject) -> Iterator[str]:
             yield f"without the trait 'warm-start' a start must be refused with MissingCapability; got {error!r}"
         return
     if testing_of(subject.spec.problem).start_case is None:
-        raise Skip("no case of this family shows what an earlier answer is worth")
+        raise Skip("the family has no case that shows the effect of a warm start")
     solver = subject.make(oversample=0, **subject.sweeping)
     cold = quiet(case.state(host_data(case)), solver, rng=0)
     if cold.iterations == 0:
@@ -372,7 +423,7 @@ def check_warm_start(subject: Subject) -> Iterator[str]:
 
 
 def _start_case(subject: Subject) -> Case:
-    """Where an iteration takes more than a step or two, if the family has such a case."""
+    """A case that takes an iteration more than a step or two, if the family has one."""
     start_case = testing_of(subject.spec.problem).start_case
     return _first_case(subject) if start_case is None else start_case()
 
@@ -380,15 +431,21 @@ def _start_case(subject: Subject) -> Case:
 def _warm_issues(subject: Subject, cold: Any, warm: Any) -> Iterator[str]:
     first, anew = warm.history["residual"][0], cold.history["residual"][0]
     if not first < NEARER * anew:
-        yield f"begun at its own answer, the first residual is {first:.2g}; begun anew it is {anew:.2g}"
+        yield (
+            "a solver with the trait 'warm-start' must begin at the start; begun at its own answer, its "
+            f"first residual is {first:.2g}, and without a start it is {anew:.2g}"
+        )
     if not subject.exact:
         return
     if cold.converged and not warm.converged:
-        yield f"begun at a converged answer it ends {warm.status.name}, residual {warm.residual:.2g}"
+        yield (
+            "begun at its own converged answer, the solver must converge; got "
+            f"{warm.status.name}, residual {warm.residual:.2g}"
+        )
     if not (warm.iterations < cold.iterations and warm.passes <= cold.passes):
         yield (
-            f"begun at its own answer it takes {warm.iterations} iterations, {warm.passes:g} passes; begun anew "
-            f"{cold.iterations} and {cold.passes:g}"
+            f"begun at its own answer, the solver must end sooner; it takes {warm.iterations} iterations and "
+            f"{warm.passes:g} passes, and without a start {cold.iterations} and {cold.passes:g}"
         )
 
 
@@ -396,7 +453,7 @@ def _warm_issues(subject: Subject, cold: Any, warm: Any) -> Iterator[str]:
 
 
 def check_non_finite(subject: Subject, backend: Backend) -> Iterator[str]:
-    """NaN and infinity raise NonFiniteData, which names row and column where entries can be read."""
+    """NaN and infinity raise NonFiniteData; it names row and column if the entries can be read."""
     if not backend.readable and (subject.spec.needs.dense or subject.spec.needs.rows):
         raise Skip("the solver needs entries")
     case = _first_case(subject) if backend.float64 else _first_case(subject).in_single()
@@ -414,7 +471,7 @@ def check_non_finite(subject: Subject, backend: Backend) -> Iterator[str]:
             if readable and not (
                 name in text and re.search(r"row 7\b", text) and re.search(r"column 1\b", text)
             ):
-                yield f"{bad} in {name} at row 7, column 1: the message must name them; got {text!r}"
+                yield f"{bad} in {name}: the message must name {name}, row 7 and column 1; got {text!r}"
 
 
 BEHAVIOUR_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {

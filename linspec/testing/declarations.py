@@ -1,11 +1,11 @@
-"""What a record and a class say of themselves, checked without solving anything.
+"""Checks of what a record and a class declare, without solving anything.
 
-Problem: listing, help, documentation and the other checks all read declarations, so a declaration that is
-wrong is wrong everywhere.
-Method: each check takes the record and the class and says what is the matter. Bad option values are generated
-from the options' own constraints. That a table loads no array library is seen in a fresh interpreter.
+Problem: listing, help, documentation and the other checks all read declarations, so a wrong declaration is
+wrong in all of them.
+Method: each check takes the record and the class and returns what is wrong. Bad option values are generated
+from the options' own constraints. A fresh interpreter shows whether a table loads an array library.
 Source: scikit-learn's parameter-constraint tests.
-Where we differ: nothing is guessed of what an option means; only what it declares is used.
+Where we differ: the checks do not guess what an option means; they use what it declares.
 """
 
 from __future__ import annotations
@@ -43,20 +43,23 @@ def declaration_issues(spec: Any, provider: str) -> Iterator[tuple[str, str]]:
     Yields
     ------
     (check, issue) : tuple of str
-        The name of the check, and what is wrong; the issue is "" where the check passed. An issue that
-        begins with "skipped: " says why a check was not made.
+        The name of the check, and what is wrong. The issue is "" if the check passed. An issue that begins
+        with "skipped: " says why the check was not made.
     """
-    if spec.kind == "operator":  # which names functions, and has nothing else to declare
+    if spec.kind == "operator":  # it names functions and has nothing else to declare
         yield "summary", _summary_issue(spec, None)
         yield "light-table", _table_issue(provider)
         return
     try:
         cls = resolve(spec.target)
     except Exception as error:  # noqa: BLE001 (an import may fail in any way)
-        yield "target", f"{spec.target} cannot be imported ({type(error).__name__}: {error})"
+        yield (
+            "target",
+            f"the target {spec.target} must be importable; got {type(error).__name__}: {error}",
+        )
         return
     yield "target", ""
-    if spec.kind == "problem":  # whose fields are no options
+    if spec.kind == "problem":  # its fields are not options
         yield "summary", _summary_issue(spec, None)
         yield "light-table", _table_issue(provider)
         return
@@ -73,7 +76,7 @@ def declaration_issues(spec: Any, provider: str) -> Iterator[tuple[str, str]]:
         try:
             yield name, check(spec, cls)
         except Exception as error:  # noqa: BLE001 (a broken declaration may fail in any way)
-            yield name, f"raised {type(error).__name__}: {error}"
+            yield name, f"the declaration could not be checked: raised {type(error).__name__}: {error}"
     yield "light-table", _table_issue(provider)
 
 
@@ -81,9 +84,9 @@ def _dataclass_issue(spec: Any, cls: Any) -> str:
     if not isinstance(cls, type) or not dataclasses.is_dataclass(cls):
         return f"{spec.target} must be a dataclass; decorate it with @dataclass(frozen=True, kw_only=True)"
     if not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]
-        return f"{cls.__name__} must be frozen: a solver is a value"
+        return f"{cls.__name__} must be frozen; decorate it with @dataclass(frozen=True, kw_only=True)"
     loose = [field.name for field in dataclasses.fields(cls) if field.init and not field.kw_only]
-    return f"{', '.join(loose)} of {cls.__name__} must be keyword-only" if loose else ""
+    return f"{', '.join(loose)} of {cls.__name__} must be keyword-only; add kw_only=True" if loose else ""
 
 
 def _defaults_issue(_: Any, cls: Any) -> str:
@@ -97,7 +100,7 @@ def _invalid_options_issue(_: Any, cls: Any) -> str:
     ]
     try:
         build(cls, {"no_such_option": 1})
-        issues.append("an unknown option was accepted")
+        issues.append("an unknown option must be refused with UnknownOption; no_such_option was accepted")
     except UnknownOption:
         pass
     return "; ".join(issue for issue in issues if issue)
@@ -110,22 +113,22 @@ def _accepted(cls: Any, declared: Option, value: Any) -> str:
         return ""
     except Exception as error:  # noqa: BLE001 (any other exception is the issue)
         return f"{declared.name}={value!r} must raise InvalidOption; raised {type(error).__name__}: {error}"
-    return f"{declared.name}={value!r} must be refused: it has to be {declared.expects}"
+    return f"{declared.name}={value!r} must raise InvalidOption: {declared.name} must be {declared.expects}"
 
 
 def _option_names_issue(_: Any, cls: Any) -> str:
     clash = sorted(RUN_ARGUMENTS.intersection(declared.name for declared in options_of(cls)))
     if clash:
-        return f"{', '.join(clash)}: arguments of linspec.solve cannot be options"
+        return f"an option must not have the name of an argument of linspec.solve; rename {', '.join(clash)}"
     silent = [declared.name for declared in options_of(cls) if not declared.help.strip()]
-    return f"{', '.join(silent)} must be explained by help=" if silent else ""
+    return f"every option must have a help text; give help= to {', '.join(silent)}" if silent else ""
 
 
 def _docstring_issue(spec: Any, cls: Any) -> str:
     own = (cls.__doc__ or "").strip()
     # A dataclass without a docstring is given its signature as one.
     if not own or own.startswith(f"{cls.__name__}("):
-        return f"{cls.__name__} needs a docstring"
+        return f"{cls.__name__} must have a docstring; it has none"
     text = own + (sys.modules[cls.__module__].__doc__ or "")
     years = re.findall(r"\b(1[89]\d\d|20\d\d)\b", spec.reference)
     if years and not any(year in text for year in years):
@@ -135,39 +138,43 @@ def _docstring_issue(spec: Any, cls: Any) -> str:
 
 def _reference_issue(spec: Any, _: Any) -> str:
     if not re.search(r"\b(1[89]\d\d|20\d\d)\b", spec.reference):
-        return f"the reference must have author and year; got {spec.reference!r}"
+        return f"the reference must have an author and a year; got {spec.reference!r}"
     if not re.match(r"[^\W\d]", spec.reference):
         return f"the reference must begin with its author; got {spec.reference!r}"
     doi = re.search(r"doi:\s*(\S*)", spec.reference)
     if doi and not re.match(r"10\.\d{4,9}/\S+", doi[1]):
-        return f"a DOI is written doi:10.1234/...; got {doi[0]!r}"
+        return f"a DOI must be written doi:10.1234/...; got {doi[0]!r}"
     return ""
 
 
 def _summary_issue(spec: Any, _: Any) -> str:
     summary = spec.summary
     if "\n" in summary or not summary.endswith(".") or len(summary.split()) < 3 or summary[0].islower():
-        return f"the summary must be one sentence, from a capital to a full stop; got {summary!r}"
+        return (
+            "the summary must be one sentence that begins with a capital and ends with a full stop; "
+            f"got {summary!r}"
+        )
     return ""
 
 
 def _automatic_issue(spec: Any, cls: Any) -> str:
     if spec.kind != "solver":
-        return "skipped: only solvers are chosen automatically"
+        return "skipped: 'auto' chooses only solvers"
     if cls.has_estimate() and "automatic" not in spec.traits:
         return (
-            f"{cls.__name__} defines estimate; add the trait 'automatic' to the record, without which "
-            '"auto" does not look at the class'
+            f'{cls.__name__} defines estimate, but "auto" only considers records with the trait '
+            "'automatic'; add the trait to the record"
         )
     if "automatic" in spec.traits and not cls.has_estimate():
         return (
-            f"the trait 'automatic' promises an estimate; define it in {cls.__name__} or leave the trait out"
+            "a class with the trait 'automatic' must define estimate; define it in "
+            f"{cls.__name__}, or leave the trait out"
         )
     return ""
 
 
 def _table_of(provider: str) -> Any:
-    """The entry point of a plugin; None where there is none."""
+    """The entry point of a plugin, or None if there is none."""
     distribution, _, entry = provider.partition(":")
     found = (
         point
@@ -178,7 +185,7 @@ def _table_of(provider: str) -> Any:
 
 
 def table_file(provider: str) -> str:
-    """The file of a plugin's table; "" where there is none."""
+    """The file of a plugin's table, or "" if there is none."""
     table = _table_of(provider)
     try:
         found = None if table is None else importlib.util.find_spec(table.module)
@@ -188,12 +195,12 @@ def table_file(provider: str) -> str:
 
 
 def _table_issue(provider: str) -> str:
-    """Import the plugin's table in a fresh interpreter and see what came with it."""
+    """Import the plugin's table in a fresh interpreter and list the array libraries that it loads."""
     if provider.partition(":")[0] == registry.LOCAL:
-        return "skipped: registered by hand, without a table"
+        return "skipped: the record was registered by hand and has no table"
     table = _table_of(provider)
     if table is None:
-        return f"skipped: no entry point {provider}"
+        return f"skipped: there is no entry point {provider}"
     code = (
         "import importlib, sys\n"
         f"importlib.import_module({table.module!r})\n"
@@ -201,10 +208,14 @@ def _table_issue(provider: str) -> str:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode != 0:
-        return f"{table.module} cannot be imported by itself: {done.stderr.strip().splitlines()[-1]}"
+        return (
+            f"the table {table.module} must be importable in a fresh interpreter; got "
+            f"{done.stderr.strip().splitlines()[-1]}"
+        )
     loaded = done.stdout.split()
     return (
-        f"importing {table.module} loads {', '.join(loaded)}; a table must load no array library"
+        f"a table must load no array library; importing {table.module} loads {', '.join(loaded)}. Import "
+        "these in the modules that the records name"
         if loaded
         else ""
     )

@@ -1,12 +1,12 @@
-"""What every test matrix promises: shape, both forms alike, nothing random but the generator, and its moments.
+"""Checks of a test matrix: its shape, its two forms, its use of random generators, and its moments.
 
-Problem: a random matrix that is wrong still gives answers, a little worse than they should be, or that nobody can
-repeat.
-Method: each promise of `linspec.TestMatrix` is a check of its own. Entries are compared to the last bit, products with
-those of NumPy on every backend, the moments with E Ω = 0 and E ΩΩᵀ = l I over some hundred seeds, within five standard
-errors, which are estimated from the same draws. What is drawn must not change with the global generators, and must not
-touch them.
-Where we differ: the seeds of the kit are fixed, so a matrix that passes passes every time.
+Problem: a wrong random matrix still gives answers. They are a little worse than they should be, or cannot be
+repeated.
+Method: each promise of `linspec.TestMatrix` has its own check. Entries are compared to the last bit. Products
+are compared with NumPy's on every backend. The moments over some hundred seeds are compared with E Ω = 0 and
+E ΩΩᵀ = l I, within five standard errors, which are estimated from the same draws. The entries must not depend
+on the global random generators, and drawing must not use them.
+Where we differ: the seeds of the kit are fixed, so a matrix passes every time or never.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ __all__ = ["PRODUCT_CHECKS", "TEST_MATRIX_CHECKS"]
 SHAPES = ((40, 9), (64, 16), (5, 12), (23, 1), (1, 4), (1, 1))
 
 SEEDS, SIGMAS = 600, 5.0
-"""Draws of which moments are estimated, and standard errors within which they must be what is promised."""
+"""The number of draws that estimate the moments, and the standard errors by which they may be off."""
 
 SMALL = ((13, 6), (5, 9))
-"""Shapes of those draws: rows that are no power of two, and fewer rows than columns."""
+"""Shapes of those draws: a number of rows that is not a power of two, and fewer rows than columns."""
 
 
 @contextmanager
 def _global_generators(seed: int) -> Iterator[None]:
-    """NumPy's and Python's global generators in a known state, and afterwards in that which they had."""
+    """Seed NumPy's and Python's global generators, and restore their states at the end."""
     state, python = np.random.get_state(), random.getstate()  # noqa: NPY002 (the global one is meant)
     np.random.seed(seed)  # noqa: NPY002
     random.seed(seed)
@@ -50,43 +50,49 @@ def _global_generators(seed: int) -> Iterator[None]:
 
 
 def _entries(matrix: Any, rows: int, columns: int, seed: int, *, outer: int = 0) -> HostArray:
-    """What is drawn from a seed, the global generators being in the same state every time."""
+    """The entries drawn from a seed, with the global generators seeded with `outer`."""
     with _global_generators(outer):
         drawn: HostArray = matrix.draw(rows, columns, np.random.default_rng(seed))
     return drawn
 
 
 def check_shape(matrix: Any) -> Iterator[str]:
-    """`draw` gives float64 of the shape asked for, on the host; `operator` an operator of that shape."""
+    """`draw` returns a NumPy array of float64, and `operator` a sketch, both of the requested shape."""
     for rows, columns in SHAPES:
         drawn = _entries(matrix, rows, columns, 0)
         what = f"draw({rows}, {columns}, rng)"
         if type(drawn) is not np.ndarray or drawn.dtype != np.float64:
-            yield f"{what} must give a NumPy array of float64; got {type(drawn).__name__}"
+            yield f"{what} must return a NumPy array of float64; got {type(drawn).__name__}"
         elif drawn.shape != (rows, columns):
-            yield f"{what} must have that shape; got {drawn.shape}"
+            yield f"{what} must return that shape; got {drawn.shape}"
         elif not np.isfinite(drawn).all():
-            yield f"{what} has entries that are not finite"
+            yield f"{what} must return finite entries; some are not finite"
         made = matrix.operator(rows, columns, np.random.default_rng(0))
         if not isinstance(made, LinearOperator) or not callable(getattr(made, "sketch", None)):
-            yield f"operator({rows}, {columns}, rng) must give a linspec.operators.Sketch; got {type(made).__name__}"
+            yield (
+                f"operator({rows}, {columns}, rng) must return a linspec.operators.Sketch; got "
+                f"{type(made).__name__}"
+            )
         elif made.shape != (rows, columns):
-            yield f"operator({rows}, {columns}, rng) must have that shape; got {made.shape}"
+            yield f"operator({rows}, {columns}, rng) must return that shape; got {made.shape}"
 
 
 def check_forms(matrix: Any) -> Iterator[str]:
-    """`operator` makes the matrix that `draw` draws, and multiplies by it, also once the generator has gone on."""
+    """`operator` is the matrix that `draw` returns, and stays so when the generator draws again."""
     for rows, columns in SHAPES:
         drawn = _entries(matrix, rows, columns, 3)
         if not np.array_equal(drawn, _entries(matrix, rows, columns, 3)):
-            raise Skip("what is drawn cannot be repeated")
+            raise Skip("draw does not repeat its entries")
         rng = np.random.default_rng(3)
         with _global_generators(0):
             made = matrix.operator(rows, columns, rng)
-        rng.standard_normal(5)  # a generator that is kept would now give other numbers
+        rng.standard_normal(5)  # an operator that keeps the generator would now draw other numbers
         for reading in ("", ", read a second time,"):
             if not np.array_equal(to_host(made.dense()), drawn):
-                yield f"the entries of operator({rows}, {columns}, rng){reading} are not those of draw"
+                yield (
+                    f"operator({rows}, {columns}, rng){reading} must have the entries of draw for the same "
+                    "generator; they differ"
+                )
                 break
         else:
             laws = check_operator(made, entries=drawn)
@@ -94,22 +100,28 @@ def check_forms(matrix: Any) -> Iterator[str]:
 
 
 def check_same_seed(matrix: Any) -> Iterator[str]:
-    """Equal states of the generator give equal matrices, whatever was drawn before."""
+    """A generator in the same state gives the same matrix, whatever was drawn before."""
     for rows, columns in SHAPES:
         first = _entries(matrix, rows, columns, 7)
         _entries(matrix, rows + 3, columns, 8)
         if not np.array_equal(first, _entries(matrix, rows, columns, 7)):
-            yield f"draw({rows}, {columns}, rng) twice from equal states gives two matrices"
+            yield (
+                f"draw({rows}, {columns}, rng) must give the same matrix for generators in the same state; "
+                "two draws differ"
+            )
 
 
 def check_random_state(matrix: Any) -> Iterator[str]:
-    """All that is random comes from the generator that is given; the global ones are neither asked nor moved."""
+    """All random numbers come from the given generator; the global ones are not used."""
     rows, columns = SHAPES[0]
     first, second, other = (_entries(matrix, rows, columns, 0, outer=outer) for outer in (1, 1, 2))
     if np.array_equal(first, second) and not np.array_equal(first, other):
-        yield "the matrix changes with the global generators of NumPy or Python; draw from rng alone"
+        yield (
+            "the matrix must not depend on the global generators of NumPy or Python; it changes with them. "
+            "Draw from rng alone"
+        )
     if np.array_equal(_entries(matrix, rows, columns, 0), _entries(matrix, rows, columns, 1)):
-        yield "generators in different states give the same matrix; draw from rng"
+        yield "generators in different states must give different matrices; they give the same. Draw from rng"
 
     def draw() -> None:
         matrix.draw(rows, columns, np.random.default_rng(0))
@@ -117,11 +129,14 @@ def check_random_state(matrix: Any) -> Iterator[str]:
 
     with _global_generators(0):
         for owner in moved_generators(draw):
-            yield f"{owner}'s global generator is used; draw from rng"
+            yield (
+                f"a test matrix must not use a global random generator; it used that of {owner}. Draw from "
+                "rng"
+            )
 
 
 def check_moments(matrix: Any) -> Iterator[str]:
-    """Entries with mean zero and variance one, any two of a column uncorrelated: E ΩΩᵀ = l I."""
+    """The entries have mean zero and variance one, and those of a column are uncorrelated: E ΩΩᵀ = l I."""
     with _global_generators(0):
         for rows, columns in SMALL:
             drawn = np.stack(
@@ -151,7 +166,7 @@ def _moment_issues(drawn: HostArray) -> Iterator[str]:
         worst = np.argmax(np.abs(mean - expected) / error)
         value, unit = float(np.ravel(mean)[worst]), float(np.ravel(error)[worst])
         if not abs(value - expected) <= SIGMAS * unit:
-            yield f"{what} is {value:.3g}; {expected:g} is promised (standard error {unit:.2g})"
+            yield f"{what} must be {expected:g}; got {value:.3g} (standard error {unit:.2g})"
 
 
 TEST_MATRIX_CHECKS: dict[str, Callable[[Any], Iterator[str]]] = {
@@ -165,7 +180,7 @@ TEST_MATRIX_CHECKS: dict[str, Callable[[Any], Iterator[str]]] = {
 
 
 def check_products(matrix: Any, backend: Backend) -> Iterator[str]:
-    """A Ω for data of this kind: NumPy's product, of the library, device and dtype of the data, in one sweep."""
+    """A Ω takes one sweep and equals NumPy's product, in the library, device and dtype of the data."""
     host = np.random.default_rng(4).standard_normal((30, 37)) * (np.arange(37) % 3 > 0)
     host = host if backend.float64 else host.astype(np.float32)
     data = backend.wrap(host)
@@ -180,16 +195,22 @@ def check_products(matrix: Any, backend: Backend) -> Iterator[str]:
             if found.shape != wanted.shape:
                 yield f"the product of data{what} must have shape {wanted.shape}; got {found.shape}"
             elif not np.all(np.abs(found - wanted) <= ROUNDING * float(np.finfo(A.dtype).eps) * size):
-                yield f"the product of data{what} is off by {np.abs(found - wanted).max():.2g}"
+                yield (
+                    f"the product of data{what} must equal NumPy's up to rounding; it is off by "
+                    f"{np.abs(found - wanted).max():.2g}"
+                )
             if not is_array(product) or host_dtype(product) != A.dtype:
-                yield f"the product of data{what} must be of {A.dtype}, as theirs; got {product.dtype}"
+                yield f"the product of data{what} must be {A.dtype}, like the data; got {product.dtype}"
         if backend.is_array and (
             namespace(product) is not namespace(data) or device_of(product) != device_of(data)
         ):
-            yield f"the product must live where the data do; got {namespace(product).__name__}"
+            yield (
+                "the product must be in the library and on the device of the data; got "
+                f"{namespace(product).__name__}"
+            )
         if A.passes > 1:
-            yield f"{A.passes:g} sweeps were made; one is promised"
+            yield f"a product A Ω must take one sweep over A; {A.passes:g} sweeps were made"
 
 
 PRODUCT_CHECKS: dict[str, Callable[[Any, Backend], Iterator[str]]] = {"products": check_products}
-"""Those that are made on every backend."""
+"""The checks that run on every backend."""

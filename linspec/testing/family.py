@@ -1,7 +1,7 @@
-"""What the kit must be told of a family of problems: planted cases, an oracle, and checks of its own.
+"""What a family of problems gives to the kit: planted cases, an oracle, and its own checks.
 
-The record of a family (`linspec.ProblemSpec`) names one `ProblemTesting`. The kit asks nothing else of a family, and
-names none.
+The record of a family (`linspec.ProblemSpec`) names one `ProblemTesting`. The kit needs nothing else of a
+family, and it does not name any family.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from linspec.testing.problems import Case
 __all__ = ["KINDS", "ProblemTesting", "testing_of"]
 
 KINDS = frozenset({"recomputed", "from-gram", "in-pass", "unavailable"})
-"""What `residual_kind` of a solution may be."""
+"""The values that `residual_kind` of a solution may have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,21 +31,24 @@ class ProblemTesting:
     cases : callable
         Makes the planted cases that every solver is given.
     oracle : callable
-        Takes a case and a `Reading`; has the exact answer and the law (see `linspec.testing.oracle`).
+        Takes a case and a `Reading`. Returns an object with the exact answer and the law (see
+        `linspec.testing.oracle`).
     shapes : callable
-        Takes a case and a solution; the shapes that arrays of the solution must have, by name.
+        Takes a case and a solution. Returns the shapes that arrays of the solution must have, by name.
     moved : callable
-        Takes a case, a factor and a seed; the same problem in other units or coordinates, whose answer follows.
+        Takes a case, a factor and a seed. Returns the same problem in other units or coordinates; its answer
+        follows from the answer of the case.
     companions : frozenset of str
-        Matrices that are dense arrays whatever the others are, such as right-hand sides.
+        Matrices that are always dense arrays, such as right-hand sides.
     residual_kinds : frozenset of str
-        What `residual_kind` may be.
+        The values that `residual_kind` may have.
     start_case : callable, optional
-        A case on which a warm start shows: an iteration takes more than a step or two.
+        Makes a case that shows the effect of a warm start: iterations take more than a step or two.
     answer_checks : mapping
-        By name, checks of an answer beside those of every family: each takes a `Trial` and yields what is wrong.
+        Additional checks of an answer, by name. Each takes a `Trial` and yields what is wrong.
     behaviour_checks : mapping
-        By name, checks of a solver: each takes a `Subject`, yields what is wrong, and may raise `Skip`.
+        Additional checks of a solver, by name. Each takes a `Subject`, yields what is wrong, and may raise
+        `Skip`.
     """
 
     cases: Callable[[], Sequence[Case]]
@@ -60,7 +63,7 @@ class ProblemTesting:
 
 
 def testing_of(problem: str) -> ProblemTesting:
-    """What the record of a family names.
+    """The `ProblemTesting` of a family, which its record names.
 
     Parameters
     ----------
@@ -69,15 +72,15 @@ def testing_of(problem: str) -> ProblemTesting:
     Raises
     ------
     UnknownName
-        Nobody registers the family.
+        No record has this name.
     InvalidDeclaration
-        Its record names no cases and no oracle: its solvers cannot be judged.
+        The record names no cases and no oracle, so the family's solvers cannot be judged.
     """
     spec = registry.get_spec("problem", problem)
     if not spec.testing:
         raise InvalidDeclaration(
-            f"the record of the problem {problem!r} names no ProblemTesting, so that its solvers cannot be judged. "
-            "Give it testing='package.module:NAME'."
+            f"the record of the problem {problem!r} must name a ProblemTesting; it has none, so its solvers "
+            "cannot be judged. Give the record testing='package.module:NAME'."
         )
     found = resolve(spec.testing)
     if not isinstance(found, ProblemTesting):

@@ -1,11 +1,11 @@
-"""What every normalizer promises, held to NumPy's arithmetic on planted blocks.
+"""Checks of a normalizer: its promises, compared with NumPy's arithmetic on planted blocks.
 
-Problem: a normalizer is called in the innermost loop of every subspace method, which shows what it does wrong as slow
-convergence, if at all.
-Method: each promise of `linspec.Normalizer` is a check of its own, on every library, in float64 and float32. Blocks
-have planted ranks and condition numbers; QᵀMQ, VT and (MV)T are formed in float64 on the host from copies of V and MV
-that the normalizer never saw. What may be off is the rounding of the dtype, times the condition number where a
-metric enters, since MV is known to rounding only.
+Problem: every subspace method calls a normalizer in its innermost loop. There its faults show as slow
+convergence, if they show at all.
+Method: each promise of `linspec.Normalizer` has its own check, on every library, in float64 and float32. The
+blocks have planted ranks and condition numbers. QᵀMQ, VT and (MV)T are formed in float64 on the host, from
+copies of V and MV that the normalizer never saw. The allowed error is the rounding of the dtype. With a
+metric it is multiplied by the condition number, since MV is known only up to rounding.
 Source: the bounds of Yamamoto, Nakatsukasa, Yanagisawa & Fukaya 2015, ETNA 44, for orthogonality and residual.
 """
 
@@ -38,13 +38,13 @@ class Planted:
     ----------
     name : str
     V : numpy.ndarray of shape (p, k)
-        float64, of numbers that float32 holds, too.
+        float64, with numbers that float32 can represent.
     rank : int
         Its rank in the inner product of M.
     condition : float
-        That of V on its range.
+        The condition number of V on its range.
     M : numpy.ndarray of shape (p, p), optional
-        The metric; None: the identity.
+        The metric; by default the identity.
     """
 
     name: str
@@ -62,7 +62,7 @@ def _graded(p: int, k: int, condition: float) -> HostArray:
 
 @cache
 def _planted() -> tuple[Planted, ...]:
-    """The blocks: what float32 cannot hold exactly is rounded here, for all dtypes."""
+    """The blocks. Numbers that float32 cannot represent are rounded here, for all dtypes."""
     rng = np.random.default_rng(5)
     some = _graded(60, 3, 3.0).astype(np.float32).astype(np.float64)
     holes = np.insert(some, (0, 2), 0.0, axis=1)
@@ -71,7 +71,7 @@ def _planted() -> tuple[Planted, ...]:
         Planted("square", _graded(9, 9, 10.0), 9, 10.0),
         Planted("one-column", _graded(40, 1, 1.0), 1),
         Planted("more-columns-than-rows", _graded(12, 5, 3.0).T, 5, 3.0),
-        # Exact multiples of columns, so that the rank is one whatever the dtype.
+        # Exact multiples of columns, so that the rank is the same in every dtype.
         Planted("dependent-columns", np.hstack([some, some[:, ::-1], -2 * some]), 3, 3.0),
         Planted("zero-columns", holes, 3, 3.0),
         Planted("zeros", np.zeros((30, 4)), 0),
@@ -80,7 +80,7 @@ def _planted() -> tuple[Planted, ...]:
     Z = orthonormal(rng, 50, 50)
     M = (Z * np.geomspace(1, 1e-2, 50)) @ Z.T
     blocks.append(Planted("metric", _graded(50, 5, 10.0), 5, 10.0, (M + M.T) / 2))
-    # A metric of rank three, exactly: it sees three of the coordinates.
+    # A metric of rank exactly three: only three coordinates enter it.
     seen = np.zeros(50)
     seen[[4, 17, 30]] = 1.0, 2.0, 4.0
     blocks.append(Planted("singular-metric", np.eye(50)[:, [4, 9, 17, 30, 31]], 3, 1.0, np.diag(seen)))
@@ -88,11 +88,11 @@ def _planted() -> tuple[Planted, ...]:
 
 
 ACCUMULATED = 1e3
-"""Condition number at which a Gram matrix that is summed in float32 has lost six digits of seven."""
+"""At this condition number a Gram matrix that is summed in float32 has lost six of its seven digits."""
 
 
 class Orthonormalized:
-    """One call of a normalizer, with what it was given as it was before."""
+    """One call of a normalizer, with copies of its input."""
 
     def __init__(self, normalizer: Any, backend: Backend, block: Planted, dtype: str) -> None:
         self.block = block
@@ -111,7 +111,7 @@ class Orthonormalized:
         except Exception as error:  # noqa: BLE001 (whatever it raises is told)
             self.error = error
         self.untouched = before == [backend.snapshot(A) for A in given if A is not None]
-        # The copies of the kit, which the normalizer has not seen.
+        # The kit's own copies, which the normalizer has not seen.
         self.V = V.astype(np.float64)
         self.MV = None if MV is None else MV.astype(np.float64)
 
@@ -132,7 +132,7 @@ class Orthonormalized:
 
 
 class Blocks:
-    """All calls of one normalizer that the checks look at, each made once."""
+    """All calls of one normalizer that the checks use; each call is made once."""
 
     def __init__(self, normalizer: Any) -> None:
         self.normalizer = normalizer
@@ -148,15 +148,15 @@ class Blocks:
                 yield f"{block.name}, {dtype}", self._made[key]
 
     def answered(self, backend: Backend) -> Iterator[tuple[str, Orthonormalized]]:
-        """Those that gave blocks."""
+        """The calls that returned two blocks."""
         return ((name, made) for name, made in self.on(backend) if made.answered)
 
 
 def check_solves(blocks: Blocks, backend: Backend) -> Iterator[str]:
-    """Two blocks are returned, and no exception is raised."""
+    """The normalizer returns two blocks and raises no exception."""
     for name, made in blocks.on(backend):
         if made.error is not None and not (made.writes and backend.name == "numpy-readonly"):
-            yield f"{name}: raised {said_of(made.error, made.package)}"
+            yield f"{name}: orthonormalize must return Q and T; it raised {said_of(made.error, made.package)}"
         elif made.error is None and not made.answered:
             got = " and ".join(type(A).__name__ for A in (made.Q, made.T))
             yield f"{name}: orthonormalize must return two blocks, Q and T; got {got}"
@@ -167,12 +167,15 @@ def check_orthonormal(blocks: Blocks, backend: Backend) -> Iterator[str]:
     for name, made in blocks.answered(backend):
         Q, M = made.host[0], made.block.M
         if Q.shape != (len(made.V), made.block.rank):
-            continue  # "rank" says it
+            continue  # the check "rank" reports it
         gram = Q.T @ (Q if M is None else M @ Q)
         off = float(np.abs(gram - np.eye(Q.shape[1])).max(initial=0.0))
         limit = ROUNDING * made.eps * (1.0 if M is None else made.block.condition * _root_condition(M))
         if not off <= limit:
-            yield f"{name}: Qᵀ{'' if M is None else 'M'}Q is {off:.2g} from I; {limit:.2g} can be rounding"
+            yield (
+                f"{name}: Qᵀ{'' if M is None else 'M'}Q must be I; it differs by {off:.2g}, and rounding "
+                f"explains {limit:.2g}"
+            )
 
 
 def _root_condition(M: HostArray) -> float:
@@ -182,11 +185,11 @@ def _root_condition(M: HostArray) -> float:
 
 
 def check_transform(blocks: Blocks, backend: Backend) -> Iterator[str]:
-    """Q = VT, and MQ = (MV)T, as backward-stable algorithms can hold it."""
+    """Q = VT and MQ = (MV)T, up to the error of a backward-stable algorithm."""
     for name, made in blocks.answered(backend):
         (Q, T), V = made.host, made.V
         if Q.shape[0] != V.shape[0] or T.shape != (V.shape[1], Q.shape[1]):
-            continue  # "rank" says it
+            continue  # the check "rank" reports it
         if 0 in Q.shape:
             continue
         pairs = [("Q", "VT", Q, V)]
@@ -196,11 +199,14 @@ def check_transform(blocks: Blocks, backend: Backend) -> Iterator[str]:
             off = float(np.linalg.norm(wanted - factor @ T))
             limit = ROUNDING * made.eps * float(np.linalg.norm(factor, 2) * np.linalg.norm(T, 2))
             if not off <= limit:
-                yield f"{name}: {basis} and {product} are {off:.2g} apart; {limit:.2g} can be rounding"
+                yield (
+                    f"{name}: {basis} must be {product}; they differ by {off:.2g}, and rounding explains "
+                    f"{limit:.2g}"
+                )
 
 
 def check_rank(blocks: Blocks, backend: Backend) -> Iterator[str]:
-    """Q has as many columns as the block has numerical rank, none for zeros; T leads to them."""
+    """Q has as many columns as the numerical rank of the block, and T has the matching shape."""
     for name, made in blocks.answered(backend):
         (p, k), r = made.V.shape, made.block.rank
         for what, found, shape in (("Q", made.Q, (p, r)), ("T", made.T, (k, r))):
@@ -209,26 +215,29 @@ def check_rank(blocks: Blocks, backend: Backend) -> Iterator[str]:
 
 
 def check_output_home(blocks: Blocks, backend: Backend) -> Iterator[str]:
-    """Q has namespace, dtype and device of V; T is float64 on the host."""
+    """Q has the namespace, dtype and device of V; T is float64 on the host."""
     for name, made in blocks.answered(backend):
         Q, like = made.Q, made.like
         if namespace(Q) is not namespace(like):
-            yield f"{name}: Q must be of {namespace(like).__name__}; got {namespace(Q).__name__}"
+            yield f"{name}: Q must be an array of {namespace(like).__name__}; got {namespace(Q).__name__}"
         elif device_of(Q) != device_of(like):
             yield f"{name}: Q must be on {device_of(like)}; got {device_of(Q)}"
         if host_dtype(Q) != host_dtype(like):
-            yield f"{name}: Q must be {host_dtype(like)}, as V; got {host_dtype(Q)}"
+            yield f"{name}: Q must be {host_dtype(like)}, like V; got {host_dtype(Q)}"
         if type(made.T) is not np.ndarray or made.T.dtype != np.float64:
             yield f"{name}: T must be a NumPy array of float64; got {type(made.T).__name__} of {made.T.dtype}"
 
 
 def check_input_untouched(blocks: Blocks, backend: Backend) -> Iterator[str]:
-    """V and MV are what they were, and may be read-only."""
+    """V and MV are not changed, and may be read-only."""
     for name, made in blocks.on(backend):
         if not made.untouched:
-            yield f"{name}: V or MV was changed"
+            yield f"{name}: a normalizer must not change V or MV; they differ after the call. Work on a copy"
         if made.writes and backend.name == "numpy-readonly" and made.error is not None:
-            yield f"{name}: writes to V or MV: {said_of(made.error, made.package)}"
+            yield (
+                f"{name}: a normalizer must not write to V or MV; on read-only blocks it raised "
+                f"{said_of(made.error, made.package)}"
+            )
 
 
 def check_accumulation(blocks: Blocks, backend: Backend) -> Iterator[str]:
@@ -238,14 +247,15 @@ def check_accumulation(blocks: Blocks, backend: Backend) -> Iterator[str]:
         block = Planted("long", _graded(2000, 8, condition), 8, condition)
         made = Orthonormalized(blocks.normalizer, backend, block, "float32")
         if not made.answered or made.host[0].shape != block.V.shape:
-            return  # "solves" and "rank" are about that
+            return  # the checks "solves" and "rank" report it
         Q = made.host[0]
         off.append(float(np.abs(Q.T @ Q - np.eye(Q.shape[1])).max()))
     limit = ROUNDING * made.eps
-    if off[0] <= limit < off[1]:  # what is off anyway, "orthonormal" tells
+    if off[0] <= limit < off[1]:  # if even the first is off, the check "orthonormal" reports it
         yield (
-            f"a float32 block of condition number {ACCUMULATED:g} gives QᵀQ that is {off[1]:.2g} from I; sum in "
-            "float64, for a float32 Gram matrix loses the square of the condition number"
+            f"QᵀQ must be I for a float32 block of condition number {ACCUMULATED:g}, too; it differs by "
+            f"{off[1]:.2g}. Sum in float64: a float32 Gram matrix loses digits with the square of the "
+            "condition number"
         )
 
 
@@ -264,7 +274,7 @@ def check_non_finite(blocks: Blocks, backend: Backend) -> Iterator[str]:
 
 
 def check_refusals(blocks: Blocks, backend: Backend) -> Iterator[str]:
-    """Wrong shapes raise InvalidProblem, wrong dtypes and blocks that live apart UnsupportedData."""
+    """Wrong shapes raise InvalidProblem. Wrong dtypes, and blocks of two libraries, raise UnsupportedData."""
     dtype = DTYPES[0] if backend.float64 else DTYPES[1]
     good = _graded(20, 3, 2.0).astype(dtype)
     V = backend.wrap(good)

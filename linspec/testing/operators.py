@@ -1,14 +1,14 @@
-"""Operators that watch how they are used, and the laws every operator must keep.
+"""Operators that count how they are used, and the laws that every operator must keep.
 
-Problem: a solver says what it asks of its data and what it cost, and both are easily wrong: an operator that
-can do everything never shows it.
-Method: `CountingOperator` gives exactly what it is told to give and counts for itself, independently of the
-ledgers of a run. `ProductsOnly` is a foreign object with two methods and nothing else. `check_operator` holds
-an operator to its laws: linearity, the adjoint identity ⟨Au, v⟩ = ⟨u, Aᵀv⟩, a block as its columns, rows as
-slices of the entries, and moments as the products of which they are made.
+Problem: a solver declares what it needs of its data and what it cost. Both are easily wrong, and an operator
+with every capability never shows it.
+Method: `CountingOperator` has only the capabilities that it is told to have, and it counts for itself,
+independently of the ledgers of a run. `ProductsOnly` is a foreign object with two methods and nothing else.
+`check_operator` tests the laws of operators: linearity, the adjoint identity ⟨Au, v⟩ = ⟨u, Aᵀv⟩, products of
+a block as those of its columns, rows as slices of the entries, and moments as the products that define them.
 Source: the dot test of Claerbout (2014), as in pylops; the counting operators of the LSMR papers' codes.
-Where we differ: everything is held to the rounding of the operator's dtype, and the moments are checked in all
-their forms, centred and not, against an explicit centring.
+Where we differ: every error is compared with the rounding of the operator's dtype. The moments are checked in
+all their forms, centred and not, against an explicit centring.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["CountingOperator", "ProductsOnly", "check_operator"]
 
 
 class ProductsOnly:
-    """A foreign operator: `shape`, `dtype`, `matmat`, `rmatmat`, and nothing else to hold on to.
+    """A foreign operator with `shape`, `dtype`, `matmat` and `rmatmat`, and nothing else.
 
     Parameters
     ----------
@@ -53,31 +53,31 @@ class ProductsOnly:
         return product
 
     def snapshot(self) -> bytes:
-        """What it holds, as bytes."""
+        """The entries, as bytes."""
         return self.__array.tobytes()
 
 
 class CountingOperator(LinearOperator):
-    """An operator that gives no more than it is told to, and counts what it is asked.
+    """An operator that has only the capabilities it is told to have, and counts its use.
 
     Parameters
     ----------
     data : data of shape (n, p)
         Anything `linspec.as_operator` takes.
     sliceable : bool, default False
-        Give row slices. A request for anything that is not to be had raises MissingCapability.
+        Whether it has row slices. A request for what it does not have raises MissingCapability.
     readable : bool, default False
-        Give the entries.
+        Whether its entries can be read.
 
     Attributes
     ----------
     forward, adjoint : float
-        Block products made with all rows; a product with some of them is its share.
+        Products of a block with A and Aᵀ. A product with some of the rows counts as a fraction.
     columns : float
         Products with one column, of both kinds.
     passes : float
-        Readings of all rows: each product, each reading of the entries; rows taken are their share, and what
-        is then done with them costs nothing more.
+        Readings of all rows: each product and each reading of the entries. A slice of rows counts as a
+        fraction when it is taken; products with the slice cost no further pass.
     """
 
     def __init__(self, data: Any, *, sliceable: bool = False, readable: bool = False) -> None:
@@ -115,7 +115,7 @@ class CountingOperator(LinearOperator):
     def count(
         self, *, forward: float = 0.0, adjoint: float = 0.0, columns: float = 0.0, sweeps: float = 0.0
     ) -> None:
-        """Add to the account."""
+        """Add to the counts."""
         self.forward += forward
         self.adjoint += adjoint
         self.columns += columns
@@ -123,7 +123,7 @@ class CountingOperator(LinearOperator):
 
 
 class _CountingRows(LinearOperator):
-    """Rows taken from a counting operator: paid for as a sweep, their products counted as a share."""
+    """Rows of a counting operator. Taking them counts as part of a sweep, using them as part of a product."""
 
     sliceable = True
 
@@ -159,21 +159,22 @@ class _CountingRows(LinearOperator):
 
 
 def check_operator(data: Any, *, entries: HostArray | None = None, seed: int = 0) -> list[str]:
-    """Hold an operator, or data that linspec makes one of, to the laws of operators.
+    """Test an operator, or data that linspec can make an operator of, against the laws of operators.
 
     Parameters
     ----------
     data : data of shape (n, p)
-        Anything `linspec.as_operator` takes; not too large, for its entries are formed.
+        Anything that `linspec.as_operator` takes. It should be small, because its entries are formed.
     entries : numpy.ndarray of shape (n, p), optional
-        What the entries are known to be. By default they are taken from products with the identity.
+        The known entries. By default they are computed by products with the identity.
     seed : int, default 0
-        Of the random blocks.
+        The seed of the random blocks.
 
     Returns
     -------
     list of str
-        What is wrong, each with the name of the law in front: "adjoint: ...". Empty when all is well.
+        What is wrong, each with the name of the law in front: "adjoint: ...". The list is empty if all is
+        well.
     """
     operator = as_operator(data)
     watch = _Watch(operator, entries, seed)
@@ -181,8 +182,8 @@ def check_operator(data: Any, *, entries: HostArray | None = None, seed: int = 0
     for name, law in LAWS.items():
         try:
             issues += [f"{name}: {issue}" for issue in law(watch)]
-        except Exception as error:  # noqa: BLE001 (an operator may fail in any way; each law is told apart)
-            issues.append(f"{name}: raised {said_of(error, package_of(type(operator)))}")
+        except Exception as error:  # noqa: BLE001 (an operator may fail in any way; each law is reported)
+            issues.append(f"{name}: the operator raised {said_of(error, package_of(type(operator)))}")
     return issues
 
 
@@ -195,7 +196,7 @@ class _Watch:
         self.rng = np.random.default_rng(seed)
         self.given = None if entries is None else np.asarray(entries, dtype=np.float64)
         self.formed = np.asarray(self.forward(np.eye(self.p)), dtype=np.float64)
-        self.n = len(self.formed)  # of slices, counted by now
+        self.n = len(self.formed)  # slices have been counted by now
         self.M = self.formed if self.given is None else self.given
         self.unit = float(np.finfo(operator.dtype).eps)
 
@@ -206,20 +207,20 @@ class _Watch:
         return np.asarray(to_host(self.A.rmatmat(self.A.home.place(U, self.A.dtype))), dtype=np.float64)
 
     def block(self, rows: int, k: int = 3) -> HostArray:
-        """A random block that the operator's dtype holds exactly."""
+        """A random block that the operator's dtype represents exactly."""
         return self.rng.standard_normal((rows, k)).astype(self.A.dtype).astype(np.float64)
 
     def differs(self, found: HostArray, wanted: HostArray, scale: HostArray) -> str:
-        """How far two blocks are apart, where that is more than rounding of products of this size."""
+        """How far two blocks are apart, if that is more than the rounding of products of this size."""
         found = np.asarray(found, dtype=np.float64)
         if found.shape != wanted.shape:
-            return f"shape {found.shape}; expected {wanted.shape}"
+            return f"of shape {found.shape}; expected {wanted.shape}"
         limit = 8 * self.unit * (np.sqrt(max(self.n, self.p)) + 4) * scale + 1e-300
         gap = np.abs(found - wanted)
         if np.all(gap <= limit):
             return ""
         worst = float(np.nanmax(np.where(np.isnan(gap), np.inf, gap) / limit))
-        return f"off by {np.nanmax(gap):.2g}, {worst:.2g} times what rounding explains"
+        return f"wrong by {np.nanmax(gap):.2g}, which is {worst:.2g} times what rounding explains"
 
 
 def _told(what: str, difference: str) -> Iterator[str]:
@@ -232,14 +233,14 @@ def _check_kind(w: _Watch) -> Iterator[str]:
         yield f"dtype must be float32 or float64; got {w.A.dtype}"
     product = w.A.matmat(w.A.home.blocks.place(w.block(w.p)))
     if tuple(product.shape) != (w.n, 3):
-        yield f"matmat must answer with shape {(w.n, 3)}; got {tuple(product.shape)}"
+        yield f"matmat must return a block of shape {(w.n, 3)}; got {tuple(product.shape)}"
     if not str(product.dtype).endswith(w.A.dtype.name):
-        yield f"matmat must answer in the working dtype {w.A.dtype}; got {product.dtype}"
+        yield f"matmat must return the working dtype {w.A.dtype}; got {product.dtype}"
     adjoint = w.A.rmatmat(w.A.home.place(w.block(w.n), w.A.dtype))
     if tuple(adjoint.shape) != (w.p, 3):
-        yield f"rmatmat must answer with shape {(w.p, 3)}; got {tuple(adjoint.shape)}"
+        yield f"rmatmat must return a block of shape {(w.p, 3)}; got {tuple(adjoint.shape)}"
     if not str(adjoint.dtype).endswith("float64"):
-        yield f"rmatmat must answer in float64; got {adjoint.dtype}"
+        yield f"rmatmat must return float64; got {adjoint.dtype}"
 
 
 def _check_entries(w: _Watch) -> Iterator[str]:
@@ -266,17 +267,17 @@ def _check_blocks(w: _Watch) -> Iterator[str]:
         V = w.block(rows)
         columns = np.hstack([product(V[:, [j]]) for j in range(3)])
         yield from _told(
-            f"{name} of a block, by its columns,", w.differs(product(V), columns, size @ np.abs(V))
+            f"{name} of a block, compared with its columns,", w.differs(product(V), columns, size @ np.abs(V))
         )
         if product(V[:, :0]).shape[1] != 0:
-            yield f"{name} of a block without columns must have none"
+            yield f"{name} of a block without columns must have no columns"
 
 
 def _check_adjoint(w: _Watch) -> Iterator[str]:
     V, U = w.block(w.p), w.block(w.n)
     left, right = U.T @ w.forward(V), w.adjoint(U).T @ V
     scale = np.abs(U).T @ np.abs(w.M) @ np.abs(V)
-    yield from _told("⟨Aᵀu, v⟩ beside ⟨u, Av⟩", w.differs(right, left, scale))
+    yield from _told("⟨Aᵀu, v⟩, compared with ⟨u, Av⟩,", w.differs(right, left, scale))
     yield from _told("rmatmat", w.differs(w.adjoint(U), w.M.T @ U, np.abs(w.M).T @ np.abs(U)))
 
 
@@ -286,7 +287,7 @@ def _check_rows(w: _Watch) -> Iterator[str]:
             w.A.rows(slice(0, 1))
         except MissingCapability:
             return
-        yield "sliceable is False, yet rows are given"
+        yield "rows must raise MissingCapability when sliceable is False; it returned rows"
         return
     V = w.block(w.p)
     chosen: list[Any] = [slice(0, w.n), slice(w.n // 3, 2 * w.n // 3 + 1), slice(w.n - 1, w.n)]
@@ -311,25 +312,25 @@ def _check_dense(w: _Watch) -> Iterator[str]:
             w.A.dense()
         except MissingCapability:
             return
-        yield "readable is False, yet the entries are given"
+        yield "dense must raise MissingCapability when readable is False; it returned the entries"
         return
     yield from _told("dense", w.differs(to_host(w.A.dense()), w.M, np.abs(w.M)))
 
 
 def _check_moments(w: _Watch) -> Iterator[str]:
-    """All forms of the moments, centred and not, against explicit products."""
+    """All forms of the moments, centred and not, compared with explicit products."""
     V = w.block(w.p)
     for center in (False, True):
         M = w.M - w.M.mean(axis=0) if center else w.M
         size = np.abs(M).T @ (np.abs(M) @ np.abs(V))
-        # Only dense rows are centred before they are multiplied. Elsewhere the mean is taken out of the product,
-        # whose rounding is that of the columns as they are.
+        # Only dense rows are centred before they are multiplied. For other data the mean is subtracted from
+        # the product, which has the rounding of the columns that are not centred.
         bulk = size if isinstance(w.A, DenseOperator) else np.abs(w.M).T @ (np.abs(w.M) @ np.abs(V))
         for form in ("implicit", "dense"):
             moments = Moments(w.A, center=center, form=form)
             what = f"the {'centred ' if center else ''}{form} product XᵀXV"
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", AccuracyWarning)  # of a loss that is allowed for here
+                warnings.simplefilter("ignore", AccuracyWarning)  # `bulk` allows for the loss
                 found = to_host(moments.products(w.A.home.blocks.place(V))[0])
             yield from _told(what, w.differs(found, M.T @ (M @ V), bulk * np.sqrt(w.n)))
 
@@ -350,4 +351,4 @@ LAWS: dict[str, Callable[[_Watch], Iterator[str]]] = {
     "moments": _check_moments,
     "means": _check_means,
 }
-"""By name, as they stand in front of what `check_operator` tells."""
+"""By name, as `check_operator` puts them in front of an issue."""

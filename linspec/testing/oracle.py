@@ -1,12 +1,12 @@
-"""Exact answers and the residual laws, computed a second time: dense, float64, on the host.
+"""Exact answers and the residual laws, computed a second time: dense, in float64, on the host.
 
 Problem: a kit that judges by the library's own code agrees with its mistakes.
-Method: plain NumPy from the definitions. Least squares by the SVD of A; canonical correlations by the SVD of
-each view and of the product of their bases; discriminant directions by the SVD of the data and that of the targets
-in their basis; singular values by the SVD. The laws are evaluated on the arrays that a solver returned. What an
-answer may be off by follows from its own residual: for least squares ‖x − x*‖ ≤ ‖Aᵀ(b − Ax) − rx‖ / λmin; for
-eigenvectors the bound of Davis and Kahan, for singular and canonical vectors Wedin's, with the gap of the exact
-values. So a tolerance is never chosen, except for the multiple of rounding that comes with it.
+Method: plain NumPy, from the definitions. Least squares is solved by the SVD of A. Canonical correlations
+come from the SVDs of each view and of the product of their bases. Discriminant directions come from the SVDs
+of the data and of the targets in their basis. The laws are evaluated on the arrays that a solver returned.
+The residual of an answer bounds its allowed error: for least squares ‖x − x*‖ ≤ ‖Aᵀ(b − Ax) − rx‖ / λmin, for
+eigenvectors the bound of Davis and Kahan, for singular and canonical vectors Wedin's, with the gap of the
+exact values. So the kit chooses no tolerance, except for the multiple of rounding that is added.
 Source: Björck & Golub 1973; Wedin 1972; Davis & Kahan 1970.
 """
 
@@ -22,23 +22,26 @@ from linspec.arrays import HostArray, to_host, working_dtype
 from linspec.testing.problems import Case
 
 SHARES = {"quadrature": (0.85, 1.0), "preconditioned": (1 / 3, 3.0)}
-"""By `residual_kind`: between which shares of the exact law a residual lies that does not claim to be exact."""
+"""By `residual_kind`: the range of a residual that does not claim to be exact, as multiples of the exact
+law."""
 
 ROUNDING = 30.0
-"""Multiple of the unit roundoff that a backward-stable computation with a hundred terms may lose."""
+"""A backward-stable computation with a hundred terms may have an error of this multiple of the unit
+roundoff."""
 
 
 @dataclass(frozen=True)
 class Law:
-    """A residual recomputed, and how much of it may be rounding.
+    """A recomputed residual, and how much of it may be rounding.
 
     Attributes
     ----------
     residual : float
     floor : float
-        Residuals that rounding in the working precision can make of the exact answer.
+        The residual that the exact answer may have because of rounding in the working precision.
     most : float
-        What a residual may be, if that is more: one that counts what a whole span lacks, of which a part is returned.
+        An upper limit of a claimed residual, if it is larger than `residual`. It applies if the residual
+        counts the defect of a whole span and the solver returns a part of the span.
     """
 
     residual: float
@@ -46,18 +49,18 @@ class Law:
     most: float = 0.0
 
     def contradicts(self, claimed: float, kind: str = "exact") -> bool:
-        """Whether a claimed residual of some kind cannot be this one."""
+        """Whether a claimed residual of some kind disagrees with this one."""
         if not math.isfinite(claimed) or not math.isfinite(self.residual):
             return claimed != self.residual
         low, high = SHARES.get(kind, (1.0, 1.0))
         return not self._within(claimed, low * self.residual, high * max(self.residual, self.most))
 
     def between(self, low: float, high: float) -> bool:
-        """Whether it lies between two numbers."""
+        """Whether the residual lies between two numbers, up to rounding."""
         return self._within(self.residual, low, high)
 
     def _within(self, value: float, low: float, high: float) -> bool:
-        """But for rounding: roots are compared, since all are norms."""
+        """Whether a value lies between two numbers, up to rounding of the square roots, which are norms."""
         root, blur = math.sqrt(value), 1.005 * math.sqrt(self.floor)
         return 0.995 * math.sqrt(low) - blur <= root <= 1.005 * math.sqrt(high) + blur
 
@@ -67,15 +70,16 @@ EPS = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Reading:
-    """How the entries reach the arithmetic: what centring them costs.
+    """How a solver reads the entries, which determines the rounding of centred data.
 
     Attributes
     ----------
     readable : bool
-        Dense entries, centred in float64 before they are rounded to the working precision. Otherwise the means
-        are taken out of products in working precision.
+        True: dense entries, which are centred in float64 before they are rounded to the working precision.
+        False: the means are subtracted from products in the working precision.
     subtracted : bool
-        Sparse: the means may also be taken out of Gram matrices, which squares what centring loses.
+        True (sparse data): the means may also be subtracted from Gram matrices, which squares the loss of
+        digits.
     """
 
     readable: bool = True
@@ -94,7 +98,7 @@ def precision(case: Case) -> float:
 
 
 def shift_of(X: HostArray) -> float:
-    """The largest norm of a column beside that of the same column centred; constant columns are left out."""
+    """The largest ratio of the norm of a column to that of the centred column, without constant columns."""
     spread = np.linalg.norm(X - X.mean(axis=0), axis=0)
     size = np.linalg.norm(X, axis=0)
     live = spread > 1e-10 * size
@@ -102,20 +106,20 @@ def shift_of(X: HostArray) -> float:
 
 
 def as_host(x: Any) -> HostArray:
-    """Whatever was returned as float64 on the host."""
+    """An array of any library, as float64 on the host."""
     return np.asarray(to_host(x), dtype=np.float64)
 
 
 def ratio(a: float, b: float) -> float:
-    """A quotient; of a zero 0."""
+    """The quotient a / b, or 0 if a is 0."""
     return 0.0 if a == 0 else a / b if b > 0 else math.inf
 
 
 class ViewOracle:
-    """One view by its SVD: S = XᵀX + ridge, its inverse on its range, and what scaling leaves of its condition.
+    """One view by its SVD: S = XᵀX + ridge, its inverse on its range, and its condition number after scaling.
 
-    `factor` is orthonormal at ridge 0; with a ridge its singular values are s/√(s² + ridge), so that
-    factor_xᵀ factor_y has the canonical correlations for singular values.
+    `factor` is orthonormal at ridge 0. With a ridge its singular values are s/√(s² + ridge). So the singular
+    values of factor_xᵀ factor_y are the canonical correlations.
     """
 
     def __init__(self, X: HostArray, ridge: float, center: bool, unit: float) -> None:
@@ -137,7 +141,7 @@ class ViewOracle:
         self.condition = float(values[-1]) / least
 
     def squares(self, R: HostArray) -> HostArray:
-        """Squared lengths of columns in the norm of S⁻¹; at ridge 0 that of the pseudo-inverse."""
+        """Squared lengths of columns in the norm of S⁻¹, or of the pseudo-inverse of S at ridge 0."""
         inside = self.V.T @ R
         found: HostArray = ((inside / self.shrunk[:, None]) ** 2).sum(axis=0)
         if self.ridge > 0:
@@ -146,7 +150,7 @@ class ViewOracle:
 
 
 def centred(X: HostArray) -> HostArray:
-    """Column means taken out; a column of which that leaves rounding alone becomes zeros."""
+    """The columns minus their means; a column that is then only rounding becomes zero."""
     size = np.linalg.norm(X, axis=0)
     X = X - X.mean(axis=0)
     centred: HostArray = X * (np.linalg.norm(X, axis=0) > 1e-13 * size)

@@ -1,8 +1,9 @@
-"""Where in an author's files the fault is: the line of a class or function, and the line that raised an exception.
+"""Where a fault is in an author's files: the line of a class or function, and the line that raised an
+exception.
 
-Problem: "a check failed" sends the author of a plugin looking, often into the wrong package.
-Method: a class and a function know where they are defined. Of an exception the innermost frame counts that belongs to
-the package under test: deeper frames are those of NumPy or of linspec, to which the package handed something.
+Problem: after "a check failed" the author of a plugin has to search, often in the wrong package.
+Method: classes and functions know where they are defined. For an exception, the innermost frame that belongs
+to the package under test is reported. Deeper frames belong to NumPy or linspec, which the package called.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def package_of(thing: Any) -> str:
 
 
 def place_of(thing: Any) -> str:
-    """Where a class or function is defined, "folder/file.py:12"; "" where no file has it."""
+    """Where a class or function is defined, "folder/file.py:12", or "" if no file defines it."""
     try:
         file, line = inspect.getsourcefile(thing), inspect.getsourcelines(thing)[1]
     except (TypeError, OSError):  # built in, or typed into a session
@@ -30,7 +31,7 @@ def place_of(thing: Any) -> str:
 
 
 def said_of(error: BaseException, package: str) -> str:
-    """What an exception says, and where in a package it came from: "KeyError: 'x' (folder/file.py:31)"."""
+    """The text of an exception, and its place in a package: "KeyError: 'x' (folder/file.py:31)"."""
     frames = [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
@@ -41,6 +42,6 @@ def said_of(error: BaseException, package: str) -> str:
 
 
 def _shown(file: str, line: int) -> str:
-    """A path from the working folder where the file is below it."""
+    """The place with a path relative to the working folder, if the file is inside it."""
     inside = os.path.relpath(file)
     return f"{file if inside.startswith(os.pardir) else inside}:{line}"

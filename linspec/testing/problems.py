@@ -1,14 +1,13 @@
-"""Small problems with known answers: what the conformance kit gives to solvers.
+"""Small problems with known answers, which the conformance kit gives to solvers.
 
-Problem: a check that compares a solver with another solver finds what they disagree on and never what both
-get wrong.
+Problem: a check that compares two solvers finds where they disagree, and never where both are wrong.
 Method: data are built from their factors, so the answer is known before anything is computed. A least-squares
-matrix is U diag(s) Vᵀ and its right-hand sides are images of a chosen x plus something orthogonal to U. Two
-views are Ux diag(sx) Vxᵀ and Uy diag(sy) Vyᵀ with UxᵀUy = diag(ρ): then ρᵢ sxᵢ/√(sxᵢ² + rx) syᵢ/√(syᵢ² + ry)
-are the canonical correlations, for any shape, rank and ridge. Targets are H = UB + noise that X does not see, with
-B = D⁻¹ P diag(√λ) Qᵀ and D = diag(s/√(s² + ridge)): then λ are the eigenvalues of (XᵀX + ridge)⁻¹XᵀHHᵀX.
+matrix is U diag(s) Vᵀ, and its right-hand sides are images of a chosen x plus a part orthogonal to U. Two
+views are Ux diag(sx) Vxᵀ and Uy diag(sy) Vyᵀ with UxᵀUy = diag(ρ). Then ρᵢ sxᵢ/√(sxᵢ² + rx) syᵢ/√(syᵢ² + ry)
+are the canonical correlations, for any shape, rank and ridge. Targets are H = UB plus noise orthogonal to X,
+with B = D⁻¹ P diag(√λ) Qᵀ and D = diag(s/√(s² + ridge)). Then λ are the eigenvalues of (XᵀX + ridge)⁻¹XᵀHHᵀX.
 Source: the latms family of LAPACK's test generators (Demmel & McKenney 1989).
-Where we differ: everything is at most 120 rows, because a kit that is slow is not run.
+Where we differ: every case has at most 120 rows, because nobody runs a slow kit.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ Values = Sequence[float] | HostArray
 
 
 OFFSET = 1e4
-"""Column means in units of the standard deviation where centring is put to the test."""
+"""Column means in units of the standard deviation, in the cases that test centring."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Case:
-    """A problem for solvers: host arrays, parameters, and what was planted.
+    """A problem for solvers: host arrays, parameters, and the planted answer.
 
     Attributes
     ----------
@@ -40,16 +39,16 @@ class Case:
     problem : str
         The problem's name.
     arrays : mapping of str to numpy.ndarray
-        The data by the problem's own names, ``{"A": ..., "B": ...}``.
+        The data, by the names of the problem's fields: ``{"A": ..., "B": ...}``.
     parameters : mapping
         The problem's numbers: ridge, k, center, left.
     truth : mapping of str to numpy.ndarray
-        What was planted: ``x``; ``S``; ``correlations``; ``eigenvalues``. Empty where rounding to another dtype
-        has moved it.
+        The planted answer: ``x``, ``S``, ``correlations`` or ``eigenvalues``. Empty if rounding to another
+        dtype has changed it.
     gentle : bool
-        Whether an iterative solver must reach its tolerance here: condition numbers of at most about ten.
+        Whether an iterative solver must reach its tolerance: the condition numbers are at most about ten.
     dense_offset : bool
-        Whether the column means are so large that only entries which can be read are centred safely.
+        Whether the column means are so large that centring is accurate only if the entries can be read.
     """
 
     name: str
@@ -62,7 +61,7 @@ class Case:
 
     @property
     def main(self) -> HostArray:
-        """The first matrix, whose home and dtype the answer takes."""
+        """The first matrix; the answer has its home and dtype."""
         return next(iter(self.arrays.values()))
 
     def with_arrays(self, change: Callable[[HostArray], HostArray], name: str) -> Case:
@@ -79,12 +78,12 @@ class Case:
         return self.with_arrays(rounded, self.name)
 
     def state(self, data: Mapping[str, Any]) -> Any:
-        """The problem on given data (the case's arrays in some library, say)."""
+        """The problem on given data, such as the case's arrays in another library."""
         return registry.get_problem(self.problem)(**data, **self.parameters)
 
 
 def orthonormal(rng: np.random.Generator, n: int, k: int, *, centered: bool = False) -> HostArray:
-    """An n x k matrix with orthonormal columns, orthogonal to the constant vector where asked."""
+    """An n x k matrix with orthonormal columns, which are orthogonal to the constant vector if `centered`."""
     columns = rng.standard_normal((n, k + centered))
     if centered:
         columns[:, 0] = 1.0
@@ -93,12 +92,12 @@ def orthonormal(rng: np.random.Generator, n: int, k: int, *, centered: bool = Fa
 
 
 def geometric(first: float, last: float, count: int) -> HostArray:
-    """Numbers that fall by the same factor."""
+    """A geometric sequence from the first number to the last."""
     return np.geomspace(first, last, count)
 
 
 def offset(case: Case, *names: str) -> Case:
-    """Column means of 1e4 standard deviations."""
+    """The case with column means of 1e4 standard deviations."""
     arrays = {
         key: value + OFFSET * value.std(axis=0) if key in names else value
         for key, value in case.arrays.items()
@@ -107,7 +106,7 @@ def offset(case: Case, *names: str) -> Case:
 
 
 def as_integers(case: Case, name: str, dtype: str) -> Case:
-    """The data rounded to integers of a type (or to the signs, for bool)."""
+    """The case with data rounded to integers of a type, or compared with their medians for bool."""
 
     def rounded(x: HostArray) -> HostArray:
         unit = np.abs(x).max() / 100
@@ -117,7 +116,7 @@ def as_integers(case: Case, name: str, dtype: str) -> Case:
 
 
 def zeroed_columns(case: Case, name: str, *keys: str) -> Case:
-    """Zero columns put between the others; the planted answer keeps its numbers."""
+    """The case with zero columns between the others; the planted values stay the same."""
     arrays = dict(case.arrays)
     for key in keys:
         arrays[key] = np.insert(arrays[key], [1, 3], 0.0, axis=1)
@@ -129,29 +128,29 @@ def zeroed_columns(case: Case, name: str, *keys: str) -> Case:
 
 
 def constant_columns(case: Case, name: str) -> Case:
-    """Columns that are zero once the means are taken out, of numbers that binary fractions only approach."""
+    """The case with constant columns, of numbers that have no exact binary fraction."""
     arrays = {key: np.insert(value, [1, 3], [3.0, 0.1], axis=1) for key, value in case.arrays.items()}
     return replace(case, arrays=arrays, name=name)
 
 
 def single(x: HostArray) -> HostArray:
-    """float64 rounded to float32."""
+    """The array rounded to float32."""
     return x.astype(np.float32)
 
 
 def zeroed(case: Case, key: str) -> Case:
-    """Nothing but zeros in one of the matrices."""
+    """The case with zeros in one of the matrices."""
     return replace(case, arrays={**case.arrays, key: np.zeros_like(case.arrays[key])})
 
 
 def unrelated(case: Case) -> Case:
-    """Targets of which the columns of X say nothing: XᵀH is rounding."""
+    """The case with targets orthogonal to the columns of X: XᵀH is only rounding."""
     X, H = (A - A.mean(axis=0) for A in (case.arrays["X"], case.arrays["H"]))
     return replace(case, arrays={**case.arrays, "H": H - X @ np.linalg.lstsq(X, H, rcond=None)[0]})
 
 
 def in_other_coordinates(case: Case, factor: float, seed: int, rotated: Sequence[str] = ()) -> Case:
-    """The same problem with its columns turned, stretched and scaled; those of some matrices not stretched."""
+    """The same problem with its columns rotated, scaled and stretched, without stretch for some matrices."""
     rng = np.random.default_rng(seed)
     arrays = {}
     for name, X in case.arrays.items():

@@ -1,8 +1,9 @@
-"""One solve of the kit, watched: the answer, the warnings, and what became of the input.
+"""One solve of the kit: the answer, the warnings, and the input after the solve.
 
-Problem: a dozen checks look at the answer to the same problem; solving it once for each would make the kit
-slow.
-Method: a `Trial` is a solver on a case on a backend, solved once, kept with everything around it.
+Problem: a dozen checks look at the answer to the same problem. The kit would be slow if each of them solved
+it.
+Method: a `Trial` is a solver on a case on a backend. It is solved once and kept with its warnings and its
+data.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from linspec.testing.problems import Case
 __all__ = ["ROUGH_ITERATIONS", "Subject", "Trial", "attempt"]
 
 ROUGH_ITERATIONS = 30
-"""Iterations where only honesty is asked of an iterative solver, not an answer."""
+"""Iterations of an iterative solver on cases that check its claims and not its accuracy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,7 @@ class Subject:
     Attributes
     ----------
     name : str
-        As it is asked for, ``"cca/gram"``.
+        The name to look it up by, ``"cca/gram"``.
     spec : SolverSpec
     cls : type
     """
@@ -45,11 +46,11 @@ class Subject:
     cls: type
 
     def has(self, option: str) -> bool:
-        """Whether there is such an option."""
+        """Whether the solver has an option."""
         return any(declared.name == option for declared in options_of(self.cls))
 
     def trait(self, name: str) -> bool:
-        """Whether the record states a trait."""
+        """Whether the record has a trait."""
         return name in self.spec.traits
 
     @property
@@ -59,26 +60,26 @@ class Subject:
 
     @property
     def sweeping(self) -> dict[str, str]:
-        """The option that makes the solver sweep its data where it could hold Gram matrices."""
+        """The option that makes the solver sweep its data instead of holding Gram matrices."""
         able = [option.name for option in options_of(self.cls) if "implicit" in (option.choices or ())]
         return dict.fromkeys(able, "implicit")
 
     def make(self, **wanted: Any) -> Any:
-        """An instance, with those of the wanted options that it has."""
+        """An instance with the given options; options that the solver does not have are left out."""
         return self.cls(**{name: value for name, value in wanted.items() if self.has(name)})
 
     def must_converge(self, case: Case) -> bool:
-        """Whether the tolerance must be reached on a case: direct methods always, iterations on gentle ones."""
+        """Whether the tolerance must be reached on a case: always by direct methods, else on gentle cases."""
         return self.exact and (self.trait("direct") or case.gentle)
 
     def for_case(self, case: Case) -> Any:
-        """An instance with defaults; with few iterations where only honesty is asked."""
+        """An instance with defaults, but with few iterations if the case does not check accuracy."""
         return self.make() if self.must_converge(case) else self.make(max_iterations=ROUGH_ITERATIONS)
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """What came of one call of `linspec.solve`."""
+    """The result of one call of `linspec.solve`: a solution or an exception, and the warnings."""
 
     solution: Any = None
     error: Exception | None = None
@@ -87,7 +88,7 @@ class Attempt:
 
     @property
     def raised(self) -> str:
-        """That an exception was raised, which, and where in the solver's package."""
+        """The exception, and where in the solver's package it was raised; "" if there is none."""
         return "" if self.error is None else f"raised {said_of(self.error, self.package)}"
 
     def warned(self, category: type[Warning]) -> bool:
@@ -96,7 +97,7 @@ class Attempt:
 
 
 def attempt(problem: Any, solver: Any, **arguments: Any) -> Attempt:
-    """Call `linspec.solve`, whatever comes of it."""
+    """Call `linspec.solve`, and catch exceptions and warnings."""
     import linspec
 
     with warnings.catch_warnings(record=True) as caught:
@@ -109,11 +110,11 @@ def attempt(problem: Any, solver: Any, **arguments: Any) -> Attempt:
 
 
 def quiet(problem: Any, solver: Any, **arguments: Any) -> Any:
-    """The solution alone; exceptions pass, warnings do not."""
+    """The solution; exceptions are raised, and warnings are ignored."""
     import linspec
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is warned of is the business of other checks
+        warnings.simplefilter("ignore")  # other checks look at the warnings
         return linspec.solve(problem, solver, **arguments)
 
 
@@ -127,7 +128,7 @@ class Trial:
 
     @classmethod
     def of(cls, subject: Subject, backend: Backend, case: Case) -> Trial:
-        """A trial; on a backend without float64 of the case rounded to float32."""
+        """A trial. On a backend without float64 the case is rounded to float32."""
         return cls(subject, backend, case if backend.float64 else case.in_single())
 
     @cached_property
@@ -136,14 +137,14 @@ class Trial:
         before = [self.snapshot(name, value) for name, value in data.items()]
         try:
             problem = self.case.state(data)
-        except UnsupportedData as error:  # what cannot be stated is judged like what cannot be solved
+        except UnsupportedData as error:  # an error of the problem is judged like one of the solve
             return Attempt(error=error), data, True
         result = attempt(problem, self.subject.for_case(self.case), rng=0)
         after = [self.snapshot(name, value) for name, value in data.items()]
         return result, data, before == after
 
     def data(self) -> dict[str, Any]:
-        """The case's arrays as the backend has them, made afresh."""
+        """New data of the backend's kind, made of the case's arrays."""
         return {
             name: self.backend.companion(array)
             if name in testing_of(self.case.problem).companions
@@ -152,13 +153,13 @@ class Trial:
         }
 
     def snapshot(self, name: str, value: Any) -> bytes:
-        """What one of the data holds."""
+        """The content of one of the data, as bytes."""
         plain = name in testing_of(self.case.problem).companions and not self.backend.is_array
         return bytes(value.tobytes()) if plain else self.backend.snapshot(value)
 
     @property
     def result(self) -> Attempt:
-        """What came of it."""
+        """The result of the solve."""
         return self._done[0]
 
     @property
@@ -168,12 +169,12 @@ class Trial:
 
     @property
     def given(self) -> Mapping[str, Any]:
-        """The data that were solved with."""
+        """The data that the solver was given."""
         return self._done[1]
 
     @property
     def untouched(self) -> bool:
-        """Whether the data are what they were."""
+        """Whether the solve left the data unchanged."""
         return self._done[2]
 
     @cached_property

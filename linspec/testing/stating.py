@@ -1,7 +1,8 @@
-"""What a kind of problem promises before any solver is judged by it: its fields, its cases, its oracle, its command.
+"""Checks of a kind of problem, before its solvers are judged: its fields, its cases, its oracle, its command.
 
-Problem: what is wrong in a problem's own declarations shows up as failures of every solver, far from its cause.
-Method: each check takes the record and says what is the matter. The cases are stated and the oracle is made for each.
+Problem: a fault in a problem's own declarations shows as failures of every solver, far from its cause.
+Method: each check takes the record and yields what is wrong. Every case is made a problem, and its oracle is
+made.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Stated:
 
     @cached_property
     def testing(self) -> ProblemTesting:
-        """What judges its solvers."""
+        """The cases and the oracle that judge its solvers."""
         return testing_of(self.spec.name)
 
 
@@ -51,10 +52,10 @@ def check_fields(stated: Stated) -> Iterator[str]:
     own = {field.name for field in dataclasses.fields(stated.cls)}
     for name in stated.cls.matrix_names:
         if name not in own:
-            yield f"matrix_names has {name!r}, which is no field of {stated.cls.__name__}"
+            yield f"matrix_names must name fields of {stated.cls.__name__}; it has no field {name!r}"
     answer = stated.cls.solution
     if not (isinstance(answer, type) and issubclass(answer, Solution) and dataclasses.is_dataclass(answer)):
-        yield f"solution must be a dataclass derived from linspec.Solution; got {answer!r}"
+        yield f"solution must be a dataclass that derives from linspec.Solution; got {answer!r}"
         return
     known = {field.name for field in dataclasses.fields(answer)}
     for role, names in (
@@ -64,48 +65,60 @@ def check_fields(stated: Stated) -> Iterator[str]:
     ):
         for name in names:
             if name not in known:
-                yield f"{role} has {name!r}, which is no field of {answer.__name__}"
+                yield f"{role} must name fields of {answer.__name__}; it has no field {name!r}"
 
 
 def check_cases(stated: Stated) -> Iterator[str]:
-    """There are cases, each with a name of its own, and each can be stated."""
+    """There are cases with different names, and each can be made a problem."""
     if not stated.spec.testing:
-        yield "the record names no ProblemTesting, so that no solver can be judged; give it testing="
+        yield (
+            "the record must name a ProblemTesting, or the problem's solvers cannot be judged; give it "
+            "testing='package.module:NAME'"
+        )
         return
     cases = stated.testing.cases()
     if not cases:
-        yield "there are no cases, so that no solver can be judged"
+        yield "the ProblemTesting must make cases, or the problem's solvers cannot be judged; it makes none"
     names = [case.name for case in cases]
-    yield from (f"two cases are called {name!r}" for name in sorted(set(names)) if names.count(name) > 1)
+    yield from (
+        f"the names of cases must differ; two have the name {name!r}"
+        for name in sorted(set(names))
+        if names.count(name) > 1
+    )
     for case in cases:
         if case.problem != stated.spec.name:
-            yield f"{case.name}: it is a case of {case.problem!r}"
+            yield f"{case.name}: problem of the case must be {stated.spec.name!r}; got {case.problem!r}"
         else:
             case.state(dict(case.arrays))
 
 
 def check_oracle(stated: Stated) -> Iterator[str]:
-    """For each case there is an exact answer, and a residual that rounding alone leaves."""
+    """Each case has an exact answer, and a residual that is attainable despite rounding."""
     if not stated.spec.testing:
-        raise Skip("there is no oracle")
+        raise Skip("the record names no oracle")
     for case in stated.testing.cases():
         oracle = stated.testing.oracle(case, Reading())
         missing = [name for name in ("attainable", "law", "errors") if not hasattr(oracle, name)]
         if missing:
-            yield f"{case.name}: the oracle has no {', '.join(missing)}"
+            yield (
+                f"{case.name}: the oracle must have attainable, law and errors; it lacks {', '.join(missing)}"
+            )
         elif not (math.isfinite(oracle.attainable) and oracle.attainable >= 0):
             yield f"{case.name}: attainable must be finite and not negative; got {oracle.attainable!r}"
 
 
 def check_command(stated: Stated) -> Iterator[str]:
-    """What the command line reads has the problem's name and as many matrices."""
+    """The command has the problem's name and as many matrices as the problem."""
     if not stated.spec.command:
-        raise Skip("the problem is not stated on the command line")
+        raise Skip("the problem has no command")
     command = resolve(stated.spec.command)
     if getattr(command, "name", None) != stated.spec.name:
         yield f"{stated.spec.command} must be a Kind named {stated.spec.name!r}; got {command!r}"
     elif len(command.matrices) != len(stated.cls.matrix_names):
-        yield f"{stated.spec.command} has matrices {command.matrices}; the problem {stated.cls.matrix_names}"
+        yield (
+            f"{stated.spec.command} must have as many matrices as the problem, {stated.cls.matrix_names}; "
+            f"got {command.matrices}"
+        )
 
 
 PROBLEM_CHECKS: dict[str, Callable[[Stated], Iterator[str]]] = {

@@ -1,8 +1,9 @@
-"""Checks on rows that come slice by slice: who reads once what can be read once, and who refuses it in time.
+"""Checks on rows that come slice by slice: a solver reads an iterator once, or refuses it before it reads.
 
-Problem: a solver that promises one pass and begins a second one fails when the data are gone, after hours perhaps.
-Method: the cases of the table are cut into slices of one row and of many, dense and sparse, behind an iterator that
-counts what is taken of it and how often its end is met.
+Problem: a solver that promises one pass and begins a second one fails when the data are gone, perhaps after
+hours.
+Method: the cases are cut into slices of one row and of many, dense and sparse. An iterator gives the slices.
+It counts the rows that it gives and how often its end is reached.
 """
 
 from __future__ import annotations
@@ -27,31 +28,31 @@ from linspec.testing.solving import Subject, Trial, attempt
 __all__ = ["STREAM_CHECKS", "Slices"]
 
 CLEAR = 1e-5
-"""Share of the largest singular value above which one can be told from zero in one pass."""
+"""In one pass a singular value can be told from zero if it is above this fraction of the largest one."""
 
 WORSE = 3.0
-"""How much larger than in memory the residual of an approximate answer may be."""
+"""The factor by which the residual of an approximate answer may be larger than in memory."""
 
 SQUARED = 1000.0
-"""Roundings that come on top: one sweep loses the square of the condition number of a sketch, and that of a square
-Gaussian matrix, which a sketch of few columns is, is some tens."""
+"""Roundings allowed in addition. One sweep loses the square of the condition number of a sketch. A sketch of
+few columns is a square Gaussian matrix, and its condition number is some tens."""
 
 
 class Slices:
-    """An iterator of row slices that counts.
+    """An iterator of row slices that counts its rows.
 
     Parameters
     ----------
     matrix : array or sparse matrix of shape (n, p)
     heights : sequence of int, optional
-        Rows of the slices, over and over; by default one, five, one, forty.
+        Rows of the slices, repeated; by default one, five, one, forty.
 
     Attributes
     ----------
     taken : int
         Rows given out.
     ends : int
-        How often the end was met.
+        How often the end was reached.
     """
 
     def __init__(self, matrix: Any, heights: tuple[int, ...] = (1, 5, 1, 40)) -> None:
@@ -72,7 +73,7 @@ class Slices:
 
 
 def check_one_pass(subject: Subject) -> Iterator[str]:
-    """With the trait: one reading of an iterator, and an answer like that in memory. Without it: refused in time."""
+    """With the trait, an iterator is read once and answered as in memory; without it, it is refused."""
     table = testing_of(subject.spec.problem).cases()
     if len(table[0].arrays) > 1:
         raise Skip("problems of several matrices take no iterators")
@@ -83,7 +84,7 @@ def check_one_pass(subject: Subject) -> Iterator[str]:
         plain = replace(case, parameters={**case.parameters, "left": False})
         for kind in (np.asarray, scipy.sparse.csr_array):
             if kind is scipy.sparse.csr_array and case.dense_offset:
-                continue  # subtraction of large means from sparse rows: a matter of the data
+                continue  # subtraction of large means from sparse rows loses digits in any solver
             where = f"{case.name}, {'dense' if kind is np.asarray else 'sparse'} slices"
             yield from (f"{where}: {issue}" for issue in _one_pass_issues(subject, plain, kind))
 
@@ -94,7 +95,9 @@ def _refusal_issues(subject: Subject, case: Case) -> Iterator[str]:
     if not isinstance(error, SweptOnce):
         yield f"without the trait 'one-pass' an iterator must be refused with SweptOnce; got {error!r}"
     if rows.slices > 1:
-        yield f"{rows.slices} slices were read before the refusal; the first tells all that is needed"
+        yield (
+            f"an iterator must be refused after its first slice at the latest; {rows.slices} slices were read"
+        )
 
 
 def _one_pass_issues(subject: Subject, case: Case, kind: Callable[[HostArray], Any]) -> Iterator[str]:
@@ -106,14 +109,23 @@ def _one_pass_issues(subject: Subject, case: Case, kind: Callable[[HostArray], A
         return
     solution = result.solution
     if rows.taken != len(array) or rows.ends != 1:
-        yield f"{rows.taken} of {len(array)} rows were read, and the end was met {rows.ends} times"
+        yield (
+            f"the iterator must be read once to its end; {rows.taken} of {len(array)} rows were read, and "
+            f"the end was reached {rows.ends} times"
+        )
     if solution.passes != 1:
-        yield f"one pass was made; {solution.passes:g} are claimed"
+        yield f"passes must be 1 after one reading; got {solution.passes:g}"
     if math.isnan(solution.residual):
         if solution.residual_kind != "unavailable" or solution.converged:
-            yield "a residual that is not known makes the kind 'unavailable', and nothing converged"
+            yield (
+                "a solution with residual nan must have residual_kind 'unavailable' and converged False; got "
+                f"{solution.residual_kind!r} and {solution.converged}"
+            )
     elif solution.residual_kind not in {"from-gram", "in-pass"}:
-        yield f"one pass leaves nothing for a residual that is {solution.residual_kind!r}"
+        yield (
+            "residual_kind must be 'from-gram' or 'in-pass', since the data cannot be read again; got "
+            f"{solution.residual_kind!r}"
+        )
     yield from _answer_issues(subject, case, solution)
 
 
@@ -121,18 +133,24 @@ def _answer_issues(subject: Subject, case: Case, solution: Any) -> Iterator[str]
     trial = Trial.of(subject, BACKENDS[0], case)
     law = trial.oracle.law(solution)
     if not math.isnan(solution.residual) and law.contradicts(solution.residual):
-        yield f"residual {solution.residual:.3g} is claimed; the returned arrays have {law.residual:.3g}"
+        yield (
+            f"the solution claims residual {solution.residual:.3g}; the returned arrays have "
+            f"{law.residual:.3g}"
+        )
     if subject.exact:
         if _clear(case):
             yield from trial.oracle.errors(solution)
     elif trial.solution is not None and len(solution.S) == len(trial.solution.S):
         allowed = WORSE * trial.oracle.law(trial.solution).residual + law.floor + SQUARED * precision(case)
         if not law.residual <= allowed:
-            yield f"the answer has a residual of {law.residual:.2g}, and one of {allowed:.2g} would do in memory"
+            yield (
+                "the answer must be about as good as in memory; its residual is "
+                f"{law.residual:.2g}, and at most {allowed:.2g} is allowed"
+            )
 
 
 def _clear(case: Case) -> bool:
-    """Whether as many singular values as are asked for can be told from zero."""
+    """Whether the k leading singular values can be told from zero."""
     A = as_host(case.main).astype(np.float64)
     A = A - case.parameters.get("center", False) * A.mean(axis=0)
     s = np.linalg.svd(A, compute_uv=False)
@@ -140,7 +158,7 @@ def _clear(case: Case) -> bool:
 
 
 def check_callable(subject: Subject) -> Iterator[str]:
-    """A callable that returns the slices anew serves who needs products only, to the same answer."""
+    """A solver that needs products only gives the same answer for a callable that returns slices."""
     if subject.spec.needs.dense or subject.spec.needs.rows or subject.spec.needs.diagonal:
         raise Skip(f"the solver needs {subject.spec.needs}")
     for case in testing_of(subject.spec.problem).cases():
@@ -153,13 +171,16 @@ def check_callable(subject: Subject) -> Iterator[str]:
         trial = Trial.of(subject, BACKENDS[0], case)
         result = attempt(case.state(data), subject.for_case(case), rng=0)
         if isinstance(result.error, MissingCapability):
-            continue  # "declared-needs" says it
+            continue  # the check "declared-needs" reports it
         if result.error is not None:
             yield f"{case.name}: {result.raised}"
         elif result.solution.converged:
             yield from (f"{case.name}: {issue}" for issue in trial.oracle.errors(result.solution))
         elif trial.must_converge and trial.solution is not None and trial.solution.converged:
-            yield f"{case.name}: {result.solution.status.name}, residual {result.solution.residual:.2g}"
+            yield (
+                f"{case.name}: the solver must converge on a callable of slices, as it does on an array; got "
+                f"{result.solution.status.name}, residual {result.solution.residual:.2g}"
+            )
 
 
 STREAM_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {

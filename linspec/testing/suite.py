@@ -1,12 +1,13 @@
-"""All checks of one solver, or of whatever else a plugin provides: as pytest tests, as a report, as a list of issues.
+"""All checks of one solver, or of another part of a plugin: as pytest tests, as a report, as a list of
+issues.
 
-Problem: a plugin's author wants one line that says whether the solver keeps the contract, and the command line
+Problem: a plugin's author wants one line that tells whether the solver keeps the contract. The command line
 wants the same without pytest.
-Method: a `Suite` lists its checks, each with a name, the backend it runs on and what it does. `conformance` makes
-a parametrised pytest test of the list, `run_checks` a report.
+Method: a `Suite` lists its checks. Each has a name, the backend that it runs on, and a function.
+`conformance` makes a parametrised pytest test of the list, and `run_checks` makes a report.
 Source: scikit-learn's parametrize_with_checks; fsspec's abstract test classes.
-Where we differ: nothing to inherit from, no plugin that pytest loads by itself, and an expected failure is
-stated where the test is asked for and must fail: one that passes is an error.
+Where we differ: there is no class to inherit from, and pytest loads no plugin of ours. Expected failures are
+an argument of `conformance`, and they must fail: one that passes is an error.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ from linspec.testing.streams import STREAM_CHECKS
 __all__ = ["Check", "CheckFailed", "Report", "Suite", "conformance", "interface_issues", "run_checks"]
 
 
-class CheckFailed(AssertionError):  # noqa: N818 (what it says of the solver)
-    """What was checked does not keep the contract; the message says in what, and at which line it is defined."""
+class CheckFailed(AssertionError):  # noqa: N818 (it tells a fact about the solver)
+    """The tested part breaks the contract. The message says how, and names the file and line of the part."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,11 @@ class Check:
     Attributes
     ----------
     name : str
-        What expected failures are stated by: "residual-law".
+        The name for expected failures: "residual-law".
     backend : str
-        On which backend; "" for checks that are not about one.
+        The backend; "" if the check does not use one.
     run : callable
-        Raises CheckFailed, or Skip with the reason.
+        Makes the check. Raises CheckFailed, or Skip with the reason.
     """
 
     name: str
@@ -68,12 +69,12 @@ class Check:
 
 @dataclass
 class Report:
-    """What came of the checks.
+    """The results of the checks.
 
     Attributes
     ----------
     name : str
-        What was checked, "cca/gram".
+        The tested part, "cca/gram".
     passed : int
         How many checks passed.
     failed : list of (str, str)
@@ -104,7 +105,7 @@ class Report:
 
 
 def _family(spec: Any) -> ProblemTesting | None:
-    """What the kit is told of a solver's family; None where nobody tells it anything."""
+    """The `ProblemTesting` of a solver's family, or None if there is none."""
     if spec.kind != "solver":
         return None
     with suppress(UnknownName, InvalidDeclaration):
@@ -120,7 +121,7 @@ class Suite:
     name : str
         As `linspec.describe` takes it: "cca/gram", "normalizer/qr", "operator/dask".
     problem : str, problem class or problem, optional
-        For a solver whose name is registered for several.
+        The problem of a solver whose name is registered for several problems.
     backends : sequence of str, optional
         By default all; those that are missing are skipped.
     """
@@ -133,7 +134,7 @@ class Suite:
         self.backends = tables.backends(backends)
 
     def checks(self) -> Iterator[Check]:
-        """All checks, also those that will be skipped."""
+        """All checks, including those that will be skipped."""
         for name in DECLARATIONS[self.spec.kind]:
             yield Check(name, "", partial(self._declaration, name))
         yield from {
@@ -204,7 +205,7 @@ class Suite:
     def _check(
         self, name: str, issues: Callable[[], Iterable[str]], backend: tables.Backend | None = None
     ) -> Check:
-        """A check that fails where there are issues, with the place of what is under test."""
+        """A check that fails if there are issues; the failure names the file and line of the tested part."""
 
         def run() -> None:
             if backend is not None:
@@ -215,17 +216,17 @@ class Suite:
 
     @cached_property
     def family(self) -> ProblemTesting | None:
-        """What the kit is told of the solver's family."""
+        """The `ProblemTesting` of the solver's family, or None."""
         return _family(self.spec)
 
     @cached_property
     def cases(self) -> tuple[Case, ...]:
-        """The problems that a solver is given."""
+        """The problems that the solver is tested on."""
         return () if self.family is None else tuple(self.family.cases())
 
     @cached_property
     def cls(self) -> Any:
-        """The class; Skip where it cannot be used, which the check "target" tells."""
+        """The class; Skip if it cannot be used (the check "target" reports it)."""
         try:
             return registry.get_part(self.spec.kind, *self._request)
         except BrokenPlugin as error:
@@ -242,23 +243,23 @@ class Suite:
 
     @cached_property
     def tested(self) -> Any:
-        """The class or function under test; None where it cannot be imported."""
+        """The class or function under test, or None if it cannot be imported."""
         with suppress(Skip):
             return self.spec.adapt if self.spec.kind == "operator" else self.cls
         return None
 
     @property
     def place(self) -> str:
-        """Where it stands, "folder/file.py:12"; where it cannot be imported, the table that names it."""
+        """Where the part is defined, "folder/file.py:12", or its table if it cannot be imported."""
         return place_of(self.tested) if self.tested is not None else table_file(self._provider)
 
     @property
     def package(self) -> str:
-        """The package that it belongs to."""
+        """The package of the tested part."""
         return package_of(self.tested) or str(self.spec.target).partition(":")[0].partition(".")[0]
 
     def trial(self, backend: tables.Backend, case: Case) -> Trial:
-        """A case solved on a backend, once."""
+        """A case on a backend, solved once."""
         key = backend.name, case.name
         if key not in self._trials:
             self._trials[key] = Trial.of(self.subject, backend, case)
@@ -266,7 +267,7 @@ class Suite:
 
     @property
     def solves(self) -> int:
-        """How many problems of the table have been solved."""
+        """How many of the trials have a solution."""
         return sum(trial.solution is not None for trial in self._trials.values())
 
     @cached_property
@@ -275,7 +276,7 @@ class Suite:
 
     @cached_property
     def declarations(self) -> dict[str, str]:
-        """What is wrong with the declaration, by check: "" or "skipped: " and the reason where nothing is."""
+        """What is wrong with the declaration, by check: "" if nothing is; "skipped: ..." if not checked."""
         try:
             if self.spec.kind != "operator":
                 registry.get_part(self.spec.kind, *self._request)
@@ -291,14 +292,15 @@ class Suite:
 
     def _without_cases(self) -> None:
         issue = (
-            f"the kit has no cases of the problem {self.spec.problem!r}, so nothing of the solver was tested: whoever "
-            "defines the problem has to give them; or its name is misspelt"
+            f"the kit has no cases of the problem {self.spec.problem!r}, so the solver was not tested. "
+            "Correct the name of the problem in the record, or give the problem's own record cases with "
+            "testing="
         )
         self._fail_on([issue])
 
     def _approximates(self) -> Iterator[str]:
         if self.subject.exact or self.subject.trait("demonstration"):
-            raise Skip("its answers are held to be exact, or known to be bad")
+            raise Skip("the solver is exact, or a demonstration")
         return check_approximates(self.trial(tables.BACKENDS[0], case) for case in self.cases)
 
     def _answer_issues(self, name: str, backend: tables.Backend) -> Iterator[str]:
@@ -310,7 +312,7 @@ class Suite:
             judged += 1
             yield from (f"{case.name}: {issue}" for issue in self._answer_checks[name](trial))
         if not judged:
-            raise Skip("nothing was solved")
+            raise Skip("no case was solved")
         if name == "solves" and not any(self.trial(backend, case).solution for case in self.cases):
             raise Skip(f"the solver needs {self.spec.needs}")
 
@@ -348,19 +350,19 @@ def _require(backend: tables.Backend) -> None:
 
 
 def interface_issues(name: str, problem: Any = None) -> list[str]:
-    """What is wrong with a declaration, without solving anything.
+    """Check a declaration without solving anything.
 
     Parameters
     ----------
     name : str
         A solver, normalizer, test matrix or adapter, as `linspec.describe` takes it.
     problem : str, problem class or problem, optional
-        For a solver: what it solves, where the name is registered for several problems.
+        The problem of a solver whose name is registered for several problems.
 
     Returns
     -------
     list of str
-        Each with the name of its check in front; empty when all is well.
+        What is wrong, each with the name of its check in front. The list is empty if all is well.
     """
     found = Suite(name, problem).declarations.items()
     return [f"{check}: {issue}" for check, issue in found if issue and not issue.startswith("skipped: ")]
@@ -374,14 +376,14 @@ def run_checks(name: str, problem: Any = None, backends: Sequence[str] | None = 
     name : str
         As `linspec.describe` takes it: ``"cca/gram"``, ``"normalizer/qr"``, ``"operator/dask"``.
     problem : str, problem class or problem, optional
-        Where the name is registered for several.
+        The problem of a solver whose name is registered for several problems.
     backends : sequence of str, optional
-        Names of `linspec.testing.BACKENDS`; by default all. Missing ones are skipped.
+        Names of `linspec.testing.BACKENDS`; by default all. Missing backends are skipped.
 
     Returns
     -------
     Report
-        ``str()`` of it gives the counts and what failed.
+        Its ``str()`` has the counts and the failures.
     """
     suite = Suite(name, problem, backends)
     report = Report(suite.name)
@@ -393,7 +395,7 @@ def run_checks(name: str, problem: Any = None, backends: Sequence[str] | None = 
         except CheckFailed as failure:
             report.failed.append((check.id, str(failure)))
         except Exception as error:  # noqa: BLE001 (whatever a solver raises is a failure of the check)
-            report.failed.append((check.id, f"raised {said_of(error, suite.package)}"))
+            report.failed.append((check.id, f"the check raised {said_of(error, suite.package)}"))
         else:
             report.passed += 1
     return report
@@ -413,12 +415,12 @@ def conformance(
     name : str
         As `linspec.describe` takes it: ``"cca/gram"``, ``"normalizer/qr"``, ``"operator/dask"``.
     problem : str, problem class or problem, optional
-        Where the name is registered for several.
+        The problem of a solver whose name is registered for several problems.
     backends : sequence of str, optional
-        Names of `linspec.testing.BACKENDS`; by default all. Missing ones are skipped.
+        Names of `linspec.testing.BACKENDS`; by default all. Missing backends are skipped.
     expected_failures : mapping of str to str, optional
-        By check ("budget") or id ("accuracy:torch", with * as a wildcard): why it fails. Strict: one that
-        passes is a failure, and so is one that no check has.
+        By check ("budget") or id ("accuracy:torch", with * as a wildcard), the reason why it fails. An
+        expected failure that passes counts as a failure. So does a name or id that no check has.
 
     Returns
     -------
@@ -438,8 +440,9 @@ def conformance(
     stale = [key for key in expected if not any(_names(key, check) for check in listed)]
     if stale:
         raise ValueError(
-            f"expected_failures of {suite.name}: there is no check {', '.join(map(repr, stale))}; "
-            f"the checks are {', '.join(dict.fromkeys(check.name for check in listed))}."
+            f"expected_failures of {suite.name} must name checks; there is no check "
+            f"{', '.join(map(repr, stale))}. The checks are "
+            f"{', '.join(dict.fromkeys(check.name for check in listed))}."
         )
     params = []
     for check in listed:

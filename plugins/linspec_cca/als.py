@@ -3,13 +3,12 @@
 Problem: the leading canonical pairs of X and Y.
 Method: block power iteration with projections, Φ ← argmin ‖XΦ − YΨ‖² + rx‖Φ‖², then the same for Ψ with the new
 Φ, each block normalised in its own metric (Golub & Zha 1995; Lu 2015, Algorithms 4 and 7). Any least-squares
-solver that can be made ready for one matrix solves the two problems; with "ling" this is L-CCA, with "gd" G-CCA.
-Where we differ: the least-squares solver begins at its answer for the last block and is asked to reduce its
-error by a fixed factor, not to solve; a few columns more than k are carried, because the gap that decides the
-speed is then the one after them; each step ends with the small SVD that turns the two bases into canonical
-pairs, so a run can be judged and stopped at any step. The cross products that both problems need, and the gradients
-where they begin, come with the products that normalise, so a half step costs one sweep beside those of the inner
-solver.
+solver that has `prepare` can solve the two problems; with "ling" this is L-CCA, with "gd" G-CCA.
+Where we differ: the least-squares solver begins at its answer for the last block, and it only reduces its
+error by a fixed factor. A few columns more than k are carried, because the convergence then depends on the
+gap after them. Each step ends with a small SVD that turns the two bases into canonical pairs, so a run can be
+judged and stopped at any step. The products that normalise also give the cross products of both problems and
+the gradients at their starts. So a half step costs one sweep in addition to those of the inner solver.
 """
 
 from __future__ import annotations
@@ -57,20 +56,19 @@ class AlternatingLeastSquares(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # inner solves that diverge are found out by their lengths
+        # An inner solve that diverges shows by the lengths of its block.
+        with np.errstate(over="ignore", invalid="ignore"):
             return self.alternate(problem, run)
 
     def alternate(self, problem: Any, run: Run, rounds: int | None = None) -> Solution:
-        """Solve a CCA problem, or end after so many iterations as a method that asks for no more.
+        """Solve a CCA problem, or make a fixed number of iterations.
 
         Parameters
         ----------
         problem : CCA
         run : Run
         rounds : int, optional
-            By default as many as the tolerance takes.
+            The number of iterations; by default the tolerance decides.
         """
         width = block_width(problem, self.oversample)
         lstsq, normalizer = run.part(self.lstsq), run.part(self.normalizer)

@@ -1,18 +1,19 @@
 """AppGrad: augmented approximate gradient for CCA.
 
-Problem: the leading canonical pairs in memory for a few blocks of weights, never an inverse of a Gram matrix.
-Method: Ma, Lu & Foster (2015), Algorithm 4 (Lu 2015, Algorithm 10). Beside the normalised blocks Φ, Ψ there are
-unnormalised ones Φ̃, Ψ̃, on which gradient descent runs:
+Problem: compute the leading canonical pairs in the memory of a few blocks of weights, without an inverse of a
+Gram matrix.
+Method: Ma, Lu & Foster (2015), Algorithm 4 (Lu 2015, Algorithm 10). In addition to the normalised blocks Φ, Ψ
+there are unnormalised ones Φ̃, Ψ̃, on which gradient descent runs:
 
     Φ̃ ← Φ̃ − η [Xᵀ(XΦ̃ − YΨ)/n + λΦ̃],   Φ = Φ̃ (Φ̃ᵀ(XᵀX/n + λI)Φ̃)^(-1/2),
 
-and the same for Ψ. A canonical pair is a fixed point (Φ̃ = ΦΛ), which it is not for projected gradient descent.
-Where we differ: "simultaneous" takes the old Φ for Ψ, as printed, in one sweep an iteration; "alternating" takes
-the new one (Remark 4.2.4), as in the authors' experiments, in two; the former can settle into a cycle of two in
-which the spans no longer improve, so the latter is the default. The step is by default 1.7 over the largest
-eigenvalue of each view's own Gram matrix, estimated by a short block power iteration, and halved when the
-iteration grows. The fixed point is determined up to a rotation of both blocks: the end re-whitens and turns
-them to canonical pairs.
+and the same for Ψ. A canonical pair is a fixed point (Φ̃ = ΦΛ). For projected gradient descent it is not.
+Where we differ: "simultaneous" takes the old Φ for Ψ, as printed, with one sweep per iteration. "alternating"
+takes the new one (Remark 4.2.4), as in the authors' experiments, with two sweeps. The former can reach a
+cycle of two in which the spans no longer improve, so the latter is the default. The default step is 1.7 over
+the largest eigenvalue of each view's own Gram matrix, which a short block power iteration estimates. The step
+is halved if the iteration grows. The fixed point is determined up to a rotation of both blocks, so at the end
+they are whitened and turned to canonical pairs.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ POWER_SWEEPS = 4
 """Sweeps of the block power iteration that estimates λmax (to a few per cent, from below)."""
 
 APART, SLOWEST = 50, 0.9999
-"""Steps between gains that are compared, for one step gains little; by what a gain follows from the last, at most."""
+"""The number of steps between compared gains, because one step gains little, and the largest ratio of
+gains."""
 
 GROWTH = 4.0
 """The mean square of the auxiliary variables is at most 1 at the answer; above this the step is halved."""
@@ -86,7 +88,7 @@ class AppGrad(Solver):
         course = Course(run.tol, APART, SLOWEST)
 
         def residual() -> float:
-            """By the law, or by what the correlations still gain."""
+            """The residual by the law, or the expected gain of the correlations."""
             return course.judged(turned.residual(rho), float(rho.sum()), whole=turned.exact)
 
         while run.proceed(residual=residual(), current=partial(turned.weights, k)) or run.falls_short(
@@ -110,13 +112,13 @@ class Iteration:
         self.n = problem.X.shape[0]
 
     def simultaneous(self, tilde: Pair, pair: Pair) -> tuple[Pair, Pair]:
-        """Both blocks from the old ones: one sweep."""
+        """Both new blocks from the old ones, in one sweep."""
         phi = self._moved(0, tilde.phi, self._gradient(tilde.Sphi, pair.Cpsi))
         psi = self._moved(1, tilde.psi, self._gradient(tilde.Spsi, pair.Ctphi))
         return self._checked(next_pair(self.problem, self.moments, tilde, phi, psi), tilde, pair)
 
     def alternating(self, tilde: Pair, pair: Pair) -> tuple[Pair, Pair]:
-        """Φ from the old Ψ, then Ψ from the new Φ: two sweeps."""
+        """Φ from the old Ψ, then Ψ from the new Φ, in two sweeps."""
         rx, ry = self.problem.ridge
         phi = self._moved(0, tilde.phi, self._gradient(tilde.Sphi, pair.Cpsi))
         Sphi, _, Ctphi, _ = self.moments.products(phi, None)
@@ -127,15 +129,15 @@ class Iteration:
         return self._checked(new.with_y(psi, Spsi + psi * ry, Cpsi), tilde, pair)
 
     def _moved(self, view: int, V: Array, gradient: Array) -> Array:
-        """Where a gradient leads an auxiliary block of X (0) or Y (1)."""
+        """The auxiliary block of X (0) or Y (1) after a gradient step."""
         return V - gradient * self.steps[view]
 
     def _gradient(self, S_tilde: Array, C_other: Array) -> Array:
-        """(S Φ̃ − √n C Ψ)/n: the paper's gradient, its Ψ being √n times ours."""
+        """(S Φ̃ − √n C Ψ)/n: the paper's gradient. The paper's Ψ is √n times ours."""
         return (S_tilde - C_other * float(np.sqrt(self.n))) / self.n
 
     def _checked(self, new: Pair, old: Pair, pair: Pair) -> tuple[Pair, Pair]:
-        """The new pair; where it grew beyond what the answer allows, the old one and half the step."""
+        """The new pair. If it is larger than the answer can be, the old pair and half the step."""
         xp = new.views.home.xp
         k = new.phi.shape[1]
         squares = to_host(xp.stack([xp.sum(new.phi * new.Sphi), xp.sum(new.psi * new.Spsi)])) / (self.n * k)
@@ -158,7 +160,7 @@ def steps_from_data(
     run : Run
     moments : Moments
     test_matrix : str or TestMatrix
-        Where the power iteration begins.
+        The start of the power iteration.
     scales : pair of arrays, optional
         The diagonals D of both views.
 

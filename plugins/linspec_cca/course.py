@@ -1,11 +1,11 @@
-"""How an iteration for canonical pairs goes on: what the correlations still gain, beside the residual.
+"""The progress of an iteration for canonical pairs: the residual, and the expected gain of the correlations.
 
-Problem: the residual is known in the norm of a preconditioner, which says little of directions that are short in all
-columns.
-Method: a sequence of sums that grows by a factor q < 1 of the last gain at each step has q/(1 − q) times that gain
-before it. The larger of residual and gain to come is what is judged.
+Problem: the residual is known in the norm of a preconditioner. This norm tells little about directions that
+are short in all columns.
+Method: if each gain of a sum is q < 1 times the gain before it, the gains still to come add up to q/(1 − q)
+times the last gain. The larger of the residual and this expected gain is judged.
 Source: Aitken 1926, On Bernoulli's numerical solution of algebraic equations, for the extrapolation.
-Where we differ: q comes from gains some steps apart, because single ones waver, and is bounded.
+Where we differ: q comes from gains several steps apart, because single gains fluctuate, and it is bounded.
 """
 
 from __future__ import annotations
@@ -13,31 +13,32 @@ from __future__ import annotations
 import numpy as np
 
 USUAL, SLOWEST, APART = 0.5, 0.98, 5
-"""By what a gain is taken to follow from the last one, before two gains are known, and at most; sweeps between gains
-that are compared."""
+"""The ratio of gains before two gains are known, the largest ratio, and the sweeps between compared gains."""
 
 OPTIMISTIC = 3.0
-"""How far a residual may be below the loss: that of CCA is, where columns hardly depend on each other."""
+"""A residual may be below the loss by this factor, as the residual of CCA is if columns are nearly
+independent."""
 
 PATIENCE, PROGRESS = 25, 0.9
-"""Sweeps within which the residual must fall by this factor."""
+"""Within this number of sweeps the residual must fall by this factor."""
 
 
 class Course:
-    """How the iteration goes: by the residual, and by what the correlations still gain.
+    """The progress of an iteration, by the residual and by the expected gain of the correlations.
 
-    The residual takes a preconditioner for the Gram matrix. Where columns nearly depend on each other, that makes it
-    far smaller than the loss; what a step adds to the correlations then shows that they are not there yet. If the last
-    gain is q times the one before, gains of q/(1 − q) times the last one are to come.
+    The residual is computed with a preconditioner instead of the Gram matrix. If columns are nearly
+    dependent, it is far smaller than the loss. Then the gain of a step shows that the correlations have not
+    converged. If the last gain is q times the one before, further gains of q/(1 − q) times the last one are
+    expected.
 
     Attributes
     ----------
     to_come : float
         Relative gain in the sum of the correlations that is still expected; infinity before there are two sums.
     apart : int
-        Steps between the gains from which q is told: more where a step gains little.
+        Steps between the gains that determine q; more if a step gains little.
     slowest : float
-        The largest q that is believed.
+        The upper limit of q.
     """
 
     def __init__(self, tol: float, apart: int = APART, slowest: float = SLOWEST) -> None:
@@ -49,18 +50,18 @@ class Course:
         self._gains: list[float] = []
 
     def judged(self, law: float, total: float, *, whole: bool) -> float:
-        """The residual by the law, or by what is to come where that says much more.
+        """The residual by the law, or the expected gain if that is much larger.
 
-        A first sum has nothing to be compared with: it does not end the iteration.
+        The first sum cannot be compared with another one, so it does not end the iteration.
 
         Parameters
         ----------
         law : float
-            In the norm that is at hand.
+            The law in the known norm.
         total : float
             The sum of the correlations.
         whole : bool
-            Whether the law hides nothing: its norm is exact, or the subspaces are all there is.
+            Whether the law is complete: its norm is exact, or the subspaces are the whole spaces.
         """
         if self._total is not None:
             self._gains.append(max(total - self._total, 0.0))
@@ -69,7 +70,7 @@ class Course:
         self._total = total
         to_come = 0.0 if whole else self.to_come
         residual = max(law, min(to_come / OPTIMISTIC, 1.0) if np.isfinite(to_come) else 2 * self._tol)
-        # Beside what they were when one last fell by as much, not beside the sweep before: slow is not stagnant.
+        # Compare with the values at the last such decrease and not with the last sweep: slow is not stagnant.
         if residual < PROGRESS * self._least[0] or law < PROGRESS * self._least[1]:
             self._since = 0
             self._least = (min(self._least[0], residual), min(self._least[1], law))
@@ -78,7 +79,7 @@ class Course:
         return residual
 
     def _ratio(self) -> float:
-        """Gains to come in units of the last one: q/(1 − q), with q from gains some sweeps apart, for they waver."""
+        """Expected gains in units of the last one: q/(1 − q), with q from gains several sweeps apart."""
         apart = min(len(self._gains) - 1, self.apart)
         first = self._gains[-1 - apart]
         q = (self._gains[-1] / first) ** (1 / apart) if apart and first > 0 else USUAL
@@ -86,5 +87,5 @@ class Course:
 
     @property
     def fell_behind(self) -> bool:
-        """Whether the residual has stopped falling, by either account."""
+        """Whether both the residual and the expected gain have stopped falling."""
         return self._since > PATIENCE

@@ -1,17 +1,18 @@
-"""The SVD of the cross product, with columns scaled or as they are, in place of that of the whitened one.
+"""The SVD of the cross product, with or without scaled columns, instead of the SVD of the whitened cross
+product.
 
-Problem: about the leading canonical pairs without a product with an inverse of a Gram matrix.
+Problem: approximate the leading canonical pairs without a product with an inverse of a Gram matrix.
 Method: the leading singular triplets of Dx^(-1/2) C Dy^(-1/2), C = XᵀY. "nw-cca" takes the identity for D: it finds
 directions of large covariance. "dw-cca" takes the diagonals of the Gram matrices, ridge included: it is exact where the
 columns of each view do not overlap, as those of one-hot rows do, and it is the limit of the iteration "d-cca".
 Source: Ma, Lu & Foster 2015, arXiv:1506.08170, section 4; Lu 2015 (thesis), section 4.4. Covariance in place of
 correlation is partial least squares: Wegelin 2000; Witten, Tibshirani & Hastie 2009, doi:10.1093/biostatistics/kxp008.
-Where we differ: the SVD is not that of a random sketch but of block Krylov spaces of both views, which one sweep widens
-together, by Rayleigh-Ritz (Musco & Musco 2015, arXiv:1504.05477), begun again from their leading triplets where they
-have become wide (Wu & Simon 2000, doi:10.1137/S0895479898334605), until its residual is small. The first space is what
-the range finder of "randomized" returns. In the end the pairs are turned to be canonical within the spans that were
-found, which are therefore all that the method decides, and judged as CCA: the status says APPROXIMATE unless they solve
-that, too.
+Where we differ: the SVD comes from block Krylov spaces of both views, and not from a random sketch. One sweep
+widens both spaces, and Rayleigh-Ritz gives the triplets (Musco & Musco 2015, arXiv:1504.05477). Spaces that
+have become wide are restarted from their leading triplets (Wu & Simon 2000, doi:10.1137/S0895479898334605).
+The iteration ends when its residual is small. The first space is that of the range finder in "randomized". At
+the end the pairs are made canonical within the spans found, so the method determines only the spans. They are
+judged as CCA: the status is APPROXIMATE unless they solve CCA, too.
 """
 
 from __future__ import annotations
@@ -44,13 +45,15 @@ from linspec_cca.pairs import NOISE, block_width
 from linspec_cca.randomized import range_blocks
 
 BLOCKS = 6
-"""Blocks that a basis holds before it is begun again from one."""
+"""The number of blocks in a basis before it is restarted from one block."""
 
 OWN = 0.5
-"""Share of a new direction's square that must be outside the basis: less is rounding that has been blown up."""
+"""The fraction of a new direction's square that must be outside the basis; below it the rest is amplified
+rounding."""
 
 NEARLY = 10.0
-"""By so much may the law be above the tolerance for more iterations to help: where it is more, the limit is another."""
+"""If the law is above the tolerance by more than this factor, more iterations do not help: the limit is not
+CCA."""
 
 ENDED = "It leads to the singular vectors of {matrix}, which are canonical pairs only where {where}. "
 ENDED += 'Choose "als", which whitens, for others.'
@@ -73,7 +76,7 @@ class CrossSVD(Solver):
 
     @abstractmethod
     def ended(self) -> str:
-        """What the solution says of what was found."""
+        """The text of the finding."""
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""
@@ -104,7 +107,7 @@ class NoWhitening(CrossSVD):
         return diagonal * 0 + (float(to_host(diagonal).mean()) or 1.0)
 
     def ended(self) -> str:
-        """What the solution says of what was found."""
+        """The text of the finding."""
         return ENDED.format(matrix="XᵀY", where="the views are white")
 
 
@@ -117,14 +120,14 @@ class DiagonalWhitening(CrossSVD):
         return diagonal
 
     def ended(self) -> str:
-        """What the solution says of what was found."""
+        """The text of the finding."""
         return ENDED.format(matrix="XᵀY with columns of unit length", where="the Gram matrices are diagonal")
 
 
 class CrossSpace:
-    """Bases for both views, orthonormal in their metrics, and the triplets that are the best within them.
+    """Bases for both views, orthonormal in their metrics, and the best triplets within them.
 
-    Lists hold what belongs to X and what belongs to Y.
+    Lists hold an item for X and an item for Y.
 
     Parameters
     ----------
@@ -133,7 +136,7 @@ class CrossSpace:
     normalizer : Normalizer
     moments : Moments
     columns : int
-        Of a block, at most.
+        The largest number of columns in a block.
     """
 
     def __init__(self, metrics: list[Array], normalizer: Normalizer, moments: Moments, columns: int) -> None:
@@ -148,7 +151,7 @@ class CrossSpace:
         self.gaps = self.bases
 
     def widen(self, blocks: list[Array]) -> bool:
-        """Take in a block for each view, one sweep; whether there was anything new in them."""
+        """Add a block for each view, in one sweep. Returns whether they had new directions."""
         if self.bases[0].shape[1] + self.columns > BLOCKS * self.columns:
             self._begin_again()
         new = [
@@ -165,7 +168,7 @@ class CrossSpace:
         return True
 
     def _beside(self, V: Array, block: Array, d: Array) -> Array:
-        """What a block has beside a basis, orthonormal; what is left of a column within it is rounding."""
+        """An orthonormal basis of the part of a block outside a basis, without rounding."""
         block = block - V @ (V.T @ (block * d))
         block = self.normalizer.orthonormalize(block, block * d)[0]
         block = block - V @ (V.T @ (block * d))
@@ -174,7 +177,7 @@ class CrossSpace:
         return block @ self.home.place(vectors[:, own] / np.sqrt(squares[own]))
 
     def _begin_again(self) -> None:
-        """Keep the leading triplets alone."""
+        """Keep only the leading triplets."""
         turns = [self.home.place(T[:, : self.columns]) for T in self.turns]
         self.bases = [V @ T for V, T in zip(self.bases, turns, strict=True)]
         self.images = [V @ T for V, T in zip(self.images, turns, strict=True)]
@@ -186,7 +189,7 @@ class CrossSpace:
         return [V @ T for V, T in zip(self.bases, turns, strict=True)]
 
     def _gaps(self) -> list[Array]:
-        """C Ψ − Dx Φ Σ and Cᵀ Φ − Dy Ψ Σ of as many triplets as a block has columns."""
+        """C Ψ − Dx Φ Σ and Cᵀ Φ − Dy Ψ Σ for one block of triplets."""
         turns = [self.home.place(T[:, : self.columns]) for T in reversed(self.turns)]
         images = [V @ T for V, T in zip(reversed(self.images), turns, strict=True)]
         sigma = self.home.place(self.values[: self.columns])[None, :]
@@ -194,7 +197,7 @@ class CrossSpace:
         return [image - V * d * sigma for image, V, d in ours]
 
     def _squares(self) -> HostArray:
-        """Squared lengths of the gaps in the inverse metrics, a row a view."""
+        """Squared lengths of the gaps in the inverse metrics, one row for each view."""
         xp = self.home.xp
         weighted = zip(self.gaps, self.inverses, strict=True)
         return to_host(xp.stack([xp.sum(gap * gap * w, axis=0) for gap, w in weighted]))
@@ -204,23 +207,23 @@ class CrossSpace:
         return float(self.values.max(initial=0.0))
 
     def residual(self, k: int) -> float:
-        """Σ‖gap‖² / σ₁Σσ over the leading triplets: about the share of Σσ that is missing."""
+        """Σ‖gap‖² / σ₁Σσ over the leading triplets, which is about the missing fraction of Σσ."""
         missing, found = float(self._squares()[:, :k].sum()), self._largest * float(self.values[:k].sum())
         return ratio(missing, found)
 
     def directions(self) -> list[Array]:
-        """D⁻¹ times the gaps: where the bases are to be widened; zero for what is known to rounding."""
+        """D⁻¹ times the gaps, the directions that widen the bases; zero for gaps that are rounding."""
         real = self._squares() > (NOISE * self._largest) ** 2
         masks = [self.home.place(row.astype(np.float64))[None, :] for row in real]
         return [gap * w * mask for gap, w, mask in zip(self.gaps, self.inverses, masks, strict=True)]
 
     def weights(self, k: int) -> dict[str, Array]:
-        """The leading triplets, as the law of CCA takes them."""
+        """The leading triplets, in the form for the law of CCA."""
         phi, psi = self._vectors(k)
         return {"x_weights": phi, "y_weights": psi}
 
     def answer(self, k: int, ridges: tuple[float, float]) -> dict[str, Any]:
-        """The same, with what helps to judge them: their residuals, and the last value that is carried beyond them."""
+        """The same, with facts for the judgement: their residuals, and the last carried value after them."""
         x, y = (diagonal_norm(d[:, 0], r, self.home) for d, r in zip(self.metrics, ridges, strict=True))
         values = self.values[: self.columns]
         carried = float(min(values[-1], 1.0)) if len(values) > k else None

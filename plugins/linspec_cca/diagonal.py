@@ -1,12 +1,12 @@
 """D-CCA: alternating steps with the diagonals of the Gram matrices.
 
-Problem: CCA where the columns of each view hardly overlap. For one-hot rows the Gram matrices are diagonal and
-the whitening is a scaling.
+Problem: CCA for views whose columns hardly overlap. For one-hot rows the Gram matrices are diagonal, and
+whitening is a scaling.
 Method: Lu (2015), section 3.3.1: the power iteration of "als" with diag(Sx)⁻¹ and diag(Sy)⁻¹ in place of the
 projections. Its limit is the truncated SVD of diag(Sx)^(-1/2) C diag(Sy)^(-1/2).
-Where we differ: as in "als", columns beyond k are carried and the small SVD is made at each step. The iteration
-stops at its own limit; the answer is then judged as CCA, so for views that overlap the residual is large and
-the status says APPROXIMATE. Centring couples all columns by a matrix of rank one: then a warning says so.
+Where we differ: as in "als", columns beyond k are carried, and each step makes the small SVD. The iteration
+stops at its own limit. The answer is then judged as CCA. So for views that overlap, the residual is large and
+the status is APPROXIMATE. Centring couples all columns by a matrix of rank one; a warning says so.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from linspec.errors import AccuracyWarning, warn
 from linspec_cca.pairs import Pair, block_width, start
 
 MATERIAL = 1e-6
-"""Share of a column's squares in its mean above which centring spoils a diagonal Gram matrix."""
+"""Centring spoils a diagonal Gram matrix if the mean has more than this fraction of a column's squares."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,8 @@
 """CCA by orthogonal transformations: the oracle.
 
-Problem: the canonical correlations of X and Y, to full accuracy even where the Gram matrices are singular.
+Problem: the canonical correlations of X and Y, to full accuracy even if the Gram matrices are singular.
 Method: Björck & Golub (1973). With orthonormal bases Qx, Qy of the two column spaces the correlations are the
-singular values of QxᵀQy. The bases come rank-revealing: columns scaled to unit length, then an SVD with a cut.
+singular values of QxᵀQy. The bases reveal the rank: columns are scaled to unit length, and an SVD is cut.
 Where we differ: the rows are first reduced by orthogonal transformations (one sweep, R instead of Q), so that
 no n x p basis is stored; a leading column of ones centres; a ridge is appended as rows of √ridge.
 """

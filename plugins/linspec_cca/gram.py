@@ -3,10 +3,10 @@
 Problem: the leading singular values of Sx^(-1/2) C Sy^(-1/2).
 Method: one pass forms Sx, C and Sy (Lu 2015, Lemma 4.1.2); with Cholesky factors Sx = LxLxᵀ, Sy = LyLyᵀ the
 small matrix Lx⁻¹ C Ly⁻ᵀ has the same singular values.
-Where we differ: the Gram matrices are scaled to unit diagonal first, and where one is singular or nearly so an
-eigen-decomposition with a rank cut takes the place of its Cholesky factor. Forming a Gram matrix squares the
-condition number, so what lies below √eps of the largest direction of a view cannot be told from zero: the
-solver "direct" can.
+Where we differ: the Gram matrices are first scaled to unit diagonal. If one is singular or nearly so, an
+eigen-decomposition with a rank cut replaces its Cholesky factor. Forming a Gram matrix squares the condition
+number. So directions below √eps of the largest one of a view cannot be told from zero; the solver "direct"
+can tell them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Gram(Solver):
 
 
 def _forming(sizes: Sizes) -> float:
-    """Seconds until the Gram matrices are there: from the entries, or from products with the identity."""
+    """The seconds to form the Gram matrices, from the entries or from products with the identity."""
     if sizes.readable:
         return moments_estimates(sizes, 0, sizes.k)["dense"].seconds
     return 3.0 * sizes.nnz * (sizes.p + sizes.q) / (SPARSE_RATE if sizes.scattered else DENSE_RATE)

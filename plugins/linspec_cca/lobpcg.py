@@ -5,17 +5,17 @@ Method: each view has a subspace, and the pairs within the two are exact. Their 
 
     Rx = CΨ − SxΦ diag(ρ),   Ry = CᵀΦ − SyΨ diag(ρ)
 
-are taken through a preconditioner of each Gram matrix, made orthogonal to the subspace, and enlarge it. One sweep
-multiplies both new blocks by all four matrices; everything else is small. When a subspace has grown to its depth it
-shrinks to the current pairs and to those before the last step: for a depth of three blocks these are the directions of
-conjugate gradients.
+are multiplied by a preconditioner of each Gram matrix, made orthogonal to the subspace, and added to it. One
+sweep multiplies both new blocks by all four matrices; everything else is small. A subspace that has reached
+its depth is reduced to the current pairs and the pairs before the last step. For a depth of three blocks
+these are the directions of conjugate gradients.
 Source: Knyazev 2001, doi:10.1137/S1064827500366124 (LOBPCG); restarts with the pairs before the last step as in
 Stathopoulos 2007, doi:10.1137/050631574 (GD+k). Neither is about two views.
-Where we differ. There is a subspace for each view, not one of stacked vectors, so a block gives twice the
-directions. The first block is random signs: their one product begins the iteration, makes the preconditioner
-(`linspec.preconditioner`) and, where only products are known, tells the diagonals. More columns are carried than
-pairs are wanted, because the gap that decides the speed is then the one behind them; how many depends on whether a
-sweep costs much. Pairs whose residual is far below the tolerance stay in the subspace and ask for no more products.
+Where we differ: there is a subspace for each view, and not one of stacked vectors, so a block gives twice the
+directions. The first block is random signs. Their product begins the iteration, makes the preconditioner
+(`linspec.preconditioner`), and estimates the diagonals of operators that only give products. More columns
+than k are carried, because the convergence then depends on the gap after them. Their number depends on the
+cost of a sweep. Pairs with a residual far below the tolerance stay in the subspace and need no more products.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ from linspec_cca.randomized import range_blocks
 from linspec_cca.search_space import SearchSpace, View, add_multiple
 
 EXPECTED = 40
-"""Sweeps that are expected, when it is weighed whether to hold Gram matrices."""
+"""The expected number of sweeps, for the decision whether to hold Gram matrices."""
 
 OVERSAMPLED_HELD, OVERSAMPLED = 15, 50
-"""Columns beyond k where products cost no sweep, and where each costs one."""
+"""The number of columns beyond k if products cost no sweep, and if each costs one."""
 
 SETTLED = 0.01
-"""Share of the tolerance below which a pair asks for no more directions."""
+"""A pair whose residual is below this fraction of the tolerance gets no more directions."""
 
 FLOPS_BETWEEN = 70.0
 """Operations between two sweeps, in units of (p + q) m² for blocks of m columns."""
@@ -66,19 +66,19 @@ BLOCKS_HELD = 13
 """Blocks of m columns that are held at the peak: nine of the subspaces, and two for each of two threads."""
 
 FEWEST_SIGNS = 4
-"""Random signs from which diagonals can be told at all."""
+"""The least number of random signs for an estimate of diagonals."""
 
 LEAST_CUT = 1e-13
-"""Share of a length below which one in S is rounding, however few the columns."""
+"""A length in S below this fraction is rounding, for any number of columns."""
 
 DIGITS_LOST = {8: 1e-8, 4: 1e-3}
-"""By the bytes of a number: error by squaring from which on the solution says so."""
+"""By the bytes of a number: the error by squaring above which the solution reports it."""
 
 ABOVE = 0.01
-"""By so much is a correlation above 1 only where rounding has taken over."""
+"""A correlation that is above 1 by this much shows that rounding dominates."""
 
 HIDDEN = 300.0
-"""By so much may the loss be above the tolerance, at worst, before the solution says so."""
+"""The solution reports a loss that may be above the tolerance by this factor."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +156,7 @@ class LOBPCG(Solver):
         to_come: float,
         doubts: list[tuple[Status, str]],
     ) -> dict[str, Any]:
-        """The first k pairs, with what helps to judge them."""
+        """The first k pairs, with facts for their judgement."""
         carried, found = space.correlations[k:width], min(k, R[0].shape[1])
         known = Evidence(
             norms=(norms[0], norms[1]),
@@ -183,7 +183,7 @@ class LOBPCG(Solver):
         return Estimate(products.seconds + between, products.bytes + held, note)
 
     def _width(self, problem: Any, moments: Moments) -> int:
-        """k columns and some more, as far as the shapes allow."""
+        """k columns and additional ones, as the shapes allow."""
         more = self.oversample
         if more is None:
             more = OVERSAMPLED if moments.form == "implicit" else OVERSAMPLED_HELD
@@ -192,7 +192,7 @@ class LOBPCG(Solver):
     def _begun(
         self, problem: Any, run: Run, moments: Moments, width: int
     ) -> tuple[SearchSpace, list[Preconditioner]]:
-        """Subspaces of the first blocks, and what their product tells of the Gram matrices: one sweep."""
+        """Subspaces of the first blocks, and the estimates from their product, in one sweep."""
         blocks, signs = self._first_blocks(problem, run, moments, width)
         products = _products(problem, moments, blocks)
         views, preconditioners = [], []
@@ -209,9 +209,10 @@ class LOBPCG(Solver):
         return space, preconditioners
 
     def _first_blocks(self, problem: Any, run: Run, moments: Moments, width: int) -> tuple[list[Array], int]:
-        """Random signs, behind an earlier answer where there is one, and how many columns that has.
+        """Random signs, after the columns of an earlier answer if there is one, and how many columns it has.
 
-        From "randomized", they are instead the leading ranges of C and Cᵀ, about (one sweep more).
+        With "randomized" the blocks are instead the approximate leading ranges of C and Cᵀ, for one more
+        sweep.
         """
         home = moments.home
         if self.initial == "randomized" and run.start is None:
@@ -223,7 +224,7 @@ class LOBPCG(Solver):
 
 
 def _view(A: Any, diagonal: Array, ridge: float, moments: Moments) -> View:
-    """A subspace without vectors; where rows are fewer than columns, some vectors have no length but by the ridge."""
+    """A subspace without vectors. With fewer rows than columns some vectors have length only by the ridge."""
     cut = max(metric_rounding(A.shape[1], A.dtype), LEAST_CUT)
     view = View(moments.home, A.dtype, diagonal + ridge, cut)
     if A.shape[0] < A.shape[1] and ridge > 0:
@@ -234,7 +235,7 @@ def _view(A: Any, diagonal: Array, ridge: float, moments: Moments) -> View:
 def _doubts(
     run: Run, problem: Any, space: SearchSpace, course: Course, law: float
 ) -> list[tuple[Status, str]]:
-    """What a small residual would not show, by what was met on the way."""
+    """Findings of the iteration that a small residual does not show."""
     found = []
     if not space.whole and law <= run.tol < course.to_come / OPTIMISTIC < np.inf:
         text = f"The correlations were still growing, by {course.to_come:.0e} of their sum, which the residual does "
@@ -252,7 +253,7 @@ def _doubts(
             text += f"correlations may be off by {lost:.0e}, which the residual does not show. "
             found.append((Status.ILL_CONDITIONED, text + 'Add a ridge, or choose "direct".'))
         elif law <= run.tol and law * view.longest > HIDDEN * run.tol:
-            # The norm of S⁻¹ is known about, and the part that is not known of it may be larger by this factor at most.
+            # The norm of S⁻¹ is known approximately; its unknown part may be larger by at most this factor.
             text = f"Combinations of the columns of {name} are {view.longest**0.5:.0e} times shorter than the columns: "
             text += (
                 'the residual may be far smaller than the loss. Lower tol, add a ridge, or choose "direct".'
@@ -262,7 +263,7 @@ def _doubts(
 
 
 def _extend(space: SearchSpace, problem: Any, moments: Moments, blocks: list[Array]) -> None:
-    """Multiply a block a view, one sweep, and take it in."""
+    """Multiply one block for each view, in one sweep, and add it."""
     space.append(blocks, _products(problem, moments, blocks))
 
 
@@ -278,14 +279,15 @@ def _products(problem: Any, moments: Moments, blocks: list[Array]) -> tuple[Arra
 def _signs(run: Run, rows: int, columns: int) -> HostArray:
     """Random signs whose sizes differ a little.
 
-    A small square matrix of mere signs is often singular, and a column of them orthogonal to what is constant.
+    A small square matrix of plain signs is often singular, and a column of signs may be orthogonal to
+    constants.
     """
     signs: HostArray = run.rng.integers(0, 2, (rows, columns)) * 2.0 - 1.0
     return signs * run.rng.uniform(0.8, 1.2, (rows, columns))
 
 
 def _chosen(R: Array, columns: HostArray, home: Home) -> Array:
-    """Some columns; R itself where it is all of them."""
+    """Some columns, or R itself if these are all columns."""
     if len(columns) == R.shape[1]:
         return R
     return home.xp.take(R, home.xp.asarray(columns, device=home.device), axis=1)

@@ -1,4 +1,4 @@
-"""A pair of blocks with all its products: what the iterative CCA solvers carry from sweep to sweep.
+"""A pair of blocks with all its products, which the iterative CCA solvers carry from sweep to sweep.
 
 One sweep gives Sx Φ, C Ψ, Cᵀ Φ and Sy Ψ. After that, turning or scaling the columns of either block costs only
 small matrices, because products turn with them.
@@ -18,12 +18,12 @@ from linspec.families.cca.evidence import Evidence, norms_by, riders
 from linspec.inverse_norm import InverseNorm, diagonal_norm
 
 NOISE = 1e3 * EPS
-"""Length beside the longest column below which a column is rounding."""
+"""A column is rounding if its length, relative to the longest column, is below this."""
 
 
 @dataclass(frozen=True)
 class Views:
-    """What belongs to the two views and not to the blocks.
+    """Facts about the two views, which do not depend on the blocks.
 
     Attributes
     ----------
@@ -32,10 +32,10 @@ class Views:
     diagonals : pair of arrays
         diag(Sx) and diag(Sy), ridge included.
     cuts : pair of float
-        Relative rounding of the metrics: a unit vector longer than 1/cut in the diagonal's metric is made of
-        directions that the view does not have.
+        Relative rounding of the metrics. A unit vector longer than 1/cut in the metric of the diagonal
+        consists of directions that the view does not have.
     norms : pair of InverseNorm
-        Of Sx⁻¹ and Sy⁻¹, or of what stands for them.
+        The norms of Sx⁻¹ and Sy⁻¹, or approximations.
     """
 
     home: Home
@@ -76,13 +76,13 @@ class Pair:
         return pair
 
     def normalized(self, normalizer: Any, *, x: bool = True, y: bool = True) -> Pair:
-        """The blocks orthonormal in their metrics; what lacks rank is filled with zero columns.
+        """The blocks made orthonormal in their metrics, with zero columns for missing rank.
 
         Parameters
         ----------
         normalizer : Normalizer
         x, y : bool, default True
-            Which of the blocks is new; the other one is orthonormal already.
+            Which of the blocks are new. A block that is not new is orthonormal already.
         """
         real = self._without_rounding(x, y)
         Tx = square(normalizer.orthonormalize(real.phi, real.Sphi)[1]) if x else None
@@ -90,11 +90,12 @@ class Pair:
         return real.turned(Tx, Ty)._without_rounding(x, y)
 
     def _without_rounding(self, x: bool, y: bool) -> Pair:
-        """Zero in place of columns that the metric all but annihilates.
+        """The block with zeros instead of columns that the metric almost annihilates.
 
-        A deficient view has directions v with Sv = 0. Rounding gives them a length in S, small beside their
-        length in diag(S); scaled to unit length they would look like any other. The same holds for columns that
-        are as small beside the largest as the rounding of the products that made them.
+        A deficient view has directions v with Sv = 0. Rounding gives them a length in S, which is small
+        compared with their length in diag(S). Scaled to unit length, they would look like any other
+        direction. The same holds for columns that, compared with the largest one, are as small as the
+        rounding of their products.
         """
         xp = self.views.home.xp
         factors: list[np.ndarray | None] = []
@@ -127,7 +128,7 @@ class Pair:
         )
 
     def weights(self, k: int) -> dict[str, Array]:
-        """The first k columns of both blocks, as the law of CCA takes them."""
+        """The first k columns of both blocks, in the form for the law of CCA."""
         return {"x_weights": self.phi[:, :k], "y_weights": self.psi[:, :k]}
 
     def gaps(self, rho: np.ndarray) -> tuple[Array, Array]:
@@ -136,7 +137,7 @@ class Pair:
         return self.Cpsi - self.Sphi * r, self.Ctphi - self.Spsi * r
 
     def residual(self, rho: np.ndarray) -> float:
-        """The law of CCA from the products at hand: Σ‖ϱᵢ‖² / Σρᵢ in the norm of diag(Sx, Sy)⁻¹, about."""
+        """The law of CCA from known products: Σ‖ϱᵢ‖² / Σρᵢ, approximately in the norm of diag(Sx, Sy)⁻¹."""
         squares = [norm.squares(gap) for norm, gap in zip(self.views.norms, self.gaps(rho), strict=True)]
         return ratio(float(sum(s.sum() for s in squares)), float(rho.sum()))
 
@@ -146,7 +147,7 @@ class Pair:
         return all(norm.kind == "exact" for norm in self.views.norms)
 
     def answer(self, k: int, to_come: float, *, complete: bool = False) -> dict[str, Any]:
-        """Canonical blocks as the law takes them, all columns, with what helps to judge the first k."""
+        """All columns of canonical blocks, in the form for the law, with facts to judge the first k."""
         rho = to_host(self.views.home.xp.sum(self.phi * self.Cpsi, axis=0))
         carried = float(rho[-1]) if len(rho) > k else None
         gaps = self.leading(k).gaps(rho[:k])
@@ -164,10 +165,10 @@ class Pair:
 def start(
     problem: CCA, run: Run, moments: Moments, test_matrix: Any, columns: int, *, diagonal: bool = False
 ) -> Pair:
-    """Blocks for both views with their products, and the norms by which residuals are judged: one sweep.
+    """Blocks for both views with their products, and the norms that judge residuals, in one sweep.
 
-    Random (the same numbers on every backend), behind the weights of an earlier answer where the run has one. With
-    `diagonal`, residuals are judged in the norms of the diagonals.
+    The blocks are random, with the same numbers on every backend. If the run has an earlier answer, its
+    weights come first. With `diagonal`, residuals are judged in the norms of the diagonals.
     """
     home, (rx, ry) = moments.home, problem.ridge
     drawn = [home.place(test_matrix.draw(A.shape[1], columns, run.rng)) for A in (problem.X, problem.Y)]
@@ -186,7 +187,8 @@ def start(
     else:
         norms = norms_by(problem, moments, sent, [Sphi[:, a:], Spsi[:, b:]], judging=False)
     views = Views(home, (dx + rx, dy + ry), (cuts[0], cuts[1]), norms)
-    # Weights of columns of zeros have no product; steps that scale blocks up would let them grow for ever.
+    # Weights of zero columns have no product, and steps that scale blocks up would let them grow without
+    # limit.
     phi, psi = (
         V * home.xp.astype(d > 0, V.dtype)[:, None] for V, d in zip((phi, psi), views.diagonals, strict=True)
     )
@@ -194,7 +196,7 @@ def start(
 
 
 def behind_an_answer(run: Run, drawn: list[Array], home: Home) -> tuple[list[Array], int]:
-    """Blocks whose first columns are the weights that the run begins at, where it has some, and how many these are."""
+    """Blocks whose first columns are the run's starting weights, if any, and the number of these columns."""
     if run.start is None:
         return drawn, 0
     earlier = [home.place(run.start[name]) for name in ("x_weights", "y_weights")]
@@ -210,7 +212,7 @@ def next_pair(problem: CCA, moments: Moments, old: Pair, phi: Array, psi: Array)
 
 
 def block_width(problem: CCA, oversample: int) -> int:
-    """k columns and some more, as far as the shapes allow."""
+    """k columns and additional ones, as the shapes allow."""
     return int(min(problem.k + oversample, problem.X.shape[1], problem.Y.shape[1], problem.X.shape[0]))
 
 

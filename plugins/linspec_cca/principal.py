@@ -1,12 +1,13 @@
 """RPCCA: exact CCA between principal components.
 
-Problem: about the leading canonical pairs, where correlation lives in the long directions of the views.
-Method: m principal components of each view by a randomized SVD, exact CCA between them, and back: weights are
-combinations of leading right singular vectors.
+Problem: approximate the leading canonical pairs if the long directions of the views carry the correlations.
+Method: compute m principal components of each view by a randomized SVD, and the exact CCA between them. The
+weights are combinations of leading right singular vectors.
 Source: Lu 2015 (thesis), section 3.5 (RPCCA); Ma, Lu & Foster 2015, arXiv:1506.08170, section 4 (PCA-CCA).
-Where we differ: the SVD is any solver for that problem, by name; it is not judged for itself. The ridge enters the CCA
-between components, which takes the sweep by which every answer is judged, so that the certificate costs nothing. With
-all components this is CCA itself. Correlations in short directions are not found, however many sweeps the SVD takes.
+Where we differ: any SVD solver can be chosen by name, and its answer is not judged separately. The ridge
+enters the CCA between components. That CCA uses the sweep that also judges the answer, so the certificate
+costs nothing. With all components the answer is that of CCA. Correlations in short directions are not found,
+however accurate the SVD is.
 """
 
 from __future__ import annotations

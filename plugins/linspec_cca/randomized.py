@@ -1,16 +1,15 @@
-"""Randomized CCA: a range finder for the cross product, then the exact CCA of what it found.
+"""Randomized CCA: a range finder for the cross product, then the exact CCA within the ranges found.
 
-Problem: about the k leading canonical pairs, in as few sweeps as can be.
-Method: one sweep multiplies random blocks, Y_x = C Ω_y and Y_y = Cᵀ Ω_x with C = XᵀY; each power sweep multiplies the
-orthonormal bases of these once more. In the last sweep the exact CCA of X Q_x and Y Q_y is solved, ridge included.
-Two sweeps in all without power sweeps.
+Problem: approximate the k leading canonical pairs in as few sweeps as possible.
+Method: one sweep multiplies random blocks, Y_x = C Ω_y and Y_y = Cᵀ Ω_x with C = XᵀY. Each power sweep
+multiplies the orthonormal bases of these once more. The last sweep solves the exact CCA of X Q_x and Y Q_y,
+including the ridge. Without power sweeps there are two sweeps in all.
 Source: Mineiro & Karampatziakis 2014, arXiv:1411.3409; the range finder is that of Halko, Martinsson & Tropp 2011,
 doi:10.1137/090771806.
-Where we differ: the last sweep is the one by which every answer is judged, so the certificate costs nothing. Where C
-has a rank below k, columns of Sx Ω_x and Sy Ω_y from the first sweep take the empty places: pairs that are not
-correlated are pairs, too.
-What no choice of options mends: the range of C is not whitened. Directions that are correlated but short in the data
-are found late or never, and power sweeps bring up the long ones still more; a wide block is what helps.
+Where we differ: the last sweep also judges the answer, so the certificate costs nothing. If C has a rank
+below k, columns of Sx Ω_x and Sy Ω_y from the first sweep are added, because uncorrelated pairs are pairs,
+too. Limit of the method: the range of C is not whitened. Directions that are correlated but short in the data
+are found late or never, and power sweeps favour the long ones even more. A wider block helps.
 """
 
 from __future__ import annotations
@@ -73,16 +72,16 @@ def range_blocks(
     *,
     power_sweeps: int = 0,
 ) -> tuple[Array, Array]:
-    """Blocks that about span the leading ranges of C and Cᵀ: where an iteration may begin.
+    """Blocks that approximately span the leading ranges of C and Cᵀ, as a start for iterations.
 
     Parameters
     ----------
     problem : CCA
     run : Run
-        Its random numbers are drawn: first those of X, then those of Y.
+        The source of the random numbers, which are drawn first for X and then for Y.
     moments : Moments
     columns : int
-        At most as many as the views have.
+        The number of columns, at most as many as the views have.
     test_matrix : TestMatrix
     normalizer : Normalizer
     power_sweeps : int, default 0
@@ -91,7 +90,8 @@ def range_blocks(
     Returns
     -------
     (phi, psi) : arrays of shape (p, columns) and (q, columns)
-        Orthonormal columns; fewer than asked for where C has lower rank, and fewer than k where a view has.
+        Orthonormal columns. There are fewer than `columns` if C has lower rank, and fewer than k if a view
+        has.
     """
     home = moments.home
     phi, psi = (home.place(test_matrix.draw(A.shape[1], columns, run.rng)) for A in (problem.X, problem.Y))
@@ -108,7 +108,7 @@ def range_blocks(
 
 
 def _filled(Q: Array, others: Array, k: int, normalizer: Normalizer, home: Home) -> Array:
-    """At least k columns: after those of Q, what other columns of the view's range have beside them, if anything."""
+    """At least k columns: those of Q, then the parts of other columns of the view's range outside of Q."""
     if Q.shape[1] >= k:
         return Q
     xp = home.xp

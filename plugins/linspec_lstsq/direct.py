@@ -1,11 +1,11 @@
 """Least squares by factorisation.
 
 Problem: min ‖A x − B‖² + r ‖x‖²; at r = 0 the solution of least norm.
-Method: one sweep forms AᵀA and AᵀB, a Cholesky factorisation of the diagonally scaled Gram matrix solves, and one
-refinement follows. Where its condition number says that squaring has cost too much, the rows are reduced by
-orthogonal transformations instead (a second sweep) and an SVD of the small factor decides the rank. With more columns
-than rows the dual system (AAᵀ + rI) z = B, x = Aᵀz is smaller; there the reduction is of the columns. A path of
-ridges shares the sweeps and the reduction.
+Method: one sweep forms AᵀA and AᵀB. A Cholesky factorisation of the diagonally scaled Gram matrix gives the
+solution, and one refinement follows. If the condition number shows that squaring loses too many digits,
+orthogonal transformations reduce the rows instead (a second sweep), and an SVD of the small factor determines
+the rank. With more columns than rows the dual system (AAᵀ + rI) z = B, x = Aᵀz is smaller; then the columns
+are reduced. A path of ridges shares the sweeps and the reduction.
 Source: Golub & Van Loan 2013, sections 5.3 and 5.5; the dual form is the matrix inversion lemma.
 Where we differ: a Gram matrix larger than a block stays on the device of the data, where it is inverted: the array
 API has no triangular solves.
@@ -29,10 +29,10 @@ from linspec.row_reduction import reduce_rows
 from linspec_lstsq.golub_kahan import cross_product, start_of, sweeps_of
 
 SQUARED_LIMIT = 1e10
-"""Condition number of the scaled Gram matrix above which nothing squared is trusted."""
+"""Above this condition number of the scaled Gram matrix, orthogonal transformations are used instead."""
 
 BLOCK_WIDTH = 512
-"""Order up to which matrices of a device are worked on the host."""
+"""Up to this order, matrices of a device are factorised on the host."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ class Direct(Solver):
         return run.finish(x=x, rank=rank if rank < n else None)
 
     def _by_columns(self, A: LinearOperator, rhs: Array, ridges: HostArray) -> tuple[Array, int]:
-        """x = Aᵀz from Aᵀ = QR, so that AAᵀ = RᵀR is never formed; once more for what the first left."""
+        """x = Aᵀz from Aᵀ = QR, so that AAᵀ = RᵀR is never formed, with one refinement."""
         home = A.home.blocks
         (R,) = (to_host(M) for M in reduce_rows({"A": A.H}))
         _, s, Vt = np.linalg.svd(R, full_matrices=False)
@@ -141,7 +141,7 @@ class FactorisedState(LeastSquaresState):
         AtB: Array | None = None,
         AtAx0: Array | None = None,
     ) -> Array:
-        """See `LeastSquaresState.solve`; exact, so `tol` is not used, and `x0` where the budget is at its end alone."""
+        """See `LeastSquaresState.solve`. It is exact, so `tol` is not used, and `x0` only without budget."""
         if AtB is None:
             if not self.run.affords(sweeps_of(self.X)):
                 return start_of(self.X, B, x0)
@@ -154,13 +154,13 @@ Apply = Callable[[Array], Array]
 
 
 def _solved(G: Array, rhs: Array, ridge: float, *, spare: bool = False) -> Array | None:
-    """(G + rI)⁻¹ rhs with one refinement; None where G is too ill-conditioned."""
+    """(G + rI)⁻¹ rhs with one refinement, or None if G is too ill-conditioned."""
     apply = factorised(G, ridge, spare=spare)
     return None if apply is None else apply(rhs)
 
 
 def factorised(G: Array, ridge: float, *, spare: bool = False) -> Apply | None:
-    """How to apply (G + rI)⁻¹, with one refinement; None where G is too ill-conditioned.
+    """A function that applies (G + rI)⁻¹ with one refinement, or None if G is too ill-conditioned.
 
     Parameters
     ----------
@@ -206,14 +206,14 @@ def _by_cholesky(G: HostArray, ridge: float, *, spare: bool) -> Apply | None:
 
 
 def _by_inverse(G: Array, ridge: float, home: Home) -> Apply | None:
-    """On a device: the inverse of the scaled matrix, whose norm tells the condition."""
+    """On a device: the inverse of the scaled matrix; its norm gives the condition number."""
     xp = namespace(G)
     d = xp.sqrt(xp.linalg.diagonal(G) + ridge)
     inverse_d = reciprocal(d)
     S = (G + home.eye(G.shape[0]) * ridge) * inverse_d[:, None] * inverse_d[None, :]
     try:
         inverse = xp.linalg.inv(S)
-    except (np.linalg.LinAlgError, RuntimeError):  # some libraries raise, others answer with infinities
+    except (np.linalg.LinAlgError, RuntimeError):  # some libraries raise, others return infinities
         return None
     norms = [float(to_host(xp.max(xp.sum(xp.abs(M), axis=0)))) for M in (S, inverse)]
     if not 0 < norms[0] * norms[1] < SQUARED_LIMIT:
@@ -245,9 +245,9 @@ def _with_ridge(R: HostArray, QtB: HostArray, ridge: float) -> tuple[HostArray, 
 def minimum_norm(R: HostArray, QtB: HostArray, cut: float) -> tuple[HostArray, int]:
     """The solution of least norm of min ‖R x − QᵀB‖, and the numerical rank of R.
 
-    The rank is decided after the columns are scaled to unit length; where it is full, the scaled problem has
-    the same solution and a smaller condition number. Where it is not, least norm means least in the unscaled
-    variables, and the decomposition is of R itself.
+    The rank is determined after the columns are scaled to unit length. If it is full, the scaled problem has
+    the same solution and a smaller condition number. If not, the norm must be least in the unscaled
+    variables, so R itself is decomposed.
     """
     d = np.linalg.norm(R, axis=0)
     U, s, Vt = np.linalg.svd(R / np.where(d > 0, d, 1.0), full_matrices=False)

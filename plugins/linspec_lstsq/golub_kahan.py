@@ -1,16 +1,16 @@
 """LSQR for many right-hand sides, ridges and starts at once, with or without a preconditioner.
 
-Problem: min ‖A x − b‖² + r ‖x‖² for every column b of a block and every one of some ridges r, without AᵀA, whose
-condition number is the square of that of A.
+Problem: min ‖A x − b‖² + r ‖x‖² for every column b of a block and every ridge r of several, without AᵀA,
+whose condition number is the square of that of A.
 Method: Golub & Kahan's bidiagonalisation from b and the QR recurrences of LSQR (Paige & Saunders 1982,
-doi:10.1145/355984.355989), simultaneous: one block product with A and one with Aᵀ for all columns, the scalars of
-each column its own. The bidiagonalisation from x = 0 does not know the ridge (Saunders 1995,
-doi:10.1007/BF01739829), so all ridges of a column share it, and each has its own recurrences. A start or a
-preconditioner that depends on the ridge does not allow that: then every pair of a column and a ridge r is a column
-of its own, of [A; √r I].
-Where we differ: a block of rows goes through both products while it is at hand, W = A V − U α and then Aᵀ W, and
-lengths are divided out afterwards; so an iteration is one sweep where there are row slices, and two products
-elsewhere. The long vectors are kept with the length that they come in. Columns that are done leave the block.
+doi:10.1145/355984.355989), for all columns at once: one block product with A and one with Aᵀ, and separate
+scalars for each column. The bidiagonalisation from x = 0 does not depend on the ridge (Saunders 1995,
+doi:10.1007/BF01739829). So all ridges of a column share it, and each ridge has its own recurrences. With a
+start, or with a preconditioner that depends on the ridge, they cannot share it. Then every pair of a column
+and a ridge r is a separate column, for the matrix [A; √r I].
+Where we differ: both products are made with a block of rows while it is in the cache, W = A V − U α and then
+Aᵀ W, and the lengths are divided out afterwards. So an iteration is one sweep if there are row slices, and
+otherwise two products. The long vectors are not normalised. Columns that have converged leave the block.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ BLOCK_BYTES, DEVICE_BLOCK_BYTES = 4 << 20, 256 << 20
 """A block of dense rows that stays in the cache of a processor core, or keeps an accelerator busy."""
 
 MOST_ROWS, MOST_DEVICE_ROWS = 2**12, 2**17
-"""Rows of such a block at most: float32 sums should not run over more."""
+"""The largest number of rows in such a block; float32 sums should not have more terms."""
 
 SPARSE_BLOCK = 2**21
 """Stored entries of a block of sparse rows: enough for several threads."""
 
 
 def sweeps_of(A: LinearOperator) -> float:
-    """Sweeps of an iteration."""
+    """The number of sweeps of an iteration."""
     return 1.0 if A.sliceable else 2.0
 
 
 class RightHandSides:
-    """A block of right-hand sides before a matrix, read block of rows by block of rows.
+    """A matrix and its right-hand sides, which are read together, one block of rows after the other.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class RightHandSides:
         return W, squares, AtW
 
     def advance(self, V: Array, W: list[Array], shift: HostArray) -> tuple[list[Array], Array, Array]:
-        """A V − W diag(shift) in the place of W, its squared column norms, and its product with Aᵀ."""
+        """A V − W diag(shift), which overwrites W, its squared column norms, and its product with Aᵀ."""
         factor = self.A.home.place(shift, self.A.dtype)[None, :]
         return self._sweep(V, lambda _, i, AV: AV - W[i] * factor, V.shape[1])
 
@@ -98,7 +98,7 @@ class RightHandSides:
         return found, squares, AtW
 
     def _parts(self) -> Iterator[tuple[slice, LinearOperator]]:
-        """Slices of rows and the rows, made ready for two products; all of them where there are no slices."""
+        """Slices of rows and the rows, prepared for two products; all rows if there are no slices."""
         n = self.A.shape[0]
         size = self._block_rows()
         for start in range(0, n, size):
@@ -117,13 +117,13 @@ class RightHandSides:
         return min(max(usual, 4 * sums) // (p * self.A.dtype.itemsize) + 1, most)
 
     def squares(self, W: Array) -> Array:
-        """Squared column norms, gathered in float64 where that exists."""
+        """Squared column norms, summed in float64 if the device has it."""
         if self.home == self.A.home:
             W = self.home.place(W)
         return self.home.place(self.A.home.xp.sum(W * W, axis=0))
 
     def check_finite(self, AtW: Array) -> None:
-        """Refuse data of which a product is not finite."""
+        """Refuse data with a product that is not finite."""
         with np.errstate(all="ignore"):
             total = float(to_host(self.home.xp.sum(AtW)))
         if not np.isfinite(total):
@@ -133,14 +133,14 @@ class RightHandSides:
 
 
 class Preconditioner:
-    """Directions and lengths: x = N y with N = D⁻¹ Q diag(g), g of each column its own.
+    """Directions and lengths: x = N y with N = D⁻¹ Q diag(g), with a different g for each column.
 
     Parameters
     ----------
     Q : array of shape (p, k)
         Orthonormal columns.
     lengths : numpy.ndarray of shape (k, columns)
-        g: 0 for directions that are left out.
+        g, which is 0 for directions that are left out.
     scale : array of shape (p,)
         The diagonal of D⁻¹.
     """
@@ -176,23 +176,23 @@ class LSQR:
     ----------
     data : RightHandSides
     start : array of shape (p, columns times ridges), optional
-        Where to start; with one, each ridge has columns of its own.
+        The start. With a start, each ridge has separate columns.
     preconditioner : Preconditioner, optional
-        Of as many columns; it needs a start.
+        A preconditioner for as many columns; it needs a start.
 
     Attributes
     ----------
     gradients : numpy.ndarray of shape (columns times ridges,)
         ‖Aᵀ(b − A x) − r x‖ of the iterates by the recurrences, exact at the start.
     steps : numpy.ndarray of the same shape
-        By how much the last step changed [A x; √r x].
+        The norm of the change of [A x; √r x] in the last step.
     sizes : numpy.ndarray of the same shape
         ‖[b − A x; −√r x]‖ at the start.
     inverse_squares : numpy.ndarray of the same shape
-        ‖R⁻¹‖² of the triangles so far (Frobenius), which no reciprocal of an eigenvalue that has been met exceeds;
-        without a preconditioner.
+        ‖R⁻¹‖² of the triangles so far (Frobenius norm), without a preconditioner. The reciprocals of the
+        eigenvalues seen so far do not exceed it.
     norm : float
-        Of A, from below; without a preconditioner.
+        A lower bound of the norm of A, without a preconditioner.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class LSQR:
 
     @property
     def live(self) -> HostArray:
-        """The pairs that still iterate."""
+        """The pairs that have not converged."""
         return self._live
 
     def x(self) -> Array:
@@ -249,7 +249,7 @@ class LSQR:
         return Y if self.start is None else self.start + Y
 
     def step(self) -> None:
-        """One step of every pair that is live."""
+        """One step of every live pair."""
         self._bidiagonalize()
         self._descend()
 
@@ -295,7 +295,7 @@ class LSQR:
         self.steps[self._live] = np.abs(phi)
 
     def leave(self, finished: HostArray) -> None:
-        """Let pairs stand still where `finished`, one entry for each that is live; empty columns are dropped."""
+        """Stop the finished pairs (one entry for each live pair), and drop columns without live pairs."""
         if not finished.any():
             return
         stay, go = np.flatnonzero(~finished), np.flatnonzero(finished)
@@ -320,7 +320,7 @@ class LSQR:
             self.preconditioner = self.preconditioner.chosen(columns)
 
     def _owned(self, V: Array) -> Array:
-        """Of each pair its column of V."""
+        """The column of V for each pair."""
         if np.array_equal(self._owner, np.arange(V.shape[1])):
             return V
         return _take(V, self._owner, self.home)
@@ -335,7 +335,7 @@ class LSQR:
 
 
 def matrix_of(A: LinearOperator | Moments) -> LinearOperator:
-    """The matrix behind moments of one view, on their ledger; an operator as it is."""
+    """The matrix of the moments of one view, on their ledger; an operator is returned as it is."""
     if not isinstance(A, Moments):
         return A
     matrix = A.counted
@@ -348,7 +348,7 @@ def cross_product(A: LinearOperator | Moments, B: LinearOperator) -> Array:
 
 
 def start_of(A: LinearOperator, B: LinearOperator, x0: Array | None) -> Array:
-    """A given start, or zero, where blocks live."""
+    """A given start, or zero, in the home of blocks."""
     home = A.home.blocks
     return home.zeros((A.shape[1], B.shape[1])) if x0 is None else home.place(x0)
 
@@ -358,5 +358,5 @@ def _take(M: Array, columns: HostArray, home: Home) -> Array:
 
 
 def _ratio(a: HostArray, b: HostArray) -> HostArray:
-    """a / b, and 0 where b is 0: a recurrence that has come to its end stays there."""
+    """a / b, and 0 if b is 0, so that a finished recurrence does not change."""
     return np.divide(a, b, out=np.zeros_like(a), where=b != 0)

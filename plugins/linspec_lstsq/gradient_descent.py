@@ -4,9 +4,9 @@ Problem: min ‖A x − B‖² + r ‖x‖².
 Method: Lu (2015), Algorithms 3 and 13. With w = AᵀB − (AᵀA + rI) x and s = wᵀw / wᵀ(AᵀA + rI)w per column,
 x ← x + s w. The gap of the objective shrinks a step by at least ((d₁² − d_p²) / (d₁² + d_p² + 2r))², where d₁
 and d_p are the largest and smallest singular values of A (Kantorovich).
-Where we differ: the gradient is updated by w ← w − s Mw, which saves a product; what that drifts by rounding, the
-residual of the solution shows, which is computed from the answer. A column at rounding stands still. Every ridge
-of a path is a column with a step of its own.
+Where we differ: the gradient is updated by w ← w − s Mw, which saves a product. Rounding makes it drift, and
+the residual of the solution, which is computed from the answer, shows that. A column stops when its gradient
+is rounding. Every ridge of a path is a column with its own step.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class GradientDescent(Solver):
         return solve_normal_equations(problem, run, descents, self.form)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> NormalEquationsState:
-        """Make ready for many right-hand sides."""
+        """Prepare for many right-hand sides."""
         tol = 1e-8 if self.tol is None else self.tol
         return NormalEquationsState(A, ridge, run, descents, self.max_iterations, tol)
 
@@ -55,7 +55,7 @@ class Descent(Iteration):
         self.ridge = home.place(np.repeat(system.ridges, system.AtB.shape[1]))
         start, gradient = system.at_start
         self.w, self.iterate = home.concat([gradient] * count), home.concat([start] * count)
-        # What is left of a gradient at rounding has parts where M vanishes: a step along those has no bound.
+        # A gradient of only rounding has parts in the null space of M, and a step along them is unbounded.
         self.floor = home.place(np.tile(system.scales, count) * system.noise) ** 2
 
     def ask(self) -> Array:

@@ -1,7 +1,8 @@
-"""What a gradient says of a solution: its size by the law of the problem, and what it leaves open.
+"""What a gradient tells about a solution: the residual by the law of the problem, and a bound of the error.
 
-The residual of a column x is ‖Aᵀ(b − A x) − r x‖ / ‖Aᵀb‖. A gradient g is what (AᵀA + rI) makes of the error of x, so
-that error may be ‖g‖/λ for any eigenvalue λ: of a small residual an ill-conditioned problem has many solutions.
+The residual of a column x is ‖Aᵀ(b − A x) − r x‖ / ‖Aᵀb‖. The gradient g is (AᵀA + rI) times the error of x.
+So the error may be ‖g‖/λ for any eigenvalue λ, and many solutions of an ill-conditioned problem have a small
+residual.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from linspec import Run, Status
 from linspec.arrays import Array, Home, HostArray
 
 ROUNDING = 20
-"""Relative gradient, in units of the data's rounding, at which what is left of a gradient is noise."""
+"""A relative gradient below this, in units of the data's rounding, is noise."""
 
 UNCERTAIN = 0.01
-"""Relative error of coefficients that is said where a gradient within the tolerance allows it."""
+"""The relative error of coefficients that is reported if a gradient within the tolerance allows it."""
 
 
 def column_norms(V: Array, home: Home) -> HostArray:
@@ -24,7 +25,7 @@ def column_norms(V: Array, home: Home) -> HostArray:
 
 
 def relative(norms: HostArray, scales: HostArray) -> HostArray:
-    """Norms of columns, ridges outermost, in units of others; infinite for what should be 0 and is not."""
+    """Norms of columns, ridges outermost, relative to other norms; infinite if the other norm alone is 0."""
     scales = np.tile(scales, len(norms) // max(len(scales), 1))
     with np.errstate(over="ignore"):
         ratios: HostArray = np.divide(norms, scales, out=np.zeros_like(norms), where=scales > 0)
@@ -33,7 +34,7 @@ def relative(norms: HostArray, scales: HostArray) -> HostArray:
 
 
 def note_uncertainty(run: Run, gradients: HostArray, sizes: HostArray, least: HostArray) -> None:
-    """Say so where gradients as small as wanted leave coefficients open.
+    """Report coefficients that are uncertain although the gradients are small enough.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ def note_uncertainty(run: Run, gradients: HostArray, sizes: HostArray, least: Ho
     gradients, sizes : numpy.ndarray
         ‖g‖ and ‖x‖ of every column.
     least : numpy.ndarray
-        An eigenvalue of AᵀA + rI that has been met, for every column; infinite where none has.
+        For every column the least eigenvalue of AᵀA + rI seen so far; infinite if there is none.
     """
     known = np.isfinite(least)
     smallest = np.where(known, least, 0.0) * sizes

@@ -1,13 +1,14 @@
 """LSQR: least squares by products with A and Aᵀ, as stable as products allow.
 
 Problem: min ‖A x − b‖² + r ‖x‖²; at r = 0 the solution of least norm.
-Method: Paige & Saunders (1982), doi:10.1145/355984.355989, a ridge r as damping √r. In exact arithmetic the iterates
-are those of conjugate gradients on the normal equations; what LSQR never makes is a product with AᵀA of what it has
-found, so an error of x grows with the condition number of A where that of conjugate gradients may with its square.
-All right-hand sides iterate at once, and a path of ridges costs the products of one (`golub_kahan`).
-Where we differ: the residual is ‖Aᵀ(b − A x) − r x‖ relative to ‖Aᵀb‖, which LSQR knows from its recurrences. They
-drift by rounding. Where that may be more than the tolerance allows, a residual that seems to meet it is computed
-afresh, and the iteration begins again from what it has found, unless that does not help any more.
+Method: Paige & Saunders (1982), doi:10.1145/355984.355989, with a ridge r as damping √r. In exact arithmetic
+the iterates are those of conjugate gradients on the normal equations. But LSQR makes no product of AᵀA with
+an iterate. So its error grows with the condition number of A, and that of conjugate gradients may grow with
+the square. All right-hand sides iterate at once, and a path of ridges costs the products of one ridge
+(`golub_kahan`).
+Where we differ: the residual is ‖Aᵀ(b − A x) − r x‖ relative to ‖Aᵀb‖, which LSQR knows from its recurrences.
+Rounding makes these drift. If the drift may exceed the tolerance, a residual that seems to meet it is
+computed again, and the iteration restarts from its iterate, as long as that helps.
 """
 
 from __future__ import annotations
@@ -66,12 +67,12 @@ class SimultaneousLSQR(Solver):
             _advance(iterates, scales, run.tol)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> LSQRState:
-        """Make ready for many right-hand sides."""
+        """Prepare for many right-hand sides."""
         return LSQRState(A, ridge, run, self.max_iterations, 1e-8 if self.tol is None else self.tol)
 
 
 class LSQRState(LeastSquaresState):
-    """LSQR as a part: the matrix itself, whose Gram matrix is of no use here even where it is held."""
+    """LSQR as a part. It uses the matrix itself, even if the Gram matrix is held."""
 
     def __init__(self, A: LinearOperator | Moments, ridge: float, run: Run, limit: int, tol: float) -> None:
         self.A, self.ridge, self.run, self.limit, self.tol = matrix_of(A), ridge, run, limit, tol
@@ -84,7 +85,7 @@ class LSQRState(LeastSquaresState):
         AtB: Array | None = None,
         AtAx0: Array | None = None,
     ) -> Array:
-        """See `LeastSquaresState.solve`; B is multiplied out, for LSQR needs more than AᵀB."""
+        """See `LeastSquaresState.solve`. The columns of B are formed, because LSQR needs more than AᵀB."""
         extra = 1.0 if x0 is not None and AtB is None else 0.0
         if not self.run.affords(2 * sweeps_of(self.A) + extra):  # no step could be made
             return start_of(self.A, B, x0)
@@ -108,14 +109,14 @@ class LSQRState(LeastSquaresState):
 
 
 def _advance(iterates: LSQR, scales: HostArray, tol: float) -> None:
-    """Let go of what has been found, and make a step with the rest."""
+    """Remove the columns that have converged, and make a step with the others."""
     live = iterates.live
     iterates.leave(iterates.gradients[live] <= tol * scales[live])
     iterates.step()
 
 
 def _doubtful(iterates: LSQR, scales: HostArray, tol: float) -> bool:
-    """Whether rounding may have moved the gradients of the iterates away from those of the recurrences."""
+    """Whether rounding may have separated the gradients of the iterates from those of the recurrences."""
     noise = ROUNDING * float(np.finfo(iterates.data.A.dtype).eps)
     size = iterates.norm * (iterates.norm * column_norms(iterates.x(), iterates.home) + iterates.sizes)
     drift = noise * relative(size, scales)[scales > 0]

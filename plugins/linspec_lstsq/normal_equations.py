@@ -1,9 +1,10 @@
-"""What methods on the normal equations share: products with AᵀA in one sweep for everything that is iterated.
+"""The common part of methods on the normal equations: one sweep makes the products with AᵀA for all
+iterations.
 
 Problem: (AᵀA + rI) x = AᵀB for a block of right-hand sides and for one or several ridges r.
-Method: an iteration is an object that asks for a block to be multiplied by AᵀA and is told the product. Whoever
-drives it decides how products are had, and several iterations (one for each ridge, say) share a sweep. Here they
-are driven to an end, either as the solver of a problem or as a part of an outer method.
+Method: an iteration is an object that requests a block to be multiplied by AᵀA and receives the product. Its
+driver makes the products, and several iterations (such as one for each ridge) share a sweep. The drivers in
+this file run iterations to the end, as the solver of a problem or as a part of an outer method.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from linspec_lstsq.gradients import ROUNDING, column_norms, note_uncertainty, re
 
 
 class Iteration(ABC):
-    """An iteration on the normal equations, driven from outside."""
+    """An iteration on the normal equations, for a driver that makes its products."""
 
     @abstractmethod
     def ask(self) -> Array:
-        """The block that is to be multiplied by AᵀA next; no columns once nothing is left to do."""
+        """The block to multiply by AᵀA next; it has no columns when the iteration is finished."""
 
     @abstractmethod
     def tell(self, AtAV: Array) -> None:
@@ -56,11 +57,11 @@ class System:
     AtB : array of shape (p, m)
     ridges : tuple of float
     home : Home
-        Where blocks live.
+        The home of blocks.
     noise : float
         The relative size of a gradient that is rounding of the data and of sums.
     norm : float
-        A lower bound of the norm of AᵀA, where one is known.
+        A lower bound of the norm of AᵀA, if one is known.
     start, gradient : array of shape (p, m), or None
         A start x with its gradient AᵀB − (AᵀA + rI) x, for one ridge; None: zero.
     """
@@ -96,7 +97,7 @@ class System:
         return column_norms(self.AtB, self.home)
 
     def drift(self, norm: float, iterations: Sequence[Iteration]) -> float:
-        """About how far updated gradients may be from true ones, relative to AᵀB, for a norm of AᵀA."""
+        """The approximate error of updated gradients, relative to AᵀB, for a norm of AᵀA."""
         sizes = [column_norms(iteration.x(), self.home) for iteration in iterations]
         moved = relative((norm + max(self.ridges)) * np.concatenate(sizes), self.scales)
         return self.noise * float(moved.max(initial=0.0))
@@ -111,11 +112,11 @@ def solve_normal_equations(problem: Any, run: Run, begin: Begin, form: str) -> S
 
 
 def finish(run: Run, moments: Moments, system: System, begin: Begin, x: Array | None = None) -> Solution:
-    """Drive the iterations of a system, from zero or from x, until the run ends, and hand in what they found.
+    """Run the iterations of a system, from zero or from x, until the run ends, and return the solution.
 
-    Gradients that are updated drift from those of the iterate by rounding. Where that may be more than the tolerance
-    allows, a tolerance that seems to be met is looked at with a product, and the iteration begins again from what
-    it has found, unless that does not help any more.
+    Rounding makes updated gradients drift from those of the iterate. If the drift may exceed the tolerance, a
+    product checks whether the tolerance is met. If it is not, the iteration restarts from its iterate, as
+    long as that helps.
     """
     iterations = begin(system) if x is None else _begun_from(x, moments, system, begin)
     seen = np.inf
@@ -143,14 +144,14 @@ def finish(run: Run, moments: Moments, system: System, begin: Begin, x: Array | 
 
 
 class Spectrum:
-    """What products tell of the eigenvalues of AᵀA on the way: the largest from below, the smallest from above."""
+    """Bounds of the eigenvalues of AᵀA from products: the largest from below, the smallest from above."""
 
     def __init__(self, home: Home, largest: float) -> None:
         self.home, self.largest = home, largest
         self._least: Array | None = None
 
     def look(self, V: Array, AtAV: Array) -> None:
-        """Take in a block and its product."""
+        """Add a block and its product."""
         xp = self.home.xp
         squares, quotients = xp.sum(V * V, axis=0), xp.sum(V * AtAV, axis=0)
         live = squares > 0
@@ -164,12 +165,12 @@ class Spectrum:
 
     @property
     def smallest(self) -> float:
-        """The least Rayleigh quotient of a direction that was multiplied."""
+        """The least Rayleigh quotient of the multiplied directions."""
         return np.inf if self._least is None else max(float(to_host(self._least)), 0.0)
 
 
 def _begun_from(x: Array, moments: Moments, system: System, begin: Begin) -> list[Iteration]:
-    """Iterations that start from what has been found, with its true gradients: one product for all ridges."""
+    """Iterations that start from the current iterates. One product gives the true gradients of all ridges."""
     AtAx, count = moments.gram_matmat(x), system.AtB.shape[1]
     found: list[Iteration] = []
     for i, ridge in enumerate(system.ridges):
@@ -183,7 +184,7 @@ def _begun_from(x: Array, moments: Moments, system: System, begin: Begin) -> lis
 def together(
     iterations: Sequence[Iteration], multiply: Callable[[Array], Array], home: Home
 ) -> tuple[Array, Array]:
-    """One step of each iteration, their products made in one: the blocks side by side, and their products."""
+    """One step of each iteration, with one product for all; the blocks side by side, and their products."""
     blocks = [iteration.ask() for iteration in iterations]
     V = home.concat(blocks)
     products = multiply(V)
@@ -194,7 +195,7 @@ def together(
 
 
 def current(iterations: Sequence[Iteration], home: Home) -> dict[str, Array]:
-    """The iterates of all ridges, as `run.finish` takes them."""
+    """The iterates of all ridges, in the form for `run.finish`."""
     return {"x": home.concat([iteration.x() for iteration in iterations])}
 
 
@@ -205,7 +206,7 @@ def worst_residual(iterations: Sequence[Iteration], system: System) -> float:
 
 
 class NormalEquationsState(LeastSquaresState):
-    """An iteration as a part: made ready for one matrix, stopped at a residual or a count."""
+    """An iteration as a part, prepared for one matrix. It ends at a residual or after a number of steps."""
 
     def __init__(
         self,

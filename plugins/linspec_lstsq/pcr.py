@@ -3,8 +3,8 @@
 Problem: min ‖A x − B‖² + r ‖x‖², where x is sought only along the leading right singular vectors of A.
 Method: with the k leading triplets U, d, V of A, found by a randomized SVD, x = V (d/(d² + r)) UᵀB.
 Source: Lu 2015 (thesis), chapter 2; Massy 1965, doi:10.1080/01621459.1965.10480787.
-Where we differ: nothing but that U is never formed. What lies outside the components is not regressed on, so that
-the residual of the full problem stays; the status says so.
+Where we differ: only in that U is never formed. The part outside the components is ignored, so the residual
+of the full problem remains large; the status says so.
 """
 
 from __future__ import annotations

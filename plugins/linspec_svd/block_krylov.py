@@ -5,19 +5,21 @@ Method: Rayleigh-Ritz on the block Krylov space of AᵀA from a random block Ω,
 
     span(Ω, AᵀA Ω, …, (AᵀA)^q Ω),
 
-built by block Lanczos steps: one sweep multiplies the newest block, what the basis holds of the product is taken out,
-the rest R is made orthonormal and is the next block (Golub & Underwood 1977; Musco & Musco 2015, arXiv:1504.05477;
-Tropp & Webber 2023, arXiv:2306.12418). With H = VᵀAᵀAV a Ritz pair (θ, Vy) leaves the residual R y, y taken at the
-newest block: its norm costs nothing. Where the basis has become as wide as it may, it is begun again from its leading
-Ritz vectors and the newest block (thick restart: Wu & Simon 2000, doi:10.1137/S0895479898334605).
-Where we differ. The iteration stops by that residual, not after a number of powers. Blocks are as narrow as reading the
-data allows: narrow ones need fewer columns in all, wide ones fewer sweeps. Sparse data with few rows are taken from
-their side, AAᵀ in place of AᵀA, and the right vectors come with one sweep at the end. The basis is taken out of each
-product once, which leaves it semi-orthogonal (Simon 1984, doi:10.1090/S0025-5718-1984-0725988-X), and once more where
-what is found shows that this would not do. The Ritz pairs are looked at where they may have converged. And a block of
-b columns sees b copies of a repeated singular value at most, and at first no more of values that differ by less than
-the tolerance: where as many are found above the k-th value, a second random block, apart from what is known, looks for
-more before the answer counts as complete; Kuczyński & Woźniakowski 1992 (doi:10.1137/0613066) say after how many steps.
+built by block Lanczos steps. One sweep multiplies the newest block. The projection of the product onto the
+basis is subtracted, and the rest R is made orthonormal and becomes the next block (Golub & Underwood 1977;
+Musco & Musco 2015, arXiv:1504.05477; Tropp & Webber 2023, arXiv:2306.12418). With H = VᵀAᵀAV a Ritz pair (θ,
+Vy) has the residual R y, with the part of y in the newest block, so its norm costs nothing. A basis that has
+reached its largest width is restarted from its leading Ritz vectors and the newest block (thick restart: Wu &
+Simon 2000, doi:10.1137/S0895479898334605).
+Where we differ: the iteration stops by that residual, and not after a number of powers. Blocks are as narrow
+as the cost of a reading allows: narrow blocks need fewer columns in all, wide blocks fewer sweeps. For sparse
+data with few rows AAᵀ replaces AᵀA, and one sweep at the end gives the right vectors. The projection is
+subtracted from each product once, which keeps the basis semi-orthogonal (Simon 1984,
+doi:10.1090/S0025-5718-1984-0725988-X), and a second time if an estimate shows that once is not enough. The
+Ritz pairs are computed when they may have converged. A block of b columns finds at most b copies of a
+repeated singular value, and at first at most b values that differ by less than the tolerance. If so many are
+found above the k-th value, a second random block, orthogonal to the known vectors, looks for more before the
+answer counts as complete. Kuczyński & Woźniakowski 1992 (doi:10.1137/0613066) give the number of steps.
 """
 
 from __future__ import annotations
@@ -37,50 +39,52 @@ from linspec_svd.ending import answer, log_chance
 from linspec_svd.triplets import orthonormal
 
 OVERSAMPLING = 10
-"""Columns of a wide block beyond the triplets wanted."""
+"""The number of columns in a wide block, in addition to k."""
 
 NARROW, NARROW_DENSE = 8, 24
-"""Columns of a block where sweeps are of sparse and of dense data in memory: fewer would not be cheaper."""
+"""The number of columns in a block for sparse and for dense data in memory: fewer columns are not cheaper."""
 
 COLUMNS = 16
-"""Triplets wanted that are worth one more column of a narrow block."""
+"""A narrow block has one more column for this number of triplets."""
 
 SWEEPS = 60
-"""Sweeps that narrow blocks may take: with a budget of fewer the blocks are wide."""
+"""The sweeps that narrow blocks may need. With a smaller budget the blocks are wide."""
 
 BASIS = 5, 60
-"""Columns of the basis that may be expected at the end: so many for each triplet, and so many anyway."""
+"""The expected number of columns in the final basis: a number for each triplet, plus a constant."""
 
 BLOCKS = 12
-"""Wide blocks that a basis holds before it is begun again."""
+"""The number of wide blocks in a basis before it is restarted."""
 
 NEGLIGIBLE_BYTES = 2**26
-"""A basis that any machine holds."""
+"""The size of a basis that fits into any memory."""
 
 GROWTH = 1.15
-"""By how much the basis grows between two looks at it, while nothing tells when it will be wide enough."""
+"""The factor by which the basis grows between two looks, as long as its final width cannot be predicted."""
 
 SMALL, LOST = 1e-3, (1e-13, 1e-8)
-"""When the basis is taken out of a rest once more: a rest as small as this beside the largest product, or a new block
-that is so far from orthogonal to the basis. That much is missing in the residual: a hundredth of the tolerance may
-be, between bounds."""
+"""The projection is subtracted a second time if a rest is this small, compared with the largest product, or
+if a new block is this far from orthogonal to the basis. The residual may lack that much: a hundredth of the
+tolerance, between bounds."""
 
 LOUD = 1e3
-"""Roundings of the largest product above which a small direction of a rest is one of the data."""
+"""A small direction of a rest belongs to the data if it is above this many roundings of the largest
+product."""
 
 OWN = 0.1
-"""Share of a new direction's square that must be outside the basis: less is rounding that has been blown up."""
+"""The fraction of a new direction's square that must be outside the basis; below it the rest is amplified
+rounding."""
 
 RISK = 1e-6
-"""Chance at most of missing another copy of a repeated value."""
+"""The largest probability of missing another copy of a repeated value."""
 
 SHARP, SINGLE_SHARP = 1e-8, 1e-6
-"""Residual at which repeated values are told from close ones, in float64 and float32 data."""
+"""The residual at which repeated values are distinguished from close ones, for float64 and float32 data."""
 
 SPREAD, POWER = 10.0, 1.4
-"""By how much Ritz values of equal eigenvalues may differ, as a share of the largest: so many times that residual, or
-a power of the residual (by theory its square over the distance to the next eigenvalue, which is not known). Those of
-eigenvalues that the iteration has not told apart yet differ by the tolerance."""
+"""The difference of Ritz values for equal eigenvalues, relative to the largest: a multiple of that residual,
+or a power of the residual (by theory its square over the unknown distance to the next eigenvalue). Ritz
+values of eigenvalues that the iteration cannot distinguish yet differ by the tolerance."""
 
 USED = "Blocks of {b} columns, a basis of {most} at most, begun again {times} times."
 

@@ -1,13 +1,12 @@
 """The singular value decomposition by orthogonal transformations: the oracle.
 
 Problem: the k leading singular triplets of A, to full accuracy relative to the largest.
-Method: the rows are reduced to a triangle R by Householder transformations, block after block (one sweep), and the
-SVD of R has the singular values and the right vectors of A (Chan 1982); column means are taken out by the same
-transformations. Left vectors, where they are asked for, take one more sweep. With more columns than rows the entries
-themselves are decomposed: they are no more than their triangle would be.
+Method: the rows are reduced to a triangle R by Householder transformations, block after block (one sweep),
+and the SVD of R has the singular values and the right vectors of A (Chan 1982). The same transformations
+centre the columns. Left vectors, on request, take one more sweep. With more columns than rows the entries
+themselves are decomposed, because their triangle would be as large.
 Source: Chan 1982, doi:10.1145/355984.355990; the reduction in blocks is that of Demmel, Grigori, Hoemmen & Langou 2012.
-Where we differ: left vectors are not the rows' share of the transformations, which would have to be kept, but A V made
-orthonormal.
+Where we differ: left vectors are A V made orthonormal. Otherwise the transformations would have to be stored.
 """
 
 from __future__ import annotations
@@ -57,13 +56,13 @@ class Direct(Solver):
 
 
 def passes(problem: Any) -> float:
-    """Sweeps that `factorised` makes once the means are known."""
+    """The sweeps of `factorised` when the means are known."""
     n, p = problem.A.shape
     return 2.0 if problem.left and p <= n else 1.0
 
 
 def factorised(problem: Any, run: Run, rank_tol: float | None = None) -> dict[str, Any]:
-    """The leading triplets as `Run.finish` takes them, as many as the numerical rank allows."""
+    """The leading triplets in the form for `Run.finish`, as many as the numerical rank allows."""
     n, p = problem.A.shape
     cut = share_below_rounding(problem.A) if rank_tol is None else rank_tol
     if p > n:
@@ -81,7 +80,7 @@ def factorised(problem: Any, run: Run, rank_tol: float | None = None) -> dict[st
 
 
 def _of_entries(problem: Any, run: Run, cut: float) -> dict[str, Array]:
-    """Of wide data: the entries in float64 are the small factor."""
+    """The same for wide data, where the entries in float64 are the small factor."""
     home = problem.A.home.blocks
     entries = home.place(decomposed(problem, run).dense())
     if not np.isfinite(float(to_host(home.xp.sum(entries)))):
@@ -93,5 +92,5 @@ def _of_entries(problem: Any, run: Run, cut: float) -> dict[str, Array]:
 
 
 def _count(S: HostArray, k: int, cut: float) -> int:
-    """Singular values that are asked for and are not rounding."""
+    """The number of requested singular values that are not rounding."""
     return int(np.sum(S[:k] > cut * np.max(S, initial=0.0)))

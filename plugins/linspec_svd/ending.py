@@ -1,11 +1,11 @@
-"""How iterations on AᵀA or AAᵀ end: which Ritz pairs are known, and the vectors of the other side.
+"""The end of iterations on AᵀA or AAᵀ: which Ritz pairs are accurate, and the vectors of the other side.
 
-Problem: products with AᵀA leave nothing of singular values below √eps·σ₁: a Ritz value there may be a small singular
-value or none.
-Method: pairs below the rounding of squaring are not returned, nor those below that of the means, where products are
-corrected by them: what the correction of constant columns leaves is no singular value. One sweep looks whether the data
-have anything in their directions; if they have, the solution says that it has fewer triplets for that reason and not
-for want of rank.
+Problem: products with AᵀA lose singular values below √eps·σ₁. A Ritz value there may be a small singular
+value or only rounding.
+Method: pairs below the rounding of squaring are not returned. If products are corrected by the means, pairs
+below the rounding of the means are not returned either, because the correction of constant columns leaves
+rounding. One sweep checks whether the data are nonzero in the directions of these pairs. If so, the solution
+says that it has fewer triplets for this reason and not because of the rank.
 """
 
 from __future__ import annotations

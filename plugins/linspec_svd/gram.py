@@ -1,14 +1,14 @@
 """The singular value decomposition from the Gram matrix.
 
-Problem: the k leading singular triplets of A where one side of A is short.
-Method: one pass forms AᵀA, or AAᵀ where there are more columns than rows; its eigenvectors are the singular vectors of
-that side. Those of the other side take one more sweep and are made orthonormal to rounding; the singular values then
-come from that sweep.
+Problem: the k leading singular triplets of A, if one side of A is short.
+Method: one pass forms AᵀA, or AAᵀ if there are more columns than rows. The eigenvectors are the singular
+vectors of that side. The vectors of the other side take one more sweep and are made orthonormal to rounding.
+Then the singular values come from that sweep.
 Source: Golub & Van Loan 2013, section 8.6.
-Where we differ: squaring leaves nothing of singular values below √eps·σ₁, and none are returned from there as if they
-were known. Where some are asked for, a sweep looks whether the data have anything in these directions. If not, the rank
-is known; if so, the rows are reduced by orthogonal transformations as in the solver "direct" (entries permitting), or
-the solution has fewer triplets and says why. Above, the solution says where digits are lost.
+Where we differ: squaring loses singular values below √eps·σ₁, and such values are not returned. If they are
+requested, a sweep checks whether the data are nonzero in these directions. If not, the rank is known. If so,
+the rows are reduced by orthogonal transformations as in the solver "direct", or, without entries, the
+solution has fewer triplets and says why. For values above this limit the solution reports lost digits.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from linspec_svd.direct import factorised, passes
 from linspec_svd.triplets import decomposed, left_vectors, right_vectors, squared_cuts, vanish
 
 BLOCK_WIDTH = 512
-"""Order up to which matrices of a device are worked on the host."""
+"""Up to this order, matrices of a device are decomposed on the host."""
 
 DIGITS_LOST = 1e-8
-"""Relative error by squaring above which the solution says so."""
+"""The relative error by squaring above which the solution reports it."""
 
 CROOKED = 1e-12
-"""Departure of eigenvectors from orthonormal ones that is rounding."""
+"""Eigenvectors that are this close to orthonormal differ only by rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -406,7 +406,7 @@ def test_misuse_of_the_distances(array):
     W, Z = planted([0.4, 0.2])
     with pytest.raises(InvalidProblem, match="equally many rows"):
         metrics.subspace_distance(array(W), array(Z[:-1]))
-    with pytest.raises(InvalidProblem, match="W must span something"):
+    with pytest.raises(InvalidProblem, match="W must have a nonzero column"):
         metrics.subspace_distance(array(0 * W), array(Z))
     with pytest.raises(InvalidProblem, match="length zero in the metric"):
         metrics.subspace_distance(array(W), array(Z), array(np.zeros((40, 40))))
@@ -416,7 +416,7 @@ def test_misuse_of_the_distances(array):
         metrics.subspace_distance(array(W), array(Z), array(np.triu(np.ones((40, 40)))))
     with pytest.raises(InvalidProblem, match="positive semidefinite"):
         metrics.subspace_distance(array(W), array(Z), array(-np.eye(40)))
-    with pytest.raises(InvalidProblem, match="metric must answer"):
+    with pytest.raises(InvalidProblem, match="metric must return"):
         metrics.subspace_distance(array(W), array(Z), lambda V: V[:, :1])
     with pytest.raises(NonFiniteData, match="metric"):
         metrics.subspace_distance(array(W), array(Z), lambda V: V * math.nan)
@@ -469,10 +469,10 @@ def test_support_scores_of_hand_made_vectors(array):
         (np.ones(3), [True, False], r"shape \(3,\)"),
         (np.ones(3), [0, 3], "between 0 and 2"),
         (np.ones(3), [-1], "between 0 and 2"),
-        (np.ones(3), [1, 0, 0], "dtype bool"),
+        (np.ones(3), [1, 0, 0], "convert it to bool"),
         (np.ones(3), [0.5], "dtype float64"),
         (np.ones(3), [], "at least one entry"),
-        (np.ones(3), [0, 1, 2], "outside"),
+        (np.ones(3), [0, 1, 2], "must not contain every entry"),
         (np.ones(3) * 1j, [0], "real numbers"),
     ],
 )

@@ -761,7 +761,7 @@ def test_registering_in_a_session(site: Site) -> None:
 def test_registering_again_replaces(site: Site) -> None:
     registry = Registry(())
     registry.register(a_spec(target="methods:Missing"))
-    with pytest.raises(BrokenPlugin, match="Mend it"):
+    with pytest.raises(BrokenPlugin, match="Correct it"):
         registry.get_solver("gram")
     assert info_of(registry, "local:register").status == "broken"
     registry.register(a_spec(target="methods:NoOptions"))

@@ -206,7 +206,7 @@ def test_nothing_is_a_size(shape, kind):
 
 
 def test_sizes_must_fit():
-    with pytest.raises(InvalidProblem, match="multiplies data with 60 columns; got 35 x 59"):
+    with pytest.raises(InvalidProblem, match="as the random matrix has rows, 60; got shape 35 x 59"):
         seeded("dense").sketch(ls.as_operator(data(p=59)))
 
 

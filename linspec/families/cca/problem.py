@@ -35,24 +35,25 @@ class CCA(Problem[CCASolution]):
     Parameters
     ----------
     X : data of shape (n, p), or Moments
-        Anything `linspec.as_operator` takes. Moments of two views stand for both of them.
+        Anything that `linspec.as_operator` takes. Moments of two views replace both X and Y.
     Y : data of shape (n, q)
-        Each view has the dtype of its own data, and the narrower of the two sets the precision; but bools and integers
-        beside float64 are multiplied in float64.
+        The second view. Each view has the dtype of its own data, and the narrower dtype determines the
+        precision. If one view is float64, bools and integers in the other are multiplied in float64.
     k : int, optional
-        Pairs wanted, at most min(n, p, q). None: as many as that, where it is at most 4096; fewer are returned where
-        the numerical ranks of the views are lower.
+        The number of pairs, at most min(n, p, q). The default is min(n, p, q) if that is at most 4096. If the
+        numerical ranks of the views are lower, fewer pairs are returned.
     ridge : float or pair of floats, default 0.0
-        Added to the unnormalised Gram matrices (of X, of Y). A penalty λ on XᵀX/n is a ridge of nλ.
+        The ridges, which are added to the unnormalised Gram matrices of X and Y. A penalty λ on XᵀX/n is a
+        ridge of nλ.
     center : bool, default True
-        Take the column means out; sparse data stay sparse.
+        Whether to centre the columns; sparse data stay sparse.
 
     Notes
     -----
-    Residual: Σ‖ϱᵢ‖² / Σρᵢ with ϱᵢ = (Cψᵢ − ρᵢ Sx φᵢ, Cᵀφᵢ − ρᵢ Sy ψᵢ) in the norm of S⁻¹, S = diag(Sx, Sy) as block
-    matrices. With a gap gᵢ between ρᵢ and the correlations left out, the relative loss in the sum of the correlations
-    is about Σ‖ϱᵢ‖²/2gᵢ over Σρᵢ. `linspec.families.cca.law` says how the norm is
-    computed, and what else the certificate holds.
+    Residual: Σ‖ϱᵢ‖² / Σρᵢ with ϱᵢ = (Cψᵢ − ρᵢ Sx φᵢ, Cᵀφᵢ − ρᵢ Sy ψᵢ) in the norm of S⁻¹, S = diag(Sx, Sy) as
+    block matrices. With a gap gᵢ between ρᵢ and the correlations left out, the relative loss in the sum of
+    the correlations is about Σ‖ϱᵢ‖²/2gᵢ over Σρᵢ. `linspec.families.cca.law` explains how the norm is
+    computed, and the certificate.
     """
 
     X: Any
@@ -93,7 +94,7 @@ class CCA(Problem[CCASolution]):
         object.__setattr__(self, "ridge", (check_ridge(pair[0]), check_ridge(pair[1])))
 
     def check_sizes(self) -> None:
-        """X and Y have equally many rows, and k is at most what the shapes allow."""
+        """Check that X and Y have equally many rows, and that k is at most the smallest size."""
         (n, p), (m, q) = self.X.shape, self.Y.shape
         check_rows("X", self.X, "Y", self.Y)
         sizes = {"rows": min(n, m), "columns of X": p, "columns of Y": q}

@@ -1,4 +1,4 @@
-"""What an answer has: canonical pairs."""
+"""The solution of a CCA: canonical pairs."""
 
 from __future__ import annotations
 
@@ -24,27 +24,29 @@ class CCASolution(Solution):
     correlations : numpy.ndarray of shape (k,)
         Canonical correlations in decreasing order, with the ridge of the problem, float64.
     x_mean, y_mean : array or None
-        Column means, where the problem centres.
+        Column means, if the problem centres.
     residuals : numpy.ndarray of shape (k,)
-        For each pair ‖ϱ‖² in the norm of S⁻¹, of what is left of its equations. `residual` is their sum over that of
-        the correlations. `residual_kind` says how the norm was had: "exact" by a factor of S, "quadrature" by
-        conjugate gradients on a sparse S that is held, to the first digit and from below, or "preconditioned" by a
-        preconditioner that stands for S, and is within a factor of about two.
+        For each pair ‖ϱ‖² in the norm of S⁻¹, with the residual ϱ of its equations. `residual` is their sum
+        over the sum of the correlations. `residual_kind` tells how the norm was computed. "exact": by a
+        factor of S. "quadrature": by conjugate gradients on a held sparse S, to the first digit and from
+        below. "preconditioned": by a preconditioner of S, within a factor of about two.
     bounds : numpy.ndarray of shape (k,) or None
-        For each correlation a distance within which there is an exact one; None where nothing bounds it (ridge 0 with
-        a norm that is not exact).
+        For each correlation a distance within which there is an exact correlation; None if there is no bound
+        (ridge 0 with a norm that is not exact).
     law_bounds : (float, float)
-        Between which the residual lies, by the exact law: the second is infinite where nothing bounds it. They decide
-        nothing.
+        Lower and upper bound of the residual by the exact law. The upper bound is infinite if there is none.
+        They are for information, and do not change the status.
     loss_estimate : float or None
-        About how much of the exact sum of the leading correlations is missing, as a share: ‖ϱᵢ‖²/2gᵢ for each pair over
-        the sum, gᵢ being the gap to the correlations that were left out. None where nothing is known of these.
+        The estimated fraction of the exact sum of the leading correlations that is missing: ‖ϱᵢ‖²/2gᵢ for
+        each pair over the sum, with the gap gᵢ to the correlations that were left out. None if these are not
+        known.
     loss_bounds : (float, float or None)
-        Bounds on that share. The lower one is what a second block beside the answer gains; it is negative by what
-        rounding may add to a correlation. There is an upper one only where it is shown that no pair was missed: by
-        "gram" and "direct", for views with few columns, and with the option complete=True.
+        Bounds on that fraction. The lower bound is the gain from a second block in addition to the answer; it
+        is negative by the rounding that a correlation may have. There is an upper bound only if it is proved
+        that no pair was missed: by "gram" and "direct", for views with few columns, and with the option
+        complete=True.
     ranks : tuple of int or None
-        Numerical ranks of the two views, where the solver decides them.
+        Numerical ranks of the two views, if the solver determines them.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x_weights", "y_weights", "x_mean", "y_mean")
@@ -69,7 +71,7 @@ class CCASolution(Solution):
         return f"{len(self.correlations)} correlations, sum {total:.6f}"
 
     def transform(self, X: Any = None, Y: Any = None) -> Any:
-        """Canonical variates of rows: X times the weights, after the training means are taken out.
+        """Canonical variates of rows: X minus the training means, times the weights.
 
         Parameters
         ----------
@@ -93,31 +95,32 @@ class CCASolution(Solution):
         return given[0] if len(given) == 1 else tuple(given)
 
     def score(self, X: Any, Y: Any) -> CCAScore:
-        """How much correlation the weights capture on rows, in most cases on new ones.
+        """The correlations that the weights capture on rows, usually on new rows.
 
-        The correlations are those of the variates as they stand, about the training means and without the ridge of the
-        problem. `linspec.metrics.tcc` has the same total with a ridge, or for other weights.
+        They are the correlations of the variates, about the training means and without the ridge of the
+        problem. `linspec.metrics.tcc` computes the same total with a ridge, or for other weights.
 
         Parameters
         ----------
         X, Y : data of shape (n, p), (n, q)
-            Rows that belong together, of any kind that `linspec.as_operator` takes, slices of rows included. Each is
+            Matching rows, as anything that `linspec.as_operator` takes, including row slices. Each view is
             read once; sparse rows stay sparse.
 
         Returns
         -------
         CCAScore
-            ``correlations`` of shape (k,), a pair each; their ``total``, of the best rotation; ``rows``. It unpacks:
-            ``correlations, total = solution.score(X, Y)``.
+            ``correlations`` of shape (k,), one for each pair; ``total``, that of the best rotation; and
+            ``rows``. It unpacks: ``correlations, total = solution.score(X, Y)``.
 
         Raises
         ------
         InvalidProblem
-            Other columns than the training data have, no rows, or unequally many.
+            The number of columns differs from the training data, there are no rows, or X and Y have different
+            numbers of rows.
         NonFiniteData
-            NaN or infinity in the variates.
+            The variates have NaN or infinity.
         UnsupportedData
-            X and Y live in different places.
+            X and Y have different libraries or devices.
 
         Examples
         --------
@@ -139,14 +142,14 @@ class CCASolution(Solution):
     def loadings(self, X: Any = None, Y: Any = None) -> Any:
         """Structure correlations: of each column of a view with each of its variates.
 
-        Weights say how a variate is made, and may have any sign and size where columns are alike; loadings say what it
-        is.
+        Weights tell how a variate is computed. If columns are similar, their weights may have any sign and
+        size. Loadings tell how the variate is related to the columns.
 
         Parameters
         ----------
         X, Y : data of shape (n, p), (n, q), optional
-            The training rows or others; of one view or of both. Means, where the problem centres, are those of these
-            rows. Slices are read twice.
+            The training rows or other rows, of one view or of both. If the problem centres, the means are
+            those of these rows. Slices are read twice.
 
         Returns
         -------
@@ -171,17 +174,17 @@ class CCASolution(Solution):
         return found[0] if len(found) == 1 else tuple(found)
 
     def supported(self, level: Any = 0.0) -> int:
-        """How many leading pairs the certificate of this solution holds above a level.
+        """The number of leading pairs whose correlations are certified to be above a level.
 
-        A pair counts where its correlation less its error is above the level, and so do all pairs before it. The error
-        is `bounds`, beyond which there is no distance to the nearest exact correlation, or at ridge 0, where there is
-        none such, the estimate √(`residuals` / 2) of the same distance.
+        A pair counts if its correlation minus its error is above the level, and if all pairs before it count.
+        The error is in `bounds`, the largest distance to the nearest exact correlation. If there are no
+        bounds (ridge 0), it is the estimate √(`residuals` / 2) of this distance.
 
         Parameters
         ----------
         level : float, default 0.0
-            What correlations are compared with: what chance alone gives, say, the largest of
-            `linspec.null_correlations`.
+            The level to compare with, such as the largest correlation by chance
+            (`linspec.null_correlations`).
 
         Returns
         -------
@@ -191,14 +194,14 @@ class CCASolution(Solution):
         Raises
         ------
         InvalidProblem
-            When the level is no number.
+            The level is not a number.
 
         Notes
         -----
-        This says which pairs are computed well enough to be told from the level, not which would be found again in
-        other rows: for that there are `score` and `linspec.permutation_test`. A solver that rotates its answer within
-        the spans that it has found, as all of linspec do, never returns more than the exact correlation of the same
-        rank, so the count is of exact correlations above the level, too, at least.
+        The count tells which pairs are accurate enough to be above the level, and not which pairs would be
+        found in other rows: use `score` and `linspec.permutation_test` for that. All solvers of linspec
+        rotate their answer within its spans, so a returned correlation is never above the exact one of the
+        same rank. So at least this many exact correlations are above the level, too.
         """
         if isinstance(level, bool) or not isinstance(level, int | float | np.number) or np.isnan(level):
             raise InvalidProblem(f"level must be a number; got {level!r}.")

@@ -62,10 +62,10 @@ def planted_cca(  # noqa: PLR0913
     k : int
         Pairs wanted.
     values_x, values_y : sequence of float, optional
-        Singular values of the (centred) views that are not zero; by default p (q) of them, all one.
+        The nonzero singular values of the (centred) views; by default p (q) ones.
     ridge : float or pair of floats, default 0.0
     center : bool, default True
-        Whether the problem centres; if so the views get column means.
+        Whether the problem centres. If so, the views get column means.
     seed : int, default 0
     name : str, default "planted"
     gentle : bool, default True
@@ -204,7 +204,7 @@ class CCAOracle:
         return Law(ratio(squares, total), self._floor(total))
 
     def loss(self, solution: Any) -> float:
-        """The share of the exact sum that is missing; negative where more is returned than there is."""
+        """The missing fraction of the exact sum; it is negative if the returned sum is too large."""
         exact = float(self.correlations.sum())
         return ratio(exact - float(as_host(solution.correlations).sum()), exact)
 
@@ -215,7 +215,7 @@ class CCAOracle:
         return found
 
     def errors(self, solution: Any) -> list[str]:
-        """How the answer misses the exact one by more than its own residual explains."""
+        """Errors of the answer that are larger than its own residual explains."""
         rho = as_host(solution.correlations)
         order = np.argsort(-rho, kind="stable")
         rho, phi, psi = (
@@ -224,7 +224,7 @@ class CCAOracle:
             as_host(solution.y_weights)[:, order],
         )
         if len(rho) != self.count:
-            return [f"{len(rho)} canonical pairs are returned; there are {self.count}"]
+            return [f"there are {self.count} canonical pairs to return; got {len(rho)}"]
         rounding = self.rounding
         law = self.law(solution)
         # ‖(TV − UΣ, TᵀU − VΣ)‖ with T = Sx^(-1/2) C Sy^(-1/2).
@@ -235,15 +235,21 @@ class CCAOracle:
         found = []
         error = float(np.abs(rho - self.correlations).max(initial=0.0))
         if not error <= limit:
-            found.append(f"a correlation is off by {error:.2g}; {limit:.2g} can be explained")
+            found.append(f"a correlation is wrong by {error:.2g}; the residual explains {limit:.2g}")
         for name, view, W in (("x", self.x, phi), ("y", self.y, psi)):
             misfit = float(np.abs(W.T @ view.S @ W - np.eye(len(rho))).max(initial=0.0))
             if not misfit <= 10 * rounding:
-                found.append(f"{name}_weights are not orthonormal in their metric: off by {misfit:.2g}")
+                found.append(
+                    f"{name}_weights must be orthonormal in their metric; the Gram matrix differs from I by "
+                    f"{misfit:.2g}"
+                )
         if self.gap > 1e-6 and off < self.gap:
             angle, limit = self._angle(phi), (2 * off + rounding) / self.gap
             if not angle <= limit:
-                found.append(f"x_weights span a space at sine {angle:.2g}; {limit:.2g} can be explained")
+                found.append(
+                    f"x_weights must span the leading space; the sine of the angle is {angle:.2g}, and the "
+                    f"residual explains {limit:.2g}"
+                )
         return found
 
     def _angle(self, phi: HostArray) -> float:
@@ -256,45 +262,60 @@ class CCAOracle:
 
 
 NORM_KINDS = frozenset({"exact", "quadrature", "preconditioned"})
-"""What `residual_kind` is of a law in the norm of an inverse."""
+"""The values of `residual_kind` for a law in the norm of an inverse."""
 
 SILENT = 10.0
-"""By so much may a loss be above what is said of it."""
+"""The loss may be larger than what the solution says of it by this factor."""
 
 
 def check_bounds(trial: Trial) -> Iterator[str]:
-    """What is said to bound correlations, law and loss does."""
+    """The bounds of correlations, law and loss hold."""
     solution, oracle = trial.solution, trial.oracle
     rho, law = as_host(solution.correlations), oracle.law(solution)
     if solution.bounds is not None:
         bounds = as_host(solution.bounds)
         for i in np.flatnonzero(~(oracle.nearest(rho) <= bounds + oracle.rounding)):
-            yield f"no correlation is within {bounds[i]:.2g} of {rho[i]:.6g}, which bounds[{i}] says"
+            yield (
+                f"bounds[{i}] must hold; no exact correlation is within {bounds[i]:.2g} of the returned "
+                f"{rho[i]:.6g}"
+            )
     below, above = solution.law_bounds
     if not law.between(below, above):
-        yield f"law_bounds are {below:.3g} and {above:.3g}; the returned arrays have {law.residual:.3g}"
+        yield (
+            f"law_bounds must enclose the law of the returned arrays, {law.residual:.3g}; got {below:.3g} "
+            f"and {above:.3g}"
+        )
     loss, (least, most) = oracle.loss(solution), solution.loss_bounds
     off = _rounding_of_loss(trial)
     if len(rho) == oracle.count and not least - off <= loss <= (math.inf if most is None else most) + off:
-        yield f"loss_bounds are {least:.3g} and {most}; {loss:.3g} of the sum is missing"
+        yield (
+            f"loss_bounds must enclose the missing fraction of the sum, {loss:.3g}; got {least:.3g} and "
+            f"{most}"
+        )
 
 
 def check_loss(trial: Trial) -> Iterator[str]:
-    """No more than the exact sum is returned, and what is missing of it is not kept silent."""
+    """The returned sum is at most the exact one, and the solution tells what is missing."""
     solution = trial.solution
     loss, off = trial.oracle.loss(solution), _rounding_of_loss(trial)
     if loss < -off:
-        yield f"the sum of the correlations is {-loss:.2g} above the exact one; {off:.1g} can be rounding"
+        yield (
+            "the sum of the correlations must not exceed the exact one; it does so by the fraction "
+            f"{-loss:.2g}, and rounding explains {off:.1g}"
+        )
     estimate = solution.loss_estimate
     if estimate is not None and not estimate >= 0:
         yield f"loss_estimate must be None or not negative; got {estimate!r}"
     said = max(solution.residual, estimate or 0.0)
     if solution.status is Status.CONVERGED and loss > SILENT * said + off:
-        yield f"{loss:.2g} of the sum is missing, and {said:.2g} is said with CONVERGED"
+        yield (
+            "status CONVERGED needs a residual or a loss_estimate of the size of the loss; a fraction of "
+            f"{loss:.2g} of the sum is missing, and the solution says {said:.2g}"
+        )
 
 
 def _rounding_of_loss(trial: Trial) -> float:
-    """What rounding may do to the sum of the correlations, as a share."""
+    """The relative rounding of the sum of the correlations."""
     total = float(trial.oracle.correlations.sum())
     return float(trial.oracle.count * trial.oracle.rounding / total) if total > 0 else math.inf
 
@@ -307,7 +328,7 @@ def _shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
 
 
 def _start_case() -> Case:
-    """Many columns, and correlations behind those wanted."""
+    """A case with many columns, and with further correlations below the leading k."""
     behind = np.linspace(0.6, 0.1, 40)
     return planted_cca(120, 60, 50, (0.9, 0.8, *behind), 2, name="many-columns")
 

@@ -63,14 +63,15 @@ def planted_discriminant(  # noqa: PLR0913
     n, p, t : int
         Rows, columns of X, columns of H.
     eigenvalues : sequence of float
-        Those that are not zero, with the ridge of the problem; at most t, and as many as X has singular values.
+        The nonzero eigenvalues, with the ridge of the problem: at most t, and at most as many as X has
+        singular values.
     k : int or None
-        Directions wanted.
+        The number of directions to compute.
     values : sequence of float, optional
-        Singular values of the (centred) X that are not zero; by default p of them, all one.
+        The nonzero singular values of the (centred) X; by default p ones.
     ridge : float, default 0.0
     center : bool, default True
-        Whether the problem centres; if so X and H get column means.
+        Whether the problem centres. If so, X and H get column means.
     seed : int, default 0
     name : str, default "planted"
     gentle : bool, default True
@@ -85,7 +86,7 @@ def planted_discriminant(  # noqa: PLR0913
     found = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]
     U, V = orthonormal(rng, n, len(s), centered=center), orthonormal(rng, p, len(s))
     P, Q = orthonormal(rng, len(s), len(found)), orthonormal(rng, t, len(found))
-    # Columns that X sees nothing of, about as large as those that it sees.
+    # Noise orthogonal to X, about as large as the part of H in its range.
     unseen = rng.standard_normal((n, t)) * np.sqrt(found.sum() / (n * t))
     unseen -= U @ (U.T @ unseen) + center * unseen.mean(axis=0)
     X, H = (U * s) @ V.T, U @ ((np.sqrt(s**2 + ridge) / s)[:, None] * P * np.sqrt(found)) @ Q.T + unseen
@@ -165,14 +166,14 @@ def _discriminant_cases() -> list[Case]:
         _labels(),
         tall.with_arrays(lambda x: x * 1e15, "large-units"),
         tall.with_arrays(lambda x: x * 1e-15, "small-units"),
-        # Enough columns and targets that a basis of a few times k of them does not hold the whole space.
+        # With so many columns and targets a basis of a few times k vectors does not span the whole space.
         make(110, 90, 40, geometric(9, 0.1, 40), 2, values=geometric(3, 1, 90), name="many-columns"),
         make(60, 100, 40, geometric(9, 0.1, 40), 2, values=geometric(3, 1, 50), name="many-columns-wide"),
     ]
 
 
 def _classes(k: int | None, name: str) -> Case:
-    """Four classes of unequal size as targets of linear discriminant analysis: of rank three, X being centred."""
+    """LDA targets of four classes of unequal size; they have rank three, because X is centred."""
     case = planted_discriminant(60, 8, 4, (3.0, 2.0, 1.0), k, values=geometric(3, 1, 8), name=name)
     members = np.repeat(np.eye(4), (30, 15, 10, 5), axis=0)
     return replace(case, arrays={**case.arrays, "H": members / np.sqrt(members.sum(axis=0))}, truth={})
@@ -216,13 +217,13 @@ class DiscriminantOracle:
 
     @property
     def weights(self) -> HostArray:
-        """The exact ones."""
+        """The exact weights."""
         exact: HostArray = self.V @ (self.P / self.shrunk[:, None])
         return exact
 
     @property
     def attainable(self) -> float:
-        """The residual that rounding alone leaves; what is forgiven is more, for it is a bound on the sum of many."""
+        """The residual that rounding alone leaves, below the law's floor, which bounds a sum of errors."""
         return self._floor(self.weights, self.eigenvalues) / 3
 
     def _image(self, W: HostArray) -> HostArray:
@@ -234,16 +235,16 @@ class DiscriminantOracle:
         return product
 
     def _floor(self, W: HostArray, values: HostArray) -> float:
-        """Data that are off by roundings: those of C count with the sizes of the factors that C comes from."""
+        """The residual from rounding of the data; rounding of C has the size of the factors of C."""
         C = float(np.linalg.norm(self.X.T @ self.H, 2))
         spread = C * math.sqrt(self.size) * self.targets * float(np.linalg.norm(W))
         spread += self.size * float(np.linalg.norm(W * values))
         return ROUNDING * self.unit * ratio(spread, float(np.linalg.norm(self._image(W))))
 
     def law(self, solution: Any) -> Law:
-        """‖CCᵀW − MWΛ‖ / ‖CCᵀW‖ for C = XᵀH, in the Frobenius norm, or in that of M⁻¹ where it is "exact".
+        """‖CCᵀW − MWΛ‖ / ‖CCᵀW‖ for C = XᵀH, in the Frobenius norm or in that of M⁻¹ (kind "exact").
 
-        At most ‖C − MWWᵀC‖ / ‖C‖, which is what the span lacks.
+        It is at most ‖C − MWWᵀC‖ / ‖C‖, the defect of the whole span.
         """
         W, values = as_host(solution.weights), as_host(solution.eigenvalues)
         exact, floor = solution.residual_kind == "exact", self._floor(W, values)
@@ -256,7 +257,7 @@ class DiscriminantOracle:
         return Law(ratio(gap, size), floor, most=ratio(lacking, whole))
 
     def _halved(self, R: HostArray) -> HostArray:
-        """Columns that have the lengths of those of R in the norm of M⁻¹."""
+        """Columns whose lengths are those of the columns of R in the norm of M⁻¹."""
         inside = self.V.T @ R
         found: HostArray = inside / self.shrunk[:, None]
         if self.ridge > 0:
@@ -264,34 +265,40 @@ class DiscriminantOracle:
         return found
 
     def errors(self, solution: Any) -> list[str]:
-        """How the answer misses the exact one by more than its own residual explains."""
+        """Errors of the answer that are larger than its own residual explains."""
         order = np.argsort(-as_host(solution.eigenvalues), kind="stable")
         values, W = as_host(solution.eigenvalues)[order], as_host(solution.weights)[:, order]
         if len(values) != self.count:
-            return [f"{len(values)} directions are returned; there are {self.count}"]
+            return [f"there are {self.count} directions to return; got {len(values)}"]
         if self.count == 0:
             return []
         rounding = ROUNDING * self.unit * self.condition
         law = self.law(solution)
-        # The residual as that of the symmetric eigenproblem of M^(-1/2) CCᵀ M^(-1/2).
+        # The residual of the symmetric eigenproblem of M^(-1/2) CCᵀ M^(-1/2).
         off = (law.residual + law.floor) * float(np.linalg.norm(self._image(W))) / math.sqrt(self.least)
         off += rounding * self.targets**2
         found = []
         error = float(np.abs(values - self.eigenvalues).max())
         if not error <= off:
-            found.append(f"an eigenvalue is off by {error:.2g}; {off:.2g} can be explained")
+            found.append(f"an eigenvalue is wrong by {error:.2g}; the residual explains {off:.2g}")
         misfit = float(np.abs(W.T @ self._metric(W) - np.eye(self.count)).max())
         if not misfit <= 10 * rounding:
-            found.append(f"the weights are not orthonormal in their metric: off by {misfit:.2g}")
+            found.append(
+                "the weights must be orthonormal in their metric; the Gram matrix differs from I by "
+                f"{misfit:.2g}"
+            )
         if off < self.gap:
             angle = self._angle(W)
             if not angle <= 2 * off / self.gap:
                 found.append(
-                    f"the weights span a space at sine {angle:.2g}; {2 * off / self.gap:.2g} can be explained"
+                    f"the weights must span the leading space; the sine of the angle is {angle:.2g}, and the "
+                    f"residual explains {2 * off / self.gap:.2g}"
                 )
         outside = float(np.linalg.norm(W - self.V @ (self.V.T @ W)) / np.linalg.norm(W))
         if self.ridge == 0 and not outside <= rounding:
-            found.append(f"a share {outside:.2g} of the weights is outside the span of the rows of X")
+            found.append(
+                f"the weights must lie in the span of the rows of X; a fraction {outside:.2g} lies outside"
+            )
         return found
 
     def _angle(self, W: HostArray) -> float:
@@ -303,7 +310,7 @@ class DiscriminantOracle:
 
 
 def check_targets(subject: Subject) -> Iterator[str]:
-    """Targets as entries, sparse, as labels times a block, centred or not: each is answered as the H that it is."""
+    """Targets may be dense, sparse, or labels times a block, centred or not; every form is answered alike."""
     rng = np.random.default_rng(4)
     plain = planted_discriminant(60, 8, 6, (3.0, 1.0), 2, values=np.geomspace(3, 1, 8), ridge=0.5)
     labels = (rng.random((60, 6)) < np.linspace(0.1, 0.6, 6)) * 1.0
@@ -341,15 +348,18 @@ def _target_issues(subject: Subject, case: Case, H: Any) -> Iterator[str]:
     for X in (case.main.copy(), scipy.sparse.csr_array(case.main)):
         result = attempt(case.state({"X": X, "H": H}), subject.for_case(case), rng=0)
         if isinstance(result.error, MissingCapability):
-            continue  # what it asks of the data is judged by "declared-needs"
+            continue  # the check "declared-needs" judges what a solver needs of its data
         if result.error is not None:
             yield result.raised
             continue
         solution = result.solution
         if oracle.law(solution).contradicts(solution.residual, solution.residual_kind):
-            yield f"residual {solution.residual:.3g} is claimed, {oracle.law(solution).residual:.3g} found"
+            yield (
+                f"the solution claims residual {solution.residual:.3g}; the returned arrays have "
+                f"{oracle.law(solution).residual:.3g}"
+            )
         elif subject.must_converge(case) and not solution.converged:
-            yield f"{solution.status.name}, residual {solution.residual:.2g}"
+            yield f"the solver must converge; got {solution.status.name}, residual {solution.residual:.2g}"
         elif solution.converged:
             yield from oracle.errors(solution)
 
@@ -361,12 +371,12 @@ def _shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
 
 
 def _moved(case: Case, factor: float, seed: int) -> Case:
-    """What stretches targets changes their eigenvalues; what rotates them does not."""
+    """The case in other coordinates: targets are only rotated, because stretching changes the eigenvalues."""
     return in_other_coordinates(case, factor, seed, rotated=("H",))
 
 
 def _labels() -> Case:
-    """A matrix of zeros and ones, several labels a row or none, one of them on no row."""
+    """A case of zeros and ones: rows have several labels or none, and one label is on no row."""
     case = planted_discriminant(60, 8, 5, (3.0, 1.0), 3, values=geometric(3, 1, 8), ridge=1.0, name="labels")
     labels = np.random.default_rng(1).random((60, 5)) < (0.5, 0.4, 0.3, 0.1, 0.0)
     return replace(case, arrays={**case.arrays, "H": labels.astype(np.int8)}, truth={})

@@ -45,9 +45,9 @@ def planted_least_squares(
     n, p : int
         Shape of A.
     values : sequence of float
-        Singular values that are not zero, at most min(n, p).
+        The nonzero singular values, at most min(n, p).
     columns : int, default 2
-        Right-hand sides; 0 makes B one-dimensional.
+        The number of right-hand sides; 0 makes B one-dimensional.
     ridge : float, default 0.0
     seed : int, default 0
     name : str, default "planted"
@@ -79,7 +79,7 @@ def planted_least_squares(
 
 
 def least_squares_cases() -> list[Case]:
-    """What every least-squares solver is given."""
+    """The planted cases that every least-squares solver is given."""
     make = planted_least_squares
     tall = make(60, 8, geometric(3, 1, 8), name="tall")
     zero_rhs = replace(
@@ -116,7 +116,7 @@ def least_squares_cases() -> list[Case]:
         as_integers(make(60, 8, geometric(3, 1, 8)), "int8", "int8"),
         as_integers(make(60, 8, geometric(3, 1, 8)), "int64", "int64"),
         as_integers(make(60, 8, geometric(3, 1, 8)), "bool", "bool"),
-        # Units in which squares of entries come near the ends of the float32 range, not of the float64 one.
+        # Squares of these entries come near the ends of the range of float32, but not of float64.
         make(40, 6, geometric(3e15, 1e15, 6), name="large-units"),
         make(40, 6, geometric(3e-15, 1e-15, 6), name="small-units"),
     ]
@@ -163,12 +163,15 @@ class LeastSquaresOracle:
         return Law(worst, self._floor(x))
 
     def errors(self, solution: Any) -> list[str]:
-        """How the answer misses the exact one by more than its own residual explains."""
+        """Errors of the answer that are larger than its own residual explains."""
         x = as_host(solution.x).reshape(self.A.shape[1], -1)
         law = self.law(solution)
         gap = np.linalg.norm(x - self.x, axis=0)
         allowed = (law.residual + law.floor) * self.AtB / self.least
-        # Components outside the row space: only rounding may bring them in.
+        # Rounding brings in components outside the row space.
         allowed += ROUNDING * self.unit * self.condition * np.linalg.norm(self.x, axis=0)
         bad = np.flatnonzero(~(gap <= allowed))
-        return [f"x[:, {j}] is off by {gap[j]:.2g}; {allowed[j]:.2g} can be explained" for j in bad]
+        return [
+            f"x[:, {j}] differs from the exact answer by {gap[j]:.2g}; its residual explains {allowed[j]:.2g}"
+            for j in bad
+        ]

@@ -1,11 +1,11 @@
-"""Checks of `prepare`: a least-squares solver made ready for one matrix, as a part of another method.
+"""Checks of `prepare`, which prepares a least-squares solver for one matrix, as a part of another method.
 
-Problem: `solve` of a solver may be right while its `prepare`, which only outer methods call, is not: it keeps the first
-right-hand side, adds to a start, sweeps beyond the budget, or tells nobody of its iterations.
-Method: the state is made for a matrix in each of the forms in which outer methods hand it over (an operator, one that
-is centred, the moments of a view, held or not), of data that give no more than the record declares. It is asked for
-one right-hand side after the other; what it must find is NumPy's own answer, to what the tolerance explains:
-‖x − x*‖ ≤ ‖Aᵀ(b − Ax) − rx‖ / λmin.
+Problem: only outer methods call `prepare`, so it may be wrong although `solve` is right. It may keep the
+first right-hand side, write to the start, sweep beyond the budget, or never call `watch`.
+Method: the state is made for a matrix in each form that outer methods pass: an operator, a centred operator,
+and the moments of a view, held or not. The data have only the capabilities that the record declares. The
+state solves for one right-hand side after the other. Each answer is compared with NumPy's, up to the error
+that the tolerance explains: ‖x − x*‖ ≤ ‖Aᵀ(b − Ax) − rx‖ / λmin.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ __all__ = ["PREPARE_CHECKS"]
 TOL, WATCHED, RIDGES = 1e-8, 1e-11, (0.0, 0.7)
 
 ROUGH = 1e-2
-"""Tolerance where the library is what is tested."""
+"""Tolerance of the checks on other array libraries."""
 
 SLACK = 1e-12
-"""Rounding of answers, as a share of their size, and of residuals."""
+"""Relative rounding of answers, and rounding of residuals."""
 
 BUDGETS = (2, 3, 4, 5, 6, 8, 11, 16)
 
 AGREES = 0.01
-"""Share of a residual by which that which `watch` is told may be off."""
+"""Relative error allowed in the residual that `watch` is given."""
 
 
 def _planted() -> Case:
-    """More columns than a sketch of leading directions has by default, so that an iteration has something to do."""
+    """A case with more columns than a default sketch of leading directions, so that iterations are needed."""
     return planted_least_squares(240, 40, np.geomspace(3, 1, 40))
 
 
 class _Prepared:
-    """A state for a matrix with singular values between 1 and 3, its run, and what NumPy knows of the matrix.
+    """A state for a matrix with singular values between 1 and 3, its run, and NumPy's answers.
 
     Parameters
     ----------
@@ -95,17 +95,17 @@ class _Prepared:
 
     @property
     def sweep(self) -> float:
-        """Passes of one product with AᵀA."""
+        """The passes that one product with AᵀA takes."""
         return 1.0 if self.counted.sliceable else 2.0
 
     def begin(self) -> LeastSquaresState:
-        """Make the state; Skip where it is none, which the check "prepare" tells."""
+        """Make the state; Skip if that fails (the check "prepare" reports it)."""
         try:
             state = self.solver.prepare(self.A, self.ridge, self.run)
         except Exception as error:
             raise Skip("prepare raises") from error
         if not isinstance(state, LeastSquaresState):
-            raise Skip("prepare gives no state")
+            raise Skip("prepare returns no state")
         return state
 
     def exact(self, B: HostArray) -> HostArray:
@@ -128,7 +128,7 @@ class _Prepared:
         return float((gaps[sizes > 0] / sizes[sizes > 0]).max(initial=0.0))
 
     def issue(self, x: Any, B: HostArray, tol: float = TOL) -> str:
-        """How an answer misses NumPy's by more than the tolerance explains; "" where it does not."""
+        """How an answer differs from NumPy's by more than the tolerance explains; "" if it does not."""
         shape = (self.entries.shape[1], B.shape[1])
         if not is_array(x) or tuple(x.shape) != shape or not str(x.dtype).endswith("float64"):
             got = f"{x.dtype} of shape {tuple(x.shape)}" if is_array(x) else type(x).__name__
@@ -144,7 +144,10 @@ class _Prepared:
         if np.all(gap <= allowed):
             return ""
         worst = int(np.argmax(gap / allowed))
-        return f"column {worst} is {gap[worst]:.2g} from NumPy's answer; the tolerance explains {allowed[worst]:.2g}"
+        return (
+            f"the answer must be NumPy's up to the tolerance; column {worst} differs by {gap[worst]:.2g}, "
+            f"and the tolerance explains {allowed[worst]:.2g}"
+        )
 
 
 FORMS: dict[str, Callable[[LinearOperator], Any]] = {
@@ -155,13 +158,13 @@ FORMS: dict[str, Callable[[LinearOperator], Any]] = {
     "centred moments": lambda A: Moments(A, center=True, form="implicit"),
     "the view of centred moments that are held": lambda A: Moments(A, A, center=True, form="dense").view(0),
 }
-"""What `prepare` may be given, as outer methods have it."""
+"""The forms of A that outer methods pass to `prepare`."""
 
 
 def _right_hand_sides(
     n: int, wrap: Callable[[HostArray], Any] = np.copy
 ) -> Iterator[tuple[str, HostArray, LinearOperator]]:
-    """Blocks of several widths, one with a column of zeros, one as a product that is never formed."""
+    """Blocks of several widths: one has a column of zeros, and one is a product that is never formed."""
     rng = np.random.default_rng(12)
     for columns in (2, 3, 1):
         B = rng.standard_normal((n, columns))
@@ -175,16 +178,16 @@ def _right_hand_sides(
 
 def _needs_prepare(subject: Subject) -> None:
     if subject.spec.problem != _planted().problem or not callable(getattr(subject.cls, "prepare", None)):
-        raise Skip("no prepare")
+        raise Skip("the solver has no prepare")
 
 
 def check_prepare(subject: Subject) -> Iterator[str]:
-    """`prepare` gives a state that solves for other right-hand sides, one after the other, as NumPy does."""
+    """`prepare` returns a state that solves for one right-hand side after the other, as NumPy does."""
     _needs_prepare(subject)
     for form in FORMS:
         for ridge, tight in ((RIDGES[0], False), (RIDGES[1], True)):
             ready = _Prepared(subject, form, ridge, tight=tight)
-            what = f"{form}{' of no more than is needed' if tight else ''}, ridge {ridge:g}"
+            what = f"{form}{' with the declared needs only' if tight else ''}, ridge {ridge:g}"
             yield from (f"{what}: {issue}" for issue in _answer_issues(ready))
     for backend in BACKENDS[1:]:
         if backend.is_array and backend.float64 and not backend.missing():
@@ -193,11 +196,11 @@ def check_prepare(subject: Subject) -> Iterator[str]:
 
 
 def _answer_issues(ready: _Prepared, tol: float = TOL, count: int | None = None) -> Iterator[str]:
-    """What is wrong with the answers to the first so many blocks of right-hand sides."""
+    """What is wrong with the answers to the first `count` blocks of right-hand sides."""
     try:
         state = ready.solver.prepare(ready.A, ready.ridge, ready.run)
     except Exception as error:  # noqa: BLE001 (whatever it raises is told)
-        yield f"prepare raised {said_of(error, ready.package)}"
+        yield f"prepare must return a state; it raised {said_of(error, ready.package)}"
         return
     if not isinstance(state, LeastSquaresState):
         yield f"prepare must return a linspec.LeastSquaresState; got {type(state).__name__}"
@@ -208,17 +211,20 @@ def _answer_issues(ready: _Prepared, tol: float = TOL, count: int | None = None)
             try:
                 x = state.solve(operator, tol=tol, **known)
             except Exception as error:  # noqa: BLE001
-                yield f"{where}: solve raised {said_of(error, ready.package)}"
+                yield f"{where}: solve of the state must return x; it raised {said_of(error, ready.package)}"
                 continue
             issue = ready.issue(x, B, tol)
             if issue:
                 yield f"{where}: {issue}"
     if ready.source.passes > ready.run.passes + SLACK:
-        yield f"{ready.source.passes:g} sweeps were made; {ready.run.passes:g} are on the account of the run"
+        yield (
+            f"the run must count every sweep; {ready.source.passes:g} sweeps were made, and it counts "
+            f"{ready.run.passes:g}. Use the operators that prepare is given"
+        )
 
 
 def check_prepare_start(subject: Subject) -> Iterator[str]:
-    """A state begins at `x0`: from a wrong one it finds the answer, at the answer it is done sooner."""
+    """A state begins at `x0`: a wrong start leads to the answer, and the answer as start saves sweeps."""
     _needs_prepare(subject)
     for form in ("an operator", "moments that are held"):
         ready = _Prepared(subject, form, RIDGES[1])
@@ -236,7 +242,7 @@ def check_prepare_start(subject: Subject) -> Iterator[str]:
                 if issue:
                     yield f"{where}: {issue}"
                 yield from (
-                    f"{where}: {name} was changed"
+                    f"{where}: solve must not change its arguments; {name} was changed. Work on a copy"
                     for name, value in given.items()
                     if not np.array_equal(value, copies[name])
                 )
@@ -245,12 +251,12 @@ def check_prepare_start(subject: Subject) -> Iterator[str]:
 
 
 def _sooner_issues(subject: Subject) -> Iterator[str]:
-    """Begun at the answer, a state makes fewer sweeps than begun anew."""
+    """A state begun at the answer makes fewer sweeps than without a start."""
     ready = _Prepared(subject, "an operator", RIDGES[1])
     state = ready.begin()
     _, B, operator = next(_right_hand_sides(len(ready.entries)))
     AtB, exact = ready.AtB(B), ready.exact(B)
-    state.solve(operator, tol=TOL, AtB=AtB)  # what is made once for all is made now
+    state.solve(operator, tol=TOL, AtB=AtB)  # the state does here what it does only once
     spent = []
     for x0 in (None, exact):
         before = ready.run.passes
@@ -259,11 +265,14 @@ def _sooner_issues(subject: Subject) -> Iterator[str]:
         spent.append(ready.run.passes - before)
     anew, at_answer = spent
     if not at_answer < anew:
-        yield f"begun at the answer it makes {at_answer:g} sweeps; begun anew {anew:g}"
+        yield (
+            f"begun at the answer, solve must make fewer sweeps; it makes {at_answer:g}, and without a start "
+            f"{anew:g}"
+        )
 
 
 def check_prepare_budget(subject: Subject) -> Iterator[str]:
-    """`prepare` makes the sweeps that it promises; the state keeps to the budget of the run and to what is reserved."""
+    """`prepare` makes as many sweeps as it promises, and the state keeps to the run's budget."""
     _needs_prepare(subject)
     for tight in (False, True):
         for budget in BUDGETS:
@@ -280,7 +289,10 @@ def check_prepare_budget(subject: Subject) -> Iterator[str]:
 def _budget_issues(ready: _Prepared, promised: float) -> Iterator[str]:
     state, run = ready.begin(), ready.run
     if run.passes > promised + SLACK:
-        yield f"prepare made {run.passes:g} sweeps; its attribute preparation promises {promised:g}"
+        yield (
+            f"prepare must make the sweeps that the attribute preparation promises, {promised:g}; it made "
+            f"{run.passes:g}"
+        )
         return
     for what, B, operator in _right_hand_sides(len(ready.entries)):
         start = ready.exact(B) + 1.0
@@ -289,9 +301,15 @@ def _budget_issues(ready: _Prepared, promised: float) -> Iterator[str]:
             x = state.solve(operator, tol=1e-14, **given)
             where = f"{what}{', given ' if given else ''}{', '.join(given)}"
             if tuple(x.shape) != start.shape:
-                yield f"{where}: cut short, solve must return what it has, of shape {start.shape}; got {tuple(x.shape)}"
+                yield (
+                    f"{where}: solve must return an x of shape {start.shape} when the budget ends; got shape "
+                    f"{tuple(x.shape)}"
+                )
             if not run.affords(0.0):
-                yield f"{where}: after {run.passes:g} passes no room is left for what is kept back; ask run.affords"
+                yield (
+                    f"{where}: solve must leave the reserved passes; it used them up, after {run.passes:g} "
+                    "passes. Ask run.affords before each sweep"
+                )
                 return
 
 
@@ -299,7 +317,7 @@ def check_prepare_watch(subject: Subject) -> Iterator[str]:
     """`watch` sees the residual and the iterate before each step, and can end the iteration."""
     _needs_prepare(subject)
     if not subject.trait("iterative"):
-        raise Skip("not iterative")
+        raise Skip("the solver is not iterative")
     for stop in (0, 1, 2):
         ready = _Prepared(subject, "an operator", RIDGES[1])
         state = ready.begin()
@@ -325,19 +343,24 @@ def _watch_issues(
     ready: _Prepared, seen: list[tuple[float, HostArray]], x: HostArray, B: HostArray, stop: int
 ) -> Iterator[str]:
     if not seen:
-        yield "watch is never called; ask self.watched(residual, x) before each step"
+        yield (
+            "an iterative state must call watch; it never did. Ask self.watched(residual, x) before each step"
+        )
         return
     if len(seen) <= stop:
         if ready.residual(x, B) > WATCHED * (1 + AGREES):
-            yield f"watch was called {len(seen)} times, let the iteration go on, and the tolerance is not reached"
+            yield (
+                "solve must go on to the tolerance while watch returns True; it ended above the tolerance "
+                f"after {len(seen)} calls"
+            )
     elif len(seen) > stop + 1:
-        yield f"watch was called {len(seen)} times; the iteration must end where it returns False"
+        yield f"solve must end when watch returns False; watch was called {len(seen)} times"
     elif not np.allclose(x, seen[-1][1], rtol=1e-9, atol=SLACK):
-        yield "what is returned is not the iterate at which watch said to end"
+        yield "solve must return the iterate at which watch returned False; it returned another one"
     for residual, iterate in seen:
         true = ready.residual(iterate, B)
         if not abs(residual - true) <= AGREES * true + SLACK:
-            yield f"watch is told a residual of {residual:.3g}; the iterate has {true:.3g}"
+            yield f"watch must be given the residual of the iterate, {true:.3g}; got {residual:.3g}"
             break
 
 

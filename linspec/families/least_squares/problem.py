@@ -26,7 +26,8 @@ from linspec.scaling import Look, reduced_ridge
 from linspec.solution import Solution, Status
 
 NEGLECTED = 1e-2
-"""Share of ‖b‖ by whose square a step along one column may lower the sum of squares before it is said."""
+"""A finding is reported if a step along one column lowers the sum of squares by more than (this times
+‖b‖)²."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,19 +37,19 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     Parameters
     ----------
     A : data of shape (n, p)
-        Anything `linspec.as_operator` takes. Its dtype is that of the solution, and sets the precision.
+        Anything that `linspec.as_operator` takes. The solution has its dtype and precision.
     B : data of shape (n, m), or an array of shape (n,)
-        Right-hand sides; narrower ones are multiplied in the dtype of A.
+        Right-hand sides. If their dtype is narrower, they are multiplied in the dtype of A.
     ridge : float or sequence of floats, default 0.0
-        Added to the unnormalised AᵀA. 0 asks for the least squares solution of least norm. A sequence asks for a
-        path: one solution for each ridge, in one run.
+        The ridge, which is added to the unnormalised AᵀA. With 0 the solution is the one of least norm. A
+        sequence gives a path: one solution for each ridge, in one run.
 
     Notes
     -----
     Residual: max over right-hand sides and ridges of ‖Aᵀ(b − Ax) − ridge x‖ / ‖Aᵀb‖.
 
-    A solver sees a path as more columns: those of all right-hand sides for the first ridge, then for the second,
-    and so on. `column_ridges` has the ridge of each, and `run.finish` takes an x of so many columns.
+    For a solver, a path is more columns: all right-hand sides for the first ridge, then for the second, and
+    so on. `column_ridges` has the ridge of each column, and `run.finish` takes an x with all these columns.
     """
 
     A: Any
@@ -74,17 +75,17 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         self.check_sizes()
 
     def check_sizes(self) -> None:
-        """A and B have equally many rows."""
+        """Check that A and B have equally many rows."""
         check_rows("A", self.A, "B", self.B)
 
     @property
     def path(self) -> bool:
-        """Whether a solution is asked for each of several ridges."""
+        """Whether the problem has a sequence of ridges."""
         return isinstance(self.ridge, tuple)
 
     @property
     def ridges(self) -> tuple[float, ...]:
-        """All ridges, also of one."""
+        """All ridges, as a tuple."""
         return self.ridge if isinstance(self.ridge, tuple) else (self.ridge,)
 
     @property
@@ -105,7 +106,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         return ridges if self.path else ridges[0], [excess for _, excess in pairs]
 
     def unregularised(self) -> dict[str, float]:
-        """A, for a path with its least ridge."""
+        """A, with its ridge, or with the least ridge of a path."""
         return {"A": min(self.ridges)}
 
     def powers(self) -> dict[str, int]:
@@ -139,10 +140,10 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         return Conclusion(fields, float(residuals.max()), findings)
 
     def _neglected(self, gap: Array, small: HostArray, moments: Moments) -> tuple[tuple[Status, str], ...]:
-        """Columns of A, small beside the others, by which alone the sum of squares would fall noticeably.
+        """Small columns of A that could still lower the sum of squares noticeably.
 
-        A step along column j takes gⱼ²/(‖aⱼ‖² + ridge) off the sum of squares, for the gap g of the normal equations.
-        The norm of g does not show it where ‖aⱼ‖ is small.
+        A step along column j lowers the sum of squares by gⱼ²/(‖aⱼ‖² + ridge), for the gap g of the normal
+        equations. If ‖aⱼ‖ is small, the norm of g does not show it.
         """
         diagonals = moments.known_diagonals()
         if diagonals is None:
@@ -176,7 +177,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         return {**found, "x": self.A.home.blocks.concat(parts)}
 
     def _shaped(self, x: Array) -> Array:
-        """Columns as they are returned: a vector for a vector, and stacked where there are several ridges."""
+        """Columns in the form of the solution: a vector if B is one, stacked for several ridges."""
         if self.path:
             xp = self.A.home.xp
             x = xp.permute_dims(xp.reshape(x.T, (len(self.ridges), -1, x.shape[0])), (0, 2, 1))

@@ -1,4 +1,4 @@
-"""What an answer has: coefficients."""
+"""The solution of least squares: coefficients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ class LeastSquaresSolution(Solution):
     Attributes
     ----------
     x : array of shape (p, m), or (p,) for one-dimensional B
-        In the library, dtype and on the device of A. For a sequence of r ridges, r of them: (r, p, m) or (r, p).
+        Coefficients, in the library and dtype and on the device of A. For r ridges the shape is (r, p, m) or
+        (r, p).
     residuals : numpy.ndarray of shape (r,)
         The residual of each ridge's solution; `residual` is the largest.
     """

@@ -27,11 +27,11 @@ from linspec.testing.problems import (
 from linspec.testing.solving import Subject, attempt
 
 RIDGES = (2.0, 0.5, 30.0)
-"""Of a path."""
+"""The ridges of a path."""
 
 
 def check_path(subject: Subject) -> Iterator[str]:
-    """A sequence of ridges: a solution for each, judged each by itself; refused by who takes one at a time."""
+    """With the trait 'path', each of several ridges has its solution; without it they are refused."""
     for case in least_squares_cases():
         if case.main.dtype != np.float64 or not subject.must_converge(case) or case.dense_offset:
             continue
@@ -41,7 +41,10 @@ def check_path(subject: Subject) -> Iterator[str]:
         result = attempt(several.state(host_data(case)), subject.for_case(case), rng=0)
         if not subject.trait("path"):
             if not isinstance(result.error, MissingCapability):
-                yield f"{case.name}: takes several ridges without the trait 'path'"
+                yield (
+                    f"{case.name}: a solver without the trait 'path' must refuse several ridges with "
+                    f"MissingCapability; got {result.error!r}"
+                )
         elif result.error is not None:
             yield f"{case.name}: {result.raised}"
         else:
@@ -52,17 +55,23 @@ def _path_issues(case: Case, solution: Any) -> Iterator[str]:
     x, residuals = as_host(solution.x), solution.residuals
     expected = (len(RIDGES), case.main.shape[1], *case.arrays["B"].shape[1:])
     if x.shape != expected or residuals.shape != (len(RIDGES),):
-        yield f"x must have shape {expected} with a residual each; got {x.shape}, {residuals.shape}"
+        yield (
+            f"x must have shape {expected}, and residuals one entry for each ridge; got {x.shape} and "
+            f"{residuals.shape}"
+        )
         return
     if solution.residual != residuals.max():
-        yield f"residual {solution.residual:.3g} is not the largest of {residuals}"
+        yield f"residual must be the largest of residuals, {residuals}; got {solution.residual:.3g}"
     for ridge, own, residual in zip(RIDGES, x, residuals, strict=True):
         oracle = LeastSquaresOracle(replace(case, parameters={"ridge": ridge}, truth={}), Reading())
         one = SimpleNamespace(x=own)
         if oracle.law(one).contradicts(float(residual)):
-            yield f"ridge {ridge:g}: residual {residual:.3g} is claimed; x has {oracle.law(one).residual:.3g}"
+            yield (
+                f"ridge {ridge:g}: the solution claims residual {residual:.3g}; x has "
+                f"{oracle.law(one).residual:.3g}"
+            )
         if not residual <= max(1e-8, oracle.attainable):
-            yield f"ridge {ridge:g}: residual {residual:.3g}"
+            yield f"ridge {ridge:g}: the solver must reach the tolerance; got residual {residual:.3g}"
         yield from (f"ridge {ridge:g}: {issue}" for issue in oracle.errors(one))
 
 

@@ -28,18 +28,18 @@ from linspec.unit_vectors import row_runs, signs
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SVD(Problem[SVDSolution]):
-    """The k leading singular triplets of A, or of A with its column means taken out.
+    """The k leading singular triplets of A, or of A with centred columns.
 
     Parameters
     ----------
     A : data of shape (n, p), or Moments
     k : int, optional
-        Triplets wanted, at most min(n, p). None: as many as that, where it is at most 4096; fewer are returned where
-        the numerical rank of A is lower.
+        The number of triplets, at most min(n, p). The default is min(n, p) if that is at most 4096. If the
+        numerical rank of A is lower, fewer triplets are returned.
     center : bool, default False
-        Take the column means out (principal components).
+        Whether to centre the columns (principal components).
     left : bool, default False
-        Whether the left singular vectors are wanted.
+        Whether to compute the left singular vectors.
 
     Notes
     -----
@@ -66,7 +66,7 @@ class SVD(Problem[SVDSolution]):
         self.check_sizes()
 
     def check_sizes(self) -> None:
-        """k is at most what rows and columns allow."""
+        """Check that k is at most the number of rows and of columns."""
         n, p = self.A.shape
         sizes = {"rows": n, "columns of A": p}
         object.__setattr__(self, "k", largest_k(sizes) if self.every else check_k(self.k, sizes))
@@ -89,7 +89,7 @@ class SVD(Problem[SVDSolution]):
         S: HostArray | None = None,
         U: Array | None = None,
     ) -> Conclusion:
-        """Residual of the eigen-equations of AᵀA; singular values from the vectors where none are given."""
+        """Residual of the eigen-equations of AᵀA. If no singular values are given, the vectors give them."""
         home = moments.home
         V = home.place(Vh).T
         judged = not (moments.spent and S is not None)
@@ -100,7 +100,7 @@ class SVD(Problem[SVDSolution]):
         order = np.argsort(-S, kind="stable")[: self.k]
         V, AtAV, S = _select(V, order, home), _select(AtAV, order, home), S[order]
         flips = signs(V, home)
-        # In units of the largest: squares of AᵀAv may be more, or less, than numbers can be.
+        # In units of the largest value, because squares of AᵀAv may overflow or underflow.
         unit = float(S[0] ** 2) if len(S) and S[0] > 0 else 1.0
         gap = _distances(AtAV, V, S**2, unit, home)
         residual = ratio(float(np.max(gap, initial=0.0)), 1.0 if len(S) and S[0] > 0 else 0.0)
@@ -108,7 +108,7 @@ class SVD(Problem[SVDSolution]):
         V = _flipped(V, flips, home, AtAV if judged and self.A.readable else None)
         fields: dict[str, Any] = {"S": S, "Vh": self.A.home.place(V, self.A.dtype).T}
         if U is not None:
-            # In the dtype of the data: their device may have no float64.
+            # In the dtype of the data, because their device may have no float64.
             chosen = _select(self.A.home.place(U, self.A.dtype), order, self.A.home)
             fields["U"] = chosen * self.A.home.place(flips, self.A.dtype)[None, :]
         if self.center:

@@ -1,4 +1,4 @@
-"""What an answer has: singular triplets."""
+"""The solution of an SVD: singular triplets."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class SVDSolution(Solution):
     Vh : array of shape (k, p)
         Right singular vectors as rows.
     U : array of shape (n, k) or None
-        Left singular vectors where the problem asked for them.
+        Left singular vectors, if the problem has left=True.
     mean : array of shape (p,) or None
-        Column means, where the problem centres.
+        Column means, if the problem centres.
     rows : int
-        Rows of the data.
+        The number of rows of the data.
     total_squares : float or None
-        The sum of the squares of all singular values: of all entries of the data, about their column means where the
-        problem centres. It comes with the sweeps that are made anyway. None for operators that are known only by
-        their products, of which it would take one with each column of the identity; where it is known otherwise,
-        divide ``S**2`` by it. 0 or infinite where data are so small or so large that it is no number.
+        The sum of the squares of all singular values, which is that of all entries of the (centred) data. The
+        sweeps of the solve compute it at no extra cost. It is None for operators that only give products,
+        which would need a product with each column of the identity. If you know it from elsewhere, divide
+        ``S**2`` by it. It is 0 or infinite if it underflows or overflows.
     total_norm : float or None
-        Its square root, the Frobenius norm of the data: a number wherever the entries are.
+        The square root of total_squares, the Frobenius norm of the data. It is finite if the entries are.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("Vh", "U", "mean")
@@ -51,11 +51,12 @@ class SVDSolution(Solution):
 
     @property
     def explained_variance_ratio(self) -> HostArray | None:
-        """The share of each component in `total_squares`, shape (k,); None where that is not known.
+        """The fraction of `total_squares` in each component, shape (k,); None if `total_squares` is None.
 
-        Of a centred problem the share in the variance, as ``PCA`` of scikit-learn has it. Without centring the share
-        in the sum of squares about zero: ``TruncatedSVD`` of scikit-learn divides variances about the means there,
-        although the means are still in the components, and its shares need neither fall nor add up to one.
+        With centring it is the fraction of the variance, as in ``PCA`` of scikit-learn. Without centring it
+        is the fraction of the sum of squares about zero. ``TruncatedSVD`` of scikit-learn divides variances
+        about the means there, although its components contain the means. Its fractions need neither decrease
+        nor add up to one.
         """
         if self.total_squares is None:
             return None
@@ -75,7 +76,7 @@ class SVDSolution(Solution):
 
     @property
     def total_variance(self) -> float | None:
-        """The sum of the variances of all columns; None without centring, or where `total_squares` is None."""
+        """The sum of the variances of all columns; None without centring, or if `total_squares` is None."""
         if self.mean is None or self.total_squares is None:
             return None
         return self.total_squares / max(self.rows - 1, 1)

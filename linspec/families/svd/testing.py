@@ -50,11 +50,11 @@ def planted_svd(  # noqa: PLR0913
     ----------
     n, p : int
     values : sequence of float
-        Singular values that are not zero.
+        The nonzero singular values.
     k : int
-        Triplets wanted.
+        The number of triplets to compute.
     center : bool, default False
-        Add column means, which the problem then takes out.
+        Add column means; the problem then centres the columns.
     left : bool, default True
     seed : int, default 0
     name : str, default "planted"
@@ -112,7 +112,7 @@ def _svd_cases() -> list[Case]:
         make(1, 6, [2.0], 1, name="one-row"),
         make(20, 1, [2.0], 1, name="one-column"),
         zero,
-        # Enough columns that a basis of a few times k of them does not hold the whole space.
+        # With so many columns a basis of a few times k vectors does not span the whole space.
         make(110, 90, geometric(10, 1, 90), 2, name="many-columns"),
         make(60, 100, geometric(10, 2, 50), 2, center=True, name="many-columns-wide"),
         make(100, 12, geometric(1, 1e-4, 12), 12, name="small-values"),
@@ -150,34 +150,38 @@ class SVDOracle:
         return Law(residual, ROUNDING * self.unit)
 
     def _errors_of_fewer(self, S: HostArray, V: HostArray) -> list[str]:
-        """How leading values with orthonormal vectors miss the exact ones, by the norms of what they leave."""
+        """Errors of fewer leading values. With orthonormal vectors the residuals bound them."""
         left = np.linalg.norm(self.A.T @ (self.A @ V) - V * S**2, axis=0).max(initial=0.0)
         off = np.abs(S**2 - self.S[: len(S)] ** 2).max(initial=0.0)
         allowed = left + ROUNDING * self.unit * self.S[0] ** 2
-        return [] if off <= allowed else [f"σ² is off by {off:.2g}; {allowed:.2g} can be explained"]
+        return [] if off <= allowed else [f"σ² is wrong by {off:.2g}; the residual explains {allowed:.2g}"]
 
     def _errors_of_left(self, U: HostArray, V: HostArray, S: HostArray, error: float) -> list[str]:
-        """How far left vectors are from A V / σ and from orthonormal ones: what is off in V is blown up by σ₁/σ."""
+        """Errors of left vectors, which must be A V / σ and orthonormal: errors in V grow by σ₁/σ."""
         spread = float(self.S[0] / self.S[-1])
         found = []
         misfit = float(np.linalg.norm(self.A @ V - U * S, axis=0).max() / self.S[0])
         if not misfit <= 10 * error * spread:
-            found.append(f"AV − US is {misfit:.2g} σ₁; {10 * error * spread:.2g} can be explained")
+            found.append(
+                f"AV must be US; the difference is {misfit:.2g} σ₁, and the residual explains "
+                f"{10 * error * spread:.2g}"
+            )
         crooked = float(np.abs(U.T @ U - np.eye(len(S))).max())
         if not crooked <= 10 * error * spread**2:
             found.append(
-                f"U is {crooked:.2g} from orthonormal; {10 * error * spread**2:.2g} can be explained"
+                f"U must be orthonormal; UᵀU differs from I by {crooked:.2g}, and the residual explains "
+                f"{10 * error * spread**2:.2g}"
             )
         return found
 
     def errors(self, solution: Any) -> list[str]:
-        """How the answer misses the exact one by more than its own residual explains."""
+        """Errors of the answer that are larger than its own residual explains."""
         order = np.argsort(-as_host(solution.S), kind="stable")
         S, V = as_host(solution.S)[order], as_host(solution.Vh).T[:, order]
-        # Who says that digits are lost may return fewer: those must be right.
+        # A solver that reports lost digits may return fewer triplets; those must be right.
         fewer = getattr(solution, "status", None) is Status.ILL_CONDITIONED and len(S) < self.count
         if len(S) != self.count and not fewer:
-            return [f"{len(S)} singular values are returned; there are {self.count}"]
+            return [f"there are {self.count} singular values to return; got {len(S)}"]
         if fewer:
             return self._errors_of_fewer(S, V)
         if self.count == 0:
@@ -187,14 +191,15 @@ class SVDOracle:
         squares = np.abs(S**2 - self.S**2).max() / self.S[0] ** 2
         found = []
         if not squares <= error:
-            found.append(f"σ² is off by {squares:.2g} σ₁²; {error:.2g} can be explained")
+            found.append(f"σ² is wrong by {squares:.2g} σ₁²; the residual explains {error:.2g}")
         if not np.abs(V.T @ V - np.eye(self.count)).max() <= ROUNDING * self.unit + 10 * law.residual:
-            found.append("the rows of Vh are not orthonormal")
+            found.append("the rows of Vh must be orthonormal; they are not")
         if self.gap > 1e-6 and error < self.gap:
             angle = float(np.linalg.norm(V - self.V @ (self.V.T @ V), 2))
             if not angle <= 2 * error / self.gap:
                 found.append(
-                    f"Vh spans a space at sine {angle:.2g}; {2 * error / self.gap:.2g} can be explained"
+                    f"Vh must span the leading space; the sine of the angle is {angle:.2g}, and the residual "
+                    f"explains {2 * error / self.gap:.2g}"
                 )
         if getattr(solution, "U", None) is not None:
             found += self._errors_of_left(as_host(solution.U)[:, order], V, S, error)

@@ -1,7 +1,7 @@
 """Random problems from a seed, exact answers in extended precision, and a verdict on every solver's answer.
 
-``python -m linspec.testing.fuzz --trials 1000 --seed 0`` tries all registered solvers, a plugin's own among them;
-``--solvers mine`` that one alone. In a test::
+``python -m linspec.testing.fuzz --trials 1000 --seed 0`` tries all registered solvers, including those of
+plugins. ``--solvers mine`` tries one solver. In a test::
 
     from linspec.testing.fuzz import fuzz
 

@@ -1,4 +1,4 @@
-"""`python -m linspec.testing.fuzz`: random problems, all solvers, one table; exit status 1 where an answer is wrong."""
+"""`python -m linspec.testing.fuzz`: random problems, all solvers, one table; exit status 1 for failures."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from linspec.testing.fuzz.run import Outcome, fuzz, solvers_of, try_case
 from linspec.testing.fuzz.shrink import code, shrink
 
 SHOWN = 12
-"""Failures that are made smaller, one of each kind."""
+"""The number of failures that are made smaller, one of each kind."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; its exit status."""
+    """Run the command and return its exit status."""
     options = _parser().parse_args(arguments)
     if not extended.available():
-        sys.stderr.write("numpy.longdouble is no more precise than float64 here; nothing could be decided.\n")
+        sys.stderr.write(
+            "The fuzzer needs a numpy.longdouble that is more precise than float64; this machine has none.\n"
+        )
         return 2
     families = tuple(options.family.split(",")) if options.family else FAMILIES
     solvers = options.solvers.split(",") if options.solvers else None
@@ -57,15 +59,18 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m linspec.testing.fuzz", description=__doc__)
     parser.add_argument("--trials", type=int, default=100, help="how many random problems")
     parser.add_argument("--first", type=int, default=0, help="number of the first trial")
-    parser.add_argument("--trial", type=int, help="this trial alone, each verdict in words")
+    parser.add_argument("--trial", type=int, help="only this trial, with each verdict in words")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--family", help=f"some of {','.join(FAMILIES)}")
-    parser.add_argument("--solvers", help="names, separated by commas; all by default, and auto")
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--max-seconds", type=float, default=MAX_SECONDS, help="for one solve")
-    parser.add_argument("--corpus", action="store_true", help="the known cases alone")
+    parser.add_argument("--family", help=f"families, separated by commas: some of {','.join(FAMILIES)}")
+    parser.add_argument("--solvers", help="names, separated by commas; by default all solvers, and auto")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes")
+    parser.add_argument("--max-seconds", type=float, default=MAX_SECONDS, help="time limit of one solve")
+    parser.add_argument("--corpus", action="store_true", help="only the known cases")
     parser.add_argument(
-        "--shown", type=int, default=SHOWN, help="failures that are made smaller and printed as code"
+        "--shown",
+        type=int,
+        default=SHOWN,
+        help="number of failures that are made smaller and printed as code",
     )
     return parser
 
@@ -98,14 +103,14 @@ def _announce(outcome: Outcome) -> None:
 
 
 def _tell(outcome: Outcome) -> None:
-    """A failure at once, for those who wait."""
+    """Print a failure at once, before the run ends."""
     verdict = outcome.verdict
     if verdict.fails:
         sys.stderr.write(f"trial {outcome.name}, {outcome.solver}: {verdict.kind} ({verdict.cause})\n")
 
 
 def _show(failures: Sequence[Outcome], options: argparse.Namespace) -> None:
-    """Every failure in a line; of each kind one as a small program."""
+    """Print every failure in a line, and one failure of each kind as a small program."""
     seen: set[tuple[str, ...]] = set()
     for outcome in failures:
         verdict = outcome.verdict

@@ -1,7 +1,7 @@
-"""Cases that were once answered wrongly, by name.
+"""Cases that once had a wrong answer, by name.
 
-Each gives a case and the solvers that it is about (None: all of its family). They come first in every run, and alone
-with ``--corpus``.
+Each entry makes a case and names the solvers to try (None: all of its family). These cases come first in
+every run. With ``--corpus`` they are the only ones.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _orthonormal(rng: np.random.Generator, n: int, k: int) -> HostArray:
 
 
 def nearly_duplicate_columns(small: float = 1e-7, seed: int = 0) -> Entry:
-    """A column of Y is another one of Y and a little of X: the correlation is in the difference of the two."""
+    """A column of Y is a copy of another plus a little of X; their difference carries the correlation."""
     rng = np.random.default_rng(seed)
     X, Z = rng.standard_normal((200, 5)), rng.standard_normal((200, 3))
     noisy = X[:, :1] + 0.1 * rng.standard_normal((200, 1))
@@ -47,7 +47,7 @@ def nearly_duplicate_columns(small: float = 1e-7, seed: int = 0) -> Entry:
 
 
 def shortest_direction(kappa: float = 1e5, seed: int = 0) -> Entry:
-    """The one correlation is in the shortest direction of X."""
+    """The only correlation is in the shortest direction of X."""
     rng = np.random.default_rng(seed)
     Q = _orthonormal(rng, 300, 16)
     U, noise = Q[:, :8], Q[:, 8:12]
@@ -58,7 +58,7 @@ def shortest_direction(kappa: float = 1e5, seed: int = 0) -> Entry:
 
 
 def many_close_correlations(step: float = 3e-3, seed: int = 0) -> Entry:
-    """Fifty correlations a little behind the last one that is wanted, in orthonormal columns: any law is fooled."""
+    """Fifty correlations just below the k-th, in orthonormal columns: a small residual proves little."""
     rng = np.random.default_rng(seed)
     Q = _orthonormal(rng, 150, 2 * 55)
     rho = np.concatenate([np.linspace(0.9, 0.8, 5), np.full(50, 0.8 - step)])
@@ -70,7 +70,7 @@ def many_close_correlations(step: float = 3e-3, seed: int = 0) -> Entry:
 
 
 def huge_ridge(seed: int = 0) -> Entry:
-    """With a ridge far above the data all correlations are small, and so is what is left of any equation."""
+    """A ridge far above the squares of the data: all correlations are small, and so is every residual."""
     rng = np.random.default_rng(seed)
     Z = rng.standard_normal((120, 4))
     X, Y = (Z @ rng.standard_normal((4, p)) + rng.standard_normal((120, p)) for p in (9, 7))
@@ -81,14 +81,14 @@ def huge_ridge(seed: int = 0) -> Entry:
 
 
 def scaled_matrix(power: int = -82, ridge: float = 0.0, targets: int = 0) -> Entry:
-    """Squares of products with A leave the range of numbers."""
+    """The squares of products with A overflow or underflow."""
     rng = np.random.default_rng(0)
     A = rng.standard_normal((60, 5)) * 10.0**power
     return _case("least-squares", {"A": A, "B": rng.standard_normal(60) * 10.0**targets}, ridge=ridge)
 
 
 def scaled_view(power: int = 78) -> Entry:
-    """Squares of the entries of one view leave the range of numbers."""
+    """The squares of the entries of one view overflow or underflow."""
     rng = np.random.default_rng(0)
     Z = rng.standard_normal((80, 2))
     X, Y = (Z @ rng.standard_normal((2, p)) + rng.standard_normal((80, p)) for p in (5, 4))
@@ -96,14 +96,14 @@ def scaled_view(power: int = 78) -> Entry:
 
 
 def large_means(ratio: float = 1e6, kind: str = "csr") -> Entry:
-    """Means beside which the spread is small, in sparse data."""
+    """Means that are large compared with the spread, in sparse data."""
     rng = np.random.default_rng(0)
     A = rng.standard_normal((150, 6)) * np.geomspace(10, 1, 6) + ratio * rng.uniform(1, 2, 6)
     return _case("svd", {"A": Matrix(A, kind)}, k=3, center=True)
 
 
 def ill_conditioned_targets(kappa: float = 1e11) -> Entry:
-    """One direction of X is short, and the targets lie along it and along two others."""
+    """One direction of X is short. The targets lie along it and along two others."""
     rng = np.random.default_rng(0)
     U, s = _orthonormal(rng, 150, 8), np.ones(8)
     s[-1] = 1 / kappa
@@ -118,7 +118,7 @@ def one_by_one() -> Entry:
 
 
 def narrow_labels(dtype: str = "bool") -> Entry:
-    """Targets in few bits, which float64 holds exactly, beside a float64 matrix whose columns fall from 1e3 to 1."""
+    """Targets in a narrow dtype, for a float64 matrix whose columns fall from 1e3 to 1."""
     rng = np.random.default_rng(0)
     A = rng.standard_normal((600, 20)) * np.geomspace(1e3, 1, 20)
     b = A @ (rng.standard_normal(20) / np.geomspace(1e3, 1, 20)) + rng.standard_normal(600) > 0
@@ -126,7 +126,7 @@ def narrow_labels(dtype: str = "bool") -> Entry:
 
 
 def integer_targets() -> Entry:
-    """Targets in int8 beside a float64 matrix."""
+    """Targets in int8, for a float64 matrix."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((120, 7)) * np.geomspace(1e3, 1, 7)
     H = np.eye(4, dtype=np.int8)[rng.integers(0, 4, 120)] * np.int8(100)
@@ -134,7 +134,7 @@ def integer_targets() -> Entry:
 
 
 def badly_scaled_columns(family: str = "discriminant") -> Entry:
-    """Columns from 1e-8 to 1e8."""
+    """Column scales from 1e-8 to 1e8."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 4, 150)
     X = (rng.standard_normal((150, 9)) + rng.standard_normal((4, 9))[labels]) * np.geomspace(1e-8, 1e8, 9)
@@ -145,7 +145,7 @@ def badly_scaled_columns(family: str = "discriminant") -> Entry:
 
 
 def near_copy(small: float = 1e-8, kind: str = "ndarray", seed: int = 0) -> Entry:
-    """A column that is another one but for little: Gram matrices do not tell how long the difference is."""
+    """A column is nearly a copy of another; Gram matrices lose the length of the difference."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((120, 6))
     X[:, 5] = X[:, 4] + small * rng.standard_normal(120)
@@ -154,7 +154,7 @@ def near_copy(small: float = 1e-8, kind: str = "ndarray", seed: int = 0) -> Entr
 
 
 def dependent_columns(dtype: str = "float32") -> Entry:
-    """A constant column, which is rounding when the means are out."""
+    """A constant column, which is only rounding after centring."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((120, 6))
     X[:, 2] = 1 / 3
@@ -163,7 +163,7 @@ def dependent_columns(dtype: str = "float32") -> Entry:
 
 
 def rank_one_in_float32(kind: str = "ndarray", rows: int = 60, columns: int = 140) -> Entry:
-    """One singular value, and means: products with AᵀA in float32 leave rounding where there are no others."""
+    """One singular value, and means: products with AᵀA in float32 leave rounding for the other values."""
     rng = np.random.default_rng(0)
     A = np.outer(rng.standard_normal(rows), rng.standard_normal(columns)) + rng.standard_normal(columns)
     return _case("svd", {"A": Matrix(A.astype(np.float32), kind)}, k=3, center=True)
@@ -195,4 +195,4 @@ CORPUS: Mapping[str, Callable[[], Entry]] = {
     "badly scaled columns": badly_scaled_columns,
     "badly scaled columns, CCA": partial(badly_scaled_columns, "cca"),
 }  # fmt: skip
-"""By name; each makes its case anew."""
+"""The makers of the cases, by name."""

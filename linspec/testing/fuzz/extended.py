@@ -1,11 +1,12 @@
-"""Orthogonal factorisations in extended precision: what decides where float64 does not.
+"""Orthogonal factorisations in extended precision, for answers that float64 cannot judge.
 
-Problem: to tell whether an answer is right to 1e-6 at a condition number of 1e14, the truth must be known to more
-digits than float64 has, and over more powers of ten.
-Method: NumPy's ``longdouble`` (80 bits on x86: eps 1e-19, exponents to 4932). NumPy has no factorisations for it, so
-here is the singular value decomposition by Householder QR with column pivoting and one-sided Jacobi rotations on the
-transposed triangle. That order gives small singular values to high relative accuracy where rows or columns of the
-matrix are badly scaled (Drmač & Veselić 2008). The pairs of a round of rotations are disjoint and are rotated at once.
+Problem: to tell whether an answer is right to 1e-6 at a condition number of 1e14, the truth must have more
+digits, and a larger range, than float64 has.
+Method: NumPy's ``longdouble`` (80 bits on x86: eps 1e-19, exponents to 4932). NumPy has no factorisations for
+it. So this module has the singular value decomposition by Householder QR with column pivoting and one-sided
+Jacobi rotations on the transposed triangle. This order gives small singular values to high relative accuracy
+even if rows or columns of the matrix are badly scaled (Drmač & Veselić 2008). The pairs of a round of
+rotations are disjoint and rotated at once.
 Source: Demmel & Veselić 1992, doi:10.1137/0613074; Drmač & Veselić 2008, doi:10.1137/050639193.
 """
 
@@ -26,11 +27,11 @@ EPS = float(np.finfo(np.longdouble).eps)
 """The unit roundoff of the extended precision."""
 
 SWEEPS = 40
-"""Rounds over all pairs of columns at most; about ten are needed."""
+"""The largest number of rounds over all pairs of columns; about ten are needed."""
 
 
 def available() -> bool:
-    """Whether this machine's ``longdouble`` is more than a float64."""
+    """Whether this machine's ``longdouble`` is more precise than float64."""
     return EPS < 1e-18
 
 
@@ -40,13 +41,13 @@ def extended(x: Any) -> Extended:
 
 
 def column_norms(A: Extended) -> Extended:
-    """Euclidean lengths of columns; no square of a representable number leaves the range."""
+    """Euclidean lengths of columns; the squares of float64 numbers are in the range of extended precision."""
     norms: Extended = np.sqrt(np.sum(A * A, axis=0))
     return norms
 
 
 def svd(A: Extended) -> SVD:
-    """The thin singular value decomposition A = U diag(s) Vᵀ of what is not zero.
+    """The thin singular value decomposition A = U diag(s) Vᵀ without zero singular values.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ def svd(A: Extended) -> SVD:
     Returns
     -------
     U, s, V : arrays of shape (n, r), (r,), (p, r)
-        In decreasing order; r counts the singular values above zero, of which the last may be rounding.
+        In decreasing order; r counts the nonzero singular values. The last of them may be rounding.
     """
     A = extended(A)
     if A.shape[0] < A.shape[1]:
@@ -112,7 +113,7 @@ def _jacobi(L: Extended) -> SVD:
 
 
 def _rotate(B: Extended, J: Extended, left: Any, right: Any) -> float:
-    """Make disjoint pairs of columns orthogonal; the largest cosine that was found."""
+    """Make disjoint pairs of columns orthogonal, and return the largest cosine found before."""
     P, Q = B[:, left], B[:, right]
     a, b, c = np.sum(P * P, axis=0), np.sum(Q * Q, axis=0), np.sum(P * Q, axis=0)
     size = np.sqrt(a) * np.sqrt(b)
@@ -133,7 +134,7 @@ def _rotate(B: Extended, J: Extended, left: Any, right: Any) -> float:
 
 
 def _rounds(p: int) -> list[tuple[Any, Any]]:
-    """A tournament: every pair of columns once, in rounds of disjoint pairs."""
+    """Every pair of columns once, in rounds of disjoint pairs, as in a round-robin tournament."""
     players = [*range(p), *([-1] * (p % 2))]
     half = len(players) // 2
     rounds = []

@@ -1,10 +1,10 @@
 """Random cases, each from a seed and the number of a trial.
 
-Problem: solvers fail where nobody looked: one short direction, columns that are nearly copies, a view that is a noisy
-copy of the other, 1e-80, labels as bytes, means that are a million times the spread.
-Method: a case is drawn in steps, each of which may leave the data as they are: shape, spectrum, what the two views
-share, copies and dependent columns, scales, means, dtypes, kinds of data, ridge, k, tol. `case(seed, trial)` draws from
-``numpy.random.default_rng([seed, trial])``, so that a trial is repeated by its two numbers.
+Problem: solvers fail on data that nobody tried: one short direction, columns that are nearly copies, a view
+that is a noisy copy of the other, 1e-80, labels as bytes, means that are a million times the spread.
+Method: a case is drawn in steps: shape, spectrum, correlations, copies and dependent columns, scales, means,
+dtypes, kinds of data, ridge, k, tol. Each step may leave the data unchanged. `draw(seed, trial)` draws from
+``numpy.random.default_rng([seed, trial])``, so the two numbers repeat a trial.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def draw(seed: int, trial: int, families: tuple[str, ...] = FAMILIES) -> Case:
     ----------
     seed, trial : int
     families : tuple of str, optional
-        Families to take turns.
+        The families of the cases, in turn.
 
     Returns
     -------
@@ -50,7 +50,7 @@ class _Draw:
         self.rng, self.family, self.seed = rng, family, seed
         self.notes: list[str] = []
         self.n, self.p, self.q = self._shape()
-        # Some mischief at a time: with all of it at once nothing could be decided.
+        # The largest power of ten so far: with several extremes at once no verdict would be possible.
         self.extremes = 0
 
     def chance(self, share: float) -> bool:
@@ -102,7 +102,7 @@ class _Draw:
         return Q
 
     def _spectrum(self, m: int) -> HostArray:
-        """Singular values from 1 downwards, at a condition number that is noted."""
+        """Singular values from 1 downwards; the condition number is noted."""
         kappa = self.power(0, 14) if self.chance(0.5) else self.power(0, 3)
         kind = self.pick("geometric", "one short", "gap", "clusters", "flat", "repeated")
         s: HostArray = np.ones(m)
@@ -124,7 +124,7 @@ class _Draw:
         return np.sort(s)[::-1]
 
     def _main(self) -> tuple[HostArray, HostArray, HostArray]:
-        """U, s, V of the matrix that is solved with."""
+        """U, s, V of the main matrix."""
         m = min(self.n, self.p)
         U = self._orthonormal(self.n, m)
         V = (
@@ -165,7 +165,7 @@ class _Draw:
         order = {"long": order, "shortest": order[::-1], "any": self.rng.permutation(order)}[where]
         noise = self.rng.standard_normal((self.n, my))
         noise -= U @ (U.T @ noise)
-        # Where X fills the space, nothing is left of the noise.
+        # If X spans the whole space, no noise is left.
         basis = np.linalg.qr(noise)[0] if self.n > len(s) + my else self._orthonormal(self.n, my)
         shared = U[:, order[: len(rho)]] * rho
         basis[:, : len(rho)] = shared + basis[:, : len(rho)] * np.sqrt(1 - rho**2)
@@ -212,7 +212,7 @@ class _Draw:
         return {"X": X, "H": H}
 
     def _of_labels(self, t: int) -> HostArray:
-        """What `linspec.targets` makes of random labels; some are nearly another one, and one row has all."""
+        """The targets of random labels; some labels are nearly equal, and one row has all labels."""
         Y = (self.rng.random((self.n, t)) < self.rng.uniform(0.1, 0.7, t)).astype(float)
         if t > 1 and self.chance(0.4):
             Y[:, 1] = Y[:, 0]
@@ -233,7 +233,7 @@ class _Draw:
             return False
         return self.chance(0.35 if self.family == "svd" else 0.7)
 
-    # ---- what spoils data ---------------------------------------------------------------------
+    # ---- difficult data -----------------------------------------------------------------------
 
     def _spoiled(self, data: dict[str, HostArray], center: bool) -> dict[str, HostArray]:
         """Copies, dependent columns, a view that is nearly the other."""
@@ -255,7 +255,7 @@ class _Draw:
             self.note(f"column {j} of {name} is column {i}")
         elif kind == "rank" and min(n, p) > 1:
             r = int(self.rng.integers(1, min(n, p)))
-            # Small integers times columns rounded to few bits: dependent exactly, also after rounding.
+            # Small integers times columns rounded to few bits: exactly dependent, even after rounding.
             base = np.round(M[:, :r] / np.abs(M).max() * 2**12) / 2**12
             M = base @ self.rng.integers(-2, 3, (r, p))
             self.note(f"{name} has rank {r}")
@@ -268,7 +268,7 @@ class _Draw:
         return {**data, name: M}
 
     def _tiny_copy(self, data: dict[str, HostArray]) -> dict[str, HostArray]:
-        """The last column of Y is its first one and a little of X."""
+        """The last column of Y is its first column plus a little of X."""
         X, Y = data["X"], data["Y"].copy()
         small = self.power(-11, -4)
         x = X[:, 0] / max(np.linalg.norm(X[:, 0]), 1e-300)
@@ -288,7 +288,8 @@ class _Draw:
             if self.chance(0.12):
                 power = self.pick(*SCALES[:3]) if not wide else self.pick(*SCALES)
                 power = power * self.pick(-1, 1)
-                # A solution of B of 1e80 by A of 1e-200 and short directions would still have to be a number.
+                # The solution for B of 1e80 and A of 1e-200 with short directions must still be
+                # representable.
                 M = M * 10.0**power
                 self.extremes = max(self.extremes, abs(power))
                 self.note(f"{name} times 1e{power}")
@@ -340,7 +341,7 @@ class _Draw:
         return str({"float64": "float64", "float32": "float32", "narrow": narrow, "mixed": mixed}[kind])
 
     def _rounded(self, M: HostArray, dtype: str) -> HostArray:
-        """In a dtype: integers from -100 to 100, bytes from 0 to 200, bools by sign."""
+        """The entries in a dtype: integers from -100 to 100, bytes from 0 to 200, bools by sign."""
         if dtype == "float64":
             return M
         if dtype == "float32":
@@ -354,7 +355,7 @@ class _Draw:
     # ---- numbers ------------------------------------------------------------------------------
 
     def _ridge(self, M: HostArray) -> float:
-        """0, or a share of the mean squared length of a column."""
+        """0, or a fraction of the mean squared length of a column."""
         size = float(np.abs(M).max()) if M.size else 0.0
         if self.chance(0.5) or not 1e-120 < size < 1e120:
             return 0.0
@@ -386,7 +387,7 @@ class _Draw:
             return {"k": None if self.chance(0.15) else k, "ridge": self._ridge(plain["X"]), "center": center}
         rx = self._ridge(plain["X"])
         ry = self._ridge(plain["Y"]) if rx else 0.0
-        # One ridge for views of other scales would leave correlations of nothing but rounding.
+        # With one ridge for views of different scales the correlations would be only rounding.
         alike = rx > 0 and 1e-3 < ry / rx < 1e3
         ridge = (rx, rx) if alike and self.chance(0.5) else (rx, ry)
         return {"k": k, "ridge": ridge if ridge[0] != ridge[1] else ridge[0], "center": center}

@@ -1,18 +1,18 @@
-"""What becomes of one answer: right, near, flagged, silent, refused, foreign, claimed, violated, undecided.
+"""The verdict on one answer: right, near, flagged, silent, refused, foreign, claimed, violated, undecided.
 
-Problem: the one thing that a solver must never do is to be wrong and to say CONVERGED.
-Method: the answer is held to its law and to its loss in extended precision (`linspec.testing.fuzz.truth`).
+Problem: a solver must never be wrong and say CONVERGED.
+Method: the law and the loss of the answer are computed in extended precision (`linspec.testing.fuzz.truth`).
 
 =============  ======================================================================================
-right          converged, and law and loss are within what is claimed
-near           CONVERGED, and law or loss are above it, at most ten times
-undecided      CONVERGED above that, but rounding of the data explains it
-flagged-right  another status, though the answer is right
+right          converged, and law and loss are within the claims
+near           CONVERGED, and law or loss are up to ten times above the claims
+undecided      CONVERGED and more than ten times above, but rounding of the data explains it
+flagged-right  another status, although the answer is right
 flagged        another status, and the answer is not right
 refused        an error of linspec that fits the data
 silent         CONVERGED, and the law is above 10 tol or the loss above 10 max(residual, loss_estimate)
-claimed        as silent, under another status, but with ``converged=True``, and by more than 10 tol
-violated       something else that was claimed is not so: bounds, lengths, a sum above the truth
+claimed        like silent, but with another status and ``converged=True``, and by more than 10 tol
+violated       another claim is false: bounds, lengths, or a sum above the true one
 foreign        an exception that is not linspec's, a RuntimeWarning, or finite data called not finite
 =============  ======================================================================================
 
@@ -44,36 +44,36 @@ CLASSES = (
 FAILING = frozenset({"silent", "claimed", "violated", "foreign"})
 
 FACTS = frozenset({Status.RANK_DEFICIENT, Status.DEGENERATE})
-"""Statuses that say something of the data and nothing against the answer."""
+"""Statuses that tell a fact about the data and do not question the answer."""
 
 UNFAIR = (NonFiniteData, BrokenPlugin, InvalidDeclaration)
 """Errors of linspec that do not fit finite data and a registered solver."""
 
 SILENT = 10.0
-"""Multiple of the tolerance, or of what is claimed, from which on an answer is wrong."""
+"""An answer is wrong if it is off by more than this multiple of the tolerance or of its claim."""
 
 ROUNDING = 5.0
-"""Multiple of what rounding of the data does that is not held against a solver."""
+"""Multiple of the effect of rounding of the data that is allowed to a solver."""
 
 FEW_ROUNDINGS = 100.0
-"""Multiple of eps, and"""
+"""A loss below this multiple of eps is ignored."""
 
 FRACTION = 1e-4
-"""share of the tolerance, below which nothing is said of a loss."""
+"""A loss below this fraction of the tolerance is ignored."""
 
 CROOKED = 1e-4
-"""How far vectors may be from orthonormal where the tolerance was reached."""
+"""How far vectors may be from orthonormal if the tolerance was reached."""
 
 NOTICED = 1e-3
-"""A tenth of the loss from which on an answer is not right in anybody's eyes, although the law may explain it: where
-the condition number is so large that it explains anything, a solver that says so has not cried wolf."""
+"""A loss above ten times this is never right, although the law may explain it. If the condition number is so
+large that the law explains any loss, a solver that reports a problem does so rightly."""
 
 MAX_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of one solver on one case.
+    """The verdict on one solver and one case.
 
     Attributes
     ----------
@@ -86,11 +86,11 @@ class Verdict:
     status : str
         The status of the solution, or the name of the error.
     law, loss, residual : float
-        nan where there is no solution.
+        nan if there is no solution.
     values : tuple of float
-        The true values, where the answer fails.
+        The true values, if the answer fails.
     sharpness : dict
-        By name of a bound, how far it is from the truth: at least 1 where it holds.
+        The ratio of each bound to the truth, by name: at least 1 if the bound holds.
     """
 
     kind: str
@@ -105,12 +105,12 @@ class Verdict:
 
     @property
     def fails(self) -> bool:
-        """Whether this must not happen."""
+        """Whether the verdict is a failure."""
         return self.kind in FAILING
 
 
 def judge(case: Case, solver: Any, truth: Truth, *, max_seconds: float = MAX_SECONDS) -> Verdict:
-    """Solve a case and say what became of it.
+    """Solve a case and judge the answer.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def judge(case: Case, solver: Any, truth: Truth, *, max_seconds: float = MAX_SEC
     solver : str or Solver
         A solver's name, ``"auto"``, or an instance.
     truth : Truth
-        About the same case.
+        The truth about the same case.
     max_seconds : float, default 20.0
 
     Returns
@@ -134,12 +134,12 @@ def judge(case: Case, solver: Any, truth: Truth, *, max_seconds: float = MAX_SEC
             problem = case.problem()
             solution = linspec.solve(problem, solver, rng=case.rng, max_seconds=max_seconds, **options)
         except LinspecError as error:
-            # Products that overflow are refused in so many words; a finite entry must not be blamed.
+            # linspec refuses products that overflow with these words; it must not blame a finite entry.
             unfair = isinstance(error, UNFAIR) and "no entry that can be read is at fault" not in str(error)
             kind = "foreign" if unfair else "refused"
             name = type(error).__name__
             return Verdict(kind, f"{name}: {error}", name, name)
-        except Exception as error:  # noqa: BLE001 (which ones there are is what is being found out)
+        except Exception as error:  # noqa: BLE001 (the fuzzer looks for such exceptions)
             name = type(error).__name__
             return Verdict("foreign", f"{name}: {error}", f"{name} in {_place(error)}", name)
     verdict = judge_solution(truth, solution, tol=case.tolerance)
@@ -163,7 +163,7 @@ def _takes_tol(case: Case, solver: Any) -> bool:
 
 
 def _place(error: BaseException) -> str:
-    """The file and line of linspec, or of a plugin, that an exception passed last."""
+    """The innermost file and line of linspec, or of a plugin, in the traceback of an exception."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [f for f in frames if "linspec" in f.filename and "/testing/" not in f.filename]
     last = (own or frames)[-1]
@@ -171,14 +171,14 @@ def _place(error: BaseException) -> str:
 
 
 def judge_solution(truth: Truth, solution: Any, *, tol: float) -> Verdict:
-    """Hold a solution to the truth, by the reading of the data that it fits best.
+    """Judge a solution by the reading of the data that it fits best.
 
     Parameters
     ----------
     truth : Truth
     solution : Solution
     tol : float
-        What was asked for.
+        The tolerance of the solve.
 
     Returns
     -------
@@ -192,19 +192,19 @@ def judge_solution(truth: Truth, solution: Any, *, tol: float) -> Verdict:
 
 
 class _Judged:
-    """A solution by one reading of the data."""
+    """A solution, judged by one reading of the data."""
 
     def __init__(self, truth: Truth, number: int, found: Findings, solution: Any, tol: float) -> None:
         self.truth, self.number, self.found, self.solution, self.tol = truth, number, found, solution, tol
         claims = [float(getattr(solution, "loss_estimate", None) or 0.0), float(solution.residual)]
         self.claim = max((claim for claim in claims if not math.isnan(claim)), default=0.0)
-        # Where all values are rounding there is nothing to lose.
+        # If all values are rounding, nothing can be lost.
         law, loss = (found.law, found.loss) if found.grain < 1 else (0.0, 0.0)
         self.law_over = _over(law, tol)
         self.loss = loss
         self.least = max(FEW_ROUNDINGS * truth.case.precision, FRACTION * tol)
         self.loss_over = _over(loss, max(self.claim, found.explained, self.least))
-        # Rounding takes another answer and costs as much: only where it could matter.
+        # The floor needs more answers and takes time, so it is computed only if it matters.
         if max(self.law_over, self.loss_over) > 1:
             floor = self.floor()
             self.law_after = _over(law - ROUNDING * floor.law, tol)
@@ -216,49 +216,49 @@ class _Judged:
             self.law_after, self.loss_after = self.law_over, self.loss_over
 
     def floor(self) -> Findings:
-        """What rounding of the data does, in the norm in which the answer is judged."""
+        """The effect of rounding of the data, in the norm of the judged law."""
         return self.truth.floor(self.number, self.truth.norm(self.solution))
 
     @property
     def wrong(self) -> bool:
-        """Whether the answer is wrong for what it claims, whatever the data's rounding."""
+        """Whether the answer is further off than its claims and the data's rounding explain."""
         return not max(self.law_after, self.loss_after) <= SILENT
 
     @property
     def right(self) -> bool:
-        """Whether it is what was asked for."""
+        """Whether law and loss are within the claims."""
         return self.law_after <= 1.001 and self.loss_after <= 1.001
 
     @property
     def claims(self) -> bool:
-        """Whether the answer is said to be what was asked for, without a reserve."""
+        """Whether the solver claims an answer within the tolerance, without reservation."""
         status = self.solution.status
         return status is Status.CONVERGED or (self.solution.converged and status in FACTS)
 
     @property
     def harmless(self) -> bool:
-        """Whether nobody who asked for the tolerance would mind."""
+        """Whether law and loss are at most ten times the tolerance or the claim."""
         return self.law_over <= SILENT and _over(self.loss, max(self.tol, self.claim)) <= SILENT
 
     @property
     def undecided(self) -> bool:
-        """Whether it is off by more than it may be, and rounding explains it."""
+        """Whether the answer is off by more than is allowed, but rounding explains it."""
         return not self.wrong and not self.harmless and not max(self.law_over, self.loss_over) <= SILENT
 
     @property
     def good(self) -> bool:
-        """Whether it is right, whatever the solver says of it."""
+        """Whether the answer is right, whatever the solver claims."""
         asked = _over(self.loss, max(self.tol, min(self.found.explained, NOTICED)))
         return self.law_over <= 1.001 and asked <= SILENT
 
     @property
     def rank(self) -> int:
-        """Better readings first."""
+        """The rank of the reading; a smaller number is better."""
         return 3 if self.wrong else 2 if self.undecided else 0 if self.right else 1
 
     @property
     def badness(self) -> float:
-        """How far off."""
+        """The larger of the excesses of law and loss."""
         worst = max(self.law_after, self.loss_after)
         return worst if math.isfinite(worst) else math.inf
 
@@ -273,7 +273,7 @@ class _Judged:
         return "flagged-right" if self.good else "flagged"
 
     def verdict(self, violations: list[tuple[str, str]]) -> Verdict:
-        """The verdict, with what else was claimed and is not so."""
+        """The verdict, with the first other claim that is false."""
         kind, cause, reason = self._kind(), "", ""
         if kind in {"silent", "claimed"}:
             by_law = not self.law_after <= SILENT
@@ -294,26 +294,27 @@ class _Judged:
         values = self.truth.values
         return () if values is None else tuple(float(value) for value in values)
 
-    # ---- what else is claimed -----------------------------------------------------------------
+    # ---- other claims -------------------------------------------------------------------------
 
     def violations(self) -> Iterator[tuple[str, str]]:
-        """What else is claimed and is not so, without and with figures."""
+        """Other claims that are false, each without and with figures."""
         found, solution = self.found, self.solution
-        # What is not converged is said to be off.
+        # A solver that has not converged says by its residual how far the answer is off.
         said = 0.0
         if solution.status is not Status.CONVERGED:
             said = max(float(np.nan_to_num(solution.residual, nan=1.0)), found.squared)
         bounds = getattr(solution, "loss_bounds", None)
-        if (
-            bounds is not None and bounds[0] is not None
-        ):  # below zero: by so much may the sum be above the exact one
+        if bounds is not None and bounds[0] is not None:
+            # A negative lower bound says how far the sum may be above the exact one.
             said = max(said, -float(bounds[0]))
-        # Rounding that stays below the tolerance is no fault, where squares explain it.
+        # Rounding below the tolerance is no fault if Gram matrices explain it.
         rounded = max(0.01 * self.tol, min(found.squared, self.tol))
         allowed = self.least + found.grain + found.explained + max(said, rounded)
-        # Nor can rounding that takes a tenth of everything be told from a fault, where no more is claimed.
+        # If rounding may take a tenth of the value and the solver claims nothing, a fault cannot be told from
+        # it.
         lost = not self.claims and found.squared > 0.1
-        # Pairs that overlap, as sparse ones do, have correlations that count the same twice; none is claimed here.
+        # Correlations of pairs that overlap, such as sparse ones, count a part twice; the solver does not
+        # claim them.
         lost = lost or (not self.claims and found.misfit > CROOKED)
         if found.excess > allowed and not lost:
             floor = self.floor()
@@ -345,23 +346,23 @@ class _Judged:
                 if off > bound * 1.001 + 1e-9 and off > bound + 1e-9 + self._rounding_of_values():
                     yield (
                         "bounds",
-                        f"no correlation within {bound:.2g} of {value:.6g}: the nearest is {off:.2g} off",
+                        f"no correlation is within {bound:.2g} of {value:.6g}; the nearest is {off:.2g} away",
                     )
         floor = self.floor()
-        # A loss below zero is a sum above the truth, and is judged as such.
+        # A loss below zero is a sum above the true one, which is judged elsewhere.
         slacks = {"law_bounds": floor.law, "loss_bounds": floor.loss + floor.misfit}
         for name, value in (("law_bounds", self.found.law), ("loss_bounds", max(self.found.loss, 0.0))):
             pair = getattr(self.solution, name, None)
             if pair is None:
                 continue
             slack = ROUNDING * slacks[name] + self.found.grain + 1e-13
-            # What is computed with Gram matrices is known no better, in either direction.
+            # Values computed from Gram matrices have this error, in either direction.
             share = 0.01 + min(self.found.squared, 1.0 if self.claims else math.inf)
             below, above = pair
             if below is not None and below > (1 + share) * value + slack:
-                yield f"{name} below", f"{name}: {below:.3g} is said to be below {value:.3g}"
+                yield f"{name} below", f"{name}: the lower bound is {below:.3g}; the value is {value:.3g}"
             if above is not None and (1 + share) * above < value - slack:
-                yield f"{name} above", f"{name}: {above:.3g} is said to be above {value:.3g}"
+                yield f"{name} above", f"{name}: the upper bound is {above:.3g}; the value is {value:.3g}"
 
     def _rounding_of_values(self) -> float:
         floor = self.floor()
@@ -369,7 +370,7 @@ class _Judged:
         return share * float(np.sum(np.abs(self.solution.correlations)))
 
     def sharpness(self) -> dict[str, float]:
-        """How far bounds are from what they bound; where there is more of that than rounding."""
+        """The ratios between bounds and the values that they bound, for values above rounding."""
         found: dict[str, float] = {}
         for name, value in (("law_bounds", self.found.law), ("loss_bounds", self.found.loss)):
             pair = getattr(self.solution, name, None)
@@ -384,7 +385,7 @@ class _Judged:
 
 
 def _over(value: float, limit: float) -> float:
-    """How many times the limit; what is not a number counts as infinitely much."""
+    """A value as a multiple of a limit; nan counts as infinity."""
     if math.isnan(value):
         return math.inf
     return max(value, 0.0) / limit if limit > 0 else (0.0 if value <= 0 else math.inf)

@@ -1,9 +1,9 @@
 """A case: data of some kind and a problem on them, all from a seed or written out.
 
-Problem: a failing trial must be repeated exactly, made smaller, and shown to somebody as a few lines of code.
-Method: a `Case` holds NumPy arrays in the dtype in which they are given, the kind of object in which they are wrapped
-when the problem is made, and the few numbers of the problem. What a solver is given is made afresh each time; the
-entries, as they are after rounding to their dtype, are the truth by which an answer is judged.
+Problem: a failing trial must be repeated exactly, made smaller, and shown as a few lines of code.
+Method: a `Case` holds NumPy arrays in their dtype, the kind of object that wraps them when the problem is
+made, and the numbers of the problem. The data of a solver are made anew for each solve. Answers are judged by
+the entries as they are after rounding to their dtype.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ TOLERANCES = {"least-squares": 1e-8, "svd": 1e-6, "cca": 1e-6, "discriminant": 1
 """The default of `tol`; for float32 data it is at least 100 eps."""
 
 MAIN = {"least-squares": ("A",), "svd": ("A",), "cca": ("X", "Y"), "discriminant": ("X",)}
-"""The matrices that are solved with: their precision is that of the answer. The others are targets."""
+"""The matrices that determine the precision of the answer. The other matrices are targets."""
 
 MATRICES = {"least-squares": ("A", "B"), "svd": ("A",), "cca": ("X", "Y"), "discriminant": ("X", "H")}
 
 SLICE_ROWS = 7
-"""Rows of a slice, where data are given as slices."""
+"""The rows of a slice, for data that are given as slices."""
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Entries in the dtype in which they are given, and the kind of object that holds them.
+    """Entries in their dtype, and the kind of object that holds them.
 
     Attributes
     ----------
@@ -62,11 +62,11 @@ class Matrix:
 
     @property
     def precision(self) -> float:
-        """The unit roundoff of the arithmetic that is made with these entries."""
+        """The unit roundoff of arithmetic with these entries."""
         return float(np.finfo(working_dtype(self.entries.dtype)).eps)
 
     def given(self) -> Any:
-        """What `linspec` is given."""
+        """The data as they are given to linspec."""
         return KINDS[self.kind](self.entries)
 
 
@@ -82,11 +82,11 @@ class Case:
     parameters : mapping
         The other arguments of the problem: ``k``, ``ridge``, ``center``, ``left``.
     tol : float or None
-        Asked for; None: the default.
+        The tolerance of the solve; None for the default.
     seed : tuple of int
-        The random numbers of the solver.
+        The seed of the solver's random numbers.
     notes : tuple of str
-        What was drawn, in words.
+        A description of the drawn data, in words.
     """
 
     family: str
@@ -97,18 +97,18 @@ class Case:
     notes: tuple[str, ...] = ()
 
     def problem(self) -> Any:
-        """The problem, on data made afresh."""
+        """The problem, on newly made data."""
         data = {name: matrix.given() for name, matrix in self.matrices.items()}
         return PROBLEMS[self.family](**data, **self.parameters)
 
     @property
     def rng(self) -> np.random.Generator:
-        """The random numbers of a solver, from their beginning."""
+        """A new generator of the solver's random numbers."""
         return np.random.default_rng(list(self.seed))
 
     @property
     def tolerance(self) -> float:
-        """What the residual must be at or below: for float32 data at least 100 eps."""
+        """The largest residual of a converged answer: at least 100 eps for float32 data."""
         if self.tol is not None:
             return self.tol
         return max(
@@ -118,7 +118,7 @@ class Case:
 
     @property
     def precision(self) -> float:
-        """The unit roundoff of the least precise of the matrices that are solved with."""
+        """The unit roundoff of the least precise matrix, without targets."""
         return max(self.matrices[name].precision for name in MAIN[self.family])
 
     def entries(self, name: str) -> HostArray:
@@ -160,7 +160,7 @@ def _strided(entries: HostArray) -> HostArray:
 
 
 def _file(entries: HostArray) -> HostArray:
-    """A memory map of a file that is gone when the map is."""
+    """A memory map of a file that is deleted with the map."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "entries.npy"
         np.save(path, entries)
@@ -169,7 +169,7 @@ def _file(entries: HostArray) -> HostArray:
 
 
 def _slices(entries: HostArray) -> Callable[[], Iterator[HostArray]]:
-    """A callable that gives row slices anew each time; the first is shorter than the others."""
+    """A callable that returns row slices in each call; the first slice is shorter than the others."""
 
     def reading() -> Iterator[HostArray]:
         stops = [0, *range(3, len(entries), SLICE_ROWS), len(entries)]
@@ -204,4 +204,4 @@ KINDS: Mapping[str, Callable[[HostArray], Any]] = {
     "slices": _slices,
     "array-api-strict": _strict,
 }
-"""How entries can be given, by name."""
+"""The kinds of data, by name; each maker wraps entries."""

@@ -1,8 +1,10 @@
-"""Many cases by many solvers: the trials, their verdicts, and counts of them.
+"""Many cases by many solvers: the trials, their verdicts, and their counts.
 
-Problem: what happens once in a thousand problems is seen only when thousands are solved, and then nobody reads them.
-Method: each trial is solved by every registered solver of its family and by ``"auto"``, with default options; verdicts
-that fail are made smaller (`linspec.testing.fuzz.shrink`). Trials are independent, and are dealt out to processes.
+Problem: a fault that occurs once in a thousand problems shows only if thousands are solved, and nobody reads
+so many.
+Method: every registered solver of the family, and ``"auto"``, solves each trial with default options. Cases
+that fail are made smaller (`linspec.testing.fuzz.shrink`). Trials are independent and are distributed over
+processes.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ __all__ = ["Outcome", "fuzz", "solvers_of", "try_case"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """A solver's verdict on one case.
+    """The verdict on one solver and one case.
 
     Attributes
     ----------
@@ -43,7 +45,7 @@ class Outcome:
 
 
 def solvers_of(family: str, names: Sequence[Any] | None = None) -> tuple[Any, ...]:
-    """The solvers of a family that are wanted: all that are registered and ``"auto"``, or those that are named."""
+    """The solvers of a family to try: the named ones, or all registered ones and ``"auto"``."""
     present = (*linspec.solvers(family), "auto")
     if names is None:
         return present
@@ -54,7 +56,7 @@ def solvers_of(family: str, names: Sequence[Any] | None = None) -> tuple[Any, ..
 def try_case(
     case: Case, solvers: Iterable[Any], *, name: str = "", max_seconds: float = MAX_SECONDS
 ) -> Iterator[Outcome]:
-    """Solve one case by several solvers."""
+    """Solve one case with several solvers."""
     truth = truth_of(case)
     for solver in solvers:
         began = time.perf_counter()
@@ -72,23 +74,23 @@ def fuzz(
     jobs: int = 1,
     seen: Callable[[Outcome], None] | None = None,
 ) -> list[Outcome]:
-    """Random cases by all solvers.
+    """Solve random cases with all solvers.
 
     Parameters
     ----------
     trials : iterable of int
-        Numbers of trials; with the seed they say everything.
+        Numbers of trials. A number and the seed determine the case.
     seed : int, default 0
     families : sequence of str, optional
-        Of the problems that take turns.
+        The families of the cases, in turn.
     solvers : sequence, optional
-        Names or instances; by default all that are registered for the family, and ``"auto"``.
+        Names or instances; by default all solvers registered for the family, and ``"auto"``.
     max_seconds : float, default 20.0
-        For one solve.
+        The time limit of one solve.
     jobs : int, default 1
-        Processes.
+        The number of processes.
     seen : callable, optional
-        Told of each outcome.
+        Called with each outcome.
 
     Returns
     -------

@@ -1,9 +1,10 @@
 """A failing case made small, and written out as a program.
 
-Problem: nobody reads 150 x 40 numbers; the cause is seen in four of them.
-Method: one simplification after the other is tried (plainer kind and dtype, k = 1, no centring, no ridge, half of the
-rows, half of the columns, one column less, short numbers), and kept if the same solver still fails in the same way.
-The number of attempts is bounded. What is left is printed with all its entries, exactly.
+Problem: nobody reads 150 x 40 numbers, but four numbers may show the cause.
+Method: the simplifications are tried one after the other: plainer kind and dtype, k = 1, no centring, no
+ridge, half of the rows, half of the columns, one column less, short numbers. A simplification is kept if the
+same solver still fails in the same way. The number of attempts is bounded. The final case is printed with all
+its entries, exactly.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from linspec.testing.fuzz.truth import truth_of
 __all__ = ["code", "shrink"]
 
 ATTEMPTS = 60
-"""Solves for one failure."""
+"""The largest number of solves for one failure."""
 
 CONSTRUCTORS = {"least-squares": "LeastSquares", "svd": "SVD", "cca": "CCA", "discriminant": "Discriminant"}
 
@@ -35,11 +36,11 @@ def shrink(
     case : Case
     solver : str or Solver
     verdict : Verdict
-        What became of it.
+        The verdict on the case.
     attempts : int, default 60
-        Solves at most.
+        The largest number of solves.
     max_seconds : float, default 5.0
-        For one of them.
+        The time limit of one solve.
 
     Returns
     -------
@@ -61,7 +62,7 @@ def shrink(
 
 
 def _alike(found: Verdict, verdict: Verdict) -> bool:
-    """Whether two failures are one: exceptions at the same place, wrong answers of the same status."""
+    """Whether two failures are alike: exceptions at the same place, or wrong answers with the same status."""
     if verdict.kind == "foreign":
         return found.cause == verdict.cause
     return found.status == verdict.status and found.cause.partition(",")[0] == verdict.cause.partition(",")[0]
@@ -70,7 +71,7 @@ def _alike(found: Verdict, verdict: Verdict) -> bool:
 def _try(case: Case, solver: Any, max_seconds: float) -> Verdict | None:
     try:
         return judge(case, solver, truth_of(case), max_seconds=max_seconds)
-    except (ValueError, ArithmeticError, IndexError):  # no case at all: an array without rows, say
+    except (ValueError, ArithmeticError, IndexError):  # an invalid case, such as an array without rows
         return None
 
 
@@ -105,7 +106,7 @@ def _fewer_columns(case: Case) -> Iterator[Case]:
 
 
 def _fitting(case: Case, entries: dict[str, Any]) -> Case:
-    """Other entries, and k as the shapes allow."""
+    """The case with other entries, and with the k that their shapes allow."""
     for name, array in entries.items():
         case = case.with_matrix(name, entries=array)
     k = case.parameters.get("k")
@@ -143,7 +144,7 @@ def _plainer_data(case: Case) -> Iterator[Case]:
 
 
 def _short(matrix: Matrix, digits: int) -> Any:
-    """The entries to a few digits, where that is a change."""
+    """The entries rounded to a few digits, or None if that changes nothing."""
     if matrix.entries.dtype.kind != "f":
         return None
     text = [float(f"{float(x):.{digits - 1}e}") for x in matrix.entries.ravel()]
@@ -159,7 +160,7 @@ WRAPPED: dict[str, Callable[[str], str]] = {
     "csr": lambda text: f"scipy.sparse.csr_array({text})",
     "csc": lambda text: f"scipy.sparse.csc_array({text})",
 }
-"""Kinds of data that a line of NumPy or SciPy makes; others are made as the fuzzer makes them."""
+"""Code for the kinds of data that one line of NumPy or SciPy makes; the fuzzer makes the others."""
 
 
 def code(case: Case, solver: Any, verdict: Verdict) -> str:
@@ -174,7 +175,7 @@ def code(case: Case, solver: Any, verdict: Verdict) -> str:
     Returns
     -------
     str
-        Python, to be run as it is.
+        A Python program.
     """
     lines = ["import numpy as np"]
     kinds = {matrix.kind for matrix in case.matrices.values()}

@@ -1,18 +1,18 @@
-"""The truth about a case, in extended precision: what the best answer is, and how good a given one is.
+"""The truth about a case, in extended precision: the best answer, and how good a given answer is.
 
-Problem: an answer is to be judged by its law and by its loss, not by linspec's own account of them, also where
-float64 cannot tell: at condition numbers of 1e14, at 1e±200, beside means that are 1e8 times the spread.
-Method: with X = U S Vᵀ (extended precision, `linspec.testing.fuzz.extended`), M = XᵀX + r and a = M^(1/2) w in the
-coordinates V, every law is plain algebra of small matrices: the norm of S⁻¹ becomes the Euclidean one and nothing is
-squared. Column scales are taken out before the factorisation where the ridge is zero.
+Problem: an answer must be judged by its law and its loss, and not by linspec's own numbers. This must work
+where float64 fails: at condition numbers of 1e14, at 1e±200, and with means that are 1e8 times the spread.
+Method: X = U S Vᵀ in extended precision (`linspec.testing.fuzz.extended`), M = XᵀX + r, and a = M^(1/2) w in
+the coordinates V. Then every law is plain algebra of small matrices: the norm of S⁻¹ becomes the Euclidean
+norm, and no matrix is squared. If the ridge is zero, columns are scaled before the factorisation.
 
-*Rank.* At ridge 0 a direction v with ‖Xv‖ ≤ 10 eps ‖X‖ ‖v‖ is null. Near that bound, and where columns differ in
-scale by more than 1/eps, two programs may both be right with different ranks. So there are several `readings` of a
-matrix, and an answer is judged by the one that it fits best.
+*Rank.* At ridge 0 a direction v with ‖Xv‖ ≤ 10 eps ‖X‖ ‖v‖ is null. Two programs may both be right with
+different ranks near that bound, or if the column scales differ by more than 1/eps. So there are several
+`readings` of a matrix, and an answer is judged by the reading that it fits best.
 
-*Rounding.* What rounding of the data themselves does to the best answer cannot be held against a solver. The same
-truth is computed for data that are off by `PERTURBATION` eps, column by column, and the answer to those data, rounded
-to the dtype of the data, is judged in the same way: its law and its loss are the `floor`.
+*Rounding.* A solver is not to blame for the effect of rounding of the data. Therefore the truth is computed
+for data that are perturbed by `PERTURBATION` eps, column by column. The answer to those data is rounded to
+the dtype of the data and judged in the same way. Its law and its loss are the `floor`.
 """
 
 from __future__ import annotations
@@ -32,22 +32,23 @@ from linspec.testing.fuzz.problems import Case
 __all__ = ["TRUTHS", "Findings", "Truth", "View", "truth_of"]
 
 NULL = 10.0
-"""Multiple of eps at which a direction is null."""
+"""A direction is null below this multiple of eps."""
 
 LENIENT = (0.05, 1.0, 2.0)
-"""Multiples of that bound at which a cut is as right as at the bound itself."""
+"""A cut at these multiples of that bound is as right as a cut at the bound."""
 
 PERTURBATION = 10.0
-"""Multiple of eps by which data are perturbed to see what their rounding does."""
+"""The data are perturbed by this multiple of eps, which shows the effect of rounding."""
 
 DRAWS = 2
-"""Perturbations of which the worst counts."""
+"""The number of perturbations; the worst counts."""
 
 GRAIN = 100.0
-"""Multiple of eps to which correlations, and square roots of eigenvalues beside the norm of the targets, are sharp."""
+"""Correlations, and square roots of eigenvalues relative to the norm of the targets, are accurate to this
+many eps."""
 
 READINGS = 6
-"""Readings of a matrix at most."""
+"""The largest number of readings of a matrix."""
 
 
 @dataclass(frozen=True)
@@ -59,23 +60,23 @@ class Findings:
     law : float
         The residual law of the catalogue.
     loss : float
-        What is lost of the value that the problem asks for, relatively.
+        The relative loss in the value of the problem.
     explained : float
-        A loss that the law itself explains, where it is not of the size of the law.
+        The loss that the law explains, if it differs from the law.
     excess : float
         How far the returned value is above the best one, relatively.
     misfit : float
         How far vectors are from unit length and from orthogonal, in their metric.
     grain : float
-        A relative loss, or excess, that absolute rounding of the values explains: correlations far below 1 are no more
-        accurate than others.
+        The relative loss, or excess, that absolute rounding of the values explains. Small correlations have
+        the same absolute accuracy as correlations near 1.
     squared : float
-        What rounding makes of values that are computed from Gram matrices: eps times the squared condition number, and
-        the squared size of the means where they are taken out.
+        The rounding of values that are computed from Gram matrices: eps times the squared condition number,
+        and times the squared size of the means if the columns are centred.
     values : array
         All true values that bounds may refer to.
     notes : mapping
-        Other facts that are to be true, by name: how far they are from it.
+        The errors of other facts, by name.
     """
 
     law: float
@@ -105,15 +106,15 @@ class View:
 
     @property
     def rank(self) -> int:
-        """Directions that are kept."""
+        """The number of directions that are kept."""
         return len(self.s)
 
     def cut(self, rank: int) -> View:
-        """The leading directions alone."""
+        """The view with only the leading directions."""
         return View(self.U[:, :rank], self.s[:rank], self.V[:, :rank], self.d, float(self.ridge))
 
     def again(self, X: Extended) -> View:
-        """Other data, read in the same way: with a ridge no direction is null."""
+        """Other data, read in the same way. With a ridge no direction is null."""
         U, s, V = svd(X / self.d)
         rank = _rank(s, 100 * EPS) if self.ridge > 0 else self.rank
         return View(U, s, V, self.d, float(self.ridge)).cut(rank)
@@ -125,29 +126,29 @@ class View:
 
     @property
     def factor(self) -> Extended:
-        """U diag(s/√(s² + r)): what stands for X M^(-1/2)."""
+        """U diag(s/√(s² + r)), which is X M^(-1/2)."""
         return self.U * _over(self.s, self.shrunk)
 
     def coordinates(self, W: Extended) -> tuple[Extended, Extended]:
-        """Of weights, and, where there is a ridge, √r times what of them lies outside of the range of Xᵀ."""
+        """The coordinates of weights, and √r times their part outside the range of Xᵀ if there is a ridge."""
         W = self.d[:, None] * W
         inside = self.V.T @ W
         outside = (W - self.V @ inside) * np.sqrt(self.ridge)
         return self.shrunk[:, None] * inside, outside
 
     def weights(self, a: Extended) -> Extended:
-        """Weights in the range with such coordinates."""
+        """The weights in the range that have these coordinates."""
         return (self.V @ _over(a, self.shrunk[:, None])) / self.d[:, None]
 
 
 def _over(a: Extended, b: Extended) -> Extended:
-    """a / b, 0 where b is 0."""
+    """a / b, and 0 if b is 0."""
     quotient: Extended = np.divide(a, b, out=np.zeros(np.broadcast(a, b).shape, np.longdouble), where=b != 0)
     return quotient
 
 
 def centred(X: Extended) -> Extended:
-    """Column means taken out; a column of which that leaves rounding alone becomes zeros."""
+    """The columns minus their means; a column that is then only rounding becomes zero."""
     size = column_norms(X)
     X = X - X.mean(axis=0)
     X = X - X.mean(axis=0)
@@ -174,7 +175,7 @@ def readings(X: Extended, ridge: float, unit: float, shift: float) -> list[View]
     for view in (plain, scaled):
         for bound in bounds:
             rank = _rank(view.s, max(bound, 100 * EPS))
-            # At full rank scales of columns make no other reading; of the two the scaled one is more accurate.
+            # At full rank both scalings give the same reading; the scaled one is more accurate.
             key = (view is scaled or rank == X.shape[1], rank)
             if key not in seen:
                 seen.add(key)
@@ -192,13 +193,13 @@ def _size(X: Extended) -> Extended:
 
 
 def perturbed(X: Extended, unit: float, rng: np.random.Generator) -> Extended:
-    """Data that are off by roundings, column by column."""
+    """Data perturbed by rounding errors, column by column."""
     noise = extended(rng.standard_normal(X.shape))
     off: Extended = X + PERTURBATION * unit * noise * _size(X)
     return off
 
 
-# ---- what every family has --------------------------------------------------------------------
+# ---- all families -----------------------------------------------------------------------------
 
 
 class Truth(ABC):
@@ -217,19 +218,19 @@ class Truth(ABC):
 
     @abstractmethod
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
-        """The readings of the data; with the views of a reading the one that is made in the same way."""
+        """The readings of the data. Given the views of a reading, only the reading with the same cuts."""
 
     @abstractmethod
     def _best(self, reading: Any) -> dict[str, Extended]:
-        """The best answer by a reading, by the names of a solution."""
+        """The best answer of a reading, with the names of a solution's fields."""
 
     @abstractmethod
     def judge(self, reading: Any, answer: Mapping[str, Any]) -> Findings:
-        """How good an answer is by a reading."""
+        """How good an answer is, judged by a reading."""
 
     @abstractmethod
     def _views(self, reading: Any) -> Any:
-        """Where a reading cuts."""
+        """The views of a reading, which tell where it cuts."""
 
     def findings(self, solution: Any) -> list[Findings]:
         """How good a solution is, by each reading."""
@@ -237,7 +238,7 @@ class Truth(ABC):
         return [self.judge(reading, answer) for reading in self.readings]
 
     def norm(self, solution: Any) -> str:
-        """In which of several norms the law of a solution is; "" where there is one."""
+        """The norm of a solution's law; "" if the family has only one."""
         return ""
 
     @abstractmethod
@@ -246,12 +247,12 @@ class Truth(ABC):
 
     @property
     def values(self) -> Extended | None:
-        """The values that are asked for, by the first reading; None for least squares."""
+        """The values of the problem, by the first reading; None for least squares."""
         best = self._best(self.readings[0])
         return next((best[name] for name in ("correlations", "S", "eigenvalues") if name in best), None)
 
     def floor(self, number: int, norm: str = "") -> Findings:
-        """What rounding of the data does to the best answer, by one reading, in a norm of the law."""
+        """The effect of rounding of the data on the best answer, by one reading, in a norm of the law."""
         if norm not in self._floors:
             self._floors[norm] = [self._draw(reading, norm) for reading in self.readings]
         draws = self._floors[norm][number]
@@ -274,12 +275,12 @@ class Truth(ABC):
         return draws
 
     def _unit(self, name: str) -> float:
-        """The rounding that a matrix is given: targets are worked in the precision of what is solved with."""
+        """The rounding of a matrix; targets have at least the precision of the main matrix."""
         own = self.case.matrices[name].precision
         return own if name in ("A", "X", "Y") else min(own, self.case.precision)
 
     def _rounded(self, answer: dict[str, Extended]) -> dict[str, Extended]:
-        """In the dtype in which arrays are returned."""
+        """The answer rounded to the dtype of a solver's arrays."""
         found = {}
         for name, value in answer.items():
             source = {"x": "A", "Vh": "A", "x_weights": "X", "y_weights": "Y", "weights": "X"}.get(name)
@@ -311,7 +312,7 @@ def _ratio(a: Any, b: Any) -> float:
 
 
 def _shift(X: Extended) -> float:
-    """The largest norm of a column beside that of the same column centred."""
+    """The largest ratio of the norm of a column to that of the centred column."""
     spread, size = column_norms(centred(X)), column_norms(X)
     live = spread > 0
     return float(np.max(size[live] / spread[live], initial=1))
@@ -323,9 +324,9 @@ def _shift(X: Extended) -> float:
 class LeastSquaresTruth(Truth):
     """min ‖A x − B‖² + r ‖x‖² for one ridge or several.
 
-    Loss: the excess of the objective over its least value, beside what the best solution explains, in the worst column:
-    ‖x − x*‖²_M / ‖x*‖²_M in the metric M = AᵀA + r. The law fixes it up to the condition number of M only: a loss of
-    κ(M)·law² is explained.
+    Loss: the excess of the objective over its least value, relative to what the best solution explains, in
+    the worst column: ‖x − x*‖²_M / ‖x*‖²_M in the metric M = AᵀA + r. The law determines the loss only up to
+    the condition number of M: it explains a loss of κ(M)·law².
     """
 
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
@@ -335,7 +336,7 @@ class LeastSquaresTruth(Truth):
         if views is not None:
             return [(A, B, [view.again(A) for view in views], ridges)]
         each = [readings(A, ridge, self.case.matrices["A"].precision, 1.0) for ridge in ridges]
-        # A reading cuts A in the same way for all ridges that are zero.
+        # A reading cuts A in the same way for all zero ridges.
         count = max(len(own) for own in each)
         return [(A, B, [own[min(i, len(own) - 1)] for own in each], ridges) for i in range(count)]
 
@@ -380,7 +381,7 @@ class LeastSquaresTruth(Truth):
 
     @staticmethod
     def _outside(x: Extended, view: View) -> float:
-        """The share of x outside of the span of the rows, where there is no doubt about that span."""
+        """The fraction of x outside the span of the rows, if that span is certain."""
         if view.rank == len(x) or not np.all(view.d == view.d[0]):
             return 0.0
         inside = view.V @ (view.V.T @ x)
@@ -391,7 +392,7 @@ class LeastSquaresTruth(Truth):
 
 
 class SVDTruth(Truth):
-    """The k leading singular triplets. Loss: the largest error of a singular value, beside the first."""
+    """The k leading singular triplets. Loss: the largest error of a singular value, relative to the first."""
 
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
         A = centred(data["A"]) if self.case.parameters.get("center", False) else data["A"]
@@ -429,7 +430,7 @@ class SVDTruth(Truth):
             exact = np.sum(A * A)
             notes["total_squares is off"] = _ratio(abs(answer["total"] - exact), exact)
         excess = max(0.0, float(np.max(_over(given - true, np.full(k, first)), initial=0)))
-        # The law is one of squares: of small singular values it leaves more open than of large ones.
+        # The law is about squares, so it determines small singular values less accurately than large ones.
         least = _over(np.full(k, first), given + true)
         explained = float(np.max(np.minimum(np.sqrt(extended(law)), law * least), initial=0))
         return Findings(
@@ -480,7 +481,7 @@ class CCATruth(Truth):
 
     @cached_property
     def _shift(self) -> float:
-        """How much larger the columns are before their means are taken out."""
+        """The largest ratio of the column norms before and after centring."""
         return max(map(_shift, self.exact.values())) if self.case.parameters.get("center", True) else 1.0
 
     def answer(self, solution: Any) -> dict[str, Any]:
@@ -530,9 +531,10 @@ class SVDOf:
 
 
 class DiscriminantTruth(Truth):
-    """The k leading eigenpairs of XᵀHHᵀX w = λ (XᵀX + r) w. Loss: of the sum of the eigenvalues, relatively.
+    """The k leading eigenpairs of XᵀHHᵀX w = λ (XᵀX + r) w. Loss: the relative one in the eigenvalues' sum.
 
-    The law is in the norm of the inverse metric where a solution says that its residual is, and else in the plain one.
+    The law is in the norm of the inverse metric if the solution's residual is, and else in the Euclidean
+    norm.
     """
 
     def _read(self, data: Mapping[str, Extended], views: Any) -> list[Any]:
@@ -549,7 +551,7 @@ class DiscriminantTruth(Truth):
         return reading[2]
 
     def _count(self, reading: Any) -> int:
-        """How many directions are asked for."""
+        """The number of directions to compute."""
         k = self.case.parameters.get("k")
         return len(reading[3].s) if k is None else int(k)
 
@@ -560,7 +562,7 @@ class DiscriminantTruth(Truth):
 
     @cached_property
     def _shift(self) -> float:
-        """How much larger the columns are before their means are taken out."""
+        """The largest ratio of the column norms before and after centring."""
         return _shift(self.exact["X"]) if self.case.parameters.get("center", True) else 1.0
 
     def answer(self, solution: Any) -> dict[str, Any]:
