@@ -348,8 +348,12 @@ def _dia(parts: _Parts, rows: int, columns: int) -> Any:
     if len(np.unique(offsets)) != len(offsets):
         raise parts.fault("has a diagonal twice in 'offsets'")
     within = (offsets < columns) & (offsets > -rows if offsets.dtype.kind == "i" else True)
-    matrix = scipy.sparse.dia_array((data[within], offsets[within].astype("int64")), shape=(rows, columns))
-    return matrix.tocoo()  # the way to compressed rows that takes no memory for each row and diagonal
+    # SciPy's way to compressed rows takes memory for every row and diagonal, and there may be many rows.
+    column = np.arange(data.shape[1])
+    row = column - offsets[within].astype("int64")[:, None]
+    filled = (row >= 0) & (row < rows) & (column < columns) & (data[within] != 0)
+    places = (row[filled], np.broadcast_to(column, row.shape)[filled])
+    return scipy.sparse.coo_array((data[within][filled], places), shape=(rows, columns))
 
 
 _SPARSE: dict[str, Callable[[_Parts, int, int], Any]] = {
