@@ -26,17 +26,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from linspec import cost
 from linspec.arrays import Array, HostArray
-from linspec.errors import InvalidProblem, MissingCapability
+from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.gram import DenseGram, Products, SparseGram, symmetric_product
+from linspec.log import timed
 from linspec.operators import as_operator
 from linspec.options import FORMS
 from linspec.row_reduction import reduce_rows
 from linspec.sweeps import transposed
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.slices import SliceSweeps
-from linspec.sweeps.source import Source
+from linspec.sweeps.source import Source, one_at_a_time
 from linspec.views import View, check_alike
 from linspec.whitener import Whitener, squared_cut
 
@@ -70,7 +73,8 @@ class Moments(Source):
     Notes
     -----
     Nothing is read before the first product. All blocks and results are float64, in the library and on the
-    device of the data (on the host for sparse matrices, files and foreign operators).
+    device of the data (on the host for sparse matrices, files and foreign operators). Threads that share moments
+    take turns.
     """
 
     def __init__(
@@ -83,8 +87,10 @@ class Moments(Source):
         expect: tuple[int, int] = (cost.EXPECTED_PRODUCTS, 20),
         names: tuple[str, str] = ("X", "Y"),
     ) -> None:
-        if form not in FORMS:
-            raise InvalidProblem(f"form must be one of {', '.join(FORMS)}; got {form!r}.")
+        if str(form) not in FORMS:
+            raise InvalidProblem(f"form must be one of {', '.join(FORMS)}; got {shown(form)}.")
+        if not isinstance(center, bool | np.bool_):
+            raise InvalidProblem(f"center must be True or False; got {shown(center)}.")
         data = [(names[0], X)] if Y is None else [(names[0], X), (names[1], Y)]
         views = [View(name, as_operator(source, name), center=center) for name, source in data]
         check_alike(views)
@@ -102,6 +108,7 @@ class Moments(Source):
 
     # ---- products -----------------------------------------------------------------------------
 
+    @one_at_a_time
     def products(self, Vx: Array | None = None, Vy: Array | None = None) -> Products:
         """(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy) in one sweep, with None if a block or a view is absent.
 
@@ -117,12 +124,14 @@ class Moments(Source):
         """
         return self._made([self._block(Vx, 0), self._block(Vy, 1)])
 
+    @one_at_a_time
     def gram_matmat(self, V: Array) -> Array:
         """XᵀX V. The second view is not read, unless Gram matrices are to be held and are not formed yet."""
         if len(self._views) == 1 or self.form != "implicit":
             return self.products(V)[0]
         return self.view(0).products(V)[0]
 
+    @one_at_a_time
     def gram_and_image(self, V: Array) -> tuple[Array, Array]:
         """XᵀX V and (X V)ᵀ(X V), in one sweep.
 
@@ -140,6 +149,7 @@ class Moments(Source):
         product = self._sweeps.products([self._block(V, 0), None], seen)[0] if alone else self.gram_matmat(V)
         return product, seen[0] if seen else symmetric_product(self.home.place(V), product, self.home)
 
+    @one_at_a_time
     def gram_and_triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
         """XᵀX V and the triangle R of the QR factorisation of X V, in one sweep over streamed rows.
 
@@ -165,6 +175,7 @@ class Moments(Source):
             )
         return self._sweeps.triangle(self._block(V, 0), columns)
 
+    @one_at_a_time
     def gram_and_cross(self, V: Array | None = None) -> tuple[Array | None, Array]:
         """XᵀX V and XᵀY, in one sweep. XᵀY is kept for later calls.
 
@@ -199,6 +210,7 @@ class Moments(Source):
         """
         return self.form == "implicit" and transposed.worth_transposing(self._views[0], center=self.center)
 
+    @one_at_a_time
     def outer_matmat(self, U: Array) -> tuple[Array, Array]:
         """(XᵀU, XXᵀU): two sweeps of X, one after the other.
 
@@ -213,6 +225,7 @@ class Moments(Source):
         """
         return transposed.outer_matmat(self._views[0], U, self.home, transposed=self.wide)
 
+    @one_at_a_time
     def outer_gram_matmat(self, U: Array) -> Array:
         """XXᵀU in one sweep of wide sparse X; each column of X is read once.
 
@@ -228,6 +241,7 @@ class Moments(Source):
             return self.outer_matmat(U)[1]
         return transposed.outer_gram_matmat(self._views[0], U)
 
+    @one_at_a_time
     def view(self, index: int) -> Moments:
         """The moments of one view. They count sweeps on the same ledger and share the held matrices.
 
@@ -249,6 +263,7 @@ class Moments(Source):
         """XᵀY V."""
         return self.products(None, V)[1]
 
+    @one_at_a_time
     def image_gram(self, index: int, V: Array) -> HostArray:
         """(XV)ᵀ(XV) from XV, with one forward product; the condition number of X is not squared.
 
@@ -264,6 +279,7 @@ class Moments(Source):
 
     # ---- means and column norms ---------------------------------------------------------------
 
+    @one_at_a_time
     def diagonal(self) -> tuple[Array, Array | None]:
         """The diagonals of XᵀX and YᵀY. They are estimated for operators that only give products."""
         if self.form != "implicit":
@@ -277,6 +293,7 @@ class Moments(Source):
 
     # ---- what is held -------------------------------------------------------------------------
 
+    @one_at_a_time
     def dense(self) -> tuple[Array, Array | None, Array | None]:
         """(XᵀX, XᵀY, YᵀY) as dense float64 arrays; the moments hold them from then on.
 
@@ -288,6 +305,7 @@ class Moments(Source):
             gram = self._gram = DenseGram.of_sparse(gram, self.home)
         return gram.Sx, gram.C, gram.Sy
 
+    @one_at_a_time
     def whitener(self, index: int, ridge: float) -> Whitener:
         """The factor of a view's Gram matrix plus ridge, for held dense Gram matrices. It is made once.
 
@@ -302,6 +320,7 @@ class Moments(Source):
             self._whiteners[index, ridge] = Whitener(S, ridge, cut, self.home)
         return self._whiteners[index, ridge]
 
+    @one_at_a_time
     def reduced_rows(self, ridges: tuple[float, ...]) -> list[Array]:
         """A few rows with the same inner products of columns, by orthogonal transformations, in one sweep.
 
@@ -311,7 +330,8 @@ class Moments(Source):
             One ridge for each view; its rows are appended.
         """
         views = {view.name: view.given for view in self._views}
-        found = reduce_rows(views, center=self.center, ridges=ridges)
+        with timed("sweep of %s for its triangle", self._sweeps.names):
+            found = reduce_rows(views, center=self.center, ridges=ridges)
         for view in self._views:
             view.record(0, 0, sweeps=1.0)
         return found

@@ -16,6 +16,7 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.column_statistics import ColumnStatistics
 from linspec.errors import NonFiniteData
 from linspec.gram import DenseGram, Products, SparseGram
+from linspec.log import timed
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.fused import Asked, Sums, forward
@@ -75,6 +76,11 @@ class Sweeps(ABC):
         return min(view.given.shape[0] for view in self.views)
 
     @property
+    def names(self) -> str:
+        """What messages call the views."""
+        return " and ".join(view.name for view in self.views)
+
+    @property
     def widths(self) -> list[int]:
         """Columns of the views."""
         return [view.operator.shape[1] for view in self.views]
@@ -126,7 +132,9 @@ class Sweeps(ABC):
         """
         if all(block is None for block in blocks):
             return None, None, None, None
-        with np.errstate(all="ignore"):  # what is not finite is found by the check
+        columns = sum(block.shape[1] for block in blocks if block is not None)
+        told = timed("sweep of %s with %d columns", self.names, columns)
+        with np.errstate(all="ignore"), told:  # what is not finite is found by the check
             self._prepare()
             found = self._products(blocks, images)
         self.check_finite(found)
@@ -256,7 +264,7 @@ class Sweeps(ABC):
         sizes : cost.Sizes
             By which the cheapest way to dense ones is chosen.
         """
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), timed("%s Gram matrices of %s", form, self.names):
             found = self._gram(form, sizes)
         self.check_finite(found.diagonal())
         return found

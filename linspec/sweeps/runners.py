@@ -18,9 +18,9 @@ from typing import TypeVar
 import numpy as np
 
 from linspec import machine
+from linspec.blas_threads import one_blas_thread, usual_blas_threads
 from linspec.operators import LinearOperator
 from linspec.operators.row_blocks import rows_per_block
-from linspec.row_sweep import blas_threads, one_blas_thread
 from linspec.sweeps.task import Task, Tree
 
 Part = TypeVar("Part")
@@ -63,11 +63,12 @@ def run_in_memory(
     count = _runs(operators, len(slices))
     cuts = [len(slices) * i // count for i in range(count + 1)]
     runs = [slices[a:b] for a, b in pairwise(cuts)]
-    threads = min(count, blas_threads(), machine.cpu_count())
+    threads = min(count, usual_blas_threads(), machine.cpu_count())
     tree, numbers = Tree(task, count), itertools.count()
 
     def work(_: int) -> None:
-        with np.errstate(all="ignore"):  # what is not finite is found in the sums
+        # Some libraries have a limit for each thread. What is not finite is found in the sums.
+        with one_blas_thread(needed=threads > 1), np.errstate(all="ignore"):
             while (number := next(numbers)) < count:
                 tree.add(number, _run(task, operators, runs[number], first_row))
 

@@ -101,8 +101,9 @@ class SliceSweeps(Sweeps):
 
     def _there(self, part: Part | None) -> Part:
         if part is None:
-            names = " and ".join(view.name for view in self.views)
-            raise InvalidProblem(f"{names} must have rows; got no slice that has any. Pass slices with rows.")
+            raise InvalidProblem(
+                f"{self.names} must have rows; got no slice that has any. Pass slices with rows."
+            )
         return part
 
     def _refuse_non_finite(self, task: Task[Part], part: Part) -> None:

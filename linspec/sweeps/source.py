@@ -8,17 +8,37 @@ Method: the least estimated time among the forms that fit into their share of th
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from linspec import cost
+from linspec import cost, machine
 from linspec.arrays import Array, Home
 from linspec.errors import InvalidProblem
 from linspec.gram import DenseGram, Products, SparseGram
+from linspec.log import LOG, tells
 from linspec.operators import CountedOperator, LinearOperator
+from linspec.operators.turns import in_turn
+from linspec.pauses import pause
 from linspec.sweeps.ways import sweeps_of
 from linspec.views import View
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound="Source")
+
+
+def one_at_a_time(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """A method that one thread at a time runs: held matrices are formed once, and every sweep is counted rightly."""
+
+    @wraps(method)
+    def alone(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
+        with in_turn(self._both or self):
+            return method(self, *args, **kwargs)
+
+    return alone  # type: ignore[return-value]  # it is called like the method
 
 
 class Source:
@@ -76,11 +96,17 @@ class Source:
         """The largest number of sweeps made over either view."""
         return max(view.ledger.sweeps for view in self._views)
 
+    @property
+    def own_passes(self) -> float:
+        """The largest number of sweeps that the calling thread has made over either view."""
+        return max(view.ledger.own_sweeps for view in self._views)
+
     def columns_made(self, index: int) -> float:
         """The number of products with one column of a view so far, forward and adjoint."""
         return self._views[index].ledger.columns
 
     @property
+    @one_at_a_time
     def form(self) -> str:
         """The form in force, "dense", "sparse" or "implicit"; it is chosen when it is first needed."""
         if self._both is not None and not self._form:
@@ -142,7 +168,17 @@ class Source:
             )
         if self._given_form != "auto":
             return self._given_form
-        return cost.moments_form(self._sizes(), *self._expect)[0]
+        form, estimate = cost.moments_form(self._sizes(), *self._expect)
+        if tells():
+            LOG.debug(
+                "moments of %s: %s, which takes %s for %d products of %d columns; %s of memory are available",
+                self._sweeps.names,
+                {"implicit": "sweeps"}.get(form, f"{form} Gram matrices, held"),
+                estimate,
+                *self._expect,
+                cost.human_bytes(machine.available_memory()),
+            )
+        return form
 
     def _sizes(self) -> cost.Sizes:
         return cost.sizes_of(self.X, self.Y, self._expect[1])
@@ -161,10 +197,12 @@ class Source:
         """The products with Gram matrices that are held, or by a sweep."""
         if self.form == "implicit":
             return self._sweeps.products(blocks)
+        pause()
         return self._held_gram().products(*blocks)
 
     # ---- column means ---------------------------------------------------------------------------
 
+    @one_at_a_time
     def column_means(self) -> tuple[Array, Array | None]:
         """The column means of both views."""
         if self.form != "implicit" and self.center:

@@ -114,6 +114,7 @@ class Lanczos(Solver):
             max(2 * problem.k + 1, FEWEST_VECTORS) if self.basis is None else max(self.basis, problem.k + 1)
         )
         watch = _Watch(run, moments, problem.k, min(side, basis), of_rows=of_rows)
+        run.offer(watch.so_far)
         with run.reserving(after):
             if whole:
                 self._whole(watch)
@@ -284,8 +285,15 @@ class _Watch:
 
     def current(self) -> dict[str, Any]:
         """What a callback may look at; on the side of the rows it takes a product, which is not counted."""
-        vectors = self.ritz.V[:, : self.k]
-        S = np.sqrt(np.maximum(self.ritz.theta[: self.k], 0.0)) / (self.root or 1.0)
+        return self._arrays(self.ritz)
+
+    def so_far(self) -> dict[str, Any]:
+        """The same of the vectors multiplied before the first look, where they are enough."""
+        return self._arrays(self.nil if len(self.vectors) < self.k else self._wide())
+
+    def _arrays(self, ritz: _Ritz) -> dict[str, Any]:
+        vectors = ritz.V[:, : self.k]
+        S = np.sqrt(np.maximum(ritz.theta[: self.k], 0.0)) / (self.root or 1.0)
         if self.of_rows:
             bare, _ = uncounted(self.run.problem.A)
             vectors = bare.rmatmat(vectors) * np.divide(1.0, S, out=np.zeros_like(S), where=S > 0)
@@ -305,13 +313,17 @@ class _Watch:
 
     def look(self) -> None:
         """Rayleigh-Ritz on all that is known; the run decides whether to go on."""
-        known = self.kept or [self.nil]
-        V = np.hstack([ritz.V for ritz in known] + [x[:, None] for x in self.vectors])
-        GV = np.hstack([ritz.GV for ritz in known] + [x[:, None] for x in self.products])
-        wide = _Ritz.of(V, GV, self.k, self.basis - self.k)
+        wide = self._wide()
         self.kept, self.vectors, self.products = [wide], [], []
         self.due = max(self.basis - self.k, 2)
         self.judge(wide)
+
+    def _wide(self) -> _Ritz:
+        """Ritz vectors of all that is known."""
+        known = self.kept or [self.nil]
+        V = np.hstack([ritz.V for ritz in known] + [x[:, None] for x in self.vectors])
+        GV = np.hstack([ritz.GV for ritz in known] + [x[:, None] for x in self.products])
+        return _Ritz.of(V, GV, self.k, self.basis - self.k)
 
     def take(self, V: HostArray) -> None:
         """The vectors with which ARPACK is content, where the law is not with those known so far; one sweep more."""

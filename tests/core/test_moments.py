@@ -14,7 +14,7 @@ import threadpoolctl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linspec import Moments, as_operator, cost, machine, moments, row_sweep, views
+from linspec import Moments, as_operator, blas_threads, cost, machine, moments, views
 from linspec.arrays import HOST, Home, host_dtype, to_host
 from linspec.errors import AccuracyWarning, InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.operators import (
@@ -822,7 +822,7 @@ def test_threads_share_a_sweep(kind, center, blocks, monkeypatch):
     x[:, 1] = 0.1
     Sx, C, Sy = exact(x, y, center=center)
     monkeypatch.setattr(runners, "one_blas_thread", no_limit)
-    monkeypatch.setattr(runners, "blas_threads", lambda: 8)
+    monkeypatch.setattr(runners, "usual_blas_threads", lambda: 8)
     made = []
     for threads in (1, 2, 3, 8):
         monkeypatch.setattr(machine, "cpu_count", lambda threads=threads: threads)
@@ -841,7 +841,7 @@ def test_threads_share_a_sweep(kind, center, blocks, monkeypatch):
 def test_the_blas_gets_its_threads_back():
     with threadpoolctl.threadpool_limits(2, user_api="blas"):
         before = threadpoolctl.threadpool_info()
-        with row_sweep.one_blas_thread(needed=True):
+        with blas_threads.one_blas_thread(needed=True):
             inside = threadpoolctl.threadpool_info()
         assert threadpoolctl.threadpool_info() == before
     assert any(library["num_threads"] == 1 for library in inside)

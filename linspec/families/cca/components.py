@@ -28,11 +28,20 @@ from typing import Any
 import numpy as np
 
 from linspec import cost, machine
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import Array, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.block_algebra import rank_cut, whitening
-from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NonFiniteData, NoSuitableSolver
+from linspec.errors import (
+    ConvergenceWarning,
+    InvalidOption,
+    InvalidProblem,
+    MissingCapability,
+    NonFiniteData,
+    NoSuitableSolver,
+    warn,
+)
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
+from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
 from linspec.operators import LinearOperator, as_operator
 from linspec.solver import ALWAYS_AVAILABLE, Solver, solve
 from linspec.sweeps.finite import explain_non_finite
@@ -62,7 +71,9 @@ class PermutationTest:
         root ρ².
     statistic : {"wilks", "roy"}
     permutations : int
-        Beside the data as they are.
+        Beside the data as they are: fewer than were asked for where Ctrl-C ended the test.
+    interrupted : bool
+        Whether it did.
     """
 
     correlations: HostArray
@@ -71,6 +82,7 @@ class PermutationTest:
     statistics: HostArray
     statistic: str
     permutations: int
+    interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
 
     def components(self, alpha: float = 0.05) -> int:
         """How many leading pairs have a p-value of at most `alpha`.
@@ -91,7 +103,8 @@ class PermutationTest:
 
     def __repr__(self) -> str:
         return (
-            f"<PermutationTest by {self.statistic}, {self.permutations} permutations: {self.components()} of "
+            f"<PermutationTest by {self.statistic}, {self.permutations} permutations"
+            f"{', interrupted' * self.interrupted}: {self.components()} of "
             f"{len(self.p_values)} pairs at 5 %, p {np.array2string(self.p_values[:5], precision=3)}>"
         )
 
@@ -167,26 +180,36 @@ def permutation_test(
         raise InvalidOption(f"statistic must be one of {', '.join(STATISTICS)}; got {statistic!r}.")
     X, Y = (problem.X, problem.Y) if solution is None else solution.transform(problem.X, problem.Y)
     U, V, rho, home = _variates(X, Y, center=problem.center)
-    generator = np.random.default_rng(rng)
+    generator = random_generator(rng)
     n, steps = U.shape[0], len(rho)
     of_product = {"wilks": _wilks, "roy": _roy}[statistic]
     with np.errstate(divide="ignore"):  # a correlation of 1 has an infinite statistic
         logs = -np.log1p(-(rho**2))
     observed = np.cumsum(logs[::-1])[::-1] if statistic == "wilks" else rho**2
-    exceeded = np.zeros(steps)
-    for _ in range(permutations if steps else 0):
-        order = home.xp.asarray(generator.permutation(n), device=home.device)
-        M = to_host(home.xp.take(U, order, axis=0).T @ V)
-        exceeded += of_product(M, projected) >= observed * (1 - TIE)
-    uncorrected = (1 + exceeded) / (1 + permutations)
-    return PermutationTest(
+    exceeded, made = np.zeros(steps), 0
+    stop = Request()
+    with first_interrupt(stop.make):
+        while made < permutations and not stop.made:
+            if steps:
+                order = home.xp.asarray(generator.permutation(n), device=home.device)
+                M = to_host(home.xp.take(U, order, axis=0).T @ V)
+                exceeded += of_product(M, projected) >= observed * (1 - TIE)
+            made += 1
+    if not made:
+        raise nothing_yet()
+    uncorrected = (1 + exceeded) / (1 + made)
+    test = PermutationTest(
         correlations=rho,
         p_values=np.maximum.accumulate(uncorrected),
         uncorrected=uncorrected,
         statistics=np.exp(-observed) if statistic == "wilks" else observed,
         statistic=statistic,
-        permutations=int(permutations),
+        permutations=made,
+        interrupted=stop.made,
     )
+    if stop.made:
+        remember(test)
+    return test
 
 
 def null_correlations(
@@ -210,8 +233,9 @@ def null_correlations(
     Returns
     -------
     numpy.ndarray of shape (permutations, k)
-        Decreasing along rows. The largest are a level for `CCASolution.supported`, or to look at beside the
-        correlations found: those that are no larger are what so many columns show on so many rows anyway.
+        Decreasing along rows; with fewer rows, and a ConvergenceWarning, where Ctrl-C ended it. The largest are a level
+        for `CCASolution.supported`, or to look at beside the correlations found: those that are no larger are what so
+        many columns show on so many rows anyway.
 
     Raises
     ------
@@ -245,13 +269,32 @@ def null_correlations(
             f"null_correlations permutes the rows of Y, which needs row slices; got {problem.Y!r}. Pass an "
             "array, a sparse matrix or a file, or permute the rows where they come from."
         )
-    generator = np.random.default_rng(rng)
-    found = np.zeros((permutations, problem.k))
-    for row in found:
-        Y = problem.Y.rows(generator.permutation(problem.Y.shape[0]))
-        permuted = CCA(problem.X, Y, problem.k, ridge=problem.ridge, center=problem.center)
-        correlations = solve(permuted, solver, rng=generator, **options).correlations
-        row[: len(correlations)] = correlations
+    generator = random_generator(rng)
+    found, made = np.zeros((permutations, problem.k)), 0
+    stop = Request()
+    with first_interrupt(stop.make):
+        for row in found:
+            Y = problem.Y.rows(generator.permutation(problem.Y.shape[0]))
+            permuted = CCA(problem.X, Y, problem.k, ridge=problem.ridge, center=problem.center)
+            try:
+                correlations = solve(permuted, solver, rng=generator, **options).correlations
+            except KeyboardInterrupt as interrupt:
+                if not had_nothing(interrupt):
+                    raise
+                break
+            if stop.made:  # of a solve that came to no end
+                break
+            row[: len(correlations)] = correlations
+            made += 1
+    if not made:
+        raise nothing_yet()
+    if made < permutations:
+        found = found[:made].copy()
+        warn(
+            f"null_correlations: Ctrl-C ended it after {made} of {permutations} permutations.",
+            ConvergenceWarning,
+        )
+        remember(found, read=True)
     return found
 
 
