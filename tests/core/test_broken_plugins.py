@@ -179,14 +179,18 @@ def test_an_adapter_whose_matches_fails_harms_nobody_else(own, fault):
     ("made", "kind", "words"),
     [
         (
-            raising(ZeroDivisionError("cargo")),
+            lambda data: raising(ZeroDivisionError("cargo"))(),
             BrokenPlugin,
             "it raised ZeroDivisionError: cargo. This is a fault",
         ),
-        (raising(PanicException("rust")), BrokenPlugin, "it raised PanicException: rust"),
+        (lambda data: raising(PanicException("rust"))(), BrokenPlugin, "it raised PanicException: rust"),
         (lambda data: A, BrokenPlugin, "got ndarray"),
-        (raising(UnsupportedData("Cargo must be dry.")), UnsupportedData, "Cargo must be dry."),
-        (raising(KeyboardInterrupt()), KeyboardInterrupt, ""),
+        (
+            lambda data: raising(UnsupportedData("Cargo must be dry."))(),
+            UnsupportedData,
+            "Cargo must be dry.",
+        ),
+        (lambda data: raising(KeyboardInterrupt())(), KeyboardInterrupt, ""),
     ],
 )
 def test_an_adapter_that_fails_is_named(own, made, kind, words):
