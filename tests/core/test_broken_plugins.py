@@ -190,7 +190,7 @@ def test_an_adapter_whose_matches_fails_harms_nobody_else(own, fault):
             UnsupportedData,
             "Cargo must be dry.",
         ),
-        (lambda data: raising(KeyboardInterrupt())(), KeyboardInterrupt, ""),
+        (lambda data: raising(KeyboardInterrupt())(), KeyboardInterrupt, None),
     ],
 )
 def test_an_adapter_that_fails_is_named(own, made, kind, words):
