@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import is_array
-from linspec.errors import BrokenPlugin, InvalidProblem, UnsupportedData, called, shown
+from linspec.errors import BrokenPlugin, InvalidProblem, LinspecError, UnsupportedData, called, shown
 from linspec.faults import Contained, one_line
 from linspec.operators.base import (
     AdjointOperator,
@@ -167,11 +167,22 @@ def _adapted(data: Any) -> tuple[LinearOperator | None, str]:
             report(adapter, "matches", fault)
             failed += f" The adapter {adapter.qualified} of a plugin failed: matches {fault}."
         if matched:
-            operator = adapter.adapt(data)
-            if not isinstance(operator, LinearOperator):
-                raise BrokenPlugin(
-                    f"{adapter.qualified} must make a linspec.LinearOperator of {type(data).__name__}; got "
-                    f"{type(operator).__name__}. This is a fault of the plugin that has the adapter."
-                )
-            return operator, ""
+            return _made_by(adapter, data), ""
     return None, failed
+
+
+def _made_by(adapter: Any, data: Any) -> LinearOperator:
+    """The operator of a plugin's adapter. What the plugin says of the data with an error of linspec is said."""
+    operator: Any = None
+    with Contained() as containment:
+        operator = adapter.adapt(data)
+    error = containment.error
+    if isinstance(error, LinspecError | MemoryError):
+        raise error
+    if error is not None or not isinstance(operator, LinearOperator):
+        got = f"it raised {one_line(error)}" if error is not None else f"got {type(operator).__name__}"
+        raise BrokenPlugin(
+            f"{adapter.qualified} must make a linspec.LinearOperator of {type(data).__name__}; {got}. This is a fault "
+            "of the plugin that has the adapter."
+        ) from error
+    return operator
