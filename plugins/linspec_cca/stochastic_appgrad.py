@@ -118,7 +118,7 @@ class StochasticAppGrad(Solver):
         n = problem.X.shape[0]
         moments = run.moments("implicit")
         read_first = _chunk(problem) + min(self.normalizer_rows or 0, n)
-        run.plan(setup=moments.setup_cost + read_first / n, iteration=0.0)
+        run.plan(setup=problem.center * moments.means_cost + read_first / n, iteration=0.0)
         rows = _Rows(problem, moments, run)
         steps = _Steps(self, problem, rows, run)
         iteration = _Iteration(self, problem, run, rows, steps)

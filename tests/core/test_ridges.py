@@ -139,7 +139,7 @@ def test_each_solve_begins_at_the_answer_of_the_next_larger_ridge(monkeypatch, t
 
 @pytest.mark.parametrize("solver", WARM)
 def test_warm_starts_save_passes(solver):
-    X, Y = a_pair(n=600, p=80, q=60)
+    X, Y = a_pair(n=900, p=300, q=200)  # as wide as a sketch, a cold start has little left to do
     ridges = np.geomspace(100, 50, 6)
     options = {"rng": 0, "form": "implicit", "tol": 1e-9}
     path = ls.ridge_path(ls.CCA(X, Y, 3), ridges, solver=solver, **options)

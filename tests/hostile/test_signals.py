@@ -88,13 +88,13 @@ def test_an_interrupted_answer_is_the_last_iterate():
 
 @pytest.mark.parametrize("solver", ["cg", "gd", "ling", "lsqr", "pcr"])
 def test_an_interrupt_while_a_stream_is_counted(solver: str):
-    made = []
+    sent = []
 
     def slices() -> Iterator[Any]:
-        made.append(0)
-        if len(made) == 2:  # the first look, when the problem is stated, is not the run's
-            ctrl_c()
-        for _ in range(200):
+        for number in range(200):
+            if number == 100 and not sent:  # the first look, when the problem is stated, does not come so far
+                sent.append(number)
+                ctrl_c()
             yield np.ones((5, 3))
 
     try:
