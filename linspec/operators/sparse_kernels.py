@@ -81,7 +81,7 @@ ROWS_ABREAST = 64
 
 
 class Products(NamedTuple):
-    """What one fused sweep over the rows of X and Y gives; an entry that does not exist is None.
+    """The results of one fused sweep over the rows of X and Y; a result that does not exist is None.
 
     With P = X Vx - 1 shift_xᵀ and Q = Y Vy - 1 shift_yᵀ: `XtP`, `XtQ`, `YtP`, `YtQ` are the float64 products
     of the transposes, `sum_P` and `sum_Q` the float64 column sums of P and Q.

@@ -91,7 +91,7 @@ class _Stopped(Exception):  # noqa: N818 (the way out of a library that knows no
 
 @dataclass(frozen=True, kw_only=True)
 class Lanczos(Solver):
-    """ARPACK or PROPACK, watched (Lehoucq, Sorensen & Yang 1998; Larsen 1998)."""
+    """ARPACK or PROPACK with recorded products (Lehoucq, Sorensen & Yang 1998; Larsen 1998)."""
 
     method: str = option("arpack", "the library that iterates", choices=("arpack", "propack"))
     basis: int | None = option(
@@ -477,10 +477,11 @@ class _Apart:
 
 
 class _Bidiagonal:
-    """PROPACK on A and Aᵀ, watched.
+    """PROPACK on A and Aᵀ, with its products recorded.
 
-    AᵀA v for its right vectors takes no further product: A v lies in the span of its left vectors, whose products with
-    Aᵀ it asks for next. It cannot be stopped by an exception: once the run has ended, all products are zero.
+    AᵀA v for its right vectors takes no further product: A v lies in the span of its left vectors, and PROPACK next
+    asks for the products of these with Aᵀ. An exception cannot stop PROPACK: after the run has ended, all products are
+    zero.
     """
 
     def __init__(self, problem: Any, run: Run, watch: _Watch, moments: Moments) -> None:
@@ -502,7 +503,9 @@ class _Bidiagonal:
         operator = SciPyOperator((n, p), matvec=self.forward, rmatvec=self.adjoint, dtype=np.float64)
         name = "rng" if "rng" in inspect.signature(svds).parameters else "random_state"
         options = {name: rng, "v0": rng.standard_normal(n), "maxiter": max(longest, k), "tol": self.run_.tol}
-        with suppress(np.linalg.LinAlgError):  # not converged, or nothing is left: what is known is completed
+        with suppress(
+            np.linalg.LinAlgError
+        ):  # not converged, or no direction left: ARPACK completes the result
             svds(operator, k=k, solver="propack", **options)
         if self.failure is not None:
             raise self.failure
@@ -511,7 +514,7 @@ class _Bidiagonal:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is to be multiplied."""
+        """Whether there are no further products."""
         return self.watch.ended or self.halted or self.failure is not None
 
     def forward(self, v: HostArray) -> HostArray:
@@ -546,7 +549,7 @@ class _Bidiagonal:
         return product
 
     def _checked(self, make: Any) -> HostArray | None:
-        """A product; None where it failed, for PROPACK goes on whatever is raised."""
+        """A product, or None if it failed: PROPACK continues after any exception."""
         try:
             with np.errstate(all="ignore"):
                 product = to_host(make()).astype(np.float64)[:, 0]
@@ -561,7 +564,7 @@ class _Bidiagonal:
         return product
 
     def look(self) -> None:
-        """Rayleigh-Ritz on the right vectors whose images the left vectors span."""
+        """Rayleigh-Ritz on the right vectors with images in the span of the left vectors."""
         U, AtU, V, AV = (np.stack(block, axis=1) for block in (self.U, self.AtU, self.V, self.AV))
         T = _independent(U)
         C = T @ (T.T @ (U.T @ AV))

@@ -1,9 +1,9 @@
-"""Canonical weights that are judged, with their products and those of the columns that ride beside them.
+"""Canonical weights that are judged, with their products and those of the columns multiplied with them.
 
 Problem: the law needs the products of the weights with the Gram matrices, further columns that show the left-out
 correlations, and norms that measure the residuals. All of this may cost one product.
-Method: the further columns ride: they are multiplied in the same sweep as the weights. The weights are turned to be
-canonical within their spans, and rounded as they will be returned. If the Gram matrices have lost too many digits by
+Method: the further columns, called riders, are multiplied in the same sweep as the weights. The weights are turned to
+be canonical within their spans, and rounded as they will be returned. If the Gram matrices have lost too many digits by
 squaring, and orthogonal transformations can reduce the rows cheaply, products and norms come from the reduced rows.
 """
 
@@ -36,7 +36,7 @@ CERTIFIED_SHARE = 0.1
 
 
 class Answer:
-    """Weights of both views and the columns that ride beside them, with the products of both.
+    """Weights of both views and the riders, which are multiplied with them, and the products of both.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Answer:
     made : list of arrays
         SxΦ, SyΨ, CΨ, CᵀΦ.
     beside : list of arrays
-        The columns that ride: S⁻¹ϱ if residuals are known, then random columns, or the identity.
+        The riders: S⁻¹ϱ if residuals are known, then random columns, or the identity.
     beside_made : list of arrays
         The same products for `beside`.
     cancelled : float
@@ -70,7 +70,7 @@ class Answer:
     # ---- products -----------------------------------------------------------------------------
 
     def multiply(self) -> list[Array]:
-        """The products of the weights, in one sweep. In the first one the other columns ride."""
+        """The products of the weights, in one sweep. The first one also multiplies the riders."""
         if self.made is not None:
             return self.made
         if self.beside_made or not self._wants_riders():
@@ -127,7 +127,7 @@ class Answer:
         return SV + V * self.problem.ridge[i], other
 
     def _find_norms(self) -> None:
-        """Take norms from the Gram matrices or the columns that rode; keep the solver's norms if they are as good."""
+        """Take norms from the Gram matrices or the riders' products; keep the solver's norms if they are as good."""
         if not self._wants_riders():
             return
         sent = [E[:, E.shape[1] - r.block.shape[1] :] for E, r in zip(self.beside, self.riders, strict=True)]

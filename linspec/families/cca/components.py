@@ -125,8 +125,8 @@ def permutation_test(
         Wilks' Λ combines all remaining pairs, which suits many weak pairs. Roy's largest root uses only the first
         remaining pair, and costs one more singular value decomposition for each step.
     projected : bool, default True
-        Take the part that permuted variates share with the removed pairs out of them. False is the test as published,
-        which finds too many pairs with few rows and strong pairs.
+        Whether the part that permuted variates share with the removed pairs is subtracted from them. False is the test
+        as published, which finds too many pairs with few rows and strong pairs.
     rng : None, int or numpy.random.Generator
 
     Returns

@@ -3,8 +3,8 @@
 Problem: the law of CCA uses the norm of the inverses of the Gram matrices, and these are rarely known.
 Method: a Gram matrix that is held dense is factored. If a view has few columns, its Gram matrix is multiplied by the
 identity, which gives the matrix itself. Otherwise it is multiplied by random signs. This product gives a preconditioner
-that replaces the Gram matrix (`linspec.preconditioner`). The columns ride: they take part in a product that is made
-anyway.
+that replaces the Gram matrix (`linspec.preconditioner`). These columns, called riders, take part in a product that is
+made anyway.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ NO_EVIDENCE = Evidence()
 
 @dataclass(frozen=True, eq=False)
 class Rider:
-    """Columns of one view that ride in a product with others.
+    """Columns of one view that are multiplied together with others.
 
     Attributes
     ----------

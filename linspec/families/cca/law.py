@@ -16,7 +16,7 @@ needs another sweep:
   shows whether the data have entries there. If so, these entries are lost, and nothing has converged.
 
 Source: Golub & Meurant 1994 for the norm; Parlett 1998, The symmetric eigenvalue problem, sections 10 and 11, for
-residual and gap; Mathias 1998, doi:10.1137/S089547989631536X, for the quadratic bound where completeness is shown.
+residual and gap; Mathias 1998, doi:10.1137/S089547989631536X, for the quadratic bound if completeness is shown.
 Where we differ: the next correlation need not be known. The gap is taken to the correlations along the residuals
 themselves.
 """
@@ -124,7 +124,7 @@ class _Beside:
     total : float
         The sum of the leading correlations within answer and second block.
     along : numpy.ndarray
-        Correlations of the pairs beside the answer, decreasing.
+        Correlations of the pairs outside the answer, decreasing.
     parts : pair of numpy.ndarray of shape (pairs beside, k)
         The parts of the residuals of both views along these.
     whole : bool
@@ -318,7 +318,7 @@ class _Law:
             self.terms.tol, (TOLERATED if sure else LIKELY) * residual, off / total
         ):
             text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may "
-            text += f"be missing, where the residual is {residual:.1e}. Lower tol, or ask for more pairs."
+            text += f"be missing, while the residual is {residual:.1e}. Lower tol, or ask for more pairs."
             findings.append((Status.CLUSTERED, text))
         if estimate is not None:
             exact = all(norm.kind == "exact" for norm in self.norms)
@@ -463,8 +463,8 @@ class _Law:
     def _second_blocks(self) -> tuple[list[Array], list[Array]]:
         """S⁻¹ϱ, and a few steps of a power iteration on it and on random columns, from known Gram matrices.
 
-        S⁻¹ϱ finds the errors of the answer and their correlations. Random columns find pairs of which the answer has
-        no part. The blocks are returned with their products: those with the Gram matrices, and CV and CᵀV.
+        S⁻¹ϱ finds the errors of the answer and their correlations. Random columns find pairs that are outside the
+        answer. The blocks are returned with their products: those with the Gram matrices, and CV and CᵀV.
         """
         home = self.home
         x, y = (
