@@ -113,6 +113,27 @@ def processors(session: nox.Session) -> None:
 
 
 @nox.session
+def hostile(session: nox.Session) -> None:
+    """Ten times as many hostile trials as in the suite, the slow ones too, and a fuzzer of files.
+
+    Arguments after `--` go to pytest. `python -m hostile [CHECKOUT]` in the folder `tests` counts how they end.
+    """
+    session.install(*DEV)
+    env = {"LINSPEC_HOSTILE": "10", "LINSPEC_SLOW": "1"}
+    session.run("pytest", "-q", "-n", "auto", "tests/hostile", *session.posargs, env=env)
+    session.chdir("tests")
+    session.run("python", "-m", "hostile.fuzz_files", "--trials", "5000", "--seed", "0")
+
+
+@nox.session
+def elsewhere(session: nox.Session) -> None:
+    """The suite without what only Linux or POSIX has: affinity, control groups, madvise, fork, most signals."""
+    session.install(*DEV)
+    folders = session.posargs or ["tests/core", "tests/plugins"]
+    session.run("pytest", "-q", "-n", "auto", *folders, env={"LINSPEC_ELSEWHERE": "1"})
+
+
+@nox.session
 def strict(session: nox.Session) -> None:
     """What needs no GPU to say about GPUs: array-api-strict, and NumPy arrays that refuse writing."""
     session.install(*DEV)

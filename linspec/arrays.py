@@ -16,7 +16,7 @@ from typing import Any
 import array_api_compat as compat
 import numpy as np
 
-from linspec.errors import UnsupportedData
+from linspec.errors import InvalidOption, UnsupportedData, shown
 
 Array = Any
 """An array of any supported library: NumPy, CuPy, torch, array-api-strict."""
@@ -41,7 +41,8 @@ def is_array(x: object) -> bool:
     """
     if isinstance(x, np.ndarray):
         return True
-    return bool(compat.is_array_api_obj(x)) and not any(is_other(x) for is_other in _OTHER_LIBRARIES)
+    known = bool(compat.is_array_api_obj(x)) and not isinstance(x, type)
+    return known and not any(is_other(x) for is_other in _OTHER_LIBRARIES)
 
 
 _OTHER_LIBRARIES = (
@@ -141,6 +142,46 @@ def synchronize(x: Array) -> None:
         import torch
 
         torch.cuda.synchronize()
+
+
+def plain_array(x: Array, what: str = "data") -> Array:
+    """An array with all its entries, and nothing beside them: no mask, no subclass, no gradient.
+
+    A NumPy array of the base class, on the same memory; a tensor of torch that asks for gradients is detached from
+    them. Arrays of other libraries are returned as they are.
+
+    Raises
+    ------
+    UnsupportedData
+        When entries are masked, not stored one by one, or not there at all.
+    """
+    if isinstance(x, np.ndarray):
+        if isinstance(x, np.ma.MaskedArray):
+            raise UnsupportedData(
+                f"{what} must not be masked: the mask would be ignored. Fill the gaps, `data.filled(value)`."
+            )
+        return np.asarray(x)
+    if not compat.is_torch_array(x):
+        return x
+    layout = str(x.layout).removeprefix("torch.")
+    if x.is_nested:
+        layout = "nested"
+    elif x.is_meta:
+        raise UnsupportedData(
+            f"{what} must have entries; got a torch tensor on the device meta, which has none. Move it to a device "
+            "with its entries."
+        )
+    if layout != "strided":
+        raise UnsupportedData(
+            f"{what} must be a dense torch tensor; got one of layout {layout}. Pass a scipy.sparse matrix, or "
+            "tensor.to_dense()."
+        )
+    return x.detach() if x.requires_grad else x
+
+
+def copied(x: Array) -> Array:
+    """`x` in memory of its own."""
+    return np.array(x) if isinstance(x, np.ndarray) else namespace(x).asarray(plain_array(x), copy=True)
 
 
 def cast(x: Array, dtype: Any) -> Array:
@@ -284,3 +325,28 @@ def largest_magnitude(x: Array) -> float:
         return 0.0
     high, low = float(to_host(xp.max(x))), float(to_host(xp.min(x)))
     return high if math.isnan(high) else max(high, -low)
+
+
+def random_generator(seed: Any, name: str = "rng") -> np.random.Generator:
+    """The generator that a seed stands for; a generator itself.
+
+    Parameters
+    ----------
+    seed : None, int, sequence of int, numpy.random.SeedSequence, BitGenerator or Generator
+    name : str, default "rng"
+        What messages call it.
+
+    Raises
+    ------
+    InvalidOption
+        When it is none of these.
+    """
+    try:
+        if not isinstance(seed, bool):
+            return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        pass  # said below
+    raise InvalidOption(
+        f"{name} must be None, an integer of at least 0 (or a sequence of these), or a numpy.random.Generator; got "
+        f"{shown(seed)}."
+    )

@@ -14,12 +14,14 @@ from linspec.arrays import (
     all_finite,
     host_dtype,
     is_array,
+    plain_array,
 )
-from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, UnsupportedData
+from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, UnsupportedData, shown
 from linspec.operators import (
     LinearOperator,
 )
 from linspec.operators.streamed import ONCE
+from linspec.options import is_number
 
 
 def check_rows(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
@@ -59,11 +61,11 @@ MOST_BY_DEFAULT = 4096
 
 def check_k(k: Any, sizes: Mapping[str, int]) -> int:
     """Check k, an integer from 1 to the least of some sizes; messages name the sizes."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer):
-        raise InvalidProblem(f"k must be an integer; got {k!r}.")
+    if not is_number(k, int):
+        raise InvalidProblem(f"k must be an integer; got {shown(k)}.")
     limit = min(sizes.values())
     if not 1 <= k <= limit:
-        raise InvalidProblem(f"k must be between 1 and {limit} for {_counts(sizes)}; got {k}.")
+        raise InvalidProblem(f"k must be between 1 and {limit} for {_counts(sizes)}; got {shown(k)}.")
     return int(k)
 
 
@@ -84,8 +86,8 @@ def _counts(sizes: Mapping[str, int]) -> str:
 
 def check_ridge(ridge: Any) -> float:
     """Check one ridge, which must be finite and at least 0."""
-    if isinstance(ridge, bool) or not isinstance(ridge, int | float | np.integer | np.floating):
-        raise InvalidProblem(f"ridge must be a number; got {ridge!r}.")
+    if not is_number(ridge):
+        raise InvalidProblem(f"ridge must be a number; got {shown(ridge)}.")
     if not (math.isfinite(ridge) and ridge >= 0):
         raise InvalidProblem(f"ridge must be finite and at least 0; got {ridge}.")
     return float(ridge)
@@ -104,7 +106,10 @@ def check_ridges(ridge: Any) -> float | tuple[float, ...]:
 
 def finite_array(x: Any, name: str) -> Array:
     """Check that an array, or a list, holds finite real numbers; a list becomes an array."""
-    array = x if is_array(x) else np.asarray(x)
+    try:
+        array = plain_array(x, name) if is_array(x) else np.asarray(x)
+    except ValueError as error:
+        raise InvalidProblem(f"{name} must be an array of real numbers; {error}.") from error
     dtype = host_dtype(array)
     if dtype.kind not in "fiub":
         raise InvalidProblem(f"{name} must hold real numbers; got dtype {dtype}.")

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import HostArray, is_array, to_host
+from linspec.arrays import HostArray, is_array, random_generator, to_host
 from linspec.errors import InvalidProblem, NonFiniteData
 
 __all__ = [
@@ -114,7 +114,7 @@ class RegressionModel:
         -------
         numpy.ndarray of shape (n,)
         """
-        noise = np.random.default_rng(rng).standard_normal(self.A.shape[0])
+        noise = random_generator(rng).standard_normal(self.A.shape[0])
         drawn: HostArray = self.mean + self.sigma * noise
         return drawn
 
@@ -211,7 +211,7 @@ def steep_spectrum(
     """
     n, p = _sizes(n, p, least=len(STEEP))
     low, high = _tail(tail)
-    rng = np.random.default_rng(seed)
+    rng = random_generator(seed, "seed")
     return _rotated(rng, n, np.concatenate([STEEP, _uniform(rng, low, high, p - len(STEEP))]), sigma)
 
 
@@ -241,7 +241,7 @@ def flat_spectrum(seed: Any = None, *, n: int = 2000, p: int = 1500, sigma: floa
         For sizes or a sigma out of range.
     """
     n, p = _sizes(n, p, least=1)
-    rng = np.random.default_rng(seed)
+    rng = random_generator(seed, "seed")
     return _rotated(rng, n, _flat(rng, n, p), sigma)
 
 
@@ -274,7 +274,7 @@ def spiked_spectrum(seed: Any = None, *, n: int = 2000, p: int = 1500, sigma: fl
     """
     n, p = _sizes(n, p, least=3 * SPIKES)
     sigma = _number(sigma, "sigma", at_least=0.0)
-    rng = np.random.default_rng(seed)
+    rng = random_generator(seed, "seed")
     singular_values = _flat(rng, n, p)
     singular_values[:SPIKES] *= SPIKE
     beta = rng.uniform(*COEFFICIENTS, size=p)
@@ -362,7 +362,7 @@ def planted_word_views(  # noqa: PLR0913 (sizes and kinds, each with a default)
     n, p, q, per_row, shared = _word_sizes(n=n, p=p, q=q, per_row=per_row, shared=shared)
     if np.dtype(dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise InvalidProblem(f"dtype must be float32 or float64; got {np.dtype(dtype)}.")
-    rng = np.random.default_rng(seed)
+    rng = random_generator(seed, "seed")
     topics = rng.integers(0, shared, n)
     shares = np.linspace(*_shares(strength), shared)[topics]
     X, Y = (_words(rng, topics, shares, shared, columns, per_row, counts, dtype) for columns in (p, q))

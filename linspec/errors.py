@@ -16,6 +16,10 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
 
 __all__ = [
     "AccuracyWarning",
@@ -30,6 +34,7 @@ __all__ = [
     "MissingCapability",
     "NoSuitableSolver",
     "NonFiniteData",
+    "OutOfMemory",
     "PluginWarning",
     "SweptOnce",
     "UnknownName",
@@ -96,11 +101,53 @@ class SweptOnce(MissingCapability):
 
 
 class BudgetTooSmall(LinspecError, ValueError):
-    """``max_passes`` is too small for the set-up; the message names the least number that is enough."""
+    """``max_passes`` or ``max_seconds`` is too small for the set-up; of passes, the message names the least number."""
+
+
+class OutOfMemory(LinspecError, MemoryError):
+    """The memory ran out before there was an answer; the message says in what."""
 
 
 class NoSuitableSolver(LinspecError, ValueError):
     """Automatic choice found no solver that fits the problem and the machine."""
+
+
+MOST_SHOWN = 100
+"""Characters of a value that a message shows."""
+
+
+def shown(value: Any) -> str:
+    """What was given, for a message: its representation in one line of printable characters, not too long.
+
+    Parameters
+    ----------
+    value : object
+        Anything, also what cannot be represented: an integer of ten thousand digits.
+    """
+    try:
+        text = value if isinstance(value, str) and not value.isprintable() else repr(value)
+    except Exception:  # noqa: BLE001  # whatever its representation raises
+        return f"a {type(value).__name__}"
+    text = printable(" ".join(text.split()))
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN // 2]}...{text[-MOST_SHOWN // 4 :]}"
+
+
+def printable(text: str) -> str:
+    """A text, such as the name of a file, with what a terminal would act on written out."""
+    return "".join(
+        character if character.isprintable() else ascii(character)[1:-1] for character in str(text)
+    )
+
+
+@contextmanager
+def called(name: str) -> Iterator[None]:
+    """Let messages that speak of "data", as those of operators do, speak of what the caller calls them."""
+    try:
+        yield
+    except (UnsupportedData, InvalidProblem) as error:
+        message = str(error)
+        message = name + message[4:] if message.startswith("data ") else f"{name}: {message}"
+        raise type(error)(message) from error
 
 
 class ConvergenceWarning(UserWarning):
@@ -113,6 +160,19 @@ class AccuracyWarning(UserWarning):
 
 class PluginWarning(UserWarning):
     """Two plugins register one name; the message says which one keeps it."""
+
+
+def calling_frame() -> FrameType:
+    """The frame outside linspec and its plugins that led here: the caller of the outermost frame of linspec."""
+    outside = frame = sys._getframe(1)
+    while True:
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if package == "linspec" or package.startswith("linspec_"):
+            outside = frame.f_back or frame
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return outside
 
 
 def warn(message: str, category: type[Warning]) -> None:
@@ -130,14 +190,7 @@ def warn(message: str, category: type[Warning]) -> None:
     That line is the caller of the outermost frame of linspec. So plugins that linspec calls are skipped,
     whatever the name of their package.
     """
-    outside = frame = sys._getframe(1)
-    while True:
-        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if package == "linspec" or package.startswith("linspec_"):
-            outside = frame.f_back or frame
-        if frame.f_back is None:
-            break
-        frame = frame.f_back
+    outside = calling_frame()
     warnings.warn_explicit(
         message,
         category,

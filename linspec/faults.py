@@ -6,7 +6,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-__all__ = ["Contained", "one_line"]
+__all__ = ["Contained", "is_out_of_memory", "one_line"]
 
 
 class Contained:
@@ -48,6 +48,13 @@ class Contained:
 
 #: Exceptions that no context keeps by default.
 INTERRUPTS = (KeyboardInterrupt, GeneratorExit, SystemExit)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out: Python's and NumPy's MemoryError, and what torch and CuPy raise, told by its name."""
+    return isinstance(error, MemoryError) or any(
+        kind.__name__ == "OutOfMemoryError" for kind in type(error).__mro__
+    )
 
 
 def one_line(error: BaseException) -> str:

@@ -4,21 +4,26 @@ Problem: plans (how many threads, may a Gram matrix be held, how wide a tile) ne
 that the process was given, not the size of the machine: batch systems pin processes to cores, containers
 limit memory.
 
-Method: the CPU affinity mask; `MemAvailable` of Linux, lowered to what the control groups of the process
-still allow; the last-level caches that belong to the usable cores, from sysfs.
+Method: the CPU affinity mask and the CPU quota of the control groups; `MemAvailable` of Linux, lowered to what
+the control groups and the resource limits of the process still allow; the last-level caches that belong to the
+usable cores, from sysfs. Where a system has none of these, portable figures stand in.
 
-Source: the Linux documents proc(5), sched_setaffinity(2), cgroups(7) and "cpu/cache" of the sysfs ABI.
+Source: the Linux documents proc(5), sched_setaffinity(2), getrlimit(2), cgroups(7), "Control Group v2", "CFS
+Bandwidth Control" and "cpu/cache" of the sysfs ABI.
 
 Where we differ: page cache that the kernel can drop at once (`inactive_file`) does not count as used memory
 in a control group, so that reading a file does not seem to use up the memory. `map_parallel` lets the caller
 work too and take back what no thread has begun, so that a parallel function may call another one without any
-risk of a deadlock.
+risk of a deadlock, and so that it is done by the caller alone where no thread can be had.
 """
 
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor, wait
+import re
+from concurrent.futures import Future, wait
+from contextvars import copy_context
+from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -27,11 +32,13 @@ from linspec.errors import InvalidOption
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from concurrent.futures import ThreadPoolExecutor
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 THREADS_VARIABLE = "LINSPEC_NUM_THREADS"
+MEMORY_VARIABLE = "LINSPEC_MAX_MEMORY"
 # Where nothing can be learnt about the caches: one modest last-level cache.
 DEFAULT_CACHE = 32 * 2**20
 # Where nothing can be learnt about the memory: a size that any machine of this century has.
@@ -42,7 +49,8 @@ def cpu_count() -> int:
     """Count the threads that linspec may run at once.
 
     The environment variable `LINSPEC_NUM_THREADS` where it is set, else the number of cores in the affinity
-    mask of the process, else (where the system has no such mask) the number of cores.
+    mask of the process (or, where the system has no such mask, of the machine), but no more than the CPU quota
+    of its control groups, rounded up.
 
     Returns
     -------
@@ -54,30 +62,47 @@ def cpu_count() -> int:
     InvalidOption
         `LINSPEC_NUM_THREADS` is not a positive whole number.
     """
-    setting = os.environ.get(THREADS_VARIABLE, "").strip()
-    if not setting:
-        return len(_usable_cores())
-    if not (setting.isascii() and setting.isdigit() and int(setting) >= 1):
-        raise InvalidOption(
-            f"the environment variable {THREADS_VARIABLE} must be a positive whole number; got {setting!r}. "
-            "Set it to the number of threads to use, or unset it to use every core of the process."
-        )
-    return int(setting)
+    most = _most_threads()
+    if most is not None:
+        return most
+    cores, quota = len(_usable_cores()), _cpu_quota(Path("/"))
+    return cores if quota is None else min(cores, quota)
 
 
 def available_memory() -> int:
-    """Tell the bytes that the process can still allocate without swapping or being killed.
+    """Tell the bytes that the process can still allocate without swapping, failing or being killed.
 
-    On Linux `MemAvailable` of /proc/meminfo, lowered to what remains under the memory limit of each control
+    On Linux `MemAvailable` of /proc/meminfo, lowered to what remains under the memory limits of each control
     group (version 1 or 2) that holds the process. Elsewhere the free, or else the whole, physical memory that
-    `sysconf` tells, and 2 GiB where it tells nothing.
+    `sysconf` tells, and 2 GiB where it tells nothing. Wherever there are resource limits, no more than remains of
+    the address space and of the data of the process. Nowhere more than the environment variable
+    `LINSPEC_MAX_MEMORY`, where it is set.
 
     Returns
     -------
     int
         Bytes, at least 0. An instant's estimate: other processes change it.
+
+    Raises
+    ------
+    InvalidOption
+        `LINSPEC_MAX_MEMORY` is not a positive number of bytes.
     """
-    return _available_memory(Path("/"))
+    most = _most_memory()
+    found = _available_memory(Path("/"))
+    return found if most is None else min(found, most)
+
+
+def check_settings() -> None:
+    """Refuse environment variables that make no sense before anything rests on them.
+
+    Raises
+    ------
+    InvalidOption
+        `LINSPEC_NUM_THREADS` is not a positive whole number, or `LINSPEC_MAX_MEMORY` not a positive number of bytes.
+    """
+    _most_threads()
+    _most_memory()
 
 
 def cache_size() -> int:
@@ -102,6 +127,11 @@ def worker_pool() -> ThreadPoolExecutor:
     -------
     concurrent.futures.ThreadPoolExecutor
         A pool of `cpu_count()` threads. Do not shut it down.
+
+    Raises
+    ------
+    RuntimeError
+        The interpreter is shutting down.
     """
     return _pool(os.getpid(), cpu_count())
 
@@ -125,13 +155,17 @@ def map_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     ------
     Exception
         The exception of the earliest item that failed, once no item is running any more.
+
+    Notes
+    -----
+    Where the system gives no thread, or the interpreter is shutting down, the caller does all items itself.
     """
     items = list(items)
     if len(items) < 2:
         return [function(item) for item in items]
-    pool = worker_pool()
-    futures = [pool.submit(function, item) for item in items[1:]]
+    futures: list[Future[R]] = [Future() for _ in items[1:]]
     try:
+        _hand_out(function, items[1:], futures)
         results = [function(items[0])]
         # The caller takes the items that no thread has begun; so a call from inside a worker always makes
         # progress.
@@ -144,8 +178,36 @@ def map_parallel(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     return results
 
 
+def _hand_out(function: Callable[[T], R], items: list[T], futures: list[Future[R]]) -> None:
+    """Offer items to the pool, as far as it takes them."""
+    try:
+        pool = worker_pool()
+        for item, future in zip(items, futures, strict=True):
+            # Each in the context of the caller. A pool that cannot start a thread raises, and keeps what it was
+            # given for a later one: whether it is still to be done, the future of our own says.
+            pool.submit(copy_context().run, _work, function, item, future)
+    except (RuntimeError, MemoryError):
+        return
+
+
+def _work(function: Callable[[T], R], item: T, future: Future[R]) -> None:
+    """Do one item, unless the caller has taken it back."""
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = function(item)
+    except BaseException as error:  # noqa: BLE001 - it is raised where the result is asked for
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
 @lru_cache(maxsize=1)
 def _pool(process: int, threads: int) -> ThreadPoolExecutor:
+    from concurrent.futures import (
+        ThreadPoolExecutor,
+    )  # which cannot be loaded while the interpreter shuts down
+
     # The process number is part of the key only: it makes a forked child build its own pool.
     return ThreadPoolExecutor(max_workers=threads, thread_name_prefix=f"linspec-{process}")
 
@@ -156,60 +218,145 @@ def _usable_cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
+@lru_cache(maxsize=8)  # reading it takes longer than a small product, at each of which it is asked for
+def _cpu_quota(root: Path) -> int | None:
+    """The cores that the control groups around the process allow, rounded up; None without a quota."""
+    quotas = []
+    for version, group in _control_groups(root, "cpu"):
+        if version == 2:  # "50000 100000", or "max 100000"
+            limit, _, period = next(iter(_lines(group / "cpu.max")), "").partition(" ")
+            allowed, each = _whole(limit), _whole(period)
+        else:  # -1 stands for no limit
+            allowed, each = _number(group / "cpu.cfs_quota_us"), _number(group / "cpu.cfs_period_us")
+        if allowed and each:
+            quotas.append(-(-allowed // each))
+    return min(quotas, default=None)
+
+
+def _most_threads() -> int | None:
+    """The threads that `LINSPEC_NUM_THREADS` sets; None where it is not set."""
+    setting = os.environ.get(THREADS_VARIABLE, "").strip()
+    if not setting:
+        return None
+    if not (re.fullmatch("[0-9]{1,9}", setting) and int(setting) >= 1):
+        raise InvalidOption(
+            f"the environment variable {THREADS_VARIABLE} must be a positive whole number; got {setting!r}. "
+            "Set it to the number of threads to use, or unset it to use every core of the process."
+        )
+    return int(setting)
+
+
+def _most_memory() -> int | None:
+    """The bytes that `LINSPEC_MAX_MEMORY` allows; None where it is not set."""
+    setting = os.environ.get(MEMORY_VARIABLE, "").strip()
+    if not setting:
+        return None
+    found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*(?:([KMGTP])(I?))?B?", setting.upper(), re.ASCII)
+    most = 0
+    if found:
+        number, unit, binary = found.groups()
+        most = int(Decimal(number) * (1024 if binary else 1000) ** ("KMGTP".index(unit) + 1 if unit else 0))
+    if most < 1:
+        raise InvalidOption(
+            f"the environment variable {MEMORY_VARIABLE} must be a positive number of bytes, such as 500M (10**6 "
+            f"each) or 4GiB (2**30 each); got {setting!r}. Correct it, or unset it to use the memory that there is."
+        )
+    return most
+
+
 def _available_memory(root: Path) -> int:
-    limits = [_system_memory(root), *_control_group_memory(root)]
+    limits = [_system_memory(root), *_control_group_memory(root), *_resource_limits(root)]
     return max(0, min(limits))
 
 
 def _system_memory(root: Path) -> int:
-    for line in _lines(root / "proc/meminfo"):
-        name, _, rest = line.partition(":")
-        if name == "MemAvailable" and rest.split():
-            return int(rest.split()[0]) * 1024
+    available = _kilobytes(root / "proc/meminfo", "MemAvailable")
+    if available is not None:
+        return available
     names = getattr(os, "sysconf_names", {})
     for pages in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):
         if pages in names and "SC_PAGE_SIZE" in names:
-            return int(os.sysconf(pages)) * int(os.sysconf("SC_PAGE_SIZE"))
+            count = int(os.sysconf(pages)) * int(os.sysconf("SC_PAGE_SIZE"))
+            if count > 0:  # -1 where the system does not know
+                return count
     return DEFAULT_MEMORY
+
+
+def _resource_limits(root: Path) -> Iterator[int]:
+    """Yield what is left of the address space and of the data that the process may have."""
+    try:
+        import resource
+    except ImportError:  # not a POSIX system
+        return
+    kinds: tuple[tuple[str, str], ...] = (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData"))
+    for name, used in kinds:
+        kind = getattr(resource, name, None)
+        limit = resource.RLIM_INFINITY if kind is None else resource.getrlimit(kind)[0]
+        if limit != resource.RLIM_INFINITY:
+            yield int(limit) - (_kilobytes(root / "proc/self/status", used) or 0)
 
 
 def _control_group_memory(root: Path) -> Iterator[int]:
     """Yield what each control group around the process, of either version, still allows."""
+    for version, group in _control_groups(root, "memory"):
+        # A group above "memory.high" is slowed down until it has given memory back.
+        limits, usage, cache = (
+            (("memory.max", "memory.high"), "memory.current", "inactive_file")
+            if version == 2
+            else (("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file")
+        )
+        allowed = [limit for limit in (_number(group / name) for name in limits) if limit is not None]
+        used = _number(group / usage)
+        if allowed and used is not None:
+            yield min(allowed) - used + min(_statistic(group / "memory.stat", cache), used)
+
+
+def _control_groups(root: Path, controller: str) -> Iterator[tuple[int, Path]]:
+    """Yield the control groups around the process that a controller acts on, and the version of each."""
     for line in _lines(root / "proc/self/cgroup"):
         _, controllers, path = line.split(":", 2) if line.count(":") >= 2 else ("", "-", "")
         if controllers == "":
-            mount, limit, usage, cache = "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"
-        elif "memory" in controllers.split(","):
-            mount, limit, usage, cache = (
-                "sys/fs/cgroup/memory",
-                "memory.limit_in_bytes",
-                "memory.usage_in_bytes",
-                "total_inactive_file",
-            )
+            version, mounts = 2, ["", "unified"]
+        elif controller in controllers.split(","):
+            version, mounts = 1, list(dict.fromkeys([controller, controllers]))
         else:
             continue
         # Inside a container the listed path may exist only outside it; the mount itself is then the
         # container's group.
         relative = Path(path.strip("/"))
-        for directory in (relative, *relative.parents):
-            group = root / mount / directory
-            allowed, used = _number(group / limit), _number(group / usage)
-            if allowed is not None and used is not None:
-                yield allowed - used + _statistic(group / "memory.stat", cache)
+        if ".." in relative.parts:
+            relative = Path()
+        for mount in mounts:
+            for directory in (relative, *relative.parents):
+                yield version, root / "sys/fs/cgroup" / mount / directory
+
+
+def _kilobytes(path: Path, name: str) -> int | None:
+    """The bytes of a line "name: 123 kB"; None where there is none."""
+    for line in _lines(path):
+        key, _, rest = line.partition(":")
+        if key == name:
+            count = _whole(next(iter(rest.split()), ""))
+            return None if count is None else count * 1024
+    return None
 
 
 def _statistic(path: Path, name: str) -> int:
     for line in _lines(path):
         key, _, value = line.partition(" ")
-        if key == name and value.strip().isdigit():
-            return int(value)
+        if key == name:
+            return _whole(value) or 0
     return 0
 
 
 def _number(path: Path) -> int | None:
-    lines = _lines(path)
-    # "max" stands for no limit.
-    return int(lines[0]) if lines and lines[0].strip().isdigit() else None
+    return _whole(next(iter(_lines(path)), ""))
+
+
+def _whole(text: str) -> int | None:
+    """A whole number; None for anything else, such as the "max" and the -1 that stand for no limit."""
+    text = text.strip()
+    return int(text) if re.fullmatch("[0-9]{1,30}", text) else None
 
 
 @lru_cache(maxsize=8)  # it stays as it is, and reading it takes most of a millisecond
@@ -237,3 +384,7 @@ def _lines(path: Path) -> list[str]:
         return path.read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         return []
+
+
+if hasattr(os, "register_at_fork"):  # a child may be put into another group
+    os.register_at_fork(after_in_child=_cpu_quota.cache_clear)

@@ -24,16 +24,18 @@ One view of row slices is swept like rows in memory, centred or not, and the fir
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from linspec import cost
+from linspec import cost, machine
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.column_statistics import ColumnStatistics
-from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, NonFiniteData, warn
+from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, NonFiniteData, shown, warn
 from linspec.gram import DenseGram, Products, RunningGram, SparseGram
+from linspec.log import LOG, tells, timed
 from linspec.operators import (
     CountedOperator,
     LinearOperator,
@@ -41,7 +43,9 @@ from linspec.operators import (
     as_operator,
     sparse_kernels,
 )
+from linspec.operators.turns import in_turn
 from linspec.options import FORMS
+from linspec.pauses import pause
 from linspec.row_reduction import reduce_rows
 from linspec.row_sweep import Asked, forward, row_slices, sweep
 from linspec.slice_sweep import sliced_gram, sliced_product, sliced_statistics, sliced_triangle
@@ -79,6 +83,23 @@ ENTRIES = 2
 """The same for the column itself, computed as a product with one column of the identity."""
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _in_turn(
+    method: Callable[Concatenate[Moments, P], R],
+) -> Callable[Concatenate[Moments, P], R]:
+    """A method that one thread at a time runs: what is held is formed once, and no sweep is counted wrongly."""
+
+    @wraps(method)
+    def alone(self: Moments, *args: P.args, **kwargs: P.kwargs) -> R:
+        with in_turn(self._both or self):
+            return method(self, *args, **kwargs)
+
+    return alone  # type: ignore[return-value]  # it is called like the method
+
+
 class Moments:
     """Products with the Gram and cross matrices of one or two views.
 
@@ -106,7 +127,8 @@ class Moments:
     Notes
     -----
     Nothing is read before the first product. All blocks and results are float64, in the library and on the
-    device of the data (on the host for sparse matrices, files and foreign operators).
+    device of the data (on the host for sparse matrices, files and foreign operators). Threads that share moments
+    take turns.
     """
 
     def __init__(
@@ -119,8 +141,10 @@ class Moments:
         expect: tuple[int, int] = (cost.EXPECTED_PRODUCTS, 20),
         names: tuple[str, str] = ("X", "Y"),
     ) -> None:
-        if form not in FORMS:
-            raise InvalidProblem(f"form must be one of {', '.join(FORMS)}; got {form!r}.")
+        if str(form) not in FORMS:
+            raise InvalidProblem(f"form must be one of {', '.join(FORMS)}; got {shown(form)}.")
+        if not isinstance(center, bool | np.bool_):
+            raise InvalidProblem(f"center must be True or False; got {shown(center)}.")
         data = [(names[0], X)] if Y is None else [(names[0], X), (names[1], Y)]
         views = [View(name, as_operator(source, name), center=center) for name, source in data]
         check_alike(views)
@@ -178,11 +202,17 @@ class Moments:
         """The largest number of sweeps made over either view."""
         return max(view.ledger.sweeps for view in self._views)
 
+    @property
+    def own_passes(self) -> float:
+        """The same of those that the calling thread has made."""
+        return max(view.ledger.own_sweeps for view in self._views)
+
     def columns_made(self, index: int) -> float:
         """The number of products with one column of a view so far, forward and adjoint."""
         return self._views[index].ledger.columns
 
     @property
+    @_in_turn
     def form(self) -> str:
         """The form in force, "dense", "sparse" or "implicit"; it is chosen when it is first needed."""
         if self._both is not None and not self._form:
@@ -289,13 +319,28 @@ class Moments:
             )
         if self._given_form != "auto":
             return self._given_form
-        return cost.moments_form(self._sizes(), *self._expect)[0]
+        form, estimate = cost.moments_form(self._sizes(), *self._expect)
+        if tells():
+            LOG.debug(
+                "moments of %s: %s, which takes %s for %d products of %d columns; %s of memory are available",
+                self._names,
+                {"implicit": "sweeps"}.get(form, f"{form} Gram matrices, held"),
+                estimate,
+                *self._expect,
+                cost.human_bytes(machine.available_memory()),
+            )
+        return form
+
+    @property
+    def _names(self) -> str:
+        return " and ".join(view.name for view in self._views)
 
     def _sizes(self) -> cost.Sizes:
         return cost.sizes_of(self.X, self.Y, self._expect[1])
 
     # ---- what methods call --------------------------------------------------------------------
 
+    @_in_turn
     def products(self, Vx: Array | None = None, Vy: Array | None = None) -> Products:
         """(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy) in one sweep, with None if a block or a view is absent.
 
@@ -312,6 +357,7 @@ class Moments:
         blocks = [self._block(Vx, 0), self._block(Vy, 1)]
         if self.form == "implicit":
             return self._swept(blocks)
+        pause()
         products: Products = self._held_gram().products(*blocks)
         return products
 
@@ -321,6 +367,7 @@ class Moments:
             return self.products(V)[0]
         return self.view(0).products(V)[0]
 
+    @_in_turn
     def gram_and_image(self, V: Array) -> tuple[Array, Array]:
         """XᵀX V and (X V)ᵀ(X V), in one sweep.
 
@@ -338,6 +385,7 @@ class Moments:
         product = self._swept([self._block(V, 0), None], seen)[0] if alone else self.gram_matmat(V)
         return product, seen[0] if seen else _symmetric_product(self.home.place(V), product, self.home)
 
+    @_in_turn
     def gram_and_triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
         """XᵀX V and the triangle R of the QR factorisation of X V, in one sweep over streamed rows.
 
@@ -368,6 +416,7 @@ class Moments:
         view.warn_of_cancellation()
         return found
 
+    @_in_turn
     def gram_and_cross(self, V: Array | None = None) -> tuple[Array | None, Array]:
         """XᵀX V and XᵀY, in one sweep. XᵀY is kept for later calls.
 
@@ -400,6 +449,7 @@ class Moments:
         plain = not self.center and view.taken is None
         return plain and self.form == "implicit" and _wide(view.operator)
 
+    @_in_turn
     def outer_matmat(self, U: Array) -> tuple[Array, Array]:
         """(XᵀU, XXᵀU): two sweeps of X, one after the other.
 
@@ -418,6 +468,7 @@ class Moments:
         view.record(k, k, sweeps=2.0)
         return XtU, self.home.place(X.matmat(XtU))
 
+    @_in_turn
     def outer_gram_matmat(self, U: Array) -> Array:
         """XXᵀU in one sweep of wide sparse X; each column of X is read once.
 
@@ -436,6 +487,7 @@ class Moments:
         X = view.operator
         return sparse_kernels.products(X.transposed, None, U, None, dtype_x=X.dtype).XtP
 
+    @_in_turn
     def view(self, index: int) -> Moments:
         """The moments of one view. They count sweeps on the same ledger and share the held matrices.
 
@@ -457,6 +509,7 @@ class Moments:
         """XᵀY V."""
         return self.products(None, V)[1]
 
+    @_in_turn
     def diagonal(self) -> tuple[Array, Array | None]:
         """The diagonals of XᵀX and YᵀY. They are estimated for operators that only give products."""
         if self.form != "implicit":
@@ -535,6 +588,7 @@ class Moments:
             return None
         return float(self.home.xp.sum(squares))
 
+    @_in_turn
     def column_means(self) -> tuple[Array, Array | None]:
         """The column means of both views."""
         if self.form != "implicit" and self.center:
@@ -548,6 +602,7 @@ class Moments:
         mx, my = self.column_means()
         return mx * self.n, None if my is None else my * self.n
 
+    @_in_turn
     def dense(self) -> tuple[Array, Array | None, Array | None]:
         """(XᵀX, XᵀY, YᵀY) as dense float64 arrays; the moments hold them from then on.
 
@@ -559,6 +614,7 @@ class Moments:
             gram = self._gram = DenseGram.of_sparse(gram, self.home)
         return gram.Sx, gram.C, gram.Sy
 
+    @_in_turn
     def whitener(self, index: int, ridge: float) -> Whitener:
         """The factor of a view's Gram matrix plus ridge, for held dense Gram matrices. It is made once.
 
@@ -573,6 +629,7 @@ class Moments:
             self._whiteners[index, ridge] = Whitener(S, ridge, cut, self.home)
         return self._whiteners[index, ridge]
 
+    @_in_turn
     def reduced_rows(self, ridges: tuple[float, ...]) -> list[Array]:
         """A few rows with the same inner products of columns, by orthogonal transformations, in one sweep.
 
@@ -582,11 +639,13 @@ class Moments:
             One ridge for each view; its rows are appended.
         """
         views = {view.name: view.given for view in self._views}
-        found = reduce_rows(views, center=self.center, ridges=ridges)
+        with timed("sweep of %s for its triangle", self._names):
+            found = reduce_rows(views, center=self.center, ridges=ridges)
         for view in self._views:
             view.record(0, 0, sweeps=1.0)
         return found
 
+    @_in_turn
     def image_gram(self, index: int, V: Array) -> HostArray:
         """(XV)ᵀ(XV) from XV, with one forward product; the condition number of X is not squared.
 
@@ -643,7 +702,9 @@ class Moments:
         self._gather([view for view in self._views if view.lacks_mean])
         for view in self._views:
             view.warn_of_cancellation()
-        with np.errstate(all="ignore"):  # what is not finite is found by the check
+        columns = sum(block.shape[1] for block in blocks if block is not None)
+        # What is not finite is found by the check.
+        with np.errstate(all="ignore"), timed("sweep of %s with %d columns", self._names, columns):
             if not self._sliceable:
                 found = self._by_products(self._asked(blocks))
             elif self._all_sparse:
@@ -657,7 +718,8 @@ class Moments:
     def _by_slices(self, V: Array) -> Array:
         """The products of row slices, centred in the same sweep."""
         view = self._views[0]
-        with np.errstate(all="ignore"):  # what is not finite is found block by block
+        # What is not finite is found block by block.
+        with np.errstate(all="ignore"), timed("sweep of %s with %d columns", view.name, V.shape[1]):
             product = sliced_product(view, V, self.home, center=self.center)
         view.record(V.shape[1], V.shape[1], sweeps=1.0)
         view.warn_of_cancellation()
@@ -810,7 +872,7 @@ class Moments:
             return self._gram
         if self._sharing is not None:
             return self._sharing._held_gram().view(self._index)
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), timed("%s Gram matrices of %s", self.form, self._names):
             if self._streamed:
                 self._gram = self._form_by_slices()
             elif self.form == "sparse":

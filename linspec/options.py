@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from linspec.errors import InvalidDeclaration, InvalidOption, UnknownOption
+from linspec.errors import InvalidDeclaration, InvalidOption, UnknownOption, shown
 from linspec.kinds import KINDS
 
 __all__ = [
@@ -162,9 +162,7 @@ class Option:
             return all(_is_name_or_instance(value, method) for method in methods if method)
         if self.kind is bool or self.kind is str:
             return isinstance(value, self.kind)
-        # These know NumPy's scalars without importing NumPy. A bool is a slip, not a number.
-        number = numbers.Integral if self.kind is int else numbers.Real
-        return isinstance(value, number) and not isinstance(value, bool)
+        return is_number(value, self.kind, large=True)
 
     def _in_range(self, value: Any) -> bool:
         if self.choices is not None:
@@ -183,9 +181,34 @@ class Option:
         """Say what a value had to be, what it was, and the default; the message of :meth:`check`."""
         of = f" of {owner}" if owner else ""
         return (
-            f"option {self.name!r}{of} must be {self.expects}; got {value!r} ({type(value).__name__}). "
+            f"option {self.name!r}{of} must be {self.expects}; got {shown(value)} ({type(value).__name__}). "
             f"Leave it out for the default, {self.default!r}."
         )
+
+
+def is_number(value: Any, kind: type = float, *, large: bool = False) -> bool:
+    """Whether a value is a real number that a float holds, or an integer; NaN and infinity are numbers.
+
+    NumPy's scalars are numbers, and known without importing NumPy. A bool is a slip, and a span of time has a unit.
+
+    Parameters
+    ----------
+    value : object
+    kind : type, default float
+        ``float`` or ``int``.
+    large : bool, default False
+        Whether an integer of some hundred digits, which no float holds, is a number as well.
+    """
+    number = numbers.Integral if kind is int else numbers.Real
+    if isinstance(value, bool) or not isinstance(value, number):
+        return False
+    try:
+        kind(value)
+    except OverflowError:
+        return large
+    except (TypeError, ValueError):  # a span of time
+        return False
+    return True
 
 
 def option(

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TypeVar
 
 from linspec import options, registry
-from linspec.errors import InvalidOption
+from linspec.errors import InvalidOption, shown
 from linspec.kinds import KINDS, resolve
 
 __all__ = ["with_parts"]
@@ -30,13 +30,18 @@ def with_parts(instance: T) -> T:
     UnknownName, AmbiguousName, BrokenPlugin
         As for :func:`linspec.get_solver`.
     InvalidOption
-        A part is not of the kind that its option declares.
+        A part is not of the kind that its option declares, or a number is too large to be computed with.
     """
     found = {}
     for option in options.options_of(instance):
-        if option.part_kind is None:
-            continue
         value = getattr(instance, option.name)
+        if option.part_kind is None:
+            if option.kind is float and value is not None and not options.is_number(value):
+                raise InvalidOption(
+                    f"option {option.name!r} of {type(instance).__name__} must be a number that a float holds; got "
+                    f"{shown(value)}."
+                )
+            continue
         if value is None:  # the solver chooses
             continue
         if isinstance(value, str):

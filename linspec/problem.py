@@ -29,7 +29,7 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidProblem, shown
 from linspec.moments import Moments
 from linspec.operators import (
     LinearOperator,
@@ -365,6 +365,8 @@ def _no_such_parameter(problem: str, name: str, known: list[str]) -> str:
 
 def shared_moments(problem: Problem[Any], data: Any, center: bool) -> Moments | None:
     """The moments that were given instead of data, after a check that they fit the problem."""
+    if not isinstance(center, bool | np.bool_):
+        raise InvalidProblem(f"center must be True or False; got {shown(center)}.")
     shared = data if isinstance(data, Moments) else None
     object.__setattr__(problem, "shared", shared)
     if shared is not None and shared.center != center:

@@ -16,10 +16,10 @@ import math
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import scipy.sparse
 
 from linspec import options, registry
+from linspec.arrays import random_generator
 from linspec.errors import InvalidOption, InvalidProblem
 from linspec.operators import DenseOperator, SparseOperator, as_operator
 from linspec.test_matrix import TestMatrix
@@ -78,7 +78,7 @@ def project(
     data = as_operator(A, "A")
     width = _positive(columns)
     matrix = _instance(test_matrix, options_)
-    Omega = matrix.operator(data.shape[1], width, np.random.default_rng(rng))
+    Omega = matrix.operator(data.shape[1], width, random_generator(rng))
     scale = 1.0 / math.sqrt(width)
     if isinstance(data, SparseOperator) and Omega.sparse:
         product = Omega.sparse_sketch(data)

@@ -10,22 +10,22 @@ run of blocks of its own and its products on one BLAS thread, and they meet once
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from functools import lru_cache
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from linspec import machine
 from linspec.arrays import Array, Home
+from linspec.blas_threads import one_blas_thread, usual_blas_threads
 from linspec.column_statistics import ColumnStatistics
 from linspec.gram import Products
 from linspec.operators import DenseOperator, LinearOperator
 from linspec.operators.row_blocks import RowBuffer, rows_per_block
 from linspec.views import View
+
+R = TypeVar("R")
 
 FEWEST_BLOCKS = 4
 """Blocks that are worth a thread."""
@@ -77,13 +77,24 @@ def sweep(views: list[View], asked: Asked, home: Home) -> list[Array]:
     threads = _threads(views, len(blocks))
     cuts = [len(blocks) * i // threads for i in range(threads + 1)]
     runs = [_Run(views, asked, home, blocks[a:b]) for a, b in pairwise(cuts)]
-    with one_blas_thread(needed=threads > 1):
-        machine.map_parallel(_Run.work, runs)
+    in_threads(_Run.work, runs)
     first, *others = runs
     for other in others:
         first.absorb(other)
     first.teach()
     return first.totals
+
+
+def in_threads(work: Callable[[R], None], runs: list[R]) -> None:
+    """Let each run be worked by a thread of its own, all of them with one BLAS thread."""
+    several = len(runs) > 1
+
+    def held(run: R) -> None:
+        with one_blas_thread(needed=several):  # some libraries have a limit for each thread
+            work(run)
+
+    with one_blas_thread(needed=several):
+        machine.map_parallel(held, runs)
 
 
 def row_slices(views: list[View], columns: int = 0) -> Iterator[slice]:
@@ -151,18 +162,4 @@ def _threads(views: list[View], blocks: int) -> int:
     ours = all(type(view.operator).__module__ == DenseOperator.__module__ for view in views)
     if not ours or not views[0].operator.home.on_host or blocks < 2 * FEWEST_BLOCKS:
         return 1
-    allowed = max((library["num_threads"] for library in _blas().info()), default=1)
-    return int(max(1, min(allowed, machine.cpu_count(), blocks // FEWEST_BLOCKS)))
-
-
-@lru_cache(maxsize=1)
-def _blas() -> Any:
-    """The BLAS libraries in this process, with a handle on their threads; finding them takes some milliseconds."""
-    return ThreadpoolController().select(user_api="blas")
-
-
-@contextmanager
-def one_blas_thread(*, needed: bool) -> Iterator[None]:
-    """Hold the BLAS to one thread while others are at work; what holds it is asked for only where it is needed."""
-    with _blas().limit(limits=1) if needed else nullcontext():
-        yield
+    return int(max(1, min(usual_blas_threads(), machine.cpu_count(), blocks // FEWEST_BLOCKS)))

@@ -7,29 +7,49 @@ A solver's loop reads ``while run.proceed(residual=r, current=lambda: dict(x=x))
 from __future__ import annotations
 
 import math
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
 
 from linspec import cost
+from linspec.arrays import copied, host_dtype, is_array, random_generator
 from linspec.conclusion import Conclusion, Terms
-from linspec.errors import BrokenPlugin, BudgetTooSmall, ConvergenceWarning, SweptOnce, warn
+from linspec.errors import (
+    BrokenPlugin,
+    BudgetTooSmall,
+    ConvergenceWarning,
+    InvalidOption,
+    OutOfMemory,
+    SweptOnce,
+    warn,
+)
+from linspec.faults import is_out_of_memory, one_line
+from linspec.interrupts import first_interrupt, nothing_yet
+from linspec.log import LOG, tells
 from linspec.moments import Moments
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.streamed import ONCE
 from linspec.options import options_of
 from linspec.parts import with_parts
+from linspec.pauses import Ended, looking
 from linspec.problem import Problem
 from linspec.slice_sweep import read_stream
 from linspec.solution import History, Solution, Status
 
-WARNED = frozenset({Status.ITERATION_LIMIT, Status.STAGNATED, Status.INACCURATE, Status.BREAKDOWN})
+WARNED = frozenset(
+    {
+        Status.ITERATION_LIMIT,
+        Status.STAGNATED,
+        Status.INACCURATE,
+        Status.BREAKDOWN,
+        Status.OUT_OF_MEMORY,
+    }
+)
 """Endings that come with a ConvergenceWarning: the solver, not the caller, gave up."""
 
 PATIENCE, PROGRESS = 25, 0.9
@@ -54,7 +74,7 @@ class Progress:
     iteration : int
     passes, seconds, residual : float
     current : callable
-        Returns the iterate as a dict of arrays, computed when asked.
+        Returns the iterate as a dict of arrays, computed when asked: copies, to be kept and changed at will.
     """
 
     iteration: int
@@ -93,8 +113,9 @@ class Run:
         callbacks: tuple[Callback, ...] = (),
         start: Mapping[str, Any] | None = None,
         tol: float | None = None,
+        began: float | None = None,
     ) -> None:
-        self.rng = np.random.default_rng(rng)
+        self.rng = random_generator(rng)
         self.start = start
         self.name = name
         self._solver = solver
@@ -109,9 +130,13 @@ class Run:
         self._max_passes = min(math.inf if max_passes is None else float(max_passes), self._sweeps)
         self._max_seconds = math.inf if max_seconds is None else float(max_seconds)
         self._callbacks = callbacks
-        self._start = time.perf_counter()
+        self._start = time.perf_counter() if began is None else began
+        self._deadline = self._start + self._max_seconds
+        self._closing = self._cut = False
+        self._latest: Callable[[], Mapping[str, Any]] | None = None
         self._moments: Moments | None = None
         self._shared_before = problem.shared.passes if problem.shared else 0.0
+        self._own_before = problem.shared.own_passes if problem.shared else 0.0
         self._history = History()
         self._iteration = 0
         self._iteration_passes = 1.0
@@ -193,8 +218,13 @@ class Run:
     def passes(self) -> float:
         """The largest number of sweeps over any one matrix so far."""
         own = max(ledger.sweeps for ledger in self._ledgers.values())
+        return own + self._shared_passes
+
+    @property
+    def _shared_passes(self) -> float:
+        """Those of this run over moments that were given in place of the data; not those of other threads."""
         shared = self.problem.shared
-        return own + (shared.passes - self._shared_before if shared else 0.0)
+        return shared.own_passes - self._own_before if shared else 0.0
 
     @property
     def columns(self) -> float:
@@ -324,11 +354,16 @@ class Run:
             seconds=self.seconds,
             residual=residual,
         )
-        progress = Progress(self._iteration, self.passes, self.seconds, float(residual), current)
-        stop = [callback(progress) is True for callback in self._callbacks]
+        self._latest = _as_it_is(current)
+        progress = Progress(
+            self._iteration, self.passes, self.seconds, float(residual), lambda: _copies(current())
+        )
+        with looking(None):  # what callbacks do is theirs
+            stop = [_says_stop(callback(progress)) for callback in self._callbacks]
         ending = self._ending_at(residual, any(stop), judged)
         if ending is not None:
             self._ending = ending
+            self._close()
             return False
         self._iteration += 1
         return True
@@ -398,6 +433,7 @@ class Run:
         self._shortfall, self._correction = residual, residual / self._claim
         self._least, self._since = residual, 0
         self._ending = None
+        self._closing, self._deadline = False, self._start + self._max_seconds
         self._passes_before = self.passes
         self._iteration += 1
         return True
@@ -419,6 +455,19 @@ class Run:
         """Whether the run has been brought to an end: `proceed` says no from now on."""
         return self._ending is not None
 
+    def offer(self, current: Callable[[], Mapping[str, Any]]) -> None:
+        """Say what `proceed` would be told: for solvers that learn much before they have their first iterate.
+
+        It is taken where the time, an interrupt or the memory ends the run within a sweep, until `proceed` is told of
+        another one.
+
+        Parameters
+        ----------
+        current : callable
+            As for `proceed`; asked when it is wanted. An answer without columns is none.
+        """
+        self._latest = current
+
     def end(self, status: Status) -> None:
         """Make the next `proceed` return False and the solution carry `status`."""
         self._ending = status
@@ -439,6 +488,10 @@ class Run:
             where they are known, ``correlations`` and ``ranks`` for CCA; ``Vh``, ``S``, ``U`` for an SVD.
         """
         iterated = self._ending is not None
+        late = self._ending is Status.BUDGET and self.seconds >= self._max_seconds
+        if (late or self._interrupted) and _is_empty(arrays):
+            raise self._empty_handed(Status.BUDGET if late else Status.INTERRUPTED, "")
+        self._close()
         conclusion, kind = self._judge(arrays)
         residual = conclusion.residual
         converged = bool(residual <= self.tol) and not conclusion.lost
@@ -464,6 +517,16 @@ class Run:
             **conclusion.fields,
         )
         self._made.append(solution)
+        if tells():
+            LOG.debug(
+                "%s: ends as %s after %d iterations, %g passes and %.3g s: %s",
+                self.name,
+                status.name,
+                self._iteration,
+                solution.passes,
+                solution.seconds,
+                message,
+            )
         return solution
 
     def accepted(self, returned: Any) -> Any:
@@ -483,6 +546,10 @@ class Run:
         )
 
     def _verdict(self, converged: bool, iterated: bool, findings: list[Status | None]) -> Status:
+        if self._interrupted:
+            return Status.INTERRUPTED
+        if self._cut and self._ending is not None and not (converged and not findings):
+            return self._ending
         if converged or self._ending in (None, Status.CONVERGED):
             for finding in FINDINGS_FIRST:
                 if finding in findings:
@@ -508,34 +575,157 @@ class Run:
         own = [] if any(status is finding for finding, _ in findings) else [status.value]
         return " ".join([*own, *texts, f"({figures})"])
 
-    # ---- interrupts ---------------------------------------------------------------------------
+    # ---- endings from outside -----------------------------------------------------------------
 
     @property
     def _interrupted(self) -> bool:
         return self._interrupts > 0
 
-    @contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """Let the first Ctrl-C end the run with what it has; a second one raises as usual.
+    def interruptible(self) -> AbstractContextManager[None]:
+        """Let the first Ctrl-C end the run with what it has; see `linspec.interrupts`."""
+        return first_interrupt(self._note_interrupt)
 
-        Only in the main thread, and only where Python's own handler is in place.
+    def _note_interrupt(self) -> None:
+        self._interrupts += 1
+
+    def _look(self) -> None:
+        """Leave the sweep where an interrupt or the time ends the run; any thread may ask."""
+        if self._interrupts and not self._closing:
+            raise Ended(interrupted=True)
+        if time.perf_counter() > self._deadline:
+            raise Ended(interrupted=False)
+
+    def _close(self) -> None:
+        """What follows only brings the run to its end: no interrupt cuts it short, and it may take as long again."""
+        if not self._closing:
+            self._closing, self._deadline = True, time.perf_counter() + self._max_seconds
+
+    def told(self, solution: Any) -> Any:
+        """A solution whose status tells of an interrupt that came after the verdict, too."""
+        late = self._interrupted and solution.status is not Status.INTERRUPTED
+        return as_interrupted(solution) if late else solution
+
+    def complete(self, solve: Callable[[], Any]) -> Any:
+        """What a solver returns; where time, an interrupt or the memory ends it within a sweep, its last iterate.
+
+        Parameters
+        ----------
+        solve : callable
+            Returns what `finish` of this run made.
+
+        Raises
+        ------
+        BudgetTooSmall, KeyboardInterrupt, OutOfMemory
+            When there is no iterate yet.
         """
-        usual = signal.default_int_handler
-        main = threading.current_thread() is threading.main_thread()
-        if not main or signal.getsignal(signal.SIGINT) is not usual:
-            yield
-            return
+        with self._watched():
+            try:
+                return self.accepted(solve())
+            except Ended as ended:
+                ending = Status.INTERRUPTED if ended.interrupted else Status.BUDGET
+                cause, over = "", self._closing
+            except BaseException as error:
+                if not is_out_of_memory(error):
+                    raise
+                ending, cause, over = Status.OUT_OF_MEMORY, one_line(error), False
+            # Here the frames of the solver are gone, and with them what they held.
+            try:
+                found = None if over else self._salvaged(ending)
+            except BaseException as error:
+                if is_out_of_memory(error):
+                    ending, cause = Status.OUT_OF_MEMORY, one_line(error)
+                elif not isinstance(error, Ended):
+                    raise
+                found = None
+        if found is None:
+            raise self._empty_handed(ending, cause)
+        return found
 
-        def interrupt(signum: int, frame: Any) -> None:
-            self._interrupts += 1
-            if self._interrupts > 1:
-                usual(signum, frame)
-
-        signal.signal(signal.SIGINT, interrupt)
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Look between blocks; what the run holds of answers and iterates is let go of at the end."""
         try:
-            yield
+            with looking(self._look):
+                yield
         finally:
-            signal.signal(signal.SIGINT, usual)
+            self._made, self._latest, self._judged = [], None, None
+
+    def _salvaged(self, ending: Status) -> Solution | None:
+        """The last iterate that the solver has told of, judged; None where there is none that can be had."""
+        if self._latest is None:
+            return None
+        self._ending, self._cut, self._closing = ending, True, False
+        self._close()
+        try:
+            arrays = self._latest()
+        except Exception as error:  # the solver was left in the midst of a step
+            if is_out_of_memory(error):
+                raise
+            return None
+        return None if _is_empty(arrays) else self.finish(**arrays)
+
+    def _empty_handed(self, ending: Status, cause: str) -> BaseException:
+        """What is raised where there is nothing to return."""
+        if ending is Status.INTERRUPTED:
+            return nothing_yet()
+        where = f"in pass {math.floor(self.passes) + 1} over the data, before it had an iterate that could be judged"
+        if ending is Status.OUT_OF_MEMORY:
+            return OutOfMemory(
+                f"{self.name} ran out of memory {where}: {cause}. Choose a solver or a form that holds less, or give "
+                "the process more memory."
+            )
+        unknown = [name for name, A in self.problem.matrices.items() if math.isinf(A.shape[0])]
+        endless = (
+            f" The rows of {unknown[0]} have had no end so far: does its iterator end?" if unknown else ""
+        )
+        return BudgetTooSmall(
+            f"{self.name} used up max_seconds={self._max_seconds:g} {where}.{endless} Raise max_seconds, or choose a "
+            "solver that takes fewer passes."
+        )
+
+
+def as_interrupted(solution: Any) -> Any:
+    """A solution that was complete when an interrupt came."""
+    message = f"{Status.INTERRUPTED.value} {solution.message}"
+    return replace(solution, status=Status.INTERRUPTED, message=message)
+
+
+def _as_it_is(current: Callable[[], Mapping[str, Any]]) -> Callable[[], Mapping[str, Any]]:
+    """A function with the values that its variables have now: a loop binds them anew in the midst of a step."""
+    if not isinstance(current, FunctionType) or not current.__closure__:
+        return current
+    try:
+        cells = tuple(CellType(cell.cell_contents) for cell in current.__closure__)
+    except ValueError:  # a variable that has no value yet
+        return current
+    defaults, name = current.__defaults__, current.__name__
+    frozen = FunctionType(current.__code__, current.__globals__, name, defaults, cells)
+    frozen.__kwdefaults__ = current.__kwdefaults__
+    return frozen
+
+
+def _is_empty(arrays: Mapping[str, Any]) -> bool:
+    """Whether an iterate has no columns: the iteration has just begun."""
+    return any(0 in getattr(array, "shape", ()) for array in arrays.values())
+
+
+def _copies(iterate: Mapping[str, Any]) -> dict[str, Any]:
+    """An iterate that its solver does not go on with."""
+    return {name: copied(value) if is_array(value) else value for name, value in iterate.items()}
+
+
+def _says_stop(answer: Any) -> bool:
+    """Whether a callback has returned True: that of Python, of NumPy, or an array that is one truth value."""
+    if isinstance(answer, bool | np.bool_):
+        return bool(answer)
+    if not is_array(answer):
+        return False
+    if tuple(answer.shape) or host_dtype(answer).kind != "b":
+        raise InvalidOption(
+            "callback must return True to stop the run, and anything but True to go on; got an array of shape "
+            f"{tuple(answer.shape)} and dtype {answer.dtype}. Reduce it to one truth value."
+        )
+    return bool(answer)
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -551,8 +741,7 @@ class PartRun(Run):
 
     def __init__(self, outer: Run, problem: Problem[Any], solver: Any, label: str) -> None:
         self._outer = outer
-        shared = outer.problem.shared
-        self._spent = outer._ledgers[label].sweeps + (shared.passes - outer._shared_before if shared else 0.0)
+        self._spent = outer._ledgers[label].sweeps + outer._shared_passes
         self._kept = outer._reserved + outer._certificate()
         super().__init__(
             problem,
@@ -572,6 +761,9 @@ class PartRun(Run):
     @property
     def _interrupted(self) -> bool:
         return self._outer._interrupted
+
+    def _close(self) -> None:
+        """Nothing: the other goes on."""
 
     def falls_short(self, most: float = math.inf, /, **arrays: Any) -> bool:
         """No: the law judges what the other makes of it."""

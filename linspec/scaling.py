@@ -242,7 +242,8 @@ def without_large_means(A: LinearOperator) -> tuple[LinearOperator, HostArray | 
     row = np.where(large, values, 0.0)
     # The subtraction is in float64, before rounding; the difference of nearly equal numbers is exact.
     data = (matrix.data[: matrix.nnz] - row[indices]).astype(A.dtype, copy=False)
-    return SparseOperator(type(matrix)((data, indices, matrix.indptr), shape=matrix.shape), A.dtype), row
+    without = type(matrix)((data, indices, matrix.indptr), shape=matrix.shape)
+    return SparseOperator(without, A.dtype, checked=True), row
 
 
 def _canonical(matrix: Any) -> Any:
@@ -262,7 +263,7 @@ def divided(
     for name, A in matrices.items():
         look = looks[name]
         if look.known or exponents[name]:
-            found[name] = rescaled(A, exponents[name])
+            found[name] = rescaled(A, exponents[name], name)
         else:
             found[name] = _watched(A, name)
     return found

@@ -26,7 +26,7 @@ from linspec.errors import NonFiniteData
 from linspec.gram import DenseGram, RunningGram
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels, uncounted
 from linspec.operators.row_blocks import RowBuffer, row_blocks
-from linspec.row_sweep import FEWEST_BLOCKS, Asked, one_blas_thread, sweep
+from linspec.row_sweep import FEWEST_BLOCKS, Asked, in_threads, sweep
 from linspec.scaling import without_large_means
 from linspec.views import FloatRows, View, explain_non_finite, gram_blocks
 
@@ -110,8 +110,7 @@ def sliced_triangle(
         origin = about if origin is None else origin
         shift = None if about is None else to_host((about - origin) @ V[:, :columns])
         runs = [_ImageRun(block, rows, V, columns, about, shift, home) for rows in _runs_of(block, V)]
-        with one_blas_thread(needed=len(runs) > 1):
-            machine.map_parallel(_ImageRun.work, runs)
+        in_threads(_ImageRun.work, runs)
         for run in runs:
             running.merge(run.product, run.sums, run.rows[-1].stop - run.rows[0].start, about)
             triangle.add(run.triangle.rows())

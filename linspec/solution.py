@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from linspec.arrays import HostArray
+from linspec.interrupts import HowItEnded
 
 
 class Status(Enum):
@@ -29,6 +30,10 @@ class Status(Enum):
     )
     STOPPED = "The callback asked to stop. The best iterate is returned with its residual."
     INTERRUPTED = "An interrupt ended the run. The best iterate is returned with its residual."
+    OUT_OF_MEMORY = (
+        "The memory ran out. The best iterate is returned with its residual: choose a solver or a form that holds "
+        "less, or give the process more memory."
+    )
     RANK_DEFICIENT = (
         "The data have lower rank than was asked or assumed: only directions above the numerical rank are "
         "returned. Ask for fewer, or add a ridge."
@@ -113,7 +118,7 @@ class Solution:
     value_label: ClassVar[str] = ""
     ceiling: ClassVar[float | None] = None
 
-    status: Status
+    status: Status = HowItEnded()  # type: ignore[assignment]  # noqa: RUF009  # a descriptor: read as what it is
     converged: bool
     message: str
     residual: float

@@ -21,17 +21,21 @@ The simplest solver there is, in full::
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
-import numbers
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from linspec import cost, machine, options, registry
-from linspec.arrays import Array
+from linspec.arrays import Array, random_generator
+from linspec.blas_threads import one_blas_thread, usual_blas_threads
 from linspec.errors import (
     BrokenPlugin,
     BudgetTooSmall,
@@ -40,18 +44,21 @@ from linspec.errors import (
     InvalidProblem,
     MissingCapability,
     NoSuitableSolver,
+    OutOfMemory,
     SweptOnce,
+    shown,
     warn,
 )
-from linspec.faults import Contained, one_line
+from linspec.faults import Contained, is_out_of_memory, one_line
+from linspec.interrupts import had_nothing, remember
+from linspec.log import LOG, tells
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.operators.rescaled import OutOfRange
 from linspec.operators.streamed import ONCE
 from linspec.parts import with_parts
 from linspec.problem import Problem
 from linspec.progress import report_progress
-from linspec.row_sweep import one_blas_thread
-from linspec.run import Progress, Run
+from linspec.run import Progress, Run, as_interrupted
 from linspec.scaling import Look
 from linspec.solution import Solution, Status
 
@@ -244,14 +251,17 @@ def solve(
         Such as `linspec.CCA`; `linspec.problems` lists them.
     solver : str or Solver, default "auto"
         A name (``"gram"``, ``"cca/gram"``, ``"distribution:gram"``) or an instance. "auto" follows `select`.
-    rng : None, int or numpy.random.Generator
+    rng : None, int, sequence of int, or numpy.random.Generator
         Seed of everything random; a seed means the same numbers on every backend.
     max_passes : float, optional
         Ceiling on `solution.passes`, the certificate included.
     max_seconds : float, optional
-        Wall time after which no further sweep is begun.
+        Wall time from the call on, set-up included, after which no further block of rows is read and no further product
+        made: the last iterate is returned. Its certificate comes on top, and is given as long again. What one product
+        of an array in memory, or of an operator, takes is not cut short.
     callback : callable, optional
-        Called with a `Progress` after each iteration; returning True stops the run.
+        Called with a `Progress` after each iteration; returning True (Python's or NumPy's) stops the run. What
+        `progress.current()` returns are copies.
     progress : bool, default False
         Show the progress on a terminal.
     start : Solution, optional
@@ -276,7 +286,19 @@ def solve(
     NoSuitableSolver
         When "auto" finds none, or the one named cannot fit into memory.
     BudgetTooSmall
-        When not even the set-up fits into `max_passes`.
+        When not even the set-up fits into `max_passes`, or `max_seconds` is over before there is an iterate.
+    OutOfMemory
+        When the memory runs out before there is an iterate.
+    KeyboardInterrupt
+        When Ctrl-C comes before there is an iterate, or for the second time.
+
+    Notes
+    -----
+    The first Ctrl-C ends the run at the next block of rows or the next product. The last iterate is returned with its
+    residual and `Status.INTERRUPTED`, which is the status also where the answer happens to be complete. Until somebody
+    reads the status of that answer, a later Ctrl-C raises KeyboardInterrupt, also in another solve; and where it has
+    been read, as long as the answer is kept and the same code calls again. So a loop of solves ends at the second. A
+    handler of SIGINT other than Python's is called as well. In threads other than the main one, nothing is changed.
     """
     if not isinstance(problem, Problem):
         raise InvalidProblem(
@@ -284,6 +306,12 @@ def solve(
         )
     _check_budget("max_passes", max_passes)
     _check_budget("max_seconds", max_seconds)
+    began = time.perf_counter()
+    machine.check_settings()
+    _check_callback(callback)
+    if not isinstance(progress, bool | np.bool_):
+        raise InvalidOption(f"progress must be True or False; got {shown(progress)}.")
+    random_generator(rng)
     instance, spec = _resolve(problem, solver, options_)
     name = spec.name if spec is not None else type(instance).__name__
     _check_sweeps(problem, spec, name)
@@ -297,17 +325,34 @@ def solve(
     _check_path(problem, spec, name)
     begin = None if start is None else _start(problem, spec, name, start)
     _check_memory(problem, instance, spec, name)
-    problem = problem.about_rows()
+    with _naming_lack_of_memory(name):
+        problem = problem.about_rows()
     callbacks = (callback,) if callback is not None else ()
-    limits = {"rng": rng, "max_passes": max_passes, "max_seconds": max_seconds}
+    limits = {"rng": rng, "max_passes": max_passes, "max_seconds": max_seconds, "began": began}
     if solver == "auto":
         limits["tol"] = options_.get("tol")
-    with report_progress(name, progress) as reporter:
+    with _naming_lack_of_memory(name), report_progress(name, progress) as reporter:
         watching = (*callbacks, *reporter)
         solution: S = _run(problem, instance, spec, name, callbacks=watching, start=begin, **limits)
         if solver == "auto" and solution.status in (Status.ILL_CONDITIONED, Status.INACCURATE):
             solution = _without_squares(problem, solution, options_, callbacks=watching, **limits)
-        return solution
+    if solution.status is Status.INTERRUPTED:
+        remember(solution)
+    return solution
+
+
+@contextmanager
+def _naming_lack_of_memory(name: str) -> Iterator[None]:
+    """What runs out of memory before the first product is linspec's error, too."""
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, OutOfMemory) or not is_out_of_memory(error):
+            raise
+        raise OutOfMemory(
+            f"{name} ran out of memory before its first product: {one_line(error)}. Pass a .npy file, which is read "
+            "in blocks, or give the process more memory."
+        ) from error
 
 
 def _run(
@@ -324,7 +369,7 @@ def _run(
     """One run of one solver, in units in which entries can be squared."""
     looks = problem.looked_at()
     exponents = {name: look.exponent(problem.unit_dtype(name)) for name, look in looks.items()}
-    generator = np.random.default_rng(rng)
+    generator = random_generator(rng)
     drawn = generator.bit_generator.state
     earlier: tuple[Run, str] | None = None
     while True:
@@ -335,16 +380,31 @@ def _run(
         if earlier is not None:
             run.charge(*earlier)
         _note_faint(run, solved, looks)
+        if tells():
+            LOG.debug(
+                "%s: begins on %r, with at most %d threads; the BLAS has %d, and %s of memory are available",
+                name,
+                problem,
+                machine.cpu_count(),
+                usual_blas_threads(),
+                cost.human_bytes(machine.available_memory()),
+            )
         try:
             with run.interruptible(), one_blas_thread(needed=_thin_on_sparse(problem, spec)):
-                if not _one_pass(spec):
-                    run.read_before(means=getattr(problem, "center", False))
-                return _returned(run.accepted(instance.solve(run.problem, run)), solved, name)
+                found = run.complete(partial(_started, run, instance, spec))
+            return run.told(_returned(found, solved, name))
         except OutOfRange as found:  # the first product with an operator: begin again in its units
             exponents[found.name] = found.exponent
             looks[found.name] = Look(math.ldexp(1.0, found.exponent))
             generator.bit_generator.state = drawn
             earlier = run, found.name
+
+
+def _started(run: Run, instance: Solver, spec: Any) -> Solution:
+    """What a solver returns, for data of which it knows what it is to know beforehand."""
+    if not _one_pass(spec):
+        run.read_before(means=getattr(run.problem, "center", False))
+    return instance.solve(run.problem, run)
 
 
 def _in_given_units(callback: Callable[[Progress], Any], solved: Problem[Any]) -> Callable[[Progress], Any]:
@@ -399,7 +459,6 @@ def _without_squares(
     given: dict[str, Any],
     *,
     max_passes: Any,
-    max_seconds: Any,
     **settings: Any,
 ) -> Any:
     """What "auto" does where squaring has lost digits: it goes on to "direct", if that is affordable.
@@ -418,19 +477,19 @@ def _without_squares(
     fields = {option.name for option in options.options_of(cls)}
     instance = with_parts(options.build(cls, {k: v for k, v in given.items() if k in fields}))
     passes = None if max_passes is None else max_passes - first.passes
-    seconds = None if max_seconds is None else max_seconds - first.seconds
-    if not all(left is None or left > 0 for left in (passes, seconds)):
+    if passes is not None and passes <= 0:
         return first
     try:
-        second = _run(problem, instance, spec, spec.name, max_passes=passes, max_seconds=seconds, **settings)
+        second = _run(problem, instance, spec, spec.name, max_passes=passes, **settings)
     except BudgetTooSmall:
         return first
+    except KeyboardInterrupt as interrupt:
+        if not had_nothing(interrupt):
+            raise
+        return as_interrupted(first)
     if first.converged and not second.converged:
         return first
-    both = {
-        name: getattr(first, name) + getattr(second, name)
-        for name in ("passes", "columns", "flops", "seconds")
-    }
+    both = {name: getattr(first, name) + getattr(second, name) for name in ("passes", "columns", "flops")}
     message = f"{second.message} {first.solver} was tried first, and squaring lost digits."
     return dataclasses.replace(second, message=message, **both)
 
@@ -545,14 +604,25 @@ def _check_memory(problem: Problem[Any], instance: Solver, spec: Any, name: str)
 
 
 def _check_budget(name: str, value: Any) -> None:
-    if value is None:
+    if value is not None and not (options.is_number(value) and value > 0):
+        raise InvalidOption(f"{name} must be a positive number or None; got {shown(value)}.")
+
+
+def _check_callback(callback: Any) -> None:
+    """Refuse what cannot be called with one argument, before the run begins."""
+    if callback is None:
         return
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float | np.integer | np.floating)
-        or not value > 0
-    ):
-        raise InvalidOption(f"{name} must be a positive number or None; got {value!r}.")
+    fault = f"got {shown(callback)}"
+    if callable(callback):
+        try:
+            inspect.signature(callback).bind(None)
+        except ValueError:  # some builtins do not tell
+            return
+        except TypeError as error:
+            fault = f"calling {getattr(callback, '__name__', type(callback).__name__)!r} fails: {error}"
+        else:
+            return
+    raise InvalidOption(f"callback must be a function of one argument, the progress, or None; {fault}.")
 
 
 def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -561,9 +631,11 @@ def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[s
     if extra:
         raise TypeError(f'"auto" takes only tol; got {", ".join(extra)}. Name a solver to set its options.')
     tol = given.get("tol")
-    if tol is not None and not (isinstance(tol, numbers.Real) and float(tol) > 0):
-        raise InvalidOption(f"tol must be a number above 0; got {tol!r}.")
-    name = select(problem).name
+    if tol is not None and not (options.is_number(tol) and tol > 0):
+        raise InvalidOption(f"tol must be a number above 0; got {shown(tol)}.")
+    selection = select(problem)
+    name = selection.name
+    LOG.debug("auto: %s", selection.reason)
     fields = {option.name for option in options.options_of(registry.get_solver(name, problem))}
     return name, {key: value for key, value in given.items() if key in fields}
 
@@ -576,7 +648,9 @@ def _resolve(problem: Problem[Any], solver: Any, given: dict[str, Any]) -> tuple
                 f"options go into the solver instance; got {', '.join(sorted(given))} beside "
                 f"{type(solver).__name__}(...)."
             )
-        return with_parts(solver), registry.spec_of(type(solver), problem)
+        spec = registry.spec_of(type(solver), problem)
+        _check_kind(solver, spec, problem)
+        return with_parts(solver), spec
     if not isinstance(solver, str):
         raise InvalidOption(f"solver must be a name or a Solver instance; got {type(solver).__name__}.")
     if solver == "auto":
@@ -584,6 +658,16 @@ def _resolve(problem: Problem[Any], solver: Any, given: dict[str, Any]) -> tuple
     cls = registry.get_solver(solver, problem)
     instance = options.build(cls, given)
     return with_parts(instance), registry.get_spec("solver", solver, problem)
+
+
+def _check_kind(solver: Solver, spec: Any, problem: Problem[Any]) -> None:
+    """Refuse an instance that is registered for problems of another kind."""
+    other = registry.spec_of(type(solver)) if spec is None else None
+    if other is not None and not isinstance(problem, registry.get_problem(other.problem)):
+        raise InvalidOption(
+            f"{type(solver).__name__} solves problems of the kind {other.problem}; got one of the kind {problem.name}. "
+            f"Solvers of it: {', '.join(registry.solvers(problem))}."
+        )
 
 
 ORTHOGONAL = "direct"

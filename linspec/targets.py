@@ -32,17 +32,18 @@ from linspec.arrays import (
     all_finite,
     host_dtype,
     is_array,
+    plain_array,
     reciprocal,
     to_host,
     working_dtype,
 )
 from linspec.block_algebra import EPS, rank_cut, whitening
-from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
 from linspec.operators import sparse_kernels
 from linspec.operators.base import CenteredOperator, ProductOperator
 from linspec.operators.dense import DenseOperator
 from linspec.operators.row_blocks import row_blocks
-from linspec.operators.sparse import SparseOperator, is_scipy_sparse
+from linspec.operators.sparse import SparseOperator, checked_rows, is_scipy_sparse
 
 __all__ = ["cca", "hsl", "lda", "opls"]
 
@@ -539,7 +540,7 @@ class _Sparse:
 
     def centered(self) -> CenteredOperator:
         matrix = self.matrix.astype(self.dtype, copy=False)
-        return CenteredOperator(SparseOperator(matrix), self.sums() / self.shape[0])
+        return CenteredOperator(SparseOperator(matrix, checked=True), self.sums() / self.shape[0])
 
     def whitened(self) -> ProductOperator:
         T = _factor(self._gram(), self.shape[0], self.dtype)
@@ -584,6 +585,8 @@ def _labels(given: Any, unlabelled: Any) -> _Dense | _Sparse:
     named = _named(unlabelled)
     if isinstance(given, list | tuple):
         given = _of_sequence(given)
+    if is_array(given) and not isinstance(given, np.ma.MaskedArray):
+        given = plain_array(given, "labels")
     if is_scipy_sparse(given) or is_array(given):
         _check_shape(given)
     else:
@@ -640,8 +643,10 @@ def _result_dtype(dtype: np.dtype[Any], home: Home) -> np.dtype[Any]:
 
 
 def _sparse_labels(given: Any) -> _Sparse:
-    working_dtype(given.dtype, "a label matrix")
-    matrix = scipy.sparse.csr_array(given).astype(np.float64, copy=False)
+    with called("a label matrix"):
+        rows = checked_rows(given)
+    working_dtype(rows.dtype, "a label matrix")
+    matrix = scipy.sparse.csr_array(rows).astype(np.float64, copy=False)
     if not matrix.has_canonical_format or not matrix.data.all():
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -649,7 +654,7 @@ def _sparse_labels(given: Any) -> _Sparse:
     strange = sparse_kernels.first_non_finite(matrix)
     if strange is not None:
         raise _not_finite(*strange)
-    return _Sparse(matrix, _result_dtype(given.dtype, HOST))
+    return _Sparse(matrix, _result_dtype(rows.dtype, HOST))
 
 
 def _dense_labels(given: Any) -> _Dense:

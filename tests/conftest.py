@@ -3,12 +3,14 @@
 Environment variables:
 
 - ``LINSPEC_SLOW=1`` runs the tests marked ``slow`` (so does selecting them with ``-m slow``).
+- ``LINSPEC_ELSEWHERE=1`` takes from the process what only Linux or POSIX has, before anything is imported.
 - ``LINSPEC_DATA=FOLDER`` says where the tests marked ``data`` find their data sets (fixture ``data_folder``).
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import hypothesis
@@ -17,6 +19,14 @@ import pytest
 # A BLAS reads these once, when it is loaded: this file comes before the first test module, so before NumPy.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
+
+if os.environ.get("LINSPEC_ELSEWHERE", "0") not in {"", "0"}:
+    from elsewhere import leave_linux
+
+    with suppress(ImportError):
+        import torch  # noqa: F401  # which takes the system that it was made for for granted
+
+    leave_linux()
 
 # Fixed examples everywhere, so that a failure repeats on the next run and on the next machine. New ones are
 # searched for on purpose: pytest --hypothesis-profile=thorough

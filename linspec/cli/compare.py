@@ -13,7 +13,7 @@ import click
 
 from linspec import registry
 from linspec.cli import plots
-from linspec.cli.failures import Command, Failure
+from linspec.cli.failures import Command, Failure, printable
 from linspec.cli.interrupts import INTERRUPTED, held
 from linspec.cli.kinds import Kind
 from linspec.cli.measured import Outcome, Request, answer_request, end_with_parent, run_apart
@@ -181,7 +181,7 @@ def _title(kind: Kind, given: Mapping[str, Any]) -> str:
 
 def _show(kind: Kind, given: Mapping[str, Any], outcomes: Sequence[Outcome]) -> None:
     files = ", ".join(given[matrix.lower()] for matrix in kind.matrices)
-    click.echo(f"{_title(kind, given)}: {files}\n")
+    click.echo(f"{_title(kind, given)}: {printable(files)}\n")
     show_outcomes(kind, outcomes, given.get("k"))
     footnotes = [(outcome.solver, outcome.message) for outcome in outcomes if outcome.failed]
     if any(outcome.peak for outcome in outcomes):

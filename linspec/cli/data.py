@@ -2,25 +2,25 @@
 
 Problem: a matrix comes as `.npy`, `.npz`, Matrix Market, svmlight or delimited text, dense or sparse, and a file
 that is broken, pickled or of another kind must end in a sentence, not in a traceback or worse.
-Method: the suffix decides. A `.npy` file is mapped and never loaded whole; everything that is sparse in its
-file stays sparse; nothing is ever unpickled, and the indices of a sparse matrix are checked before a compiled
-kernel follows them. ``file.npz:name`` picks an array, ``file.svm:labels`` the labels as a column and
-``file.svm:classes`` the labels as one indicator column a class.
+Method: the suffix decides. What is no regular file is refused before it is opened: a pipe would wait, and a device
+never end. A `.npy` file is mapped and never loaded whole; everything that is sparse in its file stays sparse;
+nothing is ever unpickled; what would not fit into memory is refused before it is read. ``file.npz:name`` picks an
+array, ``file.svm:labels`` the labels as a column and ``file.svm:classes`` the labels as one indicator column a class.
 Source: the formats of NumPy, SciPy, NIST (Matrix Market) and LIBSVM.
-Where we differ: ``scipy.sparse.load_npz`` trusts the indices in the file.
 """
 
 from __future__ import annotations
 
-import zipfile
-import zlib
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linspec.cli.delimited import read_delimited
-from linspec.cli.failures import Failure, in_one_line
+from linspec.cli.failures import Failure
+from linspec.cli.matrix_market import read_matrix_market
+from linspec.cli.numpy_files import read_npy, read_npz
 from linspec.cli.svmlight import read_svmlight
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ __all__ = ["FORMATS", "described", "read_matrix"]
 
 #: What can be read, in words.
 FORMATS = ".npy, .npz, .mtx, .svm, .svmlight, .libsvm, .csv, .tsv, .txt; .gz after the text formats"
-
-_BROKEN = (OSError, ValueError, EOFError, KeyError, TypeError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True)
@@ -100,68 +98,40 @@ def _located(text: str) -> _Source:
         front, colon, name = text.rpartition(":")
         if colon and Path(front).exists():
             path, member = Path(front), name
-        elif colon and Path(front).suffix:
-            raise Failure(f"{front}: no such file.")
+        elif colon and not path.is_symlink() and Path(front).suffix:
+            raise Failure(f"{front}: {_absent(Path(front))}")
         else:
-            raise Failure(f"{text}: no such file.")
-    if path.is_dir():
+            raise Failure(f"{text}: {_absent(path)}")
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
         raise Failure(f"{path} is a folder; give a file. The formats: {FORMATS}.")
+    if not stat.S_ISREG(mode):
+        raise Failure(
+            f"{path} is {_kind(mode)}, not a file that can be read more than once. Write the data to a file first."
+        )
     return _Source(path, member)
 
 
-def _read_npy(source: _Source) -> Array:
-    import numpy as np
+def _absent(path: Path) -> str:
+    return "a link that leads to no file." if path.is_symlink() else "no such file."
 
-    try:
-        return _plain(np.load(source.path, mmap_mode="r", allow_pickle=False), source)
-    except _BROKEN as error:
-        raise _unreadable(source, "a .npy array", error) from error
+
+def _kind(mode: int) -> str:
+    """What a path leads to, where that is neither a file nor a folder."""
+    kinds = ((stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"))
+    return next((words for is_it, words in kinds if is_it(mode)), "a device")
+
+
+def _read_npy(source: _Source) -> Array:
+    return read_npy(source.path)
 
 
 def _read_npz(source: _Source) -> Array:
-    import numpy as np
-
-    try:
-        with np.load(source.path, allow_pickle=False) as archive:
-            names = list(archive.files)
-            if "format" in names and "shape" in names and not source.member:
-                return _read_sparse_npz(source)
-            return _plain(archive[_chosen(source, names)], source)
-    except _BROKEN as error:
-        raise _unreadable(source, "an .npz archive", error) from error
-
-
-def _chosen(source: _Source, names: list[str]) -> str:
-    """The name of the array to read."""
-    if source.member in names:
-        return source.member
-    listed = ", ".join(names) or "none"
-    if source.member:
-        raise Failure(f"{source.path} has no array {source.member!r}. Its arrays: {listed}.")
-    if len(names) != 1:
-        example = f"{source.path}:{names[0]}" if names else "a file that has one"
-        raise Failure(f"{source.path} holds {len(names)} arrays ({listed}); say which, as in {example}.")
-    return names[0]
-
-
-def _read_sparse_npz(source: _Source) -> Array:
-    import scipy.sparse
-
-    matrix = scipy.sparse.load_npz(source.path)
-    if hasattr(matrix, "check_format"):
-        matrix.check_format(full_check=True)  # an index out of range would be followed by compiled code
-    return scipy.sparse.csr_array(matrix)
+    return read_npz(source.path, source.member)
 
 
 def _read_matrix_market(source: _Source) -> Array:
-    import scipy.io
-    import scipy.sparse
-
-    try:
-        matrix = scipy.io.mmread(source.path)
-    except _BROKEN as error:
-        raise _unreadable(source, "a Matrix Market file", error) from error
-    return scipy.sparse.csr_array(matrix) if scipy.sparse.issparse(matrix) else matrix
+    return read_matrix_market(source.path)
 
 
 def _read_svmlight(source: _Source) -> Array:
@@ -170,34 +140,6 @@ def _read_svmlight(source: _Source) -> Array:
 
 def _read_text(source: _Source) -> Array:
     return read_delimited(source.path, tabbed=source.suffix == ".tsv")
-
-
-def _plain(array: Any, source: _Source) -> Any:
-    """The array where it holds numbers in one or two dimensions."""
-    if array.dtype.kind not in "biuf":
-        raise Failure(
-            f"{source.path} must hold real numbers; got dtype {array.dtype}. Convert it before saving."
-        )
-    if array.ndim not in (1, 2):
-        remedy = "Save it as rows by columns: array.reshape(len(array), -1)."
-        raise Failure(
-            f"{source.path} must hold a matrix; got {array.ndim} dimensions, {array.shape}. {remedy}"
-        )
-    return array
-
-
-def _unreadable(source: _Source, what: str, error: BaseException) -> Failure:
-    reason = in_one_line(str(error)).rstrip(".")
-    if any(word in reason for word in ("pickle", "Python objects")):
-        return Failure(
-            f"{source.path} holds pickled objects, which are never loaded, or is not {what} at all. "
-            "Save plain numbers: numpy.save, numpy.savez or scipy.sparse.save_npz."
-        )
-    named = f"{type(error).__name__}: {reason}" if isinstance(error, KeyError) else reason
-    return Failure(
-        f"{source.path} cannot be read as {what} ({named or type(error).__name__}). It may be truncated, or of "
-        "another format than its suffix says."
-    )
 
 
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")

@@ -26,7 +26,7 @@ from linspec.cli.interrupts import INTERRUPTED, quitting
 from linspec.cli.streams import lasting_output
 from linspec.errors import AccuracyWarning, ConvergenceWarning, LinspecError, PluginWarning
 
-__all__ = ["Command", "Failure", "Program", "in_one_line", "install_hint"]
+__all__ = ["Command", "Failure", "Program", "in_one_line", "install_hint", "printable"]
 
 UNREAD = 141
 """Exit status where the reader of standard output has left, as of ``| head``: 128 + SIGPIPE."""
@@ -80,7 +80,8 @@ class Program(click.Group):
             raise
         except Exception as error:
             if ctx.meta.get(_DEBUG):
-                traceback.print_exc(file=sys.stderr)
+                for line in traceback.format_exc().splitlines():
+                    click.echo(printable(line), err=True)
             raise _as_failure(error) from error
 
     def main(self, *args: Any, standalone_mode: bool = True, own_process: bool = False, **extra: Any) -> Any:
@@ -120,8 +121,26 @@ def _code_of(run: Callable[[], Any]) -> int:
 
 
 def in_one_line(text: str) -> str:
-    """The text with every run of blanks and line ends as one blank."""
-    return " ".join(text.split())
+    """The text with every run of blanks and line ends as one blank, and what does not print spelled out."""
+    return printable(" ".join(text.split()))
+
+
+def printable(text: str) -> str:
+    r"""The text with control characters and other invisible ones spelled out, as in ``\x1b``.
+
+    Names of files, and names inside them, may hold sequences that a terminal obeys, and bytes that are no UTF-8.
+    """
+    return (
+        text
+        if text.isprintable()
+        else "".join(mark if mark.isprintable() else _spelled(mark) for mark in text)
+    )
+
+
+def _spelled(mark: str) -> str:
+    # Python keeps a byte of a file name that is no UTF-8 as one of these 128 code points.
+    byte = ord(mark) - 0xDC00
+    return f"\\x{byte:02x}" if 0x80 <= byte <= 0xFF else mark.encode("unicode_escape").decode("ascii")
 
 
 def install_hint(what: str, extra: str) -> Failure:

@@ -23,7 +23,7 @@ from typing import IO
 
 import click
 
-from linspec.cli.failures import Failure
+from linspec.cli.failures import Failure, printable
 from linspec.cli.interrupts import held, undone_if_killed
 
 __all__ = ["Target", "Writer", "check_room", "check_target", "replaced", "write_all"]
@@ -110,7 +110,7 @@ def check_room(target: Target, count: float) -> None:
     """Refuse a target whose disk has less than so many bytes free, where the system says."""
     try:
         disk = shutil.disk_usage(target.path.parent)
-    except OSError:
+    except (AttributeError, OSError):  # a system that cannot tell
         return
     if disk.total and disk.free < count:
         raise Failure(
@@ -143,7 +143,7 @@ def write_all(files: Iterable[tuple[Target | None, Writer]]) -> None:
         except MemoryError as error:
             failures.append(_unwritten(target, str(error) or "out of memory"))
         else:
-            click.echo(f"written: {target}")
+            click.echo(f"written: {printable(str(target))}")
     if failures:
         raise Failure(" ".join(failures))
 

@@ -8,6 +8,7 @@ the part; a part whose options are set becomes an instance, any other stays a na
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -35,6 +36,13 @@ AUTO = "auto"
 """The solver that `linspec.select` chooses."""
 
 T = TypeVar("T")
+
+
+def _positive(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """A number above zero and below infinity, which NaN is not."""
+    if value is not None and not 0 < value < math.inf:
+        raise click.BadParameter(f"{value} is not a finite number above 0.", ctx, param)
+    return value
 
 
 def complete_solver(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -111,8 +119,12 @@ def run_parameters() -> list[click.Parameter]:
             help="An option of the solver, as `linspec describe SOLVER` lists them; of a part: lstsq.tol=1e-3. "
             "May be repeated.",
         ),
-        click.Option(["--tol"], type=float, metavar="NUMBER", help="Residual to stop at."),
-        click.Option(["--seed"], type=int, default=0, show_default=True, help="Of everything random."),
+        click.Option(
+            ["--tol"], type=float, callback=_positive, metavar="NUMBER", help="Residual to stop at."
+        ),
+        click.Option(
+            ["--seed"], type=click.IntRange(min=0), default=0, show_default=True, help="Of everything random."
+        ),
         click.Option(["--max-passes"], type=float, metavar="NUMBER", help="Sweeps over the data at most."),
         click.Option(
             ["--max-seconds"], type=float, metavar="NUMBER", help="Time after which no sweep is begun."

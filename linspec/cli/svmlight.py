@@ -12,16 +12,27 @@ index that a row has twice is an error, for nobody can say what it means.
 from __future__ import annotations
 
 from array import array
+from collections import Counter
+from itertools import repeat
+from operator import contains
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linspec.cli.delimited import opened
+from linspec.cli.delimited import number_in
 from linspec.cli.failures import Failure
+from linspec.cli.memory import check_memory, check_memory_for_sparse
+from linspec.cli.text import opened, surveyed, text_errors
 
 if TYPE_CHECKING:
     from linspec.arrays import Array
 
 __all__ = ["read_svmlight"]
+
+PER_ENTRY, PER_ROW = 24, 80
+"""Bytes that an entry takes while it is read, as a value and twice as an index, and a row with its label as a text."""
+
+LARGEST = 2**63 - 1
+"""The largest index that an array can hold."""
 
 
 def read_svmlight(path: Path, member: str = "") -> Array:
@@ -42,17 +53,13 @@ def read_svmlight(path: Path, member: str = "") -> Array:
     Raises
     ------
     Failure
-        A line is malformed (its number is named), or there is no such member.
+        A line is malformed (its number is named), there is no such member, or the matrix does not fit into memory.
     """
     if member not in ("", "labels", "classes"):
         raise Failure(f"{path} has the members 'labels' and 'classes'; got {member!r}.")
-    try:
-        rows = _Rows(path)
+    rows = _Rows(path)
+    with text_errors(path):
         rows.read()
-    except (UnicodeDecodeError, EOFError) as error:
-        raise Failure(
-            f"{path} is not an svmlight file: it is not text, or it is cut off ({error})."
-        ) from error
     if not rows.labels:
         raise Failure(f"{path} has no rows.")
     if member == "labels":
@@ -72,6 +79,9 @@ class _Rows:
 
     def read(self) -> None:
         """Read all lines."""
+        survey = surveyed(self.path)
+        needed = PER_ENTRY * survey.colons + PER_ROW * survey.lines
+        check_memory(self.path, needed, f"reading {survey.lines:,} lines with {survey.colons:,} entries")
         with opened(self.path) as stream:
             for number, line in enumerate(stream, 1):
                 fields = line.partition("#")[0].split()
@@ -89,14 +99,18 @@ class _Rows:
         except (ValueError, OverflowError):
             raise Failure(self._fault(fields, number)) from None
         if len(set(indices)) != len(indices):
-            twice = next(index for index in indices if indices.count(index) > 1)
+            twice = next(index for index, times in Counter(indices).items() if times > 1)
             raise Failure(f"{self.path}, line {number}: the index {twice} occurs twice. Merge its values.")
         self.values.extend(values)
         self.ends.append(len(self.indices))
 
     def _fault(self, fields: list[str], number: int) -> str:
-        culprit = next((field for field in fields if not _is_feature(field)), " ".join(fields))
-        return f"{self.path}, line {number}: 'index:value' is needed; got {culprit[:40]!r}."
+        """What is wrong with a line."""
+        culprit = next(field for field in fields if not _is_feature(field))
+        where = f"{self.path}, line {number}"
+        if _is_beyond(culprit):
+            return f"{where}: an index of at most {LARGEST} is needed; got {culprit[:40]!r}."
+        return f"{where}: 'index:value' is needed; got {culprit[:40]!r}."
 
     def matrix(self) -> Any:
         """The features as a sparse matrix."""
@@ -109,6 +123,7 @@ class _Rows:
             raise Failure(f"{self.path} has no features: its lines hold labels only.")
         first = 0 if indices.min() == 0 else 1
         shape = (len(self.labels), int(indices.max()) + 1 - first)
+        check_memory_for_sparse(self.path, shape, len(indices))
         ends = np.frombuffer(self.ends, dtype=np.int64)
         matrix = scipy.sparse.csr_array((values, indices - first, ends), shape=shape)
         matrix.sort_indices()
@@ -117,20 +132,32 @@ class _Rows:
 
 def _features(fields: list[str]) -> tuple[list[int], list[float]]:
     """Indices and values of one row; a ValueError where a field is not of the form index:value."""
-    parts = " ".join(fields).replace(":", " ").split()
+    text = " ".join(fields)
+    parts = text.replace(":", " ").split()
     indices = list(map(int, parts[::2]))
     values = list(map(float, parts[1::2]))
-    if len(indices) != len(fields) or len(values) != len(fields) or min(indices, default=0) < 0:
+    # One colon in each field, and a number on both sides of it.
+    paired = text.count(":") == len(fields) and all(map(contains, fields, repeat(":")))
+    plain = "_" not in text and text.isascii()  # digits as other programs read them
+    counted = len(indices) == len(values) == len(fields)
+    if not (paired and plain and counted) or min(indices, default=0) < 0:
         raise ValueError(fields)
     return indices, values
 
 
 def _is_feature(field: str) -> bool:
-    index, colon, value = field.partition(":")
+    """Whether a field is an index, a colon and a number."""
     try:
-        return bool(colon) and int(index) >= 0 and abs(int(index)) < 2**63 and float(value) is not None
+        indices, _ = _features([field])
     except ValueError:
         return False
+    return indices[0] <= LARGEST
+
+
+def _is_beyond(field: str) -> bool:
+    """Whether a field would be a feature, were its index smaller."""
+    index, _, value = field.partition(":")
+    return index.isascii() and index.isdigit() and _is_feature(f"0:{value}")
 
 
 def _column(labels: list[str], path: Path) -> Array:
@@ -140,7 +167,7 @@ def _column(labels: list[str], path: Path) -> Array:
     column = np.empty((len(labels), 1))
     for row, label in enumerate(labels):
         try:
-            column[row, 0] = float(label)
+            column[row, 0] = number_in(label)
         except ValueError:
             what = f"the labels {label!r}" if label else "no label"
             raise Failure(

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import click
 
+from linspec.cli.failures import printable
+
 __all__ = ["NOTHING", "in_bytes", "on_terminal", "percent", "show_facts", "show_table", "status_in_words"]
 
 NOTHING = "–"
@@ -35,7 +37,7 @@ def show_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Sequen
     right : sequence of str, default ()
         The names of the columns that are set flush right.
     """
-    rows = [list(row) for row in rows]
+    rows = [[printable(cell) for cell in row] for row in rows]
     if not (on_terminal() and _drawn_by_rich(head, rows, right)):
         for line in plain_table(head, rows, right):
             click.echo(line)
@@ -62,7 +64,7 @@ def show_facts(facts: Iterable[tuple[str, str]]) -> None:
     for label, text in facts:
         lines = textwrap.wrap(text, max(width - indent, 30), break_on_hyphens=False, drop_whitespace=True)
         for number, line in enumerate(lines):
-            click.echo((label if number == 0 else "").ljust(indent) + line)
+            click.echo((label if number == 0 else "").ljust(indent) + printable(line))
 
 
 def percent(share: float) -> str:

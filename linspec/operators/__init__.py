@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import is_array
-from linspec.errors import BrokenPlugin, InvalidProblem, UnsupportedData
+from linspec.errors import BrokenPlugin, InvalidProblem, LinspecError, UnsupportedData, called, shown
 from linspec.faults import Contained, one_line
 from linspec.operators.base import (
     AdjointOperator,
@@ -71,7 +71,8 @@ def as_operator(
         become floats block by block. An iterator of row slices (dense arrays or SciPy sparse matrices with
         equally many columns) is read once. A callable that takes no arguments and returns a new iterator can
         be read several times. Their first slice is read here. The number of rows is known after the first
-        sweep; until then `shape[0]` is `math.inf`.
+        sweep; until then `shape[0]` is `math.inf`. The indices of a sparse matrix are read once, to check that
+        its arrays fit together.
     name : str, default "data"
         The name of the data in messages.
     rows : int, optional
@@ -93,14 +94,19 @@ def as_operator(
         The data do not have two dimensions, or not `rows` rows, or a file cannot be read.
     """
     operator = _made(data, name, rows)
-    if rows is not None and operator.shape[0] != rows:
-        raise InvalidProblem(f"{name} has {operator.shape[0]} rows; got rows={rows!r}. Leave rows out.")
+    if rows is not None and (np.ndim(rows) > 0 or operator.shape[0] != rows):
+        raise InvalidProblem(f"{name} has {operator.shape[0]} rows; got rows={shown(rows)}. Leave rows out.")
     return operator if dtype is None else _in_dtype(operator, name, dtype)
 
 
 def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator:
-    if dtype not in (np.float32, np.float64, "float32", "float64"):
-        raise InvalidProblem(f"dtype of {name} must be float32 or float64; got {dtype!r}.")
+    if not isinstance(dtype, str | type | np.dtype) or dtype not in (
+        np.float32,
+        np.float64,
+        "float32",
+        "float64",
+    ):
+        raise InvalidProblem(f"dtype of {name} must be float32 or float64; got {shown(dtype)}.")
     found = operator.in_dtype(np.dtype(dtype))
     if found is None:
         raise UnsupportedData(
@@ -113,13 +119,8 @@ def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator
 def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
     if isinstance(data, LinearOperator):
         return data
-    try:
+    with called(name):  # the operators do not know what their data are called
         operator = _known(data)
-    except (UnsupportedData, InvalidProblem) as error:
-        message = str(error)
-        # The operators do not know the name of their data.
-        message = name + message[4:] if message.startswith("data ") else f"{name}: {message}"
-        raise type(error)(message) from error
     failed = ""
     if operator is None:
         operator, failed = _adapted(data)
@@ -145,7 +146,7 @@ def _known(data: Any) -> LinearOperator | None:
         return SparseOperator(data)
     if is_cupy_sparse(data):
         return CupySparseOperator(data)
-    if isinstance(data, str | Path):
+    if isinstance(data, str | os.PathLike):
         return open_npy(data)
     return ForeignOperator(data) if quacks(data) else None
 
@@ -164,11 +165,22 @@ def _adapted(data: Any) -> tuple[LinearOperator | None, str]:
             report(adapter, "matches", fault)
             failed += f" The adapter {adapter.qualified} of a plugin failed: matches {fault}."
         if matched:
-            operator = adapter.adapt(data)
-            if not isinstance(operator, LinearOperator):
-                raise BrokenPlugin(
-                    f"{adapter.qualified} must make a linspec.LinearOperator of {type(data).__name__}; got "
-                    f"{type(operator).__name__}. This is a fault of the plugin that has the adapter."
-                )
-            return operator, ""
+            return _made_by(adapter, data), ""
     return None, failed
+
+
+def _made_by(adapter: Any, data: Any) -> LinearOperator:
+    """The operator of a plugin's adapter. What the plugin says of the data with an error of linspec is said."""
+    operator: Any = None
+    with Contained() as containment:
+        operator = adapter.adapt(data)
+    error = containment.error
+    if isinstance(error, LinspecError | MemoryError):
+        raise error
+    if error is not None or not isinstance(operator, LinearOperator):
+        got = f"it raised {one_line(error)}" if error is not None else f"got {type(operator).__name__}"
+        raise BrokenPlugin(
+            f"{adapter.qualified} must make a linspec.LinearOperator of {type(data).__name__}; {got}. This is a fault "
+            "of the plugin that has the adapter."
+        ) from error
+    return operator

@@ -22,6 +22,7 @@ import numpy as np
 from linspec.arrays import HOST, Array, Home, HostArray, host_dtype, is_array, to_host, working_dtype
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.operators.row_blocks import LONGEST_STRETCH, RowBuffer
+from linspec.pauses import pause
 
 Selection = slice | HostArray
 
@@ -94,6 +95,7 @@ class LinearOperator(ABC):
         array of shape (n, k), in the operator's working dtype
         """
         self._check_block(V, self.shape[1], "matmat")
+        pause()
         return self._matmat(self.home.blocks.place(V))
 
     def rmatmat(self, U: Array) -> Array:
@@ -108,6 +110,7 @@ class LinearOperator(ABC):
         array of shape (p, k), float64
         """
         self._check_block(U, self.shape[0], "rmatmat")
+        pause()
         return self._rmatmat(self.home.place(U, self.dtype))
 
     def rows(self, selection: Selection) -> LinearOperator:
@@ -130,6 +133,7 @@ class LinearOperator(ABC):
                 f"{type(self).__name__} has no row slices; pass an array, a sparse matrix or a file, or choose a "
                 "solver that needs products only."
             )
+        pause()
         return self._rows(_selected(selection, self.shape[0]))
 
     def dense(self) -> Array:

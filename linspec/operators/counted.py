@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from linspec.arrays import Array
@@ -27,10 +28,18 @@ class Ledger:
     sweeps: float = 0.0
     columns: float = 0.0
     flops: float = 0.0
+    _by_thread: dict[int, float] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def own_sweeps(self) -> float:
+        """The readings of the calling thread: others may use the same moments at the same time."""
+        return self._by_thread.get(threading.get_ident(), 0.0)
 
     def record(self, *, sweeps: float = 0.0, columns: float = 0.0, flops: float = 0.0) -> None:
         """Add to the counts."""
+        thread = threading.get_ident()
         self.sweeps += sweeps
+        self._by_thread[thread] = self._by_thread.get(thread, 0.0) + sweeps
         self.columns += columns
         self.flops += flops
 

@@ -13,16 +13,19 @@ rank-one correction of the product takes it out without harm.
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, cast, host_dtype, working_dtype
+from linspec.arrays import Array, Home, HostArray, cast, host_dtype, plain_array, working_dtype
 from linspec.errors import InvalidProblem, UnsupportedData
 from linspec.operators.base import CenteredOperator, LinearOperator, Selection
+from linspec.operators.npy_files import mapped
 from linspec.operators.row_blocks import RowBuffer, longest_stretch, row_blocks
+from linspec.pauses import pause
 
 COLUMNS_AT_ONCE = 16
 """Columns of a file in column order that are read before their pages are given back."""
@@ -48,7 +51,7 @@ class DenseOperator(LinearOperator):
     _ready = False  # whether rows were copied into an order that BLAS takes
 
     def __init__(self, array: Array, mean: Array | None = None, dtype: Any = None) -> None:
-        array = _unadorned(array)
+        array = plain_array(array)
         if array.ndim != 2:
             raise InvalidProblem(
                 f"data must have two dimensions; got {array.ndim} with shape {tuple(array.shape)}. "
@@ -106,6 +109,7 @@ class DenseOperator(LinearOperator):
         """Row slices and the rows themselves, made ready to be multiplied before the next are read."""
         buffer = RowBuffer()
         for rows in row_blocks(self.shape[0], self.row_bytes, self.home):
+            pause()
             yield rows, self._piece(rows).loaded(buffer)
             self.release()
 
@@ -177,15 +181,6 @@ def _ready_made(block: Array) -> DenseOperator:
     return operator
 
 
-def _unadorned(array: Array) -> Array:
-    """A NumPy array of the base class; arrays of other libraries as they are."""
-    if isinstance(array, np.ma.MaskedArray):
-        raise UnsupportedData(
-            "data must not be masked: the mask would be ignored. Fill the gaps, `data.filled(value)`."
-        )
-    return np.asarray(array) if isinstance(array, np.ndarray) else array
-
-
 def _fits_blas(array: HostArray) -> bool:
     """Whether BLAS can take the array as it lies: aligned, and without gaps along one axis."""
     step = array.itemsize
@@ -207,6 +202,8 @@ class MappedOperator(DenseOperator):
         super().__init__(array, mean, dtype)
         self._mapped = array
         self._map = memory_map(array)
+        self._end = _end_in_file(array)
+        self._check_length()
 
     def __getstate__(self) -> dict[str, Any]:
         """The place in the file in place of the entries, where the file has a name."""
@@ -225,9 +222,29 @@ class MappedOperator(DenseOperator):
         self._map = memory_map(self._mapped)
 
     def release(self) -> None:
-        """Return the pages that sweeps have touched."""
+        """Return the pages that sweeps have touched, where the system can do so and the file was not cut."""
         if self._map is not None:
-            self._map.madvise(mmap.MADV_DONTNEED)
+            self._check_length()
+            if hasattr(mmap, "MADV_DONTNEED"):
+                with suppress(OSError):  # a file system that cannot do it
+                    self._map.madvise(mmap.MADV_DONTNEED)
+
+    def _check_length(self) -> None:
+        """Refuse a file that has been cut since it was mapped.
+
+        What lay behind its end reads as zeros up to the next page, and ends the process by a signal beyond. So this is
+        asked before a block is read and after. A file that was replaced by another of its name is still there.
+        """
+        try:
+            size = self._map.size() if self._map is not None else self._end
+        except (OSError, ValueError):  # a map that keeps no hold on its file
+            return
+        if size < self._end:
+            raise InvalidProblem(
+                f"{getattr(self._mapped, 'filename', None) or 'a mapped file'} has become shorter while it is in use: "
+                f"{size} of {self._end} bytes are left. Write another file and rename it, and leave one that is read "
+                "as it is."
+            )
 
     @property
     def _at_once(self) -> bool:
@@ -237,9 +254,13 @@ class MappedOperator(DenseOperator):
         return self.rows(rows)
 
     def _rows(self, selection: Selection) -> LinearOperator:
+        self._check_length()
         down, across = self.array.strides
         if down >= across or self.shape[1] <= COLUMNS_AT_ONCE or self._map is None:
-            return super()._rows(selection)
+            found = super()._rows(selection)
+            if not isinstance(selection, slice):  # a copy: its rows have been read
+                self._check_length()
+            return found
         # Columns lie one after the other, so a block touches the file in as many places as there are columns,
         # and the system may map some megabytes around each.
         count = len(self.array[selection, :1])
@@ -265,14 +286,25 @@ def memory_map(array: Any) -> mmap.mmap | None:
         mode = getattr(array, "mode", None) or mode
         array = array.base
     known = isinstance(array, mmap.mmap) and mode in ("r", "r+", "w+")
-    return array if known and hasattr(mmap, "MADV_DONTNEED") else None
+    return array if known else None
+
+
+def _end_in_file(array: HostArray) -> int:
+    """How many bytes the file of a mapped array must have."""
+    whole = _whole(array)
+    return int(whole.offset + whole.nbytes) if isinstance(whole, np.memmap) else 0
+
+
+def _whole(array: HostArray) -> HostArray:
+    """The array that an array is a view of, and so on."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
 
 
 def _place_in_file(array: HostArray) -> tuple[Any, ...] | None:
     """Where in which file the entries of a mapped array lie; None where the file has no name."""
-    whole = array
-    while isinstance(whole.base, np.ndarray):
-        whole = whole.base
+    whole = _whole(array)
     if not isinstance(whole, np.memmap) or whole.filename is None:
         return None
     start = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
@@ -289,21 +321,14 @@ def _at_place(
     return np.ndarray(shape, dtype, whole, start, strides)
 
 
-def open_npy(path: str | Path) -> MappedOperator:
+def open_npy(path: str | os.PathLike[str]) -> MappedOperator:
     """The rows of a `.npy` file, mapped and never loaded whole.
 
     Raises
     ------
     InvalidProblem
-        When the file is missing, truncated or empty, or is no `.npy` file of numbers.
+        When the file is missing, truncated or empty, or is no `.npy` file; it is said what it is.
+    UnsupportedData
+        When it holds no real numbers.
     """
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise InvalidProblem(
-            f"{path} cannot be read as the rows of a .npy file: {error}. Write it with numpy.save."
-        ) from error
-    if not isinstance(array, np.ndarray):
-        array.close()
-        raise InvalidProblem(f"{path} holds several arrays. Load it, and pass one of them.")
-    return MappedOperator(array)
+    return MappedOperator(mapped(path))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import operator
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, is_array, working_dtype
-from linspec.errors import InvalidProblem, MissingCapability
+from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData, shown
 from linspec.operators.base import LinearOperator, Selection
+
+LOOKED_AT = 64
+"""Rows of a block by which it is seen whether an operator has changed it, or has answered with one column only."""
 
 
 def quacks(source: Any) -> bool:
@@ -17,13 +23,16 @@ def quacks(source: Any) -> bool:
 
 
 class ForeignOperator(LinearOperator):
-    """An object that only has `matmat` and `rmatmat`; its products are NumPy arrays."""
+    """An object that only has `matmat` and `rmatmat`; its products are NumPy arrays.
+
+    It may fill one array again at every product, or return the block that it was given, or a view of it: memory that
+    others may still write to is copied.
+    """
 
     def __init__(self, source: Any, dtype: Any = None) -> None:
-        if len(source.shape) != 2:
-            raise InvalidProblem(f"data must have two dimensions; got an operator of shape {source.shape}.")
         self.source = source
-        self.shape = (int(source.shape[0]), int(source.shape[1]))
+        self.shape = _stated_shape(source.shape)
+        self._by_columns: set[str] = set()
         self.dtype = working_dtype(source.dtype) if dtype is None else np.dtype(dtype)
 
     @property
@@ -46,18 +55,98 @@ class ForeignOperator(LinearOperator):
             return np.zeros((rows, 0))
         method, label = getattr(self.source, name), f"{type(self.source).__name__}.{name}"
         block = np.ascontiguousarray(block, dtype=self.dtype)
+        if name in self._by_columns:
+            return self._column_by_column(method, label, block, rows)
+        product = self._answer(method, label, block, rows)
+        if _one_column_for_all(product) and not _one_column_for_all(block):
+            # SciPy multiplies column by column where it is given no block product: of an operator that fills one
+            # array again and again, every column is then the last.
+            columns = self._column_by_column(method, label, block, rows)
+            if not np.array_equal(columns, product, equal_nan=True):
+                self._by_columns.add(name)
+            return columns
+        return product
+
+    def _column_by_column(
+        self, method: Callable[[Any], Any], label: str, block: HostArray, rows: int
+    ) -> HostArray:
+        columns = [self._answer(method, label, block[:, [j]], rows) for j in range(block.shape[1])]
+        return np.concatenate(columns, axis=1)
+
+    def _answer(self, method: Callable[[Any], Any], label: str, block: HostArray, rows: int) -> HostArray:
+        """One product, checked, in memory that nobody else writes to."""
+        before = block[:LOOKED_AT].copy()
         try:
-            product = np.asarray(method(block))
+            given = [method(block)]
         except (NotImplementedError, TypeError) as error:
             if isinstance(error, TypeError) and "'NoneType' object is not callable" not in str(error):
                 raise  # otherwise SciPy called a function that it was not given
             raise MissingCapability(
                 f"{label} is not implemented ({error}). Define it: linspec multiplies by A and by its adjoint."
             ) from error
+        product = _own(given, label)
         if product.shape != (rows, block.shape[1]):
-            raise InvalidProblem(f"{label} must return shape {(rows, block.shape[1])}; got {product.shape}.")
+            got = product.shape if product.shape or is_array(given[0]) else f"a {type(given[0]).__name__}"
+            raise InvalidProblem(f"{label} must return shape {(rows, block.shape[1])}; got {got}.")
         working_dtype(product.dtype, f"the result of {label}")
+        if not np.array_equal(before, block[:LOOKED_AT], equal_nan=True):
+            raise InvalidProblem(
+                f"{label} must not change the block that it is given; it has changed entries. Let it work on a copy."
+            )
         return product
+
+
+def _stated_shape(shape: Any) -> tuple[int, int]:
+    """Rows and columns, as an operator of others states them."""
+    try:
+        n, p = (operator.index(length) for length in shape)
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(
+            f"data must have two dimensions, rows and columns; got an operator whose shape is {shown(shape)}. Give it "
+            "a shape of two integers."
+        ) from error
+    if n < 0 or p < 0:
+        raise InvalidProblem(f"data must have rows and columns; got an operator whose shape is {(n, p)}.")
+    return n, p
+
+
+def _own(given: list[Any], label: str) -> HostArray:
+    """The array that is the one element of a list; a copy where somebody else holds its memory."""
+    if _is_sole(given):
+        product: HostArray = given[0]
+        return product
+    if isinstance(given[0], np.ma.MaskedArray):
+        raise UnsupportedData(
+            f"the result of {label} must not be masked: the mask would be ignored. Fill it first."
+        )
+    try:
+        return np.array(given[0])
+    except (ValueError, TypeError) as error:
+        raise InvalidProblem(f"{label} must return an array; got {error}.") from error
+
+
+def _is_sole(given: list[Any]) -> bool:
+    """Whether the element of a list is an array whose memory is reached through that list alone.
+
+    CPython counts who holds an object: here the list, and the call that asks.
+    """
+    if type(given[0]) is not np.ndarray or not given[0].flags.writeable or sys.getrefcount(given[0]) != 2:
+        return False
+    if given[0].base is None:
+        return bool(given[0].flags.owndata)
+    return (
+        type(given[0].base) is np.ndarray
+        and given[0].base.flags.owndata
+        and sys.getrefcount(given[0].base) == 2
+    )
+
+
+def _one_column_for_all(block: HostArray) -> bool:
+    """Whether there are several columns, and all are the same; seen at the first rows, as a rule."""
+    if block.shape[1] < 2:
+        return False
+    first = block[:LOOKED_AT]
+    return bool((first == first[:, :1]).all() and (block == block[:, :1]).all())
 
 
 class CupySparseOperator(LinearOperator):

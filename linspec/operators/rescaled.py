@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, largest_magnitude
+from linspec.arrays import Array, HostArray, all_finite, largest_magnitude, to_host
+from linspec.errors import NonFiniteData
 from linspec.operators.base import CenteredOperator, LinearOperator, Selection
 from linspec.operators.dense import DenseOperator, MappedOperator
 from linspec.operators.foreign import CupySparseOperator
@@ -29,6 +30,12 @@ ORDINARY_SINGLE, ORDINARY = 40, 100
 In float64 everything is summed, squared, and squared again: fourth powers, times rows and columns, are numbers then,
 with room for what is 1e-30 of the largest. In float32 rows are multiplied twice at most: their squares are numbers.
 """
+
+ORDINARY_SHARE = 0.25
+"""Power of the largest number below which an entry of a block makes no product overflow."""
+
+HALF_AT_MOST = 1000
+"""Exponents up to which a power of two is a float64."""
 
 OVERFLOWN = {4: 120, 8: 950}
 """What is taken out of a matrix, by the bytes of its numbers, whose first product overflows."""
@@ -44,11 +51,15 @@ def times_power_of_two(x: Array, exponent: int) -> Array:
     if exponent == 0:
         return x
     half = exponent // 2
+    if abs(half) > HALF_AT_MOST:  # the factor would be no number itself
+        return times_power_of_two(times_power_of_two(x, half), exponent - half)
     with np.errstate(all="ignore"):  # what is beyond the range becomes infinite or zero
         return x * 2.0**half * 2.0 ** (exponent - half)
 
 
-def rescaled(A: LinearOperator, exponent: int) -> LinearOperator:  # noqa: PLR0911  # one return a kind
+def rescaled(  # noqa: PLR0911  # one return a kind
+    A: LinearOperator, exponent: int, name: str = "data"
+) -> LinearOperator:
     """A 2^-exponent, with all that A can do.
 
     Parameters
@@ -56,6 +67,8 @@ def rescaled(A: LinearOperator, exponent: int) -> LinearOperator:  # noqa: PLR09
     A : LinearOperator
     exponent : int
         0: A itself.
+    name : str, default "data"
+        What messages call it.
 
     Returns
     -------
@@ -65,7 +78,7 @@ def rescaled(A: LinearOperator, exponent: int) -> LinearOperator:  # noqa: PLR09
     if exponent == 0:
         return A
     if isinstance(A, CenteredOperator):
-        return CenteredOperator(rescaled(A.parts[0], exponent), times_power_of_two(A.mean, -exponent))
+        return CenteredOperator(rescaled(A.parts[0], exponent, name), times_power_of_two(A.mean, -exponent))
     if isinstance(A, RescaledMap):
         return RescaledMap(A._mapped, _unscaled(A.mean, -exponent), A.dtype, A.exponent + exponent)
     if isinstance(A, MappedOperator):
@@ -73,12 +86,12 @@ def rescaled(A: LinearOperator, exponent: int) -> LinearOperator:  # noqa: PLR09
     if isinstance(A, DenseOperator):
         return DenseOperator(times_power_of_two(A.array, -exponent), _unscaled(A.mean, -exponent), A.dtype)
     if isinstance(A, SparseOperator):
-        return SparseOperator(_with_data(A.matrix, exponent), A.dtype)
+        return SparseOperator(_with_data(A.matrix, exponent), A.dtype, checked=True)
     if isinstance(A, CupySparseOperator):
         return CupySparseOperator(_with_data(A.matrix, exponent), A.dtype)
     if isinstance(A, StreamedOperator):
         return RescaledStream(A, exponent)
-    return RescaledOperator(A, exponent)
+    return RescaledOperator(A, exponent, name)
 
 
 def _unscaled(mean: Array | None, exponent: int) -> Array | None:
@@ -92,10 +105,17 @@ def _with_data(matrix: Any, exponent: int) -> Any:
 
 
 class RescaledOperator(LinearOperator):
-    """A 2^-exponent for an operator whose entries are not at hand."""
+    """A 2^-exponent for an operator whose entries are not at hand.
 
-    def __init__(self, operator: LinearOperator, exponent: int) -> None:
-        self.operator, self.exponent = operator, exponent
+    Attributes
+    ----------
+    name : str
+        What messages call it: whose entries cannot be searched for NaN is told by the products that have some.
+    """
+
+    def __init__(self, operator: LinearOperator, exponent: int, name: str = "data") -> None:
+        self.operator, self.exponent, self.name = operator, exponent, name
+        self._products = 0
         self.shape, self.dtype, self.home = operator.shape, operator.dtype, operator.home
         self.sliceable, self.readable = operator.sliceable, operator.readable
         self.streamed, self.sweeps = operator.streamed, operator.sweeps
@@ -110,10 +130,29 @@ class RescaledOperator(LinearOperator):
         return times_power_of_two(product, -self.exponent - half)
 
     def _matmat(self, V: Array) -> Array:
-        return self._product(self.operator.matmat, V)
+        return self._finite(self._product(self.operator.matmat, V), V, "matmat")
 
     def _rmatmat(self, U: Array) -> Array:
-        return self._product(self.operator.rmatmat, U)
+        return self._finite(self._product(self.operator.rmatmat, U), U, "rmatmat")
+
+    def _finite(self, product: Array, block: Array, method: str) -> Array:
+        """A product, of a block whose entries are ordinary numbers only where it has such entries itself.
+
+        Others are the iteration's: a run that diverges ends as such.
+        """
+        self._products += 1
+        if all_finite(product):
+            return product
+        if not largest_magnitude(block) < float(np.finfo(self.dtype).max) ** ORDINARY_SHARE:
+            return product
+        entries = to_host(product)
+        row, column = np.argwhere(~np.isfinite(entries))[0].tolist()
+        source = getattr(self.operator, "source", self.operator)
+        raise NonFiniteData(
+            f"{self.name} must give finite products; {type(source).__name__}.{method} returned "
+            f"{entries[row, column]} at row {row}, column {column} of product number {self._products}, for a block of "
+            "finite numbers. Try the operator on such blocks; where its products overflow, scale it."
+        )
 
     def _rows(self, selection: Selection) -> LinearOperator:
         return rescaled(self.operator.rows(selection), self.exponent)
@@ -187,8 +226,7 @@ class WatchedOperator(RescaledOperator):
     """
 
     def __init__(self, operator: LinearOperator, name: str) -> None:
-        super().__init__(operator, 0)
-        self.name = name
+        super().__init__(operator, 0, name)
         self._seen = False
 
     def _product(self, multiply: Any, block: Array) -> Array:

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, working_dtype
+from linspec.arrays import Array, HostArray, working_dtype
 from linspec.errors import InvalidProblem
+from linspec.faults import one_line
 from linspec.operators import sparse_kernels
 from linspec.operators.base import LinearOperator, Selection
+
+COMPRESSED = ("csr", "csc", "bsr")
+"""Formats of SciPy whose arrays are `data`, `indices` and `indptr`."""
 
 
 class SparseOperator(LinearOperator):
@@ -19,18 +23,31 @@ class SparseOperator(LinearOperator):
 
     CSR is used without a copy; other formats are converted once. Duplicate entries add up, as in SciPy.
     Products are in the working dtype of the data, or in the given `dtype`.
+
+    Parameters
+    ----------
+    matrix : SciPy sparse matrix or array
+    dtype : float32 or float64, optional
+    checked : bool, default False
+        Whether the arrays of the matrix are known to fit together: those of a part or a copy of one that was checked.
+
+    Raises
+    ------
+    InvalidProblem
+        When the arrays of the matrix do not fit together. The compiled kernels check nothing: an index out of range
+        would read and write memory of others.
     """
 
     sliceable = True
     readable = True
 
-    def __init__(self, matrix: Any, dtype: Any = None) -> None:
+    def __init__(self, matrix: Any, dtype: Any = None, *, checked: bool = False) -> None:
         if matrix.ndim != 2:
             raise InvalidProblem(
                 f"data must have two dimensions; got {matrix.ndim} with shape {matrix.shape}. Reshape it."
             )
-        self.dtype = working_dtype(matrix.dtype) if dtype is None else np.dtype(dtype)
-        self.matrix = matrix if matrix.format == "csr" else matrix.tocsr()
+        self.matrix = _in_rows(matrix) if checked else checked_rows(matrix)
+        self.dtype = working_dtype(self.matrix.dtype) if dtype is None else np.dtype(dtype)
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
 
     @property
@@ -44,7 +61,7 @@ class SparseOperator(LinearOperator):
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
         """The same rows, which are converted slab by slab for products."""
-        return self if dtype == self.dtype else SparseOperator(self.matrix, dtype)
+        return self if dtype == self.dtype else SparseOperator(self.matrix, dtype, checked=True)
 
     @cached_property
     def worth_transposing(self) -> bool:
@@ -72,8 +89,8 @@ class SparseOperator(LinearOperator):
     def _rows(self, selection: Selection) -> LinearOperator:
         if isinstance(selection, slice):
             block = sparse_kernels.row_block(self.matrix, selection.start, selection.stop)
-            return SparseOperator(block, self.dtype)
-        return SparseOperator(self.matrix[selection], self.dtype)
+            return SparseOperator(block, self.dtype, checked=True)
+        return SparseOperator(self.matrix[selection], self.dtype, checked=True)
 
     def _dense(self) -> Array:
         return np.asarray(self.matrix.astype(self.dtype).toarray())
@@ -81,9 +98,138 @@ class SparseOperator(LinearOperator):
     @property
     def H(self) -> LinearOperator:
         """The adjoint operator: the transposed matrix, which doubles the memory."""
-        return SparseOperator(self.matrix.T, self.dtype)
+        return SparseOperator(self.matrix.T, self.dtype, checked=True)
 
 
 def is_scipy_sparse(source: Any) -> bool:
     """Whether `source` is a SciPy sparse matrix or array."""
     return bool(scipy.sparse.issparse(source))
+
+
+def checked_rows(matrix: Any) -> Any:
+    """A sparse matrix as compressed rows, once its arrays are found to fit together.
+
+    Nothing of the matrix is changed; one in compressed rows is returned itself, where its numbers are in the byte order
+    of the machine. The indices are read once.
+
+    Raises
+    ------
+    InvalidProblem
+        When the arrays do not fit together.
+    """
+    fault = ""
+    if matrix.format in COMPRESSED:
+        fault = _fault_of_compressed(matrix)
+    elif matrix.format == "coo":
+        fault = _fault_of_coordinates(matrix)
+    elif matrix.format == "dia":
+        fault = _fault_of_diagonals(matrix)
+    elif matrix.format == "lil":
+        fault = _fault_of_lists(matrix)
+    if fault:
+        raise _unsound(matrix, fault)
+    working_dtype(matrix.dtype)
+    try:
+        rows = _in_rows(matrix)
+    except (ValueError, TypeError, IndexError, OverflowError) as error:
+        raise _unsound(matrix, one_line(error)) from error
+    if matrix.format not in (*COMPRESSED, "coo", "dia"):  # what was read of lists is in arrays now
+        fault = _fault_of_compressed(rows)
+        if fault:
+            raise _unsound(matrix, fault)
+    stored = rows.data.dtype
+    if not stored.isnative or stored == np.float16:  # SciPy makes no matrix of these
+        return rows.astype(working_dtype(stored))
+    return rows
+
+
+def _in_rows(matrix: Any) -> Any:
+    return matrix if matrix.format == "csr" else matrix.tocsr()
+
+
+def _unsound(matrix: Any, fault: str) -> InvalidProblem:
+    return InvalidProblem(
+        f"data must be a sparse matrix whose arrays fit together; got a {type(matrix).__name__} in which {fault}. Make "
+        "it anew: scipy.sparse.coo_array((values, (rows, columns)), shape=...)."
+    )
+
+
+def _fault_of_compressed(matrix: Any) -> str:
+    """What does not fit together in a matrix of compressed rows, columns or blocks; "" where everything does."""
+    blocks = matrix.format == "bsr"
+    data, indices, indptr = _arrays(matrix, "data", "indices", "indptr")
+    fault = _fault_of_array("data", data, 3 if blocks else 1, integers=False)
+    fault = fault or _fault_of_array("indices", indices) or _fault_of_array("indptr", indptr)
+    if fault:
+        return fault
+    major, minor = matrix.shape[::-1] if matrix.format == "csc" else matrix.shape
+    if blocks:
+        high, wide = data.shape[1:]
+        if min(high, wide) < 1 or major % high or minor % wide:
+            return f"blocks of {high} x {wide} do not fill {major} x {minor}"
+        major, minor = major // high, minor // wide
+    if len(indptr) != major + 1:
+        return f"indptr has {len(indptr)} entries instead of {major + 1}"
+    if indptr[0] != 0:
+        return f"indptr begins with {indptr[0]} instead of 0"
+    if (indptr[1:] < indptr[:-1]).any():
+        at = int(np.argmax(indptr[1:] < indptr[:-1]))
+        return f"indptr falls from {indptr[at]} to {indptr[at + 1]} at entry {at + 1}"
+    if len(indices) != len(data) or indptr[-1] > len(indices):
+        return f"indptr ends at {indptr[-1]}, for {len(indices)} indices and {len(data)} data"
+    return _fault_of_indices("indices", indices[: int(indptr[-1])], minor)
+
+
+def _fault_of_coordinates(matrix: Any) -> str:
+    data, row, col = _arrays(matrix, "data", "row", "col")
+    fault = _fault_of_array("data", data, integers=False)
+    for name, numbers, size in zip(("row", "col"), (row, col), matrix.shape, strict=True):
+        fault = fault or _fault_of_array(name, numbers)
+        if not fault and len(numbers) != len(data):
+            fault = f"{name} has {len(numbers)} entries, and data {len(data)}"
+        fault = fault or _fault_of_indices(name, numbers, size)
+    return fault
+
+
+def _fault_of_diagonals(matrix: Any) -> str:
+    data, offsets = _arrays(matrix, "data", "offsets")
+    fault = _fault_of_array("data", data, 2, integers=False) or _fault_of_array("offsets", offsets)
+    if not fault and len(offsets) != len(data):
+        fault = f"there are {len(offsets)} offsets for {len(data)} diagonals"
+    if not fault and len(np.unique(offsets)) != len(offsets):
+        fault = "two diagonals have one offset"
+    return fault
+
+
+def _fault_of_lists(matrix: Any) -> str:
+    if not len(matrix.rows) == len(matrix.data) == matrix.shape[0]:
+        return f"there are {len(matrix.rows)} lists of columns and {len(matrix.data)} of values"
+    for i, (columns, values) in enumerate(zip(matrix.rows, matrix.data, strict=True)):
+        if len(columns) != len(values):
+            return f"row {i} has {len(columns)} columns and {len(values)} values"
+    return ""
+
+
+def _arrays(matrix: Any, *names: str) -> tuple[Any, ...]:
+    """The arrays of a matrix, whatever they are; None for one that is missing."""
+    return tuple(getattr(matrix, name, None) for name in names)
+
+
+def _fault_of_array(name: str, array: Any, dimensions: int = 1, *, integers: bool = True) -> str:
+    """What one of the arrays is that it should not be."""
+    if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+        return f"{name} is no array but a {type(array).__name__}"
+    if array.ndim != dimensions:
+        return f"{name} has {array.ndim} dimensions"
+    if integers and array.dtype.kind not in "iu":
+        return f"{name} has dtype {array.dtype} and holds no integers"
+    return ""
+
+
+def _fault_of_indices(name: str, indices: HostArray, size: int) -> str:
+    """The first index that is not from 0 to size - 1: one reading, since unsigned, a negative one is very large."""
+    unsigned = indices.view(indices.dtype.str.replace("i", "u"))
+    if len(indices) == 0 or unsigned.max() < size:
+        return ""
+    at = int(np.argmax(unsigned >= size))
+    return f"entry {at} of {name} is {indices[at]}, where 0 to {size - 1} are possible"

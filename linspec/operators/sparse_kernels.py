@@ -39,6 +39,7 @@ from scipy import sparse
 
 from linspec import machine
 from linspec.errors import InvalidProblem, UnsupportedData
+from linspec.pauses import pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -619,6 +620,7 @@ def row_block(A: CSR, start: int, stop: int) -> CSR:
             f"the rows {start} to {stop} are not within a matrix of {A.shape[0]} rows. "
             "Give 0 <= start <= stop <= the number of rows."
         )
+    pause()
     first, last = int(A.indptr[start]), int(A.indptr[stop])
     indptr = A.indptr[start : stop + 1] - A.indptr[start]
     shape = stop - start, A.shape[1]
@@ -685,6 +687,7 @@ def _slabs(
         allowed = stored(start) + entries
         if stored(end) > allowed:
             end = max(start + 1, start + bisect_right(range(start, end + 1), allowed, key=stored) - 1)
+        pause()
         yield start, end
         start = end
 

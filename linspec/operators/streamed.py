@@ -6,7 +6,8 @@ Method: the first slice is looked at when the operator is made and tells columns
 in order, one slice after the other, by `blocks`. Small slices are copied into one block until it is worth multiplying.
 Large ones are passed on as they are. Every slice is compared with the first.
 Where we differ from a loop over `next`: a slice is copied or used before the next is asked for, so that a generator
-may fill one buffer again and again.
+may fill one buffer again and again. The first, which waits for the first sweep, is copied when it is looked at: another
+problem may read the same source meanwhile.
 """
 
 from __future__ import annotations
@@ -14,17 +15,30 @@ from __future__ import annotations
 import inspect
 import itertools
 import math
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-from linspec.arrays import Array, Home, host_dtype, is_array, largest_magnitude, working_dtype
-from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData
+from linspec.arrays import (
+    Array,
+    Home,
+    all_finite,
+    copied,
+    is_array,
+    largest_magnitude,
+    plain_array,
+    to_host,
+)
+from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, UnsupportedData, called, shown
+from linspec.operators import sparse_kernels
 from linspec.operators.base import LinearOperator
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
+from linspec.operators.turns import in_turn
+from linspec.pauses import pause
 
 GATHERED_BYTES = 32 << 20
 """Bytes up to which small slices are gathered: several blocks for each of a few threads."""
@@ -68,7 +82,7 @@ class StreamedOperator(LinearOperator):
     statistics : ColumnStatistics or None
         Means and spreads of the columns, once a sweep has gathered them.
     current : (int, LinearOperator) or None
-        The block that was given out last, with the number of its first row.
+        The block that the calling thread was given last, with the number of its first row.
 
     Raises
     ------
@@ -77,6 +91,8 @@ class StreamedOperator(LinearOperator):
     """
 
     streamed = True
+
+    _ready: Iterator[LinearOperator] | None = None  # slices of which the first has been looked at
 
     def __init__(self, source: Any, rows: int | None = None, name: str = "data") -> None:
         if not is_stream(source):
@@ -88,30 +104,31 @@ class StreamedOperator(LinearOperator):
         self.source = source
         self.sweeps = 1.0 if hasattr(source, "__next__") else math.inf
         self.statistics: Any = None
-        self.current: tuple[int, LinearOperator] | None = None
+        self._given_out: dict[int, tuple[int, LinearOperator]] = {}
         self._declared = None if rows is None else _row_count(rows, name)
         self._counted: int | None = None
         self._entries = 0
         self._width, self._sparse = 0, False
-        self._ready: Iterator[LinearOperator] | None = None
         self._errors = np.geterr()
         slices = self._slices()
-        first = next(slices, None)
+        with in_turn(source):
+            first = next(slices, None)
         if first is None:
             raise InvalidProblem(
                 f"{name} must have rows; got no slice that has any. Was the iterator used before?"
             )
         self.density = first.nnz / (first.shape[0] * max(first.shape[1], 1))
         self.largest = largest_magnitude(first.matrix.data if self._sparse else first.array)  # type: ignore[attr-defined]
-        self._ready = _with_first(first, slices)
+        # Until the first sweep, another problem may read the same source.
+        self._ready = _with_first(_held(first), slices)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the slice that was looked at and the block given out last: a callable makes them again.
 
         An iterator stays as it is, so that pickling it fails as Python says.
         """
-        made_again = {"_ready", "current"}.intersection(self.__dict__) if self.sweeps > 1 else ()
-        return {**self.__dict__, **dict.fromkeys(made_again)}
+        made_again = {"_ready"}.intersection(self.__dict__) if self.sweeps > 1 else ()
+        return {**self.__dict__, **dict.fromkeys(made_again), "_given_out": {}}
 
     # ---- facts --------------------------------------------------------------------------------
 
@@ -148,31 +165,49 @@ class StreamedOperator(LinearOperator):
         """Whether the rows are gone."""
         return self.sweeps == 1 and self._ready is None
 
+    @property
+    def current(self) -> tuple[int, LinearOperator] | None:
+        """The block that the calling thread was given last, with the number of its first row."""
+        return self._given_out.get(threading.get_ident())
+
+    @current.setter
+    def current(self, block: tuple[int, LinearOperator] | None) -> None:
+        if block is None:
+            self._given_out.pop(threading.get_ident(), None)
+        else:
+            self._given_out[threading.get_ident()] = block
+
     # ---- reading ------------------------------------------------------------------------------
 
     def blocks(self) -> Iterator[LinearOperator]:
-        """All rows in order, as operators that hold until the next is asked for.
+        """All rows in order, as operators that hold until the next is asked for; one thread at a time.
 
         Raises
         ------
         SweptOnce
             The second time, of an iterator.
         """
-        if self.spent:
+        slices = self.__dict__.pop("_ready", None)  # of several threads, one gets them
+        if slices is None and self.sweeps == 1:
             raise SweptOnce(
                 f"{self.name} has been read: {ONCE}, or choose a solver with the trait one-pass and let it be the "
                 "only one that reads."
             )
-        slices, self._ready = self._ready or self._slices(), None
-        return self._sweep(slices)
+        return self._in_turn(slices or self._slices())
+
+    def _in_turn(self, slices: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
+        with in_turn(self.source):
+            yield from self._sweep(slices)
 
     def _sweep(self, slices: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
         rows = entries = 0
-        for block in self._gathered(slices):
-            self.current = rows, block
-            yield block
-            rows, entries = rows + block.shape[0], entries + block.nnz
-        self.current = None
+        try:
+            for block in self._gathered(slices):
+                self.current = rows, block
+                yield block
+                rows, entries = rows + block.shape[0], entries + block.nnz
+        finally:  # a sweep that is given up holds no block, either
+            self.current = None
         self._conclude(rows, entries)
 
     def _conclude(self, rows: int, entries: int) -> None:
@@ -205,6 +240,7 @@ class StreamedOperator(LinearOperator):
         """Every slice that has rows, as an operator, held against the first."""
         start, empty, slices = 0, True, self._open()
         for number in itertools.count():
+            pause()
             with np.errstate(**self._errors):  # a generator is to compute as it does elsewhere
                 given = next(slices, _END)
             if given is _END:
@@ -265,7 +301,7 @@ class StreamedOperator(LinearOperator):
         if piece.dtype == self.dtype:
             return piece
         if isinstance(piece, SparseOperator):
-            return SparseOperator(piece.matrix.astype(self.dtype))
+            return SparseOperator(piece.matrix.astype(self.dtype), checked=True)
         return DenseOperator(self.home.place(piece.dense(), self.dtype))
 
     # ---- products -----------------------------------------------------------------------------
@@ -276,14 +312,19 @@ class StreamedOperator(LinearOperator):
         super()._check_block(V, rows, name)
 
     def _matmat(self, V: Array) -> Array:
-        return self.home.xp.concat([block.matmat(V) for block in self.blocks()], axis=0)
+        products, start = [], 0
+        for block in self.blocks():
+            products.append(self._finite(block.matmat(V), V, block, start))
+            start += block.shape[0]
+        return self.home.xp.concat(products, axis=0)
 
     def _rmatmat(self, U: Array) -> Array:
         total, start = self.home.blocks.zeros((self._width, U.shape[1])), 0
         for block in self.blocks():
             stop = start + block.shape[0]
             if stop <= U.shape[0]:
-                total += block.rmatmat(U[start:stop, :])
+                factor = U[start:stop, :]
+                total += self._finite(block.rmatmat(factor), factor, block, start)
             start = stop
         if start != U.shape[0]:
             raise InvalidProblem(
@@ -291,6 +332,25 @@ class StreamedOperator(LinearOperator):
                 f"{U.shape[0]}."
             )
         return total
+
+    def _finite(self, product: Array, factor: Array, block: LinearOperator, start: int) -> Array:
+        """A product of some rows; they may have turned into NaN in a later sweep only."""
+        if all_finite(product):
+            return product
+        matrix = block.matrix if isinstance(block, SparseOperator) else None
+        if matrix is not None:
+            found = sparse_kernels.first_non_finite(matrix)
+        else:
+            entries = to_host(block.array)  # type: ignore[attr-defined]
+            at = np.argwhere(~np.isfinite(entries))[:1].tolist()
+            found = (*at[0], entries[tuple(at[0])]) if at else None
+        if found is None:  # the factor is at fault
+            return product
+        row, column, value = found
+        raise NonFiniteData(
+            f"{self.name} must be finite; got {value} at row {start + row}, column {column}. Drop or "
+            "impute such rows."
+        )
 
     def __repr__(self) -> str:
         n, p = self.shape
@@ -321,8 +381,8 @@ class ConvertedStream(StreamedOperator):
         """Whether the rows are gone."""
         return self.stream.spent
 
-    @property
-    def current(self) -> Any:  # type: ignore[override]
+    @property  # type: ignore[misc]  # which is the other's to set
+    def current(self) -> Any:
         """The block that was given out last, as it came."""
         return self.stream.current
 
@@ -342,8 +402,8 @@ def _with_first(first: LinearOperator, rest: Iterator[LinearOperator]) -> Iterat
 
 
 def _row_count(rows: Any, name: str) -> int:
-    if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
-        raise InvalidProblem(f"rows of {name} must be a positive integer or None; got {rows!r}.")
+    if isinstance(rows, bool | np.timedelta64) or not isinstance(rows, int | np.integer) or rows < 1:
+        raise InvalidProblem(f"rows of {name} must be a positive integer or None; got {shown(rows)}.")
     return int(rows)
 
 
@@ -369,15 +429,27 @@ def _as_slice(given: Any, what: str) -> LinearOperator:
             f"{what} must be an array or a SciPy sparse matrix; got {type(given).__module__}."
             f"{type(given).__qualname__}. Give {remedy}."
         )
+    if array and not isinstance(given, np.ndarray):
+        with called(what):
+            given = plain_array(given)
     if given.ndim != 2:
         raise InvalidProblem(
             f"{what} must have two dimensions, rows and columns; got {given.ndim} with shape {tuple(given.shape)}. "
             "One row is a slice `row[None, :]`."
         )
-    working_dtype(host_dtype(given) if array else given.dtype, what)
-    if not array:
-        return SparseOperator(given)
-    return DenseOperator(given) if memory_map(given) is None else MappedOperator(given)
+    with called(what):
+        if not array:
+            return SparseOperator(given)
+        return DenseOperator(given) if memory_map(given) is None else MappedOperator(given)
+
+
+def _held(slice_: LinearOperator) -> LinearOperator:
+    """A slice that is kept while others are made: a copy, for the source may fill the same memory again."""
+    if isinstance(slice_, MappedOperator):
+        return slice_
+    if isinstance(slice_, SparseOperator):
+        return SparseOperator(slice_.matrix.copy(), slice_.dtype, checked=True)
+    return DenseOperator(copied(slice_.array))  # type: ignore[attr-defined]
 
 
 def _kind(home: Home, sparse: bool) -> str:
@@ -462,4 +534,4 @@ class _SparseBasket:
         """The rows gathered."""
         rows = self._pieces[0] if self.filled == 1 else scipy.sparse.vstack(self._pieces, format="csr")
         self._pieces, self._bytes = [], 0
-        return SparseOperator(rows)
+        return SparseOperator(rows, checked=True)

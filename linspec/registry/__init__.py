@@ -16,6 +16,7 @@ name, it must be qualified. Every listed name can be requested as it is listed.
 
 from __future__ import annotations
 
+import os
 import threading
 from functools import cache
 from typing import Any, Literal, overload
@@ -65,7 +66,18 @@ def default_registry() -> Registry:
 
 @cache
 def _default_registry() -> Registry:
-    return Registry()
+    registry = Registry()
+    _wait_before_forks(registry.lock)
+    return registry
+
+
+def _wait_before_forks(lock: Any) -> None:
+    """Fork when no other thread has the lock: a child has no such thread, which would release it."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+
+
+_wait_before_forks(_creating)
 
 
 def solvers(problem: Any = None) -> tuple[str, ...]:

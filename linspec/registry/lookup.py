@@ -125,7 +125,7 @@ class Registry:
     ) -> None:
         self._entry_points = entry_points
         self._disabled = disabled
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._plugins: list[Plugin] | None = None
         self._loading = False
         self._local = Plugin("register", LOCAL)
@@ -197,7 +197,7 @@ class Registry:
     def report(self, spec: Spec, what: str, fault: str) -> None:
         """Record a fault of a plugin; see :func:`report`."""
         self._load()
-        with self._lock:
+        with self.lock:
             for claim in self._index.claims.get(spec.qualified, {}).values():
                 if claim.spec is spec:
                     claim.plugin.faults[spec.qualified, what] = f"{what} {fault}"
@@ -228,7 +228,7 @@ class Registry:
             names = " or ".join(record.__name__ for record in RECORDS)
             raise InvalidDeclaration(f"register takes a {names}; got {spec!r}")
         spec = plain(spec)
-        with self._lock:
+        with self.lock:
             if self._plugins is not None and (fault := misspelt(spec, self._index.problems)):
                 raise InvalidDeclaration(fault)
             self._local.specs[spec.qualified] = spec
@@ -243,7 +243,7 @@ class Registry:
     def plugins(self) -> list[PluginInfo]:
         """Report every plugin; see :func:`linspec.plugins`."""
         self._load()
-        with self._lock:
+        with self.lock:
             found = [*(self._plugins or ()), *([self._local] if self._local.specs else [])]
             return [plugin.info() for plugin in found]
 
@@ -252,7 +252,7 @@ class Registry:
         if self._plugins is not None:
             return
         clashes: list[str] = []
-        with self._lock:
+        with self.lock:
             if self._plugins is None:
                 if self._loading:
                     raise LinspecError(
@@ -271,7 +271,7 @@ class Registry:
     def _claims(self) -> dict[str, Claims]:
         """A copy of the records by qualified name and distribution, in order of their plugins."""
         self._load()
-        with self._lock:
+        with self.lock:
             return dict(self._index.claims)
 
     def _new_clashes(self, names: Iterable[str]) -> list[str]:
@@ -340,7 +340,7 @@ class Registry:
         cause = containment.error
         if cause is not None:
             fault = f"it cannot be imported ({one_line(cause)})"
-        with self._lock:
+        with self.lock:
             claim.plugin.faults.pop((spec.qualified, "target"), None)  # a notebook may have corrected it
             if fault:
                 claim.plugin.faults[spec.qualified, "target"] = f"{spec.target}: {fault}"

@@ -116,6 +116,7 @@ class Lanczos(Solver):
             max(2 * problem.k + 1, FEWEST_VECTORS) if self.basis is None else max(self.basis, problem.k + 1)
         )
         watch = _Watch(run, moments, problem.k, min(side, basis), of_rows=of_rows)
+        run.offer(watch.so_far)
         with run.reserving(after):
             if whole:
                 self._whole(watch)
@@ -286,8 +287,15 @@ class _Watch:
 
     def current(self) -> dict[str, Any]:
         """The values for a callback. On the side of the rows they take a product, which is not counted."""
-        vectors = self.ritz.V[:, : self.k]
-        S = np.sqrt(np.maximum(self.ritz.theta[: self.k], 0.0)) / (self.root or 1.0)
+        return self._arrays(self.ritz)
+
+    def so_far(self) -> dict[str, Any]:
+        """The same values from the vectors multiplied before the first look, if there are at least k."""
+        return self._arrays(self.nil if len(self.vectors) < self.k else self._wide())
+
+    def _arrays(self, ritz: _Ritz) -> dict[str, Any]:
+        vectors = ritz.V[:, : self.k]
+        S = np.sqrt(np.maximum(ritz.theta[: self.k], 0.0)) / (self.root or 1.0)
         if self.of_rows:
             bare, _ = uncounted(self.run.problem.A)
             vectors = bare.rmatmat(vectors) * np.divide(1.0, S, out=np.zeros_like(S), where=S > 0)
@@ -307,13 +315,17 @@ class _Watch:
 
     def look(self) -> None:
         """Rayleigh-Ritz on all known vectors; the run decides whether to continue."""
-        known = self.kept or [self.nil]
-        V = np.hstack([ritz.V for ritz in known] + [x[:, None] for x in self.vectors])
-        GV = np.hstack([ritz.GV for ritz in known] + [x[:, None] for x in self.products])
-        wide = _Ritz.of(V, GV, self.k, self.basis - self.k)
+        wide = self._wide()
         self.kept, self.vectors, self.products = [wide], [], []
         self.due = max(self.basis - self.k, 2)
         self.judge(wide)
+
+    def _wide(self) -> _Ritz:
+        """Ritz pairs of all known vectors."""
+        known = self.kept or [self.nil]
+        V = np.hstack([ritz.V for ritz in known] + [x[:, None] for x in self.vectors])
+        GV = np.hstack([ritz.GV for ritz in known] + [x[:, None] for x in self.products])
+        return _Ritz.of(V, GV, self.k, self.basis - self.k)
 
     def take(self, V: HostArray) -> None:
         """Take ARPACK's final vectors if the law is not satisfied with the known ones; this takes one more sweep."""

@@ -110,8 +110,8 @@ def test_records_of_solvers_that_state_an_estimate_have_the_trait(name):
     [
         ("Heir", ("direct", "automatic"), ""),
         ("Mute", ("direct",), ""),
-        ("Heir", ("direct",), "add the trait 'automatic'"),
-        ("Mute", ("direct", "automatic"), "promises an estimate"),
+        ("Heir", ("direct",), "add the trait to the record"),
+        ("Mute", ("direct", "automatic"), "must define estimate"),
     ],
 )
 def test_the_kit_holds_record_and_class_to_each_other(target, traits, words):

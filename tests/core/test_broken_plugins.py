@@ -175,6 +175,35 @@ def test_an_adapter_whose_matches_fails_harms_nobody_else(own, fault):
     assert ls.solve(ls.SVD(Cargo(), 2), "direct").converged
 
 
+@pytest.mark.parametrize(
+    ("made", "kind", "words"),
+    [
+        (
+            lambda data: raising(ZeroDivisionError("cargo"))(),
+            BrokenPlugin,
+            "it raised ZeroDivisionError: cargo. This is a fault",
+        ),
+        (lambda data: raising(PanicException("rust"))(), BrokenPlugin, "it raised PanicException: rust"),
+        (lambda data: A, BrokenPlugin, "got ndarray"),
+        (
+            lambda data: raising(UnsupportedData("Cargo must be dry."))(),
+            UnsupportedData,
+            "Cargo must be dry.",
+        ),
+        (lambda data: raising(KeyboardInterrupt())(), KeyboardInterrupt, None),
+    ],
+)
+def test_an_adapter_that_fails_is_named(own, made, kind, words):
+    spec = ls.OperatorSpec(
+        name="leaky", matches=lambda data: isinstance(data, Cargo), adapt=made, summary="Cargo."
+    )
+    ls.register(spec)
+    with pytest.raises(kind, match=words) as caught:
+        ls.as_operator(Cargo())
+    if kind is BrokenPlugin:
+        assert "operator/leaky must make a linspec.LinearOperator of Cargo" in str(caught.value)
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
 def test_an_interrupt_during_matches_is_the_users(own, error):
     ls.register(adapter("slow", lambda data: raising(error)()))

@@ -78,6 +78,72 @@ def test_a_setting_that_is_no_number_of_threads_is_refused(monkeypatch, setting)
         machine.cpu_count()
 
 
+def quota(root: Path) -> int | None:
+    machine._cpu_quota.cache_clear()
+    return machine._cpu_quota(root)
+
+
+@pytest.mark.parametrize(
+    ("setting", "cores"),
+    [
+        *(
+            ("200000 100000", 2),
+            ("150000 100000", 2),
+            ("50000 100000", 1),
+            ("1000 1000000", 1),
+            ("400000", None),
+        ),
+        *(("max 100000", None), ("-1 100000", None), ("100000 0", None), ("nonsense", None), ("", None)),
+    ],
+)
+def test_the_quota_of_a_version_2_group(tmp_path, setting, cores):
+    files = {"proc/self/cgroup": "0::/jobs/one", "sys/fs/cgroup/jobs/one/cpu.max": setting}
+    assert quota(write(tmp_path, files)) == cores
+
+
+def test_the_tightest_quota_around_the_process_counts(tmp_path):
+    root = write(
+        tmp_path,
+        {
+            "proc/self/cgroup": "0::/jobs/one/step",
+            "sys/fs/cgroup/jobs/one/step/cpu.max": "800000 100000",
+            "sys/fs/cgroup/jobs/one/cpu.max": "max 100000",
+            "sys/fs/cgroup/jobs/cpu.max": "300000 100000",
+        },
+    )
+    assert quota(root) == 3
+
+
+@pytest.mark.parametrize("mount", ["cpu", "cpu,cpuacct"])
+@pytest.mark.parametrize(("allowed", "cores"), [(250_000, 3), (25_000, 1), (-1, None)])
+def test_the_quota_of_a_version_1_group(tmp_path, mount, allowed, cores):
+    root = write(
+        tmp_path,
+        {
+            "proc/self/cgroup": "7:memory:/a\n4:cpu,cpuacct:/docker/0123\n0::/",
+            f"sys/fs/cgroup/{mount}/cpu.cfs_quota_us": allowed,
+            f"sys/fs/cgroup/{mount}/cpu.cfs_period_us": 100_000,
+        },
+    )
+    assert quota(root) == cores
+
+
+def test_without_groups_there_is_no_quota(tmp_path):
+    assert quota(tmp_path) is None
+    outside = {"proc/self/cgroup": "0::/../../elsewhere", "sys/elsewhere/cpu.max": "100000 100000"}
+    assert quota(write(tmp_path, outside)) is None
+
+
+def test_a_quota_limits_the_threads_and_the_environment_goes_before_it(monkeypatch):
+    monkeypatch.delenv(machine.THREADS_VARIABLE, raising=False)
+    monkeypatch.setattr(machine, "_usable_cores", lambda: [0, 1, 2, 3])
+    for cores, threads in ((None, 4), (3, 3), (1, 1), (9, 4)):
+        monkeypatch.setattr(machine, "_cpu_quota", lambda root, cores=cores: cores)
+        assert machine.cpu_count() == threads
+    monkeypatch.setenv(machine.THREADS_VARIABLE, "6")
+    assert machine.cpu_count() == 6
+
+
 # ----------------------------------------------------------------------------------------------------- memory
 
 
@@ -136,6 +202,76 @@ def test_groups_without_a_limit_do_not_count(tmp_path):
     assert machine._available_memory(root) == 7 * 1024
 
 
+@pytest.mark.parametrize(
+    ("most", "high", "left"),
+    [("max", GIB, 0.5), (2 * GIB, GIB, 0.5), (GIB, "max", 0.5), (GIB, 2 * GIB, 0.5), ("9" * 40, GIB, 0.5)],
+)
+def test_a_group_is_not_to_grow_beyond_what_slows_it_down(tmp_path, most, high, left):
+    root = write(
+        tmp_path,
+        {
+            "proc/meminfo": f"MemAvailable: {64 * GIB // 1024} kB",
+            "proc/self/cgroup": "0::/one",
+            "sys/fs/cgroup/one/memory.max": most,
+            "sys/fs/cgroup/one/memory.high": high,
+            "sys/fs/cgroup/one/memory.current": GIB // 2,
+        },
+    )
+    assert machine._available_memory(root) == left * GIB
+
+
+@pytest.mark.parametrize("mount", ["", "unified/"])
+def test_version_2_beside_version_1(tmp_path, mount):
+    root = write(
+        tmp_path,
+        {
+            "proc/meminfo": "MemAvailable: 9 kB",
+            "proc/self/cgroup": "3:memory:/one\n0::/one",
+            f"sys/fs/cgroup/{mount}one/memory.max": 5000,
+            f"sys/fs/cgroup/{mount}one/memory.current": 4000,
+            "sys/fs/cgroup/memory/one/memory.limit_in_bytes": 9000,
+        },
+    )
+    assert machine._available_memory(root) == 1000
+
+
+def test_figures_that_make_no_sense_do_not_count(tmp_path):
+    root = write(
+        tmp_path,
+        {
+            "proc/meminfo": "MemAvailable:\nMemAvailable: much kB",
+            "proc/self/cgroup": "0::/one\n0::/two\n::\n",
+            "sys/fs/cgroup/one/memory.max": "-7",
+            "sys/fs/cgroup/one/memory.current": 1,
+            "sys/fs/cgroup/two/memory.max": 10**12,
+            "sys/fs/cgroup/two/memory.current": "?",
+        },
+    )
+    assert machine._available_memory(root) > 0
+    # More cache than is used at all would be room beyond the limit.
+    write(root, {"sys/fs/cgroup/two/memory.max": 1000, "sys/fs/cgroup/two/memory.current": 10})
+    write(root, {"sys/fs/cgroup/two/memory.stat": f"inactive_file {GIB}"})
+    assert machine._available_memory(root) == 1000
+
+
+def test_resource_limits_count_less_what_is_in_use(tmp_path, monkeypatch):
+    resource = pytest.importorskip("resource")
+    limits = {resource.RLIMIT_AS: 5000 * 1024, resource.RLIMIT_DATA: resource.RLIM_INFINITY}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (limits[kind], resource.RLIM_INFINITY))
+    root = write(
+        tmp_path,
+        {
+            "proc/meminfo": "MemAvailable: 9999 kB",
+            "proc/self/status": "Name:\tpython\nVmSize:\t 3000 kB\nVmData:\t 100 kB",
+        },
+    )
+    assert machine._available_memory(root) == 2000 * 1024
+    limits[resource.RLIMIT_DATA] = 500 * 1024
+    assert machine._available_memory(root) == 400 * 1024
+    limits[resource.RLIMIT_DATA] = 50 * 1024
+    assert machine._available_memory(root) == 0
+
+
 def test_memory_where_there_is_no_proc(tmp_path, monkeypatch):
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -176,6 +312,42 @@ def test_cache_that_the_system_does_not_tell(tmp_path):
 
 
 # ------------------------------------------------------------------------------------------------------- pool
+
+
+@pytest.mark.parametrize("started", [0, 1, 2])
+def test_where_no_thread_starts_the_caller_does_each_item_once(monkeypatch, started):
+    monkeypatch.setenv(machine.THREADS_VARIABLE, "4")
+    usual, count, done = threading.Thread.start, 0, []
+
+    def start(thread: threading.Thread) -> None:
+        nonlocal count
+        count += 1
+        if count > started:
+            raise RuntimeError("can't start new thread")
+        usual(thread)
+
+    def work(number: int) -> int:
+        time.sleep(0.002)
+        done.append(number)
+        return number
+
+    machine._pool.cache_clear()
+    monkeypatch.setattr(threading.Thread, "start", start)
+    for _ in range(20):
+        done.clear()
+        assert machine.map_parallel(work, range(9)) == list(range(9))
+        time.sleep(0.004)
+        assert sorted(done) == list(range(9))
+    monkeypatch.undo()
+    machine._pool.cache_clear()
+
+
+def test_a_pool_that_has_been_shut_down_leaves_the_work_to_the_caller(monkeypatch):
+    monkeypatch.setenv(machine.THREADS_VARIABLE, "3")
+    machine._pool.cache_clear()
+    machine.worker_pool().shutdown()
+    assert machine.map_parallel(lambda x: x + 1, range(5)) == [1, 2, 3, 4, 5]
+    machine._pool.cache_clear()
 
 
 def test_one_pool_a_process_of_the_size_that_is_set(monkeypatch):

@@ -264,7 +264,7 @@ def test_what_an_operator_answers_is_not_written_to():
 
     class Stubborn:
         shape, dtype = (4, 6), np.dtype(np.float64)
-        matmat = rmatmat = staticmethod(lambda V: answer)
+        matmat = rmatmat = staticmethod(lambda V: answer[:, : V.shape[1]])
 
     np.testing.assert_allclose(ls.project(Stubborn(), 3, rng=0), answer / np.sqrt(3))
     np.testing.assert_array_equal(answer, np.ones((4, 3)))

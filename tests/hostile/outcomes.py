@@ -91,6 +91,8 @@ def refused(*words: str, kind: type[LinspecError] = LinspecError) -> Iterator[No
             raise Raw(f"the message does not say {missing}: {message}") from error
         if not message.isprintable():
             raise Raw(f"the message has control characters: {message!r}") from error
+    except BadEnding:
+        raise
     except Exception as error:
         raise Raw(f"{type(error).__name__}: {error}") from error
     else:
@@ -98,13 +100,19 @@ def refused(*words: str, kind: type[LinspecError] = LinspecError) -> Iterator[No
 
 
 def apart(
-    program: str, *, seconds: float = SECONDS, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    program: str | Path,
+    *,
+    seconds: float = SECONDS,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """A Python program in a process of its own; how it ended is looked at here, what it printed by the caller.
+    """A Python program, or a file with one, in a process of its own.
 
-    A program that ends with a bad ending of its own passes it on.
+    How it ended is looked at here, what it printed by the caller. A program that ends with a bad ending of its own
+    passes it on.
     """
-    done = _run([sys.executable, "-c", program], seconds, env, cwd)
+    source = ["-c", program] if isinstance(program, str) else [program]
+    done = _run([sys.executable, *source], seconds, env, cwd)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or [""])[-1]
         for kind in (Silent, Raw, Leak):

@@ -28,11 +28,20 @@ from typing import Any
 import numpy as np
 
 from linspec import cost, machine
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import Array, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.block_algebra import rank_cut, whitening
-from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NonFiniteData, NoSuitableSolver
+from linspec.errors import (
+    ConvergenceWarning,
+    InvalidOption,
+    InvalidProblem,
+    MissingCapability,
+    NonFiniteData,
+    NoSuitableSolver,
+    warn,
+)
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
+from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
 from linspec.operators import LinearOperator, as_operator
 from linspec.solver import ALWAYS_AVAILABLE, Solver, solve
 from linspec.views import explain_non_finite
@@ -63,7 +72,9 @@ class PermutationTest:
         are significant), or Roy's largest root ρ².
     statistic : {"wilks", "roy"}
     permutations : int
-        The number of permutations, without the original order.
+        The number of permutations, without the original order. If Ctrl-C ended the test, it is smaller than requested.
+    interrupted : bool
+        Whether Ctrl-C ended the test.
     """
 
     correlations: HostArray
@@ -72,6 +83,7 @@ class PermutationTest:
     statistics: HostArray
     statistic: str
     permutations: int
+    interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
 
     def components(self, alpha: float = 0.05) -> int:
         """The number of leading pairs with a p-value of at most `alpha`.
@@ -92,7 +104,8 @@ class PermutationTest:
 
     def __repr__(self) -> str:
         return (
-            f"<PermutationTest by {self.statistic}, {self.permutations} permutations: {self.components()} of "
+            f"<PermutationTest by {self.statistic}, {self.permutations} permutations"
+            f"{', interrupted' * self.interrupted}: {self.components()} of "
             f"{len(self.p_values)} pairs at 5 %, p {np.array2string(self.p_values[:5], precision=3)}>"
         )
 
@@ -168,26 +181,36 @@ def permutation_test(
         raise InvalidOption(f"statistic must be one of {', '.join(STATISTICS)}; got {statistic!r}.")
     X, Y = (problem.X, problem.Y) if solution is None else solution.transform(problem.X, problem.Y)
     U, V, rho, home = _variates(X, Y, center=problem.center)
-    generator = np.random.default_rng(rng)
+    generator = random_generator(rng)
     n, steps = U.shape[0], len(rho)
     of_product = {"wilks": _wilks, "roy": _roy}[statistic]
     with np.errstate(divide="ignore"):  # a correlation of 1 has an infinite statistic
         logs = -np.log1p(-(rho**2))
     observed = np.cumsum(logs[::-1])[::-1] if statistic == "wilks" else rho**2
-    exceeded = np.zeros(steps)
-    for _ in range(permutations if steps else 0):
-        order = home.xp.asarray(generator.permutation(n), device=home.device)
-        M = to_host(home.xp.take(U, order, axis=0).T @ V)
-        exceeded += of_product(M, projected) >= observed * (1 - TIE)
-    uncorrected = (1 + exceeded) / (1 + permutations)
-    return PermutationTest(
+    exceeded, made = np.zeros(steps), 0
+    stop = Request()
+    with first_interrupt(stop.make):
+        while made < permutations and not stop.made:
+            if steps:
+                order = home.xp.asarray(generator.permutation(n), device=home.device)
+                M = to_host(home.xp.take(U, order, axis=0).T @ V)
+                exceeded += of_product(M, projected) >= observed * (1 - TIE)
+            made += 1
+    if not made:
+        raise nothing_yet()
+    uncorrected = (1 + exceeded) / (1 + made)
+    test = PermutationTest(
         correlations=rho,
         p_values=np.maximum.accumulate(uncorrected),
         uncorrected=uncorrected,
         statistics=np.exp(-observed) if statistic == "wilks" else observed,
         statistic=statistic,
-        permutations=int(permutations),
+        permutations=made,
+        interrupted=stop.made,
     )
+    if stop.made:
+        remember(test)
+    return test
 
 
 def null_correlations(
@@ -211,8 +234,9 @@ def null_correlations(
     Returns
     -------
     numpy.ndarray of shape (permutations, k)
-        Decreasing along rows. The largest serve as a level for `CCASolution.supported`, or for comparison with the
-        correlations of the data: columns without any relation reach this level on as many rows.
+        Decreasing along rows. If Ctrl-C ended it, there are fewer rows, and a ConvergenceWarning. The largest serve as
+        a level for `CCASolution.supported`, or for comparison with the correlations of the data: columns without any
+        relation reach this level on as many rows.
 
     Raises
     ------
@@ -246,13 +270,32 @@ def null_correlations(
             f"null_correlations permutes the rows of Y, which needs row slices; got {problem.Y!r}. Pass an "
             "array, a sparse matrix or a file, or permute the rows where they come from."
         )
-    generator = np.random.default_rng(rng)
-    found = np.zeros((permutations, problem.k))
-    for row in found:
-        Y = problem.Y.rows(generator.permutation(problem.Y.shape[0]))
-        permuted = CCA(problem.X, Y, problem.k, ridge=problem.ridge, center=problem.center)
-        correlations = solve(permuted, solver, rng=generator, **options).correlations
-        row[: len(correlations)] = correlations
+    generator = random_generator(rng)
+    found, made = np.zeros((permutations, problem.k)), 0
+    stop = Request()
+    with first_interrupt(stop.make):
+        for row in found:
+            Y = problem.Y.rows(generator.permutation(problem.Y.shape[0]))
+            permuted = CCA(problem.X, Y, problem.k, ridge=problem.ridge, center=problem.center)
+            try:
+                correlations = solve(permuted, solver, rng=generator, **options).correlations
+            except KeyboardInterrupt as interrupt:
+                if not had_nothing(interrupt):
+                    raise
+                break
+            if stop.made:  # the interrupted solve has no result
+                break
+            row[: len(correlations)] = correlations
+            made += 1
+    if not made:
+        raise nothing_yet()
+    if made < permutations:
+        found = found[:made].copy()
+        warn(
+            f"null_correlations: Ctrl-C ended it after {made} of {permutations} permutations.",
+            ConvergenceWarning,
+        )
+        remember(found, read=True)
     return found
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 import textwrap
 import time
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -72,6 +71,8 @@ ENTRIES = (
 )
 def demo(plot: str | None, quick: bool, save: bool) -> None:
     """Solve CCA of handwritten digits by three solvers, and draw it."""
+    from linspec.blas_threads import one_blas_thread  # which loads threadpoolctl
+
     here = Path.cwd()
     saved = [check_target("--save", str(here / name), (".npy",)) for name in VIEWS if save]
     if plot is None and not quick and plots.can_draw():
@@ -87,7 +88,8 @@ def demo(plot: str | None, quick: bool, save: bool) -> None:
     )
     limits = Limits(max_passes=float(QUICK_PASSES if quick else PASSES))
     with held() as interrupts:
-        with _one_thread():
+        # For products as small as these, several threads would wait for each other.
+        with one_blas_thread(needed=True):
             exact, outcomes, stopped = _solved(left, right, limits)
         _show(exact, outcomes, limits)
         files: list[tuple[Target | None, Writer]] = [
@@ -129,13 +131,6 @@ def _images() -> Array:
     except ImportError as error:
         raise install_hint("demo needs the digits of scikit-learn", "demo") from error
     return load_digits().images
-
-
-def _one_thread() -> AbstractContextManager[Any]:
-    """One thread for BLAS: with such small products, several threads would wait for each other."""
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1, user_api="blas")  # type: ignore[no-any-return]
 
 
 def _halves(images: Array) -> tuple[Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,15 +12,24 @@ from typing import Any, ClassVar
 from linspec.arrays import (
     Array,
     HostArray,
-    all_finite,
+    largest_magnitude,
 )
-from linspec.checks import check_k, check_place, check_ridge, check_rows, largest_k, refuse_once
+from linspec.checks import (
+    check_k,
+    check_place,
+    check_ridge,
+    check_rows,
+    finite_array,
+    largest_k,
+    refuse_once,
+)
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidProblem, shown
 from linspec.families.cca.evidence import NO_EVIDENCE, Evidence
 from linspec.families.cca.law import judged
 from linspec.families.cca.solution import CCASolution
 from linspec.moments import Moments
+from linspec.operators.rescaled import ORDINARY, times_power_of_two
 from linspec.problem import Problem, shared_moments
 from linspec.scaling import Look, reduced_ridge
 from linspec.solution import Solution
@@ -110,17 +120,25 @@ class CCA(Problem[CCASolution]):
         found = {}
         for name, A in (("x_weights", self.X), ("y_weights", self.Y)):
             W = given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
-            shape = None if W is None else tuple(getattr(W, "shape", ()))
+            W = None if W is None else finite_array(W, f"the {name} of start")
+            shape = None if W is None else tuple(W.shape)
             if shape is None or len(shape) != 2 or shape[0] != A.shape[1] or shape[1] < 1:
                 raise InvalidProblem(
-                    f"start must have {name} of shape ({A.shape[1]}, m); got {shape or type(given).__name__}. Pass a "
-                    "solution of CCA on the same columns."
+                    f"start must have {name} of shape ({A.shape[1]}, m); got "
+                    f"{shown(given) if shape is None else shape}. Pass a solution of CCA on the same columns."
                 )
-            if not all_finite(W):
-                raise InvalidProblem(f"the {name} of start must be finite; leave start out.")
             found[name] = A.home.blocks.place(W)
         if found["x_weights"].shape[1] != found["y_weights"].shape[1]:
             raise InvalidProblem("the weights of start must have equally many columns for both views.")
+        return found
+
+    def in_own_units(self, start: Mapping[str, Any]) -> dict[str, Any]:
+        """The start weights in these units. Their lengths do not matter, so extreme ones are scaled."""
+        found = super().in_own_units(start)
+        for name, W in found.items():
+            exponent = math.frexp(largest_magnitude(W))[1]
+            if abs(exponent) > ORDINARY:
+                found[name] = times_power_of_two(W, -exponent)
         return found
 
     def divided_ridges(

@@ -26,6 +26,7 @@ from linspec.errors import InvalidProblem
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.families.cca.variates import CCAScore
+from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
 from linspec.moments import Moments
 from linspec.operators import LinearOperator, as_operator
 from linspec.options import RUN_ARGUMENTS
@@ -51,6 +52,9 @@ class RidgePath:
         All passes over the training data.
     solver : str
         The qualified name of the solver that ran.
+    interrupted : bool
+        Whether Ctrl-C ended the path. Then it has only the ridges solved so far, and the solution of the smallest of
+        them may have the status INTERRUPTED.
     """
 
     ridges: tuple[tuple[float, float], ...]
@@ -58,6 +62,7 @@ class RidgePath:
     scores: tuple[CCAScore, ...] | None
     passes: float
     solver: str
+    interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
 
     @property
     def totals(self) -> HostArray | None:
@@ -95,6 +100,7 @@ class RidgePath:
 
     def __repr__(self) -> str:
         lines = [f"<RidgePath by {self.solver}: {len(self.ridges)} ridges, {self.passes:g} passes"]
+        lines[0] += ", interrupted" * self.interrupted
         for i, (ridge, solution) in enumerate(zip(self.ridges, self.solutions, strict=True)):
             pair = f"{ridge[0]:g}" if ridge[0] == ridge[1] else f"({ridge[0]:g}, {ridge[1]:g})"
             line = f"  ridge {pair}: sum {solution.correlations.sum():.6f}, {solution.status.name}"
@@ -149,7 +155,8 @@ def ridge_path(
     -----
     On the fitted rows a larger ridge always gives smaller correlations, so they do not show which ridge is good. On the
     test rows `CCASolution.score` scores each solution without a ridge. A solver with the trait "warm-start" begins each
-    solve at the last answer; others begin anew.
+    solve at the last answer; others begin anew. Ctrl-C ends the path with the ridges solved so far; a second Ctrl-C
+    raises KeyboardInterrupt.
 
     Examples
     --------
@@ -169,17 +176,34 @@ def ridge_path(
     solver, options = _chosen(problems[order[0]], solver, options)
     warm, last = _begins_at_an_answer(problems[0], solver), options.pop("start", None)
     found: dict[int, CCASolution] = {}
-    for i in order:
-        last = found[i] = solve(problems[i], solver, start=last, **options)
-        last = last if warm and len(last.correlations) else None
-    solutions = tuple(found[i] for i in range(len(problems)))
-    return RidgePath(
-        ridges=tuple(problem.ridge for problem in problems),
+    stop = Request()
+    with first_interrupt(stop.make):
+        for i in order:
+            if stop.made:
+                break
+            try:
+                last = found[i] = solve(problems[i], solver, start=last, **options)
+            except KeyboardInterrupt as interrupt:
+                if not had_nothing(interrupt):
+                    raise
+                break
+            last = last if warm and len(last.correlations) else None
+        solved = sorted(found)
+        if not solved:
+            raise nothing_yet()
+        solutions = tuple(found[i] for i in solved)
+        scores = None if rows is None else tuple(solution.score(*rows) for solution in solutions)
+    path = RidgePath(
+        ridges=tuple(problems[i].ridge for i in solved),
         solutions=solutions,
-        scores=None if rows is None else tuple(solution.score(*rows) for solution in solutions),
+        scores=scores,
         passes=sum(solution.passes for solution in solutions),
         solver=solutions[0].solver,
+        interrupted=stop.made,
     )
+    if stop.made:
+        remember(path)
+    return path
 
 
 def _problems(problem: CCA, ridges: Any, form: str) -> list[CCA]:

@@ -20,7 +20,10 @@ def _singular_values(solution: Any) -> list[tuple[str, str]]:
 
 
 def _captured(fields: Mapping[str, Any]) -> float:
-    return float((fields["S"] ** 2).sum())
+    import numpy as np
+
+    with np.errstate(over="ignore"):  # a square beyond the range is infinite
+        return float((fields["S"] ** 2).sum())
 
 
 COMMAND = Kind(

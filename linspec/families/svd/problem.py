@@ -19,6 +19,7 @@ from linspec.arrays import (
 from linspec.block_algebra import ratio
 from linspec.checks import check_k, largest_k
 from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
+from linspec.errors import InvalidProblem, shown
 from linspec.families.svd.solution import SVDSolution
 from linspec.moments import Moments
 from linspec.problem import Problem, shared_moments
@@ -60,6 +61,8 @@ class SVD(Problem[SVDSolution]):
     every: ClassVar[bool] = False  # whether k follows from the sizes
 
     def __post_init__(self) -> None:
+        if not isinstance(self.left, bool | np.bool_):
+            raise InvalidProblem(f"left must be True or False; got {shown(self.left)}.")
         shared = shared_moments(self, self.A, self.center)
         self.adopt("A", shared.X if shared else self.A)
         object.__setattr__(self, "every", self.k is None)

@@ -1,0 +1,77 @@
+"""Whether what a file holds fits into memory: asked before it is read.
+
+Problem: a header, an index or an expansion of a few bytes can ask for more memory than there is, and the process
+is killed, or the machine swaps, long before the answer could be refused.
+Method: each reader works out what it will need from what the file declares, and compares it with what this process may
+still use.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from linspec import machine
+from linspec.cli.failures import Failure
+from linspec.cli.tables import in_bytes
+
+__all__ = ["check_memory", "check_memory_for_sparse"]
+
+MOST = 2**63
+"""Bytes that no machine has: beyond it a size is not told exactly."""
+
+
+def check_memory(path: Any, needed: int, what: str, remedy: str = "") -> None:
+    """Refuse what does not fit into memory.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    needed : int
+        Bytes that reading it takes at least.
+    what : str
+        What takes them, a phrase.
+    remedy : str, optional
+        What to do. By default: convert the file to `.npy`, which is read in blocks.
+
+    Raises
+    ------
+    Failure
+        There is less memory than that.
+    """
+    available = machine.available_memory()
+    if needed > available:
+        more = "more than " if needed > MOST else ""
+        raise Failure(
+            f"{path}: {what} takes {more}{in_bytes(min(needed, MOST))} of memory; {in_bytes(available)} are available. "
+            f"{remedy or 'Use a machine with more memory, or a .npy file, which is read in blocks.'}"
+        )
+
+
+def check_memory_for_sparse(path: Any, shape: tuple[int, int], entries: int) -> None:
+    """Refuse a sparse matrix that does not fit into memory, or whose columns are too many for one vector.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    shape : (int, int)
+        Rows and columns.
+    entries : int
+        Entries that are stored.
+
+    Raises
+    ------
+    Failure
+        There is less memory than compressed rows take, and one vector as long as the columns, which every solver
+        needs.
+    """
+    rows, columns = shape
+    needed = 8 * (rows + 1) + 8 * columns + 12 * entries
+    size = f"{_number(rows)} x {_number(columns)} with {entries:,} entries"
+    what = f"a sparse matrix of {size}, and one vector of its width,"
+    check_memory(path, needed, what, "Check its indices, or number the columns that occur.")
+
+
+def _number(count: int) -> str:
+    return f"{count:,}" if count <= MOST else "more than 2^63"

@@ -1,0 +1,370 @@
+"""NumPy's files: an array in a `.npy`, several in an `.npz`, which may be the parts of a sparse matrix.
+
+Problem: a header of a few bytes says how much memory an array takes, an archive of a few says to what it expands,
+and indices of a sparse matrix that are negative or too large are followed by compiled code, fractional ones cut to
+whole numbers.
+Method: the header is read first: kind of number, dimensions, and whether the bytes that it declares are there, and
+have room. A `.npy` file is then mapped, never loaded whole; nothing is ever unpickled. The parts of a sparse matrix
+are held to what its format says of them, before a matrix is made.
+Source: NumPy's format of arrays (NEP 1) and ``scipy.sparse.save_npz``.
+Where we differ: ``scipy.sparse.load_npz`` trusts the parts in the file. What follows an array in its file is an
+error, not passed over.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from linspec.cli.failures import Failure, in_one_line
+from linspec.cli.memory import check_memory, check_memory_for_sparse
+
+if TYPE_CHECKING:
+    from linspec.arrays import Array
+
+__all__ = ["read_npy", "read_npz"]
+
+LISTED = 10
+"""Names of arrays that a message lists."""
+
+Dimensions = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What an array's header declares."""
+
+    shape: Dimensions
+    dtype: Any
+    size: int
+
+
+def read_npy(path: Path) -> Array:
+    """Map the array of a `.npy` file.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+
+    Returns
+    -------
+    numpy.memmap
+        Of one dimension or two, real numbers.
+
+    Raises
+    ------
+    Failure
+        It is no such file, it is cut off, or it holds something that is no matrix.
+    """
+    import numpy as np
+
+    with path.open("rb") as stream:
+        header = _header(stream, path.stat().st_size, path, "a .npy array")
+    _check_matrix(header.dtype, header.shape, path)
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OverflowError) as error:
+        raise _unreadable(path, "a .npy array", error) from error
+
+
+def read_npz(path: Path, member: str = "") -> Array:
+    """Read an array, or a sparse matrix, of an `.npz` archive.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    member : str, default ""
+        The name of an array; empty for the only one, or for the sparse matrix that the arrays are the parts of.
+
+    Returns
+    -------
+    numpy.ndarray or scipy.sparse.csr_array
+        Real numbers.
+
+    Raises
+    ------
+    Failure
+        It is no such archive, it is damaged or encrypted, it has no such array, its parts make no matrix, or what
+        it holds does not fit into memory.
+    """
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise _unreadable(path, "an .npz archive", error) from error
+    with archive:
+        arrays = _Arrays(archive, path)
+        if not member and {"format", "shape"} <= set(arrays.names):
+            return _sparse(arrays)
+        array = arrays.read(_chosen(path, member, arrays.names))
+    _check_matrix(array.dtype, array.shape, path)
+    return array
+
+
+class _Arrays:
+    """The arrays of an archive, by name."""
+
+    def __init__(self, archive: zipfile.ZipFile, path: Path) -> None:
+        self.archive = archive
+        self.path = path
+        self.entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+        self.names = list(self.entries)
+
+    def read(self, name: str) -> Any:
+        """Read an array, once it is sure that it is one of numbers or a text, and has room."""
+        import numpy as np
+
+        entry, what = self.entries[name], f"the array {name!r} of an .npz archive"
+        try:
+            with self.archive.open(entry) as stream:
+                header = _header(stream, entry.file_size, self.path, what)
+            check_memory(self.path, header.size, f"the array {name!r}")
+            with self.archive.open(entry) as stream:
+                array = np.lib.format.read_array(stream, allow_pickle=False)
+                stream.read(1)  # the checksum is looked at where the member ends
+        except (Failure, MemoryError):
+            raise
+        except Exception as error:  # each way of packing has errors of its own
+            raise _unreadable(self.path, what, error) from error
+        return array
+
+
+def _chosen(path: Path, member: str, names: list[str]) -> str:
+    """The name of the array to read."""
+    if member in names:
+        return member
+    more = f", ... ({len(names)} in all)" if len(names) > LISTED else ""
+    listed = (", ".join(names[:LISTED]) or "none") + more
+    if member:
+        raise Failure(f"{path} has no array {member!r}. Its arrays: {listed}.")
+    if len(names) != 1:
+        example = f"{path}:{names[0]}" if names else "a file that has one"
+        raise Failure(f"{path} holds {len(names)} arrays ({listed}); say which, as in {example}.")
+    return names[0]
+
+
+def _header(stream: Any, size: int, path: Path, what: str) -> _Header:
+    """Read the header of an array, and compare what it declares with the bytes that there are."""
+    import math
+
+    from numpy.lib import format as npy
+
+    try:
+        # Later versions are for the names of fields alone: plain numbers have none.
+        readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+        shape, _, dtype = readers.get(npy.read_magic(stream), _newer)(stream)
+    except Exception as error:  # the header is a text in Python's syntax, which can be wrong in any way
+        raise _unreadable(path, what, error) from error
+    if dtype.hasobject:
+        raise Failure(
+            f"{path} holds pickled objects, which are never loaded. "
+            "Save plain numbers: numpy.save, numpy.savez or scipy.sparse.save_npz."
+        )
+    declared = math.prod(shape) * dtype.itemsize
+    held = size - stream.tell()
+    if min(shape, default=0) < 0 or declared != held:
+        dimensions = in_one_line(str(shape))[:40]
+        raise Failure(
+            f"{path} cannot be read as {what}: its header declares {dimensions} of {dtype.str[:20]}, but {held:,} "
+            "bytes follow. It may be truncated or damaged, or hold more than one array."
+        )
+    return _Header(shape, dtype, declared)
+
+
+def _newer(_: Any) -> Any:
+    raise ValueError("its version is for arrays of named fields")
+
+
+def _check_matrix(dtype: Any, shape: Dimensions, path: Path) -> None:
+    """Refuse what does not hold numbers in one or two dimensions."""
+    if dtype.kind not in "biuf":
+        raise Failure(f"{path} must hold real numbers; got dtype {dtype}. Convert it before saving.")
+    if len(shape) not in (1, 2):
+        remedy = "Save it as rows by columns: array.reshape(len(array), -1)."
+        raise Failure(f"{path} must hold a matrix; got {len(shape)} dimensions, {shape}. {remedy}")
+
+
+def _unreadable(path: Path, what: str, error: BaseException) -> Failure:
+    reason = in_one_line(str(error)).rstrip(".")[:200] or type(error).__name__
+    return Failure(
+        f"{path} cannot be read as {what} ({reason}). It may be truncated, or of another format than its suffix says."
+    )
+
+
+# ---- sparse matrices --------------------------------------------------------------------------
+
+
+def _sparse(arrays: _Arrays) -> Any:
+    """The sparse matrix whose parts the arrays are."""
+    import scipy.sparse
+
+    kind = arrays.read("format")
+    text = kind.tobytes().decode("utf-32-le" if kind.dtype.kind == "U" else "latin-1", "replace")
+    reader = _SPARSE.get(text if kind.dtype.kind in "SU" else "")
+    if reader is None:
+        raise Failure(
+            f"{arrays.path} holds a sparse matrix of the unknown format {text[:20]!r}. "
+            f"The formats: {', '.join(_SPARSE)}."
+        )
+    parts = _Parts(arrays)
+    parts.check_names(_PARTS[text])
+    check_memory(arrays.path, sum(entry.file_size for entry in arrays.entries.values()), "a sparse matrix")
+    shape = parts.indices("shape")
+    if len(shape) != 2 or shape.min() < 1:
+        raise Failure(
+            f"{arrays.path} must hold a matrix with rows and columns; its 'shape' is {in_one_line(str(shape))[:40]}."
+        )
+    rows, columns = map(int, shape)
+    matrix = reader(parts, rows, columns)
+    return scipy.sparse.csr_array(matrix)
+
+
+class _Parts:
+    """The parts of a sparse matrix, each refused with its name where it is not what it must be."""
+
+    def __init__(self, arrays: _Arrays) -> None:
+        self.arrays = arrays
+        self.path = arrays.path
+
+    def check_names(self, needed: tuple[str, ...]) -> None:
+        """Refuse a matrix that lacks a part."""
+        names = self.arrays.names
+        known = {*names, "row", "col"} if "coords" in names else {*names}
+        missing = [name for name in needed if name not in known]
+        if missing:
+            raise self.fault(f"lacks {', '.join(map(repr, missing))}")
+
+    def fault(self, what: str) -> Failure:
+        """The failure for a part that is not what it must be."""
+        remedy = "Save it again with scipy.sparse.save_npz."
+        return Failure(f"{self.path} holds no valid sparse matrix: it {what}. {remedy}")
+
+    def values(self, dimensions: int) -> Any:
+        """The entries."""
+        data = self.arrays.read("data")
+        if data.dtype.kind not in "biuf":
+            raise self.fault(f"must hold real numbers; got dtype {data.dtype}")
+        if data.ndim != dimensions:
+            raise self.fault(f"must have 'data' of {dimensions} dimensions; got {data.ndim}")
+        # SciPy's sparse matrices have neither half precision nor foreign byte orders.
+        return data.astype(
+            "float32" if data.dtype.str[1:] == "f2" else data.dtype.newbyteorder("="), copy=False
+        )
+
+    def indices(self, name: str, end: int | None = None, count: int | None = None) -> Any:
+        """Whole numbers from 0 to below an end, and as many as there must be."""
+        return self.checked(self.arrays.read(name), name, end, count)
+
+    def checked(self, values: Any, name: str, end: int | None = None, count: int | None = None) -> Any:
+        """The same of numbers that have been read."""
+        if values.dtype.kind not in "iu" or values.ndim != 1:
+            raise self.fault(
+                f"must have whole numbers in {name!r}; got dtype {values.dtype} in {values.ndim} dimensions"
+            )
+        if count is not None and len(values) != count:
+            raise self.fault(f"must have {count:,} numbers in {name!r}; got {len(values):,}")
+        if len(values):
+            least, most = int(values.min()), int(values.max())
+            last = 2**63 - 1 if end is None else end - 1
+            if least < 0 or most > last:
+                raise self.fault(
+                    f"must have numbers from 0 to {last} in {name!r}; got {least if least < 0 else most}"
+                )
+        return values.astype("int64")
+
+
+def _compressed(parts: _Parts, major: int, minor: int, data: Any) -> tuple[Any, Any]:
+    """The indices of compressed rows (or columns, or blocks), and where each row ends."""
+    import numpy as np
+
+    starts = parts.indices("indptr", count=major + 1)
+    indices = parts.indices("indices", minor, len(data))
+    if starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] > len(data):
+        raise parts.fault(f"must have an 'indptr' that begins at 0, never falls and ends by {len(data):,}")
+    return indices, starts
+
+
+def _csr(parts: _Parts, rows: int, columns: int) -> Any:
+    import scipy.sparse
+
+    data = parts.values(1)
+    check_memory_for_sparse(parts.path, (rows, columns), len(data))
+    return scipy.sparse.csr_array((data, *_compressed(parts, rows, columns, data)), shape=(rows, columns))
+
+
+def _csc(parts: _Parts, rows: int, columns: int) -> Any:
+    import scipy.sparse
+
+    data = parts.values(1)
+    check_memory_for_sparse(parts.path, (rows, columns), len(data))
+    return scipy.sparse.csc_array((data, *_compressed(parts, columns, rows, data)), shape=(rows, columns))
+
+
+def _bsr(parts: _Parts, rows: int, columns: int) -> Any:
+    import scipy.sparse
+
+    data = parts.values(3)
+    height, width = data.shape[1:]
+    if not (height and width) or rows % height or columns % width:
+        raise parts.fault(f"has blocks of {height} x {width} in a matrix of {rows} x {columns}")
+    check_memory_for_sparse(parts.path, (rows, columns), data.size)
+    found = _compressed(parts, rows // height, columns // width, data)
+    return scipy.sparse.bsr_array((data, *found), shape=(rows, columns))
+
+
+def _coo(parts: _Parts, rows: int, columns: int) -> Any:
+    import scipy.sparse
+
+    data = parts.values(1)
+    check_memory_for_sparse(parts.path, (rows, columns), len(data))
+    if "coords" in parts.arrays.names:  # as matrices of other than two dimensions are saved
+        found = parts.arrays.read("coords")
+        if found.shape[:1] != (2,):
+            raise parts.fault(f"must have 'coords' for two dimensions; got them of shape {found.shape}")
+    else:
+        found = [parts.arrays.read(name) for name in ("row", "col")]
+    places = [
+        parts.checked(values, name, end, len(data))
+        for values, name, end in zip(found, ("row", "col"), (rows, columns), strict=True)
+    ]
+    return scipy.sparse.coo_array((data, places), shape=(rows, columns))
+
+
+def _dia(parts: _Parts, rows: int, columns: int) -> Any:
+    import numpy as np
+    import scipy.sparse
+
+    data = parts.values(2)
+    check_memory_for_sparse(parts.path, (rows, columns), data.size)
+    offsets = parts.arrays.read("offsets")
+    if offsets.dtype.kind not in "iu" or offsets.shape != data.shape[:1]:
+        raise parts.fault(
+            f"must have {len(data):,} whole numbers in 'offsets'; got {offsets.dtype} {offsets.shape}"
+        )
+    if len(np.unique(offsets)) != len(offsets):
+        raise parts.fault("has a diagonal twice in 'offsets'")
+    within = (offsets < columns) & (offsets > -rows if offsets.dtype.kind == "i" else True)
+    # SciPy's way to compressed rows takes memory for every row and diagonal, and there may be many rows.
+    column = np.arange(data.shape[1])
+    row = column - offsets[within].astype("int64")[:, None]
+    filled = (row >= 0) & (row < rows) & (column < columns) & (data[within] != 0)
+    places = (row[filled], np.broadcast_to(column, row.shape)[filled])
+    return scipy.sparse.coo_array((data[within][filled], places), shape=(rows, columns))
+
+
+_SPARSE: dict[str, Callable[[_Parts, int, int], Any]] = {
+    "csr": _csr,
+    "csc": _csc,
+    "coo": _coo,
+    "bsr": _bsr,
+    "dia": _dia,
+}
+_PARTS = {
+    **dict.fromkeys(("csr", "csc", "bsr"), ("data", "indices", "indptr")),
+    "coo": ("data", "row", "col"),
+    "dia": ("data", "offsets"),
+}

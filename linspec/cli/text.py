@@ -1,0 +1,112 @@
+"""Text files: how they are opened, and what is learnt of one before its numbers are read.
+
+Problem: a text declares nothing. A line may never end, a few bytes may expand to more than the memory, and a zero byte
+tells that the file is no text at all; a reader finds that out when it is too late.
+Method: one look at the bytes, a piece at a time: how many there are, how many lines, how long the longest is, and which
+marks occur. It takes a small part of the time that the numbers take, and no memory.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from linspec import machine
+from linspec.cli.failures import Failure, in_one_line
+from linspec.cli.memory import check_memory
+
+__all__ = ["Survey", "opened", "opened_bytes", "surveyed", "text_errors"]
+
+PIECE = 2**20
+PER_CHARACTER = 16
+"""Bytes that a character of a line takes at most while its fields are read, as text and as numbers."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a look at a text file tells.
+
+    Attributes
+    ----------
+    size : int
+        Bytes, after decompression.
+    lines : int
+        Line ends.
+    quotes, colons : int
+        How often these marks occur.
+    """
+
+    size: int
+    lines: int
+    quotes: int
+    colons: int
+
+
+def opened_bytes(path: Path) -> BinaryIO:
+    """Open a file, decompressed where its name ends in .gz."""
+    return cast("BinaryIO", gzip.GzipFile(path)) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def opened(path: Path) -> io.TextIOWrapper:
+    """Open a text file, compressed by gzip where its name ends in .gz; a byte order mark is skipped."""
+    return io.TextIOWrapper(opened_bytes(path), encoding="utf-8-sig")
+
+
+@contextmanager
+def text_errors(path: Path) -> Iterator[None]:
+    """Refuse, in a sentence, what is found not to be text, or not to be compressed as its name says."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        reason = in_one_line(str(error))
+        raise Failure(f"{path} is not a text file ({reason}). Save it as UTF-8.") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise Failure(
+            f"{path} is not a text file: it is not compressed by gzip, or it is damaged ({in_one_line(str(error))})."
+        ) from error
+
+
+def surveyed(path: Path) -> Survey:
+    """Look through a text file.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+
+    Returns
+    -------
+    Survey
+
+    Raises
+    ------
+    Failure
+        It holds a zero byte, or a line that is longer, or more lines, than the memory can hold.
+    """
+    room = machine.available_memory()
+    size = lines = quotes = colons = line = 0
+    with opened_bytes(path) as stream:
+        while piece := stream.read(PIECE):
+            place = piece.find(b"\0")
+            if place >= 0:
+                raise Failure(
+                    f"{path} is not a text file: byte {size + place} is zero. Save it as UTF-8, without zeros."
+                )
+            size += len(piece)
+            quotes += piece.count(b'"')
+            colons += piece.count(b":")
+            # Lines may end in \n, in \r\n or, in old files, in \r.
+            lines += max(piece.count(b"\n"), piece.count(b"\r"))
+            end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
+            line = line + len(piece) if end < 0 else len(piece) - 1 - end
+            if PER_CHARACTER * line > room:
+                check_memory(path, PER_CHARACTER * line, f"a line of more than {line:,} characters")
+            if 8 * lines > room:
+                check_memory(path, 8 * lines, f"a file of more than {lines:,} lines")
+    return Survey(size=size, lines=lines + 1, quotes=quotes, colons=colons)

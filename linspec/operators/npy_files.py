@@ -1,0 +1,160 @@
+"""Files that are passed by their path: `.npy` files are mapped, and of others it is said what they are.
+
+A file is known by its first bytes, not by its name. Its header is read by NumPy, its size is compared with what the
+header promises, and nothing in it is ever unpickled. What is no regular file is not opened: a pipe would be waited for.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import math
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from linspec.arrays import HostArray
+from linspec.errors import InvalidProblem, printable
+
+KINDS = (
+    (
+        b"PK",
+        "a zip archive, as .npz is, and holds several arrays. Load it, and pass one of them",
+        "numpy.load or scipy.sparse.load_npz reads it",
+    ),
+    (b"%%MatrixMarket", "a Matrix Market file", "scipy.io.mmread reads it"),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "h5py or pandas.read_hdf reads it"),
+    (b"MATLAB", "a MATLAB file", "scipy.io.loadmat reads it"),
+    (b"PAR1", "a Parquet file", "pandas.read_parquet reads it"),
+    (b"ARROW1", "an Arrow file", "pandas.read_feather reads it"),
+    (b"\x1f\x8b", "compressed with gzip", "gunzip takes it apart"),
+    (b"BZh", "compressed with bzip2", "bunzip2 takes it apart"),
+    (b"\xfd7zXZ\x00", "compressed with xz", "unxz takes it apart"),
+    (b"\x28\xb5\x2f\xfd", "compressed with zstd", "unzstd takes it apart"),
+    (
+        b"\x80",
+        "a pickle, which runs what it holds when it is read",
+        "Convert what it holds to an array where it was made, and save that with numpy.save",
+    ),
+)
+"""First bytes of files, what they are, and what reads them."""
+
+HEAD = 512
+"""Bytes by which a file is known."""
+
+LONGEST_NAME = 300
+"""Characters of a name that a message shows."""
+
+
+def mapped(path: str | os.PathLike[str]) -> HostArray:
+    """The array of a `.npy` file, mapped and not read.
+
+    Raises
+    ------
+    InvalidProblem
+        When there is no such file, or it is no `.npy` file, or a broken one, or one of Python objects.
+    """
+    try:
+        return _mapped(path)
+    except OSError as error:
+        fault = f"{error.strerror or type(error).__name__}. Check the path."
+    except _NoRows as error:
+        fault = str(error)
+    name = printable(os.fspath(path))[:LONGEST_NAME] or "an empty text"
+    raise InvalidProblem(f"{name} cannot be read as the rows of a .npy file: {fault}")
+
+
+class _NoRows(Exception):  # noqa: N818  # an error once the name of the file stands before it
+    """What keeps a file from being read."""
+
+
+def _mapped(given: str | os.PathLike[str]) -> HostArray:
+    try:
+        kind = os.stat(given).st_mode  # noqa: PTH116  # a Path takes an empty text for the folder of the process
+    except ValueError as error:  # a null character
+        raise _NoRows("no file can have this name.") from error
+    if stat.S_ISDIR(kind):
+        raise _NoRows("it is a folder. Pass the path of one file.")
+    if not stat.S_ISREG(kind):
+        raise _NoRows("it is a pipe or a device. Pass a file, or an iterator of row slices.")
+    with Path(given).open("rb") as file:
+        head = file.read(HEAD)
+        if not head.startswith(npy.MAGIC_PREFIX):
+            raise _NoRows(_what_it_is(head))
+        shape, in_columns, dtype = _header(file)
+        offset, size = file.tell(), os.fstat(file.fileno()).st_size
+    if dtype.names is not None:
+        raise _NoRows(
+            f"it holds records with the fields {printable(', '.join(dtype.names))}. Put the numbers into the columns "
+            "of one array."
+        )
+    if dtype.hasobject:
+        raise _NoRows(
+            "it holds Python objects, which only a pickle can give back, and that runs what it holds. Convert the "
+            "array to float64 where it was made, and save it again."
+        )
+    expected = offset + dtype.itemsize * math.prod(shape)
+    if size < expected:
+        raise _NoRows(
+            f"it is cut off: its header promises an array of shape {shape}, {expected} bytes; it has {size}. Write it "
+            "again with numpy.save."
+        )
+    if 0 in shape:  # nothing can be mapped
+        return np.empty(shape, dtype)
+    array: HostArray = np.memmap(Path(given), dtype, "r", offset, shape, "F" if in_columns else "C")
+    return array
+
+
+def _header(file: io.BufferedReader) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and dtype, as the header states them."""
+    file.seek(0)
+    version = tuple(file.read(npy.MAGIC_LEN)[-2:])
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise _NoRows("its header is cut off, or of a version of the format that NumPy does not read.")
+    # Version 3 differs from 2 in the names of fields alone, and data with fields are refused.
+    read: Any = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    try:
+        shape, in_columns, dtype = read(file)
+    except OSError:
+        raise
+    except Exception as error:  # whatever parsing some bytes may raise
+        raise _NoRows(
+            "its header is broken: it begins like a .npy file, but states no array. Write it again with numpy.save."
+        ) from error
+    if not all(isinstance(length, int) and not isinstance(length, bool) and length >= 0 for length in shape):
+        raise _NoRows(
+            f"its header is broken: an array cannot have the shape {shape}. Write it with numpy.save."
+        )
+    return shape, in_columns, dtype
+
+
+def _what_it_is(head: bytes) -> str:
+    """What a file is that is no `.npy` file, and what reads it."""
+    if not head:
+        return "it is empty. Write it with numpy.save."
+    for first, kind, remedy in KINDS:
+        if head.startswith(first):
+            return f"it is {kind}. {remedy}."
+    if npy.MAGIC_PREFIX.startswith(head[: len(npy.MAGIC_PREFIX)]):
+        return "it is cut off within the first bytes. Write it again with numpy.save."
+    if _is_text(head):
+        return (
+            "it is a text. numpy.loadtxt or pandas.read_csv reads numbers, sklearn.datasets.load_svmlight_file "
+            "svmlight: pass what they return. Write it with numpy.save to have it read in blocks."
+        )
+    start = head[:8].hex(" ")
+    return f"it is of another format, and begins with {start}. Read it with what wrote it, and pass an array."
+
+
+def _is_text(head: bytes) -> bool:
+    if head.startswith((b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")):
+        return True
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(head)  # the last character may be cut
+    except UnicodeDecodeError:
+        return False
+    return all(character.isprintable() or character in "\t\r\n\f" for character in text)

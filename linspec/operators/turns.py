@@ -1,0 +1,78 @@
+"""Threads that use one source of slices, or the same moments, take turns.
+
+Problem: a callable that returns a fresh iterator of slices may fill one buffer again and again, or move about in one
+file. Two threads that read from it at once would each get some rows of the other, and nobody would notice.
+
+Moments that threads share would be formed by each of them, and their sweeps be counted wrongly.
+
+Method: whoever uses a source has it until the sweep ends; other threads wait. Within one thread sweeps may overlap.
+A turn ends with its thread, so that neither a thread that has died nor the fork of a process keeps anyone waiting.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import MethodType
+from typing import Any
+
+SECONDS = 0.5
+"""How often those who wait look whether the thread that they wait for is still there."""
+
+
+@contextmanager
+def in_turn(source: Any) -> Iterator[None]:
+    """Have a source for oneself within a block, as far as other threads are concerned."""
+    key = object()
+    try:
+        try:
+            _TURNS.take(_identity(source), key)
+            yield
+        finally:
+            _TURNS.give_back(key)
+    finally:
+        _TURNS.give_back(key)  # does nothing the second time; an interrupt may have cut the first short
+
+
+def _identity(source: Any) -> tuple[int, ...]:
+    """What tells a source from others while it is alive: of a method, its object and its function."""
+    bound = isinstance(source, MethodType)
+    return (id(source.__self__), id(source.__func__)) if bound else (id(source),)
+
+
+class _Turns:
+    """The sweeps that are being made: by a key each, the source and the thread."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self._made: dict[object, tuple[tuple[int, ...], threading.Thread]] = {}
+
+    def take(self, source: tuple[int, ...], key: object) -> None:
+        """Wait until no other thread sweeps the source."""
+        thread = threading.current_thread()
+        with self.changed:
+            while any(self._others(source, thread)):
+                self.changed.wait(SECONDS)
+            self._made[key] = source, thread
+
+    def give_back(self, key: object) -> None:
+        """End a sweep, if it has begun."""
+        with self.changed:
+            if self._made.pop(key, None) is not None:
+                self.changed.notify_all()
+
+    def _others(self, source: tuple[int, ...], thread: threading.Thread) -> Iterator[bool]:
+        for taken, other in self._made.values():
+            yield taken == source and other is not thread and other.is_alive()
+
+
+_TURNS = _Turns()
+
+if hasattr(os, "register_at_fork"):  # a child must not find the lock held by a thread that it does not have
+    os.register_at_fork(
+        before=_TURNS.changed.acquire,
+        after_in_parent=_TURNS.changed.release,
+        after_in_child=_TURNS.changed.release,
+    )

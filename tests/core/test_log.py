@@ -1,0 +1,63 @@
+"""What is told at DEBUG: the choice, the sweeps and the ending; and nothing where nobody reads."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.standard_normal((300, 8)), RNG.standard_normal((300, 5))
+S = scipy.sparse.random(300, 40, 0.1, random_state=0, format="csr")
+
+
+def told(caplog) -> list[str]:
+    assert {record.name for record in caplog.records} <= {"linspec"}
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_the_choice_and_its_figures_are_told(caplog):
+    caplog.set_level(logging.DEBUG, "linspec")
+    problem = ls.CCA(X, Y, 2)
+    solution = ls.solve(problem)
+    messages = told(caplog)
+    assert f"auto: {ls.select(problem).reason}" in messages
+    assert any(
+        text.startswith(f"{solution.solver}: begins on CCA(") and "memory" in text for text in messages
+    )
+    assert any(f"ends as {solution.status.name}" in text and solution.message in text for text in messages)
+
+
+def test_the_form_of_the_moments_is_told_with_its_figures(caplog):
+    caplog.set_level(logging.DEBUG, "linspec")
+    assert ls.Moments(X, Y, expect=(50, 4)).form == "dense"
+    (text,) = told(caplog)
+    assert text.startswith("moments of X and Y: dense Gram matrices")
+    assert "for 50 products of 4 columns" in text
+
+
+@pytest.mark.parametrize("data", [X, S, lambda: iter([X[:100], X[100:]])], ids=["dense", "sparse", "stream"])
+def test_every_sweep_is_told_with_its_columns_and_seconds(data, caplog):
+    caplog.set_level(logging.DEBUG, "linspec")
+    moments = ls.Moments(data, form="implicit")
+    for columns in (3, 7):
+        moments.products(np.ones((moments.shape[1], columns)))
+    sweeps = [text for text in told(caplog) if text.startswith("sweep of X")]
+    assert [text.split(":")[0] for text in sweeps] == [f"sweep of X with {k} columns" for k in (3, 7)]
+    assert all(text.endswith(" s") for text in sweeps)
+
+
+def test_nothing_is_told_and_nothing_made_for_it_by_default(monkeypatch, capfd):
+    def made(self):
+        raise AssertionError("a text was made that nobody reads")
+
+    logging.getLogger("linspec").setLevel(logging.INFO)
+    monkeypatch.setattr(ls.CCA, "__repr__", made)
+    ls.solve(ls.CCA(X, Y, 2))
+    logging.getLogger("linspec").setLevel(logging.NOTSET)
+    out, err = capfd.readouterr()
+    assert out + err == ""
