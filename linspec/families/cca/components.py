@@ -283,7 +283,7 @@ def null_correlations(
                 if not had_nothing(interrupt):
                     raise
                 break
-            if stop.made:  # the interrupted solve has no result
+            if stop.made:  # the result of an interrupted solve does not count
                 break
             row[: len(correlations)] = correlations
             made += 1
