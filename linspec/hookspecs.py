@@ -1,6 +1,6 @@
-"""The hooks a plugin may implement.
+"""The hooks that a plugin may implement.
 
-Problem: installed packages must be able to add methods without linspec knowing them.
+Problem: installed packages must be able to add methods that linspec does not know.
 Method: pluggy hooks. A package has an entry point in the group ``linspec`` that names a module, by convention
 ``plugin.py``, with functions such as::
 
@@ -14,9 +14,9 @@ Method: pluggy hooks. A package has an entry point in the group ``linspec`` that
             )
         ]
 
-Source: pluggy; the shape of the hooks (plural nouns that take nothing and return records) is that of conda.
-Where we differ: the module is a table of contents. It must import no array library, because every listing of
-names imports it; the implementation is imported when it is asked for.
+Source: pluggy; the form of the hooks (plural nouns that take no arguments and return records) is that of conda.
+Where we differ: the module is a table of contents. It must not import an array library, because every listing of
+names imports it. The implementation is imported when it is asked for.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The kinds of what plugins declare: one table, from which all others that concern kinds follow.
+"""The kinds of records that plugins declare: one table, and all other tables of kinds follow from it.
 
-A kind has a record class, a hook that returns such records, and, where a record names an implementation, the base
-class of all implementations. What can be an option of another implementation (a part) has a method by which an
-instance is known.
+A kind has a record class and a hook that returns such records. If its records name implementations, it has the base
+class of all implementations. If an implementation can be an option of another one (a part), a method identifies its
+instances.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["KINDS", "Kind", "resolve"]
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """What linspec knows of one kind.
+    """The facts about one kind.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ class Kind:
     hook : str
         Function of a plugin's table that returns them; :mod:`linspec.hookspecs` declares it.
     base : str, default ""
-        Base class of the implementations, as ``"package.module:Class"``: imported with the first of them. Empty
-        where the record itself is all there is.
+        Base class of the implementations, as ``"package.module:Class"``. It is imported with the first of them. Empty
+        if a kind has only records.
     method : str, default ""
-        Method by which an instance is known where it is an option of another implementation. Such implementations
-        have options themselves. Empty where it cannot be an option.
+        The method that identifies an instance when it is an option of another implementation. Such implementations
+        have options themselves. Empty if an instance cannot be an option.
     """
 
     record: type[Spec]
@@ -64,7 +64,7 @@ KINDS: dict[str, Kind] = {
 
 
 def resolve(target: str) -> Any:
-    """Import what a record names.
+    """Import the object that a record names.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def resolve(target: str) -> Any:
     Returns
     -------
     object
-        Usually a class; nothing has been checked of it.
+        Usually a class; nothing is checked.
     """
     module, _, path = target.partition(":")
     found: Any = import_module(module)

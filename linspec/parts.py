@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def with_parts(instance: T) -> T:
-    """The same solver with an instance, with default options, in place of every part that is a name.
+    """The same solver with an instance, with default options, instead of every part that is a name.
 
     Parameters
     ----------

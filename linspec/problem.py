@@ -210,10 +210,8 @@ class Problem(ABC, Generic[S_co]):
         error = moments.centring_error()
         if error <= CENTRING * self.default_tol:
             return ()
-        text = (
-            "Means that are large beside the spread of a column were taken out of products, not of entries: "
-        )
-        text += f"relative errors of about {min(error, 1.0):.0e} are left, which the residual does not show. Pass an "
+        text = "Means much larger than the deviations of a column were subtracted from products, not from entries: "
+        text += f"relative errors of about {min(error, 1.0):.0e} remain, which the residual does not show. Pass an "
         return ((Status.ILL_CONDITIONED, text + "array or a file, or subtract a constant from each column."),)
 
     # ---- units --------------------------------------------------------------------------------

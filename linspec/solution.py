@@ -48,7 +48,7 @@ class Status(Enum):
     )
     DEGENERATE = (
         "Correlations equal to 1 to rounding: the two views share directions exactly, often because a view "
-        "has nearly as many columns as rows. Add a ridge to tell signal from chance."
+        "has nearly as many columns as rows. Add a ridge to separate signal from chance."
     )
     ILL_CONDITIONED = (
         "Forming the Gram matrices has squared a large condition number, and digits are lost that the "

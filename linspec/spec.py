@@ -6,7 +6,7 @@ Method: a plugin's table is a few frozen records. A record names its implementat
 (``"package.module:Class"``), and the class is imported when it is first used. Facts that hold before the
 implementation runs (needs, traits, literature) are in the record. Options are declared once, on the class.
 Source: the declaration tables of conda and of pluggy-based tools, and LinearSolve.jl's rule that traits live
-beside the declaration and never in the part that is loaded lazily.
+next to the declaration and never in the part that is loaded lazily.
 Where we differ: traits are a closed vocabulary, checked when the record is made, so a misspelt trait is an
 error in the plugin rather than a property silently absent.
 """

@@ -1,17 +1,17 @@
-"""Target factors of supervised subspaces: what labels become before the data are looked at.
+"""Target matrices for supervised subspaces, made of labels before the data are read.
 
 Problem: linear discriminant analysis, orthonormalised partial least squares, canonical correlations with labels and
-hypergraph spectral learning all ask for the top eigenvectors of (XᵀX + rI)⁻¹ XᵀHHᵀX. They differ in H alone, which
-has a row for each row of X and is made of the labels.
-Method: closed forms, one for each. None decomposes anything with as many rows as there are samples: at most a Gram
-matrix of the labels is whitened, in float64 on the host. Sparse labels stay sparse; where the form is centred, H is an
-expression that holds the labels, their means and a small factor, and is never multiplied out.
+hypergraph spectral learning all ask for the top eigenvectors of (XᵀX + rI)⁻¹ XᵀHHᵀX. They differ only in H, which is
+made of the labels and has a row for each row of X.
+Method: a closed form for each. None decomposes a matrix with as many rows as samples: at most a Gram matrix of the
+labels is whitened, in float64 on the host. Sparse labels stay sparse. If the form is centred, H is an expression that
+holds the labels, their means and a small factor, and is never multiplied out.
 Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846 (the common form, and H for each method); Sun, Ji & Ye 2008,
 doi:10.1145/1401890.1401971 (hypergraph spectral learning); Zhou, Huang & Schölkopf 2006, "Learning with hypergraphs",
 NeurIPS 19 (their Laplacian); Agarwal, Branson & Belongie 2006, doi:10.1145/1143844.1143847 (clique and star).
-Where we differ: labels may be weighted, dependent, absent or common to all rows, rows may have none, and each of these
-has a stated meaning. The inverse square root of the labels' Gram matrix is a whitening with as many columns as the
-labels have rank: H times a rotation, with the same HHᵀ.
+Where we differ: labels may be weighted, dependent, absent or common to all rows, and rows may have no label. The
+functions say what each of these means. The inverse square root of the labels' Gram matrix is replaced by a whitening
+with as many columns as the rank of the labels: this is H times a rotation, with the same HHᵀ.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ __all__ = ["cca", "hsl", "lda", "opls"]
 LAPLACIANS = ("zhou", "clique", "star")
 
 SMALLEST, LARGEST = 1e-50, 1e50
-"""Labels and weights between these have squares, and sums of them, that float64 holds."""
+"""Between these magnitudes of labels and weights, float64 holds their squares and the sums of the squares."""
 
 WORST_CANCELLATION = 1e4
-"""Times that the squared means of sparse labels may exceed their variance before means are taken out entry by entry."""
+"""If squared means of sparse labels exceed their variance by more than this factor, entries are centred one by one."""
 
 
 # ---- the four targets ------------------------------------------------------------------------------
@@ -69,35 +69,35 @@ def lda(y: Any, *, unlabelled: Any = ()) -> Any:
     ----------
     y : class vector of length n, or indicator matrix of shape (n, c)
         A class vector is a list or a one-dimensional array of any library: integers, whole floats, bools or strings,
-        whose values are names only (-1 and 1 are two classes). A matrix, dense or `scipy.sparse`, holds zeros, and at
-        most one 1 a row.
+        whose values are only names (-1 and 1 are two classes). A matrix, dense or `scipy.sparse`, holds zeros, and at
+        most one 1 in each row.
     unlabelled : value or collection of values, default ()
-        Entries of a class vector that mean "no class", beside None and NaN, which always do.
+        Entries of a class vector that mean "no class". None and NaN always mean this.
 
     Returns
     -------
     scipy.sparse.csr_array or array of shape (n, c)
-        A column for each class that some row has, in the sorted order of the classes, or in that of the columns.
-        Sparse for a class vector on the host and for a sparse matrix; an array for an array elsewhere (same library
+        A column for each class that some row has, in the sorted order of the classes, or in the order of the columns.
+        Sparse for a class vector on the host and for a sparse matrix. Dense for a class vector elsewhere (same library
         and device) and for a dense matrix (same library, device and floating dtype). float64, but float32 for float32.
 
     Raises
     ------
     InvalidProblem
-        Fewer than two classes; a row with two labels; entries other than 0 and 1; no rows; other than one or two
-        dimensions; classes that are no whole numbers.
+        Fewer than two classes; a row with two labels; entries other than 0 and 1; no rows; a number of dimensions
+        other than one or two; classes that are not whole numbers.
     NonFiniteData
         NaN or infinity in a matrix, infinity in a class vector.
     UnsupportedData
         Complex entries, objects that are neither numbers nor strings, or both in one vector.
     InvalidOption
-        `unlabelled` beside a matrix, or something that is no value.
+        `unlabelled` together with a matrix, or something that is not a value.
 
     Notes
     -----
-    Rows without a class have a zero row in H. They still count in XᵀX and in the mean of X. With all rows labelled the
-    columns of H add up, times √n_j, to a constant, so that c − 1 eigenvalues are positive where X is centred; with
-    unlabelled rows, c. One class would have nothing to be told from, and is refused.
+    Rows without a class have a zero row in H. They still count in XᵀX and in the mean of X. If all rows are labelled,
+    the columns of H times √n_j add up to a constant, so c − 1 eigenvalues are positive if X is centred. With
+    unlabelled rows c eigenvalues are positive. A single class is refused: there is no other class to separate it from.
 
     References
     ----------
@@ -121,8 +121,8 @@ def lda(y: Any, *, unlabelled: Any = ()) -> Any:
     held = to_host(labels.times(np.ones(labels.shape[1])))
     if held.max() > 1:
         raise InvalidProblem(
-            f"lda takes at most one label a row; got {int(held.max())} in row {int(held.argmax())}. For rows with "
-            "several labels use linspec.targets.opls, cca or hsl."
+            f"lda takes at most one label for each row; got {int(held.max())} in row {int(held.argmax())}. For rows "
+            "with several labels use linspec.targets.opls, cca or hsl."
         )
     sizes = labels.sums()
     classes = int(np.count_nonzero(sizes))
@@ -134,14 +134,14 @@ def lda(y: Any, *, unlabelled: Any = ()) -> Any:
 
 
 def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
-    """Orthonormalised partial least squares: the labels with their column means taken out.
+    """Orthonormalised partial least squares: the labels minus their column means.
 
     Parameters
     ----------
     Y : label matrix of shape (n, t), or class vector of length n
         A row for each sample, a column for each label: 0/1 or any finite numbers, in an array of any library or in a
-        `scipy.sparse` matrix. A list or a one-dimensional array is a class vector, as for `lda`, and stands for its
-        indicator matrix; a single label is a matrix of one column, ``y[:, None]``.
+        `scipy.sparse` matrix. A list or a one-dimensional array is a class vector, as for `lda`, and is replaced by
+        its indicator matrix; pass a single label as a matrix of one column, ``y[:, None]``.
     unlabelled : value or collection of values, default ()
         As for `lda`.
 
@@ -149,20 +149,20 @@ def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
     -------
     array or LinearOperator of shape (n, t')
         Dense labels give an array of the same library, device and floating dtype (float64 for integers). Sparse ones,
-        and class vectors on the host, give the operator ``as_operator(Y).centered(mean)``, which holds them as they
-        are. Labels that no row has, or all rows alike, are dropped: centred, nothing is left of them.
+        and class vectors on the host, give the operator ``as_operator(Y).centered(mean)``, which keeps them sparse.
+        Labels that are equal in all rows are dropped, because they are zero after centring.
 
     Raises
     ------
     InvalidProblem
-        No label that tells rows apart; no rows or columns; other than one or two dimensions.
+        No label that distinguishes rows; no rows or columns; a number of dimensions other than one or two.
     NonFiniteData, UnsupportedData, InvalidOption
         As for `lda`.
 
     Notes
     -----
-    A row of zeros is a row that has none of the labels, and counts in their means. Rows whose labels are not known are
-    better left out, of X too.
+    A row of zeros is a row that has none of the labels, and counts in their means. If the labels of a row are unknown,
+    leave it out of Y and of X.
 
     References
     ----------
@@ -205,18 +205,18 @@ def cca(Y: Any, *, unlabelled: Any = ()) -> Any:
     Raises
     ------
     InvalidProblem
-        As for `opls`, and for labels beyond 1e50, or columns with none above 1e-50, in magnitude.
+        As for `opls`; also labels above 1e50 in magnitude, and columns without a magnitude above 1e-50.
     NonFiniteData, UnsupportedData, InvalidOption
         As for `lda`.
 
     Notes
     -----
     T is t x r, and not the symmetric inverse square root: the two differ by a rotation of the columns of H. Labels
-    that depend on others are part of the span already: H has fewer columns and HHᵀ is the same. How many is decided
-    after scaling each label to unit length, from a t x t Gram matrix in float64; what is left of a label beside the
-    others must be some 1e-7 of it (for float32 labels, 1e-6 √t) to count. A Gram matrix of sparse labels is a sparse
-    product less n times the means, with no rounding at all for whole numbers where n times its largest entry is
-    below 2⁵³. A row of zeros has none of the labels, as for `opls`.
+    that depend on others are already in the span: H has fewer columns and HHᵀ is the same. The rank is determined
+    after scaling each label to unit length, from a t x t Gram matrix in float64. A label counts if the part of it
+    outside the span of the others is about 1e-7 of it (for float32 labels, 1e-6 √t). The Gram matrix of sparse labels
+    is a sparse product minus the product of the means. For whole numbers it has no rounding if n times its largest
+    entry is below 2⁵³. A row of zeros has none of the labels, as for `opls`.
 
     References
     ----------
@@ -251,13 +251,13 @@ def hsl(
     Parameters
     ----------
     Y : label matrix of shape (n, t), or class vector of length n
-        As for `opls`, but with no negative entry: 0/1, or how much of an edge a row is.
+        As for `opls`, but without negative entries: 0/1, or the degree to which a row belongs to an edge.
     laplacian : {"zhou", "clique", "star"}, default "zhou"
     weights : sequence or array of shape (t,), optional
-        w: one number, zero or more, for each column of Y, or each class in sorted order. By default all are 1. Their
-        common scale does not matter.
+        w: one number, zero or more, for each column of Y, or for each class in sorted order. By default all are 1. A
+        common factor does not matter.
     self_loops : bool, default True
-        For "clique": whether the degree of a row counts the row's tie to itself. Without it D is the diagonal of
+        For "clique": whether the degree of a row counts the row's edge to itself. If False, D is the diagonal of
         Σ_e w(e) h(v, e) (δ(e) − h(v, e)), that is of w(e) (δ(e) − 1) for 0/1 labels.
     unlabelled : value or collection of values, default ()
         As for `lda`.
@@ -266,25 +266,26 @@ def hsl(
     -------
     scipy.sparse.csr_array or array of shape (n, t')
         Sparse for sparse labels and class vectors on the host; an array of the same library, device and floating
-        dtype (float64 for integers) for dense ones. Columns of labels that no row has, or whose weight is zero, are
-        dropped.
+        dtype (float64 for integers) for dense ones. Labels that no row has are dropped, and so are those with weight
+        zero.
 
     Raises
     ------
     InvalidProblem
-        Negative labels or weights; weights of another number than labels; no label with a row and a weight; labels or
-        weights beyond 1e50, or not zero and below 1e-50; no rows or columns; other than one or two dimensions.
+        Negative labels or weights; a number of weights that differs from that of the labels; no label with a row and a
+        weight; labels or weights above 1e50, or not zero and below 1e-50; no rows or columns; a number of dimensions
+        other than one or two.
     InvalidOption
-        An unknown Laplacian; `self_loops=False` with another one than "clique"; `unlabelled` as for `lda`.
+        An unknown Laplacian; `self_loops=False` with a Laplacian other than "clique"; `unlabelled` as for `lda`.
     NonFiniteData, UnsupportedData
         As for `lda`, for labels and weights.
 
     Notes
     -----
     A row without labels, or with labels of weight zero only, has degree 0 and a zero row in H. A label that every row
-    has is an edge like others; one that a single row has ties it to itself. The eigenvalues of HHᵀ are between 0 and 1,
-    except without self-loops: then degrees are smaller, while HHᵀ keeps its diagonal, as in Agarwal, Branson & Belongie
-    2006, and edges of a single row, which add nothing to any degree, are dropped.
+    has is an edge like others; a label that a single row has joins this row to itself. The eigenvalues of HHᵀ are
+    between 0 and 1, except without self-loops. Then degrees are smaller, while HHᵀ keeps its diagonal, as in Agarwal,
+    Branson & Belongie 2006. Edges of a single row add nothing to any degree then, and are dropped.
 
     References
     ----------
@@ -339,7 +340,7 @@ def _check_laplacian(laplacian: Any, self_loops: Any) -> None:
         raise InvalidOption(f"self_loops must be True or False; got {self_loops!r}.")
     if not self_loops and laplacian != "clique":
         raise InvalidOption(
-            f"self_loops=False goes with laplacian='clique'; got {laplacian!r}. Leave self_loops out."
+            f"self_loops=False needs laplacian='clique'; got {laplacian!r}. Leave self_loops out."
         )
 
 
@@ -351,7 +352,9 @@ def _weights(weights: Any, count: int) -> HostArray:
         try:
             weights = np.asarray(weights)
         except ValueError as error:
-            raise InvalidProblem(f"weights must be {count} numbers, one a label; got {weights!r}.") from error
+            raise InvalidProblem(
+                f"weights must be {count} numbers, one for each label; got {weights!r}."
+            ) from error
     working_dtype(host_dtype(weights), "weights")
     host: HostArray = np.array(to_host(weights), dtype=np.float64)
     if host.shape != (count,):
@@ -378,11 +381,11 @@ def _check_range(what: str, sizes: HostArray) -> None:
 
 
 def _varying(labels: _Dense | _Sparse) -> _Dense | _Sparse:
-    """The labels that tell some rows from others."""
+    """The labels that differ between rows."""
     low, high = labels.extremes()
     if not (low < high).any():
         raise InvalidProblem(
-            "a label must tell rows apart: some have it and others not; got "
+            "at least one label must differ between rows; got "
             f"{labels.shape[1]} of {labels.shape[1]} labels that are the same in all {labels.shape[0]} rows. "
             "Check Y and `unlabelled`, or pass more rows."
         )
@@ -399,11 +402,11 @@ class _Dense:
     Attributes
     ----------
     matrix : array of shape (n, t)
-        At `home.blocks`; perhaps the user's own, so never written to.
+        At `home.blocks`. It may be the user's own array, so it is never written to.
     home : Home
-        Where H is to live.
+        The place of H.
     dtype : numpy.dtype
-        What H is to hold.
+        The dtype of H.
     """
 
     matrix: Array
@@ -425,12 +428,12 @@ class _Dense:
         return to_host(self.home.blocks.xp.sum(self.matrix, axis=0))
 
     def members(self) -> HostArray:
-        """How many rows have each label."""
+        """The number of rows with each label."""
         xp = self.home.blocks.xp
         return to_host(xp.sum(xp.astype(self.matrix != 0, xp.int64), axis=0))
 
     def neither_zero_nor_one(self) -> HostArray:
-        """The entries that are other than 0 and 1."""
+        """The entries other than 0 and 1."""
         strange = (self.matrix != 0) & (self.matrix != 1)
         if not self.home.blocks.xp.any(strange):
             return np.zeros(0)
@@ -455,13 +458,13 @@ class _Dense:
         return _Dense(xp.take(self.matrix, chosen, axis=1), self.home, self.dtype)
 
     def scaled(self, rows: Array | None, columns: HostArray) -> _Dense:
-        """Each row and each column times a number."""
+        """The matrix with each row and each column multiplied by a number."""
         scaled = self.matrix * self.home.blocks.place(columns)[None, :]
         scaled = scaled if rows is None else rows[:, None] * scaled
         return _Dense(scaled, self.home, self.dtype)
 
     def finished(self) -> Array:
-        """As H is returned."""
+        """The matrix in the form in which H is returned."""
         return self.home.place(self.matrix, self.dtype)
 
     def centered(self) -> Array:
@@ -469,16 +472,16 @@ class _Dense:
         return self.home.place(self._about_means(), self.dtype)
 
     def _about_means(self) -> Array:
-        # About the first row first: a mean that is large beside the spread would cost digits.
+        # Subtract the first row before the mean: a mean much larger than the deviations would cost digits.
         rows = self.matrix - self.matrix[:1, :]
         return rows - self.home.blocks.xp.mean(rows, axis=0)[None, :]
 
     def whitened(self) -> Array:
-        """Centred labels times what makes their columns orthonormal."""
+        """Centred labels times the factor that makes their columns orthonormal."""
         blocks = self.home.blocks
         rows = self._about_means()
         H = rows @ blocks.place(_factor(to_host(rows.T @ rows), self.shape[0], self.dtype))
-        # Once more: the first step is exact only to the condition of the Gram matrix.
+        # A second step, because the error of the first grows with the condition number of the Gram matrix.
         return self.home.place(H @ blocks.place(whitening(to_host(H.T @ H))), self.dtype)
 
 
@@ -489,9 +492,9 @@ class _Sparse:
     Attributes
     ----------
     matrix : scipy.sparse.csr_array of shape (n, t)
-        float64, without duplicates and stored zeros; its arrays may be the user's own.
+        float64, without duplicates and stored zeros. Its arrays may be the user's own.
     dtype : numpy.dtype
-        What H is to hold.
+        The dtype of H.
     """
 
     matrix: Any
@@ -544,7 +547,7 @@ class _Sparse:
         return ProductOperator(self.centered(), DenseOperator(T))
 
     def _gram(self) -> HostArray:
-        """The Gram matrix of the columns without their means."""
+        """The Gram matrix of the centred columns."""
         n, sums = self.shape[0], self.sums()
         plain = (self.matrix.T @ self.matrix).toarray()
         # In this order whole numbers are exact: n N and s sᵀ are whole as well.
@@ -554,7 +557,7 @@ class _Sparse:
         return self._gram_by_rows() if lost.any() and not whole else gram
 
     def _gram_by_rows(self) -> HostArray:
-        """The same from dense blocks of rows, where a difference of two large sums would be rounding."""
+        """The same from dense blocks of rows, because a difference of two large sums would be only rounding."""
         n, t = self.shape
         gram, mean = np.zeros((t, t)), self.sums() / n
         for rows in row_blocks(n, 8 * t, HOST, sum_bytes=8 * t * t):
@@ -568,7 +571,7 @@ class _Sparse:
 
 
 def _factor(gram: HostArray, n: int, dtype: np.dtype[Any]) -> HostArray:
-    """T with Tᵀ G T = I, over what is more than rounding: of G, and of the labels in their dtype."""
+    """T with Tᵀ G T = I, over the directions above the rounding of G and of the labels in their dtype."""
     t = len(gram)
     T = whitening(gram, max(16 * EPS, rank_cut((n, t), dtype) ** 2 / t))
     return T @ whitening(T.T @ gram @ T)
@@ -596,7 +599,7 @@ def _labels(given: Any, unlabelled: Any) -> _Dense | _Sparse:
         return _indicators(given, named)
     if named:
         raise InvalidOption(
-            "unlabelled names entries of a class vector; got it beside a label matrix. A row of zeros there is a row "
+            "unlabelled names entries of a class vector; got it with a label matrix. A row of zeros there is a row "
             "without labels."
         )
     return _sparse_labels(given) if is_scipy_sparse(given) else _dense_labels(given)
@@ -612,7 +615,7 @@ def _of_sequence(given: Any) -> HostArray:
         return np.asarray(given)
     except (ValueError, TypeError) as error:
         raise InvalidProblem(
-            f"the rows of a label matrix must have equally many entries; got a {type(given).__name__} that is no "
+            f"the rows of a label matrix must have equally many entries; got a {type(given).__name__} that is not a "
             "matrix. Pass zeros and ones, a column for each label."
         ) from error
 
@@ -634,7 +637,7 @@ def _check_shape(given: Any) -> None:
 
 
 def _result_dtype(dtype: np.dtype[Any], home: Home) -> np.dtype[Any]:
-    """float32 for narrow floats and where there is nothing wider, else float64."""
+    """float32 for narrow floats and in places without a wider dtype, otherwise float64."""
     narrow = dtype.kind == "f" and dtype.itemsize <= 4
     return np.dtype(np.float32 if narrow or home.blocks != home else np.float64)
 
@@ -667,7 +670,7 @@ def _dense_labels(given: Any) -> _Dense:
 def _not_finite(row: int, column: int, value: float) -> NonFiniteData:
     return NonFiniteData(
         f"a label matrix must be finite; got {value} at row {row}, column {column}. A row without labels is a row of "
-        "zeros; drop rows whose labels are not known."
+        "zeros; drop rows with unknown labels."
     )
 
 
@@ -688,14 +691,14 @@ def _indicators(given: Any, named: frozenset[Any]) -> _Dense | _Sparse:
 
 
 def _codes(vector: HostArray, named: frozenset[Any]) -> tuple[HostArray, int]:
-    """The number of each entry's class, -1 for none, and how many classes there are."""
+    """The index of each entry's class, -1 for none, and the number of classes."""
     present, entries = _present(vector)
     _check_classes(entries, present)
     classes, inverse = np.unique(entries, return_inverse=True)
     keep = np.array([value not in named for value in classes.tolist()], dtype=bool)
     if not keep.any():
         raise InvalidProblem(
-            f"a class vector must have a class in some row; got {len(vector)} rows without one. Check `unlabelled`."
+            f"a class vector must have a class in some row; got {len(vector)} rows without a class. Check `unlabelled`."
         )
     numbers = np.where(keep, np.cumsum(keep) - 1, -1)
     codes = np.full(len(vector), -1, dtype=np.int64)
@@ -704,7 +707,7 @@ def _codes(vector: HostArray, named: frozenset[Any]) -> tuple[HostArray, int]:
 
 
 def _present(vector: HostArray) -> tuple[HostArray, HostArray]:
-    """Which entries are neither None nor NaN, and those as an array of one kind."""
+    """A mask of the entries that are neither None nor NaN, and these entries as an array of one kind."""
     if vector.dtype.kind == "f":
         present = ~np.isnan(vector)
         return present, vector[present]

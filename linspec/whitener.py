@@ -1,11 +1,11 @@
-"""A Gram matrix made an identity: the factor of S + ridge·I that whitens what was multiplied by the data.
+"""Whitening by a factor of a Gram matrix: the inverse of the factor of S + ridge·I makes the matrix an identity.
 
-Problem: methods that hold a Gram matrix work in coordinates in which it is the identity, and that matrix may be
-singular, or so nearly that a Cholesky factor is rounding.
-Method: the matrix is scaled to unit diagonal and factorised by Cholesky; where its condition forbids that, an
-eigen-decomposition with a rank cut takes the place of the factor.
+Problem: methods that hold a Gram matrix work in coordinates in which it is the identity. The matrix may be singular,
+or so nearly singular that its Cholesky factor is rounding.
+Method: the matrix is scaled to unit diagonal and factorised by Cholesky. If its condition number is too large, an
+eigen-decomposition with a rank cut replaces the factor.
 Source: Golub & Van Loan 2013, Matrix Computations, 4th edition, sections 4.2 and 8.7.
-Where we differ: the condition is kept, so that a solver can say what squaring has cost.
+Where we differ: the condition number is kept, so that a solver can report the loss by squaring.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS, rank_cut
 
 SMALL, TINY = 500, 100
-"""Orders up to which all singular vectors take some hundredths of a second, and less than one."""
+"""Up to these orders all singular vectors take a few hundredths of a second, and less than one hundredth."""
 
 FEW = 4
-"""Part of all singular vectors, inverted, below which the leading ones are sought alone."""
+"""Only the leading singular vectors are computed if this many times their number is below the order."""
 
 SQUARED_AWAY = 1e-5
-"""Singular value, beside the largest, below which the square of the matrix does not tell it well."""
+"""A singular value below this fraction of the largest is inaccurate if it comes from the square of the matrix."""
 
 SHORT = 0.1
-"""Eigenvalue, beside the largest, below which eigenvectors are looked at again together with those that were cut."""
+"""Eigenvectors with an eigenvalue below this fraction of the largest are checked again, together with the cut ones."""
 
 CHOLESKY_LIMIT = 1e-12
-"""Reciprocal condition number of the scaled Gram matrix below which its rank is decided by eigenvalues."""
+"""Below this reciprocal condition number of the scaled Gram matrix, its eigenvalues determine the rank."""
 
 
 def squared_cut(A: Any) -> float:
-    """Share of the largest eigenvalue of a scaled Gram matrix that is rounding: of the matrix, or of the data."""
+    """The fraction of the largest eigenvalue of a scaled Gram matrix that is rounding, of the matrix or of the data."""
     return float(max(A.shape[1] * EPS, rank_cut(A.shape, A.dtype) ** 2))
 
 
@@ -48,26 +48,26 @@ class Whitener:
         A Gram matrix, float64.
     ridge : float
     cut : float
-        Share of the largest eigenvalue of the scaled matrix up to which one is rounding: see `squared_cut`.
+        Eigenvalues of the scaled matrix up to this fraction of the largest are rounding: see `squared_cut`.
     home : Home
     noise : float, default 0.0
-        The same with a ridge, which lifts all eigenvalues above the rounding of the data, where S was made by products
-        that are rounded more than those of float64 numbers.
+        The same fraction for a matrix with a ridge. The ridge raises all eigenvalues above the rounding of the data, so
+        it is needed only if S comes from products with more rounding than those of float64 numbers.
 
     Attributes
     ----------
     rank : int
         Order of the numerical range.
     condition : float
-        Condition number of the scaled matrix on that range, estimated where a Cholesky factor was taken.
+        Condition number of the scaled matrix on that range; an estimate if a Cholesky factor was taken.
     cut : array of shape (p, m) or None
-        The directions that were left out as null, of length 1 in the norm of the diagonal: squaring cannot tell whether
-        they are, or how long a ridge alone makes them. None where there are none.
+        The directions that were left out as null, of length 1 in the norm of the diagonal. After squaring it is
+        unknown whether they are null, or only as long as the ridge makes them. None if there are none.
     short : array of shape (p, l) or None
-        The directions that were kept and are short, of length 1 in the norm of S: eigenvectors that were cut have parts
-        in these, which squaring does not tell either. None where `cut` is.
+        The short directions that were kept, of length 1 in the norm of S. Rounding mixes them with the eigenvectors
+        that were cut. None if `cut` is None.
     largest : float
-        The largest eigenvalue of the scaled matrix; 1 where a Cholesky factor was taken.
+        The largest eigenvalue of the scaled matrix; 1 if a Cholesky factor was taken.
     """
 
     def __init__(self, S: Array, ridge: float, cut: float, home: Home, noise: float = 0.0) -> None:
@@ -115,7 +115,7 @@ class Whitener:
 
 
 def _cholesky(S: HostArray, cut: float) -> tuple[HostArray | None, float]:
-    """The Cholesky factor of a scaled Gram matrix and its reciprocal condition; None where that forbids it."""
+    """The Cholesky factor of a scaled Gram matrix, None if it is too ill-conditioned, and its reciprocal condition."""
     lower, info = scipy.linalg.lapack.dpotrf(S, lower=1, clean=1)
     if info != 0:
         return None, 0.0
@@ -136,7 +136,7 @@ def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
 
 
 def _by_square(T: HostArray, k: int) -> tuple[HostArray, HostArray, HostArray]:
-    """The same from eigenvectors of the smaller of T Tᵀ and Tᵀ T, for values that are not far below the largest."""
+    """The same from eigenvectors of the smaller of T Tᵀ and Tᵀ T; accurate for values not far below the largest."""
     wide = T.shape[0] > T.shape[1]
     A = T.T if wide else T
     m = A.shape[0]

@@ -23,7 +23,7 @@ DEVICE_BLOCK_BYTES = 256 << 20
 """A block large enough to keep an accelerator busy."""
 
 LARGEST_HOST_BLOCK = 64 << 20
-"""What a block of very wide rows may take."""
+"""The largest size of a block of very wide rows, in bytes."""
 
 LONGEST_DEVICE_STRETCH = 2**17
 """Rows over which an accelerator may sum in float32: fewer would not keep it busy."""

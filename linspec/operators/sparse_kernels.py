@@ -3,28 +3,27 @@
 Problem: the iterative methods need A V, Aᵀ U and the fused pair V -> Aᵀ A V for n x p sparse A and blocks of
 k columns, many times over. SciPy computes them on one thread, in one piece, and in the precision of the data.
 
-Method: contiguous slabs of rows, balanced by their stored entries, on the process's thread pool; SciPy's
-compiled kernels release the interpreter lock. A V: each slab writes its own rows of one result. Aᵀ U: the CSR
-arrays of A are the CSC arrays of Aᵀ, so each thread scatters its slabs into a p x k accumulator of its own,
-and the accumulators are added up; nothing is transposed, unless A has few rows and U many columns: then Aᵀ is made
-for the one product, whose rows gather from the short U. The fused sweep takes a slab through P = X Vx and at
-once through Xᵀ P, so that no n x k block ever exists and the data are read from memory once. A float32 sum
-over rows runs over a stretch of rows and is then added into float64. Columns of the block go in tiles where
-what all threads together read and write at random outgrows half of the cache, and only there: every tile
-reads the matrix again.
+Method: contiguous slabs of rows, balanced by their stored entries, run on the process's thread pool; SciPy's
+compiled kernels release the interpreter lock. For A V each slab writes its own rows of one result. For Aᵀ U the
+CSR arrays of A are the CSC arrays of Aᵀ. Each thread scatters its slabs into a p x k accumulator of its own, and
+the accumulators are added up. Nothing is transposed, unless A has few rows and U many columns. Then Aᵀ is made
+for this product, and its rows gather from the short U. The fused sweep multiplies a slab to P = X Vx and
+immediately to Xᵀ P, so no n x k block ever exists, and the data are read from memory once. A float32 sum over
+rows runs over a stretch of rows and is then added into float64. Columns of the block are cut into tiles only if
+all threads together read and write more at random than half of the cache holds, because every tile reads the
+matrix again.
 
 Source: the row-slab and scatter forms are folklore of sparse linear algebra (Saad, "Iterative Methods for
-Sparse Linear Systems", section 3.5); why a blocked sum is more accurate is in Higham, "Accuracy and Stability
-of Numerical Algorithms", chapter 4.
+Sparse Linear Systems", section 3.5). Higham, "Accuracy and Stability of Numerical Algorithms", chapter 4,
+explains why a blocked sum is more accurate.
 
-Where we differ: the assignment of rows to threads is fixed, never first come first served, where sums over
-rows are formed: the same data on the same number of threads give the same bits. SciPy's kernels that add into
-a given array are private (`scipy.sparse._sparsetools`); they are tried once on a small product and left for
-the public operators, at the cost of a temporary block, where they are missing or have changed. The slabs of
-the fused sweep are sized by entries, not to fit a core's own cache: a slab must meet each column several
-times, or else the blocks V and Xᵀ P drive each other out of the cache at every slab (up to 1.7 times slower,
-measured). Fewer threads work where the memory does not hold an accumulator for each. No BLAS is called inside
-the threads.
+Where we differ: for sums over rows the assignment of rows to threads is fixed, and not first come, first served:
+the same data on the same number of threads give the same bits. SciPy's kernels that add into a given array are
+private (`scipy.sparse._sparsetools`). They are tried once on a small product. If they are missing or have
+changed, the public operators replace them, at the cost of a temporary block. The slabs of the fused sweep are
+sized by entries, and not by a core's own cache: a slab must meet each column several times, or else the blocks
+V and Xᵀ P evict each other from the cache at every slab (up to 1.7 times slower, measured). If memory does not
+hold an accumulator for each thread, fewer threads work. No BLAS is called inside the threads.
 """
 
 from __future__ import annotations
@@ -54,36 +53,36 @@ CSR: TypeAlias = Any
 """A `scipy.sparse.csr_array` or `csr_matrix`; SciPy ships no types."""
 Block: TypeAlias = NDArray[Any]
 
-# Rows over which a float32 sum runs before it is added into float64: the more, the less exact; the fewer, the
-# slower. Between these bounds it is as short as costs about a tenth of the product.
+# Rows over which a float32 sum runs before it is added into float64. More rows make it less exact, fewer rows
+# slower. Between these bounds the additions cost about a tenth of the product.
 SHORTEST_STRETCH, LONGEST_STRETCH = 2**12, 2**15
 ENTRIES_PER_FOLD = 32
 # A slab meets each column this many times on average, within bounds on its entries and on its dense rows.
 VISITS_PER_SLAB = 32
 FEWEST_ENTRIES, MOST_ENTRIES = 2**16, 2**21
 MOST_DENSE_BYTES = 2**23
-# Multiply-adds below which another thread costs more than it brings.
+# Below this number of multiply-adds a further thread costs more than it saves.
 WORK_PER_THREAD = 2**20
 # The same for a product of two sparse matrices, whose multiply-adds are slower.
 PAIRS_PER_THREAD = 2**15
-# Numbers that a core's own cache holds beside as many others.
+# A core's own cache holds twice this many numbers.
 CACHED_NUMBERS = 2**14
-# Accumulators that any machine holds.
+# Any machine has memory for this many accumulators.
 NEGLIGIBLE_BYTES = 2**24
-# Narrower tiles would read the matrix again for less than one cache line an entry.
+# Narrower tiles would read the matrix again for less than one cache line for each entry.
 NARROWEST_TILE_BYTES = 64
-# Parts a thread where any thread may take any part: evens out cores that are busy with something else.
+# Parts for each thread if any thread may take any part: this balances cores that are busy with other work.
 PARTS_PER_THREAD = 4
-# A row costs about as much as this many entries, whatever it holds.
+# A row costs about as much as this many entries, in addition to its entries.
 ROW_COST = 2
-# Columns of a product with Aᵀ from which making Aᵀ first pays, where A has few rows.
+# If A has few rows, making Aᵀ first is faster from this number of columns of the product on.
 COLUMNS_TO_TRANSPOSE = 32
 # Rows that are added side by side, as one long row, before they are added to one another.
 ROWS_ABREAST = 64
 
 
 class Products(NamedTuple):
-    """What one fused sweep over the rows of X and Y gives; an entry that does not exist is None.
+    """The results of one fused sweep over the rows of X and Y; a result that does not exist is None.
 
     With P = X Vx - 1 shift_xᵀ and Q = Y Vy - 1 shift_yᵀ: `XtP`, `XtQ`, `YtP`, `YtQ` are the float64 products
     of the transposes, `sum_P` and `sum_Q` the float64 column sums of P and Q.
@@ -181,10 +180,10 @@ def rmatmat(A: CSR, U: Block, dtype: DTypeLike) -> Block:
 
 
 def worth_transposing(A: CSR, dtype: np.dtype[Any]) -> bool:
-    """Whether Aᵀ U is quicker by rows of a transposed copy, and memory has room for that.
+    """Whether Aᵀ U is faster by rows of a transposed copy, and memory has room for the copy.
 
-    Its rows gather from U, which is much smaller than the result here, and nothing is added up between
-    threads. The sums run over the rows of A in the precision of the product, which float32 should not.
+    The rows of the copy gather from U, which is much smaller than the result here, and no sums are added up between
+    threads. The sums over the rows of A have the precision of the product, so this form is not for float32.
     """
     if dtype != np.float64 or 2 * A.shape[0] > A.shape[1]:
         return False
@@ -259,8 +258,8 @@ def products(
     matrices = tuple(view.matrix for view in views)
     width = sum(view.width for view in views)
     threads = _scatter_threads(matrices, width, dtype)
-    # Every thread writes its accumulators at random and all read one V at random; V is as large as one of
-    # them.
+    # Every thread writes its accumulators at random, and all threads read one V at random. V is as large as one
+    # accumulator.
     columns = sum(matrix.shape[1] for matrix in matrices)
     count = _tile_count(width, columns * (threads + 1), dtype)
     tiles = [_sweep([view.tile(i, count) for view in views], dtype, threads) for i in range(count)]
@@ -419,8 +418,8 @@ def column_statistics(A: CSR) -> tuple[Block, Block]:
 def column_deviations(A: CSR, point: Block) -> tuple[Block, Block]:
     """Sum the deviations of the columns from a point, and the squares of the deviations: over all rows.
 
-    An entry that is not stored is 0 and deviates like any other. About a point near the mean nothing cancels in
-    either sum.
+    An entry that is not stored is 0 and deviates like any other. If the point is near the mean, neither sum has
+    cancellation.
 
     Parameters
     ----------
@@ -489,13 +488,13 @@ def pair_count(X: CSR, Y: CSR | None = None) -> int:
 
 
 SAMPLED_COLUMNS = 64
-"""Columns of a Gram matrix from which the number of its entries is told."""
+"""The number of columns of a Gram matrix from which the number of its entries is estimated."""
 
 
 def gram_entries(X: CSR, Y: CSR) -> float:
     """Estimate the entries of the sparse XᵀY from some of its columns.
 
-    The columns of Y that are not empty are taken at equal steps of their frequency, on which their entries depend.
+    The non-empty columns of Y are ordered by frequency and taken at equal steps, because their entries depend on it.
 
     Parameters
     ----------
@@ -505,7 +504,7 @@ def gram_entries(X: CSR, Y: CSR) -> float:
     Returns
     -------
     float
-        Exact where Y has at most `SAMPLED_COLUMNS` columns that are not empty.
+        Exact if Y has at most `SAMPLED_COLUMNS` columns that are not empty.
 
     Raises
     ------
@@ -517,7 +516,7 @@ def gram_entries(X: CSR, Y: CSR) -> float:
     _require_csr(X, "X")
     _require_csr(Y, "Y")
     _require_same_rows(X, Y)
-    # Behind the last row there may be entries that do not count.
+    # The arrays may hold entries behind the last row, which do not count.
     columns = Y.indices[: Y.indptr[-1]]
     frequency = np.bincount(columns, minlength=Y.shape[1])
     used = int(np.count_nonzero(frequency))
@@ -578,7 +577,7 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
 
 
 def _stacked(parts: list[CSR], kind: Any) -> CSR:
-    """Put CSR matrices under one another; empties the list, so that no more than one part is held twice."""
+    """Stack CSR matrices by rows. The list is emptied, so that at most one part is held twice."""
     shape = sum(part.shape[0] for part in parts), parts[0].shape[1]
     total = sum(part.nnz for part in parts)
     index = np.int64 if total > np.iinfo(np.int32).max else parts[0].indices.dtype
@@ -772,7 +771,7 @@ class _Accumulator:
 
 
 def _add_up(blocks: list[Block], shape: tuple[int, ...]) -> Block:
-    """Add up, in their order, what the threads have, in float64; a float64 one of them is overwritten."""
+    """Add up the sums of the threads in their order, in float64; a float64 sum among them is overwritten."""
     total = next((block for block in blocks if block.dtype == np.float64), None)
     total = np.zeros(shape) if total is None else total
     others = [block for block in blocks if block is not total]
@@ -793,7 +792,7 @@ def _add_up(blocks: list[Block], shape: tuple[int, ...]) -> Block:
 
 
 def _slab(A: CSR, start: int, stop: int, dtype: np.dtype[Any]) -> _Slab:
-    # Cut first, then convert: whatever must be converted, here or by SciPy, is never more than a slab.
+    # Cut first, then convert: then at most a slab is converted, here or by SciPy.
     first, last = int(A.indptr[start]), int(A.indptr[stop])
     indptr = A.indptr[start : stop + 1] - A.indptr[start]
     data = np.ascontiguousarray(A.data[first:last], dtype)
@@ -843,7 +842,7 @@ class _Kernels(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _compiled() -> _Kernels | None:
-    """Find SciPy's compiled loops; None where they are missing or do something else than they did."""
+    """Find SciPy's compiled loops; None if they are missing or have changed."""
     names = ("csr_matvecs", "csc_matvecs", "csr_matvec", "csc_matvec")
     if not all(callable(getattr(_sparsetools, name, None)) for name in names):
         return None

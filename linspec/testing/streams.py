@@ -28,7 +28,7 @@ from linspec.testing.solving import Subject, Trial, attempt
 __all__ = ["STREAM_CHECKS", "Slices"]
 
 CLEAR = 1e-5
-"""In one pass a singular value can be told from zero if it is above this fraction of the largest one."""
+"""One pass distinguishes a singular value from zero if it is above this fraction of the largest one."""
 
 WORSE = 3.0
 """The factor by which the residual of an approximate answer may be larger than in memory."""
@@ -150,7 +150,7 @@ def _answer_issues(subject: Subject, case: Case, solution: Any) -> Iterator[str]
 
 
 def _clear(case: Case) -> bool:
-    """Whether the k leading singular values can be told from zero."""
+    """Whether the k leading singular values can be distinguished from zero."""
     A = as_host(case.main).astype(np.float64)
     A = A - case.parameters.get("center", False) * A.mean(axis=0)
     s = np.linalg.svd(A, compute_uv=False)

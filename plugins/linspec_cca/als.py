@@ -107,7 +107,7 @@ class AlternatingLeastSquares(Solver):
         course = Course(run.tol)
 
         def residual() -> float:
-            """By the law, or by what the correlations still gain."""
+            """The residual by the law, or by the expected gain of the correlations."""
             law = pair.leading(k).residual(rho[:k]) * (1.0 if pair.exact else max(told))
             return course.judged(law, float(rho[:k].sum()), whole=pair.exact)
 
@@ -130,7 +130,7 @@ class AlternatingLeastSquares(Solver):
         return self.inner_reduction * _relative(gap, target, xp) if self.inner_reduction else None
 
     def _matrices(self, problem: Any, moments: Any) -> list[Any]:
-        """What the inner solvers are made ready for: held moments of a view, or the view itself."""
+        """The matrices for which the inner solvers are prepared: held moments of a view, or the view itself."""
         if moments.form != "implicit":
             return [moments.view(0), moments.view(1)]
         if not problem.center:
@@ -140,9 +140,9 @@ class AlternatingLeastSquares(Solver):
 
 
 def _told(pair: Pair, rho: HostArray, k: int, view: int, V: Array, SV: Array) -> float:
-    """By so much is the residual of a view larger than its norm has it, as the half step from it shows.
+    """The ratio of a view's residual, bounded from below by the half step, to its estimate by the norm; at least 1.
 
-    The step D = V − Φ diag(ρ) is S⁻¹ϱ, about, and (dᵀϱ)² / dᵀSd is at most ϱᵀS⁻¹ϱ for any d: Galerkin's bound.
+    The step D = V − Φ diag(ρ) is about S⁻¹ϱ, and (dᵀϱ)² / dᵀSd is at most ϱᵀS⁻¹ϱ for any d: Galerkin's bound.
     """
     xp, r = pair.views.home.xp, pair.views.home.place(rho[:k])[None, :]
     W, SW = ((pair.phi, pair.Sphi), (pair.psi, pair.Spsi))[view]
@@ -166,7 +166,7 @@ def _at_last(V: Array, SV: Array, rho: HostArray, ridge: float, home: Home) -> t
 
 
 def _relative(gap: Array, target: Array, xp: Any) -> float:
-    """The largest relative gradient of a column, where the inner solver begins."""
+    """The largest relative gradient of a column at the start of the inner solver."""
     norms = to_host(xp.stack([xp.sqrt(xp.sum(gap * gap, axis=0)), xp.sqrt(xp.sum(target * target, axis=0))]))
     live = norms[1] > 0
     return float((norms[0][live] / norms[1][live]).max(initial=0.0))

@@ -5,7 +5,7 @@ Problem: approximate the leading canonical pairs without a product with an inver
 Method: the leading singular triplets of Dx^(-1/2) C Dy^(-1/2), C = XᵀY. "nw-cca" takes the identity for D: it finds
 directions of large covariance. "dw-cca" takes the diagonals of the Gram matrices, ridge included: it is exact where the
 columns of each view do not overlap, as those of one-hot rows do, and it is the limit of the iteration "d-cca".
-Source: Ma, Lu & Foster 2015, arXiv:1506.08170, section 4; Lu 2015 (thesis), section 4.4. Covariance in place of
+Source: Ma, Lu & Foster 2015, arXiv:1506.08170, section 4; Lu 2015 (thesis), section 4.4. Covariance instead of
 correlation is partial least squares: Wegelin 2000; Witten, Tibshirani & Hastie 2009, doi:10.1093/biostatistics/kxp008.
 Where we differ: the SVD comes from block Krylov spaces of both views, and not from a random sketch. One sweep
 widens both spaces, and Rayleigh-Ritz gives the triplets (Musco & Musco 2015, arXiv:1504.05477). Spaces that

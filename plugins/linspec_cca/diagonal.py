@@ -2,7 +2,7 @@
 
 Problem: CCA for views whose columns hardly overlap. For one-hot rows the Gram matrices are diagonal, and
 whitening is a scaling.
-Method: Lu (2015), section 3.3.1: the power iteration of "als" with diag(Sx)⁻¹ and diag(Sy)⁻¹ in place of the
+Method: Lu (2015), section 3.3.1: the power iteration of "als" with diag(Sx)⁻¹ and diag(Sy)⁻¹ instead of the
 projections. Its limit is the truncated SVD of diag(Sx)^(-1/2) C diag(Sy)^(-1/2).
 Where we differ: as in "als", columns beyond k are carried, and each step makes the small SVD. The iteration
 stops at its own limit. The answer is then judged as CCA. So for views that overlap, the residual is large and
@@ -59,7 +59,9 @@ class DiagonalCCA(Solver):
             _, Cpsi, _, _ = moments.products(None, psi)
             pair = pair.with_y(psi, dy[:, None] * psi, Cpsi).normalized(normalizer, x=False)
             pair, rho = pair.canonical()
-        text = "d-cca reached its own limit, which is the exact answer only where the Gram matrices are diagonal."
+        text = (
+            "d-cca reached its own limit, which is the exact answer only if the Gram matrices are diagonal."
+        )
         run.note(Status.APPROXIMATE, text)
         known = pair.answer(k, 0.0)["evidence"]
         return run.finish(**pair.weights(k), evidence=known)
@@ -76,7 +78,7 @@ def _warn_of_means(moments: Any, diagonals: tuple[Array, Array]) -> None:
         share = float((of_mean / (of_mean + to_host(d) + 1e-300)).max(initial=0.0))
         if share > MATERIAL:
             warn(
-                f"d-cca takes the Gram matrix of {name} for diagonal, but centring subtracts a matrix of rank "
+                f"d-cca treats the Gram matrix of {name} as diagonal, but centring subtracts a matrix of rank "
                 f"one that couples all columns (up to {share:.2g} of a column). Pass center=False, or choose "
                 '"als" or "gram".',
                 AccuracyWarning,

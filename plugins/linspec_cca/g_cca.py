@@ -1,7 +1,7 @@
 """G-CCA: alternating least squares with gradient descent.
 
 Problem: the leading canonical pairs of views whose singular values are not far apart.
-Method: orthogonal iteration with t₂ steps of gradient descent in place of each projection, t₁ times: L-CCA without
+Method: t₁ orthogonal iterations with t₂ steps of gradient descent instead of each projection. This is L-CCA without
 principal components.
 Source: Lu 2015 (thesis), section 3.5; Lu & Foster 2014, arXiv:1407.4508.
 Where we differ: as `rounds.py` says; `inner_start="zero"` with `first="y"` is Algorithm 6 as printed for k_pc = 0.
@@ -21,6 +21,6 @@ class GCCA(FixedRounds):
     """Alternating least squares with gradient descent, t₁ iterations of t₂ steps (Lu 2015, section 3.5)."""
 
     def lstsq(self, run: Run) -> Solver:
-        """Gradient descent with as many steps."""
+        """Gradient descent with t₂ steps."""
         descent: Callable[..., Solver] = get_solver("gd", "least-squares")
         return descent(max_iterations=self.inner_iterations)

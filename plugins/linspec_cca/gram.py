@@ -5,8 +5,8 @@ Method: one pass forms Sx, C and Sy (Lu 2015, Lemma 4.1.2); with Cholesky factor
 small matrix Lx⁻¹ C Ly⁻ᵀ has the same singular values.
 Where we differ: the Gram matrices are first scaled to unit diagonal. If one is singular or nearly so, an
 eigen-decomposition with a rank cut replaces its Cholesky factor. Forming a Gram matrix squares the condition
-number. So directions below √eps of the largest one of a view cannot be told from zero; the solver "direct"
-can tell them.
+number. So directions below √eps of the largest one of a view cannot be distinguished from zero; the solver
+"direct" distinguishes them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Gram(Solver):
         assert C is not None  # noqa: S101  # CCA has two views
         x, y = (moments.whitener(i, ridge) for i, ridge in enumerate(problem.ridge))
         T = x.solve(y.solve(C.T).T)
-        U, rho, V = leading_svd(T, problem.k + 1, home)  # one more: the gap behind the k-th
+        U, rho, V = leading_svd(T, problem.k + 1, home)  # one more, for the gap after the k-th
         k = min(problem.k, len(rho))
         U, V, following = U[:, :k], V[:, :k], rho[k:]
         return run.finish(
@@ -57,7 +57,7 @@ class Gram(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """Forming three Gram matrices, two Cholesky factors, two triangular solves and an SVD."""
+        """The estimate for three Gram matrices, two Cholesky factors, two triangular solves and an SVD."""
         p, q = sizes.p, sizes.q
         shorter, longer = sorted((float(p), float(q)))
         whitening = (p**3 + q**3) / 3 + p * q * (p + q)

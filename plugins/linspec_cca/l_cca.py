@@ -1,27 +1,27 @@
 """L-CCA: alternating least squares with LING.
 
-Problem: the leading canonical pairs of views with a few long directions and correlations that live in short ones.
-Method: orthogonal iteration with LING for its projections: exact on k_pc principal components of each view, and t₂
-gradient steps for the rest, which the long directions no longer slow down. After t₁ iterations it ends.
+Problem: the leading canonical pairs of views with a few long directions, if the correlations are in short directions.
+Method: orthogonal iteration with LING for its projections. LING is exact on k_pc principal components of each view, and
+makes t₂ gradient steps for the rest. The long directions no longer slow these steps down. After t₁ iterations it ends.
 Source: Lu 2015 (thesis), Algorithm 6; Lu & Foster 2014, Large scale canonical correlation analysis with iterative least
 squares, arXiv:1407.4508.
-Where we differ: as the solver "als" that it is made of, with a fixed number of steps in place of a tolerance: its
-bases are turned to canonical pairs at each half step, so that gradient steps are made for these; both views begin at
-random blocks and X is regressed first, where the source begins from XG and regresses Y first (see `rounds.py`). LING is
-by default in the variant that converges whatever its randomized components miss, and these come from a few columns more
-than k_pc (see "ling"). Remark A.3.1 of the source, a projection of the coefficients onto the complement of the
-components after each gradient step, belongs to the printed variant alone, where it undoes most of what inexact
-components do; the default variant has a projection of its own. `ling_variant="projection"` with `inner_start="zero"`,
-`first="y"` and `components_oversample=0` is Algorithm 6 as printed, and `complement=True` adds the remark. A ridge
-enters the least-squares problems.
+Where we differ: as the solver "als" does, which this solver calls, but with a fixed number of steps instead of a
+tolerance. Its bases are turned to canonical pairs at each half step, so gradient steps are made for these. Both views
+begin at random blocks and X is regressed first; the source begins from XG and regresses Y first (see `rounds.py`). The
+default variant of LING converges even if the randomized components miss something, and the components come from a few
+columns more than k_pc (see "ling"). Remark A.3.1 of the source projects the coefficients onto the complement of the
+components after each gradient step. It belongs only to the printed variant, and undoes most of the harm of inexact
+components there; the default variant has a projection of its own. `ling_variant="projection"` with
+`inner_start="zero"`, `first="y"` and `components_oversample=0` is Algorithm 6 as printed, and `complement=True` adds
+the remark. A ridge enters the least-squares problems.
 
-The variant "projection" iterates with the whole view, and each step multiplies what rounding, or an inexact component,
-leaves in a long direction by (σ₁/σ)² or so, σ being a short one. The variants "ridge" and "simplified" take the long
-directions out of the view as well and do not suffer from it; for exact components and without a ridge "simplified" has
-the same iterates.
+The variant "projection" iterates with the whole view. Rounding, or an inexact component, leaves a part in a long
+direction, and each step multiplies this part by about (σ₁/σ)², where σ is a short singular value. The variants "ridge"
+and "simplified" also take the long directions out of the view, and avoid this growth. For exact components and without
+a ridge "simplified" has the same iterates.
 
-The error bound printed as Theorem 3.4.5 falls with r^(2 t₂) in the number of gradient steps. Its proof takes from
-Theorem 3.4.2 a squared error for an error: what follows is r^(t₂), and that is what is observed.
+The error bound printed as Theorem 3.4.5 falls with r^(2 t₂) in the number of gradient steps. Its proof confuses a
+squared error from Theorem 3.4.2 with an error. The correct rate is r^(t₂), and this rate is observed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LCCA(FixedRounds):
             )
 
     def lstsq(self, run: Run) -> Solver:
-        """LING with as many gradient steps."""
+        """LING with t₂ gradient steps."""
         ling: Callable[..., Solver] = get_solver("ling", "least-squares")
         return ling(
             rank=self.components,

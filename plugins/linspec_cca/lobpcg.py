@@ -92,7 +92,10 @@ class LOBPCG(Solver):
     )
     depth: int = option(3, "blocks of a subspace at most", at_least=3)
     rank: int | None = option(
-        None, "rank of the preconditioner beside its diagonal; none: from the data", kind=int, at_least=0
+        None,
+        "rank of the preconditioner in addition to its diagonal; none: from the data",
+        kind=int,
+        at_least=0,
     )
     initial: str = option(
         "random",
@@ -238,15 +241,13 @@ def _doubts(
     """Findings of the iteration that a small residual does not show."""
     found = []
     if not space.whole and law <= run.tol < course.to_come / OPTIMISTIC < np.inf:
-        text = f"The correlations were still growing, by {course.to_come:.0e} of their sum, which the residual does "
-        text += "not show: columns nearly depend on each other. Add a ridge, or go on."
+        text = f"The sum of the correlations was still growing, by a relative {course.to_come:.0e}. The residual does "
+        text += "not show this, because columns nearly depend on each other. Add a ridge, or iterate longer."
         found.append((Status.ILL_CONDITIONED, text))
     for name, view, ridge in zip("XY", space.views, problem.ridge, strict=True):
         lost = view.longest * float(np.finfo(view.dtype).eps)
         if view.annihilated and ridge == 0:
-            text = (
-                f"Combinations of the columns of {name} are zero as far as products can tell. A ridge would "
-            )
+            text = f"Combinations of the columns of {name} are zero up to the rounding of products. Add a ridge to "
             found.append((Status.RANK_DEFICIENT, text + "separate signal from chance."))
         elif lost > DIGITS_LOST[view.dtype.itemsize]:
             text = f"Combinations of the columns of {name} are {view.longest**0.5:.0e} times shorter than the columns: "

@@ -4,7 +4,7 @@ Problem: the same as AppGrad's.
 Method: Ma, Lu & Foster (2015), Algorithm 2 (Lu 2015, Algorithm 8): Φ ← Φ − η Xᵀ(XΦ − YΨ)/n on the normalised
 blocks themselves, then normalised again. A canonical pair with correlation ρ < 1 has the gradient
 (Sx − C Ψ Φ⁻¹…)Φ = (1 − ρ) Sx φ ≠ 0, which is not parallel to φ: the step leaves it (Proposition 2.1, Example
-4.2.3). Nothing that seeks an answer should choose this solver.
+4.2.3). Do not choose this solver to compute an answer.
 """
 
 from __future__ import annotations
@@ -42,6 +42,6 @@ class NaiveGradient(Solver):
             phi = pair.phi - (pair.Sphi - pair.Cpsi) * step
             psi = pair.psi - (pair.Spsi - pair.Ctphi) * step
             pair = next_pair(problem, moments, pair, phi, psi).normalized(normalizer)
-        text = "naive-gradient does not lead to canonical pairs; it is kept to show that."
+        text = "naive-gradient does not converge to canonical pairs; it exists to demonstrate this."
         run.note(Status.APPROXIMATE, text)
         return run.finish(x_weights=pair.phi, y_weights=pair.psi)

@@ -7,7 +7,7 @@ Source: Lu 2015 (thesis), section 3.5 (RPCCA); Ma, Lu & Foster 2015, arXiv:1506.
 Where we differ: any SVD solver can be chosen by name, and its answer is not judged separately. The ridge
 enters the CCA between components. That CCA uses the sweep that also judges the answer, so the certificate
 costs nothing. With all components the answer is that of CCA. Correlations in short directions are not found,
-however accurate the SVD is.
+even if the SVD is exact.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from typing import Any
 
 from linspec import SVD, Run, Solution, Solver, Status, form_option, option, part
 
-ENDED = "CCA between {found} of {all} principal components: the residual says what the others would add. "
-ENDED += 'Raise components, or choose a solver that goes on to a tolerance, such as "als".'
+ENDED = (
+    "CCA between {found} of {all} principal components: the residual shows the contribution of the others. "
+)
+ENDED += 'Raise components, or choose a solver that iterates to a tolerance, such as "als".'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +28,7 @@ class PrincipalCCA(Solver):
     """Exact CCA between principal components (Lu 2015, section 3.5)."""
 
     components: int = option(300, "principal components of each view, at least k", at_least=1)
-    svd: Any = part("lazy-spca", "what finds the components", problem="svd")
+    svd: Any = part("lazy-spca", "the solver that finds the components", problem="svd")
     form: str = form_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:

@@ -35,8 +35,8 @@ from linspec import (
 from linspec.arrays import Array, Home, to_host
 from linspec_cca.pairs import NOISE, block_width
 
-ENDED = "The best pairs within {columns} random columns, {powers} power sweeps: the residual says how good they are. "
-ENDED += 'Raise oversample, or choose a solver that goes on to a tolerance, such as "als".'
+ENDED = "The best pairs within {columns} random columns, {powers} power sweeps: the residual shows how good they are. "
+ENDED += 'Raise oversample, or choose a solver that iterates to a tolerance, such as "als".'
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,15 +1,15 @@
-"""What L-CCA and G-CCA share: alternating least squares with fixed numbers of iterations, outer and inner.
+"""The common part of L-CCA and G-CCA: alternating least squares with fixed numbers of outer and inner iterations.
 
-Problem: the leading canonical pairs, about, for a price that is known beforehand.
-Method: t₁ iterations of "als", in each of which a least-squares solver makes t₂ steps for either view.
+Problem: approximate the leading canonical pairs at a cost that is known beforehand.
+Method: t₁ iterations of "als". In each, a least-squares solver makes t₂ steps for each view.
 Source: Lu 2015 (thesis), Algorithm 6 and section 3.5; Lu & Foster 2014, arXiv:1407.4508.
 Where we differ: (a) The steps begin at the answer for the last block, and not at zero, which costs no sweep;
 `inner_start="zero"` is as printed. (b) Algorithm 6 draws G for X alone, begins from XG, and regresses Y first:
-Y₁ from XG, X₁ from Y₁, … By default both views begin at random blocks, and X comes first, so the last block is Y's;
-`first="y"` is the order as printed, and what was drawn for Y then only turns the basis of XG. (c) The bases are not
-those of a QR decomposition but the canonical pairs of the two spans; the spans are the same where projections are
-exact, and gradient steps, whose length is chosen column by column, are then made for the pairs. (d) It ends before t₁
-iterations where the residual is within the tolerance.
+Y₁ from XG, X₁ from Y₁, … By default both views begin at random blocks, and X comes first, so the last block is Y's.
+`first="y"` is the order as printed; the block drawn for Y then only turns the basis of XG. (c) The bases are the
+canonical pairs of the two spans, and not those of a QR decomposition. The spans are the same if projections are exact.
+The length of gradient steps is chosen column by column, and is thus chosen for each pair. (d) It ends before t₁
+iterations if the residual is within the tolerance.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from typing import Any
 from linspec import Run, Solution, Solver, Status, form_option, option, part, tol_option
 from linspec_cca.als import AlternatingLeastSquares
 
-ENDED = "It ends after {outer} iterations with {inner} steps each: the residual says how good the answer is. "
-ENDED += 'Raise them, or choose "als", which goes on to a tolerance.'
+ENDED = (
+    "It ends after {outer} iterations with {inner} steps each: the residual shows how good the answer is. "
+)
+ENDED += 'Raise both numbers, or choose "als", which iterates to a tolerance.'
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,12 @@
-"""The subspaces of both views in which a CCA is solved exactly, and which grow by a block a sweep.
+"""Growing subspaces of both views: a CCA is solved exactly within them, and each sweep adds a block.
 
-Each view has panels V with SV (ridge included) and, of the other view's panels, the cross product KV: all that a
-Rayleigh-Ritz step needs, without a product. What is as wide as a basis stays with the data, in their precision;
-everything that is as wide as a basis in both directions is float64 on the host.
+Each view has panels V with SV (ridge included), and the cross product KV of the other view's panels. A Rayleigh-Ritz
+step needs only these, and no product. Panels stay with the data, in their precision. Matrices with one row and one
+column for each column of a basis are float64 on the host.
 
-Panels are stored as they were multiplied. Coordinates W, with Q = VW orthonormal in S, take the place of
-orthonormalising them: the small matrices are turned and the large ones are left alone. When the space has grown to its
-depth, all panels are folded into one, on the host a few rows at a time and in their own memory.
+Panels are stored as they were multiplied, and are not orthonormalised. Coordinates W with Q = VW orthonormal in S
+replace this: only the small matrices are turned. When the space has reached its depth, all panels are folded into one.
+On the host this is done a few rows at a time and in the memory of the panels.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from linspec.arrays import Array, Home, HostArray, cast, to_host
 from linspec.block_algebra import whitening, whitening_above_noise
 
 CACHED_NUMBERS = 2**18
-"""Numbers that are worked on together on the host: two megabytes."""
+"""The host processes this many numbers at a time: two megabytes."""
 
 DEPENDENT = {8: 1e-12, 4: 1e-7}
-"""By the bytes of a number: share below which the squared length of a block's vector is rounding of its columns."""
+"""Below this fraction the squared length of a block's vector is rounding of its columns; by the bytes of a number."""
 
 SAME = {8: 1e-10, 4: 1e-5}
-"""By the bytes of a number: share of a vector outside a space below which it lies within."""
+"""A vector lies in a space if a smaller fraction of it is outside; by the bytes of a number."""
 
 EARLIER = 1e-8
-"""The same for pairs before the last step beside the current ones."""
+"""The same fraction for the pairs before the last step and the current pairs."""
 
 
 @dataclass(eq=False)
@@ -41,22 +41,22 @@ class View:
     Attributes
     ----------
     home : Home
-        Where panels live.
+        The place of the panels.
     dtype : numpy.dtype
         Their precision.
     diagonal : array of shape (p,)
-        diag(S), ridge included: the norm in which lengths are compared.
+        diag(S), ridge included: lengths are compared in its norm.
     cut : float
-        Share of the longest vector, in that norm, below which a length in S is rounding.
+        A length in S is rounding below this fraction of the longest vector in the norm of the diagonal.
     panels : three lists of arrays
         Blocks V with SV, ridge included, and with CV of the other view's blocks.
     coordinates : numpy.ndarray of shape (d, r)
         W with (VW)ᵀ S (VW) = I.
     longest : float
-        The largest squared length, in the norm of the diagonal, that a vector of length 1 in S had: the condition
-        number of the scaled columns, as far as it was met.
+        The largest squared length, in the norm of the diagonal, of a vector of length 1 in S: a lower bound on the
+        condition number of the scaled columns.
     annihilated : bool
-        Whether vectors were met that S makes zero, but for rounding.
+        Whether there was a vector that S makes zero up to rounding.
     """
 
     home: Home
@@ -90,7 +90,7 @@ class View:
         Parameters
         ----------
         parts : sequence of (int, numpy.ndarray)
-            0 for V, 1 for SV, 2 for KV, and what multiplies it.
+            0 for V, 1 for SV, 2 for KV, and the matrix that multiplies it.
         """
         width = parts[0][1].shape[1]
         out = self.home.zeros((self.rows, width))
@@ -131,9 +131,9 @@ class View:
         return total
 
     def directions(self, Z: Array) -> Array:
-        """Z without its part in the space, its columns of length 1 in the norm of the diagonal, or 0.
+        """Z without its part in the space, with columns of length 1 in the norm of the diagonal, or 0.
 
-        A column that lies in the space but for rounding is 0: scaled to length 1, its rounding would look like a
+        A column that lies in the space up to rounding becomes 0: scaled to length 1, its rounding would look like a
         direction.
         """
         given = self._lengths(Z)
@@ -151,26 +151,26 @@ class View:
         return np.sqrt(self.column_squares(Z, self.diagonal))
 
     def column_squares(self, R: Array, weights: Array) -> HostArray:
-        """Column sums of R², each row times its weight."""
+        """Column sums of R², with each row multiplied by its weight."""
         total = np.zeros(R.shape[1])
         for rows in _runs(self.home, self.rows, R.shape[1]):
             total = total + to_host(self.home.xp.sum(R[rows, :] ** 2 * weights[rows][:, None], axis=0))
         return total
 
     def without_dead(self, V: Array) -> Array:
-        """Zeros for columns of zeros: products do not know these entries, and they would only grow."""
+        """V with zeros in the rows of zero columns: products do not reduce these entries, so they would grow."""
         live, xp = self.diagonal > 0, self.home.xp
         return V if bool(xp.all(live)) else V * xp.astype(live, xp.float64)[:, None]
 
     def append(self, Z: Array, SZ: Array, KZ: Array) -> None:
-        """Take in a block; what of it is rounding, or lies in the space already, gets no coordinate."""
+        """Add a block. Its parts that are rounding, or lie in the space already, get no coordinate."""
         E = self.coordinates.T @ self.against(1, Z)
         G, H = self.inner(Z, SZ), self.weighted_squares(Z)
         dependent = DEPENDENT[self.dtype.itemsize]
         T = whitening_above_noise(G - E.T @ E, H, self.cut, dependent, least=1.0)
         old, (d, r) = self.coordinates, self.coordinates.shape
-        # Where more seems to be left than there are columns, the longest vectors are rounding of the others: they do no
-        # harm, and say nothing.
+        # If there seem to be more vectors than the data have columns, the longest ones are rounding of the others. They
+        # do no harm, and carry no information.
         lengths = np.sort(np.sum(T * (H @ T), axis=0))[: max(self.live - r, 0)]
         self.longest = max(self.longest, float(np.max(lengths, initial=0.0)))
         self.annihilated |= T.shape[1] < min(whitening(H, dependent).shape[1], self.live - r)
@@ -181,7 +181,7 @@ class View:
             panels.append(cast(block, self.dtype))
 
     def fold(self, T: HostArray, T_other: HostArray, room: int) -> None:
-        """One panel VT, SVT, KVT_other in place of all; `room` columns are kept ready for it."""
+        """Replace all panels by one: VT, SVT, KVT_other. `room` columns are kept ready for it."""
         columns = self.columns
         for which, panels in enumerate(self.panels):
             turn = T if which < 2 else T_other
@@ -189,11 +189,11 @@ class View:
             out = self._memory(which, max(room, width))
             for rows in _runs(self.home, self.rows, columns):
                 out[rows, :width] = cast(self._sum([(which, turn)], rows), self.dtype)
-            panels[:] = [out[:, :width]]  # those that were there are given back before the next are turned
+            panels[:] = [out[:, :width]]  # the old panels are freed before the next ones are turned
         self.coordinates = np.eye(T.shape[1])
 
     def _memory(self, which: int, width: int) -> Array:
-        """Where folded panels go: on the host over those that were folded last, which are read row by row before."""
+        """The memory for folded panels: on the host that of the panels folded last, which are read before, by rows."""
         kept = self._rooms[which]
         if kept is None or kept.shape != (self.rows, width) or not self.home.on_host:
             kept = self._rooms[which] = self.home.zeros((self.rows, width), self.dtype)
@@ -201,7 +201,7 @@ class View:
 
 
 def add_multiple(V: Array, W: Array, factor: float, home: Home) -> None:
-    """V + factor · W in the place of V, a few rows at a time."""
+    """V + factor · W in the memory of V, a few rows at a time."""
     for rows in _runs(home, V.shape[0], V.shape[1]):
         V[rows, :] += W[rows, :] * factor
 
@@ -220,7 +220,7 @@ class SearchSpace:
     ----------
     views : pair of View
     correlations : numpy.ndarray
-        Of the canonical pairs within the space, decreasing.
+        The correlations of the canonical pairs within the space, decreasing.
     """
 
     def __init__(self, views: tuple[View, View]) -> None:
@@ -232,7 +232,7 @@ class SearchSpace:
         self._last = self.correlations
 
     def append(self, blocks: Sequence[Array], products: tuple[Array, Array, Array, Array]) -> None:
-        """Take in a block a view with SxZx, CZy, CᵀZx, SyZy, and find the canonical pairs anew."""
+        """Add a block of each view with SxZx, CZy, CᵀZx, SyZy, and compute the canonical pairs anew."""
         x, y = self.views
         Zx, Zy = blocks
         SZx, CZy, CtZx, SZy = products
@@ -250,7 +250,7 @@ class SearchSpace:
         self._turns = (P, Qt.T)
 
     def undo(self) -> None:
-        """Forget the block that was taken in last."""
+        """Remove the block that was added last."""
         for view, turn in zip(self.views, self._before, strict=True):
             for panels in view.panels:
                 panels.pop()
@@ -260,16 +260,16 @@ class SearchSpace:
 
     @property
     def whole(self) -> bool:
-        """Whether both subspaces are all there is."""
+        """Whether both subspaces are the whole spaces."""
         return all(view.coordinates.shape[1] >= view.live for view in self.views)
 
     def coefficients(self, k: int) -> tuple[HostArray, HostArray]:
-        """What the panels are multiplied by to give the first k pairs."""
+        """The matrices that turn the panels into the first k pairs."""
         x, y = (v.coordinates @ turn[:, :k] for v, turn in zip(self.views, self._turns, strict=True))
         return x, y
 
     def weights(self, k: int) -> dict[str, Array]:
-        """The first k pairs, as the law of CCA takes them."""
+        """The first k pairs, in the form that the law of CCA takes."""
         x, y = self.coefficients(min(k, len(self.correlations)))
         return {"x_weights": self.views[0].combined([(0, x)]), "y_weights": self.views[1].combined([(0, y)])}
 
@@ -283,7 +283,7 @@ class SearchSpace:
         )
 
     def shrink(self, width: int, room: int) -> None:
-        """Keep the first pairs, and those before the last step: what conjugate directions are made of."""
+        """Keep the first pairs, and those before the last step. Conjugate directions are made of both."""
         turns = []
         for i, view in enumerate(self.views):
             kept = self._turns[i][:, :width]
@@ -297,7 +297,7 @@ class SearchSpace:
     def _earlier(self, i: int, kept: HostArray, width: int) -> HostArray:
         """The pairs before the last step, in orthonormal coordinates, without their part in `kept`.
 
-        A block that is taken in leaves the coordinates of what was there as they are.
+        The coordinates of earlier panels do not change when a block is added.
         """
         P = np.zeros((kept.shape[0], min(width, self._before[i].shape[1])))
         P[: self._before[i].shape[0]] = self._before[i][:, : P.shape[1]]

@@ -1,27 +1,27 @@
-"""Sparse AppGrad: canonical weights most of which are zero.
+"""Sparse AppGrad: canonical weights with mostly zero entries.
 
-Problem: leading pairs of which each takes few columns of either view.
+Problem: leading pairs, each of which uses few columns of both views.
 Method: Ma, Lu & Foster (2015, ICML), section 5: a soft threshold between the gradient step of "appgrad" and its
-normalisation. With V = Φ̃ − η [Xᵀ(XΦ̃ − YΨ)/n + λΦ̃] and columns of unit size, Φ̃ ← sign(V) max(|V| − ητ, 0): a step of
-the proximal gradient method (Daubechies, Defrise & De Mol 2004, doi:10.1002/cpa.20042) on the least squares of which
-the canonical pairs are fixed points, with the penalty τ Σ|φ̃|.
-Units: steps and thresholds are those of columns scaled to unit size, so that a threshold is a correlation. A column
-stays at zero while its correlation with what the others leave of the variate to be fitted is below τ in absolute value.
-Without a given one τ is √(2 ln p/n), which the largest of p correlations with nothing but chance just reaches.
-``x_nonzeros`` instead asks for a number of entries a column: τ is then, step by step, the largest value that the
-entries beyond so many have. ``penalty="rows"`` shrinks rows of the block by their length, so that all pairs take the
-same columns, and counts rows.
+normalisation. With V = Φ̃ − η [Xᵀ(XΦ̃ − YΨ)/n + λΦ̃] and columns of unit size, Φ̃ ← sign(V) max(|V| − ητ, 0). This is a
+step of the proximal gradient method (Daubechies, Defrise & De Mol 2004, doi:10.1002/cpa.20042) with the penalty τ Σ|φ̃|
+on the least-squares problem that has the canonical pairs as fixed points.
+Units: steps and thresholds are those of columns scaled to unit size, so a threshold is a correlation. A column stays
+at zero while its correlation with the part of the variate that the others do not fit is below τ in absolute value.
+If τ is not given, it is √(2 ln p/n): the largest of p correlations that are only chance just reaches this value.
+``x_nonzeros`` asks for a number of entries of each column instead. Then τ is, in each step, the largest value of the
+entries beyond this number. ``penalty="rows"`` shrinks rows of the block by their length, so all pairs use the same
+columns, and counts rows.
 Where we differ: (a) The source says no more than the above. (b) The fixed points of AppGrad are determined up to a
-rotation of the pairs, sparse ones are not: the first iterations take no threshold, then the blocks are turned to their
-canonical pairs, then it applies. These iterations begin at auxiliary variables zero, so that few of them stay near the
-leading singular vectors of the cross product, where many would fit chance in wide data. (c) The auxiliary blocks are
-what is returned, each column scaled to unit length and nothing else: turning them to canonical pairs among
-themselves would fill in their zeros. So the correlations are those of each pair as it stands, and the pairs of one
-view are only nearly uncorrelated. With ``penalty="rows"`` they are turned: rows of zeros stay. (d) No column loses all
-of its entries: its threshold is at most nine tenths of the largest.
-Where it fails: data with more columns than rows, where the first iterations, which know no sparsity, find chance before
+rotation of the pairs, sparse ones are not. The first iterations have no threshold; then the blocks are turned to their
+canonical pairs, and the threshold applies. These iterations begin at auxiliary variables zero. A few of them stay near
+the leading singular vectors of the cross product, while many would fit chance in wide data. (c) The auxiliary blocks
+are returned, and only scaled to columns of unit length: turning them to canonical pairs among themselves would fill in
+their zeros. So the correlations are those of each pair as returned, and the pairs of one view are only nearly
+uncorrelated. With ``penalty="rows"`` they are turned: rows of zeros stay zero. (d) No column loses all of its entries:
+its threshold is at most nine tenths of the largest.
+Where it fails: data with more columns than rows. There the first iterations, which have no penalty, find chance before
 any planted direction, and the threshold then keeps the wrong columns.
-The answer is not that of the problem without the penalty: its residual, by the law, says how far it is.
+The answer is not that of the problem without the penalty: its residual, by the law, shows the distance.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from linspec_cca.appgrad import POWER_SWEEPS, Iteration, steps_from_data
 from linspec_cca.pairs import Pair, start
 
 SETTLED = 1e-5
-"""Relative change of both auxiliary blocks in an iteration, at which they stand still."""
+"""Both auxiliary blocks are settled if their relative change in an iteration is at most this."""
 
 LEAST = 0.9
-"""Share of a column's largest entry that its threshold may be."""
+"""The threshold of a column is at most this fraction of its largest entry."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,9 +99,10 @@ class SparseAppGrad(Solver):
             )
             return run.finish(**weights())
         counts = " and ".join(f"{_nonzeros(V):.3g}" for V in (tilde.phi, tilde.psi))
-        text = f"Columns of x_weights and y_weights have {counts} entries that are not zero, in the mean; the penalty "
+        text = f"Columns of x_weights and y_weights have on average {counts} entries that are not zero; the penalty "
         run.note(
-            Status.APPROXIMATE, text + "that makes the others zero keeps the answer from the canonical pairs."
+            Status.APPROXIMATE,
+            text + "that makes the others zero also moves the answer away from the canonical pairs.",
         )
         if self.penalty == "rows" or not iteration.shrinks:
             return run.finish(**weights())
@@ -110,12 +111,12 @@ class SparseAppGrad(Solver):
 
 
 class _SparseIteration(Iteration):
-    """Steps of AppGrad in the metric of the diagonals, and the threshold after them.
+    """Steps of AppGrad in the metric of the diagonals, followed by the threshold.
 
     Attributes
     ----------
     sparse : bool
-        Whether thresholds apply yet.
+        Whether thresholds apply already.
     """
 
     def __init__(
@@ -145,11 +146,11 @@ class _SparseIteration(Iteration):
 
     @property
     def shrinks(self) -> bool:
-        """Whether anything can become zero."""
+        """Whether any entry can become zero."""
         return any(self.thresholds) or self.counts != (None, None)
 
     def _soft(self, view: int, V: Array) -> Array:
-        """The threshold, on entries or rows in units of the columns."""
+        """The block after the threshold, on entries or rows in units of the columns."""
         xp, unit = self.home.xp, self.home.xp.sqrt(self.diagonals[view])
         size = xp.abs(V) * unit
         if self.rows:
@@ -159,7 +160,7 @@ class _SparseIteration(Iteration):
         return V * kept * reciprocal(size)
 
     def _level(self, view: int, size: Array) -> Array:
-        """A level for each column: of the threshold, or of the entries beyond so many."""
+        """The level of each column, from the threshold or from the number of entries."""
         xp, count = self.home.xp, self.counts[view]
         largest = xp.max(size, axis=0)[None, :]
         level = xp.ones_like(largest) * (self.thresholds[view] * self.steps[view])
@@ -170,8 +171,8 @@ class _SparseIteration(Iteration):
         return xp.minimum(level, largest * LEAST)
 
     def settled(self, old: Pair, new: Pair) -> bool:
-        """Whether both blocks stand still, but for a common rotation where nothing but that is left."""
-        if new is old:  # a step that was refused
+        """Whether both blocks are settled; a common rotation is ignored if no single entry can become zero."""
+        if new is old:  # the step was rejected
             return False
         before = self._scaled_products(old, old), self._scaled_products(new, new)
         cross = self._scaled_products(old, new)
@@ -187,20 +188,20 @@ class _SparseIteration(Iteration):
 
 
 def _of_chance(shape: tuple[int, int], width: int) -> float:
-    """What the largest of p correlations over n rows with one variate, or the longest of p rows of them, reaches."""
+    """The largest of p correlations over n rows with one variate, or the longest of p rows of them, under chance."""
     n, p = shape
     return float(min((np.sqrt(width) + np.sqrt(2 * np.log(p))) / np.sqrt(n), LEAST))
 
 
 def _turned(pair: Pair, n: int) -> tuple[Pair, Pair]:
-    """The auxiliary blocks that belong to normalised ones, and those, both turned to canonical pairs."""
+    """The auxiliary blocks for normalised blocks, and the normalised blocks, both turned to canonical pairs."""
     pair, rho = pair.canonical()
     factor = np.diag(rho * np.sqrt(n))
     return pair.turned(factor, factor), pair
 
 
 def _own_correlations(tilde: Pair) -> tuple[HostArray, Array]:
-    """The correlation of each pair of columns as it stands, and the signs of Ψ that make them positive."""
+    """The correlation of each pair of columns as given, and the signs of Ψ that make it positive."""
     xp = tilde.views.home.xp
     sums = [
         xp.sum(V * W, axis=0)

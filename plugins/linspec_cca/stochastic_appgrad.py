@@ -1,34 +1,34 @@
 """Stochastic AppGrad: CCA from minibatches of rows.
 
-Problem: the leading canonical pairs of so many rows that a few readings of them must do.
+Problem: the leading canonical pairs of data with so many rows that they can be read only a few times.
 Method: Ma, Lu & Foster (2015, ICML), section 3 (Lu 2015, Algorithm 11): the steps of "appgrad" on the auxiliary blocks
-Φ̃, Ψ̃, with gradients and k x k metrics from the rows I of a minibatch alone,
+Φ̃, Ψ̃, with gradients and k x k metrics from only the rows I of a minibatch,
 
     Φ̃ ← Φ̃ − η [X_Iᵀ(X_I Φ̃ − Y_I Ψ)/|I| + λΦ̃],   Φ = Φ̃ (Φ̃ᵀ(X_IᵀX_I/|I| + λI)Φ̃)^(-1/2),
 
 and the same for Ψ. Both views read the same rows. ``normalizer_rows`` takes the metric from other rows than the
 gradient, as the authors' own program does (ten times k of them).
-Steps: gradients are preconditioned with P = diag(S) + ridge + τ, where τ = (n/b) Σx⁴/Σx² column by column, for batches
-of b rows. Word counts have columns of one entry beside columns of ten thousands, and one step for all of them is that
-of the largest. A row that has a rare column weighs (n/b) x² in its batch, which is what τ is for a column of alike
-entries: it keeps such a row from overshooting. Nothing depends on the units of a column. The step in this metric is
-1.3/(L + V), with L the largest eigenvalue of P^(-1/2) S P^(-1/2) and V = (n/b) E‖x̃‖⁴/E‖x̃‖² what the variance of batches
-adds to the mean square of their estimates (Gower et al. 2019, doi:10.48550/arXiv.1901.09401, with the mean over rows in
-place of the largest). For columns that the rows read first do not have, and for rows whose entries cannot be read, τ is
-Σ diag(S)/b.
-Batches are six times the intrinsic dimension Σdiag/L of the views scaled to unit columns: the rows it takes before one
-direction more than another is seen in them. All of that is estimated from the first chunk of rows that is read.
-Where we differ: (a) That step, in place of one found by cross-validation; ``step`` is the form of the source, one
-number for all columns. (b) Algorithm 11 picks a random subset of the rows afresh at every step, so that a row may
-come again before others have come at all; here rows are shuffled and read to the end, each once before any comes twice,
-and the last batch of a reading has what is left. (c) Ψ takes the new Φ
-(the authors' program, too); ``update="simultaneous"`` the old one, as printed. (d) What is returned is the mean of the
-iterates with polynomial weights (Shamir & Zhang 2013, ICML 28; arXiv:1212.1824), which needs no horizon, so the run can
-be ended at any time. A constant step then does for the first passes; ``decay`` is for many. (e) Algorithm 11
-takes every step. Here one after which an auxiliary block is longer in the metric of its rows than the answer can be is
-not taken: the block stays as it was, the minibatch is spent, and later steps of this view are half as long.
-The residual that is reported on the way is an estimate, in the law's own units, from the mean gradient since the last
-report: noise makes it too large. The answer is judged by a sweep of its own.
+Steps: gradients are preconditioned with P = diag(S) + ridge + τ, where τ = (n/b) Σx⁴/Σx² for each column, for batches
+of b rows. Word counts have columns with one entry and columns with tens of thousands, and the largest column would
+limit a common step. A row with an entry x in a rare column weighs (n/b) x² in its batch. This is the value of τ for a
+column of equal entries, so τ prevents overshooting by such a row. Nothing depends on the units of a column. The step
+in this metric is 1.3/(L + V). L is the largest eigenvalue of P^(-1/2) S P^(-1/2). V = (n/b) E‖x̃‖⁴/E‖x̃‖² is the
+contribution of the variance of batches to the mean square of their estimates (Gower et al. 2019,
+doi:10.48550/arXiv.1901.09401, with the mean over rows instead of the largest). For columns that do not occur in the
+first rows, and for rows whose entries cannot be read, τ is Σ diag(S)/b.
+Batches are six times the intrinsic dimension Σdiag/L of the views scaled to unit columns: with fewer rows, no direction
+would stand out from others. All of these values are estimated from the first chunk of rows.
+Where we differ: (a) The step above replaces one found by cross-validation; ``step`` is the form of the source, one
+number for all columns. (b) Algorithm 11 picks a new random subset of the rows at every step, so a row may occur twice
+before others occur once. Here rows are shuffled and read to the end, each once before any occurs twice, and the last
+batch of a reading has the remaining rows. (c) Ψ takes the new Φ, as in the authors' program;
+``update="simultaneous"`` takes the old one, as printed. (d) The mean of the iterates with polynomial weights is
+returned (Shamir & Zhang 2013, ICML 28; arXiv:1212.1824). It needs no horizon, so the run can end at any time. A
+constant step then suffices for the first passes; ``decay`` is for many passes. (e) Algorithm 11 takes every step. Here
+a step is rejected if the auxiliary block after it is longer in the metric of its rows than the answer can be: the block
+stays unchanged, the minibatch is spent, and later steps of this view are half as long.
+The residual reported during the run is an estimate, in the units of the law, from the mean gradient since the last
+report: noise makes it too large. A separate sweep judges the answer.
 """
 
 from __future__ import annotations
@@ -59,31 +59,31 @@ from linspec.operators import CenteredOperator, DenseOperator, SparseOperator, u
 from linspec.preconditioner import from_sketch
 
 DIMENSIONS = 6
-"""Rows of a batch in units of the intrinsic dimension: measured, on words; 2 leaves noise, more costs steps."""
+"""Rows of a batch in units of the intrinsic dimension, measured on words: 2 leaves noise, more costs steps."""
 
 FEWEST_STEPS = 16
-"""Batches in all rows, which come before that."""
+"""The least number of batches in all rows. It has priority over the number of rows above."""
 
 ROWS_A_PAIR = 2.5
-"""Rows of a batch for each pair, at least, so that its k x k metric is near that of all rows."""
+"""The least rows of a batch for each pair, so that its k x k metric is near that of all rows."""
 
 MOST_ENTRIES = 2**22
-"""Entries of a batch at most."""
+"""The largest number of entries of a batch."""
 
 STEP = 1.3
-"""The step in units of 1/(L + V): measured; below 2 the mean square of a quadratic falls."""
+"""The step in units of 1/(L + V), measured; below 2 the mean square of a quadratic falls."""
 
 GROWTH = 4.0
-"""The mean square of the auxiliary variables is at most 1 at the answer; above this a step is not taken."""
+"""A step is rejected above this mean square of the auxiliary variables, which is at most 1 at the answer."""
 
 POWER = 8
-"""Iterate t weighs about t^POWER in the mean: its last ninth counts for two thirds."""
+"""Iterate t has weight about t^POWER in the mean: the last ninth has two thirds of the weight."""
 
 PROBES, POWERS = 8, 8
 """Columns and steps of the power iteration on a chunk."""
 
 LONGEST_WINDOW = 1024
-"""Steps over which gradients are averaged for the estimate of the residual, at most."""
+"""The largest number of steps over which gradients are averaged for the estimate of the residual."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,22 +132,20 @@ class StochasticAppGrad(Solver):
             text = f"The blocks grew with step={self.step:g}: smaller steps were taken. Leave the option out."
             run.note(Status.BREAKDOWN, text)
         more = " Raise epochs, or choose a solver that sweeps all rows."
-        text = (
-            f"Stochastic gradients come near the answer; steps have read the rows {rows.read / n:.3g} times."
-        )
+        text = f"Stochastic gradients give an approximate answer; steps have read the rows {rows.read / n:.3g} times."
         run.note(Status.APPROXIMATE, text + more * rows.exhausted(self.epochs, steps.batch))
         return run.finish(**iteration.weights())
 
 
 def _chunk(problem: Any) -> int:
-    """Rows that are read together: few beside all rows, so that a budget of passes can be met closely."""
+    """The number of rows that are read together: a small part of all, so that a budget of passes is met closely."""
     n = int(problem.X.shape[0])
     few = min(rows_at_once(A) for A in (problem.X, problem.Y))
     return min(n, max(min(few, n // FEWEST_STEPS), 2 * FEWEST_ROWS, int(ROWS_A_PAIR * problem.k)))
 
 
 class _Rows:
-    """Random rows of both views, the same of each, centred where the problem is; batches are cut out of chunks.
+    """Random rows of both views, the same of each, centred if the problem centres; batches are cut out of chunks.
 
     Attributes
     ----------
@@ -155,7 +153,7 @@ class _Rows:
         Rows of the data, and rows that have been read for gradients.
     views : list of LinearOperator
     chunk : list of LinearOperator
-        The rows at hand; at the beginning the first ones.
+        The current rows; at the beginning the first ones.
     """
 
     def __init__(self, problem: Any, moments: Moments, run: Run) -> None:
@@ -171,15 +169,15 @@ class _Rows:
         self._load(self._size)
 
     def exhausted(self, epochs: float, count: int) -> bool:
-        """Whether all rows have been read so many times."""
+        """Whether all rows have been read the given number of times."""
         return self.read >= epochs * self.n and not self._waiting(count)
 
     def due(self, count: int) -> int:
-        """Rows to be read for the next batch of so many: none where the chunk at hand has them."""
+        """The number of rows to read for the next batch: none if the current chunk has them."""
         return 0 if self._waiting(count) else min(max(self._size, count), self.n)
 
     def batch(self, count: int) -> list[LinearOperator]:
-        """The next rows of both views, about so many: none are left over."""
+        """The next rows of both views, about as many as asked for; no row is left over."""
         if not self._waiting(count):
             self._load(self.due(count))
         left = self._left
@@ -188,11 +186,11 @@ class _Rows:
         return [rows.rows(chosen) for rows in self.chunk]
 
     def others(self, order: RandomRows, count: int) -> list[LinearOperator]:
-        """Rows in an order of their own."""
+        """Rows in a separate order."""
         return self._loaded(order.draw(count))
 
     def record(self, view: int, part: LinearOperator, columns: int) -> None:
-        """Enter a product of some rows into the ledger, which knows that they were read, but not what for."""
+        """Enter a product of some rows into the ledger, which has counted only the reading of these rows."""
         ledger = uncounted(self.views[view])[1]
         ledger.record(columns=columns * part.shape[0] / self.n, flops=2.0 * part.nnz * columns)
 
@@ -205,7 +203,7 @@ class _Rows:
 
     def _load(self, size: int) -> None:
         chosen = self._order.draw(size)
-        if 2 * len(chosen) < min(size, self._size):  # the last rows of all: too few for a chunk
+        if 2 * len(chosen) < min(size, self._size):  # the last rows: too few for a chunk
             chosen = self._order.draw(size)
         self.chunk, self._next = self._loaded(chosen), 0
         self.read += len(chosen)
@@ -226,14 +224,14 @@ class _Steps:
     diagonals : list of array
         Estimates of diag(S) + ridge.
     shortened : bool
-        Whether a step had to be.
+        Whether a step was shortened.
     """
 
     def __init__(self, solver: StochasticAppGrad, problem: Any, rows: _Rows, run: Run) -> None:
         self.home: Home = problem.X.home.blocks
         self.decay, self.shortened = solver.decay, False
         share = rows.n / rows.chunk[0].shape[0]
-        with np.errstate(all="ignore"):  # what is not finite is found out below
+        with np.errstate(all="ignore"):  # values that are not finite are found below
             local = Moments(rows.chunk[0], rows.chunk[1], form="implicit")
             raw = [d * share for d in local.diagonal() if d is not None]
             self.diagonals = [d + r for d, r in zip(raw, problem.ridge, strict=True)]
@@ -255,7 +253,7 @@ class _Steps:
             self._now = [own * 0.0 + solver.step / rows.n for own in self._own]
 
     def _norms(self, problem: Any, local: Moments, raw: list[Array], share: float) -> list[SketchNorm]:
-        """What stands for the inverses of the Gram matrices where residuals are estimated."""
+        """The diagonals that replace the inverses of the Gram matrices in estimates of residuals."""
         Z = [self.home.place(signs(d.shape[0], problem.k + SKETCH, i)) for i, d in enumerate(raw)]
         SZx, _, _, SZy = local.products(*Z)
         made = zip(Z, (SZx, SZy), raw, problem.ridge, strict=True)
@@ -265,17 +263,17 @@ class _Steps:
         ]
 
     def at(self, view: int, passes: float) -> Array:
-        """Steps for the gradient of half the sum of squares, a row each."""
+        """Steps for the gradient of half the sum of squares, one for each row of the block."""
         fall = float((1.0 + passes) ** -self.decay)
         return self._now[view][:, None] * fall
 
     def shorten(self, view: int) -> None:
-        """Half the steps; those that were given come down to those of the data at least."""
+        """Halve the steps; a given step becomes at most that of the data."""
         self.shortened = True
         self._now[view] = self.home.xp.minimum(self._now[view] / 2, self._own[view])
 
     def _choose(self, k: int, rows: _Rows, spectra: list[_Spectrum], raw: list[Array]) -> int:
-        """Rows of a batch: some times the intrinsic dimension of the views scaled to unit columns."""
+        """Rows of a batch: a multiple of the intrinsic dimension of the views scaled to unit columns."""
         fewest = max(ROWS_A_PAIR * k, FEWEST_ROWS)
         wanted = fewest
         for own, d, spectrum in zip(raw, self.diagonals, spectra, strict=True):
@@ -295,7 +293,7 @@ class _Steps:
         if scaled:
             entries = typical_squares(spectrum.rows)
             tau = xp.sum(d) / self.batch + xp.zeros_like(d)
-            if entries is not None:  # a column that the rows do not have may be in the next ones
+            if entries is not None:  # a column that is zero in these rows may not be in later rows
                 tau = xp.where(entries > 0, entries * weight, tau)
             scale = reciprocal(d + ridge + tau)
         bound = spectrum.largest(scale) + spectrum.variance(scale, weight)
@@ -304,7 +302,7 @@ class _Steps:
 
 
 class _Spectrum:
-    """What some rows tell of the eigenvalues of their view."""
+    """Estimates of the eigenvalues of a view from some of its rows."""
 
     def __init__(self, rows: LinearOperator, share: float, rng: np.random.Generator) -> None:
         self.rows, self.share, self.home = rows, share, rows.home.blocks
@@ -329,9 +327,9 @@ class _Spectrum:
 
 
 class _Iteration:
-    """The blocks, one step on them, and what is known of how far they are.
+    """The blocks, the steps on them, and the estimate of their residual.
 
-    Metrics and gradients are of sums over all rows, of which b rows give n/b times their own.
+    Metrics and gradients are those of sums over all rows. From b rows they are estimated as n/b times their sums.
 
     Attributes
     ----------
@@ -346,7 +344,7 @@ class _Iteration:
         draws = [matrix.draw(A.shape[1], self.k, run.rng) for A in (problem.X, problem.Y)]
         self.mean = [self.home.place(V) for V in draws]
         self.tilde = [V * 0.0 for V in self.mean]
-        # Φ and Ψ as a block and the small matrix that normalises it: None until there are rows to do it with.
+        # Φ and Ψ as a block and the small matrix that normalises it: None until rows have been read.
         self.normal: list[tuple[Array, HostArray | None]] = [(V, None) for V in self.mean]
         self.order = RandomRows(rows.views, run.rng)
         self.aside = min(solver.normalizer_rows or 0, rows.n)
@@ -356,18 +354,18 @@ class _Iteration:
 
     @property
     def affordable(self) -> bool:
-        """Whether the budget has another step."""
+        """Whether the budget allows another step."""
         return self.run.affords((self.rows.due(self.steps.batch) + self.aside) / self.rows.n)
 
     def weights(self) -> dict[str, Array]:
-        """Where the iteration is, as the law of CCA takes it."""
+        """The current iterate, in the form that the law of CCA takes."""
         return {"x_weights": self.mean[0], "y_weights": self.mean[1]}
 
     def step(self) -> None:
         """One step on both blocks."""
         batch = self.rows.batch(self.steps.batch)
         norms = self.rows.others(self.order, self.aside) if self.aside else batch
-        with np.errstate(all="ignore"):  # a step that is too long is found out
+        with np.errstate(all="ignore"):  # a step that is too long is found below
             for view, (V, T) in enumerate(self.normal):
                 if T is None:
                     self.normal[view] = (V, self._rooted(self._metric(view, V, norms))[0])
@@ -416,7 +414,7 @@ class _Iteration:
         return self._product(view, rows[view], V) @ self.home.place(T)
 
     def _product(self, view: int, rows: LinearOperator, V: Array) -> Array:
-        """Rows times a block, made once."""
+        """Rows times a block, computed once."""
         for A, B, P in self._products:
             if A is rows and B is V:
                 return P
@@ -432,9 +430,9 @@ class _Iteration:
 
 
 class _Window:
-    """The mean gradient over some steps, and the residual by the law that it stands for.
+    """The mean gradient over some steps, and the residual by the law that follows from it.
 
-    At the answer Φ̃ = Φ diag(ρ), turned, so that the gradients of both blocks are what the law calls ϱ, turned.
+    At the answer Φ̃ = Φ diag(ρ) up to a rotation, so the gradients of both blocks are the ϱ of the law up to a rotation.
     """
 
     def __init__(self, steps: _Steps) -> None:
@@ -446,13 +444,13 @@ class _Window:
         self.counts, self.sizes = [0, 0], [0.0, 0.0]
 
     def add(self, view: int, gradient: Array, size: float) -> None:
-        """Take in the gradient of one step, and the sum of the lengths of the block's principal columns."""
+        """Add the gradient of one step, and the sum of the lengths of the block's principal columns."""
         self.sums[view] = self.sums[view] + gradient
         self.counts[view] += 1
         self.sizes[view] = size
 
     def closed(self, before: float) -> float:
-        """The estimate, where as many steps have been made as are due, twice as many as the last time; or the last."""
+        """A new estimate after twice as many steps as for the last one; before that, the last estimate."""
         steps = min(self.counts)
         if steps < self.length:
             return before
@@ -470,12 +468,12 @@ def typical_squares(rows: LinearOperator) -> Array | None:
     Parameters
     ----------
     rows : LinearOperator
-        Few enough to be read.
+        Few enough to read their entries.
 
     Returns
     -------
     array of shape (p,) or None
-        None where entries cannot be read at the price of the rows. Sparse ones are taken about zero.
+        None if the entries cannot be read at the cost of the rows. Sparse entries are taken about zero.
     """
     source = rows.parts[0] if isinstance(rows, CenteredOperator) else rows
     if isinstance(source, SparseOperator):
@@ -491,7 +489,7 @@ def typical_squares(rows: LinearOperator) -> Array | None:
 
 
 def explain_non_finite(problem: Any, run: Run) -> None:
-    """Sweep the data with something harmless: where they are at fault, that raises NonFiniteData."""
+    """Sweep the data with a harmless block: if the data are not finite, this raises NonFiniteData."""
     moments = run.moments("implicit")
     moments.products(*(moments.home.zeros((A.shape[1], 1)) for A in (problem.X, problem.Y)))
 

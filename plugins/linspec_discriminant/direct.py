@@ -5,10 +5,10 @@ Method: with M = FFᵀ and the thin singular value decomposition F⁻¹XᵀH = U
 eigenvalues Σ². One sweep forms XᵀX and XᵀH, and F is a Cholesky factor. With more columns than rows the dual system is
 smaller: W = Xᵀ(XXᵀ + γI)⁻¹H U_D Σ_D^(-1/2) with the eigenvectors U_D of D = HᵀXXᵀ(XXᵀ + γI)⁻¹H.
 Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846: the direct approach of section 5.3, W₀ of Theorem 4.
-Where we differ: the thin F⁻¹XᵀH is decomposed, and the matrix F⁻¹XᵀHHᵀXF⁻ᵀ of order p never formed (the source has
-Lanczos vectors of it, as `eigensolver="lanczos"` does here). Where the condition number says that forming XᵀX has
-cost too much, or a column depends on others, the rows are reduced by orthogonal transformations instead and an SVD of
-the small factor decides the rank; so it is with columns in the dual system.
+Where we differ: the thin F⁻¹XᵀH is decomposed, and the matrix F⁻¹XᵀHHᵀXF⁻ᵀ of order p is never formed (the source
+computes Lanczos vectors of it, as `eigensolver="lanczos"` does here). If the condition number shows that forming XᵀX
+has lost too many digits, or a column depends on others, orthogonal transformations reduce the rows instead, and an SVD
+of the small factor determines the rank. In the dual system the same is done with columns.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from linspec.whitener import Whitener, leading_svd, squared_cut
 from linspec_discriminant.row_basis import TOLD, basis_of
 
 SQUARED_LIMIT = 1e8
-"""Condition number of a scaled Gram matrix above which nothing squared is trusted."""
+"""Above this condition number of a scaled Gram matrix, results from squares are not used."""
 
 MANY = 1000
-"""Targets from which on Lanczos vectors are cheaper than all singular vectors, where a tenth of them is wanted."""
+"""From this number of targets on, Lanczos vectors for a tenth of them are cheaper than all singular vectors."""
 
 ROWS_AT_ONCE = 256
-"""Rows whose inner products with the others are formed at once."""
+"""The number of rows whose inner products with the others are formed at once."""
 
 MEANS = 1e3
-"""Squares of the means of sparse rows, beside those about the means, up to which they are subtracted from products."""
+"""Means of sparse rows are subtracted from products up to this ratio of their squares to those about the means."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class Direct(Solver):
         X = rows.X
         H = home.place(problem.H.dense())
         H = H if problem.factor is None else H @ problem.factor
-        if problem.center:  # Xᵀ would annihilate the means only after a division by the ridge
+        if problem.center:  # Xᵀ annihilates the means, but only after a division by the ridge
             H = H - home.xp.mean(H, axis=0)[None, :]
         found = _by_cholesky(rows.form(), H, problem.ridge, home) if problem.ridge > 0 else None
         if found is None:
@@ -140,9 +140,9 @@ class Direct(Solver):
         rank = int(np.sum(sizes > self._cut(X.H) * sizes[0])) if sizes[0] > 0 else 0
         longer = int(np.sum(sizes > LEAST_LENGTH * float(np.finfo(X.dtype).eps) * sizes[0]))
         cut = Vt.T[:, rank:longer] / sizes[0] if problem.ridge == 0 and longer > rank else None
-        if cut is not None and problem.center:  # Xᵀ annihilates the means, but for rounding
+        if cut is not None and problem.center:  # Xᵀ annihilates the means up to rounding
             cut = cut - home.xp.mean(cut, axis=0)[None, :]
-        # With a ridge, nothing that can be told is null.
+        # With a ridge, no direction that can be distinguished is null.
         keep = rank if problem.ridge == 0 else int(np.sum(sizes > TOLD * sizes[0]))
         V, sizes = Vt.T[:, :keep], sizes[:keep]
         root = np.sqrt(sizes**2 + problem.ridge)
@@ -158,14 +158,14 @@ class Direct(Solver):
             lost=self._are_there(X.H, cut, problem, run),
         )
 
-    # ---- what both share ------------------------------------------------------------------------
+    # ---- common to both -------------------------------------------------------------------------
 
     def _leading(
         self, T: Array, problem: Any, run: Run, home: Home, *, magnified: float = 1.0, least: float = 0.0
     ) -> tuple[Array, HostArray]:
-        """Left singular vectors and squared singular values of T, as many as are wanted and above rounding.
+        """The requested left singular vectors and squared singular values of T that are above rounding.
 
-        Rounding is what the resolution of the problem says, times `magnified`, and at least `least`.
+        The rounding is the resolution of the problem times `magnified`, and at least `least`.
         """
         k = min(problem.k, *T.shape)
         if k == 0:
@@ -180,9 +180,9 @@ class Direct(Solver):
         return U[:, :keep], s[:keep] ** 2
 
     def _are_there(self, A: LinearOperator, cut: Array | None, problem: Any, run: Run) -> bool:
-        """Whether A, centred where the problem is, has more than rounding along directions that were cut: one product.
+        """Whether A, centred if the problem centres, has more than rounding along the cut directions, by one product.
 
-        Directions are divided by ‖A‖. Nothing is said of a cut that was asked for.
+        Directions are divided by ‖A‖. A cut that the user asked for is not reported.
         """
         if cut is None or self.rank_tol is not None:
             return False
@@ -199,7 +199,7 @@ class Direct(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """One Gram matrix on the shorter side, its Cholesky factor, and the singular vectors of a thin matrix."""
+        """The estimate for a Gram matrix of the shorter side, its factor, and the singular vectors of a thin matrix."""
         if not sizes.readable:
             return None
         side, t = float(min(sizes.n, sizes.p)), float(min(max(sizes.q, sizes.k), sizes.p, sizes.n))
@@ -214,7 +214,7 @@ class Direct(Solver):
 
 
 class RowsGram:
-    """How XXᵀ of rows, centred or not, is had: whichever way leaves sparse rows sparse and keeps the digits."""
+    """XXᵀ of rows, centred or not, computed in the way that leaves sparse rows sparse and loses no digits."""
 
     def __init__(self, problem: Any, moments: Moments) -> None:
         self.moments, self.home = moments, moments.home
@@ -235,7 +235,7 @@ class RowsGram:
         return self._form()
 
     def _keeps_digits(self) -> bool:
-        """Whether means may be taken out of the inner products of rows that have them."""
+        """Whether means may be subtracted from the inner products of uncentred rows."""
         if self.mean is None:
             return True
         about, of = (to_host(v) for v in (self.moments.diagonal()[0], self.mean))
@@ -246,7 +246,7 @@ class RowsGram:
         return rows @ rows.T
 
     def _of_sparse_rows(self) -> Array:
-        """Inner products of sparse rows, the lower triangle of them, and the means of all taken out."""
+        """Inner products of sparse rows: the lower triangle, minus the means of all rows."""
         A = self.bare.matrix
         n = A.shape[0]
         self.ledger.record(sweeps=1.0, columns=n, flops=2.0 * A.nnz * n)
@@ -263,7 +263,7 @@ class RowsGram:
         return K
 
     def _of_products(self) -> Array:
-        """Products with the columns of the identity, some at a time."""
+        """Products with the columns of the identity, several at a time."""
         n = self.X.shape[0]
         blocks = []
         for start in range(0, n, ROWS_AT_ONCE):
@@ -273,7 +273,7 @@ class RowsGram:
 
 
 def _by_cholesky(K: Array, H: Array, ridge: float, home: Home) -> tuple[Array, Array, float] | None:
-    """(K + γI)⁻¹H, D = HᵀK(K + γI)⁻¹H and a bound on ‖D‖ / ‖H‖²; None where the matrix is too ill-conditioned."""
+    """(K + γI)⁻¹H, D = HᵀK(K + γI)⁻¹H and a bound on ‖D‖ / ‖H‖²; None if the matrix is too ill-conditioned."""
     factor = Whitener(K, ridge, K.shape[0] * EPS, home)
     if factor.condition > SQUARED_LIMIT or factor.rank < K.shape[0]:
         return None
@@ -283,7 +283,7 @@ def _by_cholesky(K: Array, H: Array, ridge: float, home: Home) -> tuple[Array, A
 
 
 def _inverse_root(D: HostArray, problem: Any, size: float) -> tuple[HostArray, HostArray]:
-    """U_D Σ_D^(-1/2) and Σ_D over what is more than the rounding of a D of a size, as many as are wanted."""
+    """The requested columns of U_D Σ_D^(-1/2), and Σ_D, above the rounding of a D of the given size."""
     values, vectors = scipy.linalg.eigh((D + D.T) / 2, check_finite=False)
     values, vectors = values[::-1], vectors[:, ::-1]
     least = max(problem.resolution**2 * values[0], 10 * EPS * size)
@@ -292,7 +292,7 @@ def _inverse_root(D: HostArray, problem: Any, size: float) -> tuple[HostArray, H
 
 
 def _lanczos(T: HostArray, k: int, run: Run) -> tuple[HostArray, HostArray]:
-    """Leading left singular vectors of T by Lanczos vectors of TTᵀ."""
+    """Leading left singular vectors of T, from Lanczos vectors of TTᵀ."""
     p = T.shape[0]
     operator = scipy.sparse.linalg.LinearOperator((p, p), matvec=lambda v: T @ (T.T @ v), dtype=np.float64)
     values, U = scipy.sparse.linalg.eigsh(operator, k, which="LA", v0=run.rng.standard_normal(p))

@@ -1,9 +1,9 @@
 """Stage 1 of the two-stage approach: the targets regressed on the data, all in one block.
 
-Problem: W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖² for many targets at once, by whatever least-squares solver is named, as exactly
-as the second stage needs it.
-Method: a solver that can be made ready for one matrix is, on the moments that the method has anyway, held or swept, and
-goes on from its answer where that was not good enough; any other is run once, on the accounts of the run.
+Problem: W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖² for many targets at once, by any least-squares solver, given by name, with the
+accuracy that the second stage needs.
+Method: if a solver has `prepare`, it is prepared on the moments of the method, held or swept, and continues from its
+answer as long as that is not accurate enough. Any other solver is run once, and its sweeps count for the run.
 Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, equations (10) and (27), there by LSQR target by target.
 """
 
@@ -25,29 +25,30 @@ from linspec.operators import CountedOperator, DenseOperator, LinearOperator, Pr
 from linspec_discriminant.row_basis import RowBasis
 
 SPREAD = 1e8
-"""Ratio of squared column norms from which stage 1 works on columns of equal length, where it may."""
+"""From this ratio of squared column norms on, stage 1 works on columns of equal length if the problem allows it."""
 
 LOOSEST = 0.1
-"""Relative residual that stage 1 is asked for, at most."""
+"""The largest relative residual that stage 1 is asked for."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task:
-    """What stage 1 is to solve, and what its iterates mean for the problem.
+    """The least-squares problem of stage 1, and the meaning of its iterates for the whole problem.
 
     Attributes
     ----------
     X : LinearOperator of shape (n, p)
     B : ProductOperator of shape (n, r)
-        The targets; multiplied only where a solver asks for it.
+        The targets; multiplied only if a solver asks for it.
     XtB : array of shape (p, r)
     ridge : float
     power : int
-        A relative residual of stage 1, to this power, is about that of the law of the problem.
+        The residual by the law of the problem is about the relative residual of stage 1 to this power.
     weights : callable
-        The weights that follow from an iterate of stage 1, without a sweep.
+        Returns the weights that follow from an iterate of stage 1, without a sweep.
     scale : array of shape (p,), optional
-        Lengths to divide the columns of X by, at ridge 0 and where these are independent: the solution is the same.
+        The columns of X are divided by these lengths. It is given only at ridge 0 and for independent columns: then the
+        solution is the same.
     """
 
     X: LinearOperator
@@ -60,12 +61,12 @@ class Task:
 
 
 class Regression:
-    """Stage 1: any least-squares solver on all targets, gone on with as long as that helps.
+    """Stage 1: any least-squares solver on all targets, continued as long as that helps.
 
     Attributes
     ----------
     exacting : bool
-        Whether it goes on to rounding, because what it leaves is judged in the norm of M⁻¹.
+        Whether it continues to rounding, because its error is judged in the norm of M⁻¹.
     """
 
     def __init__(self, lstsq: Solver, task: Task, moments: Moments, run: Run) -> None:
@@ -77,8 +78,8 @@ class Regression:
         self._once_for_all = not (hasattr(lstsq, "prepare") and hasattr(lstsq, "tol"))
 
     def answers(self, tol: float) -> Iterator[Array]:
-        """The solution W₁ to a relative residual, or that of the part, and better ones while `proceed` says yes."""
-        own = getattr(self.lstsq, "tol", None)  # whoever gives one to the part means it
+        """The solution W₁ to a relative residual, or to the part's own; better ones while `proceed` returns True."""
+        own = getattr(self.lstsq, "tol", None)  # a tolerance given to the part has priority
         task, inner = self.task, min(tol, LOOSEST) if own is None else own
         if self._once_for_all:
             yield self._once(inner)
@@ -89,50 +90,50 @@ class Regression:
         again = self.moments.held and task.scale is None
         while True:
             yield W
-            if own is None:  # what is left is small in the norm of stage 1, and may be large in that of M⁻¹
+            if own is None:  # the error is small in the norm of stage 1, and may be large in that of M⁻¹
                 inner = (
                     EPS if self.exacting else inner * min(1.0, self.run.tol / self._seen) ** (1 / task.power)
                 )
             with self._reserving():
-                if self.exacting and again:  # a Gram matrix that is held has squared the condition
+                if self.exacting and again:  # a held Gram matrix has the squared condition number
                     solve, again = self._prepared(self._of_rows()), False
                 W = solve(task.B, W, inner, task.XtB, self._product)
 
     def _prepared(self, data: Moments) -> Callable[..., Array]:
-        """The solver made ready, for coefficients of X itself."""
+        """The prepared solver, for coefficients of X itself."""
         state = self.lstsq.prepare(data, self.task.ridge, self.run)
         state.watch = self._watch
         scale = self.task.scale
         return state.solve if scale is None else partial(_solve_scaled, state, scale)
 
     def _reserving(self) -> AbstractContextManager[None]:
-        """Keep the sweep back that judges what stage 1 finds."""
+        """Reserve the sweep that judges the result of stage 1."""
         return self.run.reserving(self.moments.sweep_cost)
 
     def _watch(self, residual: float, W: Callable[[], Array]) -> bool:
-        """Enter an iteration of stage 1 into the accounts of the run."""
+        """Record an iteration of stage 1 for the run."""
         task = self.task
         return self.run.proceed(
             residual=residual**task.power, current=lambda: task.weights(self._unscaled(W())), judged=False
         )
 
     def _unscaled(self, W: Array) -> Array:
-        """Coefficients of X from those of scaled columns."""
+        """Coefficients of X, from those of scaled columns."""
         return W if self.task.scale is None else W / self.task.scale[:, None]
 
     def _of_rows(self) -> Moments:
-        """The moments of X, its columns scaled or not, by products with its rows on the accounts of the run."""
+        """The moments of X, with or without scaled columns, by products with its rows that count for the run."""
         bare, ledger = uncounted(self.task.X)
         scale = self.task.scale
         X = CountedOperator(bare if scale is None else bare.scaled_columns(1 / scale), ledger)
         return Moments(X, center=self.moments.center, form="implicit")
 
     def stuck(self, residual: float) -> bool:
-        """Whether a residual is above the tolerance and going on does not help: it did not, or nothing can go on."""
+        """Whether a residual is above the tolerance, and continuing does not help or is not possible."""
         return residual > self.run.tol and (self._once_for_all or residual > self._seen / 2)
 
     def proceed(self, residual: float, product: Array, **weights: Array) -> bool:
-        """Whether to go on, at an answer with a residual, its product by XᵀX and the weights that follow from it."""
+        """Whether to continue from an answer, given its residual, its product with XᵀX and the weights from it."""
         if self.run.ended:  # within stage 1
             return False
         if self.stuck(residual):
@@ -142,7 +143,7 @@ class Regression:
             return self.run.proceed(residual=residual, current=lambda: weights)
 
     def _once(self, tol: float) -> Array:
-        """The answer of a solver that factorises, or that cannot be made ready for one matrix."""
+        """The answer of a solver that factorises, or that has no `prepare`."""
         task = self.task
         bare, _ = uncounted(task.X)
         bare = bare if task.scale is None else bare.scaled_columns(1 / task.scale)
@@ -168,16 +169,16 @@ def _solve_scaled(
     XtB: Array,
     product: Array | None = None,
 ) -> Array:
-    """The coefficients of X by a state that is ready for X with columns divided by `scale`."""
+    """The coefficients of X, from a state prepared for X with columns divided by `scale`."""
     d = scale[:, None]
     start = None if x0 is None else x0 * d
     return state.solve(B, start, tol, XtB / d, None if product is None else product / d) / d
 
 
 def column_scale(moments: Moments, ridge: float, basis: RowBasis | None) -> Array | None:
-    """The lengths of the columns of X where dividing by them helps stage 1 and changes no solution.
+    """The lengths of the columns of X, if dividing by them helps stage 1 and does not change the solution.
 
-    That is at ridge 0 and for independent columns that differ so much in length that no iteration gets over it.
+    This is so at ridge 0 for independent columns whose lengths differ too much for an iteration.
     """
     if basis is None or basis.rank < moments.shape[1] or not unequal(moments, ridge):
         return None
@@ -194,10 +195,10 @@ def unequal(moments: Moments, ridge: float) -> bool:
 
 
 def chosen(lstsq: Solver | None, X: LinearOperator) -> Any:
-    """The solver that was asked for, or the one that takes the least time.
+    """The solver that was asked for, or the fastest one.
 
-    The spectrum of dense data falls, and a sketch of its head saves most of the iterations; that of counts of words
-    falls so slowly that the sketch and the algebra with it cost more than they save (measured).
+    The spectrum of dense data falls, and a sketch of the leading part saves most iterations. That of counts of words
+    falls so slowly that the sketch and its algebra cost more than they save (measured).
     """
     if lstsq is not None:
         return lstsq
@@ -206,14 +207,14 @@ def chosen(lstsq: Solver | None, X: LinearOperator) -> Any:
 
 
 def setup(lstsq: Solver, moments: Moments) -> float:
-    """Passes before the first answer can be judged, at least."""
+    """The least number of passes before the first answer can be judged."""
     return moments.setup_cost + (2.0 + lstsq.preparation) * moments.sweep_cost
 
 
 def told_apart(C: Array, cut: float, least: float, home: Home) -> HostArray:
-    """An orthonormal T, t x r, over the combinations of targets of which C = XᵀH is more than rounding.
+    """An orthonormal T, t x r, over the combinations of targets with products C = XᵀH above rounding.
 
-    Rounding is a share `cut` of the longest, and `least`.
+    The rounding is the fraction `cut` of the longest, and at least `least`.
     """
     if C.shape[0] > C.shape[1]:
         C = home.xp.linalg.qr(C, mode="reduced")[1]
@@ -225,8 +226,8 @@ def told_apart(C: Array, cut: float, least: float, home: Home) -> HostArray:
 def product(labels: LinearOperator, factor: Array | None, turn: Array, moments: Moments) -> ProductOperator:
     """Labels times factor times turn, as an operator that is multiplied only if someone asks for it.
 
-    Centred where X is: it changes nothing in exact arithmetic, but what X annihilates would be carried along by solvers
-    that work on targets and not on their products with X.
+    It is centred if X is. In exact arithmetic this changes nothing, but solvers that work on targets, and not on their
+    products with X, would carry along the part that X annihilates.
     """
     labels = labels.centered(moments.column_means()[1]) if moments.center else labels
     block = turn if factor is None else factor @ turn

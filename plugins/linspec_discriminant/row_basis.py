@@ -1,15 +1,15 @@
 """The norm of the inverse metric, from the data themselves.
 
 Problem: rᵀM⁻¹r for the columns r of a thin block and M = XᵀX + γI, of any condition number.
-Method: the rows of X are reduced by orthogonal transformations, X = QR, so that nothing is squared. With R = UΣVᵀ,
+Method: the rows of X are reduced by orthogonal transformations, X = QR, without squares. With R = UΣVᵀ,
 
     rᵀM⁻¹r = ‖(Σ² + γ)^(-1/2) Vᵀr‖² + ‖r − VVᵀr‖² / γ,
 
 without the second part at γ = 0, where M⁻¹ is the pseudo-inverse.
 Source: Golub & Van Loan 2013, section 5.2; the reduction is `linspec.row_reduction`.
-Where we differ: at γ = 0 columns are scaled to unit length first where they then have full rank. Rows that cannot be
-read are had by a product with the identity, where X has few columns. Wider data are reduced only where their Gram
-matrix says that squares are not enough.
+Where we differ: at γ = 0 columns are first scaled to unit length if they then have full rank. If the rows cannot be
+read and X has few columns, a product with the identity gives the rows. Wider data are reduced only if their Gram matrix
+shows that squares are not enough.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from linspec.row_reduction import LEAST_LENGTH, reduce_rows
 from linspec.whitener import Whitener, squared_cut
 
 ALWAYS, SQUARED = 0.1, 1.0
-"""Seconds that the reduction may take in any case, and where squares have lost what decides."""
+"""Seconds that the reduction may take in any case, and after squares have lost the decisive digits."""
 
 TOO_DEAR = (
-    "X is so ill-conditioned that eigenvalues may be lost that the residual does not show, and it would take "
+    "X is so ill-conditioned that eigenvalues may be lost without effect on the residual, and it would take "
 )
 TOO_DEAR += 'long to measure them. Choose "direct", or add a ridge.'
 
 SHARE = 0.1
-"""Of the time that products have taken, what the reduction of wider data may take."""
+"""The reduction of wider data may take this fraction of the time of the products so far."""
 
 MOST_ENTRIES = 2**25
-"""Entries of a block of rows that the reduction works on, at most."""
+"""The largest number of entries in a block of rows of the reduction."""
 
 SQUARED_LIMIT = 1e8
-"""Condition number of a Gram matrix above which nothing squared is trusted."""
+"""Above this condition number of a Gram matrix, results from squares are not used."""
 
 FEW = 60
-"""Columns of X that are multiplied by the identity in any case, where rows cannot be read: a share of the products
-otherwise."""
+"""Up to this number of columns X is always multiplied by the identity if its rows cannot be read. More columns must be
+a small part of the products."""
 
 TOLD = 10 * EPS
-"""‖Xv‖ / ‖X‖‖v‖ up to which reduced rows do not tell it from zero."""
+"""Up to this ‖Xv‖ / ‖X‖‖v‖, reduced rows do not distinguish Xv from zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,16 +63,16 @@ class RowBasis:
     image : array of shape (m, r)
         RW, from the decomposition and not by a product.
     rank : int
-        The numerical rank of X, as the solver "direct" decides it.
+        The numerical rank of X, determined as in the solver "direct".
     outside : array of shape (p, r), or None
-        An orthonormal basis of the span of W, where M has eigenvalues outside it.
+        An orthonormal basis of the span of W, if M has eigenvalues outside it.
     rows : array of shape (min(n, p), p)
         R, whose inner products of columns are those of X.
     ridge : float
     home : Home
     short : array of shape (p, s), or None
-        Directions beyond the rank that are longer than rounding makes them, divided by ‖X‖: images longer than
-        `row_reduction.LEAST_LENGTH` roundings are there.
+        Directions beyond the rank that are longer than rounding, divided by ‖X‖: their images are longer than
+        `row_reduction.LEAST_LENGTH` roundings.
     """
 
     basis: Array
@@ -89,11 +89,11 @@ class RowBasis:
         return replace(self, basis=self.basis[:, : self.rank], image=self.image[:, : self.rank])
 
     def product(self, W: Array) -> Array:
-        """XᵀX W by the reduced rows: nothing squared is held."""
+        """XᵀX W from the reduced rows; no square is held."""
         return self.rows.T @ (self.rows @ W)
 
     def within(self, C: Array) -> Array:
-        """XᵀH without the rounding that is outside of the span of the rows, where the norm of M⁻¹ is large."""
+        """XᵀH without the rounding outside the span of the rows, where the norm of M⁻¹ is large."""
         return C if self.outside is None else self.outside @ (self.outside.T @ C)
 
     def squares(self, R: Array) -> HostArray:
@@ -114,11 +114,11 @@ def row_basis(problem: Any, ridge: float, run: Run, moments: Moments) -> RowBasi
     ----------
     problem : Discriminant or CCA
     ridge : float
-        Of X.
+        The ridge of X.
     run : Run
-        Whose products and passes decide what is too much.
+        Its products and passes limit the cost.
     moments : Moments
-        Nothing is too much where they hold a Gram matrix that has squared too large a condition.
+        If they hold a Gram matrix with too large a squared condition number, the cost is not limited.
     """
     X = problem.X
     n, p = X.shape
@@ -139,22 +139,22 @@ def row_basis(problem: Any, ridge: float, run: Run, moments: Moments) -> RowBasi
 
 
 def _seconds(X: LinearOperator) -> float:
-    """What the reduction takes."""
+    """The cost of the reduction."""
     n, p = X.shape
     return float(4.0 * n * p * min(n, p) / FACTOR_RATE)
 
 
 def _is_cheap(X: LinearOperator, run: Run, seconds: float, always: float = ALWAYS) -> bool:
-    """Whether so many seconds are few, or few beside those of the products so far."""
+    """Whether the given seconds are few, or few compared with those of the products so far."""
     rate = SPARSE_RATE if X.nnz < X.shape[0] * X.shape[1] else DENSE_RATE
     return seconds <= max(always, SHARE * run.flops / rate)
 
 
 def _squared_away(problem: Any, ridge: float, run: Run, moments: Moments) -> bool:
-    """Whether the Gram matrix is too ill-conditioned to be trusted.
+    """Whether the Gram matrix is too ill-conditioned for results from squares.
 
-    Where it is not held it is formed, if that is cheap; of wide data it is taken for too ill-conditioned where the
-    ridge does not show the contrary.
+    If it is not held, it is formed, provided that is cheap. For wide data it counts as too ill-conditioned unless the
+    ridge bounds the condition number.
     """
     X, home = problem.X, moments.home
     n, p = X.shape
@@ -185,10 +185,10 @@ def basis_of(R: Array, ridge: float, cut: float, home: Home, dtype: Any = np.flo
     R : array of shape (m, p)
     ridge : float
     cut : float
-        Singular values below this share of the largest are outside the rank.
+        Singular values below this fraction of the largest are outside the rank.
     home : Home
     dtype : dtype, default float64
-        Of the data, whose rounding is what directions are compared with.
+        The dtype of the data. Directions are compared with its rounding.
     """
     xp, least = home.xp, LEAST_LENGTH * float(np.finfo(dtype).eps)
     scale = reciprocal(xp.sqrt(xp.sum(R * R, axis=0)))
@@ -203,7 +203,7 @@ def basis_of(R: Array, ridge: float, cut: float, home: Home, dtype: Any = np.flo
         scale = xp.ones_like(scale)
         U, s, Vt = xp.linalg.svd(R, full_matrices=False)
         sizes = to_host(s)
-        # With a ridge, nothing that can be told is null.
+        # With a ridge, no direction that can be distinguished is null.
         keep = int((sizes > (TOLD if ridge > 0 else least) * sizes.max(initial=0.0)).sum())
     V, root = Vt.T[:, :keep], (sizes[:keep] ** 2 + ridge) ** 0.5
     W = scale[:, None] * V / home.place(root)[None, :]

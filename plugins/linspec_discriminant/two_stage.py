@@ -4,19 +4,19 @@ Problem: the leading eigenvectors of XᵀHHᵀX w = λ M w, M = XᵀX + γI, for
 Method: stage 1 solves W₁ = argmin ‖XW₁ − H‖² + γ‖W₁‖² by any least-squares solver, all targets in one block. The span
 of W₁ = M⁺XᵀH holds every eigenvector of an eigenvalue that is not zero; stage 2 finds them within it.
 Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846. `second_stage="rayleigh-ritz"` is stage 2 of Algorithm 1,
-the eigenproblem (11) of the data projected onto W₁, with M in the place of XᵀX where there is a ridge, of which
-Algorithm 1 knows nothing. `second_stage="printed"` is stage 2 of Algorithm 2, W₁ U_D Σ_D^(-1/2) from D = W₁ᵀXᵀH, which
-at γ = 0 gives the same for an exact W₁.
-Where we differ: the targets are first turned to those combinations that XᵀH tells from zero, so that dependent labels
-and the constant of centred data cost nothing and no direction of rounding enters. Algorithm 2 takes D for exact and
-carries the error of W₁ to first order; the default, the pencil of FFᵀ, F = W₁ᵀXᵀH, and G = W₁ᵀMW₁ (Rayleigh and Ritz),
-squares it. Labels are multiplied by a small block (CCA) after the sweep, not before.
-How W₁ is judged: short directions of X weigh as much in an eigenvalue as long ones, and next to nothing in a
-gradient. So the residual is taken in the norm of M⁻¹ where the rows of X can be reduced at a small share of the cost
-(see `row_basis.py`); its square is then the share of the eigenvalues that is lost. Where that does not meet the
-tolerance, stage 1 goes on from what it has, to rounding, and by products with the rows where a Gram matrix is held.
-The reduction tells the rank as well. At γ = 0 and with independent columns of very different length, stage 1 works on
-columns of equal length: its solution is the same.
+the eigenproblem (11) of the data projected onto W₁. With a ridge, which Algorithm 1 does not have, M replaces XᵀX.
+`second_stage="printed"` is stage 2 of Algorithm 2, W₁ U_D Σ_D^(-1/2) from D = W₁ᵀXᵀH, which at γ = 0 gives the same for
+an exact W₁.
+Where we differ: the targets are first turned to the combinations for which XᵀH is not zero, so dependent labels and the
+constant of centred data cost nothing, and no direction of rounding enters. Algorithm 2 treats D as exact, and the error
+of W₁ enters to first order. The default, the pencil of FFᵀ, F = W₁ᵀXᵀH, and G = W₁ᵀMW₁ (Rayleigh and Ritz), squares
+this error. Labels are multiplied by a small block (CCA) after the sweep, and not before.
+How W₁ is judged: short directions of X weigh as much in an eigenvalue as long ones, but nearly nothing in a gradient.
+So the residual is taken in the norm of M⁻¹ if the rows of X can be reduced at a small part of the cost (see
+`row_basis.py`). Its square is then the lost fraction of the eigenvalues. If it does not meet the tolerance, stage 1
+continues from its answer to rounding; if a Gram matrix is held, it then uses products with the rows. The reduction also
+determines the rank. At γ = 0 and with independent columns of very different length, stage 1 works on columns of equal
+length: its solution is the same.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ from linspec_discriminant.regression import (
 from linspec_discriminant.row_basis import RowBasis, row_basis
 
 INNER_TOL = 1e-10
-"""Relative residual of stage 1, unless a tolerance is asked for."""
+"""The relative residual of stage 1, unless a tolerance is given."""
 
 EXPECTED, EXPECTED_SPARSE = 50, 20
-"""Iterations of stage 1 for which "auto" weighs it against a factorisation, and sweeps against a Gram matrix: fewer on
-counts of words, whose sweeps with a block of targets take a third of what is reckoned (measured)."""
+"""Iterations of stage 1 when "auto" compares it with a factorisation, and sweeps with a Gram matrix. On counts of words
+they are fewer: sweeps with a block of targets take a third of the estimate there (measured)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ class TwoStage(Solver):
         answers = regression.answers(INNER_TOL if self.tol is None else self.tol / 10)
         for count, W in enumerate(answers):
             if count == 0 and basis is None and not run.ended:
-                # What the plain norm calls small may be large in that of M⁻¹, and the other way round.
+                # A residual that is small in the plain norm may be large in that of M⁻¹, and vice versa.
                 basis = row_basis(problem, problem.ridge, run, moments)
             SW = moments.gram_matmat(W) if basis is None else basis.product(W)
             found = self._second_stage(problem, moments, W, SW, turned, basis)
@@ -130,7 +130,7 @@ class TwoStage(Solver):
     def _second_stage(
         self, problem: Any, moments: Moments, W: Array, SW: Array, turned: Array, basis: RowBasis | None
     ) -> Found:
-        """Eigenvectors in the span of stage 1, and how far they are off."""
+        """Eigenvectors in the span of stage 1, and their residual."""
         home, C = moments.home, problem.gram_and_targets(moments)[1]
         C = C if basis is None else basis.within(C)
         MW, lacking = SW + W * problem.ridge, 0.0
@@ -144,7 +144,7 @@ class TwoStage(Solver):
         return Found(weights, values, max(residual, lacking))
 
     def _form(self, problem: Any) -> str:
-        """The form of the moments for products with X alone."""
+        """The form of the moments for products with only X."""
         if self.form != "auto":
             return self.form
         sizes = cost.sizes_of(problem.X, None, problem.width)
@@ -156,12 +156,12 @@ class TwoStage(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """Some dozen products with a block as wide as the targets."""
+        """The estimate for a few dozen products with a block as wide as the targets."""
         return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)
 
 
 def _printed(W: Array, turned: Array, problem: Any) -> tuple[HostArray, HostArray]:
-    """Stage 2 as printed: U_D Σ_D^(-1/2) and Σ_D of D = W₁ᵀXᵀH, for the targets that W₁ was solved for."""
+    """Stage 2 as printed: U_D Σ_D^(-1/2) and Σ_D of D = W₁ᵀXᵀH, for the targets of W₁."""
     D = to_host(W.T @ turned)
     values, vectors = np.linalg.eigh((D + D.T) / 2)
     order = np.argsort(-values)[: problem.k]
@@ -170,5 +170,5 @@ def _printed(W: Array, turned: Array, problem: Any) -> tuple[HostArray, HostArra
 
 
 def _unknown_norms(moments: Moments) -> Array | None:
-    """A block without columns, with which a sweep learns column norms that only products tell."""
+    """A block without columns: a sweep with it computes column norms that only products give."""
     return None if moments.exact_diagonal else moments.home.zeros((moments.shape[1], 0))

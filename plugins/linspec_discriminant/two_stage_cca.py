@@ -1,11 +1,11 @@
 """CCA with a narrow view in two stages: least squares on all its columns, then a CCA of their size.
 
-Problem: the k leading canonical pairs of X (n x p) and Y (n x q), for a q so small that q columns can be iterated.
+Problem: the k leading canonical pairs of X (n x p) and Y (n x q), if q is so small that q columns can be iterated.
 Method: W₁ = (XᵀX + rI)⁻¹XᵀY by any least-squares solver. The weights of X in every canonical pair lie in the span of
-W₁, so an exact CCA of that span and of all Y has them.
+W₁, so an exact CCA of that span and all of Y finds them.
 Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, Algorithm 2 with the target Y(YᵀY)^(-1/2).
-Where we differ: Y is not whitened first, since its span is that of the target; it has a ridge of its own. What stage 1
-leaves counts with its square in a correlation, so it is asked for half the digits.
+Where we differ: Y is not whitened first, because its span is that of the target; it has a ridge of its own. The error
+of stage 1 enters a correlation as its square, so stage 1 needs half the digits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from linspec_discriminant.regression import (
 from linspec_discriminant.row_basis import RowBasis, row_basis
 
 EXPECTED = 40
-"""Iterations of stage 1, where "auto" weighs it against other methods."""
+"""Iterations of stage 1, when "auto" compares it with other methods."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +79,8 @@ class TwoStageCCA(Solver):
         regression = Regression(lstsq, task, moments, run)
         for count, W in enumerate(regression.answers(math.sqrt(run.tol) / 3)):
             if count == 0 and basis is None and not run.ended:
-                # What the diagonal calls small may be large in the norm of M⁻¹, and the other way round.
-                with run.reserving(moments.sweep_cost):  # the one that follows
+                # A residual that is small by the diagonal may be large in the norm of M⁻¹, and vice versa.
+                with run.reserving(moments.sweep_cost):  # for the next sweep
                     basis = row_basis(problem, problem.ridge[0], run, moments)
             SW, _, _, Sy = moments.products(W, unit)
             SW = SW if basis is None else basis.product(W)
@@ -92,7 +92,7 @@ class TwoStageCCA(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """Some dozen products with a block as wide as Y, for which stage 2 needs YᵀY."""
+        """The estimate for a few dozen products with a block as wide as Y, and for YᵀY of stage 2."""
         return cost.sweeps_estimate(replace(sizes, k=sizes.q), EXPECTED, spare=sizes.q)
 
 

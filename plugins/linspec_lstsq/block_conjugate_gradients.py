@@ -9,8 +9,8 @@ standing for an orthonormal factor and a small one:
     AᵀB = Q ρ,  P = Q
     G = PᵀMP,  X ← X + P G⁻¹ρ,  Q τ ← Q − MP G⁻¹,  ρ ← τρ,  P ← Q + P τᵀ
 
-so that the residuals are Qρ and their norms those of the columns of ρ. All right-hand sides search the space that
-they span together: fewer readings of the data than column by column. For one column it is the iteration of
+so the residuals are Qρ, and their norms are those of the columns of ρ. All right-hand sides search the space that
+they span together, with fewer readings of the data than column by column. For one column it is the iteration of
 Hestenes & Stiefel (1952). From X = 0 at ridge 0 it leads to the solution of least norm.
 
 A path: the spaces do not depend on r. The iteration for M + δI takes the same Q and τ and no product (the shifted
@@ -18,11 +18,11 @@ form of Futamura, Sakurai, Furuya & Imakura 2013). With D = G + Δ, Δ = δI at 
 
     X ← X + P D⁻¹z,  Δ ← δI + τ G D⁻¹Δ τᵀ,  z ← τ G D⁻¹z,  P ← Q + P D⁻¹G τᵀ
 
-where P, z, Δ belong to the shift and G, τ to the smallest ridge, for which δ = 0 makes it the iteration above.
+where P, z, Δ belong to the shift, and G, τ belong to the smallest ridge. For δ = 0 this is the iteration above.
 
-Where we differ: rank is cut in two ways. Directions in which the new residuals depend on each other to rounding are
-left out of Q, and so are those in which no right-hand side has a residual above rounding. Then Q has fewer
-columns, and nothing else changes. The update of Δ is written as a sum of positive matrices, where the source
+Where we differ: rank is cut in two ways. Directions in which the new residuals depend on each other up to rounding are
+left out of Q, and so are directions in which no right-hand side has a residual above rounding. Then Q has fewer
+columns, and nothing else changes. The update of Δ is written as a sum of positive matrices, while the source
 subtracts.
 """
 
@@ -38,10 +38,10 @@ from linspec.block_algebra import whitening
 from linspec_lstsq.normal_equations import Iteration, System
 
 WELL_CONDITIONED = 1e-8
-"""Reciprocal condition number of a Gram matrix from which its Cholesky factor orthonormalises well enough."""
+"""From this reciprocal condition number of a Gram matrix on, its Cholesky factor orthonormalises well enough."""
 
 DEPENDENT = 1e-14
-"""Part of a column outside the others below which it is taken to depend on them."""
+"""A column depends on the others if a smaller part of it lies outside them."""
 
 
 def block_conjugate_gradients(system: System) -> Sequence[Iteration]:
@@ -55,7 +55,7 @@ class BlockConjugateGradients(Iteration):
     def __init__(self, system: System) -> None:
         self.home = system.home
         self.ridge = min(system.ridges)
-        # Residuals below this share of AᵀB, column by column, are rounding.
+        # Residuals below this fraction of AᵀB, column by column, are rounding.
         self.weights = np.divide(
             1 / system.noise, system.scales, out=np.zeros_like(system.scales), where=system.scales > 0
         )
@@ -84,7 +84,7 @@ class BlockConjugateGradients(Iteration):
             shifted.step(G, home)
         S = self.Q - MP @ home.place(inverse(G))
         self.Q, tau = orthonormal_factors(S, home)
-        # Left out: directions in which no right-hand side has anything left but rounding.
+        # Leave out directions in which the residuals of all right-hand sides are rounding.
         weighted = np.hstack([tau @ shifted.carried for shifted in self.shifts])
         left, sizes, _ = np.linalg.svd(
             weighted * np.tile(self.weights, len(self.shifts)), full_matrices=False
@@ -106,12 +106,12 @@ class BlockConjugateGradients(Iteration):
 
     def gradient_norms(self) -> HostArray:
         """‖Q z‖ = ‖z‖ of every column."""
-        with np.errstate(over="ignore"):  # of an iteration that diverges
+        with np.errstate(over="ignore"):  # an iteration may diverge
             return np.concatenate([np.linalg.norm(shifted.z, axis=0) for shifted in self.shifts])
 
 
 class Shifted:
-    """What belongs to one ridge: its iterate, its directions, its residuals in terms of the common Q."""
+    """The state of one ridge: its iterate, its directions, and its residuals in terms of the common Q."""
 
     def __init__(self, delta: float, P: Array, z: HostArray, Delta: HostArray, X: Array) -> None:
         self.delta, self.P, self.z, self.Delta, self.X = delta, P, z, Delta, X
@@ -119,7 +119,7 @@ class Shifted:
         self.gain = np.eye(len(z))  # D⁻¹ G
 
     def step(self, G: HostArray, home: Home) -> None:
-        """To the lowest point over the directions."""
+        """Step to the lowest point over the directions."""
         if self.delta == 0:
             self.gain, self.carried = np.eye(len(G)), self.z
             step = inverse(G) @ self.z
@@ -131,7 +131,7 @@ class Shifted:
         self.X = self.X + self.P @ home.place(step)
 
     def turn(self, Q: Array, tau: HostArray, home: Home) -> None:
-        """To the next directions."""
+        """Update the directions."""
         self.z = tau @ self.carried
         if self.delta:
             Delta = tau @ self.gain.T @ self.Delta @ tau.T
@@ -140,7 +140,7 @@ class Shifted:
 
 
 def inverse(G: HostArray) -> HostArray:
-    """G⁻¹; where G is singular to rounding, over its numerical range."""
+    """G⁻¹; on its numerical range if G is singular up to rounding."""
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
     if len(G) and (d > 0).all():
         scaled = G / np.outer(d, d)
@@ -159,7 +159,7 @@ def inverse(G: HostArray) -> HostArray:
 def orthonormal_factors(S: Array, home: Home) -> tuple[Array, HostArray]:
     """S = Q τ with orthonormal Q, whose columns are as many as the numerical rank of S.
 
-    A Cholesky factor of SᵀS where that is well conditioned; a pivoted QR of S itself elsewhere.
+    A Cholesky factor of SᵀS if SᵀS is well conditioned; otherwise a pivoted QR of S itself.
     """
     G = to_host(S.T @ S)
     d = np.sqrt(np.diag(G))

@@ -3,8 +3,8 @@
 Problem: (AᵀA + rI) X = AᵀB, symmetric and positive (semi)definite, for m right-hand sides at once and for one or
 several ridges r.
 Method: the block iteration of O'Leary (1980) in the form of Dubrulle (2001), for all right-hand sides and ridges
-together (block_conjugate_gradients.py). Matrices with fewer rows than columns are solved on the side of the rows where
-no ridge is zero (dual.py).
+together (block_conjugate_gradients.py). If no ridge is zero, matrices with fewer rows than columns are solved on the
+side of the rows (dual.py).
 Where we differ: see these two files.
 """
 
@@ -30,8 +30,8 @@ from linspec_lstsq.dual import solve_dual
 from linspec_lstsq.normal_equations import NormalEquationsState, solve_normal_equations
 
 EXPECTED, EXPECTED_SPARSE = 200, 100
-"""Iterations of a solve, where "auto" weighs it against other methods: on dense data and on counts of words, of which
-preconditioners save few (measured)."""
+"""Iterations of a solve, when "auto" compares it with other methods: on dense data and on counts of words, where
+preconditioners save few iterations (measured)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +57,6 @@ class ConjugateGradients(Solver):
         return cost.sweeps_estimate(sizes, EXPECTED_SPARSE if sizes.scattered else EXPECTED)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> NormalEquationsState:
-        """Make ready for many right-hand sides."""
+        """Prepare for many right-hand sides."""
         tol = 1e-8 if self.tol is None else self.tol
         return NormalEquationsState(A, ridge, run, block_conjugate_gradients, self.max_iterations, tol)

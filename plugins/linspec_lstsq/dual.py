@@ -1,12 +1,12 @@
 """Conjugate gradients on the side of the rows.
 
-Problem: ridge regression with fewer rows than columns. The blocks of (AᵀA + rI) x = AᵀB are long, and the algebra
+Problem: ridge regression with fewer rows than columns. The blocks of (AᵀA + rI) x = AᵀB are long, so the algebra
 between products takes as long as the products.
 Method: (AAᵀ + rI) z = B and x = Aᵀz (the matrix inversion lemma; Saunders, Gammerman & Vovk 1998), by the same block
-conjugate gradients on the short blocks z, ridges as shifts. The same products are made, Aᵀ first and A after it.
+conjugate gradients on the short blocks z, with ridges as shifts. The products are the same, first Aᵀ and then A.
 Where we differ: the iteration stops by the gradient of x, which is Aᵀ times the residual of z. For residuals Q ρ its
-norm follows from QᵀAAᵀQ, that is from products of the directions P = Q + P₋τᵀ that are made anyway, one step late.
-Where rounding may have moved the answer by more than the tolerance, the iteration for x goes on from there.
+norm follows from QᵀAAᵀQ, and thus from products of the directions P = Q + P₋τᵀ. These are made anyway, one step later.
+If rounding may have moved the answer by more than the tolerance, the iteration for x continues from this answer.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def solve_dual(problem: Any, run: Run, moments: Moments) -> Solution:
 
 
 class RowGradients(BlockConjugateGradients):
-    """The iteration for z, and of every residual B − (AAᵀ + rI) z what Aᵀ makes of it, one step late.
+    """The iteration for z, with Aᵀ times every residual B − (AAᵀ + rI) z, one step later.
 
     Attributes
     ----------
@@ -63,11 +63,11 @@ class RowGradients(BlockConjugateGradients):
 
     @property
     def start_residual(self) -> float:
-        """1, and 0 where there is nothing to do."""
+        """1, or 0 if there are no iterations to make."""
         return float(self.ask().shape[1] > 0)
 
     def step(self, moments: Moments) -> float:
-        """Make a step; the relative residual of x before it."""
+        """Make a step. Returns the relative residual of x before it."""
         home, P = self.home, self.ask()
         if P.shape[1] == 0:
             return 0.0
@@ -85,7 +85,7 @@ class RowGradients(BlockConjugateGradients):
         return float(np.max(self._relative(norms), initial=0.0))
 
     def drift(self, x: Array) -> float:
-        """About how far the gradient of x may be from what is updated, relative to AᵀB."""
+        """An estimate of the error of the updated gradient of x, relative to AᵀB."""
         sizes = (self._norm + self.ridge) * column_norms(x, self.home)
         return self._noise * float(np.max(self._relative(sizes), initial=0.0))
 

@@ -1,4 +1,4 @@
-"""What a gradient tells about a solution: the residual by the law of the problem, and a bound of the error.
+"""The use of a gradient to judge a solution: the residual by the law of the problem, and a bound of the error.
 
 The residual of a column x is ‖Aᵀ(b − A x) − r x‖ / ‖Aᵀb‖. The gradient g is (AᵀA + rI) times the error of x.
 So the error may be ‖g‖/λ for any eigenvalue λ, and many solutions of an ill-conditioned problem have a small

@@ -1,25 +1,25 @@
 """LING: a few leading principal components by projection, the rest by an iteration that they no longer slow down.
 
-Problem: min ‖A x − T‖² + r ‖x‖² where few singular values of A are much larger than the others.
+Problem: min ‖A x − T‖² + r ‖x‖² if few singular values of A are much larger than the others.
 Method: Lu (2015), in four variants. U, d, V are k leading singular triplets by a randomized SVD, and Z has A Z = U.
 
 `variant="ridge"`, Algorithm 1: γ₁ = UᵀT, then γ₂ from A_r = (I − UUᵀ)A and T − Uγ₁ with ridge r by gradient descent,
 and ŷ = U (d²/(d² + r)) γ₁ + A_r γ₂.
-`variant="simplified"`, the same without shrinking γ₁: what the experiments of the source run.
+`variant="simplified"`, the same without shrinking γ₁: the experiments of the source run this variant.
 `variant="projection"`, Algorithm 5: γ₂ from A itself and T − Uγ₁, and ŷ = Uγ₁ + Aγ₂; with `complement`, Remark A.3.1,
 each γ₂ is projected onto the complement of V.
 `variant="deflated"`, ours: conjugate gradients for M = AᵀA + rI, M-conjugate to leading Ritz vectors Q of AᵀA. With
-E = QᵀMQ they start from Q E⁻¹QᵀAᵀT and see the products Πᵀ M, Π = I − Q E⁻¹(MQ)ᵀ (Nicolaides 1987; Frank & Vuik 2001,
+E = QᵀMQ they start from Q E⁻¹QᵀAᵀT and multiply by Πᵀ M, where Π = I − Q E⁻¹(MQ)ᵀ (Nicolaides 1987; Frank & Vuik 2001,
 doi:10.1137/S1064827500373231).
 
-Where we differ: the printed variants stop short of ridge regression by as much as U misses singular vectors, because
-what they project out is not looked at again, and without shrinking they are not ridge regression at all; a status
-says so. Algorithm 12 of the source, which finds U, draws as many random columns as there are components; here ten more
-are drawn, and the leading components of what they span are kept, so that U is nearer to singular vectors than it is as
-printed, with `oversample=0`. The deflated variant has the same cost and converges for any Q: it is the default.
-Every variant returns coefficients. For the printed ones A Z = U makes them exact: x = Z (s γ₁ − d Vᵀγ₂) + γ₂ predicts ŷ
-to rounding, where V/d in place of Z would not. No n x k matrix is formed: AᵀU = V d, UᵀT = ZᵀAᵀT, and products with
-A_rᵀA_r are those with AᵀA less V d² Vᵀ.
+Where we differ: the printed variants never correct the part that they project out. If U is not exact, they do not reach
+ridge regression, and without shrinking they are not ridge regression at all; a status says so. Algorithm 12 of the
+source, which finds U, draws as many random columns as there are components. Here ten more columns are drawn, and the
+leading components of their span are kept, so U is nearer to singular vectors than as printed (`oversample=0`). The
+deflated variant has the same cost and converges for any Q: it is the default. Every variant returns coefficients. For
+the printed ones A Z = U makes them exact: x = Z (s γ₁ − d Vᵀγ₂) + γ₂ predicts ŷ up to rounding, while V/d instead of Z
+would not. No n x k matrix is formed: AᵀU = V d, UᵀT = ZᵀAᵀT, and products with A_rᵀA_r are those with AᵀA minus
+V d² Vᵀ.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Ling(Solver):
         return iterations
 
     def _printed(self, moments: Moments) -> Any:
-        """How a printed variant begins."""
+        """The function that begins a printed variant."""
         home = moments.home
 
         def begin(found: PrincipalComponents, system: System) -> Sequence[Iteration]:
@@ -132,13 +132,11 @@ class Ling(Solver):
         return begin
 
     def _as_printed(self, run: Run, moments: Moments, system: System, found: PrincipalComponents) -> Solution:
-        """Until the second stage has converged: what it leaves of the full problem's residual stays."""
+        """Run until the second stage has converged. It does not reduce the rest of the full problem's residual."""
         iterations = self._printed(moments)(found, system)
         iterate = partial(current, iterations, system.home)
-        text = (
-            f"variant {self.variant!r} stops short of ridge regression by what its components miss; deflated "
-        )
-        text += "does not."
+        text = f"variant {self.variant!r} does not correct errors of its components; variant 'deflated' converges to "
+        text += "the solution."
         run.note(Status.APPROXIMATE, text)
         while True:
             if all(one.settled(run.tol) for one in iterations):
@@ -166,7 +164,7 @@ class Deflation:
         return self.Q @ ((self.Q.T @ G) / self.E)
 
     def forward(self, V: Array) -> Array:
-        """Π V: Πᵀ M V would be the same, but Π V is the direction that x moves along."""
+        """Π V: Πᵀ M V would be the same, but x moves along Π V."""
         return self.answer(V)
 
     def back(self, MV: Array) -> Array:
@@ -178,14 +176,14 @@ class Deflation:
         return Y - self.Q @ ((self.MQ.T @ Y) / self.E)
 
     def gradient(self, G: Array) -> Array:
-        """Gradients are the same: Π leaves nothing along Q to do."""
+        """The same gradient, because it has no part along Q."""
         return G
 
 
 class Printed(Iteration):
     """The second stage of a printed variant, and the coefficients of both.
 
-    From a start other than zero it solves for the correction.
+    If the start is not zero, it solves for the correction.
     """
 
     def __init__(
@@ -199,11 +197,11 @@ class Printed(Iteration):
         shrink = self.d**2 / (self.d**2 + self.ridge) if solver.variant == "ridge" else 1.0
         self.first = gamma * shrink
         rest = gradient - found.V @ (self.d * gamma)
-        # Judged by the full gradient: what the components take out to rounding is noise and no direction.
+        # The tolerance is relative to the full gradient: parts that the components have removed are only rounding.
         second = replace(system, AtB=gradient, start=home.zeros(tuple(rest.shape)), gradient=rest)
         self.scales = second.scales
         self.inner = INNER[solver.inner](second)
-        self.unsolved = found.V @ (self.d * (gamma - self.first))  # what shrinking leaves of AᵀT
+        self.unsolved = found.V @ (self.d * (gamma - self.first))  # the part of AᵀT that shrinking leaves
         self.AtAV = AtAV
         self._asked: Array = None
 
@@ -221,7 +219,7 @@ class Printed(Iteration):
             self._project()
 
     def _project(self) -> None:
-        """Remark A.3.1: the iterate off V, and its gradient with it."""
+        """Remark A.3.1: project the iterate onto the complement of V, and update its gradient."""
         descent = self.inner
         assert isinstance(descent, Descent)  # noqa: S101 (`complement` says so)
         along = self.found.V.T @ descent.iterate
@@ -233,7 +231,7 @@ class Printed(Iteration):
         return bool((self.inner.gradient_norms() <= tol * self.scales).all())
 
     def x(self) -> Array:
-        """Coefficients that predict what the variant does."""
+        """Coefficients with the predictions of the variant."""
         gamma = self.inner.x()
         first = self.first
         if self.variant != "projection":
@@ -241,7 +239,7 @@ class Printed(Iteration):
         return self.start + self.found.Z @ first + gamma
 
     def gradient_norms(self) -> HostArray:
-        """Of the full problem, which follows from that of the second stage."""
+        """Gradient norms of the full problem, computed from the gradient of the second stage."""
         step = self.x() - self.start
         full = self.unsolved + self.inner.gradient() + (self.inner.x() - step) * self.ridge
         return column_norms(full, self.home)

@@ -1,21 +1,21 @@
 """Conjugate gradients with a randomized Nyström preconditioner.
 
-Problem: (AᵀA + rI) x = AᵀB, where few large eigenvalues of AᵀA slow down what knows only products.
+Problem: (AᵀA + rI) x = AᵀB, if few large eigenvalues of AᵀA slow down iterations that use only products.
 Method: one sweep multiplies a random block Ω. With Y = AᵀAΩ, the Nyström approximation Y(ΩᵀY)⁺Yᵀ = UΛUᵀ
-holds the leading eigenvectors well, and
+has accurate leading eigenvectors, and
 
     P = U (Λ + r)/(λ_l + r) Uᵀ + (I − UUᵀ)
 
-takes the large eigenvalues down to λ_l + r. Conjugate gradients then run on P^(-1/2) (AᵀA + rI) P^(-1/2).
+reduces the large eigenvalues to λ_l + r. Conjugate gradients then run on P^(-1/2) (AᵀA + rI) P^(-1/2).
 Source: Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244, Algorithms 2.1, 5.1 and E.2.
 
-Where we differ. The rank is found by a rule of costs: it is doubled, in one sweep for the new columns alone, while
-what the last doubling did to the spectrum says that the next one will save more than it costs. Where the iteration
-itself would be done with the large eigenvalues at a lower price, there is no preconditioner. All right-hand sides run
-in one block, and all ridges take the same sketch. Columns of dense data that differ much in length are first scaled
-to equal length (Jacobi), with a ridge only: at ridge 0 the scaled iteration would not lead to the least norm. (Counts
-of words have one unit, and scaling them was measured to cost up to twice the iterations.) Where the sketch has
-seen the whole range, the rest is taken to r itself and not to λ_l + r.
+Where we differ. A rule of costs determines the rank. The rank is doubled, in one sweep for only the new columns, as
+long as the next doubling is expected to save more than it costs. The expectation comes from the effect of the last
+doubling on the spectrum. If the iteration handles the large eigenvalues more cheaply by itself, there is no
+preconditioner. All right-hand sides run in one block, and all ridges use the same sketch. If columns of dense data
+differ much in length and there is a ridge, they are first scaled to equal length (Jacobi); at ridge 0 the scaled
+iteration would not lead to the least norm. (Counts of words have one unit, and scaling them was measured to cost up to
+twice the iterations.) If the sketch covers the whole range, eigenvalues are reduced to r and not to λ_l + r.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ FIRST_RANK = 50
 """Columns of the first sketch."""
 
 SPREAD = 1e4
-"""Ratio of squared column norms, ridge included, from which columns count as badly scaled."""
+"""Columns count as badly scaled from this ratio of squared column norms on, ridge included."""
 
 EXPECTED = 100
-"""Iterations of a solve, where "auto" weighs it against a factorisation."""
+"""Iterations of a solve, when "auto" compares it with a factorisation."""
 
 PER_OUTLIER = 2.0
-"""Iterations that conjugate gradients with one right-hand side spend on an eigenvalue far above the others."""
+"""Iterations that conjugate gradients with one right-hand side need for an eigenvalue far above the others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ class NystromPCG(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """A sketch and some hundred products."""
+        """The estimate for a sketch and about a hundred products."""
         return cost.sweeps_estimate(sizes, EXPECTED, spare=FIRST_RANK)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> NormalEquationsState:
@@ -102,7 +102,7 @@ class NystromPCG(Solver):
     def _sketch(
         self, moments: Moments, run: Run, ridges: tuple[float, ...], width: int
     ) -> tuple[Sketch, Array | None]:
-        """A sketch as wide as it pays, and AᵀB from the same sweep where there is a B."""
+        """A sketch of the most profitable width, and AᵀB from the same sweep if there is a B."""
         home, test_matrix, ridge = moments.home, run.part(self.test_matrix), min(ridges)
         n, p, _ = moments.shape
 
@@ -136,14 +136,14 @@ class NystromPCG(Solver):
 
 @dataclass(frozen=True)
 class Prices:
-    """What products cost, in seconds of a typical core.
+    """The cost of products, in seconds of a typical core.
 
     Attributes
     ----------
     entries : float
-        What a product with one column multiplies.
+        The number of entries that a product with one column multiplies.
     rate : float
-        Operations a second there.
+        Operations per second of such products.
     p, width : int
         Rows and columns of the iterates.
     """
@@ -155,7 +155,7 @@ class Prices:
 
     @classmethod
     def of(cls, moments: Moments, width: int) -> Prices:
-        """Of products with the data, or with a Gram matrix that is held."""
+        """The prices of products with the data, or with a Gram matrix that is held."""
         n, p, _ = moments.shape
         if moments.form == "dense":
             return cls(float(p) ** 2 / 2, cost.DENSE_RATE, p, width)
@@ -163,11 +163,11 @@ class Prices:
         return cls(float(nnz), cost.DENSE_RATE if nnz == n * p else cost.SPARSE_RATE, p, width)
 
     def product(self, columns: int) -> float:
-        """A product with so many columns."""
+        """The price of a product with the given number of columns."""
         return self.entries * (cost.READING + 4 * columns) / self.rate
 
     def iteration(self, rank: int) -> float:
-        """An iteration with a preconditioner of a rank."""
+        """The price of an iteration with a preconditioner of the given rank."""
         return self.product(self.width) + 12.0 * self.p * rank * self.width / cost.DENSE_RATE
 
     def widening(self, rank: int) -> float:
@@ -177,29 +177,28 @@ class Prices:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What iterations with and without a preconditioner are expected to take.
+    """The expected number of iterations with and without a preconditioner.
 
-    Iterations are reckoned as √κ times the digits wanted (half their natural logarithm), κ being that of the
-    spectrum from the largest eigenvalue left down to the mean of those that the sketch has not seen, or to where two
-    more doublings would lead if all were like the last. An eigenvalue that is left costs no more than a few iterations
-    by itself, shared among the right-hand sides.
+    The estimate is √κ times the wanted digits (half their natural logarithm). κ is the ratio of the largest remaining
+    eigenvalue to the mean of those outside the sketch, or to the value after two more doublings like the last one. A
+    single remaining eigenvalue costs at most a few iterations, shared among the right-hand sides.
     """
 
     size: int
     trace: float
     prices: Prices
     digits: float
-    asked: bool = False  # whoever names a rank gets a preconditioner of that rank
+    asked: bool = False  # a rank given by the user is always used
 
     def iterations(self, values: HostArray, shift: float) -> float:
-        """Iterations once the eigenvalues `values` are taken down to their last."""
+        """The iterations after the eigenvalues `values` are reduced to the last of them."""
         rest = max(self.trace - float(values.sum()), 0.0) / max(self.size - len(values), 1)
         rest = min(rest, values[-1] * self._fall(values, 0.0) ** 2)
         last = values[-1] + shift
         return float(self.digits * np.sqrt(last / max(min(rest + shift, last), EPS * last)))
 
     def pays(self, values: HostArray, shift: float) -> bool:
-        """Whether so many eigenvalues more are worth their price, if they fall as the last half of these did."""
+        """Whether as many further eigenvalues save more than they cost, if they fall like the last half of these."""
         rank, iterations = len(values), self.iterations(values, shift)
         saved = iterations * (1 - np.sqrt(self._fall(values, shift)))
         fewer = iterations - min(saved, PER_OUTLIER * rank / self.prices.width)
@@ -208,12 +207,12 @@ class Outlook:
 
     @staticmethod
     def _fall(values: HostArray, shift: float) -> float:
-        """What the last doubling of the columns has done to the last eigenvalue."""
+        """The factor by which the last doubling of the columns has reduced the last eigenvalue."""
         middle = values[max(len(values) // 2 - 1, 0)]
         return float((values[-1] + shift) / (middle + shift))
 
     def useful(self, values: HostArray, shift: float) -> bool:
-        """Whether iterations with the preconditioner, once there is one, cost less than without."""
+        """Whether iterations with the preconditioner cost less than without, apart from making it."""
         rank, iterations = len(values), self.iterations(values, shift)
         alone = iterations * np.sqrt((values[0] + shift) / (values[-1] + shift))
         alone = min(alone, iterations + PER_OUTLIER * rank / self.prices.width)
@@ -227,7 +226,7 @@ class Sketch:
     ----------
     Omega, Y : array of shape (p, l)
     diagonal : array of shape (p,)
-        Of AᵀA, estimated where it cannot be known.
+        The diagonal of AᵀA, or an estimate if it is unknown.
     home : Home
     scaled : bool
         Whether columns are scaled to equal length, ridge included.
@@ -264,12 +263,12 @@ class Sketch:
         return Sketch(*both, self.diagonal, self.home, self.outlook, scaled=self.scaled)
 
     def unequal(self, ridge: float) -> bool:
-        """Whether columns differ so much in length that they should be scaled; at ridge 0 they must not."""
+        """Whether columns differ so much in length that they should be scaled; never at ridge 0."""
         d = to_host(self.diagonal) + ridge
         return ridge > 0 and bool(d.max() > SPREAD * d.min())
 
     def roots(self, ridge: float) -> Array:
-        """√(diag AᵀA + r), 1 where that is 0."""
+        """√(diag AᵀA + r), with 1 instead of 0."""
         xp = self.home.xp
         d = xp.sqrt(self.diagonal + ridge)
         return xp.where(d > 0, d, xp.ones_like(d))
@@ -286,7 +285,7 @@ class Sketch:
         return self._found[key]
 
     def shift(self, ridge: float) -> float:
-        """What is added to the eigenvalues found; those of the scaled matrix have the ridge in them."""
+        """The term to add to the eigenvalues; those of the scaled matrix include the ridge already."""
         return 0.0 if self.scaled else ridge
 
     def pays(self, ridge: float) -> bool:
@@ -302,7 +301,7 @@ class Sketch:
 
 @dataclass(frozen=True)
 class Nystrom:
-    """UΛUᵀ; `complete` when the sketch has seen the whole numerical range."""
+    """UΛUᵀ; `complete` if the sketch covers the whole numerical range."""
 
     U: Array
     values: HostArray
@@ -314,7 +313,7 @@ class Nystrom:
         T = whitening(to_host(Omega.T @ Y), cut=10 * EPS)
         F = Y @ home.place(T)
         U, values = _eigenvectors(F, home)
-        # Orthonormal only to the condition number of FᵀF: those of small eigenvalues lean on those of large ones.
+        # The condition number of FᵀF limits orthonormality: eigenvectors of small eigenvalues have parts of others.
         L = np.linalg.cholesky(to_host(U.T @ U))
         upright = np.linalg.inv(L).T
         return cls(U @ home.place(upright), values, len(values) < Omega.shape[1])
@@ -330,7 +329,7 @@ def _eigenvectors(F: Array, home: Home) -> tuple[Array, HostArray]:
 
 @dataclass(frozen=True)
 class Preconditioner:
-    """H = D^(-1/2) P^(-1/2), so that HᵀMH is what the iteration sees."""
+    """H = D^(-1/2) P^(-1/2): the iteration multiplies by HᵀMH."""
 
     U: Array
     shrink: Array
@@ -338,7 +337,7 @@ class Preconditioner:
 
     @classmethod
     def of(cls, sketch: Sketch, ridge: float) -> Preconditioner:
-        """For one ridge; without U where the iteration does better alone."""
+        """The preconditioner for one ridge; without U if the iteration is cheaper without it."""
         found, shift, home = sketch.nystrom(ridge), sketch.shift(ridge), sketch.home
         values = found.values
         useful = len(values) > 0 and sketch.outlook.useful(values, shift)
@@ -354,7 +353,7 @@ class Preconditioner:
         return V if self.roots is None else V / self.roots
 
     def back(self, MV: Array) -> Array:
-        """Hᵀ of a product."""
+        """Hᵀ times a product."""
         return self._stretched(MV if self.roots is None else MV / self.roots, self.shrink)
 
     def answer(self, Y: Array) -> Array:
@@ -367,5 +366,5 @@ class Preconditioner:
         return G if self.roots is None else G * self.roots
 
     def _stretched(self, V: Array, factors: Array) -> Array:
-        """V with its parts along U multiplied."""
+        """V with its parts along U scaled."""
         return V if self.U.shape[1] == 0 else V + self.U @ ((factors - 1) * (self.U.T @ V))

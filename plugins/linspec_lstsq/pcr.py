@@ -1,6 +1,6 @@
 """Principal component regression.
 
-Problem: min ‖A x − B‖² + r ‖x‖², where x is sought only along the leading right singular vectors of A.
+Problem: min ‖A x − B‖² + r ‖x‖², with x only along the leading right singular vectors of A.
 Method: with the k leading triplets U, d, V of A, found by a randomized SVD, x = V (d/(d² + r)) UᵀB.
 Source: Lu 2015 (thesis), chapter 2; Massy 1965, doi:10.1080/01621459.1965.10480787.
 Where we differ: only in that U is never formed. The part outside the components is ignored, so the residual

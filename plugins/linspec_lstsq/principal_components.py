@@ -1,11 +1,11 @@
-"""The leading singular triplets of A by a randomized method, in the terms that regression needs.
+"""The leading singular triplets of A by a randomized method, in the form that regression needs.
 
-Problem: for min ‖A x − B‖ the leading left singular vectors U are wanted only as what they do to B and to
-coefficients; an n x k matrix need not exist.
+Problem: for min ‖A x − B‖ only the products of the leading left singular vectors U with B and with coefficients are
+needed; the n x k matrix U need not exist.
 Method: randomized SVD with one power iteration (Halko, Martinsson & Tropp 2011, doi:10.1137/090771806, Algorithms
 4.4 and 5.1). With W = orth(AᵀAΩ) and Q = orth(A W): QᵀA = U₀ d Vᵀ and U = QU₀. Everything follows from
 G = WᵀAᵀAW and AᵀAW: for G = R⁻ᵀR⁻¹, Q = A W R. So Z = W R U₀ has A Z = U exactly, Aᵀ U = V d exactly, and
-Uᵀ B = Zᵀ AᵀB. Two sweeps in all, AᵀB among them.
+Uᵀ B = Zᵀ AᵀB. This takes two sweeps in total, including AᵀB.
 Where we differ: the power iteration is made on the p side, where a sweep is one product with AᵀA. Triplets below
 rounding are left out.
 """
@@ -38,7 +38,7 @@ class PrincipalComponents:
     Z : array of shape (p, k)
         Coefficients of the left ones: A Z = U.
     Q, AtAQ : array of shape (p, l)
-        Approximate eigenvectors of AᵀA from the same block, orthonormal, and what it does to them.
+        Orthonormal approximate eigenvectors of AᵀA from the same block, and their products with AᵀA.
     theta : numpy.ndarray of shape (l,)
         Their Rayleigh quotients, decreasing.
     AtB : array of shape (p, m), or None
@@ -54,18 +54,18 @@ class PrincipalComponents:
 
 
 SWEEPS = 2
-"""Readings of the data that the components take."""
+"""The sweeps over the data that the components take."""
 
 
 def principal_components(
     moments: Moments, rank: int, test_matrix: Any, run: Run, oversample: int = OVERSAMPLING
 ) -> PrincipalComponents:
-    """At most `rank` components, fewer where A has lower numerical rank.
+    """At most `rank` components; fewer if A has lower numerical rank.
 
     Parameters
     ----------
     moments : Moments
-        Of A and B, or of A alone: then there is no AᵀB.
+        Moments of A and B, or only of A: then there is no AᵀB.
     rank : int
     test_matrix : TestMatrix
     run : Run
@@ -101,7 +101,7 @@ def principal_components(
 
 
 def _orthonormal(Y: Array, home: Any) -> Array:
-    """An orthonormal basis of the columns, over what is not rounding; twice, for κ of the first."""
+    """An orthonormal basis of the columns without rounding; orthonormalised twice, as κ limits the first step."""
     for _ in range(2):
         Y = Y @ home.place(whitening(to_host(Y.T @ Y)))
     return Y

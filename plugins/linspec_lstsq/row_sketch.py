@@ -1,14 +1,14 @@
 """Sparse sign sketches of the rows: S A for a random S of few rows, in one sweep.
 
-Problem: a matrix of d rows, d a few times the p columns of A, in which every vector A x keeps its length to within
-a constant: a subspace embedding.
+Problem: find S with d rows, where d is a few times the p columns of A, such that S A x has the length of A x up to a
+constant factor for every x: a subspace embedding.
 Method: every row of A is added, with random signs, to ζ of d rows (Cohen 2016, SODA, pages 278-287;
-the constants are those of Tropp, Yurtsever, Udell & Cevher 2019, doi:10.1137/18M1201068). That costs ζ additions an
-entry, where a Gaussian S would cost d.
-Where we differ: S is made of ζ rounds. In each, a block of rows is dealt out like cards, so every row of S A gets
-equally many rows of A from a full block; two rounds may choose the same row of S. What is drawn does not depend on
-where A lives: on the host a block of S is a sparse matrix, which SciPy multiplies four times as fast as rows can be
-gathered (measured); elsewhere the rows are gathered, which takes nothing but the array API.
+the constants are those of Tropp, Yurtsever, Udell & Cevher 2019, doi:10.1137/18M1201068). This costs ζ additions for
+each entry, while a Gaussian S would cost d.
+Where we differ: S is made of ζ rounds. In each, the rows of a block are distributed evenly at random, so every row of
+S A gets equally many rows of A from a full block; two rounds may choose the same row of S. The draws do not depend on
+the place of A. On the host a block of S is a sparse matrix: SciPy multiplies it four times as fast as it gathers rows
+(measured). Elsewhere the rows are gathered, which needs only the array API.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from linspec.operators import as_operator
 from linspec_lstsq.golub_kahan import RightHandSides
 
 FEWEST_ROWS = 4096
-"""Rows of a block, at least."""
+"""The least number of rows in a block."""
 
 
 class SparseSigns:
@@ -41,11 +41,11 @@ class SparseSigns:
 
     @property
     def block_rows(self) -> int:
-        """Rows to be sketched at once: the last block may have fewer."""
+        """The number of rows to sketch at once; the last block may have fewer."""
         return self.size * -(-FEWEST_ROWS // self.size)
 
     def add(self, total: Array, block: Array, home: Home) -> Array:
-        """A sketch and that of the next rows, n x c in float64 at `home`, added up."""
+        """The sum of a sketch and that of the next rows, which are n x c in float64 at `home`."""
         rows = block.shape[0]
         layers = -(-rows // self.size)
         shape = (self.nonzeros, layers * self.size)
@@ -58,7 +58,7 @@ class SparseSigns:
         return self._gathered(total, block, dealt, signs, home)
 
     def _matrix(self, dealt: HostArray, signs: HostArray, rows: int) -> scipy.sparse.csr_array:
-        """The columns of S for a block of rows; numbers from `rows` on stand for no row."""
+        """The columns of S for a block of rows; numbers from `rows` on mean no row."""
         present = dealt < rows
         buckets = np.broadcast_to(np.arange(dealt.shape[1]) % self.size, dealt.shape)
         entries = (signs[present], (buckets[present], dealt[present]))

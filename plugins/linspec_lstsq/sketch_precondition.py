@@ -3,16 +3,16 @@
 Problem: min ‖A x − b‖² + r ‖x‖² for A with far more rows than columns, of any condition number; at r = 0 the
 solution of least norm.
 Method: a sketch S A of a few p rows has nearly the singular values of A and its right singular vectors, S A = U Σ Vᵀ.
-With N = V (Σ² + r)^(−1/2) the columns of [A; √r I] N are nearly orthonormal, whatever A is like, and LSQR takes as
-many iterations as the sketch asks for and no more: the error shrinks an iteration by about √(p/d) for d rows
-(Rokhlin & Tygert 2008; Blendenpik: Avron, Maymon & Toledo 2010, doi:10.1137/090767911). With the SVD, rank
-deficiency is no obstacle (LSRN: Meng, Saunders & Mahoney 2014, doi:10.1137/120866580). The start is the solution of
-the sketched problem. LSQR on the correction, from a residual computed afresh, makes the whole backward stable
-(Epperly, Meier & Nakatsukasa 2024, arXiv:2406.03468).
-Where we differ: one SVD serves all ridges, and all pairs of a right-hand side and a ridge iterate in one block. By
-default the iteration does not end where the residual meets the tolerance: for an ill-conditioned A that says little of
-x. It goes on until steps are rounding, once more after the refinement; the history ends at the tolerance. With no
-more rows than the sketch would have, A itself is decomposed: then the start is the solution, and N that of A.
+With N = V (Σ² + r)^(−1/2) the columns of [A; √r I] N are nearly orthonormal for any A. Then the sketch alone determines
+the number of LSQR iterations: each reduces the error by a factor of about √(p/d) for d rows (Rokhlin & Tygert 2008;
+Blendenpik: Avron, Maymon & Toledo 2010, doi:10.1137/090767911). With the SVD, A may be rank deficient (LSRN: Meng,
+Saunders & Mahoney 2014, doi:10.1137/120866580). The start is the solution of the sketched problem. LSQR on the
+correction, from a newly computed residual, makes the whole method backward stable (Epperly, Meier & Nakatsukasa 2024,
+arXiv:2406.03468).
+Where we differ: one SVD serves all ridges, and all pairs of a right-hand side and a ridge iterate in one block. For an
+ill-conditioned A a small residual shows little about x, so by default the iteration goes on beyond the tolerance until
+its steps are rounding, and again after the refinement. The history ends at the tolerance. If A has no more rows than
+the sketch would have, A itself is decomposed: then the start is the solution, and N is that of A.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from linspec_lstsq.gradients import column_norms, relative
 from linspec_lstsq.row_sketch import SparseSigns, sketch_rows
 
 LONGEST = 200
-"""Iterations beyond the tolerance, at most, before and after a refinement."""
+"""The largest number of iterations beyond the tolerance, before and after a refinement."""
 
 EXPECTED_SWEEPS, THIN = 60, 4
-"""Sweeps of a typical solve, for the estimate; products of fewer columns take as long, for they wait for memory."""
+"""Sweeps of a typical solve, for the estimate. Products of fewer columns take as long, because they wait for memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,10 +76,10 @@ class SketchPrecondition(Solver):
         return run.finish(x=x, rank=factor.rank)
 
     def _factor(self, data: RightHandSides, run: Run) -> tuple[SketchedFactor, HostArray, Array]:
-        """The SVD of the sketch (of A where that is no larger), the sketched right-hand sides, and AᵀB."""
+        """The SVD of the sketch (of A if A is no larger), the sketched right-hand sides, and AᵀB."""
         n, p = data.A.shape
         size = int(np.ceil(self.oversampling * p)) + self.nonzeros
-        with np.errstate(all="ignore"):  # what is not finite is found in the sums
+        with np.errstate(all="ignore"):  # values that are not finite show in the sums
             if n > size:
                 SA, SB, AtB = sketch_rows(data, SparseSigns(size, self.nonzeros, run.rng))
             else:
@@ -119,7 +119,7 @@ class SketchPrecondition(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """A sketch, its SVD, and some dozens of sweeps."""
+        """The estimate for a sketch, its SVD, and a few dozen sweeps."""
         if not sizes.readable or sizes.n <= 5 * sizes.p:
             return None
         rows = 4.0 * sizes.p
@@ -131,24 +131,24 @@ class SketchPrecondition(Solver):
 
 
 class SketchedFactor:
-    """The SVD of a sketch, and what it makes of a ridge.
+    """The SVD of a sketch, and the preconditioner that it gives for a ridge.
 
     Parameters
     ----------
     SA : numpy.ndarray of shape (d, p)
     home : Home
-        Where blocks live.
+        The place of blocks.
     cut : float
-        Singular values below this share of the largest count as zero.
+        Singular values below this fraction of the largest count as zero.
     scaled : bool
-        Decompose with columns of unit length. Where these have full rank the solution is the same and the rank
-        is decided better; where they have not, least norm means least in the variables as they are.
+        Decompose with columns of unit length. If these have full rank, the solution is the same, and the rank is more
+        reliable. If they have not, the columns keep their lengths: the least norm is that of the unscaled variables.
 
     Attributes
     ----------
     rank : int
     column_norms : array of shape (p,)
-        About those of A.
+        The approximate column norms of A.
     """
 
     def __init__(self, SA: HostArray, home: Home, cut: float, *, scaled: bool) -> None:
@@ -166,7 +166,7 @@ class SketchedFactor:
         self._Q, self._scale = home.place(Vt.T), home.place(1.0 / d)
 
     def lengths(self, ridges: HostArray) -> HostArray:
-        """1/√(σ² + r) for every direction and ridge; 0 where that is a division by rounding."""
+        """1/√(σ² + r) for every direction and ridge; 0 instead of a division by rounding."""
         kept = np.arange(len(self._s))[:, None] < self.rank
         squares = self._s[:, None] ** 2 + ridges
         keep = (kept | (ridges > 0)) & (squares > 0)
@@ -185,10 +185,11 @@ class SketchedFactor:
 
 
 class Rounding:
-    """Tells when steps have become rounding.
+    """Detects that steps have become rounding.
 
-    A backward-stable method may answer for data that are off by a unit of rounding: b by its length, column j of A by
-    its own, so A x by that times the entries of x. A step that changes A x by less than an eighth of it is the last.
+    A backward-stable method may solve for data with an error of one unit of rounding: b relative to its length, and
+    column j of A relative to its own length. The error of A x is then that of the columns times the entries of x. A
+    step that changes A x by less than an eighth of this error is the last.
     """
 
     def __init__(self, data: RightHandSides, norms: Array) -> None:
@@ -199,9 +200,11 @@ class Rounding:
         self._known = np.full(len(data.ridges), np.inf)
 
     def reached(self, iterates: LSQR) -> HostArray:
-        """Whether the last step of every pair that is live was rounding."""
+        """Whether the last step of every live pair was rounding."""
         live = iterates.live
-        if (iterates.steps[live] <= self._known[live]).any():  # x changes: look again before it counts
+        if (
+            iterates.steps[live] <= self._known[live]
+        ).any():  # x changes: compute its error again before deciding
             sizes = column_norms(self._norms * iterates.x(), self._home)
             self._known = self._unit * np.maximum(sizes, self._least)
         reached: HostArray = iterates.steps[live] <= self._known[live]
@@ -225,7 +228,7 @@ class SketchedState(LeastSquaresState):
         AtB: Array | None = None,
         AtAx0: Array | None = None,
     ) -> Array:
-        """See `LeastSquaresState.solve`; B is multiplied out, for LSQR needs more than AᵀB."""
+        """See `LeastSquaresState.solve`; B is multiplied out, because LSQR needs more than AᵀB."""
         unknown = self.factor is None or AtB is None
         if not self.run.affords(3.0 if unknown else 2.0):  # no step could be made
             return start_of(self.A, B, x0)
@@ -261,7 +264,7 @@ def _whole(data: RightHandSides) -> tuple[HostArray, HostArray, Array]:
 
 
 def _live(scales: HostArray, home: Home) -> Array:
-    """1 for columns with something to solve for, 0 for those whose solution is zero."""
+    """1 for columns with a nonzero solution, 0 for columns whose solution is zero."""
     return home.place((scales > 0).astype(np.float64))[None, :]
 
 

@@ -6,26 +6,26 @@ and walks through the rows in random order. For least squares the variance-reduc
 
     (n/|S|) A_Sᵀ A_S e + r e − w,    e = x − x̃,    w = Aᵀ(B − A x̃) − r x̃,
 
-one forward and one adjoint product of few rows: the right-hand sides enter through w alone. From x = 0 at ridge 0 all
+one forward and one adjoint product of few rows: the right-hand sides enter only through w. From x = 0 at ridge 0 all
 steps lie in the row space of A, so the limit is the solution of least norm.
 Step and batch: with L = λ_max(AᵀA) and the largest row norm R, E[H_S²] ≼ L_b AᵀA for H_S = (n/b) A_SᵀA_S and
 
     L_b = n(b−1)/(b(n−1)) L + (n−b)/(b(n−1)) n R²
 
 (Gower et al. 2019, doi:10.48550/arXiv.1901.09401; Sebbouh et al. 2019, doi:10.48550/arXiv.1908.02725), and
-1/(L_b + r) is a safe step. n R² comes with the sweep that makes AᵀB; L from a random chunk of rows, which on average
-overestimates it. Rows in a batch are few beside n R²/L, from where on more of them make no longer step possible, but
-enough for matrix speed.
+1/(L_b + r) is a safe step. The sweep that makes AᵀB also gives n R². L comes from a random chunk of rows, which on
+average overestimates it. A batch of n R²/L rows or more allows no longer steps, so a batch is much smaller, but large
+enough for the speed of matrix products.
 Where we differ: (a) Rows are drawn without replacement, as a random partition for every epoch: no row is read twice.
-Each batch by itself is a uniform sample, and its gradient unbiased; the batches of one epoch are not independent,
-which makes their mean more exact, not less: that over a whole partition is the full gradient.
-(b) The next snapshot is not the end of the epoch but the point of least objective in the span of the
-displacement e and those of the last two epochs. The next full gradient needs AᵀA x for a new x; made as AᵀA e
-instead, it gives this point for each column at no further product, as the exact step does in conjugate gradients.
-That takes half of the passes or fewer (measured), and makes the constant in the step all but irrelevant;
-``snapshot="last"`` is the form of the paper. Whether the objective would have grown over an epoch is known exactly
-from the same products; then the column's step is halved, and ``snapshot="last"`` stays where it was. Where the best
-point on the line of e comes before its end, variance is what limits the column, and its step is scaled accordingly.
+Each batch by itself is a uniform sample, and its gradient is unbiased. The batches of one epoch are not independent,
+which makes their mean more accurate: the mean over a whole partition is the full gradient.
+(b) The next snapshot is the point of least objective in the span of the displacement e and those of the last two
+epochs, and not the end of the epoch. The next full gradient needs AᵀA x for a new x. It is made from AᵀA e, which also
+gives this point for each column without a further product, like the exact step of conjugate gradients. This takes at
+most half of the passes (measured), and makes the result nearly independent of the constant in the step;
+``snapshot="last"`` is the form of the paper. The same products show exactly whether the objective would have grown over
+an epoch. If so, the column's step is halved, and ``snapshot="last"`` keeps its last snapshot. If the best point on the
+line of e comes before its end, variance limits the column, and its step is scaled accordingly.
 """
 
 from __future__ import annotations
@@ -55,33 +55,34 @@ from linspec.operators import DenseOperator, SparseOperator, uncounted
 from linspec_lstsq.golub_kahan import start_of
 
 STEPS = {"best": 0.5, "last": 1.0}
-"""Steps of the inner iteration in units of 1/(L_b + r), by the kind of snapshot: measured. At 2 the variance may grow;
-the best snapshot asks for less variance, and lengthens what a short step has made too short."""
+"""Steps of the inner iteration in units of 1/(L_b + r), by the kind of snapshot, measured. At 2 the variance may grow.
+The best snapshot needs less variance, and lengthens displacements that short steps have made too short."""
 
 EPOCHS = {"best": 0.5, "last": 1.0}
-"""Rows of an epoch, as a share of all: measured, too."""
+"""Rows of an epoch, as a fraction of all rows; also measured."""
 
 MEMORY = 2
-"""Displacements of earlier epochs among which the next snapshot is sought."""
+"""The number of earlier displacements whose span the next snapshot may use."""
 
 FEWEST_STEPS = 16
-"""Batches in all rows, which come before the speed of a batch."""
+"""The least number of batches in all rows. It has priority over the speed of a batch."""
 
 FEWEST_ENTRIES, MOST_ENTRIES = 2**13, 2**17
-"""Entries of a batch: the interpreter takes as long as so few, and a core's own cache holds so many. Of sparse rows
-there are as many as columns at least, because a step goes through all coefficients."""
+"""Entries of a batch: the overhead of the interpreter equals the time for the lower number, and a core's own cache
+holds the upper number. A batch of sparse rows has at least as many entries as columns, because a step goes through all
+coefficients."""
 
 FARTHEST = 1e6
-"""A displacement beyond so many times what safe steps can reach has diverged: it is not even multiplied."""
+"""A displacement longer than this multiple of the reach of safe steps has diverged, and is not multiplied."""
 
 PROBES, POWERS = 8, 8
 """Columns and steps of the power iteration for the largest eigenvalue of a chunk."""
 
 ROUNDING = 20
-"""Relative gradient, in units of the data's rounding, at which a column stands still."""
+"""A column stops at this relative gradient, in units of the data's rounding."""
 
 SHARES = 1e-9
-"""Room for the rounding of sums of shares of a sweep."""
+"""The tolerance for the rounding of sums of fractions of a sweep."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +132,7 @@ class SVRG(Solver):
         return run.finish(x=x)
 
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> SVRGState:
-        """Make ready for many right-hand sides."""
+        """Prepare for many right-hand sides."""
         return SVRGState(self, A, ridge, run)
 
 
@@ -196,7 +197,7 @@ class Epochs:
     largest : float
         The largest squared row norm.
     probes : numpy.ndarray of shape (p, PROBES)
-        Where the power iteration begins.
+        The start of the power iteration.
     run : Run
 
     Attributes
@@ -227,7 +228,7 @@ class Epochs:
         self.diverged = self.stuck = False
 
     def snapshots(self, x: Array, w: Array, scale: Array) -> Iterator[tuple[Array, Array]]:
-        """Snapshots with their negative gradients, from a first one."""
+        """Snapshots with their negative gradients, beginning with the given one."""
         xp, ridges = self.home.xp, self.home.place(self.ridges)
         floor = scale * (ROUNDING * float(np.finfo(self.A.dtype).eps))
         past: list[tuple[Array, Array, Array]] = []
@@ -237,7 +238,7 @@ class Epochs:
             self.stuck = not bool(xp.any(live))
             d = None if self.stuck else self._displacement(w * xp.astype(live, w.dtype)[None, :])
             if d is None:
-                continue  # no budget is left, which the caller is about to find
+                continue  # no budget is left, as the caller finds next
             near = _column_norms(d, self.home) <= self._reach() * _column_norms(w, self.home)
             d = xp.where(near[None, :], d, xp.zeros_like(d))
             Hd = self.multiply(d) + d * ridges[None, :]
@@ -251,14 +252,14 @@ class Epochs:
                     t = _quotient(xp.sum(q * Hd, axis=0), qHq, xp)
                     d, Hd = d - q * t[None, :], Hd - Hq * t[None, :]
                 dw, before, dHd = xp.sum(d * w, axis=0), dHd, xp.sum(d * Hd, axis=0)
-                # What is left of a displacement within the span of earlier ones is rounding.
+                # A displacement within the span of earlier ones leaves only rounding.
                 dHd = xp.where(dHd > 1e-10 * before, dHd, xp.zeros_like(dHd))
                 s = _quotient(dw, dHd, xp)
                 past = [(d, Hd, dHd), *past][:MEMORY]
             x, w = x + d * s[None, :], w - Hd * s[None, :]
 
     def _displacement(self, w: Array) -> Array | None:
-        """Where the inner steps of an epoch lead from its snapshot; None where the budget ends on the way."""
+        """The displacement of the inner steps of an epoch from its snapshot; None if the budget ends before."""
         A, n = self.A, self.A.shape[0]
         e = w * 0.0
         with np.errstate(all="ignore"):  # a step that is too long is found out afterwards
@@ -273,11 +274,11 @@ class Epochs:
         return e
 
     def _reach(self) -> Array:
-        """How far an epoch may lead, in units of the gradient: safe steps expand nothing, so they only add up."""
+        """Largest displacement of an epoch, in units of the gradient: safe steps do not expand it, they add up."""
         return self.home.place(self.own_steps * (FARTHEST * max(1.0, self.rows / self.batch)))
 
     def _walk(self, rows: LinearOperator, e: Array, w: Array) -> Array:
-        """Inner steps through some rows, batch by batch."""
+        """Make inner steps through some rows, batch by batch."""
         h = self.home.place(self.steps)[None, :]
         drift, keep = w * h, None
         if self.ridges.any():
@@ -285,14 +286,14 @@ class Epochs:
         for batch in equal_slices(rows.shape[0], self.batch):
             bent = curvature(rows.rows(batch), e, self.A.shape[0])
             e = (e if keep is None else e * keep) + drift - bent * h
-        # Slices count as their share of a sweep when they are read; what they multiply is known here alone.
+        # Slices count as a fraction of a sweep when they are read. Only this method knows their products.
         columns = 2.0 * e.shape[1]
         share = rows.shape[0] / self.A.shape[0]
         self.ledger.record(columns=columns * share, flops=2.0 * rows.nnz * columns)
         return e
 
     def _draw(self) -> Iterator[HostArray]:
-        """The rows of an epoch in random order, in chunks; each row once before any comes twice."""
+        """The rows of an epoch in random order, in chunks; each row once before any occurs twice."""
         left = self.rows
         while left > 0:
             order = self.run.rng.permutation(self.A.shape[0])[:left]
@@ -314,10 +315,10 @@ class Epochs:
         self.steps = self.own_steps if given is None else np.full_like(self.own_steps, given)
 
     def _adapt(self, grew: HostArray, lengths: HostArray) -> None:
-        """Steps of the next epoch, from how far along its displacement each column would best have gone.
+        """Steps of the next epoch, from the best point of each column along its displacement.
 
-        Less than the whole of it says that variance held the column up, more that its steps were short. Steps that were
-        given change only where the objective grew, and come down to those of the data there, at least.
+        If this point comes before the end, variance limited the column; if it comes after the end, its steps were
+        short. Given steps change only if the objective grew: they are then at most those of the data.
         """
         self.diverged = self.diverged or bool(grew.any())
         if self.solver.step is None and self.solver.snapshot == "best":
@@ -332,7 +333,7 @@ def curvature(rows: LinearOperator, e: Array, n: int) -> Array:
 
 
 def smoothness(curved: float, largest: float, n: int, batch: int) -> float:
-    """L_b: the least multiple of AᵀA that surely bounds the mean square of its estimates from batches.
+    """L_b: the least multiple of AᵀA that is guaranteed to bound the mean square of its estimates from batches.
 
     Parameters
     ----------
@@ -351,7 +352,7 @@ def smoothness(curved: float, largest: float, n: int, batch: int) -> float:
 
 
 def choose_batch(A: LinearOperator, curved: float, largest: float) -> int:
-    """Rows of a batch: half of n R²/L, within what the machine does well, and not too few batches."""
+    """Rows of a batch: half of n R²/L, within the limits of fast products and of the least number of batches."""
     n = A.shape[0]
     entries, factor = max(A.nnz / n, 1.0), 1 if A.home.on_host else DEVICE_FACTOR
     fewest = max(FEWEST_ROWS, factor * FEWEST_ENTRIES / entries, A.shape[1] / entries)
@@ -379,7 +380,7 @@ def survey(A: LinearOperator, B: LinearOperator | None, probes: HostArray) -> tu
     total = home.zeros((A.shape[1], 0 if B is None else B.shape[1]))
     columns = None if B is None else B.home.blocks.eye(B.shape[1])
     largest = 0.0
-    with np.errstate(all="ignore"):  # whoever asks looks for what is not finite
+    with np.errstate(all="ignore"):  # the caller checks for values that are not finite
         for part in equal_slices(A.shape[0], rows_at_once(A)):
             rows = A.rows(part).loaded()
             largest = np.maximum(largest, float(to_host(home.xp.max(row_squares(rows, Z)))))
@@ -392,7 +393,7 @@ def survey(A: LinearOperator, B: LinearOperator | None, probes: HostArray) -> tu
 
 
 def row_squares(rows: LinearOperator, Z: Array) -> Array:
-    """Squared row norms; of what is neither an array nor a sparse matrix estimates, of which the largest is too large.
+    """Squared row norms. For data other than arrays and sparse matrices they are estimates; the largest is too large.
 
     Parameters
     ----------
@@ -426,11 +427,11 @@ def _column_norms(V: Array, home: Home) -> Array:
 
 
 def _quotient(a: Array, b: Array, xp: Any) -> Array:
-    """a/b, and 0 where b is not positive."""
+    """a/b, or 0 if b is not positive."""
     safe = b > 0
     return xp.where(safe, a / xp.where(safe, b, xp.ones_like(b)), xp.zeros_like(b))
 
 
 def _worst(w: Array, scale: Array, home: Home) -> float:
-    """The largest relative gradient of a column; of a column with AᵀB = 0 there is none."""
+    """The largest relative gradient of a column, without the columns with AᵀB = 0."""
     return float(to_host(home.xp.max(_quotient(_column_norms(w, home), scale, home.xp))))

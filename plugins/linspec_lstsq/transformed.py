@@ -1,8 +1,8 @@
-"""Conjugate gradients in other variables: what preconditioning and deflation are to the iteration.
+"""Conjugate gradients in other variables, for preconditioning and deflation.
 
-Problem: M x = b, M = AᵀA + rI, where the iteration itself shall know of nothing but products.
-Method: a transform says how blocks of the new variables become blocks of the old ones, how products come back, and
-what x and its gradient are. The iteration is the same block conjugate gradients, on the transformed products.
+Problem: M x = b, M = AᵀA + rI, while the iteration itself uses only products.
+Method: a transform maps blocks of the new variables to blocks of the old ones, and products back. It also gives x and
+its gradient. The iteration is the same block conjugate gradients, on the transformed products.
 Source: split preconditioning and deflation as in Saad 2003, Iterative Methods for Sparse Linear Systems, 9.2 and
 Frank & Vuik 2001, doi:10.1137/S1064827500373231.
 """
@@ -23,16 +23,16 @@ class Transform(Protocol):
     """New variables for one ridge."""
 
     def forward(self, V: Array) -> Array:
-        """A block of the new variables as one that M multiplies."""
+        """A block of the new variables in the old ones, which M multiplies."""
 
     def back(self, MV: Array) -> Array:
         """A product with M, or a right-hand side, in the new variables."""
 
     def answer(self, Y: Array) -> Array:
-        """What a solution in the new variables adds to the start."""
+        """The correction of the start by a solution in the new variables."""
 
     def gradient(self, G: Array) -> Array:
-        """A gradient in the old variables, from one in the new."""
+        """A gradient in the old variables, from one in the new variables."""
 
 
 class Transformed(Iteration):
@@ -41,10 +41,10 @@ class Transformed(Iteration):
     Parameters
     ----------
     system : System
-        With one ridge.
+        A system with one ridge.
     transform : Transform
     kind : type, default BlockConjugateGradients
-        What runs in the new variables.
+        The iteration that runs in the new variables.
     """
 
     def __init__(
@@ -78,5 +78,5 @@ class Transformed(Iteration):
         return self.start + self.transform.answer(self.inner.x())
 
     def gradient_norms(self) -> HostArray:
-        """Of the gradients in the old variables."""
+        """The norms of the gradients in the old variables."""
         return column_norms(self.transform.gradient(self.inner.gradient()), self.home)

@@ -1,18 +1,19 @@
-"""Orthonormal basis of a block by Cholesky QR, repeated and shifted as the conditioning demands.
+"""Orthonormal basis of a block by Cholesky QR, repeated and shifted if the conditioning requires it.
 
 Problem: Householder QR of a tall block is an order of magnitude slower than the products around it.
-Method: with a Cholesky factor R of G = VᵀMV, Q = V R⁻¹ is orthonormal but for an error of the rounding of G
+Method: with a Cholesky factor R of G = VᵀMV, Q = V R⁻¹ is orthonormal up to an error of the rounding of G
 times the condition number of G, κ(V)². So one pass makes a basis whose own condition number is near 1, and a
-second one makes it orthonormal to rounding (CholeskyQR2). The escalation goes by what each pass shows:
+second one makes it orthonormal to rounding (CholeskyQR2). Each pass decides the next step:
 
-1. The factor exists and its estimated condition number leaves the next Gram matrix near I: Cholesky step. If
-   it is so small that the result is orthonormal already, this was the last step; else another pass.
-2. Not so, M = I and float64: a shifted step. It cannot orthonormalise, but it reduces the condition number by
-   about 1e7 whatever it is, and the next pass decides anew. Once the basis is found, the singular values of
-   the accumulated R tell the rank.
-3. Not so, and a metric or float32: the directions in question are at the rounding of MV, or of the entries of
+1. If the factor exists and its estimated condition number leaves the next Gram matrix near I: a Cholesky step. If
+   the condition number is so small that the result is orthonormal already, this is the last step; otherwise
+   another pass follows.
+2. Otherwise, with M = I and float64: a shifted step. It cannot orthonormalise, but it reduces any condition
+   number by a factor of about 1e7, and the next pass decides anew. After the basis is found, the singular values
+   of the accumulated R give the rank.
+3. Otherwise, with a metric or float32: the directions in question are at the rounding of MV, or of the entries of
    V. The eigen-decomposition of the Gram matrix with its rank cut finishes the block.
-4. Should the passes not settle: Householder QR on the host.
+4. If the passes do not settle: Householder QR on the host.
 
 Source: Yamamoto, Nakatsukasa, Yanagisawa and Fukaya 2015, ETNA 44, 306-326; Fukaya, Kannan, Nakatsukasa,
 Yamamoto and Yanagisawa 2020 (shifted CholeskyQR3), doi:10.1137/18M1218212.
@@ -20,16 +21,16 @@ Where we differ:
 
 - G is accumulated in float64 for float32 data too, and in units that make its diagonal 1. Float32 blocks then
   need one pass where the papers need two or three.
-- The array API has no triangular solve, so V is multiplied by an explicit inverse. That is as stable as a
+- The array API has no triangular solve, so V is multiplied by an explicit inverse. This is as stable as a
   solve if R is graded, each row no larger than its diagonal entry; hence the Cholesky factorisation is
-  pivoted. The last pass turns the basis back (a rotation known from the accumulated R), so that T is upper
-  triangular: leading columns of Q span what the leading columns of V do.
+  pivoted. The last pass turns the basis back (by a rotation known from the accumulated R), so that T is upper
+  triangular: leading columns of Q have the span of the leading columns of V.
 - The shift replaces small eigenvalues of G instead of being added to all: Q = V W max(Λ, s)^(−1/2).
-  Directions above the shift are done at once; those below come out as short columns nearly orthogonal to the
-  others, and the next scaling to unit diagonal restores them. With s = 10 k ε λ_max, which is less than the
-  shift of their proof by about half the number of rows, κ = 1e15 takes three passes; what a Gram matrix less
-  accurate than that leaves is seen by the next pass, not excluded beforehand.
-- The rank cut. Unit columns whose entries are rounded are known to √k ε/2 in norm; singular values of R (in
+  Directions above the shift are done at once. Directions below it become short columns nearly orthogonal to the
+  others, and the next scaling to unit diagonal restores them. With s = 10 k ε λ_max, κ = 1e15 takes three
+  passes. This shift is smaller than that of their proof by a factor of about half the number of rows; if the Gram
+  matrix is less accurate, the next pass finds the error.
+- The rank cut. Unit columns with rounded entries are accurate to √k ε/2 in norm; singular values of R (in
   units of the columns' norms) up to four times that are dropped. (Measured: rounding of dependent columns
   leaves up to √k ε, κ = 1e15 at least 3√k ε.)
 """
@@ -66,7 +67,7 @@ class CholeskyQR(Normalizer):
         Q : array, shape (p, r)
             Q = V T with QᵀMQ = I.
         T : ndarray, shape (k, r)
-            On the host, float64; upper triangular with positive diagonal where Cholesky steps sufficed.
+            On the host, float64; upper triangular with positive diagonal if Cholesky steps sufficed.
 
         Raises
         ------
@@ -85,7 +86,7 @@ class CholeskyQR(Normalizer):
 def _passes(V: Array, MV: Array | None) -> Block | None:
     """Cholesky, shifted and eigenvalue steps until the basis is orthonormal; None when they do not settle."""
     block = Block.of(V, MV)
-    exact = MV is None and block.eps == EPS  # else what the Gram matrix cannot resolve is noise of the data
+    exact = MV is None and block.eps == EPS  # otherwise short directions are noise of the data
     units: Gram | None = None
     root = np.eye(block.T.shape[0])  # V in the units of its columns' norms = (block in those of its own) root
     shifted = False
@@ -119,7 +120,7 @@ class _Step:
 
 
 def _cholesky_step(C: HostArray, least: float) -> _Step | None:
-    """Inverse of C's pivoted Cholesky factor; None where one over C's condition number is below `least`."""
+    """Inverse of C's pivoted Cholesky factor; None if the reciprocal condition number of C is below `least`."""
     if C.size == 0:
         return _Step(C, C, 1.0)
     packed, pivots, _, deficient = lapack.dpstrf(C)
@@ -146,10 +147,10 @@ def _shifted_step(C: HostArray) -> _Step:
 def _finish(root: HostArray, *, cut: bool) -> tuple[HostArray, HostArray]:
     """Rotation of the basis and T, given V = (basis) root in the units of V's columns.
 
-    T is upper triangular, unless there are directions that the rounding of V's entries alone could have made:
-    then they are cut off, and the columns are in the order of decreasing singular values of V in its units.
+    T is upper triangular, unless there are directions that may be only rounding of V's entries. Then these are cut
+    off, and the columns are in the order of decreasing singular values of V in its units.
     """
-    wide = root.shape[0] < root.shape[1]  # columns that became exactly zero on the way are gone already
+    wide = root.shape[0] < root.shape[1]  # columns that became exactly zero before are gone already
     if cut or wide:
         left, values, right = np.linalg.svd(root, full_matrices=False)
         keep = values > 2 * np.sqrt(root.shape[1]) * EPS

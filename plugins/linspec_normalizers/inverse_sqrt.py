@@ -1,16 +1,16 @@
 """Orthonormal basis of a block by the symmetric inverse square root of its Gram matrix.
 
 Problem: normalise a block without turning it: of all orthonormal bases of the range of V, V (VᵀMV)^(−1/2) is
-the one nearest to V. Gradient methods need it so, for their steps have no meaning in another basis.
+the one nearest to V. Gradient methods need this basis, because their steps have no meaning in another one.
 Method: V = Q R is found by scaled eigen-decompositions with a rank cut, as in ``rank-revealing``. From the
 singular value decomposition R = UΣWᵀ follow G = WΣ²Wᵀ, hence T = WΣ⁻¹Wᵀ = G^(−1/2), and the basis Q U Wᵀ; the
 rotation is part of the last pass and costs nothing.
 Source: Ma, Lu and Foster 2015, AppGrad for rank-k canonical correlations.
 Where we differ:
 
-- They compute G^(−1/2) from G, which is accurate to the rounding of G times its condition number. Going
-  through Q the basis is orthonormal to rounding, and the singular values of R are found by Jacobi rotations,
-  so that T is accurate also where columns differ by orders of magnitude.
+- They compute G^(−1/2) from G, which is accurate to the rounding of G times its condition number. Computed
+  from Q, the basis is orthonormal to rounding. Jacobi rotations give the singular values of R, so T is
+  accurate even if columns differ by orders of magnitude.
 - A block of rank r < k has no inverse square root. Q then consists of the r left singular vectors of V that
   survive the cut, in decreasing order, and T is k x r: G^(−1/2) restricted to the range of G and written in
   the eigenvectors of G. Only T's part in that range is determined; T is taken from the steps that made Q, so
@@ -31,7 +31,7 @@ from linspec_normalizers.rank_revealing import MAX_PASSES, Block, decompose, ran
 
 @dataclass(frozen=True, kw_only=True)
 class InverseSqrt(Normalizer):
-    """Symmetric inverse square root of the Gram matrix; restricted to its range where that is singular."""
+    """Symmetric inverse square root of the Gram matrix; restricted to its range if it is singular."""
 
     def orthonormalize(self, V: Array, MV: Array | None = None) -> tuple[Array, HostArray]:
         """Make the columns of a block orthonormal.
@@ -73,7 +73,7 @@ class InverseSqrt(Normalizer):
 
 
 def _polar(root: HostArray) -> tuple[HostArray, HostArray | None]:
-    """Orthogonal polar factor of root and (rootᵀ root)^(−1/2); its left singular vectors where it is wide."""
+    """Orthogonal polar factor of root, or its left singular vectors if it is wide, and (rootᵀ root)^(−1/2)."""
     if root.shape[0] < root.shape[1]:
         return _jacobi_svd(root.T)[2], None
     left, values, right = _jacobi_svd(root)
@@ -82,10 +82,10 @@ def _polar(root: HostArray) -> tuple[HostArray, HostArray | None]:
 
 
 def _jacobi_svd(A: HostArray) -> tuple[HostArray, HostArray, HostArray]:
-    """U, σ, W with A = U diag(σ) Wᵀ, each σ to high relative accuracy however A is scaled."""
+    """U, σ, W with A = U diag(σ) Wᵀ, each σ to high relative accuracy for any scaling of A."""
     if 0 in A.shape:
         return A, np.zeros(0), np.zeros((0, 0))
-    # joba=2: rows and columns may be badly scaled; jobr, jobp: nothing is small enough to be thrown away.
+    # joba=2: rows and columns may be badly scaled; jobr, jobp: no value is small enough to drop.
     values, U, W, work, _, failed = lapack.dgejsv(A, joba=2, jobu=0, jobv=0, jobr=0, jobp=0)
     if failed:
         raise np.linalg.LinAlgError(f"dgejsv failed with code {failed}")

@@ -1,18 +1,18 @@
 """Orthonormal basis of a block by Householder QR.
 
-Problem: a basis whose orthogonality owes nothing to the conditioning of the block, whatever it costs.
+Problem: a basis whose orthogonality does not depend on the conditioning of the block, at any cost.
 Method: the QR factorisation of the array's own library. The triangular factor, in units of the columns'
-norms, is decomposed on the host; where it is singular to rounding, Q is rotated to its leading left singular
+norms, is decomposed on the host; if it is singular to rounding, Q is rotated to its leading left singular
 vectors.
 Source: Householder 1958, doi:10.1145/320941.320947.
 Where we differ:
 
-- Rank is decided by singular values, without column pivoting, which the array API does not have. Unit columns
-  whose entries are rounded are known to √k ε/2 in norm; the reflections add some more, and singular values up
-  to 3√k ε are dropped.
-- A metric needs a Gram matrix, for there are no reflections in it without a factor of M. The Euclidean
-  factorisation V = Q₀R₀ comes first, so that the Gram matrix of Q₀, with MQ₀ = (MV)R₀⁻¹, carries the
-  conditioning of M alone and no longer that of V; then two passes of ``rank-revealing`` on it.
+- Singular values determine the rank, without column pivoting, which the array API does not have. Unit columns
+  with rounded entries are accurate to √k ε/2 in norm. The reflections add further rounding, and singular values
+  up to 3√k ε are dropped.
+- A metric needs a Gram matrix, because reflections in the metric need a factor of M. The Euclidean
+  factorisation V = Q₀R₀ comes first. So the Gram matrix of Q₀, with MQ₀ = (MV)R₀⁻¹, has only the conditioning of
+  M and no longer that of V. Then two passes of ``rank-revealing`` follow.
 - Unlike the Gram methods, it works in the dtype of the block: a float32 basis is orthonormal to a modest
   multiple of float32 rounding.
 """
@@ -32,7 +32,7 @@ from linspec_normalizers.rank_revealing import Block, eigen_basis, product, requ
 
 @dataclass(frozen=True, kw_only=True)
 class QR(Normalizer):
-    """Householder QR by the array's own library; a metric is then taken care of by two Gram passes."""
+    """Householder QR by the array's own library; for a metric two Gram passes follow."""
 
     def orthonormalize(self, V: Array, MV: Array | None = None) -> tuple[Array, HostArray]:
         """Make the columns of a block orthonormal.
@@ -49,7 +49,7 @@ class QR(Normalizer):
         Q : array, shape (p, r)
             Q = V T with QᵀMQ = I.
         T : ndarray, shape (k, r)
-            On the host, float64; upper triangular where r = k and M = I.
+            On the host, float64; upper triangular if r = k and M = I.
 
         Raises
         ------
@@ -63,7 +63,7 @@ class QR(Normalizer):
         try:
             block = eigen_basis(Block(Q, product(MV, T), T, owned=True))
         except NonFiniteData:
-            require_finite("MV", MV)  # names the entry in MV itself
+            require_finite("MV", MV)  # the error names the entry of MV itself
             raise
         return block.Q, block.T
 
@@ -82,7 +82,7 @@ def householder(V: Array) -> tuple[Array, HostArray]:
         )
     exponents = np.frexp(np.abs(R).max(axis=0))[1]
     norms = np.ldexp(np.linalg.norm(np.ldexp(R, -exponents), axis=0), exponents)
-    # Below this a column has lost digits to gradual underflow, and the T that undid its scale could overflow.
+    # Below this a column has lost digits by gradual underflow, and a T that undoes its scale could overflow.
     kept = np.flatnonzero(norms > np.finfo(np.float64).tiny / np.finfo(np.float64).eps)
     unit = R[:, kept] / norms[kept]
     left, values, right = np.linalg.svd(unit, full_matrices=False)

@@ -1,20 +1,20 @@
-"""Orthonormal basis by eigen-decompositions of the Gram matrix, and the sums that all Gram methods share.
+"""Orthonormal basis by eigen-decompositions of the Gram matrix, and the sums of all Gram methods.
 
 Problem: a block whose columns are nearly dependent, or differ by orders of magnitude, or whose rank is
 unknown.
-Method: G = VᵀMV, in units that make its diagonal 1, is decomposed as WΛWᵀ. Eigenvalues that rounding alone
-could have made are dropped, Q = V D W Λ^(−1/2) with the diagonal scaling D, and a second pass removes what
-the first one lost.
+Method: G = VᵀMV, in units that make its diagonal 1, is decomposed as WΛWᵀ. Eigenvalues that may be only
+rounding are dropped, Q = V D W Λ^(−1/2) with the diagonal scaling D, and a second pass removes the error of the
+first one.
 Source: Stathopoulos and Wu 2002 (their SVQB), doi:10.1137/S1064827500370883.
 Where we differ:
 
-- They replace eigenvalues at rounding level by that level and keep the noise; we drop them, so that r is the
-  numerical rank as a Gram matrix sees it: directions below about √(kε) of the largest (1e-7 in float64) are
-  gone. ``cholesky-qr`` and ``qr`` keep them.
-- The cut knows where G comes from. With M = I, G is accumulated in float64 from V itself: its own rounding
-  counts (kε λ_max with float64's ε), and the entries of V are trusted to their dtype's ε, which is a relative
-  change of ε² in G. With a metric, MV carries an error of ε‖M‖‖V‖ with the ε of its dtype, and the cut is kε
-  λ_max with that ε.
+- They replace eigenvalues at rounding level by that level and keep the noise. We drop them, so r is the
+  numerical rank that a Gram matrix resolves: directions below about √(kε) of the largest (1e-7 in float64) are
+  dropped. ``cholesky-qr`` and ``qr`` keep them.
+- The cut depends on the source of G. With M = I, G is accumulated in float64 from V itself. Its own rounding
+  counts (kε λ_max with float64's ε), and the entries of V have the rounding ε of their dtype, which is a relative
+  change of ε² in G. With a metric, MV has an error of ε‖M‖‖V‖ with the ε of its dtype, and the cut is kε
+  λ_max with this ε.
 - Sums run over row blocks that are converted, scaled and multiplied in cache: float32 data are accumulated in
   float64, columns of any size are brought to order one before they are squared, and no copy of V is made. The
   second pass works in the buffer of the first.
@@ -33,11 +33,11 @@ from linspec.arrays import Array, Home, HostArray, host_dtype, namespace, to_hos
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
 
 EPS = float(np.finfo(np.float64).eps)
-MAX_PASSES = 6  # two are the rule; the worst conditioning that float64 can express takes four
+MAX_PASSES = 6  # usually two; the worst conditioning in float64 takes four
 
 # Sums of squares outside these bounds may have lost digits to underflow or overflow.
 _LEAST, _LARGEST = 1e-200, 1e200
-# A column below 1e-292 has lost digits to gradual underflow, and the T that undid its scale would overflow.
+# A column below 1e-292 has lost digits by gradual underflow, and a T that undoes its scale would overflow.
 _MAX_SCALE = 1e292
 # Bytes of a row block: half a second-level cache on the host, enough to fill a device.
 _HOST_BYTES, _DEVICE_BYTES = 1 << 20, 1 << 26
@@ -87,9 +87,9 @@ class Gram:
     scale : ndarray, shape (m,)
         One over the norms of the columns.
     kept : ndarray of int, shape (m,)
-        Which columns of the block these are.
+        The indices of these columns in the block.
     columns : int
-        How many columns the block has.
+        The number of columns in the block.
     """
 
     matrix: HostArray
@@ -112,7 +112,7 @@ class Gram:
 
 @dataclass(frozen=True)
 class Block:
-    """A block on its way to being orthonormal: Q = V T, with MQ beside it.
+    """A block that is being orthonormalised: Q = V T, together with MQ.
 
     Parameters
     ----------
@@ -144,11 +144,11 @@ class Block:
 
     @property
     def eps(self) -> float:
-        """Relative spacing of the dtype, of the coarser one where Q and MQ differ."""
+        """Relative spacing of the dtype; of the coarser one if Q and MQ differ."""
         return max(float(np.finfo(host_dtype(A)).eps) for A in (self.Q, self.MQ) if A is not None)
 
     def gram(self) -> Gram:
-        """Accumulate QᵀMQ in float64, at one pass over the block."""
+        """Accumulate QᵀMQ in float64, in one pass over the block."""
         units = np.ones(self.Q.shape[1])
         G = _products(self.Q, self.MQ)
         if not _in_range(G):
@@ -162,16 +162,16 @@ class Block:
         return Gram(local[:, None] * G[np.ix_(kept, kept)] * local, scale[kept], kept, G.shape[0])
 
     def times(self, step: HostArray, T: HostArray | None = None) -> Block:
-        """The block multiplied by `step` from the right. This block is used up: its memory may be taken over.
+        """The block multiplied by `step` from the right. This block is overwritten: its memory may be reused.
 
-        `T`, where given, replaces the product of T and `step`.
+        `T`, if given, replaces the product of T and `step`.
         """
         MQ = None if self.MQ is None else product(self.MQ, step, reuse=self.owned)
         Q = product(self.Q, step, reuse=self.owned)
         return Block(Q, MQ, self.T @ step if T is None else T, owned=True)
 
     def _units(self) -> HostArray:
-        """Powers of two that bring the products of the columns with themselves to order one."""
+        """Powers of two that scale the squares of the columns to order one."""
         exponents = _column_exponents("V", self.Q)
         if self.MQ is not None:
             exponents = (exponents + _column_exponents("MV", self.MQ)) // 2
@@ -194,7 +194,7 @@ def eigen_basis(block: Block, gram: Gram | None = None) -> Block:
 
 
 def rank_cut(block: Block) -> tuple[float, float]:
-    """Eigenvalues of the unit-diagonal Gram matrix that rounding makes: relative to the largest, absolute."""
+    """Bounds for eigenvalues of the unit-diagonal Gram matrix that are rounding: relative to the largest, absolute."""
     k = block.Q.shape[1]
     return (k * EPS, k * block.eps**2) if block.MQ is None else (k * block.eps, 0.0)
 
@@ -211,7 +211,7 @@ def settled(condition: float, eps: float) -> bool:
     """Whether a pass with a Gram matrix of this condition number leaves the basis orthonormal to rounding.
 
     The departure from orthogonality is the rounding of the Gram matrix, which is always float64, times its
-    condition number. So a float32 block is finished after one pass in all but extreme cases.
+    condition number. So a float32 block is finished after one pass, except in extreme cases.
     """
     return EPS * condition <= 4 * eps
 
@@ -233,7 +233,7 @@ def product(A: Array, step: HostArray, *, reuse: bool = False) -> Array:
 
 
 def require_finite(name: str, A: Array) -> None:
-    """Raise ``NonFiniteData`` with row and column where an entry is NaN or infinite."""
+    """Raise ``NonFiniteData`` with row and column if an entry is NaN or infinite."""
     work = Home.of(A).blocks
     for rows in _row_blocks(A, work):
         bad = np.argwhere(~np.isfinite(to_host(A[rows, :])))
@@ -265,7 +265,7 @@ def _row_blocks(A: Array, work: Home) -> Iterator[slice]:
 
 
 def _products(A: Array, B: Array | None, units: HostArray | None = None) -> HostArray:
-    """AᵀB (AᵀA where B is None) in float64, symmetrised; with the columns of both multiplied by `units`."""
+    """AᵀB (AᵀA if B is None) in float64, symmetrised; with the columns of both multiplied by `units`."""
     work = Home.of(A).blocks
     total: Any = work.zeros((A.shape[1], A.shape[1]))
     U = None if units is None else work.place(units[None, :])

@@ -1,11 +1,11 @@
 """Count sketch, also known as feature hashing: every row has one entry, a random sign at a random place.
 
-Problem: a product A Ω that costs one addition for each entry of A, however many columns Ω has.
-Method: every column of A is added, with a random sign, to one column of the result, chosen at random. With a number of
-columns of the order k² it embeds a k-dimensional subspace.
+Problem: a product A Ω that costs one addition for each entry of A, for any number of columns of Ω.
+Method: every column of A is added, with a random sign, to one column of the result, chosen at random. With of the order
+of k² columns it embeds a k-dimensional subspace.
 Source: Clarkson and Woodruff 2013, doi:10.1145/2488608.2488620; Weinberger et al. 2009, doi:10.1145/1553374.1553516.
-Where we differ: the entries are ±√l for l columns in place of ±1, so that they have variance one as those of every
-test matrix; and they are fully independent, as a seed makes them in place of a hash function.
+Where we differ: the entries are ±√l for l columns instead of ±1, so they have variance one like those of every test
+matrix. A seed makes them instead of a hash function, so they are fully independent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CountSketch(TestMatrix):
         rows, columns : int
             Its shape.
         rng : numpy.random.Generator
-            Where the seed comes from.
+            The source of the seed.
 
         Returns
         -------

@@ -4,8 +4,8 @@ Problem: find the range of a large matrix from its products with a few random ve
 Method: independent N(0, 1) entries. Their distribution is invariant under rotation, so no direction of the
 data can be missed by its position, and the error of the range finder has a bound in expectation.
 Source: Halko, Martinsson and Tropp 2011, doi:10.1137/090771806, section 10.2.
-Where we differ: nothing but where it is drawn: on the host, in float64, a run of columns at a time, each from a
-stream of its own, so that it need not be held.
+Where we differ: only in the drawing. It is drawn on the host, in float64, several columns at a time, each of them
+from a separate stream, so that it need not be held.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Gaussian(TestMatrix):
         rows, columns : int
             Its shape.
         rng : numpy.random.Generator
-            Where the seed comes from.
+            The source of the seed.
 
         Returns
         -------
         Sketch, shape (rows, columns)
-            Drawn again at every use. A column has norm √rows in the mean square.
+            Drawn again at every use. The mean square of a column's norm is the number of rows.
         """
         return SeededSketch(rows, columns, rng, _normal)
 

@@ -1,12 +1,12 @@
 """Sparse sign test matrix: the same small number of random signs in every row.
 
 Problem: the low cost of the count sketch, with guarantees close to those of Gaussian entries.
-Method: every row has ζ entries of equal size and random sign at ζ distinct random places. A subspace of dimension k is
-embedded by of the order k log k columns with ζ of the order log k; in practice ζ = 8 does.
+Method: every row has ζ entries of equal size and random sign at ζ distinct random places. To embed a subspace of
+dimension k, it needs of the order of k log k columns, with ζ of the order of log k; in practice ζ = 8 is enough.
 Source: Cohen 2016, doi:10.1137/1.9781611974331.ch21; Tropp, Yurtsever, Udell and Cevher 2019,
 doi:10.1137/18M1201068, section 3.3 (ζ = 8).
-Where we differ: the entries are ±√(l/ζ) for l columns in place of ±1/√ζ, so that they have variance one as those of
-every test matrix. The places of all rows are drawn side by side, by Floyd's way of choosing a subset.
+Where we differ: the entries are ±√(l/ζ) for l columns instead of ±1/√ζ, so they have variance one like those of every
+test matrix. Floyd's method of choosing a subset draws the places of all rows together.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class SparseSign(TestMatrix):
-    """As many entries ±√(columns/nonzeros) in every row as `nonzeros` says."""
+    """`nonzeros` entries ±√(columns/nonzeros) in every row."""
 
     nonzeros: int = option(8, "entries of a row; all of them where there are fewer columns", at_least=1)
 
@@ -40,7 +40,7 @@ class SparseSign(TestMatrix):
         rows, columns : int
             Its shape.
         rng : numpy.random.Generator
-            Where the seed comes from.
+            The source of the seed.
 
         Returns
         -------

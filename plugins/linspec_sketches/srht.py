@@ -1,14 +1,15 @@
 """Subsampled randomized Hadamard transform.
 
-Problem: a test matrix without structure costs l multiply-adds for each entry of dense data; one that is all structure
+Problem: a test matrix without structure costs l multiply-adds for each entry of dense data. A fully structured one
 can miss data of the same structure.
-Method: Ω = D H S: random signs of the rows, the Walsh-Hadamard matrix, and l of its columns chosen at random. The
-signs spread every vector evenly over the coordinates after the transform, of which a sample then suffices; the
-transform of a row costs of the order p log p.
+Method: Ω = D H S: random signs of the rows, the Walsh-Hadamard matrix, and l of its columns chosen at random. With the
+signs, the transform spreads every vector evenly over the coordinates, so a sample of these is enough. The transform of
+a row costs of the order of p log p.
 Source: Ailon and Chazelle 2009, doi:10.1137/060673096; Tropp 2011, doi:10.1142/S1793536911000787.
-Where we differ: the transform is made of products with Hadamard matrices of order up to 64, its Kronecker factors: the
-flops of a few more stages, but in matrix products, for every array library. Sparse data are not transformed, which
-would fill them: they meet the entries themselves, (−1)^(number of ones in i AND j), a run of columns at a time.
+Where we differ: the transform is made of products with its Kronecker factors, Hadamard matrices of order up to 64. This
+costs the flops of a few more stages, but in matrix products, for every array library. Sparse data are not transformed,
+which would make them dense. They are multiplied by the entries themselves, (−1)^(number of ones in i AND j), several
+columns at a time.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ class SRHT(TestMatrix):
         rows, columns : int
             Its shape.
         rng : numpy.random.Generator
-            Where signs and sample come from.
+            The source of the signs and the sample.
 
         Returns
         -------
         Sketch, shape (rows, columns)
-            It holds a sign for each row and a number for each column. Rows are thought to be padded with zeros to
-            a power of two that is not below the number of columns; where there is nothing to pad, the columns are
-            exactly orthogonal, of squared norm `rows`.
+            It holds a sign for each row and a number for each column. Rows are padded with zeros, in effect, to a
+            power of two that is not below the number of columns. If no padding is needed, the columns are exactly
+            orthogonal, with squared norm `rows`.
         """
         order = 1 << (max(rows, columns, 1) - 1).bit_length()
         signs = rng.integers(0, 2, rows) * 2.0 - 1.0
@@ -65,9 +66,9 @@ class HadamardSketch(Sketch):
     signs : numpy.ndarray of shape (p,)
         The diagonal of D.
     sample : numpy.ndarray of shape (l,)
-        Which columns of H.
+        The indices of the columns of H.
     order : int
-        Of H; a power of two.
+        The order of H, a power of two.
     """
 
     def __init__(self, signs: HostArray, sample: HostArray, order: int) -> None:
@@ -111,12 +112,12 @@ class HadamardSketch(Sketch):
 
 
 def hadamard(rows: HostArray, columns: HostArray) -> HostArray:
-    """Entries of the Walsh-Hadamard matrix, ±1, in these rows and columns.
+    """Entries of the Walsh-Hadamard matrix, ±1, in the given rows and columns.
 
     Parameters
     ----------
     rows, columns : numpy.ndarray of int
-        Their numbers, from 0.
+        Their indices, from 0.
 
     Returns
     -------
@@ -133,9 +134,9 @@ def transformed(x: Array, home: Home, dtype: Any = np.float64) -> Array:
     ----------
     x : array of shape (a, q, b)
     home : Home
-        Where it lives.
+        The place of x.
     dtype : numpy.dtype, default float64
-        Its dtype.
+        The dtype of x.
 
     Returns
     -------
@@ -143,16 +144,16 @@ def transformed(x: Array, home: Home, dtype: Any = np.float64) -> Array:
     """
     shape = tuple(x.shape)
     order, right = shape[1:]
-    if x.size == 0:  # there is nothing to infer a shape from
+    if x.size == 0:  # no shape can be inferred
         return x
     bits = order.bit_length() - 1
     factors = -(-bits // LARGEST_FACTOR)
     for i in range(factors):
-        # As equal as can be: a factor of two would take as many passes over the data as one of 64.
+        # Factors as equal as possible: a factor of 2 would take as many passes over the data as one of 64.
         m = 1 << (bits * (i + 1) // factors - bits * i // factors)
         H = home.place(hadamard(np.arange(m), np.arange(m)), dtype)
         order //= m
-        if order * right == 1:  # one product in place of one a row
+        if order * right == 1:  # one product instead of one for each row
             x = home.xp.reshape(x, (-1, m)) @ H
         else:
             x = home.xp.matmul(H, home.xp.reshape(x, (-1, m, order * right)))

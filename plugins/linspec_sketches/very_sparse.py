@@ -2,12 +2,12 @@
 
 Problem: a product A Ω at a fraction of its cost, and an Ω that takes hardly any memory.
 Method: independent entries, √s times {+1, 0, −1} with probabilities {1/2s, 1 − 1/s, 1/2s}. Inner products keep their
-expectation for every s; while s is small beside the p rows, their spread is about that of Gaussian entries, as
-long as no few coordinates carry most of a vector's length.
+expectation for every s. If s is much smaller than the p rows, and no few coordinates have most of a vector's length,
+their variance is about that of Gaussian entries.
 Source: Achlioptas 2003, doi:10.1016/S0022-0000(03)00025-4 (s = 3); Li, Hastie and Church 2006,
-doi:10.1145/1150402.1150436 (s = √p, and s = p/log p where the data have light tails).
-Where we differ: entries that are not zero are found by the gaps between them, which are geometric, so drawing costs
-what is stored and the entries are exactly independent.
+doi:10.1145/1150402.1150436 (s = √p, and s = p/log p if the data have light tails).
+Where we differ: the gaps between nonzero entries are drawn, which are geometric. So the cost of drawing is that of the
+stored entries, and the entries are exactly independent.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class VerySparse(TestMatrix):
         rows, columns : int
             Its shape.
         rng : numpy.random.Generator
-            Where the seed comes from.
+            The source of the seed.
 
         Returns
         -------
@@ -62,7 +62,7 @@ class VerySparse(TestMatrix):
         return SeededSketch(rows, columns, rng, partial(_tile, density), density=density)
 
     def share(self, rows: int) -> float:
-        """Share of entries that are not zero in a matrix of so many rows.
+        """The fraction of nonzero entries in a matrix with this number of rows.
 
         Parameters
         ----------
@@ -76,7 +76,7 @@ class VerySparse(TestMatrix):
         if self.density is not None:
             return float(self.density)
         p = max(rows, 1)
-        # log p / p is no density for p = 1, and one entry a column is the least that means anything.
+        # log p / p is no density for p = 1, and a column needs at least one entry on average.
         return 1.0 / math.sqrt(p) if self.rule == "square-root" else max(math.log(p), 1.0) / p
 
 
@@ -89,14 +89,14 @@ def _tile(density: float, rows: int, columns: int, rng: np.random.Generator) -> 
 
 
 def _successes(trials: int, probability: float, rng: np.random.Generator) -> HostArray:
-    """The numbers of the successes among independent trials, in order."""
+    """The indices of the successes among independent trials, in order."""
     if probability == 1.0:
         return np.arange(trials)
     found, last = [np.empty(0, np.int64)], -1
     while last < trials:
         expected = (trials - last) * probability
         gaps = rng.geometric(probability, int(expected + 4.0 * math.sqrt(expected)) + 8)
-        # A single gap may be astronomic where the probability is minute; beyond the trials all are alike.
+        # With a tiny probability a single gap may be huge; all gaps beyond the trials are equivalent.
         places = last + np.cumsum(np.minimum(gaps, trials + 1))
         found.append(places)
         last = int(places[-1])

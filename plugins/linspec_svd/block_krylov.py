@@ -142,7 +142,7 @@ class BlockKrylov(Solver):
         return run.finish(**arrays)
 
     def _width(self, problem: Any, run: Run, sweeps: float) -> int:
-        """Columns of a block: few where a sweep costs no more than its products, and the budget allows for many."""
+        """Columns of a block: few if a sweep costs no more than its products, and the budget allows many sweeps."""
         n, p = problem.A.shape
         full = min(problem.k + OVERSAMPLING, n, p)
         if self.block is not None:
@@ -155,7 +155,7 @@ class BlockKrylov(Solver):
         return int(min(max(least, problem.k // COLUMNS), full))
 
     def _most(self, k: int, b: int, side: int) -> int:
-        """Columns that the basis may have."""
+        """The largest number of columns in the basis."""
         if self.basis is not None:
             return min(max(self.basis, k + 2 * b), side)
         most = min(max(3 * k, k + 10 * b) if b < k else BLOCKS * b, side)
@@ -165,7 +165,7 @@ class BlockKrylov(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """As many sweeps as narrow blocks take for a basis of five columns a triplet and some more."""
+        """The estimate: narrow blocks make a basis of five columns for each triplet and a few more."""
         side = min(sizes.n, sizes.p) if sizes.scattered else sizes.p
         least = NARROW if sizes.scattered else NARROW_DENSE
         b = min(max(least, sizes.k // COLUMNS), sizes.k + OVERSAMPLING, side)
@@ -178,7 +178,7 @@ class BlockKrylov(Solver):
 
     @staticmethod
     def _current(problem: Any, space: KrylovSpace, *, wide: bool) -> dict[str, Any]:
-        """What a callback may look at; on the side of the rows it takes a product, which is not counted."""
+        """The values for a callback. On the side of the rows they take a product, which is not counted."""
         vectors, theta = space.ritz()
         S = np.sqrt(np.maximum(theta, 0.0))
         if wide:
@@ -194,11 +194,11 @@ class KrylovSpace:
     ----------
     Omega : array of shape (p, b)
     k : int
-        Ritz pairs wanted.
+        The number of Ritz pairs.
     most : int
-        Columns of V at most.
+        The largest number of columns in V.
     run : Run
-        Its tolerance, the precision of its data, and its random numbers.
+        Its tolerance, the precision of its data, and its random numbers are used.
     home : Home
     """
 
@@ -207,33 +207,33 @@ class KrylovSpace:
         self.unit = float(np.finfo(run.problem.A.dtype).eps)
         self.bearable = min(max(1e-2 * run.tol, LOST[0]), LOST[1])
         self.sharp = SHARP if self.unit < SHARP else SINGLE_SHARP
-        # What a look apart leaves of the newest block stays in the residual.
+        # The part of the newest block that a second random block leaves behind stays in the residual.
         self.apart = max(0.1 * run.tol, 100 * self.unit)
         self.width, self.copies = Omega.shape[1], Omega.shape[1]
         self.next = orthonormal(Omega, home)
-        self.held = home.zeros((most, Omega.shape[0]))  # a vector a row: products run along them
+        self.held = home.zeros((most, Omega.shape[0]))  # one vector in each row: products run along rows
         self.H = np.zeros((most, most))
         self.count = self.newest = self.begun_again = 0
         self.scale = self.per = 0.0
         self.theta, self.Y = np.zeros(0), np.zeros((0, 0))
         self.residual = 1.0
         self._looks = _Looks(k)
-        self.doubtful = False  # whether a repeated value may have copies that are not found yet
+        self.doubtful = False  # whether a repeated value may have copies that were not found yet
         self._suspect, self._steps_apart = 0.0, 0
         self.strict = False
-        self._left = 0.0  # of residuals, where newest blocks were left behind
-        # How far the last two blocks are from orthogonal to the basis, estimated, and the farthest that one has been.
+        self._left = 0.0  # the residual of newest blocks that were left behind
+        # Estimates of the loss of orthogonality to the basis: of the last two blocks, and the largest so far.
         self._lost, self._level = (0.0, 0.0), self.unit
 
     # ---- one step -----------------------------------------------------------------------------
 
     def widen(self, multiply: Callable[[Array], Array]) -> None:
-        """Multiply the newest block, take the product apart, and look at the Ritz pairs where that may help."""
+        """Multiply the newest block, project the product, and compute the Ritz pairs if they may have converged."""
         block = self.next
         if self.count + block.shape[1] > len(self.H):
             self._begin_again(self.k + (len(self.H) - self.k) // 3)
         W = multiply(block)
-        if not self.per:  # a power of two: squares of squares do not overflow then, and nothing is rounded
+        if not self.per:  # a power of two: it prevents overflow of fourth powers without rounding
             largest = float(to_host(self.home.xp.max(self.home.xp.abs(W))))
             exponent = int(np.frexp(largest)[1]) if 0 < largest < np.inf else 0
             self.per = 2.0 ** -max(min(exponent, 1000), -1000)
@@ -249,17 +249,17 @@ class KrylovSpace:
             self._look(G)
 
     def _rest(self, W: Array, start: int) -> Array:
-        """W less what the basis has of it, which goes into H."""
+        """W minus its projection onto the basis. The coefficients go into H."""
         V = self.held[: self.count, :]
         h = V @ W
         H = to_host(h)
         self.scale = max(self.scale, float(np.linalg.norm(H, 2)))
-        # Of the blocks before the last two a product has nothing but by rounding, unless they are Ritz vectors.
-        # Where small directions of rests were left out, later blocks have them again.
+        # A product has only rounding along the blocks before the last two, unless they are Ritz vectors. Small
+        # directions of rests that were left out occur again in later blocks.
         first = self.newest if self.newest < start else 0
-        # What blocks lack of orthogonality to the basis comes back: that of the newest as what the product has of
-        # older blocks, that of the one before by way of what the product has of it (Simon 1984). After a restart
-        # nothing tells: products have something of all Ritz vectors.
+        # The loss of orthogonality of blocks enters the product (Simon 1984). That of the newest block shows in the
+        # coefficients of older blocks. That of the block before is multiplied by the coefficients of this block. After
+        # a restart the loss is unknown, because products have parts along all Ritz vectors.
         found, before = (float(np.linalg.norm(h)) for h in (H[:first], H[first:start]))
         self._slack = np.inf if 0 < start == self.newest else found + self._lost[0] * before
         first = 0 if self.strict else first
@@ -269,20 +269,20 @@ class KrylovSpace:
         return W - V.T @ h
 
     def _orthonormal_rest(self, R: Array, G: HostArray) -> Array:
-        """An orthonormal basis of the rest, over what is more than rounding."""
+        """An orthonormal basis of the rest, over the directions above rounding."""
         T, lengths = _directions(G, 10 * self.unit * self.scale)
         Q = R @ self.home.place(T)
         least = float(lengths.min(initial=np.inf))
         if len(lengths) < len(G):
             self.strict = True
-            # The Gram matrix does not tell directions a hundred millionth of the others' size; the rest itself does.
+            # The Gram matrix loses directions of a hundred millionth of the others' size; the rest itself has them.
             small = R - Q @ (Q.T @ R)
             T, _ = _directions(to_host(small.T @ small), LOUD * self.unit * self.scale)
             Q = self.home.concat([Q, small @ self.home.place(T)])
         lost = self._slack / least if least < np.inf else 0.0
         if self.strict or least < SMALL * self.scale or lost > self.bearable:
             lost = self.unit
-            # What small rests have of the basis has been blown up with them.
+            # Scaling small rests has also amplified their parts along the basis.
             V = self.held[: self.count, :]
             Q = Q - V.T @ (V @ Q)
             own, vectors = eigenpairs(to_host(Q.T @ Q))
@@ -293,7 +293,7 @@ class KrylovSpace:
         return Q[:, : min(Q.shape[1], room)]
 
     def _begin_again(self, keep: int) -> None:
-        """From the leading Ritz vectors: the newest block stays, and is orthogonal to them."""
+        """Restart from the leading Ritz vectors; the newest block stays, and is orthogonal to them."""
         theta, Y = self._pairs()
         keep = min(keep, len(theta), len(self.H) - self.next.shape[1])
         self.held[:keep, :] = self.home.place(Y[:, :keep].T) @ self.held[: self.count, :]
@@ -305,7 +305,7 @@ class KrylovSpace:
         self._looks = _Looks(0)
 
     def renew(self) -> None:
-        """Go on after the end of the iteration; where nothing was left to multiply, from the Ritz vectors anew."""
+        """Continue after the end of the iteration. If no block is left to multiply, restart from the Ritz vectors."""
         self.strict = True
         if self.next.shape[1]:
             return
@@ -327,9 +327,9 @@ class KrylovSpace:
         return self.theta, self.Y
 
     def _look(self, G: HostArray) -> None:
-        """Judge the Ritz pairs wanted; converged is what has converged and can hide nothing."""
+        """Judge the requested Ritz pairs. They count as converged if they cannot hide copies of repeated values."""
         self._pairs()
-        exhausted = self.next.shape[1] == 0  # the space is invariant: there is nothing else to be found in it
+        exhausted = self.next.shape[1] == 0  # the space is invariant and has no other pairs
         residual = min(self._level, self.tol) if exhausted else self._worst(G)
         self._looks.seen(self.count, residual)
         self._looks.aim(self.count, max(self.tol - self._left, self.tol / 2))
@@ -347,20 +347,20 @@ class KrylovSpace:
         self.residual = residual + self._left
 
     def _worst(self, G: HostArray) -> float:
-        """max ‖AᵀA v − θ v‖ / θ₁ over the pairs wanted: the rest of the newest block, seen by each of them."""
+        """max ‖AᵀA v − θ v‖ / θ₁ over the requested pairs, from the rest of the newest block."""
         largest = float(self.theta[0]) if len(self.theta) else 0.0
         if largest <= 0:
             return 0.0
         return float(self._rests(G, slice(0, self.k)).max()) / largest if len(self.theta) >= self.k else 1.0
 
     def _rests(self, G: HostArray, pairs: slice) -> HostArray:
-        """‖AᵀA v − θ v‖ of some Ritz pairs."""
+        """‖AᵀA v − θ v‖ of the given Ritz pairs."""
         y = self.Y[self.newest : self.count, pairs]
         rests: HostArray = np.sqrt(np.maximum(np.sum(y * (G @ y), axis=0), 0.0))
         return rests
 
     def _may_hide(self, residual: float) -> bool:
-        """Whether an eigenvalue above the k-th was found as often as the blocks so far can see one."""
+        """Whether an eigenvalue above the k-th was found as often as the blocks so far can find one."""
         theta, b = self.theta[: self.k], self.copies
         if len(theta) < b or theta[0] <= 0:
             return False
@@ -373,7 +373,7 @@ class KrylovSpace:
         return False
 
     def _look_apart(self) -> None:
-        """Go on with the Ritz vectors wanted and a block that knows nothing of them."""
+        """Continue with the requested Ritz vectors and a new random block that is orthogonal to them."""
         side = self.held.shape[1]
         self.next = self.next[:, :0]
         self._begin_again(min(self.k, int(np.sum(self.theta > len(self.theta) * EPS * self.theta[0]))))
@@ -387,27 +387,27 @@ class KrylovSpace:
         self._steps_apart = 0
 
     def _nothing_apart(self) -> bool:
-        """Whether another copy of the suspect would have shown itself but with a chance of `RISK`."""
+        """Whether another copy of the suspect would have been found, except with a probability of `RISK`."""
         if len(self.theta) <= self.k:
             return False
         least = max(self.tol, SPREAD * self.sharp)
         share = max(1.0 - self.theta[self.k] / self._suspect, least)
         if self.theta[self.k - 1] >= self._suspect * (1 - least):
-            return True  # more of them would not change the values wanted
+            return True  # further copies would not change the requested values
         chance = self.width * log_chance(self.held.shape[1], share, self._steps_apart)
         return bool(chance <= np.log(RISK))
 
     def ritz(self) -> tuple[Array, HostArray]:
-        """The vectors and values wanted."""
+        """The requested vectors and values."""
         theta, Y = self._pairs()
         V = self.held[: self.count, :].T @ self.home.place(Y[:, : self.k])
-        # Semi-orthogonal vectors become orthonormal to rounding by one step of Newton and Schulz.
+        # One step of Newton and Schulz makes semi-orthogonal vectors orthonormal to rounding.
         correction = 1.5 * np.eye(V.shape[1]) - 0.5 * to_host(V.T @ V)
         return V @ self.home.place(correction), theta[: self.k] / (self.per or 1.0)
 
 
 def _directions(G: HostArray, noise: float) -> tuple[HostArray, HostArray]:
-    """T with R T orthonormal for G = RᵀR, over directions of R longer than noise that G can tell, and their lengths."""
+    """T with R T orthonormal for G = RᵀR, over directions of R above noise and the rounding of G, and their lengths."""
     values, vectors = eigenpairs((G + G.T) / 2)
     keep = values > max(noise**2, len(values) * EPS * np.max(values, initial=0.0))
     lengths = np.sqrt(values[keep])
@@ -415,7 +415,7 @@ def _directions(G: HostArray, noise: float) -> tuple[HostArray, HostArray]:
 
 
 class _Looks:
-    """When to look at the Ritz pairs, which takes as long as several steps."""
+    """The schedule for computing the Ritz pairs, which takes as long as several steps."""
 
     def __init__(self, first: int) -> None:
         self.next = first
@@ -427,14 +427,14 @@ class _Looks:
         return count >= self.next
 
     def seen(self, count: int, residual: float) -> None:
-        """Take note of the residual of a basis of so many columns."""
+        """Record the residual of a basis with this number of columns."""
         before, larger = self.last
         falling = 0 < before < count and 0 < residual < min(0.1, 0.3 * larger)
         self.rate = float(np.log(larger / residual)) / (count - before) if falling else 0.0
         self.last = count, residual
 
     def aim(self, count: int, tol: float) -> None:
-        """Look again where the residual will be at the tolerance, if it goes on falling so."""
+        """Schedule the next look for the width at which the residual will meet the tolerance at its current rate."""
         step = (GROWTH - 1.0) * count
         if self.rate:
             step = min(0.9 * float(np.log(max(self.last[1] / tol, 1.0))) / self.rate, 2 * step)

@@ -80,7 +80,7 @@ def factorised(problem: Any, run: Run, rank_tol: float | None = None) -> dict[st
 
 
 def _of_entries(problem: Any, run: Run, cut: float) -> dict[str, Array]:
-    """The same for wide data, where the entries in float64 are the small factor."""
+    """The same for wide data; the entries in float64 are the small factor."""
     home = problem.A.home.blocks
     entries = home.place(decomposed(problem, run).dense())
     if not np.isfinite(float(to_host(home.xp.sum(entries)))):

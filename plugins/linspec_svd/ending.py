@@ -34,10 +34,10 @@ HIDDEN += "Pass float64, or dense data."
 
 
 def log_chance(side: int, share: float, steps: int) -> float:
-    """Logarithm of the chance that a random start leaves the largest eigenvalue open by a share of itself.
+    """Logarithm of the probability that the largest eigenvalue has a relative error ε after a random start.
 
-    After q steps in N dimensions it is 1.648 √N exp(-√ε (2q - 1)) at most (Kuczyński & Woźniakowski 1992,
-    doi:10.1137/0613066, Theorem 4.2). The chances of several starts multiply.
+    After q steps in N dimensions it is at most 1.648 √N exp(-√ε (2q - 1)) (Kuczyński & Woźniakowski 1992,
+    doi:10.1137/0613066, Theorem 4.2). The probabilities of several starts multiply.
     """
     return float(np.log(1.648) + np.log(max(side, 1)) / 2 - np.sqrt(share) * (2 * steps - 1))
 
@@ -50,25 +50,25 @@ def answer(
     *,
     of_rows: bool = False,
 ) -> dict[str, Any]:
-    """What the run is to finish with, once the law has nothing against it or the iteration cannot go on.
+    """The final result of the run, after the law accepts it or the iteration cannot continue.
 
     Parameters
     ----------
     problem : SVD
     run : Run
-        Whose loop has ended.
+        Its loop has ended.
     pairs : callable
         Returns Ritz vectors of AᵀA, or of AAᵀ, and their values in decreasing order.
     resume : callable
-        Goes on with the iteration until the run ends it again.
+        Continues the iteration until the run ends it again.
     of_rows : bool, default False
         Whether the vectors are those of AAᵀ.
     """
     after = float(of_rows or problem.left)
     while True:
         arrays, findings = _arrays(problem, run, *pairs(), of_rows=of_rows)
-        # The iteration knows its residual before vectors of the other side are made: AᵀA v − σ²v for v = Aᵀu/σ is
-        # up to σ₁/σ times as long as AAᵀu − σ²u, and among close values A V = U S turns V.
+        # The residual of the iteration is that before the vectors of the other side are made. AᵀA v − σ²v for
+        # v = Aᵀu/σ is up to σ₁/σ times as long as AAᵀu − σ²u, and A V = U S turns V among close values.
         with run.reserving(after):
             if not run.falls_short(**arrays):
                 break
@@ -81,7 +81,7 @@ def answer(
 def _arrays(
     problem: Any, run: Run, vectors: Array, theta: HostArray, *, of_rows: bool
 ) -> tuple[dict[str, Any], list[tuple[Status, str]]]:
-    """The triplets that the Ritz pairs tell, and what is to be said of the others."""
+    """The triplets that the Ritz pairs determine, and the finding about the others."""
     findings: list[tuple[Status, str]] = []
     squaring, entries = squared_cuts(problem.A, by_products=of_rows or not run.moments("implicit").held)
     largest = max(float(theta[0]), 0.0) if len(theta) else 0.0
@@ -97,7 +97,7 @@ def _arrays(
         rest = vectors[:, known:]
         if not (run.affords(1.0 + after) and vanish(A.H if of_rows else A, rest, scale)):
             text = f"Only {known} of the {problem.k} singular values asked for are above {squaring**0.5:.0e} of the "
-            text += 'largest, where products with AᵀA can tell them from zero. Choose "direct".'
+            text += 'largest. Below it, products with AᵀA cannot distinguish them from zero. Choose "direct".'
             findings.append((Status.ILL_CONDITIONED, text))
     block = vectors[:, :known]
     if of_rows:

@@ -69,7 +69,7 @@ class Gram(Solver):
         try:
             K = rows.formed(A)
         except NonFiniteData:
-            moments.column_means()  # names the entry by its row and column, not by those of the adjoint
+            moments.column_means()  # the error names the row and column of A, not of the adjoint
             raise
         values, U = _leading(K, problem.k, moments.home)
         known = self._known(problem, run, values, U)
@@ -79,7 +79,7 @@ class Gram(Solver):
         return run.finish(Vh=V.T, S=S, U=U if problem.left else None)
 
     def _known(self, problem: Any, run: Run, values: HostArray, vectors: Array) -> int | None:
-        """How many triplets the eigenvalues tell; None where the rows are to be reduced instead."""
+        """The number of triplets that the eigenvalues determine; None if the rows are reduced instead."""
         known_by_products = not (problem.A.readable or problem.A.streamed)
         squaring, entries = squared_cuts(problem.A, by_products=known_by_products)
         largest = max(float(values[0]), 0.0)
@@ -93,18 +93,18 @@ class Gram(Solver):
             if _can_be_reduced(problem.A) and run.affords(passes(problem)):
                 return None
             text = f"Only {known} of the {problem.k} singular values asked for are above {squaring**0.5:.0e} of the "
-            text += 'largest, where the Gram matrix can tell them from zero. Choose "direct".'
+            text += 'largest. Below it, the Gram matrix cannot distinguish them from zero. Choose "direct".'
             run.note(Status.ILL_CONDITIONED, text)
         elif known and EPS * largest > DIGITS_LOST * float(values[known - 1]):
             lost = EPS * largest / float(values[known - 1])
             text = f"The singular values asked for fall to {(values[known - 1] / largest) ** 0.5:.0e} of the largest: "
-            text += f"squares and vectors of the smallest may be off by {lost:.0e} of themselves, which the residual, "
-            text += 'relative to the largest, does not show. Choose "direct".'
+            text += f"the relative error of squares and vectors of the smallest may be {lost:.0e}. The residual is "
+            text += 'relative to the largest and does not show this. Choose "direct".'
             run.note(Status.ILL_CONDITIONED, text)
         return known
 
     def _settled(self, problem: Any, run: Run, vectors: Array, largest: float) -> bool:
-        """Whether a sweep finds nothing in the directions whose eigenvalues are rounding."""
+        """Whether a sweep finds no data in the directions whose eigenvalues are rounding."""
         wide = _wide(problem)
         reserve = 1.0 if wide else float(problem.left)
         if not run.affords(1.0 + reserve):
@@ -114,7 +114,7 @@ class Gram(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """Forming the Gram matrix of the shorter side and some of its eigenvectors."""
+        """The estimate for the Gram matrix of the shorter side and some of its eigenvectors."""
         side = min(sizes.n, sizes.p)
         forming = 2.0 * sizes.nnz * side / DENSE_RATE
         if sizes.p <= sizes.n and sizes.pairs is not None:
@@ -127,13 +127,13 @@ class Gram(Solver):
 
 
 def _wide(problem: Any) -> bool:
-    """Whether AAᵀ is formed; not of rows that come slice by slice, whose columns are nowhere together."""
+    """Whether AAᵀ is formed; never for rows that come slice by slice, because no slice has whole columns."""
     n, p = problem.A.shape
     return p > n and not problem.A.streamed
 
 
 def _can_be_reduced(A: LinearOperator) -> bool:
-    """Whether "direct" can be called upon: it holds wide data as an array, which scattered data must not become."""
+    """Whether "direct" can be called. It holds wide data as an array, and sparse data must not become one."""
     n, p = A.shape
     return A.readable and (p <= n or A.nnz >= n * p)
 
@@ -144,13 +144,13 @@ class _RowsGram:
     def __init__(self, problem: Any) -> None:
         self.center = problem.center
         bare, self.ledger = uncounted(problem.A)
-        # Rows of a sparse matrix would fill up if they were centred: the products are centred instead.
+        # Centring the rows of a sparse matrix would make them dense: the products are centred instead.
         self.after = isinstance(bare, SparseOperator)
         self.columns = problem.A.shape[0]
         self.cost = self._moments(problem.A).setup_cost
 
     def formed(self, A: LinearOperator) -> Array:
-        """The matrix, in float64; A has its means taken out."""
+        """The matrix in float64, after the means of A are subtracted."""
         moments = self._moments(A)
         K = moments.dense()[0]
         self.ledger.record(sweeps=self.cost, columns=self.columns, flops=2.0 * A.nnz * self.columns)
@@ -170,8 +170,8 @@ class _RowsGram:
 def _some(G: HostArray, k: int) -> tuple[HostArray, HostArray]:
     """The k largest eigenvalues, increasing, and their eigenvectors.
 
-    Where many eigenvalues are equal, LAPACK's routine for some of them may return fewer than it was asked for, or
-    eigenvectors that are not orthogonal: then all are computed.
+    If many eigenvalues are equal, LAPACK's routine for a part of them may return fewer than requested, or eigenvectors
+    that are not orthogonal. Then all are computed.
     """
     order = len(G)
     if k < order:

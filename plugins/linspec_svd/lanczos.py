@@ -1,26 +1,26 @@
 """Lanczos iterations of SciPy's ARPACK and PROPACK on the products of the data.
 
 Problem: the k leading singular triplets of A, one product with one vector at a time.
-Method: `eigsh` (ARPACK, implicitly restarted Lanczos: Lehoucq, Sorensen & Yang 1998) runs on v ↦ AᵀA v, one sweep a
-product; `svds` with PROPACK (Golub-Kahan-Lanczos bidiagonalisation with partial reorthogonalisation: Larsen 1998) runs
-on A and Aᵀ in turn. Neither shows what it has before it has all. So the operator that they are given keeps the vectors
-and their products, and the Rayleigh-Ritz values and vectors of that span, with their residuals, are known at any time
-without a sweep: that is what progress, tolerance and budget go by, and what is returned.
+Method: `eigsh` (ARPACK, implicitly restarted Lanczos: Lehoucq, Sorensen & Yang 1998) runs on v ↦ AᵀA v, one sweep for
+each product; `svds` with PROPACK (Golub-Kahan-Lanczos bidiagonalisation with partial reorthogonalisation: Larsen 1998)
+runs on A and Aᵀ in turn. Both libraries return only their final result. So the operator that they are given keeps the
+vectors and their products. The Rayleigh-Ritz values and vectors of this span, with their residuals, are then known at
+any time without a sweep. Progress, tolerance and budget use them, and they are returned.
 Where we differ: the tolerance is that of the problem's law, relative to σ₁², and the library is stopped as soon as it
-is met; it gets the same number as its own tolerance, which is relative to each value and so never looser. What PROPACK
-leaves open, ARPACK completes, from the beginning. ARPACK may be content among repeated values where the law is not, and
-the law may disagree with what is to be returned: block Lanczos steps from the largest residuals do the rest. ARPACK's
-vectors have the length of a column where sparse data in memory have few rows, and else of a row, also where columns are
-shorter: a product is one sweep then. Data that are not NumPy's are multiplied where they are, and the vectors iterate
-on the host; CuPy's own `svds` could not be watched.
+is met. The library gets the same number as its own tolerance, which is relative to each value and thus never looser. If
+PROPACK fails, ARPACK starts from the beginning. Among repeated values ARPACK may stop before the law is satisfied, and
+the law may reject the final vectors. Then block Lanczos steps from the largest residuals follow. ARPACK's vectors have
+the length of a column if sparse data in memory have few rows. Otherwise they have the length of a row, even if columns
+are shorter, because a product is then one sweep. Data that are not NumPy's are multiplied in their place, and the
+vectors iterate on the host; CuPy's own `svds` could not be watched.
 
-A Krylov space of one vector sees a repeated singular value once; the others come with rounding, or not at all, and a
-residual cannot show it. So what has converged is looked at once more: a block of random vectors, orthogonal to the
-Ritz vectors found, takes some steps of block Lanczos in their complement (Golub & Underwood 1977), which shows a larger
-eigenvalue there but with a small chance (Kuczyński & Woźniakowski 1992, doi:10.1137/0613066; see `_Apart`). What it
-shows is taken in by Rayleigh-Ritz, and steps follow until the residual is small again and a further look shows nothing.
-That costs some ten sweeps of four columns where nothing is missing. A budget may leave no room for it, or end before
-all copies have been found: the solution says so. "gram" and "direct" miss none.
+A Krylov space of one vector finds a repeated singular value once. Further copies come with rounding, or not at all, and
+a residual cannot show this. So converged pairs are checked: a block of random vectors, orthogonal to the Ritz vectors
+found, makes a few steps of block Lanczos in their complement (Golub & Underwood 1977). With high probability this shows
+a larger eigenvalue there (Kuczyński & Woźniakowski 1992, doi:10.1137/0613066; see `_Apart`). Rayleigh-Ritz includes the
+new vectors, and steps follow until the residual is small again and a further check finds no more. The check costs about
+ten sweeps of four columns if no pair is missing. If the budget has no room for it, or ends before all copies are found,
+the solution says so. "gram" and "direct" miss none.
 """
 
 from __future__ import annotations
@@ -42,38 +42,40 @@ from linspec_svd.ending import answer, log_chance
 from linspec_svd.triplets import decomposed
 
 FEWEST_VECTORS = 20
-"""Basis vectors of ARPACK, at least; SciPy's own default."""
+"""The least number of basis vectors of ARPACK; SciPy's own default."""
 
 LONGEST_BASIS = (10, 100)
-"""Basis vectors of PROPACK at most: for each triplet wanted, which is SciPy's own default, and anyway."""
+"""The largest number of basis vectors of PROPACK: for each triplet, which is SciPy's own default, and in any case."""
 
 OVERLAP = 1e-2
-"""Share of a vector's square outside the others below which it adds nothing; a basis of either library is orthonormal
-but for rounding."""
+"""A vector adds no direction if a smaller fraction of its square is outside the others. The bases of both libraries
+are orthonormal up to rounding."""
 
 BLUR = 1e3
-"""Multiple of the unit roundoff that sums of products may be off, relative to the largest."""
+"""The error of sums of products in units of the unit roundoff, relative to the largest."""
 
 SLACK = 1e-6
-"""How far from 1 the length of a vector of a basis may be."""
+"""The largest difference from 1 of the length of a basis vector."""
 
 UNLIMITED = 10**9
-"""Restarts that ARPACK may make: it is the run that ends them."""
+"""The number of restarts that ARPACK may make; the run ends them earlier."""
 
 APART = 4
-"""Random vectors in the first look for what has been missed; twice as many in each further one."""
+"""The number of random vectors in the first search for missing pairs; each further search has twice as many."""
 
 OPEN = 0.1
-"""By what share of itself an eigenvalue that was missed must be above the k-th found to be sure to show."""
+"""A missed eigenvalue is sure to be found if its relative distance above the k-th found one is at least this."""
 
 RISK = 1e-3
-"""Chance at most of missing such a one."""
+"""The largest probability of missing such an eigenvalue."""
 
 STEPS = 10
-"""Blocks that are held, beside the Ritz vectors wanted, while what was missed is taken in."""
+"""The number of blocks held in addition to the requested Ritz vectors while missed pairs are added."""
 
-UNSEEN = "Whether further copies of repeated singular values are missing, which a residual cannot show, could not be "
-UNSEEN += "looked for to the end: the budget left no room."
+UNSEEN = (
+    "The budget left no room to complete the search for missing copies of repeated singular values, which a "
+)
+UNSEEN += "residual cannot show."
 
 UNFINISHED = (
     "Singular values had been missed, often copies of repeated ones, and the run ended before a further look "
@@ -89,7 +91,7 @@ class _Stopped(Exception):  # noqa: N818 (the way out of a library that knows no
 
 @dataclass(frozen=True, kw_only=True)
 class Lanczos(Solver):
-    """ARPACK or PROPACK, watched (Lehoucq, Sorensen & Yang 1998; Larsen 1998)."""
+    """ARPACK or PROPACK with recorded products (Lehoucq, Sorensen & Yang 1998; Larsen 1998)."""
 
     method: str = option("arpack", "the library that iterates", choices=("arpack", "propack"))
     basis: int | None = option(
@@ -103,11 +105,11 @@ class Lanczos(Solver):
         """Solve an SVD problem."""
         propack = self.method == "propack"
         moments = run.moments("implicit" if propack else self.form, expect=(problem.k + 100, 1))
-        of_rows = moments.wide and not propack  # vectors are shorter on the side of the rows
+        of_rows = moments.wide and not propack  # vectors of the row side are shorter
         side = problem.A.shape[0] if of_rows else problem.A.shape[1]
         step = 2.0 if propack else 1.0 if of_rows else moments.sweep_cost
         whole = problem.k == side
-        products = step if whole else step * (problem.k + 1)  # a start is multiplied, too
+        products = step if whole else step * (problem.k + 1)  # the start is also multiplied
         after = float(problem.left or of_rows)  # the sweep that makes the vectors of the other side
         run.plan(setup=moments.setup_cost + products + after, iteration=step)
         basis = (
@@ -123,7 +125,7 @@ class Lanczos(Solver):
         return run.finish(**answer(problem, run, watch.pairs, watch.resume, of_rows=of_rows))
 
     def _whole(self, watch: _Watch) -> None:
-        """All directions are wanted: a basis of all of them takes one product."""
+        """All directions are requested: a basis of all of them takes one product."""
         eye = np.eye(watch.side)
         watch.ritz = _Ritz.of(eye, watch.multiplied(eye), watch.k)
         watch.proceed()
@@ -137,7 +139,7 @@ class Lanczos(Solver):
             watch.close(Status.BUDGET)
         if not watch.ended:
             self._arpack(run, watch, watch.side)
-        if not watch.ended:  # ARPACK is content, and the law is not
+        if not watch.ended:  # ARPACK has stopped, and the law is not satisfied
             watch.converged = _Apart(watch).taken_in()
         if watch.converged:
             watch.ritz = watch.ritz if watch.whole else _Apart(watch).completed()
@@ -145,7 +147,7 @@ class Lanczos(Solver):
 
     def _arpack(self, run: Run, watch: _Watch, p: int) -> None:
         start = run.rng.standard_normal(p)
-        start *= 2.0 / np.linalg.norm(start)  # not 1: by that it is told from the vectors of a basis
+        start *= 2.0 / np.linalg.norm(start)  # not 1: this distinguishes it from basis vectors
         operator = SciPyOperator((p, p), matvec=watch.product, dtype=np.float64)
         options = {"rng": run.rng} if "rng" in inspect.signature(eigsh).parameters else {}
         found = failure = None
@@ -156,7 +158,7 @@ class Lanczos(Solver):
         except _Stopped:
             return
         except ArpackError as error:
-            failure = error if watch.root else None  # else it has seen nothing but zeros
+            failure = error if watch.root else None  # otherwise all products were zero
         watch.look()
         if watch.ended:
             return
@@ -169,7 +171,7 @@ class Lanczos(Solver):
 
 @dataclass(frozen=True)
 class _Ritz:
-    """Ritz values and vectors of AᵀA, all that a span has, and what AᵀA makes of the vectors."""
+    """All Ritz values and vectors of AᵀA in a span, and the products of the vectors with AᵀA."""
 
     theta: HostArray
     V: HostArray
@@ -178,7 +180,7 @@ class _Ritz:
 
     @classmethod
     def of(cls, V: HostArray, GV: HostArray, k: int, spare: int = 0) -> _Ritz:
-        """Of any vectors and their products."""
+        """The Ritz pairs of any vectors and their products."""
         T = _independent(V)
         H = T.T @ (V.T @ GV) @ T
         theta, Y = eigenpairs((H + H.T) / 2)
@@ -187,7 +189,7 @@ class _Ritz:
 
     @property
     def residual(self) -> float:
-        """By the problem's law."""
+        """The residual by the problem's law."""
         k = min(self.k, len(self.theta))
         gap = np.linalg.norm(self.GV[:, :k] - self.V[:, :k] * self.theta[:k], axis=0).max(initial=0.0)
         largest = float(self.theta.max(initial=0.0))
@@ -199,26 +201,26 @@ class _Ritz:
 
 
 def _independent(V: HostArray) -> HostArray:
-    """T with V T orthonormal, without directions in which rounding would be blown up."""
+    """T with V T orthonormal, without directions in which rounding would be amplified."""
     return whitening(V.T @ V, OVERLAP / max(V.shape[1], 1))
 
 
 class _Watch:
-    """What the library has been told, and what follows from it.
+    """The products that the library has received, and the Ritz pairs that follow from them.
 
     Attributes
     ----------
     ritz : _Ritz
-        Of the last look.
+        The pairs of the last look.
     ended : bool
-        Whether nothing more is to be multiplied for the library.
+        Whether the library gets no more products.
     converged : bool
-        Whether that is because the residual is at or below the tolerance: the run has not been told yet.
+        Whether it ended because the residual is at most the tolerance; the run does not know this yet.
     whole : bool
-        Whether the last look was at a basis of all directions.
+        Whether the basis of the last look had all directions.
     root : float
-        A power of two by which products with A and with Aᵀ are multiplied, so that neither those nor those with AᵀA are
-        far from 1, and no square overflows or is lost; 0 before a product has told it.
+        A power of two that multiplies products with A and with Aᵀ. These products and those with AᵀA are then near 1,
+        and no square overflows or underflows. 0 before the first product.
     """
 
     def __init__(self, run: Run, moments: Moments, k: int, basis: int, *, of_rows: bool) -> None:
@@ -242,10 +244,10 @@ class _Watch:
         if known >= self.k and not self.run.affords(self.sweep):
             self.look()
             raise _Stopped
-        x = np.array(x, dtype=np.float64).reshape(-1)  # a copy: ARPACK uses its memory again
+        x = np.array(x, dtype=np.float64).reshape(-1)  # a copy: ARPACK reuses its memory
         product = self.multiplied(x[:, None])[:, 0]
         if abs(np.linalg.norm(x) - 1.0) > SLACK:
-            # A start, which ARPACK first moves into the range of AᵀA: it enters no basis.
+            # A start vector. ARPACK first moves it into the range of AᵀA, and it enters no basis.
             return product
         self.vectors.append(x)
         self.products.append(product)
@@ -263,9 +265,9 @@ class _Watch:
         return self.scaled(to_host(multiply(self.moments.home.place(X))), 2)
 
     def scaled(self, product: HostArray, degree: int) -> HostArray:
-        """A product with A or Aᵀ (degree 1), or with both (degree 2), times so many factors of the root.
+        """A product with A or Aᵀ (degree 1), or with both (degree 2), times this power of the root.
 
-        ARPACK takes what is far below 1 for zero, and squares of squares may be more, or less, than numbers can be.
+        ARPACK treats values far below 1 as zero, and fourth powers may overflow or underflow.
         """
         largest = float(np.abs(product).max(initial=0.0))
         if not self.root and 0 < largest < np.inf:
@@ -277,18 +279,18 @@ class _Watch:
         return self.run.problem.A.home.blocks.place(self.ritz.V), self.ritz.theta * (self.root or 1.0) ** -2
 
     def resume(self) -> None:
-        """Go on, for the law is not content, until the run says no."""
+        """Continue until the run ends, because the law is not satisfied."""
         self.open, self.ended = True, False
         steps = _Apart(self)
         while self.proceed() and steps.widened():
             pass
 
     def current(self) -> dict[str, Any]:
-        """What a callback may look at; on the side of the rows it takes a product, which is not counted."""
+        """The values for a callback. On the side of the rows they take a product, which is not counted."""
         return self._arrays(self.ritz)
 
     def so_far(self) -> dict[str, Any]:
-        """The same of the vectors multiplied before the first look, where they are enough."""
+        """The same values from the vectors multiplied before the first look, if there are at least k."""
         return self._arrays(self.nil if len(self.vectors) < self.k else self._wide())
 
     def _arrays(self, ritz: _Ritz) -> dict[str, Any]:
@@ -300,33 +302,33 @@ class _Watch:
         return {"Vh": vectors.T, "S": S}
 
     def proceed(self) -> bool:
-        """Ask the run, until it says no."""
+        """Ask the run whether to continue, until it says no."""
         self.open = self.open and self.run.proceed(residual=self.ritz.residual, current=self.current)
         return self.open
 
     def close(self, status: Status | None = None) -> None:
-        """Tell the run that this is the end, and how it came if not by the tolerance."""
+        """Tell the run that the iteration ends, and why, unless the tolerance is met."""
         if status is not None:
             self.run.end(status)
         self.ended = True
         self.proceed()
 
     def look(self) -> None:
-        """Rayleigh-Ritz on all that is known; the run decides whether to go on."""
+        """Rayleigh-Ritz on all known vectors; the run decides whether to continue."""
         wide = self._wide()
         self.kept, self.vectors, self.products = [wide], [], []
         self.due = max(self.basis - self.k, 2)
         self.judge(wide)
 
     def _wide(self) -> _Ritz:
-        """Ritz vectors of all that is known."""
+        """Ritz pairs of all known vectors."""
         known = self.kept or [self.nil]
         V = np.hstack([ritz.V for ritz in known] + [x[:, None] for x in self.vectors])
         GV = np.hstack([ritz.GV for ritz in known] + [x[:, None] for x in self.products])
         return _Ritz.of(V, GV, self.k, self.basis - self.k)
 
     def take(self, V: HostArray) -> None:
-        """The vectors with which ARPACK is content, where the law is not with those known so far; one sweep more."""
+        """Take ARPACK's final vectors if the law is not satisfied with the known ones; this takes one more sweep."""
         if not self.run.affords(self.sweep):
             self.close(Status.BUDGET)
             return
@@ -334,9 +336,9 @@ class _Watch:
         self.look()
 
     def _align(self, x: HostArray) -> None:
-        """Forget the Ritz vectors that ARPACK has dropped: then its products are with the rest of our basis.
+        """Drop the Ritz vectors that ARPACK has dropped, so that our basis is the same as ARPACK's.
 
-        The first vector of a cycle is orthogonal to all of them, the second only to those that were kept.
+        The first vector of a cycle is orthogonal to all Ritz vectors, the second only to those that ARPACK kept.
         """
         (ritz,) = self.kept
         dropped = np.flatnonzero(np.abs(ritz.V[:, self.k :].T @ x) > self.unit**0.5)
@@ -345,7 +347,7 @@ class _Watch:
         self.due = max(self.basis - count, 2)
 
     def judge(self, wide: _Ritz) -> None:
-        """Ask the run, with the k leading ones; those of an earlier iteration where they have more of AᵀA."""
+        """Ask the run with the k leading pairs, or with earlier ones if their sum of Ritz values is larger."""
         found = wide.leading(self.k)
         if found.theta.sum() >= self.ritz.theta.sum() * (1 - SLACK):
             self.ritz = found
@@ -355,22 +357,22 @@ class _Watch:
 
 
 class _Apart:
-    """A search for what the Krylov space of one vector cannot show, and the steps that take it in.
+    """A search for pairs that the Krylov space of one vector cannot find, and the steps that add them.
 
-    Block Lanczos from b random vectors in the complement of the Ritz vectors found. From one random start in N
-    dimensions, q steps leave the largest eigenvalue of the complement open by a share ε with a chance of
-    1.648 √N exp(-√ε (2q - 1)) at most (Kuczyński & Woźniakowski 1992, Theorem 4.2); the chances of b starts multiply.
-    The search ends where by this an eigenvalue above the k-th found is hidden with a chance of `RISK` at most. How far
-    it would be open is read off what the search has shown, but not below the share `OPEN`, for the effort is to be
-    modest. So what is above the k-th found by that share (of squares; half of it of the values) is detected, and where
-    the complement's values are close to each other and to the k-th found, what is missing can be overlooked. What is
-    above the k-th by less than the tolerance times the largest goes without notice: the problem's law does not see it
-    either. A Ritz value is a lower bound of an eigenvalue, so nothing is found that is not there.
+    The search is block Lanczos from b random vectors in the complement of the Ritz vectors found. From one random start
+    in N dimensions, the largest eigenvalue of the complement has a relative error ε after q steps with a probability of
+    at most 1.648 √N exp(-√ε (2q - 1)) (Kuczyński & Woźniakowski 1992, Theorem 4.2); the probabilities of b starts
+    multiply. The search ends when an eigenvalue above the k-th found is hidden with a probability of at most `RISK`. ε
+    comes from the largest value that the search has found, but is at least `OPEN`, to limit the cost. So an eigenvalue
+    is detected if its relative distance above the k-th found is at least `OPEN` (for squares; half of it for values).
+    Missing values can be overlooked if the complement's values are close to each other and to the k-th found. Values
+    above the k-th by less than the tolerance times the largest are not reported: the problem's law does not see them
+    either. A Ritz value is a lower bound of an eigenvalue, so the search finds no false values.
 
     Parameters
     ----------
     watch : _Watch
-        That has converged.
+        A watch that has converged.
     """
 
     def __init__(self, watch: _Watch) -> None:
@@ -381,10 +383,10 @@ class _Apart:
         self.vectors, self.products = [watch.ritz.V], [watch.ritz.GV]
 
     def completed(self) -> _Ritz:
-        """The Ritz pairs wanted, with what was missed, as far as the budget goes.
+        """The requested Ritz pairs, including missed ones, as far as the budget goes.
 
-        Where it ends while that is being taken in, those that had converged before are returned, unless the new ones
-        are near enough for their values, whose errors go by the square of the residual.
+        If the budget ends while missed pairs are added, the pairs that had converged before are returned. The new ones
+        are returned if their values are accurate; the errors of values are the squares of the residuals.
         """
         watch = self.watch
         while (shown := self._look()) is not False:
@@ -402,7 +404,7 @@ class _Apart:
         return watch.ritz
 
     def taken_in(self) -> bool:
-        """Go on until the residual is small again; whether the run allowed it."""
+        """Continue until the residual is small again. Returns whether the run allowed it."""
         watch = self.watch
         while watch.ritz.residual > self.run.tol:
             if not (watch.proceed() and self.widened()):
@@ -410,7 +412,7 @@ class _Apart:
         return True
 
     def widened(self) -> bool:
-        """Multiply what the Ritz vectors leave over; whether there is more of it than rounding."""
+        """Multiply the residuals of the Ritz vectors. Returns whether they are more than rounding."""
         block = self._rests()
         if block.shape[1] == 0:
             self.watch.close(Status.STAGNATED)
@@ -420,7 +422,7 @@ class _Apart:
         return True
 
     def _look(self) -> bool | None:
-        """Whether something is missing; None where the run may not go on looking."""
+        """Whether a pair is missing; None if the run allows no further search."""
         theta = self.watch.ritz.theta[: self.k]
         margin = max(self.run.tol, BLUR * self.watch.unit) * float(theta.max(initial=0.0))
         least = (float(theta[-1]) if len(theta) == self.k else 0.0) + margin
@@ -440,23 +442,23 @@ class _Apart:
             if starts * log_chance(side, share, steps) <= np.log(RISK):
                 return False
             block = self._new(GX, float(np.abs(theta).max(initial=0.0)))
-        return False  # all directions were looked at
+        return False  # all directions were searched
 
     def _widen(self, X: HostArray) -> HostArray:
-        """Multiply a block that is orthogonal to what is held, and hold it."""
+        """Multiply a block that is orthogonal to the held vectors, and hold it."""
         GX = self.watch.multiplied(X)
         self.vectors.append(X)
         self.products.append(GX)
         return GX
 
     def _outside(self, X: HostArray) -> HostArray:
-        """Less what the vectors held have of it."""
+        """A block minus its projection onto the held vectors."""
         for V in self.vectors:
             X = X - V @ (V.T @ X)
         return X
 
     def _new(self, X: HostArray, scale: float = 0.0) -> HostArray:
-        """An orthonormal basis of what a block has beside the vectors held, over what is more than rounding."""
+        """An orthonormal basis of the part of a block outside the held vectors, without rounding."""
         X = self._outside(X)
         values, vectors = eigenpairs(X.T @ X)
         keep = values > max((10 * self.watch.unit * scale) ** 2, EPS * float(values.max(initial=0.0)))
@@ -464,13 +466,13 @@ class _Apart:
         for _ in range(2):
             Q = self._outside(Q)
             lengths, vectors = eigenpairs(Q.T @ Q)
-            keep = lengths > OVERLAP  # less is rounding that has been blown up
+            keep = lengths > OVERLAP  # below it is amplified rounding
             Q = Q @ (vectors[:, keep] / np.sqrt(lengths[keep]))
         left: HostArray = Q[:, : max(self.side - sum(V.shape[1] for V in self.vectors), 0)]
         return left
 
     def _merged(self) -> _Ritz:
-        """The leading Ritz pairs of all that is held, of which less is held where it has become much."""
+        """The leading Ritz pairs of the held vectors. If there are too many vectors, only Ritz vectors are kept."""
         spare = STEPS * self.width
         V, GV = np.hstack(self.vectors), np.hstack(self.products)
         merged = _Ritz.of(V, GV, self.k, spare // 3)
@@ -479,7 +481,7 @@ class _Apart:
         return merged.leading(self.k)
 
     def _rests(self) -> HostArray:
-        """A block of what AᵀA makes of the Ritz vectors wanted beside them: of those that are farthest off."""
+        """A block of the largest residuals of the requested Ritz vectors."""
         ritz = self.watch.ritz
         rests = ritz.GV - ritz.V * ritz.theta
         worst = np.argsort(-np.linalg.norm(rests, axis=0))[: self.width]
@@ -487,10 +489,11 @@ class _Apart:
 
 
 class _Bidiagonal:
-    """PROPACK on A and Aᵀ, watched.
+    """PROPACK on A and Aᵀ, with its products recorded.
 
-    AᵀA v for its right vectors takes no further product: A v lies in the span of its left vectors, whose products with
-    Aᵀ it asks for next. It cannot be stopped by an exception: once the run has ended, all products are zero.
+    AᵀA v for its right vectors takes no further product: A v lies in the span of its left vectors, and PROPACK next
+    asks for the products of these with Aᵀ. An exception cannot stop PROPACK: after the run has ended, all products are
+    zero.
     """
 
     def __init__(self, problem: Any, run: Run, watch: _Watch, moments: Moments) -> None:
@@ -512,7 +515,9 @@ class _Bidiagonal:
         operator = SciPyOperator((n, p), matvec=self.forward, rmatvec=self.adjoint, dtype=np.float64)
         name = "rng" if "rng" in inspect.signature(svds).parameters else "random_state"
         options = {name: rng, "v0": rng.standard_normal(n), "maxiter": max(longest, k), "tol": self.run_.tol}
-        with suppress(np.linalg.LinAlgError):  # not converged, or nothing is left: what is known is completed
+        with suppress(
+            np.linalg.LinAlgError
+        ):  # not converged, or no direction left: ARPACK completes the result
             svds(operator, k=k, solver="propack", **options)
         if self.failure is not None:
             raise self.failure
@@ -521,7 +526,7 @@ class _Bidiagonal:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is to be multiplied."""
+        """Whether there are no further products."""
         return self.watch.ended or self.halted or self.failure is not None
 
     def forward(self, v: HostArray) -> HostArray:
@@ -556,7 +561,7 @@ class _Bidiagonal:
         return product
 
     def _checked(self, make: Any) -> HostArray | None:
-        """A product; None where it failed, for PROPACK goes on whatever is raised."""
+        """A product, or None if it failed: PROPACK continues after any exception."""
         try:
             with np.errstate(all="ignore"):
                 product = to_host(make()).astype(np.float64)[:, 0]
@@ -571,7 +576,7 @@ class _Bidiagonal:
         return product
 
     def look(self) -> None:
-        """Rayleigh-Ritz on the right vectors whose images the left vectors span."""
+        """Rayleigh-Ritz on the right vectors with images in the span of the left vectors."""
         U, AtU, V, AV = (np.stack(block, axis=1) for block in (self.U, self.AtU, self.V, self.AV))
         T = _independent(U)
         C = T @ (T.T @ (U.T @ AV))

@@ -1,18 +1,18 @@
-"""Lazy stochastic principal components: the same subspace without orthonormalising anything as long as the data.
+"""Lazy stochastic principal components: the subspace of "spca" without an orthonormal basis as long as the data.
 
-Problem: about the k leading singular triplets of A in one sweep, also of data that are read only once.
-Method: Bᵀ = AᵀAΩ for a random Ω. The rows of B = (AΩ)ᵀA span what the SVD of orth(AΩ)ᵀA would (Wojnowicz 2017,
+Problem: approximate the k leading singular triplets of A in one sweep, also for data that are read only once.
+Method: Bᵀ = AᵀAΩ for a random Ω. The rows of B = (AΩ)ᵀA have the same span as those of orth(AΩ)ᵀA (Wojnowicz 2017,
 arXiv:1709.07175, Algorithms 2 and 4, Proposition 2), and an ℓ x ℓ problem gives a basis of it.
-Where we differ. B's own singular values and their order are not A's, so its leading directions are not A's either: the
-form of the source, `whiten=False`, takes all of them and no oversampling. By default ΩᵀAᵀAΩ = RᵀR, which comes with the
-same product, stands for the orthonormal basis that is not formed: the SVD of R⁻ᵀB is that of QᵀA for Q = AΩR⁻¹. So
-singular values and a true truncation cost no sweep. What laziness costs is accuracy: R is the root of a square, and
-directions are lost to eps (σ₁/σ_k)², which is said where it matters.
+Where we differ. The singular values of B and their order are not those of A, so its leading directions are not those of
+A either: the form of the source, `whiten=False`, takes all of them and no oversampling. By default ΩᵀAᵀAΩ = RᵀR, which
+comes with the same product, replaces the orthonormal basis that is not formed: the SVD of R⁻ᵀB is that of QᵀA for
+Q = AΩR⁻¹. So singular values and a true truncation cost no sweep. The price is accuracy: R is the root of a square, and
+directions have an error of eps (σ₁/σ_k)². The solution reports this error if it matters.
 
-Of the products with blocks as wide as the data, two are enough as a rule: with G = BBᵀ the SVD of R⁻ᵀB comes from the
-eigenvectors of R⁻ᵀGR⁻¹, and one product with Bᵀ makes the vectors. G squares once more, so this is done where the
-condition number of ΩᵀAᵀAΩ leaves enough digits; else R⁻ᵀB is formed. Whether the vectors are orthonormal is looked at
-with a few random combinations, and made good where they are not.
+As a rule, two products with blocks as wide as the data are enough: with G = BBᵀ the SVD of R⁻ᵀB comes from the
+eigenvectors of R⁻ᵀGR⁻¹, and one product with Bᵀ makes the vectors. G squares once more, so this form is used if the
+condition number of ΩᵀAᵀAΩ leaves enough digits; otherwise R⁻ᵀB is formed. A few random combinations check whether the
+vectors are orthonormal; if not, they are made so.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from linspec_svd.triplets import (
 REMEDY = 'Choose "spca", or "block-krylov".'
 
 CROOKED = 1e-14
-"""Departure of V from orthonormal columns, as the mean length of a row of VᵀV − I, that is rounding."""
+"""The departure of V from orthonormal columns that is only rounding, as the mean length of a row of VᵀV − I."""
 
 BESIDE_TAIL = 1e-8
-"""The same as a share of σ²/σ₁² at the end of a sketch that leaves out the rest: of the order of the residual."""
+"""The same as a fraction of σ²/σ₁² at the end of a truncated sketch: it is of the order of the residual."""
 
 SMALLEST = 1e-60
-"""Lengths of the columns of AΩ from which on their fourth powers are numbers, and one over the largest such."""
+"""The least length of the columns of AΩ with a representable fourth power, and one over the largest such length."""
 
 PROBES = 4
-"""Random combinations of the columns by which it is measured."""
+"""The number of random combinations of the columns that measure the departure."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +70,7 @@ class LazySPCA(Solver):
         super().__post_init__()
         if not self.whiten and self.oversampling:
             raise InvalidOption(
-                f"whiten=False cannot tell leading directions from others; got oversampling={self.oversampling}. "
+                f"whiten=False cannot order the directions and needs oversampling=0; got {self.oversampling}. "
                 "Pass oversampling=0, or leave whiten out."
             )
 
@@ -98,7 +98,7 @@ class LazySPCA(Solver):
         return self._finished(problem, run, V, S)
 
     def _in_the_dark(self, problem: Any, run: Run, V: Array) -> Solution:
-        """Of rows that are read once: all comes from this sweep, also the singular values without whitening."""
+        """The solution for rows that are read once: one sweep gives everything, also unwhitened singular values."""
         moments, columns = run.moments(), V.shape[1]
         probes = Probes(run, V.shape[0], moments.home)
         product = moments.gram_matmat(probes.beside(V))
@@ -110,7 +110,7 @@ class LazySPCA(Solver):
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
-        """One sweep, for data that can be read once; of others "auto" chooses no approximate solver."""
+        """One sweep, for data that can be read only once; for others "auto" chooses no approximate solver."""
         return sweeps_estimate(replace(sizes, k=min(sizes.k + 10, sizes.p)), 1)
 
     def _finished(self, problem: Any, run: Run, V: Array, S: HostArray | None) -> Solution:
@@ -121,7 +121,7 @@ class LazySPCA(Solver):
         return run.finish(Vh=V.T, S=S, U=U)
 
     def _unsorted(self, problem: Any, run: Run, Bt: Array, home: Home) -> Array:
-        """An orthonormal basis of the rows of B, whose singular values are about the squares of A's."""
+        """An orthonormal basis of the rows of B. Its singular values are about the squares of those of A."""
         G = to_host(Bt.T @ Bt)
         V = multiplied_in_place(
             Bt, whitening(G, cut=max(EPS, float(np.finfo(problem.A.dtype).eps) ** 2)), home
@@ -136,7 +136,7 @@ class LazySPCA(Solver):
 def _leading(Bt: Array, M: HostArray, problem: Any, run: Run) -> tuple[HostArray, Array]:
     """The k largest singular values above rounding of a tall block BᵀR⁻¹, M = RᵀR, and its left vectors.
 
-    The block is used up.
+    The block is overwritten.
     """
     k, unit, home = problem.k, float(np.finfo(problem.A.dtype).eps), run.moments().home
     T = _inverse_root(M) if unit == EPS else None
@@ -162,7 +162,7 @@ def _leading(Bt: Array, M: HostArray, problem: Any, run: Run) -> tuple[HostArray
 
 
 def _inverse_root(M: HostArray) -> HostArray | None:
-    """T with TᵀMT = I; None where M is so near to singular that its square would lose too many digits."""
+    """T with TᵀMT = I; None if M is so nearly singular that its square would lose too many digits."""
     d = np.sqrt(np.maximum(np.diag(M), 0.0))
     if not (len(d) and np.all((d > SMALLEST) & (d < 1 / SMALLEST))):
         return None
@@ -170,7 +170,7 @@ def _inverse_root(M: HostArray) -> HostArray | None:
     L, failed = lapack.dpotrf(C, lower=1, clean=1)
     if failed:
         return None
-    # Column sums, by which this is estimated, exceed the condition number in the norm of vectors by about √k.
+    # The estimate uses column sums, which exceed the condition number in the norm of vectors by a factor of about √k.
     condition = 1 / float(lapack.dpocon(L, np.linalg.norm(C, 1), uplo="L")[0]) / len(C) ** 0.5
     if EPS * condition**2 > LOST:
         return None
@@ -179,13 +179,13 @@ def _inverse_root(M: HostArray) -> HostArray | None:
 
 
 def _departure(V: Array, home: Home) -> float:
-    """How far the columns are from orthonormal ones, by what VᵀV makes of a few random vectors."""
+    """The departure of the columns from orthonormal ones, measured by products of VᵀV with a few random vectors."""
     X = np.random.default_rng(0).standard_normal((V.shape[1], PROBES))
     gap = to_host(V.T @ (V @ home.place(X))) - X
     return float(np.linalg.norm(gap)) / max(float(np.linalg.norm(X)), 1.0)
 
 
 def _straightened(V: Array, home: Home) -> Array:
-    """The columns made orthonormal one after the other, so that those of small values lean on those of large ones."""
+    """Make the columns orthonormal one after the other, so that those of large values change least."""
     L = np.linalg.cholesky(to_host(V.T @ V))
     return V @ home.place(scipy.linalg.solve_triangular(L, np.eye(len(L)), lower=True).T)

@@ -1,14 +1,14 @@
-"""Stochastic principal components of rows that are read once, and what can be said of an answer nobody can check.
+"""Stochastic principal components of rows that are read once, with an estimate of the residual.
 
-Problem: about the k leading singular triplets of rows that come slice by slice and are gone then.
-Method: per slice Y = AᵢΩ, and Bᵀ = Σ AᵢᵀY and the triangle of the QR factorisation of [R; Y] are updated. In the end
-R⁻ᵀB is QᵀA for the orthonormal Q = AΩR⁻¹ that is never formed, and its SVD is the answer (Wojnowicz 2017,
+Problem: approximate the k leading singular triplets of rows that come slice by slice and can be read only once.
+Method: for each slice Y = AᵢΩ, and Bᵀ = Σ AᵢᵀY and the triangle of the QR factorisation of [R; Y] are updated. At the
+end R⁻ᵀB is QᵀA for the orthonormal Q = AΩR⁻¹, which is never formed, and its SVD is the answer (Wojnowicz 2017,
 arXiv:1709.07175, Algorithm 3). Centring: a leading column of ones goes through the same QR factorisations, and B is
 kept about the means of the rows so far.
-Where we differ. The triangle is exact to rounding, and yet the answer spans the rows of B: it is as accurate as that of
-`lazy-spca`, to eps (σ₁/σ_k)², and not to eps σ₁/σ_k as that of two sweeps is. Above σ₁/σ_k of about a thousand the
-solution says so. And ten more random columns Z ride in the sweep: for r = AᵀAv − σ²v, ‖Zᵀr‖²/10 estimates ‖r‖², because
-Z has nothing to do with Ω. Each residual is met within a factor of two or so.
+Where we differ. The triangle is exact to rounding, but the answer lies in the span of the rows of B: its error is
+eps (σ₁/σ_k)², as that of `lazy-spca`, while that of two sweeps is eps σ₁/σ_k. Above σ₁/σ_k of about a thousand the
+solution reports this. Ten more random columns Z ride in the sweep: for r = AᵀAv − σ²v, ‖Zᵀr‖²/10 estimates ‖r‖²,
+because Z is independent of Ω. Each residual is estimated within a factor of about two.
 """
 
 from __future__ import annotations
@@ -22,32 +22,34 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec_svd.triplets import squared_cuts
 
 PROBES = 10
-"""Random columns from which residuals are estimated."""
+"""The number of random columns from which residuals are estimated."""
 
 LOST = 1e-10
-"""Error of the subspace by squaring above which the solution says so: σ₁/σ_k of a thousand in float64.
+"""The solution reports a larger error of the subspace by squaring: it belongs to σ₁/σ_k of a thousand in float64.
 
-What squaring twice may lose, too. Of float32 data, a hundred roundings.
+It is also the largest loss by squaring twice. For float32 data it is a hundred roundings.
 """
 
 ANEW = "Pass a callable that returns the slices anew."
 
-ENDED = "A sketch of {columns} columns in one pass, which leaves nothing to check it against: estimated residual about "
-ENDED += "{residual:.0e} (from {probes} random columns that rode in the same sweep). "
-ENDED += "A callable that returns the slices anew would be judged, and may be read until a tolerance is met."
+ENDED = (
+    "A sketch of {columns} columns in one pass, without further data to check it: estimated residual about "
+)
+ENDED += "{residual:.0e} (from {probes} random columns in the same sweep). "
+ENDED += "Pass a callable that returns the slices anew: then the answer is judged, and can be improved to a tolerance."
 
 
 class Probes:
-    """Gaussian columns that ride in a sweep, to estimate the residuals of what comes of it.
+    """Gaussian columns that take part in a sweep, to estimate the residuals of its result.
 
     Parameters
     ----------
     run : Run
-        The columns come from its random numbers: draw what the method needs first.
+        The columns come from its random numbers: draw those of the method first.
     rows : int
-        Columns of the data.
+        The number of columns in the data.
     home : Home
-        Where the columns are wanted.
+        The place of the columns.
     """
 
     def __init__(self, run: Run, rows: int, home: Home) -> None:
@@ -55,7 +57,7 @@ class Probes:
         self.home = home
 
     def beside(self, V: Array) -> Array:
-        """A block with the probes behind it."""
+        """A block followed by the probes."""
         return self.home.concat([V, self.Z])
 
     def residual(self, AtAZ: Array, V: Array, S: HostArray) -> float:
@@ -66,7 +68,7 @@ class Probes:
         return float(np.sqrt(np.sum(gaps**2, axis=0).max() / PROBES) / S[0] ** 2)
 
     def note(self, run: Run, columns: int, AtAZ: Array, V: Array, S: HostArray) -> None:
-        """Say what is known of an answer that cannot be judged."""
+        """Report the estimates for an answer that cannot be judged."""
         text = ENDED.format(columns=columns, residual=self.residual(AtAZ, V, S), probes=PROBES)
         run.note(Status.APPROXIMATE, text)
 
@@ -86,7 +88,7 @@ def solved_in_one_sweep(problem: Any, run: Run, Omega: HostArray) -> Solution:
 
 
 def say_what_is_lost(run: Run, S: HostArray, how: str, remedy: str) -> None:
-    """That squaring loses digits, where that is to be seen in the triplets asked for."""
+    """Report that squaring loses digits, if this affects the requested triplets."""
     unit = float(np.finfo(run.problem.A.dtype).eps)
     lost = unit * float(S[0] / S[-1]) ** 2 if len(S) else 0.0
     if lost > max(LOST, 100 * unit):
@@ -98,7 +100,7 @@ def say_what_is_lost(run: Run, S: HostArray, how: str, remedy: str) -> None:
 
 
 def _inverse(R: HostArray, unit: float) -> HostArray:
-    """T with (R T)ᵀ(R T) = I over what is more than rounding of the squares of R, columns scaled alike."""
+    """T with (R T)ᵀ(R T) = I over the directions above rounding of the squares of R, with columns of equal length."""
     lengths = np.linalg.norm(R, axis=0)
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     _, s, Wt = np.linalg.svd(R * scale, full_matrices=False)

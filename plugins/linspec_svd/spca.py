@@ -1,12 +1,12 @@
 """Stochastic principal components: a random projection, an orthonormal basis, a small SVD.
 
-Problem: about the k leading singular triplets of A, in as few sweeps as can be.
-Method: Y = AΩ for a random Ω of k + oversampling columns, Q = orth(Y), and the SVD of QᵀA has about the leading right
-vectors and singular values of A. Each power iteration, Q = orth(A orth(AᵀQ)), takes two sweeps and makes
-singular values that fall slowly fall faster.
+Problem: approximate the k leading singular triplets of A, in as few sweeps as possible.
+Method: Y = AΩ for a random Ω of k + oversampling columns, Q = orth(Y). The SVD of QᵀA approximates the leading right
+vectors and singular values of A. Each power iteration, Q = orth(A orth(AᵀQ)), takes two sweeps. It helps if the
+singular values fall slowly, because their powers fall faster.
 Source: Halko, Martinsson & Tropp 2011, doi:10.1137/090771806, Algorithms 4.4 and 5.1; Wojnowicz 2017, Algorithm 1.
-Where we differ: what becomes of Y is a normalizer by name, because that choice is most of the cost. Rows that can be
-read once are not kept as Y: they take the one sweep of `linspec_svd.single_sweep`, whose accuracy is that of squares.
+Where we differ: a normalizer, given by name, makes Y orthonormal, because this is most of the cost. For rows that can
+be read only once Y is not kept: `linspec_svd.single_sweep` takes one sweep, with the accuracy of squares.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from linspec.arrays import to_host
 from linspec_svd.single_sweep import solved_in_one_sweep
 from linspec_svd.triplets import decomposed, right_vectors, share_below_rounding, size_of_means
 
-ENDED = "A sketch of {columns} columns, {powers} power iterations: the residual says how good it is. "
-ENDED += 'Raise them, or choose "block-krylov", which goes on to a tolerance.'
+ENDED = "A sketch of {columns} columns, {powers} power iterations: the residual shows how good it is. "
+ENDED += 'Raise both numbers, or choose "block-krylov", which iterates to a tolerance.'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +47,7 @@ class SPCA(Solver):
         normalizer, home = run.part(self.normalizer), moments.home
         A = decomposed(problem, run)
         Omega = run.part(self.test_matrix).draw(p, columns, run.rng)
-        with np.errstate(all="ignore"):  # what is not finite is found at once
+        with np.errstate(all="ignore"):  # values that are not finite are found below
             Y = home.place(A.matmat(home.place(Omega)))
             if not np.isfinite(float(to_host(home.xp.sum(Y)))):
                 run.moments("implicit").column_sums()  # names the entry

@@ -298,7 +298,7 @@ def test_compare_discriminant_scores_by_the_eigenvalues(labelled):
 
 def test_refusals_of_labels(labelled):
     X, folder = labelled.folder / "X.npy", labelled.folder
-    assert "at most one label a row" in refusal("solve", "discriminant", X, folder / "labels.npy")
+    assert "at most one label for each row" in refusal("solve", "discriminant", X, folder / "labels.npy")
     assert "is not one of 'lda'" in refusal("solve", "discriminant", X, X, "--target", "pls")
     assert "column for each target" in refusal(
         "solve", "discriminant", X, folder / "classes.npy", "--target", "none"

@@ -113,7 +113,7 @@ def test_digits_that_products_lose_are_not_silent(kind: str) -> None:
             ls.CCA(data, W, 2), "als", rng=0, form="implicit"
         )  # Gram matrices of slices lose nothing
     assert found.status is not ls.Status.CONVERGED
-    assert "taken out of products" in found.message
+    assert "subtracted from products" in found.message
 
 
 def test_an_iterator_of_sparse_slices_held_as_a_gram_matrix() -> None:

@@ -310,7 +310,7 @@ def test_labels_alike_in_all_rows_are_dropped(name, kind):
     Y = np.column_stack([some_labels(), np.full(40, 0.1), np.zeros(40)])  # 40 times 0.1 over 40 is not 0.1
     np.testing.assert_allclose(host(TARGETS[name](kind(Y))), host(TARGETS[name](kind(Y[:, :6]))), atol=1e-15)
     for nothing in (Y[:, 6:], ["a", "a"], Y[:1]):
-        with pytest.raises(InvalidProblem, match="tell rows apart"):
+        with pytest.raises(InvalidProblem, match="must differ between rows"):
             TARGETS[name](nothing)
 
 
@@ -506,7 +506,7 @@ NEGATIVE[1, 2] = -0.5
         ([object(), object()], UnsupportedData, "object"),
         ([("a",), ("a", "b")], InvalidProblem, "equally many"),
         (np.array(["2020-01-01"], dtype="datetime64[D]"), UnsupportedData, "datetime64"),
-        ([None, None], InvalidProblem, "2 rows without one"),
+        ([None, None], InvalidProblem, "2 rows without a class"),
         (np.ma.masked_array([1, 2], [0, 1]), UnsupportedData, "mask"),
         ("classes", UnsupportedData, "str"),
         (None, UnsupportedData, "NoneType"),
@@ -551,7 +551,7 @@ def test_bad_options():
         targets.hsl(np.eye(3), "zhu")
     with pytest.raises(InvalidOption, match=r"\['zhou'\]"):
         targets.hsl(np.eye(3), ["zhou"])
-    with pytest.raises(InvalidOption, match="goes with laplacian='clique'"):
+    with pytest.raises(InvalidOption, match="needs laplacian='clique'"):
         targets.hsl(np.eye(3), "star", self_loops=False)
     with pytest.raises(InvalidOption, match="self_loops"):
         targets.hsl(np.eye(3), "clique", self_loops=None)

@@ -418,7 +418,9 @@ def test_copies_are_missing_in_silence_at_no_budget(method):
         assert found.passes <= budget
         endings.add(found.status)
         if found.converged and np.abs(found.S - s[:25]).max() > 1e-6:
-            assert found.status is Status.INCOMPLETE or "could not be looked for" in found.message, budget
+            assert found.status is Status.INCOMPLETE or "no room to complete the search" in found.message, (
+                budget
+            )
         if found.status is Status.INCOMPLETE:
             assert "had been missed" in found.message
     assert {Status.BUDGET, Status.INCOMPLETE, Status.CONVERGED} <= endings

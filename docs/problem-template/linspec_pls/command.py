@@ -1,4 +1,4 @@
-"""How the command line states partial least squares and tells the answer."""
+"""How the command line states partial least squares and shows the answer."""
 
 from linspec.cli.kinds import Kind, Score, center_option, count_option, leading
 

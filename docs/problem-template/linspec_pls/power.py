@@ -17,14 +17,14 @@ from linspec.arrays import to_host
 from linspec.cost import sweeps_estimate
 
 OVERSAMPLE, STEPS = 10, 20
-"""Vectors of the block beyond those wanted, and steps that an estimate expects."""
+"""Vectors of the block beyond k, and the number of steps in an estimate."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Power(Solver):
     """Power iteration with a block of vectors (Rutishauser 1970)."""
 
-    oversample: int = option(OVERSAMPLE, "vectors of the block beyond those wanted", at_least=0)
+    oversample: int = option(OVERSAMPLE, "vectors of the block beyond k", at_least=0)
     normalizer: Any = part("qr", "normalizer of the blocks", kind="normalizer")
     tol: float | None = option(None, "residual to stop at; none: 1e-6, more for float32", above=0)
     max_iterations: int = option(300, "steps at most, two sweeps each", at_least=1)
@@ -38,7 +38,7 @@ class Power(Solver):
         normalizer, home = run.part(self.normalizer), moments.home
 
         def step(block):
-            """The triplets within the span of a block, how far they are, and the next block."""
+            """The triplets within the span of a block, their residual, and the next block."""
             V = normalizer.orthonormalize(block)[0]
             CV = moments.products(None, V)[1]
             U = normalizer.orthonormalize(CV)[0]

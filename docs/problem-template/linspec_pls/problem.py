@@ -25,9 +25,9 @@ class PLS(ls.Problem[PLSSolution]):
         Anything that `linspec.as_operator` takes.
     Y : data of shape (n, q)
     k : int
-        Triplets wanted, at most min(n, p, q).
+        The number of triplets, at most min(n, p, q).
     center : bool, default True
-        Take the column means out; sparse data stay sparse.
+        Subtract the column means; sparse data stay sparse.
 
     Notes
     -----
@@ -73,19 +73,19 @@ class PLS(ls.Problem[PLSSolution]):
     def conclude(  # type: ignore[override]
         self, moments: ls.Moments, terms: Terms = NO_TERMS, *, x_weights: Array, y_weights: Array
     ) -> ls.Conclusion:
-        """Make unit vectors of what a solver found, and singular values of these; order, signs, residual."""
+        """Scale the vectors of a solver to length 1, compute their singular values, order, signs and residual."""
         home = moments.home
         U, V = (of_unit_length(home.place(W), home) for W in (x_weights, y_weights))
         XtXU, CV, CtU, YtYV = moments.products(U, V)  # one sweep, with C = XᵀY
         values = inner(U, CV, home)
-        # σ is made of X u and Y v. Where it is no more than what rounding of the entries makes of these, the vectors
-        # say nothing.
+        # σ is the product of X u and Y v. If it is not above the rounding that the entries cause in this product, the
+        # vectors are arbitrary.
         length = np.sqrt(inner(U, XtXU, home).max(initial=0.0) * inner(V, YtYV, home).max(initial=0.0))
         rounding = max(float(np.finfo(self.dtype).eps), moments.centring_error())
         known = np.abs(values) > 10 * np.sqrt(self.X.shape[1] + self.Y.shape[1]) * rounding * length
         order = np.argsort(-np.abs(values), kind="stable")
         order = order[known[order]][: self.k]
-        # Of a value below zero v is turned round.
+        # If a value is negative, v changes its sign.
         turns, values = np.sign(values[order]), np.abs(values[order])
         T = chosen(len(known), order)
         U, CtU = (W @ home.place(T) for W in (U, CtU))
@@ -102,7 +102,7 @@ class PLS(ls.Problem[PLSSolution]):
                 ("x_mean", "y_mean"), (self.X, self.Y), moments.column_means(), strict=True
             ):
                 fields[name] = A.home.place(mean, A.dtype)
-        found = fewer_than_asked(len(values), self.k, "singular values that can be told from zero")
+        found = fewer_than_asked(len(values), self.k, "singular values that can be distinguished from zero")
         return ls.Conclusion(fields, float(residual), (*found, *self.lost_to_centring(moments)))
 
 

@@ -1,4 +1,4 @@
-"""What an answer has: singular triplets of XᵀY."""
+"""The solution of a problem: singular triplets of XᵀY."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ class PLSSolution(ls.Solution):
     singular_values : numpy.ndarray of shape (k,)
         In decreasing order, float64: the cross products of X x_weights with Y y_weights.
     x_mean, y_mean : array or None
-        Column means, where the problem centres.
+        Column means, if the problem centres.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x_weights", "y_weights", "x_mean", "y_mean")
@@ -35,7 +35,7 @@ class PLSSolution(ls.Solution):
     y_mean: Array | None = None
 
     def transform(self, X: Any = None, Y: Any = None) -> Any:
-        """Scores of rows: the data times the weights, after the training means are taken out.
+        """Scores of rows: the data times the weights, after the training means are subtracted.
 
         Parameters
         ----------

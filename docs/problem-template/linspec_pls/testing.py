@@ -21,8 +21,8 @@ def planted_pls(  # noqa: PLR0913
 ):
     """Two views with known singular values of XᵀY.
 
-    With orthonormal Q, and U and V with orthonormal columns, X = Q √Σ Uᵀ and Y = Q √Σ Vᵀ have XᵀY = U Σ Vᵀ. What is
-    added to each view stands orthogonal to the other: it changes XᵀX and YᵀY, and nothing of the answer.
+    With orthonormal Q, and U and V with orthonormal columns, X = Q √Σ Uᵀ and Y = Q √Σ Vᵀ have XᵀY = U Σ Vᵀ. The part
+    added to each view is orthogonal to the other view: it changes XᵀX and YᵀY, but not the answer.
     """
     rng = np.random.default_rng([seed, n, p, q])
     s, r = np.sort(np.asarray(values, dtype=np.float64))[::-1], len(values)
@@ -82,7 +82,7 @@ class PLSOracle:
         X, Y = (A - A.mean(axis=0) if center else A for A in (X, Y))
         self.C = X.T @ Y
         self.U, s, Vt = np.linalg.svd(self.C, full_matrices=False)
-        # Products are rounded to a share of this, however small XᵀY may be beside it.
+        # The rounding of products is a fraction of this, even if XᵀY is much smaller.
         self.scale = float(np.linalg.norm(X, 2) * np.linalg.norm(Y, 2))
         self.rank = int(np.sum(s > 100 * given * self.scale))
         self.count = min(self.k, self.rank)
@@ -104,27 +104,28 @@ class PLSOracle:
         return Law(residual, self.attainable)
 
     def errors(self, solution):
-        """How the answer misses the exact one by more than its own residual explains (Wedin 1972)."""
+        """Errors of the answer that are larger than its own residual explains (Wedin 1972)."""
         U, V, s = as_host(solution.x_weights), as_host(solution.y_weights), as_host(solution.singular_values)
         if len(s) != self.count:
-            return [f"{len(s)} triplets are returned; there are {self.count}"]
+            return [f"there are {self.count} triplets to return; got {len(s)}"]
         if self.count == 0:
             return []
         found, law = [], self.law(solution)
         error = (np.sqrt(self.count) * law.residual + law.floor) * self.values[0]
         off = np.abs(s - self.values).max()
         if not off <= error:
-            found.append(f"a singular value is off by {off:.2g}; {error:.2g} can be explained")
+            found.append(f"a singular value is wrong by {off:.2g}; the residual explains {error:.2g}")
         for name, W, exact in (("x_weights", U, self.U), ("y_weights", V, self.V)):
             crooked = np.abs(W.T @ W - np.eye(self.count)).max()
             if not crooked <= ROUNDING * self.unit:
-                found.append(f"{name} are {crooked:.2g} from orthonormal")
+                found.append(f"{name} must be orthonormal; the Gram matrix differs from I by {crooked:.2g}")
             if error < self.gap:
                 W, exact = np.linalg.qr(W)[0], exact[:, : self.count]
                 angle = np.linalg.norm(W - exact @ (exact.T @ W), 2)
                 if not angle <= 2 * error / self.gap + ROUNDING * self.unit:
                     found.append(
-                        f"{name} span a space at sine {angle:.2g}; {2 * error / self.gap:.2g} can be explained"
+                        f"{name} must span the leading space; the sine of the angle is {angle:.2g}, and the residual "
+                        f"explains {2 * error / self.gap:.2g}"
                     )
         return found
 

@@ -1,10 +1,10 @@
-"""Canonical weights that are judged, with their products and those of what rides beside them.
+"""Canonical weights that are judged, with their products and those of the columns multiplied with them.
 
-Problem: the law needs products of the weights with the Gram matrices, columns beside them that tell of what was left
-out, and norms in which residuals are lengths; it may cost one product.
-Method: what rides is multiplied with the weights. Weights are turned to be canonical within their spans, and rounded
-as they will be returned. Where Gram matrices have squared too much, and rows can be reduced by orthogonal
-transformations at a small price, products and norms come from these.
+Problem: the law needs the products of the weights with the Gram matrices, further columns that show the left-out
+correlations, and norms that measure the residuals. All of this may cost one product.
+Method: the further columns, called riders, are multiplied in the same sweep as the weights. The weights are turned to
+be canonical within their spans, and rounded as they will be returned. If the Gram matrices have lost too many digits by
+squaring, and orthogonal transformations can reduce the rows cheaply, products and norms come from the reduced rows.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from linspec.row_reduction import ColumnBasis, column_basis
 from linspec.unit_vectors import lengths_in, signs
 
 CROOKED = 1e-6
-"""Departure from orthonormal columns, by rounding of sums that cancel, from which on they are turned once more."""
+"""Columns are turned once more if the rounding of sums that cancel makes them less orthonormal than this."""
 
 SQUARED_AWAY = 1e7
-"""Condition number of a Gram matrix from which on rows are reduced without squares, where that is cheap."""
+"""From this condition number of a Gram matrix on, rows are reduced without squares if that is cheap."""
 
 REDUCTION = 0.2
-"""Seconds that it may take; or a tenth of what products have taken."""
+"""The reduction may take this many seconds, or a tenth of the time that the products have taken."""
 
 CERTIFIED_SHARE = 0.1
-"""Share of the operations so far that the exact correlations of small views may take."""
+"""The exact correlations of small views may take this fraction of the operations so far."""
 
 
 class Answer:
-    """Weights of both views with their products, and those of the columns that ride beside them.
+    """Weights of both views and the riders, which are multiplied with them, and the products of both.
 
     Attributes
     ----------
@@ -45,11 +45,11 @@ class Answer:
     made : list of arrays
         SxΦ, SyΨ, CΨ, CᵀΦ.
     beside : list of arrays
-        What rides: S⁻¹ϱ where residuals are known, then random columns, or the identity.
+        The riders: S⁻¹ϱ if residuals are known, then random columns, or the identity.
     beside_made : list of arrays
-        The same products of it.
+        The same products for `beside`.
     cancelled : float
-        By so much is rounding larger than that of unit columns, because turned columns are sums of longer ones.
+        The rounding in units of that of unit columns. It is larger because turned columns are sums of longer ones.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class Answer:
         self.norms: tuple[InverseNorm, InverseNorm] | None = evidence.norms
         self.room = room
         self.cancelled = 1.0
-        self.reduced: list[Array] | None = None  # rows, where Gram matrices have squared too much
+        self.reduced: list[Array] | None = None  # rows, if squaring has lost too many digits
         self.bases: list[ColumnBasis] = []
 
     # ---- products -----------------------------------------------------------------------------
 
     def multiply(self) -> list[Array]:
-        """The products of the weights: one sweep, in which the others ride the first time."""
+        """The products of the weights, in one sweep. The first one also multiplies the riders."""
         if self.made is not None:
             return self.made
         if self.beside_made or not self._wants_riders():
@@ -93,7 +93,7 @@ class Answer:
         return not all(isinstance(norm, BasisNorm) for norm in self.norms or (None,))
 
     def _directions(self, i: int) -> list[Array]:
-        """S⁻¹ϱ of a view, where its norm and residuals are known and a sweep is what products cost."""
+        """S⁻¹ϱ of a view, if its norm and residuals are known and products cost a sweep."""
         if self.evidence.residuals is None or self.norms is None or self.moments.form != "implicit":
             return []
         return [unit_columns(self.norms[i].solve(self.evidence.residuals[i]), self.home)]
@@ -109,12 +109,12 @@ class Answer:
 
     @property
     def formed(self) -> bool:
-        """Whether the Gram matrices and XᵀY are there: held, or multiplied by the identity."""
+        """Whether the Gram matrices and XᵀY are known: held, or multiplied by the identity."""
         whole = bool(self.riders) and all(rider.whole for rider in self.riders)
         return self.moments.form != "implicit" or whole
 
     def product(self, i: int, V: Array) -> tuple[Array, Array]:
-        """A block of one view with its Gram matrix, the ridge included, and with the cross product: SV, CᵀV or CV."""
+        """The products of a block of one view: SV with its Gram matrix and ridge, and CᵀV or CV."""
         if self.reduced is not None:
             P = self.reduced[i] @ V
             return self.reduced[i].T @ P, self.reduced[1 - i].T @ P
@@ -127,7 +127,7 @@ class Answer:
         return SV + V * self.problem.ridge[i], other
 
     def _find_norms(self) -> None:
-        """By the Gram matrices or by what rode; those of the solver where nothing better is had."""
+        """Take norms from the Gram matrices or the riders' products; keep the solver's norms if they are as good."""
         if not self._wants_riders():
             return
         sent = [E[:, E.shape[1] - r.block.shape[1] :] for E, r in zip(self.beside, self.riders, strict=True)]
@@ -144,7 +144,7 @@ class Answer:
             self._reduce()
 
     def _reducible(self, norms: tuple[InverseNorm, InverseNorm]) -> bool:
-        """Whether the rows can be reduced at a small price: where squares are all that is known of both views."""
+        """Whether the rows can be reduced cheaply, and only squares are known of both views."""
         views = self._views()
         if self.room < 1 or not all(A.readable and not A.streamed for A in views):
             return False
@@ -156,7 +156,7 @@ class Answer:
         return bool(reducing < max(REDUCTION, CERTIFIED_SHARE * spent))
 
     def _reduce(self) -> None:
-        """Products and norms by orthogonal transformations of the rows: one more sweep."""
+        """Take products and norms from orthogonal transformations of the rows, in one more sweep."""
         self.reduced = self.moments.reduced_rows(self.problem.ridge)
         pairs = zip(self.reduced, self._views(), strict=True)
         self.bases = [
@@ -177,7 +177,7 @@ class Answer:
             self.made = [V @ T for V, T in zip(self.made, (Tx, Ty, Ty, Tx), strict=True)]
 
     def turn_canonical(self) -> HostArray:
-        """Turn the weights into the canonical pairs within their spans; their correlations."""
+        """Turn the weights into the canonical pairs within their spans. Returns their correlations."""
         Sphi, Spsi, Cpsi, _ = self.multiply()
         x, y = self.W
         Gx, C, Gy = (to_host(G) for G in (x.T @ Sphi, x.T @ Cpsi, y.T @ Spsi))
@@ -189,7 +189,7 @@ class Answer:
         turns = (turns[0][:, : self.problem.k], turns[1][:, : self.problem.k])
         lengths: list[float] = []
         for T, G, (H, _) in zip(turns, (Gx, Gy), noise, strict=True):
-            # Columns that hardly differ cancel, and what is left has their rounding.
+            # Columns that are nearly equal cancel, and their difference has their rounding.
             own, plain = (np.abs(T).T @ np.sqrt(np.maximum(np.diag(M), 0.0)) for M in (G, H))
             held = self.moments.held and self.reduced is None
             lengths.append(float(np.max(plain * (plain if held else own), initial=1.0)))
@@ -198,7 +198,7 @@ class Answer:
         return rho
 
     def make_unit(self) -> None:
-        """Signs fixed, unit length, and rounded as they will be returned: it is that which is judged."""
+        """Fix signs, scale to unit length, and round as they will be returned: the rounded weights are judged."""
         if self.made is None:
             self._round()
             self.multiply()
@@ -211,18 +211,18 @@ class Answer:
 
     @property
     def unit_of_sums(self) -> float:
-        """The rounding of products that are held, or made in the precision of the data."""
+        """The rounding of the products, which are held or computed in the precision of the data."""
         return EPS if self.reduced is not None else self.moments.rounding
 
     @property
     def unsettled(self) -> bool:
-        """Whether turned columns are orthonormal to few digits, and products of their own can be had."""
+        """Whether turned columns are orthonormal to few digits only, and their own products can be computed."""
         rounding = self.cancelled * self.unit_of_sums
         free = self.moments.held or self.reduced is not None
         return rounding > CROOKED and (free or self.room >= 1)
 
     def drop_null_parts(self) -> None:
-        """Take out of the weights what the views annihilate: it may be far longer than the rest."""
+        """Take out of the weights the parts that the views annihilate: they may be far longer than the rest."""
         assert self.made is not None and self.norms is not None  # noqa: S101, PT018
         pairs = zip(self.W, self.made[:2], self.norms, strict=True)
         self.W = [
@@ -240,7 +240,7 @@ class Answer:
         return np.asarray(np.all(there, axis=0), dtype=np.float64)
 
     def _round(self) -> None:
-        """To the dtype of the data; products that belong to other numbers are dropped."""
+        """Round the weights to the dtype of the data, and drop products of the unrounded ones."""
         if not self.problem.single:
             return
         rounded = [
@@ -258,7 +258,7 @@ class Answer:
 
 
 def unit_columns(V: Array, home: Home) -> Array:
-    """Columns of length 1; of zeros zeros."""
+    """The columns scaled to length 1; zero columns stay zero."""
     lengths = np.sqrt(to_host(home.xp.sum(V * V, axis=0)))
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
     return V * home.place(scale)[None, :]

@@ -1,4 +1,4 @@
-"""Correlation captured by weights: how much of what two views share they have."""
+"""The correlation captured by weights: the part of the correlation of two views that they have."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def tcc(X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, cen
     """Total correlation captured: the sum of the canonical correlations of XΦ and YΨ.
 
     With Sx = XᵀX + rx·I, Sy = YᵀY + ry·I and C = XᵀY it is the sum of the singular values of
-    (ΦᵀSxΦ)^(-1/2) ΦᵀCΨ (ΨᵀSyΨ)^(-1/2): the most that any rotation or scaling of the given columns can show.
-    It lies between 0 and k.
+    (ΦᵀSxΦ)^(-1/2) ΦᵀCΨ (ΨᵀSyΨ)^(-1/2), the largest sum that any rotation or scaling of the given columns
+    reaches. It lies between 0 and k.
 
     Parameters
     ----------
     X : data of shape (n, p), or Moments
-        Anything `linspec.as_operator` takes. Moments of two views stand for both of them; Y is None then.
+        Anything `linspec.as_operator` takes. Moments of two views replace both of them; Y is None then.
     Y : data of shape (n, q)
     x_weights, y_weights : array of shape (p, k), (q, k)
-        Φ and Ψ; one-dimensional arrays are one column. Columns that depend on the others count for nothing.
+        Φ and Ψ; one-dimensional arrays are one column. Columns that depend on the others add nothing.
     ridge : float or pair of floats, default 0.0
         rx and ry: the problem's, or 0 for plain correlations. The exact solution of a problem with a ridge is
         the best for the score with that ridge and not for the plain one.
     center : bool or pair of arrays, default False
-        Whether column means are taken out. A pair of means is taken out as it stands: new rows are scored
-        with ``center=(solution.x_mean, solution.y_mean)``.
+        Whether column means are subtracted. A pair of means is subtracted as given: score new rows with
+        ``center=(solution.x_mean, solution.y_mean)``.
 
     Returns
     -------
@@ -53,8 +53,8 @@ def tcc(X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, cen
 
     Notes
     -----
-    One sweep over the data; one more where ``center=True`` and the means are not known yet.
-    Directions of XΦ and YΨ below the rounding of float32 data, or of half the digits of float64, count for
+    One sweep over the data, and one more if ``center=True`` and the means are not known yet.
+    Directions of XΦ and YΨ below the rounding of float32 data, or below half the digits of float64, add
     nothing.
     """
     problem = _problem(X, Y, ridge, center)
@@ -84,13 +84,13 @@ def pcc(
     Returns
     -------
     float
-        1 where the weights capture as much as the reference. More than 1 is possible where the reference is
-        not the best for this score: on other rows, or with another ridge than it was found with.
+        1 if the weights capture as much as the reference. More than 1 is possible if the reference is not the
+        best for this score: on other rows, or with another ridge than that of its problem.
 
     Raises
     ------
     InvalidProblem
-        As for `tcc`, and where the reference captures nothing.
+        As for `tcc`, and if the reference captures nothing.
     NonFiniteData
         As for `tcc`.
 
@@ -116,8 +116,8 @@ def pcc(
     captured, best = (float(swept.canonical(which).sum()) for which in (0, 1))
     if best == 0:
         raise InvalidProblem(
-            "the reference captures no correlation on these rows, so there is no proportion of it. Pass the "
-            "weights of a solver that finds some."
+            "the reference captures no correlation on these rows, so a proportion of it is not defined. Pass "
+            "the weights of a solver that finds some."
         )
     return captured / best
 
@@ -125,10 +125,9 @@ def pcc(
 def correlations(
     X: Any, Y: Any, x_weights: Any, y_weights: Any, *, ridge: Any = 0.0, center: Any = False
 ) -> HostArray:
-    """Correlation of each pair of columns as it stands: φᵢᵀCψᵢ / √(φᵢᵀSxφᵢ · ψᵢᵀSyψᵢ).
+    """The correlation of each pair of columns as given: φᵢᵀCψᵢ / √(φᵢᵀSxφᵢ · ψᵢᵀSyψᵢ).
 
-    Unlike `tcc` it depends on how the columns are rotated, so it tells what each component is worth by
-    itself.
+    Unlike `tcc` it depends on the rotation of the columns, so it measures each component by itself.
 
     Parameters
     ----------
@@ -138,7 +137,7 @@ def correlations(
     Returns
     -------
     numpy.ndarray of shape (k,)
-        In the order of the columns, between -1 and 1; 0 where a column of XΦ or YΨ is zero.
+        In the order of the columns, between -1 and 1; 0 if a column of XΦ or YΨ is zero.
 
     Raises
     ------
@@ -151,7 +150,7 @@ def correlations(
 
 
 class _Swept:
-    """All products of several pairs of blocks, made in one sweep."""
+    """All products of several pairs of blocks, from one sweep."""
 
     def __init__(self, problem: CCA, pairs: list[tuple[Array, Array]]) -> None:
         widths = [phi.shape[1] for phi, _ in pairs]
@@ -163,7 +162,7 @@ class _Swept:
         self.arrays = (phi, Sphi + phi * rx, psi, Spsi + psi * ry, Cpsi)
         edges = np.cumsum([0, *widths]).tolist()
         self.slices = [slice(a, b) for a, b in pairwise(edges)]
-        # Products with float32 rows are good to float32; rounded weights perturb squares by squares.
+        # Products with float32 rows have float32 accuracy; the rounding of weights enters squares as its square.
         rounded = max(float(np.finfo(host_dtype(W)).eps) for pair in pairs for W in pair)
         self.cut = max(EPS, rounded**2, float(np.finfo(problem.dtype).eps))
 
@@ -191,7 +190,7 @@ class _Swept:
 
 
 def _problem(X: Any, Y: Any, ridge: Any, center: Any) -> CCA:
-    """The problem whose law the scores share: it checks shapes, places and the ridge."""
+    """The problem that the scores belong to. It checks shapes, places and the ridge."""
     if not isinstance(center, tuple | list):
         return CCA(X, Y, k=1, ridge=ridge, center=bool(center)).about_rows()  # type: ignore[no-any-return]
     if isinstance(X, Moments) or len(center) != 2:
@@ -223,6 +222,6 @@ def _weights(problem: CCA, phi: Any, psi: Any, names: tuple[str, str]) -> tuple[
     if phi.shape[1] != psi.shape[1]:
         raise InvalidProblem(
             f"{names[0]} and {names[1]} must have equally many columns; got {phi.shape[1]} and "
-            f"{psi.shape[1]}. Take as many of both."
+            f"{psi.shape[1]}. Pass equally many of both."
         )
     return phi, psi

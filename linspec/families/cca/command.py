@@ -1,4 +1,4 @@
-"""How the command line states canonical correlations and tells the answer."""
+"""How the command line states canonical correlations and shows the answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _cca_parameters() -> list[click.Parameter]:
         count_option("canonical pairs"),
         ridge_option("Added to the diagonals of XᵀX and YᵀY, which are not divided by the number of rows."),
         click.Option(
-            ["--ridge-y"], type=float, metavar="NUMBER", help="The ridge of Y, where it is another than X's."
+            ["--ridge-y"], type=float, metavar="NUMBER", help="The ridge of Y, if it differs from X's."
         ),
         center_option(True),
     ]
@@ -46,4 +46,4 @@ COMMAND = Kind(
     arrange=_with_ridge_pair,
     share="PCC",
 )
-"""How the command line states the problem and tells its answer."""
+"""How the command line states the problem and shows its answer."""

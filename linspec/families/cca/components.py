@@ -1,23 +1,23 @@
-"""How many canonical correlations there are: by permutation of the rows, and what chance alone gives.
+"""The number of canonical correlations, by permutation of the rows, and the correlations that chance alone gives.
 
-Problem: canonical correlations of samples are never zero, and with many columns they are large. Say which are more than
-rows put together at random would show.
+Problem: canonical correlations of samples are never zero, and with many columns they are large. Which of them are
+larger than those of rows paired at random?
 Method: `permutation_test` is stepwise. At step i the pairs before it are removed, the remaining canonical variates of
 X are permuted, and the canonical correlations between them and those of Y are computed anew; Wilks' statistic of
-these (or the largest of them, Roy's) is compared with that of the data. As a pair cannot be there where an earlier
-one is not, its p-value is the largest of those up to it (closure). `null_correlations` is for data of which only some
-pairs can be had: the correlations that a solver finds when the rows of Y are permuted.
+these (or the largest of them, Roy's) is compared with that of the data. A pair cannot exist without the earlier ones,
+so its p-value is the largest of those up to it (closure). `null_correlations` is for data too large to compute all
+pairs: it returns the correlations that a solver finds when the rows of Y are permuted.
 Source: Winkler, Renaud, Smith & Nichols 2020, NeuroImage 220, 117065, doi:10.1016/j.neuroimage.2020.117065.
-Where we differ: the variates that remain in the data hold nothing of the pairs removed; permuted, they do, as any n
-numbers would, and correlate less for it. With few rows and strong pairs the published test so finds one too many more
-often than it says (measured at 5 %: 8 % with 40 rows, 10 and 8 columns and a pair of .9, 14 % with 30 rows, 10 and 10
-columns and pairs of .99 and .95). Here what permuted variates of X share with removed variates of Y is taken out of
-them again: 5 % and 3 %. That is the null distribution of Gaussian rows where the pairs removed are near 1, and on the
-safe side where they are not. ``projected=False`` is as published. All variates are kept as orthonormal bases of the two
-column spaces, of which permuting rows leaves orthonormal ones: a permutation costs one product M = UᵀPᵀV, of which
-every step sees blocks, and the leading minors of one Cholesky factor are Wilks' statistics of all steps. Columns that
-depend on others are cut by rank. Only means are taken out, which commutes with permutations, so rows stay exchangeable
-without the semi-orthogonal basis that other nuisance variables call for.
+Where we differ: the remaining variates of the data have no part in the removed pairs. Permuted variates have such a
+part, as any n numbers do, and therefore correlate less. With few rows and strong pairs the published test thus finds
+one pair too many more often than its level (measured at 5 %: 8 % with 40 rows, 10 and 8 columns and a pair of .9, 14 %
+with 30 rows, 10 and 10 columns and pairs of .99 and .95). Here the part that permuted variates of X share with removed
+variates of Y is taken out of them again: 5 % and 3 %. This is the null distribution of Gaussian rows if the removed
+pairs are near 1, and conservative if they are not. ``projected=False`` is as published. All variates are kept as
+orthonormal bases of the two column spaces, which stay orthonormal under permutations of the rows. So a permutation
+costs one product M = UᵀPᵀV; every step uses blocks of it, and the leading minors of one Cholesky factor are Wilks'
+statistics of all steps. Columns that depend on others are cut by rank. Only means are taken out. This commutes with
+permutations, so rows stay exchangeable without the semi-orthogonal basis that other nuisance variables need.
 """
 
 from __future__ import annotations
@@ -51,29 +51,30 @@ __all__ = ["PermutationTest", "null_correlations", "permutation_test"]
 STATISTICS = ("wilks", "roy")
 
 TIE = 1e-9
-"""Relative difference of two statistics below which they are equal: permutations of equal rows are ties."""
+"""Two statistics are equal below this relative difference: permutations of equal rows are ties."""
 
 
 @dataclass(frozen=True, eq=False)
 class PermutationTest:
-    """Which canonical correlations are more than chance; K is the lower rank of the two views.
+    """The canonical correlations that are larger than chance gives; K is the lower rank of the two views.
 
     Attributes
     ----------
     correlations : numpy.ndarray of shape (K,)
         All canonical correlations of the rows tested, without a ridge, in decreasing order.
     p_values : numpy.ndarray of shape (K,)
-        For each, the chance of a false finding here or before: never decreasing. At least 1 / (permutations + 1).
+        For each, the chance of a false finding at or before it. They never decrease and are at least
+        1 / (permutations + 1).
     uncorrected : numpy.ndarray of shape (K,)
-        The same for each step by itself, before the closure.
+        The p-value of each step by itself, before the closure.
     statistics : numpy.ndarray of shape (K,)
-        Of the data at each step: Wilks' Λ, the product of 1 − ρ² over the pairs left (small is much), or Roy's largest
-        root ρ².
+        The statistic of the data at each step: Wilks' Λ, the product of 1 − ρ² over the remaining pairs (small values
+        are significant), or Roy's largest root ρ².
     statistic : {"wilks", "roy"}
     permutations : int
-        Beside the data as they are: fewer than were asked for where Ctrl-C ended the test.
+        The number of permutations, without the original order. If Ctrl-C ended the test, it is smaller than requested.
     interrupted : bool
-        Whether it did.
+        Whether Ctrl-C ended the test.
     """
 
     correlations: HostArray
@@ -85,12 +86,12 @@ class PermutationTest:
     interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
 
     def components(self, alpha: float = 0.05) -> int:
-        """How many leading pairs have a p-value of at most `alpha`.
+        """The number of leading pairs with a p-value of at most `alpha`.
 
         Parameters
         ----------
         alpha : float, default 0.05
-            The chance of one pair too many that is put up with.
+            The accepted chance of one pair too many.
 
         Raises
         ------
@@ -118,27 +119,27 @@ def permutation_test(
     projected: bool = True,
     rng: Any = None,
 ) -> PermutationTest:
-    """Test how many canonical correlations there are, by permuting rows.
+    """Test by permuting rows how many canonical correlations there are.
 
     Parameters
     ----------
     problem : CCA
-        Its data and centring count, with p + q less than n, or any p and q with a `solution`. All pairs are tested,
-        without a ridge, whatever its k and ridge. Without centring, means that both views have stay in every
+        Its data and centring are used, with p + q less than n, or any p and q with a `solution`. Its k and ridge are
+        not used: all pairs are tested, without a ridge. Without centring, means that both views have stay in every
         permutation.
     solution : CCASolution, optional
-        Test its variates of the rows of the problem in place of the columns themselves. **The rows must not be those
-        that it was fitted to**: those are as correlated as the solver could make them, permuted ones are not. This is
-        the test for data too wide for the other one, at the price of the rows set aside, and for solutions with a
-        ridge. It tells how many pairs the spans of the variates share beyond chance.
+        Test its variates of the rows of the problem instead of the columns themselves. **It must have been fitted to
+        other rows**: the solver maximised the correlation of the fitted rows, which permuted rows cannot match. Use
+        this test for solutions with a ridge, and for data too wide for the other test; it needs rows set aside. It
+        shows how many pairs the spans of the variates share beyond chance.
     permutations : int, default 999
         The least p-value is 1 / (permutations + 1).
     statistic : {"wilks", "roy"}, default "wilks"
-        Wilks' Λ gathers all pairs that are left, and is the one for many weak ones; Roy's largest root looks at the
-        first of them alone, and costs a singular value decomposition a step more.
+        Wilks' Λ combines all remaining pairs, which suits many weak pairs. Roy's largest root uses only the first
+        remaining pair, and costs one more singular value decomposition for each step.
     projected : bool, default True
-        Take what permuted variates share with the pairs removed out of them. False: the test as published, which
-        finds too many with few rows and strong pairs.
+        Whether the part that permuted variates share with the removed pairs is subtracted from them. False is the test
+        as published, which finds too many pairs with few rows and strong pairs.
     rng : None, int or numpy.random.Generator
 
     Returns
@@ -148,20 +149,20 @@ def permutation_test(
     Raises
     ------
     InvalidProblem
-        What is no CCA, or no more rows than the columns span: then the views share directions whatever the order of the
-        rows.
+        If the problem is no CCA, or if it has no more rows than the columns span: then the views share directions in
+        any order of the rows.
     InvalidOption
         For `permutations` and `statistic`.
     MissingCapability, NonFiniteData
-        Entries that cannot be read, or are not finite.
+        If entries cannot be read, or are not finite.
     NoSuitableSolver
-        When orthonormal bases of both views do not fit into memory.
+        If orthonormal bases of both views do not fit into memory.
 
     Notes
     -----
-    Rows must be exchangeable: not ordered in time, nor of few families. The data are read once, as a dense float64
-    matrix a view. Each permutation takes 2npq operations for one product and, for the statistics of all K = min(p, q)
-    steps, p²(p + q) + K⁴/12.
+    Rows must be exchangeable: not ordered in time, and not from a few families. The data are read once, as a dense
+    float64 matrix for each view. Each permutation takes 2npq operations for one product, and p²(p + q) + K⁴/12 for the
+    statistics of all K = min(p, q) steps.
 
     Examples
     --------
@@ -215,16 +216,16 @@ def permutation_test(
 def null_correlations(
     problem: CCA, solver: str | Solver = "auto", *, permutations: int = 1, rng: Any = None, **options: Any
 ) -> HostArray:
-    """The canonical correlations that are left when the rows of Y are permuted: what chance alone gives.
+    """The canonical correlations after the rows of Y are permuted: those that chance alone gives.
 
     Parameters
     ----------
     problem : CCA
-        Its ridge, centring and k count.
+        Its ridge, centring and k are used.
     solver : str or Solver, default "auto"
         As for `linspec.solve`.
     permutations : int, default 1
-        Problems to solve. They differ little on large data.
+        The number of problems to solve. On large data their answers differ little.
     rng : None, int or numpy.random.Generator
         For the permutations and the solver.
     **options
@@ -233,22 +234,22 @@ def null_correlations(
     Returns
     -------
     numpy.ndarray of shape (permutations, k)
-        Decreasing along rows; with fewer rows, and a ConvergenceWarning, where Ctrl-C ended it. The largest are a level
-        for `CCASolution.supported`, or to look at beside the correlations found: those that are no larger are what so
-        many columns show on so many rows anyway.
+        Decreasing along rows. If Ctrl-C ended it, there are fewer rows, and a ConvergenceWarning. The largest serve as
+        a level for `CCASolution.supported`, or for comparison with the correlations of the data: columns without any
+        relation reach this level on as many rows.
 
     Raises
     ------
     MissingCapability
-        When Y has no row slices, so that its rows cannot be permuted.
+        If Y has no row slices, so that its rows cannot be permuted.
     InvalidProblem, InvalidOption
-        What is no CCA, or no number of permutations.
+        If the problem is no CCA, or `permutations` no positive integer.
 
     Notes
     -----
-    Each permutation costs a solve, and memory for the permuted rows of Y. All pairs are set beside the correlations
-    of data that have none, without the removal of earlier pairs that `permutation_test` makes, so later pairs are held
-    to a slightly higher level than need be.
+    Each permutation costs a solve, and memory for the permuted rows of Y. All pairs are compared with data that have
+    no pairs. `permutation_test` removes earlier pairs first, and this function does not, so the level for later pairs
+    is slightly higher than necessary.
 
     Examples
     --------
@@ -282,7 +283,7 @@ def null_correlations(
                 if not had_nothing(interrupt):
                     raise
                 break
-            if stop.made:  # of a solve that came to no end
+            if stop.made:  # the result of an interrupted solve does not count
                 break
             row[: len(correlations)] = correlations
             made += 1
@@ -302,7 +303,7 @@ def null_correlations(
 
 
 def _variates(X: Any, Y: Any, *, center: bool) -> tuple[Array, Array, HostArray, Home]:
-    """Orthonormal bases of both column spaces whose first columns are the canonical variates; the correlations."""
+    """Orthonormal bases of both column spaces, with the canonical variates first, and the correlations."""
     views = {"X": as_operator(X, "X"), "Y": as_operator(Y, "Y")}
     _check_memory(views)
     (Ux, Uy), home = [_basis(name, A, center=center) for name, A in views.items()], views["X"].home.blocks
@@ -311,20 +312,21 @@ def _variates(X: Any, Y: Any, *, center: bool) -> tuple[Array, Array, HostArray,
     if shared > 0 and min(ranks) > 0:
         raise InvalidProblem(
             f"the columns of X span {ranks[0]} dimensions and those of Y {ranks[1]}, and {rows} rows have "
-            f"{rows - center}: whatever the order of the rows, {shared} correlations are 1 and nothing can be tested. "
-            "Set rows aside and test a solution on them (solution=), or pass fewer columns: principal components, say."
+            f"{rows - center}: in any order of the rows, {shared} correlations are 1, so there is nothing to test. "
+            "Set rows aside and test a solution on them (solution=), or pass fewer columns, such as principal "
+            "components."
         )
     P, rho, Qt = np.linalg.svd(to_host(Ux.T @ Uy))
     return Ux @ home.place(P), Uy @ home.place(Qt.T), np.clip(rho, 0.0, 1.0), home
 
 
 def _basis(name: str, A: LinearOperator, *, center: bool) -> Array:
-    """An orthonormal basis of the columns, their means taken out; of columns scaled alike, with a cut in rank."""
+    """An orthonormal basis of the centred columns. They are scaled alike, and dependent ones are cut by rank."""
     home = A.home.blocks
     xp = home.xp
     W = home.place(A.dense())
-    with np.errstate(all="ignore"):  # what is not finite is found in the lengths
-        if center:  # about the first row first: a constant column is then exactly zero
+    with np.errstate(all="ignore"):  # entries that are not finite show in the lengths
+        if center:  # subtract the first row before the mean: a constant column is then exactly zero
             W = W - W[:1, :]
             W = W - xp.mean(W, axis=0)[None, :]
         lengths = xp.sqrt(xp.sum(W * W, axis=0))
@@ -370,11 +372,11 @@ def _check_permutations(permutations: Any) -> None:
 
 
 def _wilks(M: HostArray, projected: bool) -> HostArray:
-    """−log Λ at every step, of M = UᵀV for a permuted basis U.
+    """−log Λ at every step, from M = UᵀV for a permuted basis U.
 
-    At step k the variates left are Uₖ and Vₖ, their product Mₖ = M[k:, k:], and Λ = det(I − MₖᵀMₖ). Without what it
-    shares with the removed V[:, :k], by A = M[k:, :k], Uₖ has the Gram matrix I − AAᵀ, and Λ = det(I − AAᵀ − MₖMₖᵀ) /
-    det(I − AAᵀ), of which the numerators of all k are leading minors of one matrix.
+    At step k the remaining variates are Uₖ and Vₖ, their product is Mₖ = M[k:, k:], and Λ = det(I − MₖᵀMₖ). With
+    `projected` the part shared with the removed V[:, :k] is taken out of Uₖ. For A = M[k:, :k] its Gram matrix is then
+    I − AAᵀ, and Λ = det(I − AAᵀ − MₖMₖᵀ) / det(I − AAᵀ). The numerators for all k are leading minors of one matrix.
     """
     logs = _projected_logs(M) if projected else _dropped_logs(M)
     return np.nan_to_num(-logs, nan=np.inf, posinf=np.inf)
@@ -393,7 +395,7 @@ def _projected_logs(M: HostArray) -> HostArray:
 
 
 def _dropped_logs(M: HostArray) -> HostArray:
-    """With the pairs in reverse order, [[I, Mₖ], [Mₖᵀ, I]] are leading blocks of one matrix, too."""
+    """Here [[I, Mₖ], [Mₖᵀ, I]] are leading blocks of one matrix if the pairs are in reverse order."""
     (p, q), K = M.shape, min(M.shape)
     H = np.eye(p + q)
     H[:p, p:], H[p:, :p] = M, M.T
@@ -408,7 +410,7 @@ def _dropped_logs(M: HostArray) -> HostArray:
 
 
 def _minors(S: HostArray, order: list[int]) -> HostArray | None:
-    """Logarithms of all leading minors in an order; None where S is not positive definite."""
+    """Logarithms of all leading minors in the given order; None if S is not positive definite."""
     try:
         L = np.linalg.cholesky(S[np.ix_(order, order)])
     except np.linalg.LinAlgError:

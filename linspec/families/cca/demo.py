@@ -1,9 +1,8 @@
 """`linspec demo`: canonical correlations of the two halves of handwritten digits, exactly and by three solvers.
 
 The data are the 1797 digits that scikit-learn ships (8 x 8 pixels; Alpaydin & Kaynak 1998, UCI repository). CCA
-finds what the left half of an image tells about its right half. The iterative solvers are asked to sweep the data
-instead of holding Gram matrices, which for 32 + 32 columns they would otherwise do: so one sees how they would
-fare with data that do not fit into memory.
+finds the relations between the left and the right half of an image. For 32 + 32 columns the iterative solvers would
+hold Gram matrices. Here they are told to sweep the data instead, as they do with data that do not fit into memory.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ HALF = SIDE // 2
 
 @dataclass(frozen=True)
 class _Entry:
-    """A solver to show, its options, and what it is in a few words."""
+    """A solver to show, its options, and a short description."""
 
     solver: str
     words: str
@@ -108,7 +107,7 @@ def demo(plot: str | None, quick: bool, save: bool) -> None:
 
 
 def _show(exact: Any, outcomes: list[Outcome], limits: Limits) -> None:
-    """The exact answer, and how near the others came to it."""
+    """Show the exact answer, and how near the others came to it."""
     correlations = "  ".join(f"{value:.3f}" for value in exact.correlations)
     click.echo(f"exact correlations   {correlations}")
     click.echo(f"their sum            {exact.correlations.sum():.6f}   (solver: direct)\n")
@@ -120,9 +119,9 @@ def _show(exact: Any, outcomes: list[Outcome], limits: Limits) -> None:
         click.echo(f"{entry.solver:<9}{entry.words}")
     click.echo()
     _say(
-        "PCC is the share of the exact sum that a solver found, residual how far its pairs are from solving the "
-        f"equations of CCA. The two iterative solvers read the data again in every step, {limits.max_passes:g} "
-        "passes at most, as they would read files that do not fit into memory."
+        "PCC is the fraction of the exact sum that a solver found. The residual measures how far its pairs are from "
+        "solving the equations of CCA. The two iterative solvers read the data again in every step, in at most "
+        f"{limits.max_passes:g} passes, as they would read files that do not fit into memory."
     )
 
 
@@ -135,7 +134,7 @@ def _images() -> Array:
 
 
 def _halves(images: Array) -> tuple[Array, Array]:
-    """Left and right halves, one row a digit."""
+    """Left and right halves, one row for each digit."""
     rows = len(images)
     return images[:, :, :HALF].reshape(rows, -1).copy(), images[:, :, HALF:].reshape(rows, -1).copy()
 
@@ -192,7 +191,7 @@ def _tell_next(saved: bool) -> None:
 def _draw(
     exact: Any, views: tuple[Array, Array], outcomes: list[Outcome], stream: IO[bytes], suffix: str
 ) -> None:
-    """Convergence above; below, the weights of the leading pairs and what they respond to, as images."""
+    """Draw convergence above, and the weights of the leading pairs and their correlations with pixels below."""
     import numpy as np
 
     weights = [np.asarray(exact.x_weights), np.asarray(exact.y_weights)]
@@ -236,7 +235,7 @@ def _loadings(view: Array, weights: Array) -> Array:
 
 
 def _image(axes: Any, halves: list[Array]) -> None:
-    """The two halves side by side, zero white."""
+    """Draw the two halves side by side; zero is white."""
     import numpy as np
 
     picture = np.hstack([half.reshape(SIDE, HALF) for half in halves])

@@ -1,9 +1,9 @@
-"""What a solver of CCA knows beside its answer, and what one product with a few more columns tells of the views.
+"""The facts that a solver of CCA knows beside its answer, and those that one product with more columns shows.
 
-Problem: the law of CCA is in the norm of the inverses of the Gram matrices, and these are rarely at hand.
-Method: where a Gram matrix is held dense, its factor. Where a view has few columns, they are multiplied by the
-identity, which gives the Gram matrix itself. Otherwise they are multiplied by random signs, from whose product a
-preconditioner is made that stands for the Gram matrix (`linspec.preconditioner`). The columns ride in a product that is
+Problem: the law of CCA uses the norm of the inverses of the Gram matrices, and these are rarely known.
+Method: a Gram matrix that is held dense is factored. If a view has few columns, its Gram matrix is multiplied by the
+identity, which gives the matrix itself. Otherwise it is multiplied by random signs. This product gives a preconditioner
+that replaces the Gram matrix (`linspec.preconditioner`). These columns, called riders, take part in a product that is
 made anyway.
 """
 
@@ -22,42 +22,43 @@ from linspec.solution import Status
 from linspec.whitener import Whitener, squared_cut
 
 SKETCH = 50
-"""Random columns beyond k from which a preconditioner is made."""
+"""A preconditioner is made from k and this many random columns."""
 
 CERTIFICATE = 0.1
-"""Share of the columns multiplied so far that a certificate may multiply."""
+"""A certificate may multiply this fraction of the columns multiplied so far."""
 
 MOMENT = 0.1
-"""Seconds for which nobody waits."""
+"""Seconds that a certificate may always take."""
 
 TRIPS = 3
-"""Products with a column that its sweep makes: forward, and back onto both views."""
+"""The products with a column in a sweep: forward, and back onto both views."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evidence:
-    """What helps to judge an answer; solvers hand over what they have.
+    """Facts that help to judge an answer. Solvers pass those that they have.
 
     Attributes
     ----------
     norms : pair of InverseNorm or None
         Norms of the inverses of the Gram matrices, ridges included.
     residuals : pair of arrays of shapes (p, k) and (q, k), or None
-        C Ψ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) as the iteration has them. Where they are given with norms that are not
-        exact, S⁻¹ times them is multiplied beside the weights, and tells loss and norm better.
+        C Ψ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) from the iteration. If the norms given with them are not exact, S⁻¹
+        times these residuals is multiplied beside the weights, and gives better values of loss and norm.
     short : float or None
-        The sum of the leading correlations with directions that the solver has cut as null although rounding may not be
-        all of their length.
+        The sum of the leading correlations if directions are included that the solver has cut as null although they
+        may be more than rounding.
     carried : float or None
-        The least correlation that the solver carries beyond the k-th: those that it leaves out are not above it.
+        The least correlation that the solver carries beyond the k-th. Those that it leaves out are not above it.
     resolution : float or None
-        For solvers that compute all correlations: the error by rounding of one. It shows that none is missed.
+        For solvers that compute all correlations: the rounding error of one correlation. It shows that none is missed.
     to_come : float
-        By so much of itself the sum of the correlations is expected to grow still, as its last gains have it.
+        The relative growth of the sum of the correlations that its last gains still predict.
     doubts : tuple of (Status, str)
-        What the solver has met that may hide a loss: said where the norms are not exact, and cannot tell by themselves.
+        Observations of the solver that may hide a loss. They are reported if the norms are not exact, because such
+        norms cannot show the loss themselves.
     complete : bool
-        Whether completeness is to be shown by the inertia of [τSx −C; −Cᵀ τSy].
+        Whether the inertia of [τSx −C; −Cᵀ τSy] is computed to show completeness.
     """
 
     norms: tuple[InverseNorm, InverseNorm] | None = None
@@ -75,7 +76,7 @@ NO_EVIDENCE = Evidence()
 
 @dataclass(frozen=True, eq=False)
 class Rider:
-    """Columns of one view that ride in a product.
+    """Columns of one view that are multiplied together with others.
 
     Attributes
     ----------
@@ -89,10 +90,10 @@ class Rider:
 
 
 def riders(problem: Any, moments: Any) -> list[Rider]:
-    """For each view the identity where it has few columns, or random signs; nothing where Gram matrices are dense.
+    """For each view the identity if it has few columns, otherwise random signs; nothing for dense Gram matrices.
 
-    Few are as many as the random columns, or a tenth of what has been multiplied so far, or so many that the product
-    takes a fraction of a second.
+    Columns are few if they are at most as many as the random columns, or a tenth of the columns multiplied so far, or
+    if their product takes a fraction of a second.
     """
     found = []
     for i, A in enumerate((problem.X, problem.Y)):
@@ -127,9 +128,9 @@ def norms_by(
     moments : Moments
     sent : list of Rider
     products : list of arrays
-        Of each rider with its Gram matrix, the ridge included.
+        The product of each rider with its Gram matrix, ridge included.
     judging : bool
-        Whether a held sparse Gram matrix is worth iterations of its own, as it is in a certificate and not in a loop.
+        Whether a held sparse Gram matrix gets iterations of its own: in a certificate yes, in a loop no.
     """
     home = moments.home
     found: list[InverseNorm] = []
@@ -157,7 +158,7 @@ def norms_by(
 
 
 def _multiplied(moments: Any, index: int, ridge: float) -> Any:
-    """V ↦ SV + ridge V on a Gram matrix that is held."""
+    """The map V ↦ SV + ridge V with a held Gram matrix."""
     alone = moments.view(index)
 
     def multiply(V: Array) -> Array:

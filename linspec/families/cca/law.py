@@ -1,21 +1,24 @@
-"""The law of CCA: unit vectors, the residual of what is returned, and what it says of the loss.
+"""The law of CCA: unit vectors, the residual of the returned pairs, and the loss that it shows.
 
-Problem: Φ, Ψ and ρ are returned; how much of the sum of the leading correlations is missing?
+Problem: Φ, Ψ and ρ are returned. How much of the sum of the leading correlations is missing?
 Method. With ϱᵢ = (Cψᵢ − ρᵢ Sx φᵢ, Cᵀφᵢ − ρᵢ Sy ψᵢ) in the norm of diag(Sx, Sy)⁻¹, the residual is Σ‖ϱᵢ‖² / Σρᵢ, and
-some correlation lies within ‖ϱᵢ‖/√2 of ρᵢ. To the second order a pair loses Σⱼ eᵢⱼ²/(ρᵢ − γⱼ), eᵢⱼ being the parts of
-ϱᵢ/√2 along directions with correlations γⱼ that were left out. Nothing of that needs another sweep:
+some correlation lies within ‖ϱᵢ‖/√2 of ρᵢ. To the second order a pair loses Σⱼ eᵢⱼ²/(ρᵢ − γⱼ). Here γⱼ are the
+correlations of the directions that were left out, and eᵢⱼ are the parts of ϱᵢ/√2 along these directions. None of this
+needs another sweep:
 
-- the norm comes from what is known of the Gram matrices (`linspec.inverse_norm`, `linspec.families.cca.evidence`);
-- a second block rides beside the weights: S⁻¹ϱ, where the solver knows its residuals beforehand, and random columns, or
-  the identity where a view has few. The canonical pairs within all of it (Rayleigh-Ritz) have a sum that is at most the
-  exact one: what they gain is a lower bound on the loss. Their parts outside the answer give γⱼ and eᵢⱼ.
-- Where a view's Gram matrix was squared so far that directions were cut as null, a product with these alone tells
-  whether the data have anything there; what they have is lost, and nothing has converged.
+- The norm comes from the Gram matrices, as far as they are known (`linspec.inverse_norm`,
+  `linspec.families.cca.evidence`).
+- A second block is multiplied together with the weights. It holds S⁻¹ϱ if the solver knows its residuals beforehand,
+  and random columns, or the identity if a view has few columns. The canonical pairs within the weights and this block
+  (Rayleigh-Ritz) have a sum that is at most the exact one, so their gain is a lower bound on the loss. Their parts
+  outside the answer give γⱼ and eᵢⱼ.
+- Squares in a Gram matrix lose digits, so that short directions may be cut as null. One product with these directions
+  shows whether the data have entries there. If so, these entries are lost, and nothing has converged.
 
 Source: Golub & Meurant 1994 for the norm; Parlett 1998, The symmetric eigenvalue problem, sections 10 and 11, for
-residual and gap; Mathias 1998, doi:10.1137/S089547989631536X, for the quadratic bound where completeness is shown.
-Where we differ: the gap is not that to the next correlation alone, which need not be known, but that to the
-correlations along the residuals themselves.
+residual and gap; Mathias 1998, doi:10.1137/S089547989631536X, for the quadratic bound if completeness is shown.
+Where we differ: the next correlation need not be known. The gap is taken to the correlations along the residuals
+themselves.
 """
 
 from __future__ import annotations
@@ -41,28 +44,28 @@ from linspec.unit_vectors import chosen
 from linspec.whitener import Whitener
 
 DEGENERATE = 1e-8
-"""A correlation this close to 1 is called 1; of float32 data, one as close as its rounding goes."""
+"""A correlation this close to 1 is called 1. For float32 data the distance is that of their rounding."""
 
 UNRESOLVED = 1e-4
-"""The largest distance from 1 that a residual may explain away."""
+"""The largest distance from 1 that a residual may explain."""
 
 TOLERATED = 10.0
-"""By so much may the loss be above residual, estimate and tolerance before the solution says so."""
+"""The solution reports a loss that is above residual, estimate and tolerance by more than this factor."""
 
 LIKELY = 2.5
-"""The same where the gap comes from gains alone, which lag behind: the loss was up to four times what they say."""
+"""The same factor if only gains determine the gap. They lag behind: the loss was up to four times their value."""
 
 SQUARED = 1e-6
-"""Rounding of the correlations from which on the solution may say so."""
+"""The least rounding of the correlations that the solution may report."""
 
 BESIDE = {8: 1e-8, 4: 1e-4}
-"""By the bytes of a number: share of a column beside the others below which it is not taken for a direction."""
+"""A column is no direction of its own if a smaller fraction of it lies outside the others; by bytes of a number."""
 
 SMALL_FLOPS = 2e8
-"""p q (p + q) of two whole views whose correlations are computed for any answer: it takes a fraction of a second."""
+"""Up to this p q (p + q) all correlations of two views are computed for any answer, in a fraction of a second."""
 
 SECOND, STEPS = 10, 3
-"""Columns of the second block where Gram matrices are held, and its steps."""
+"""If Gram matrices are held: columns of the second block, and its steps."""
 
 
 def judged(
@@ -74,7 +77,7 @@ def judged(
     ranks: tuple[int, int] | None,
     evidence: Evidence,
 ) -> Conclusion:
-    """What the law makes of weights.
+    """Judge weights by the law.
 
     Parameters
     ----------
@@ -83,7 +86,7 @@ def judged(
     terms : Terms
     weights : list of arrays of shapes (p, m) and (q, m)
     correlations : numpy.ndarray of shape (m,), optional
-        Of weights that are canonical pairs already; others are turned to be canonical within their spans.
+        Given if the weights are canonical pairs already. Other weights are turned to be canonical within their spans.
     ranks : pair of int, optional
     evidence : Evidence
     """
@@ -104,7 +107,7 @@ def judged(
     answer.make_unit()
     rho = rho * answer.present()
     if answer.reduced is not None:
-        # Products now are better than those by which the weights were turned, and cost nothing.
+        # The products are now better than those that turned the weights, and they cost nothing.
         answer.made = None
         rho = answer.turn_canonical()
         answer.make_unit()
@@ -114,25 +117,25 @@ def judged(
 
 @dataclass(frozen=True, eq=False)
 class _Beside:
-    """What a second block tells.
+    """The results from a second block.
 
     Attributes
     ----------
     total : float
         The sum of the leading correlations within answer and second block.
     along : numpy.ndarray
-        Correlations of the pairs beside the answer, decreasing.
+        Correlations of the pairs outside the answer, decreasing.
     parts : pair of numpy.ndarray of shape (pairs beside, k)
         The parts of the residuals of both views along these.
     whole : bool
         Whether nothing is left out: `total` is the exact sum.
     rounding : float
-        By so much may `total` be off.
+        The error of `total` by rounding.
     every : float
-        The sum of as many as were asked for, which may be more than were returned.
+        The sum of as many correlations as were asked for, which may be more than were returned.
     rest : numpy.ndarray of shape (k,), optional
-        Half the squared lengths of what Galerkin's solution of (ρᵢ − T) e = ϱᵢ within the block leaves of ϱᵢ, T being
-        [0, C; Cᵀ, 0] in the metric.
+        Half the squared lengths of the residuals that remain of ϱᵢ after Galerkin's solution of (ρᵢ − T) e = ϱᵢ within
+        the block. T is [0, C; Cᵀ, 0] in the metric.
     """
 
     total: float
@@ -171,13 +174,13 @@ class _Law:
         self.rounding = self._rounding()
 
     def conclusion(self, ranks: tuple[int, int] | None) -> Conclusion:
-        """All of it."""
+        """The whole conclusion."""
         sides = self.sides = self._sides()
         squares = sides[0].squares + sides[1].squares
         below, above = (sides[0].below + sides[1].below), (sides[0].above + sides[1].above)
         noise, lost = self.rounding, self._lost()
         if lost or any(basis.short.shape[1] for basis in self.answer.bases):
-            above = np.full_like(above, np.inf)  # nothing bounds it in directions that were cut
+            above = np.full_like(above, np.inf)  # directions that were cut have no bound
         below = np.maximum(np.sqrt(below) - noise, 0.0) ** 2
         above = (np.sqrt(above) + noise) ** 2
         total = float(self.rho.sum())
@@ -216,7 +219,7 @@ class _Law:
         """Squared lengths of the residuals of both views."""
         found = []
         for i, (norm, gap) in enumerate(zip(self.norms, self.gaps, strict=True)):
-            if isinstance(norm, QuadratureNorm):  # its iteration tells S⁻¹ϱ, too
+            if isinstance(norm, QuadratureNorm):  # its iteration also computes S⁻¹ϱ
                 self.solved[i], lengths = norm.solved(gap)
                 found.append(lengths)
                 continue
@@ -226,7 +229,7 @@ class _Law:
         return found
 
     def _shift(self) -> float:
-        """By how much column means are larger than what varies about them: so many times are entries rounded more."""
+        """The ratio of column means to the deviations from them. The rounding of entries grows by this factor."""
         if not self.problem.center:
             return 1.0
         worst = 1.0
@@ -237,13 +240,14 @@ class _Law:
         return math.sqrt(worst)
 
     def _rounding(self) -> float:
-        """What rounding alone may give a correlation, or the length of a residual.
+        """The error of a correlation, or the length of a residual, that rounding alone may cause.
 
-        Products with rows lose the condition number of the columns; Gram matrices, held or factored, its square.
+        The error of products with rows grows with the condition number of the columns. The error of Gram matrices,
+        held or factored, grows with its square.
         """
         condition = 1.0
         for norm, W, d in zip(self.norms, self.answer.W, self.answer.diagonals(), strict=True):
-            # Where the norm is not exact it is known too roughly: what the answer has met is taken then.
+            # A norm that is not exact gives too rough a condition number: take the lengths of the answer's columns.
             met = to_host(self.home.xp.sum(W * W * d[:, None], axis=0)).max(initial=1.0)
             exact = isinstance(norm, FactorNorm | BasisNorm)
             condition = max(condition, norm.condition if exact else float(met))
@@ -256,7 +260,7 @@ class _Law:
         return min(self.answer.unit_of_sums * max(of_products, self.answer.cancelled), 1.0)
 
     def _bounds(self, above: HostArray) -> HostArray | None:
-        """Within which some correlation lies, pair by pair: from the bound in the norm, or from the ridge."""
+        """The distance within which some correlation lies, for each pair: from the bound in the norm, or the ridge."""
         found = above
         ridge = min(self.problem.ridge)
         if ridge > 0:
@@ -269,7 +273,7 @@ class _Law:
     def _loss(
         self, squares: HostArray, above: HostArray, residual: float
     ) -> tuple[float | None, tuple[float, float | None], list[tuple[Status, str]]]:
-        """Estimate, bounds, and what they say of the answer."""
+        """Estimate and bounds of the loss, and the findings from them."""
         total = float(self.rho.sum())
         beside = self._beside()
         more = 0.0 if beside is None else beside.every - beside.rounding - total
@@ -282,7 +286,7 @@ class _Law:
             )
         if total <= 0:
             return (0.0 if residual == 0 else None), (0.0, None), []
-        off = len(self.rho) * self.rounding  # by so much may the sum that is returned be above the exact one
+        off = len(self.rho) * self.rounding  # the returned sum may be above the exact one by this amount
         computed = self.evidence.resolution is not None and self.answer.reduced is None
         if self.evidence.resolution is not None and computed:
             off = max(off, len(self.rho) * self.evidence.resolution * self.shift)
@@ -290,15 +294,17 @@ class _Law:
         lower = (least - total) / least if least > 0 else -math.inf
         upper = self._upper(beside, above)
         estimate = self._estimate(squares, beside, max(lower, 0.0))
-        # Near each correlation returned there is an exact one: more than these distances is in pairs that were missed.
+        # Near each returned correlation there is an exact one. A loss above these distances is in missed pairs.
         within = float(np.sqrt(squares / 2).sum()) / total
         to_come = self.evidence.to_come if math.isfinite(self.evidence.to_come) else 0.0
         whole = beside is not None and beside.whole
         if estimate is not None and self.carried is None and not whole:
-            estimate = max(estimate, min(to_come, within))  # gains alone tell how near is what was left out
+            estimate = max(
+                estimate, min(to_come, within)
+            )  # only gains show how near the left-out correlations are
         sure = whole or self.carried is not None
         findings: list[tuple[Status, str]] = []
-        if computed:  # all of them: nothing is left out, and rounding is what is missing
+        if computed:  # all correlations were computed, so only rounding can be missing
             return max(estimate or 0.0, off / total), (lower, upper), findings
         if lower > TOLERATED * max(residual, within, self.unit):
             text = f"Pairs are missing: a second block has {lower:.1e} more in the sum of the correlations, which the "
@@ -312,7 +318,7 @@ class _Law:
             self.terms.tol, (TOLERATED if sure else LIKELY) * residual, off / total
         ):
             text = f"Correlations that were left out are close to those returned: about {estimate:.1e} of the sum may "
-            text += f"be missing, where the residual is {residual:.1e}. Lower tol, or ask for more pairs."
+            text += f"be missing, while the residual is {residual:.1e}. Lower tol, or ask for more pairs."
             findings.append((Status.CLUSTERED, text))
         if estimate is not None:
             exact = all(norm.kind == "exact" for norm in self.norms)
@@ -320,7 +326,7 @@ class _Law:
         return estimate, (lower, upper), findings
 
     def _estimate(self, squares: HostArray, beside: _Beside | None, lower: float) -> float | None:
-        """The relative loss, to the second order in the residuals; None where nothing is known of what was left out."""
+        """The relative loss, to the second order in the residuals; None if the left-out correlations are unknown."""
         total = float(self.rho.sum())
         if beside is not None and beside.whole and beside.rounding <= self.terms.tol * total:
             return max(beside.total - total, 0.0) / max(beside.total, total)
@@ -335,11 +341,11 @@ class _Law:
                 left = left - (e**2).sum(axis=0)
             known.append(0.0)
         if not known and not self._leaves_out:
-            known.append(0.0)  # directions of the wider view that no correlation belongs to
+            known.append(0.0)  # directions of the wider view that have no correlation
         if not known:
             return lower or None
         if beside is not None and beside.rest is not None and self.carried is not None:
-            # What Galerkin's solutions leave lies, at worst, at the least correlation that is carried.
+            # At worst, the residuals of Galerkin's solutions belong to the least correlation that is carried.
             rest = np.minimum(beside.rest, squares / 2)
             estimate = float((found + _moved(self.rho - self.carried, rest)).sum())
             return max(estimate / total, lower)
@@ -351,16 +357,16 @@ class _Law:
 
     @property
     def _leaves_out(self) -> bool:
-        """Whether there are more correlations than are returned."""
+        """Whether there are more correlations than the returned ones."""
         return len(self.rho) < min(int(A.shape[1]) for A in self._views())
 
     @property
     def _along_residuals(self) -> bool:
-        """Whether the second block holds S⁻¹ϱ, or about that."""
+        """Whether the second block holds S⁻¹ϱ, at least approximately."""
         return self.answer.formed or self.evidence.residuals is not None
 
     def _upper(self, beside: _Beside | None, above: HostArray) -> float | None:
-        """An upper bound on the relative loss, where completeness is shown."""
+        """An upper bound on the relative loss; None unless completeness is shown."""
         total, k = float(self.rho.sum()), len(self.rho)
         if k < self.problem.k or not np.isfinite(above).all():
             return None
@@ -374,10 +380,10 @@ class _Law:
         return None
 
     def _by_inertia(self, above: HostArray) -> float | None:
-        """By the number of correlations above τ, a little below the last one returned.
+        """The bound from the number of correlations above τ, which is slightly below the last returned one.
 
-        If it is k, and E are the parts of the residuals outside, ‖E‖² = Σ‖ϱᵢ‖²/2, then what was left out is at most
-        γ = τ + ‖E‖²/(ρ_k − τ), and the loss ‖E‖²/(ρ_k − γ) at most.
+        If this number is k, and E are the parts of the residuals outside, ‖E‖² = Σ‖ϱᵢ‖²/2, then the left-out
+        correlations are at most γ = τ + ‖E‖²/(ρ_k − τ), and the loss is at most ‖E‖²/(ρ_k − γ).
         """
         square, last = float(above.sum()) / 2, float(self.rho[-1])
         p, q = self.problem.X.shape[1], self.problem.Y.shape[1]
@@ -401,7 +407,7 @@ class _Law:
     # ---- the second block ---------------------------------------------------------------------
 
     def _beside(self) -> _Beside | None:
-        """What is known of the views outside the answer."""
+        """The known facts about the views outside the answer."""
         if self.answer.bases or self._factored():
             whole = self._whole()
             if whole is not None:
@@ -416,7 +422,7 @@ class _Law:
         return all(isinstance(norm, FactorNorm) for norm in self.norms)
 
     def _whole(self) -> _Beside | None:
-        """All correlations of two views whose factors are known, where they are few."""
+        """All correlations of two views with known factors; None if there are many."""
         p, q = self.problem.X.shape[1], self.problem.Y.shape[1]
         spent = CERTIFIED_SHARE * sum(
             self.moments.columns_made(i) * A.nnz for i, A in enumerate(self._views())
@@ -455,10 +461,10 @@ class _Law:
         return of_y[:, of_y.shape[1] - q :]
 
     def _second_blocks(self) -> tuple[list[Array], list[Array]]:
-        """Of Gram matrices that are there: S⁻¹ϱ, and some steps of a power iteration on it and on a few random columns.
+        """S⁻¹ϱ, and a few steps of a power iteration on it and on random columns, from known Gram matrices.
 
-        The former find what the answer has not yet let go of, and the correlations of that, the latter what it has
-        nothing of. With the blocks come their products: with the Gram matrices, and CV and CᵀV.
+        S⁻¹ϱ finds the errors of the answer and their correlations. Random columns find pairs that are outside the
+        answer. The blocks are returned with their products: those with the Gram matrices, and CV and CᵀV.
         """
         home = self.home
         x, y = (
@@ -479,7 +485,7 @@ class _Law:
         return [home.concat(side) for side in blocks], [Sx, Sy, CVy, CtVx]
 
     def _outside(self, i: int, V: Array) -> Array:
-        """V without its part in the answer, its columns of length 1."""
+        """V without its part in the answer, with columns of length 1."""
         assert self.answer.made is not None  # noqa: S101
         W, SW = self.answer.W[i], self.answer.made[i]
         return unit_columns(V - W @ (SW.T @ V), self.home)
@@ -552,7 +558,7 @@ class _Law:
         for i, (norm, rest, Sw) in enumerate(zip(self.norms, left, (Sphi, Spsi), strict=True)):
             outside = rest - Sw @ (self.answer.W[i].T @ rest)
             if isinstance(norm, QuadratureNorm):
-                # Another iteration costs as much as the first: P is taken to be off as it is for the gap.
+                # A further iteration costs as much as the first: assume the same error of P as for the gap.
                 ours, whole = (
                     to_host(home.xp.sum(V * norm.P.solve(V + 0.0), axis=0)) for V in (outside, self.gaps[i])
                 )
@@ -562,10 +568,10 @@ class _Law:
                 total += norm.squares(outside)
         return total / 2
 
-    # ---- what squaring has lost ---------------------------------------------------------------
+    # ---- directions lost by squaring ----------------------------------------------------------
 
     def _lost(self) -> list[tuple[Status, str]]:
-        """Directions that were cut as null although the data have something there."""
+        """Directions that were cut as null although the data have entries along them."""
         if not self._factored():
             return self._lost_of_rows()
         found = []
@@ -574,35 +580,39 @@ class _Law:
                 continue
             count = int(norm.factor.cut.shape[1])
             if self.terms.room < 1:
-                text = f"{count} directions of {name} are too short for its Gram matrix to tell whether they are null; "
-                text += 'another pass would. Raise max_passes, choose "direct", or add a ridge.'
+                text = f"{count} directions of {name} are so short that its Gram matrix cannot show whether they are "
+                text += 'null; another pass can. Raise max_passes, choose "direct", or add a ridge.'
                 found.append((Status.ILL_CONDITIONED, text))
             elif self._is_there(i, norm.factor):
-                text = f"{name} has directions that are too short for its Gram matrix to tell, and they are left out: "
+                text = (
+                    f"{name} has directions that are too short for its Gram matrix. They were left out, and "
+                )
                 text += 'correlations may be missing. Choose "direct", or add a ridge.'
                 found.append((Status.ILL_CONDITIONED, text))
         return found
 
     def _lost_of_rows(self) -> list[tuple[Status, str]]:
-        """The same where rows were reduced: what is lost is what the sum has more with them."""
+        """The same for reduced rows: the loss is the increase of the sum when the cut directions are included."""
         total, bases = float(self.rho.sum()), self.answer.bases
         more = sum_with_short(bases[0], bases[1], len(self.rho), self.home) if bases else self.evidence.short
         if more is None or more - total <= TOLERATED * self.terms.tol * total:
             return []
-        text = "Directions of X or of Y so short that rounding may have made them were left out: with them, the sum of "
-        text += f"the correlations would be {more:.6g} and not {total:.6g}. Add a ridge, or take other units."
+        text = "Directions of X or of Y that are short enough to be rounding were left out. With them, the sum of the "
+        text += f"correlations would be {more:.6g} and not {total:.6g}. Add a ridge, or take other units."
         return [(Status.ILL_CONDITIONED, text)]
 
     def _ranks_of_rows(self, ranks: tuple[int, int]) -> tuple[tuple[int, int], list[tuple[Status, str]]]:
-        """The ranks of reduced rows, and what is lost where those of Gram matrices are below them."""
+        """The ranks of reduced rows, and the finding if the ranks of the Gram matrices are lower."""
         x, y = (basis.rank for basis in self.answer.bases)
         short = [name for name, rank, rows in zip("XY", ranks, (x, y), strict=True) if rank < rows]
-        text = f"Directions of {' and '.join(short)} are too short for a Gram matrix to tell, and were left out: "
+        text = (
+            f"Directions of {' and '.join(short)} are too short for a Gram matrix. They were left out, and "
+        )
         text += 'correlations are missing. Choose "direct", or add a ridge.'
         return (x, y), [(Status.ILL_CONDITIONED, text)] if short else []
 
     def _squared(self) -> list[tuple[Status, str]]:
-        """Whether Gram matrices have lost so many digits that nothing made of them shows what is missing."""
+        """Whether Gram matrices have lost so many digits that results from them cannot show a loss."""
         found = []
         for i, (name, norm) in enumerate(zip("XY", self.norms, strict=True)):
             condition = norm.factor.condition if isinstance(norm, FactorNorm) else 0.0
@@ -616,10 +626,10 @@ class _Law:
         return found
 
     def _is_there(self, i: int, factor: Whitener) -> bool:
-        """Whether the data have more than rounding along the directions that were cut: one product.
+        """Whether the data have more than rounding along the directions that were cut, by one product.
 
-        Eigenvectors of a Gram matrix are off by its rounding. What that puts of kept directions into those that were
-        cut is taken out again, by the images of both.
+        Eigenvectors of a Gram matrix have its rounding errors, so the cut directions hold parts of the kept ones.
+        These parts are taken out again with the images of both.
         """
         assert factor.cut is not None and factor.short is not None  # noqa: S101, PT018
         m = factor.cut.shape[1]
@@ -636,12 +646,12 @@ class _Law:
 
 
 def _towards(norm: InverseNorm, R: Array) -> Array:
-    """S⁻¹ R, or P⁻¹ R where the former takes an iteration."""
+    """S⁻¹ R, or P⁻¹ R if S⁻¹ R takes an iteration."""
     return norm.P.solve(R + 0.0) if isinstance(norm, QuadratureNorm) else norm.solve(R)
 
 
 def _moved(gap: HostArray, squares: HostArray) -> HostArray:
-    """What the larger eigenvalue of [[g, e], [e, 0]] is above g, for e² = squares; e for a gap that is none."""
+    """The larger eigenvalue of [[g, e], [e, 0]] minus g, for e² = squares; e if the gap g is not positive."""
     half = np.maximum(gap, 0.0) / 2
     root = np.sqrt(half**2 + squares)
     moved: HostArray = np.divide(squares, root + half, out=np.zeros_like(root), where=root > 0)
@@ -649,13 +659,13 @@ def _moved(gap: HostArray, squares: HostArray) -> HostArray:
 
 
 def _negative(M: HostArray) -> int:
-    """How many eigenvalues of a symmetric matrix are negative: Sylvester's law on its LDLᵀ factors."""
+    """The number of negative eigenvalues of a symmetric matrix, by Sylvester's law on its LDLᵀ factors."""
     _, D, _ = scipy.linalg.ldl(M, overwrite_a=True)
     off = np.diag(D, -1)
     count, i = 0, 0
     while i < len(D):
         if i < len(off) and off[i] != 0:
-            count += 1  # a block of order two has one eigenvalue of either sign
+            count += 1  # a block of order two has one negative and one positive eigenvalue
             i += 2
         else:
             count += bool(D[i, i] < 0)
@@ -670,7 +680,7 @@ def facts_of(
     ranks: tuple[int, int] | None,
     diagonal: tuple[Array, Array | None],
 ) -> tuple[tuple[Status, str], ...]:
-    """What an answer shows of the data.
+    """The facts about the data that an answer shows.
 
     Parameters
     ----------
@@ -683,28 +693,26 @@ def facts_of(
     """
     found: list[tuple[Status, str]] = []
     if len(rho) < problem.k and not problem.every:
-        text = f"{len(rho)} of the {problem.k} asked for are returned: there are no more canonical pairs within the "
-        found.append((Status.RANK_DEFICIENT, text + "numerical ranks of the views."))
+        text = f"{len(rho)} of the {problem.k} asked for are returned: the numerical ranks of the views allow no more "
+        found.append((Status.RANK_DEFICIENT, text + "canonical pairs."))
     facts: list[tuple[Status, str]] = []
     names = (("X", problem.X.shape[1], problem.ridge[0]), ("Y", problem.Y.shape[1], problem.ridge[1]))
     for (name, columns, ridge), rank in zip(names, ranks or (), strict=False):
         if ridge == 0 and rank < columns:
             facts.append((Status.RANK_DEFICIENT, f"{name} has numerical rank {rank} of {columns} columns."))
-    # A correlation is also 1 when its own residual cannot tell it from 1.
+    # A correlation also counts as 1 if its residual does not distinguish it from 1.
     rounding = 100 * float(np.finfo(problem.dtype).eps) if problem.single else DEGENERATE
     ones = int(np.sum(1 - rho <= np.maximum(rounding, np.minimum(3 * errors, UNRESOLVED))))
     if ones:
         least = "at least " if ones == problem.k else ""
-        text = (
-            f"{ones} of {len(rho)} correlations are 1 as far as can be told: the views share {least}{ones} "
-        )
+        text = f"{ones} of {len(rho)} correlations are 1 within their errors: the views share {least}{ones} "
         facts.append((Status.DEGENERATE, f"{text}direction{'s' * (ones > 1)} exactly."))
     if facts:
         means = [1e-6 * float(to_host(d).mean()) for d in diagonal if d is not None]
         units = [problem.squares_in_given_units(*pair) for pair in zip("XY", means, strict=False)]
         alike = max(units) <= 10 * min(units)
         amount = f"{max(units):.1g}" if alike else f"({units[0]:.1g}, {units[1]:.1g})"
-        remedy = f"A ridge of about {amount} or more puts what is there first; "
-        remedy += "the score of other rows tells it from chance."
+        remedy = f"A ridge of about {amount} or more moves pairs with large variance to the front; "
+        remedy += "the score of other rows distinguishes them from chance."
         facts[-1] = (facts[-1][0], f"{facts[-1][1]} {remedy}")
     return (*found, *facts)

@@ -131,7 +131,7 @@ class CCA(Problem[CCASolution]):
         return found
 
     def in_own_units(self, start: Mapping[str, Any]) -> dict[str, Any]:
-        """Weights to begin at, in these units; their lengths say nothing, so those beyond the ordinary are scaled."""
+        """The start weights in these units. Their lengths do not matter, so extreme ones are scaled."""
         found = super().in_own_units(start)
         for name, W in found.items():
             exponent = math.frexp(largest_magnitude(W))[1]

@@ -1,14 +1,14 @@
 """One CCA for each of several ridges.
 
-Problem: the ridge of a CCA is seldom known beforehand. It is found by solving for several and scoring each on rows that
-were not fitted.
-Method: from the largest ridge to the smallest. All solves share one `linspec.Moments`, so that a Gram matrix that is
-held costs one pass for the whole path; a solver that can begin at an earlier answer begins at that of the ridge
-before, which is near because the equations have changed by their diagonals alone.
+Problem: the ridge of a CCA is seldom known beforehand. To find it, solve with several ridges and score each solution on
+rows that were not fitted.
+Method: solve from the largest ridge to the smallest. All solves share one `linspec.Moments`, so a held Gram matrix
+costs one pass for the whole path. A solver that can begin at an earlier answer begins at that of the previous ridge.
+This answer is near, because only the diagonals of the equations have changed.
 Source: Friedman, Hastie & Tibshirani 2010, doi:10.18637/jss.v033.i01 (paths from the largest penalty down, each begun
 at the last answer).
 Where we differ: their penalties select coordinates; a ridge makes the problem better conditioned. So the first solve,
-which begins at random, is the easiest one, and the hardest begins next to its answer.
+which begins at random, is the easiest one, and the hardest solve begins near its answer.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class RidgePath:
     ridges : tuple of (float, float)
         The ridge of X and that of Y.
     solutions : tuple of CCASolution
-        One for each. `solution.passes` is what that ridge took; the first one that was solved, the largest, pays for
-        what all share.
+        One for each ridge. `solution.passes` counts the passes for this ridge. The passes that all ridges share count
+        for the largest ridge, which is solved first.
     scores : tuple of CCAScore or None
-        What each solution captures on the test rows, where there were some.
+        The scores of the solutions on the test rows; None without test rows.
     passes : float
-        Over the training data, everything included.
+        All passes over the training data.
     solver : str
         The qualified name of the solver that ran.
     interrupted : bool
-        Whether Ctrl-C ended the path: then there are only the ridges that were solved by then, of which the last one
-        that was begun, the smallest, may have the status INTERRUPTED.
+        Whether Ctrl-C ended the path. Then it has only the ridges solved so far, and the solution of the smallest of
+        them may have the status INTERRUPTED.
     """
 
     ridges: tuple[tuple[float, float], ...]
@@ -66,7 +66,7 @@ class RidgePath:
 
     @property
     def totals(self) -> HostArray | None:
-        """Total correlation captured on the test rows, one a ridge; None without test rows."""
+        """Total correlation captured on the test rows, one for each ridge; None without test rows."""
         if self.scores is None:
             return None
         totals: HostArray = np.array([score.total for score in self.scores])
@@ -74,12 +74,12 @@ class RidgePath:
 
     @property
     def best(self) -> int:
-        """The number of the ridge whose solution captures the most on the test rows; of equal ones the largest ridge.
+        """The index of the ridge whose solution captures most on the test rows; among equal ones the largest ridge.
 
         Raises
         ------
         InvalidProblem
-            Without test rows: correlations of the rows that were fitted grow as the ridge falls, whatever it is worth.
+            Without test rows. The correlations of fitted rows always grow as the ridge falls, so they cannot choose it.
         """
         if self.totals is None:
             raise InvalidProblem(
@@ -119,24 +119,25 @@ def ridge_path(
     form: str = "auto",
     **options: Any,
 ) -> RidgePath:
-    """Solve one CCA for each of several ridges, sharing what can be shared.
+    """Solve one CCA for each of several ridges; all solves share the moments of the data.
 
     Parameters
     ----------
     problem : CCA
-        Its data, k and centring count; its own ridge does not.
+        Its data, k and centring are used; its own ridge is not.
     ridges : sequence
         Ridges, each a number or a pair (of X, of Y), in any order.
     solver : str or Solver, default "auto"
         As for `linspec.solve`. "auto" chooses once, for the largest ridge.
     test : (data, data), optional
-        Rows of both views that are not among those of X and Y, to score each solution on. They are read once a ridge.
+        Rows of both views that are not among those of X and Y, for scoring the solutions. They are read once for each
+        ridge.
     form : {"auto", "dense", "sparse", "implicit"}, default "auto"
-        How the moments of the data are held: see `linspec.Moments`. This one, and not an option of the solver, counts
-        for all ridges.
+        How the moments of the data are held: see `linspec.Moments`. It holds for all ridges, and replaces the option of
+        the solver.
     **options
         The solver's options and the other arguments of `linspec.solve`: ``rng``, ``max_passes``, ``callback`` and so
-        on, the same for each solve, and ``start`` for the first.
+        on, which are the same for each solve, and ``start`` for the first solve.
 
     Returns
     -------
@@ -145,17 +146,17 @@ def ridge_path(
     Raises
     ------
     InvalidProblem
-        What is no CCA; no ridge, one that is no number or pair of numbers at least 0; test rows that do not fit or can
-        be read once.
+        If the problem is no CCA; if there is no ridge, or one is neither a number nor a pair of numbers of at least 0;
+        if test rows do not fit or can be read only once.
     UnknownName, UnknownOption, InvalidOption, NonFiniteData, MissingCapability, NoSuitableSolver, BudgetTooSmall
         As for `linspec.solve`.
 
     Notes
     -----
-    Correlations with a larger ridge are smaller, on the rows that were fitted; they cannot tell which ridge is good.
-    On the test rows each solution is scored without a ridge, by `CCASolution.score`. A solver with the trait
-    "warm-start" begins each solve at the last answer; others begin anew. Ctrl-C ends the path with the ridges solved so
-    far; a second one raises KeyboardInterrupt.
+    On the fitted rows a larger ridge always gives smaller correlations, so they do not show which ridge is good. On the
+    test rows `CCASolution.score` scores each solution without a ridge. A solver with the trait "warm-start" begins each
+    solve at the last answer; others begin anew. Ctrl-C ends the path with the ridges solved so far; a second Ctrl-C
+    raises KeyboardInterrupt.
 
     Examples
     --------
@@ -229,7 +230,7 @@ def _problems(problem: CCA, ridges: Any, form: str) -> list[CCA]:
 
 
 def _test_rows(test: Any, problem: CCA) -> tuple[LinearOperator, LinearOperator]:
-    """The rows to score on, looked at before any work is done."""
+    """The rows for the scores, checked before any work is done."""
     if not isinstance(test, tuple | list) or len(test) != 2:
         raise InvalidProblem(f"test must be a pair (X_test, Y_test); got {type(test).__name__}.")
     rows = as_operator(test[0], "the test rows of X"), as_operator(test[1], "the test rows of Y")

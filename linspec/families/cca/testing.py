@@ -73,7 +73,7 @@ def planted_cca(  # noqa: PLR0913
     Returns
     -------
     Case
-        ``truth["correlations"]``: the k largest with the ridge, fewer where the ranks are lower.
+        ``truth["correlations"]``: the k largest with the ridge, or fewer if the ranks are lower.
     """
     rng = np.random.default_rng([seed, n, p, q])
     sx = np.ones(p) if values_x is None else np.asarray(values_x, dtype=np.float64)
@@ -190,7 +190,7 @@ class CCAOracle:
 
     @property
     def rounding(self) -> float:
-        """What rounding may do to a correlation."""
+        """The error of a correlation by rounding."""
         return ROUNDING * self.unit * self.condition
 
     def law(self, solution: Any) -> Law:
@@ -265,7 +265,7 @@ NORM_KINDS = frozenset({"exact", "quadrature", "preconditioned"})
 """The values of `residual_kind` for a law in the norm of an inverse."""
 
 SILENT = 10.0
-"""The loss may be larger than what the solution says of it by this factor."""
+"""The loss may be larger than the solution reports by this factor."""
 
 
 def check_bounds(trial: Trial) -> Iterator[str]:
@@ -295,7 +295,7 @@ def check_bounds(trial: Trial) -> Iterator[str]:
 
 
 def check_loss(trial: Trial) -> Iterator[str]:
-    """The returned sum is at most the exact one, and the solution tells what is missing."""
+    """The returned sum is at most the exact one, and the solution reports the missing part."""
     solution = trial.solution
     loss, off = trial.oracle.loss(solution), _rounding_of_loss(trial)
     if loss < -off:
@@ -310,7 +310,7 @@ def check_loss(trial: Trial) -> Iterator[str]:
     if solution.status is Status.CONVERGED and loss > SILENT * said + off:
         yield (
             "status CONVERGED needs a residual or a loss_estimate of the size of the loss; a fraction of "
-            f"{loss:.2g} of the sum is missing, and the solution says {said:.2g}"
+            f"{loss:.2g} of the sum is missing, and the solution reports {said:.2g}"
         )
 
 

@@ -1,13 +1,13 @@
-"""Canonical variates of rows, and how much correlation they hold.
+"""Canonical variates of rows, and the correlation between them.
 
-Problem: say of rows, in most cases of rows that were not fitted, what canonical weights make of them.
-Method: variates are one product with each view; correlations come from the small Gram matrix of the variates about
-the means of the training rows. The sum over components is taken of the best rotation of the variates (total
-correlation captured), so that it does not depend on how a solver turned its columns.
+Problem: compute and score the canonical variates of rows, usually of rows that were not fitted.
+Method: variates take one product with each view. Correlations come from the small Gram matrix of the variates about
+the means of the training rows. The total is that of the best rotation of the variates (total correlation captured),
+so it does not depend on how a solver turned its columns.
 Source: Ma, Lu & Foster 2015, ICML, section 4.
-Where we differ: the data are multiplied once, forward, and not with the adjoint, as scores of given weights on the
-rows of a problem are (`linspec.metrics`). Centred variates that do not vary over the rows correlate with nothing,
-which about the means of other rows is not what a quotient of sums would say.
+Where we differ: the data are multiplied once, forward. Scores of given weights on the rows of a problem
+(`linspec.metrics`) also multiply by the adjoint. Centred variates that do not vary over the rows have correlation 0.
+A quotient of sums would differ, because the means are those of other rows.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ class _Score(NamedTuple):
 
 
 class CCAScore(_Score):
-    """What canonical weights capture on some rows: a named tuple of correlations and total, which knows its rows.
+    """The correlation that canonical weights capture on some rows: a named tuple of correlations and total.
 
     Attributes
     ----------
     correlations : numpy.ndarray of shape (k,)
-        The correlation of each pair of variates as it stands, between -1 and 1, float64. Below zero where a pair
-        that fits the training rows goes the other way on these. 0 where a variate does not vary.
+        The correlation of each pair of variates as given, between -1 and 1, float64. It is negative if a pair
+        that fits the training rows has the opposite sign on these rows, and 0 if a variate does not vary.
     total : float
         Total correlation captured: the sum of the canonical correlations of the k variates of X with the k of Y, the
-        most that any rotation or scaling of them shows. Between 0 and k.
+        largest sum that any rotation or scaling of them reaches. Between 0 and k.
     rows : int
-        Rows scored. With hardly more of them than components `total` is near k whatever the weights.
+        The number of rows scored. With hardly more rows than components, `total` is near k for any weights.
     """
 
     rows: int = 0
 
     def __new__(cls, correlations: HostArray, total: float, rows: int = 0) -> Self:
-        """A tuple of two: `rows` is an attribute beside it."""
+        """A tuple of two values; `rows` is an attribute of it."""
         score = super().__new__(cls, correlations, total)
         score.rows = rows
         return score
@@ -82,7 +82,7 @@ class CCAScore(_Score):
 
 
 def variates(data: Any, weights: Array, mean: Array | None, name: str) -> Array:
-    """Rows times weights, after the training means are taken out.
+    """Rows times weights, after the training means are subtracted.
 
     Parameters
     ----------
@@ -90,9 +90,9 @@ def variates(data: Any, weights: Array, mean: Array | None, name: str) -> Array:
         Anything `linspec.as_operator` takes, slices of rows included.
     weights : array of shape (p, k)
     mean : array of shape (p,) or None
-        What to take out of the rows.
+        The means to subtract from the rows.
     name : str
-        What messages call the data.
+        The name of the data in messages.
 
     Returns
     -------
@@ -125,25 +125,25 @@ def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:
     ----------
     P, Q : array of shape (n, k)
     centered : bool
-        Whether means were taken out, so that a variate that does not vary correlates with nothing.
+        Whether means were subtracted. A variate that does not vary then has correlation 0.
 
     Raises
     ------
     InvalidProblem
-        When they have no rows, or unequally many.
+        When they have no rows, or different numbers of rows.
     NonFiniteData
         When they are not finite.
     UnsupportedData
-        When they live in different places.
+        When they are in different libraries or on different devices.
     """
     joint = _joint(P, Q)
     xp, k, rows = joint.home.xp, P.shape[1], joint.rows
-    with np.errstate(all="ignore"):  # what is not finite is found in the sums
+    with np.errstate(all="ignore"):  # entries that are not finite show in the sums
         G, sums = to_host(joint.columns.T @ joint.columns), to_host(xp.sum(joint.columns, axis=0))
     if not np.isfinite(G).all():
         sides = [name for name, part in (("X", G[:k, :k]), ("Y", G[k:, k:])) if not np.isfinite(part).all()]
         raise NonFiniteData(
-            f"the variates of {' and '.join(sides) or 'X and Y'} must be finite to be scored; some are NaN, infinite "
+            f"the variates of {' and '.join(sides) or 'X and Y'} must be finite for a score; some are NaN, infinite "
             "or overflow. Drop or impute such rows."
         )
     squares = np.diag(G).copy()
@@ -162,15 +162,15 @@ def loadings(data: Any, weights: Array, name: str, *, center: bool) -> Array:
     data : data of shape (n, p)
     weights : array of shape (p, k)
     name : str
-        What messages call the data.
+        The name of the data in messages.
     center : bool
-        Whether means are taken out.
+        Whether means are subtracted.
 
     Returns
     -------
     array of shape (p, k)
         In the library, on the device and in the working dtype of the data (NumPy for sparse matrices, files and
-        operators). 0 where a column or a variate does not vary.
+        operators). 0 if a column or a variate does not vary.
 
     Raises
     ------
@@ -189,7 +189,7 @@ def loadings(data: Any, weights: Array, name: str, *, center: bool) -> Array:
         )
     if not moments.exact_diagonal:
         raise MissingCapability(
-            f"loadings need the lengths of the columns, which are not known; got {moments.X!r}. Pass the rows as an "
+            f"loadings need the lengths of the columns, which are unknown for {moments.X!r}. Pass the rows as an "
             "array, a sparse matrix, a file or slices."
         )
     xp, W = moments.home.xp, times_power_of_two(moments.home.place(weights), unit)
@@ -225,7 +225,7 @@ def _joint(P: Array, Q: Array) -> _Joint:
     if P.shape[0] != Q.shape[0]:
         raise InvalidProblem(f"X and Y must have equally many rows; got {P.shape[0]} and {Q.shape[0]}.")
     if P.shape[0] == 0:
-        raise InvalidProblem("X and Y must have rows to be scored; got none.")
+        raise InvalidProblem("X and Y must have rows for a score; got none.")
     home = homes[0].blocks
     eps = max(float(np.finfo(dtype).eps) for dtype in dtypes)
     return _Joint(home.concat([home.place(P), home.place(Q)]), home, int(P.shape[0]), eps)

@@ -1,4 +1,4 @@
-"""How the command line states discriminants and tells the answer."""
+"""How the command line states discriminants and shows the answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TARGETS: dict[str, tuple[str, dict[str, Any]]] = {
     "hsl-clique": ("hsl", {"laplacian": "clique"}),
     "hsl-star": ("hsl", {"laplacian": "star"}),
 }
-"""What makes targets of labels: a function of `linspec.targets` and its arguments."""
+"""The functions of `linspec.targets` that make targets of labels, with their arguments."""
 
 
 def _discriminant_parameters() -> list[click.Parameter]:
@@ -29,19 +29,19 @@ def _discriminant_parameters() -> list[click.Parameter]:
         type=click.Choice([*TARGETS, NO_TARGET]),
         default="lda",
         show_default=True,
-        help="What is made of the labels in Y-FILE: one column holds the class of each row, several hold a label each. "
-        "none: they are the targets themselves.",
+        help="The targets to make of the labels in Y-FILE. One column holds the class of each row; several columns "
+        "hold a label each. none: Y-FILE holds the targets themselves.",
     )
     return [
         target,
-        count_option("directions", by_default="as many as the labels and the data tell apart."),
+        count_option("directions", by_default="as many as the labels and the data distinguish."),
         ridge_option("Added to the diagonal of XᵀX, which is not divided by the number of rows."),
         center_option(True),
     ]
 
 
 def _with_targets(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """Targets in place of labels."""
+    """Replace labels by targets."""
     data, labels = matrices
     name = values.pop("target", NO_TARGET)
     if name == NO_TARGET:
@@ -53,13 +53,13 @@ def _with_targets(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any
 
 
 def _target(values: Mapping[str, Any]) -> list[str]:
-    """The name of what is made of the labels."""
+    """The name of the targets that are made of the labels."""
     name = values.get("target", NO_TARGET)
     return [] if name == NO_TARGET else [str(name)]
 
 
 def _as_labels(matrix: Any) -> Any:
-    """A class vector of a single column; anything else as it is."""
+    """A single column as a class vector; any other matrix unchanged."""
     if matrix.ndim == 1 or matrix.shape[1] > 1:
         return matrix
     dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
@@ -84,4 +84,4 @@ COMMAND = Kind(
     arrange=_with_targets,
     words=_target,
 )
-"""How the command line states the problem and tells its answer."""
+"""How the command line states the problem and shows its answer."""

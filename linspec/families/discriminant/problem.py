@@ -40,41 +40,41 @@ from linspec.unit_vectors import chosen, lengths_in, signs
 from linspec.whitener import leading_svd
 
 NULL = 10
-"""‖Xv‖ / ‖X‖‖v‖, in units of the data's rounding, up to which v is null."""
+"""A direction v is null if ‖Xv‖ / ‖X‖‖v‖ is at most this number of units of the data's rounding."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Discriminant(Problem[DiscriminantSolution]):
-    """The k leading directions in which X shows what targets H say: LDA, OPLS, hypergraph subspaces.
+    """The k leading directions in which X explains targets H: LDA, OPLS, hypergraph subspaces.
 
-    With M = XᵀX + ridge·I: the leading eigenvectors of XᵀHHᵀX w = λ M w, of unit length in M. Which method it is
-    depends on H alone, which `linspec.targets` makes from labels.
+    With M = XᵀX + ridge·I: the leading eigenvectors of XᵀHHᵀX w = λ M w, of unit length in M. Only H determines the
+    method, and `linspec.targets` makes H from labels.
 
     Parameters
     ----------
     X : data of shape (n, p), or Moments
-        Anything `linspec.as_operator` takes. Moments of two views stand for X and H.
+        Anything `linspec.as_operator` takes. Moments of two views replace X and H.
     H : data of shape (n, t)
-        Targets; narrower ones are multiplied in the dtype of X. A product of sparse labels and a small dense block
-        (``linspec.targets.cca`` of sparse labels) is never formed.
+        Targets. If their dtype is narrower than that of X, they are multiplied in the dtype of X. A product of sparse
+        labels and a small dense block (``linspec.targets.cca`` of sparse labels) is never formed.
     k : int, optional
-        Directions wanted, at most min(n, p, t). None: as many as the numerical rank of XᵀH.
+        The number of directions, at most min(n, p, t). None: as many as the numerical rank of XᵀH.
     ridge : float, default 0.0
-        Added to the unnormalised XᵀX. At ridge 0 and with dependent columns of X, the weights lie in the span of its
-        rows, as those of least norm do.
+        Added to the unnormalised XᵀX. With ridge 0 and dependent columns of X, the weights are those of least norm,
+        which lie in the span of its rows.
     center : bool, default True
-        Take the column means of X out; sparse data stay sparse. The means of H do not matter then.
+        Subtract the column means of X; sparse data stay sparse. The means of H do not matter then.
 
     Notes
     -----
-    Residual: ‖XᵀHHᵀXW − MWΛ‖ / ‖XᵀHHᵀXW‖, linear in the error of W and not squared as that of CCA is, with a default
-    tolerance of 1e-6 of its own. In the norm of M⁻¹, ‖R‖² = tr RᵀM⁻¹R, where the solver hands over what measures it
-    (`residual_kind` "exact"): some eigenvalue lies within `residual` ‖Λ‖ of each that is returned. "two-stage" then
-    adds ‖XᵀH − MWWᵀXᵀH‖ / ‖XᵀH‖ over its whole span, whose square is the share of the sum of all eigenvalues that it
-    lacks. Otherwise in the Frobenius norm, which says little of short directions of X. Where a direction v of X was cut
-    as null and ‖Xv‖ > 10 eps ‖X‖ ‖v‖, `converged` is False.
+    Residual: ‖XᵀHHᵀXW − MWΛ‖ / ‖XᵀHHᵀXW‖. It is linear in the error of W, while that of CCA is quadratic, and its
+    default tolerance is 1e-6. If the solver passes an object that measures it, the norm is that of M⁻¹,
+    ‖R‖² = tr RᵀM⁻¹R (`residual_kind` "exact"). Then some eigenvalue lies within `residual` ‖Λ‖ of each returned one.
+    "two-stage" also counts ‖XᵀH − MWWᵀXᵀH‖ / ‖XᵀH‖ over its whole span. The square of this ratio is the missing
+    fraction of the sum of all eigenvalues. Other solvers use the Frobenius norm, which shows little about short
+    directions of X. If a direction v of X was cut as null and ‖Xv‖ > 10 eps ‖X‖ ‖v‖, `converged` is False.
 
-    A solver finds the labels in `H`, and in `factor` the block that they are multiplied by, or None; `gram_and_targets`
+    A solver finds the labels in `H`. `factor` is the block that multiplies the labels, or None; `gram_and_targets`
     multiplies by it.
     """
 
@@ -98,7 +98,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         shared = shared_moments(self, self.X, self.center)
         if (shared.Y if shared else self.H) is None:
             raise InvalidProblem(
-                "Discriminant needs targets; got no H. Make one from labels: "
+                "Discriminant needs targets; got no H. Make H from labels: "
                 "Discriminant(X, linspec.targets.lda(y), k)."
             )
         if is_array(self.H) and self.H.ndim == 1:
@@ -141,18 +141,18 @@ class Discriminant(Problem[DiscriminantSolution]):
 
     @property
     def certificate_products(self) -> int:
-        """One; float32 weights are turned by the first and judged, rounded as they are returned, by another."""
+        """One. For float32 weights two: the first product turns them, the second judges them after rounding."""
         return 2 if self.single else 1
 
     def looked_at(self) -> dict[str, Look]:
-        """Of X and of the labels, and of the block that these are multiplied by."""
+        """The looks at X, at the labels and at the block that multiplies the labels."""
         looks = super().looked_at()
         if self.factor is not None:
             looks["factor"] = Look(largest_magnitude(self.factor))
         return looks
 
     def divided(self, looks: Mapping[str, Look], exponents: Mapping[str, int]) -> Any:
-        """The same problem on matrices divided by powers of two, the block of the labels with them."""
+        """The same problem on matrices divided by powers of two, including the block of the labels."""
         twin = super().divided(looks, exponents)
         if exponents.get("factor", 0):
             twin = self.with_matrices({}) if twin is self else twin
@@ -167,7 +167,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         return ridge, [excess]
 
     def unit_dtype(self, name: str) -> np.dtype[Any]:
-        """That of a matrix; the block of the labels is float64."""
+        """The dtype of a matrix; the block of the labels is float64."""
         return np.dtype(np.float64) if name == "factor" else super().unit_dtype(name)
 
     def unregularised(self) -> dict[str, float]:
@@ -175,7 +175,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         return {"X": self.ridge}
 
     def powers(self) -> dict[str, int]:
-        """Weights are in units of one over those of X, eigenvalues in those of squared targets."""
+        """Weights are in units of 1/X, and eigenvalues in units of squared targets."""
         x, *targets = (self.exponents.get(name, 0) for name in ("X", "H", "factor"))
         more = self.excess[0]
         return {"weights": -x - more // 2, "eigenvalues": 2 * sum(targets) - more, "mean": x}
@@ -219,21 +219,22 @@ class Discriminant(Problem[DiscriminantSolution]):
         complete: bool = False,
         lost: bool = False,
     ) -> Conclusion:
-        """Rotate to eigenvectors within the span unless they are given as such, scale to unit length, judge.
+        """Turn the weights into eigenvectors within their span, scale them to unit length, and judge them.
 
         Parameters
         ----------
         moments : Moments
         weights, eigenvalues : array
+            Weights given with eigenvalues are eigenvectors already, and are not turned.
         rank : int, optional
             The numerical rank of X.
         inverse : object with squares(R), optional
-            Squared lengths in the norm of M⁻¹, which take the place of the plain norm. Where it has product(W), too,
-            that is XᵀXW and takes the place of the moments, and within(C) is XᵀH without rounding outside of the rows.
+            Squared lengths in the norm of M⁻¹, which replace the plain norm. It may also have product(W), which is
+            XᵀXW and replaces the moments, and within(C), which is XᵀH without rounding outside the span of the rows.
         complete : bool
-            Whether the span of the weights is to hold every eigenvector: then the law counts what it lacks, too.
+            Whether the span of the weights should hold every eigenvector: then the law also counts what is missing.
         lost : bool
-            Whether directions that the data have were cut as null.
+            Whether directions with entries in the data were cut as null.
         """
         home, multiply = moments.home, getattr(inverse, "product", None)
         W = self._rounded(home.place(weights), home)
@@ -265,13 +266,13 @@ class Discriminant(Problem[DiscriminantSolution]):
             fields["mean"] = self.X.home.place(moments.column_means()[0], self.X.dtype)
         findings = self._findings(len(values), rank, moments.n) + self.lost_to_centring(moments)
         if lost:
-            text = "X has directions that are so short that rounding may hide them, and they are left out: eigenvalues "
-            text += "may be missing. Add a ridge, or lower rank_tol."
+            text = "X has directions so short that rounding may hide them. They were left out, and eigenvalues may be "
+            text += "missing. Add a ridge, or lower rank_tol."
             findings = ((Status.ILL_CONDITIONED, text), *findings)
         return Conclusion(fields, residual, findings, "" if inverse is None else "exact", lost=lost)
 
     def _rounded(self, W: Array, home: Home) -> Array:
-        """As it will be returned: it is that which is judged."""
+        """The weights rounded as they will be returned, because the rounded weights are judged."""
         return home.place(self.X.home.place(W, self.X.dtype)) if self.single else W
 
     def residual(
@@ -286,16 +287,16 @@ class Discriminant(Problem[DiscriminantSolution]):
         values : numpy.ndarray of shape (k,)
         home : Home
         inverse : object with squares(R), optional
-            The squared lengths of the columns of R in the norm of M⁻¹. Without it the norm is the plain one.
+            The squared lengths of the columns of R in the norm of M⁻¹. Without it the plain norm is used.
         """
         image = C @ (C.T @ W)
         gap = image - MW * home.place(values)[None, :]
         return ratio(*(_length(V, home, inverse) for V in (gap, image)))
 
     def lacking(self, W: Array, MW: Array, C: Array, moments: Moments, inverse: Any = None) -> float:
-        """‖C − MQQᵀC‖ / ‖C‖ for C = XᵀH and an orthonormal basis Q of the span of W: what the span lacks.
+        """‖C − MQQᵀC‖ / ‖C‖ for C = XᵀH and an orthonormal basis Q of the span of W: the part outside the span.
 
-        In the norm of M⁻¹ its square is the share of the sum of all eigenvalues that the span does not have.
+        In the norm of M⁻¹ its square is the fraction of the sum of all eigenvalues that the span misses.
         """
         home = moments.home
         T = home.place(self._orthonormal(W, MW, moments, inverse))
@@ -315,12 +316,12 @@ class Discriminant(Problem[DiscriminantSolution]):
             XᵀH.
         moments : Moments
         inverse : object, optional
-            As `conclude` takes it; given where MW is by its product.
+            As in `conclude`; given if MW comes from its product.
 
         Returns
         -------
         numpy.ndarray of shape (m, k), numpy.ndarray of shape (k,)
-            At most k, fewer where eigenvalues are zero to rounding.
+            At most k; fewer if eigenvalues are zero to rounding.
         """
         T = self._orthonormal(W, MW, moments, inverse)
         if not T.shape[1]:
@@ -332,14 +333,14 @@ class Discriminant(Problem[DiscriminantSolution]):
     def _orthonormal(self, W: Array, MW: Array, moments: Moments, inverse: Any) -> HostArray:
         """T with TᵀWᵀMWT = I over the directions v of the span that X does not annihilate.
 
-        A Gram matrix that is held tells ‖Xv‖² down to the rounding of ‖X‖²‖v‖²; products with the rows tell ‖Xv‖ down
-        to the rounding of ‖X‖‖v‖.
+        A held Gram matrix gives ‖Xv‖² up to the rounding of ‖X‖²‖v‖². Products with the rows give ‖Xv‖ up to the
+        rounding of ‖X‖‖v‖.
         """
         d = moments.diagonal()[0] + self.ridge
         reduced = hasattr(inverse, "product")
         rows = reduced or not moments.held
         dense = reduced or (self.X.readable and self.X.nnz == math.prod(self.X.shape))
-        if rows and self.center and not dense:  # means are taken out of the products, which round them
+        if rows and self.center and not dense:  # means are subtracted from the products, which adds rounding
             d = d + moments.n * moments.column_means()[0] ** 2
         G, D = to_host(W.T @ MW), to_host(W.T @ (W * d[:, None]))
         if not rows:
@@ -347,23 +348,23 @@ class Discriminant(Problem[DiscriminantSolution]):
         return whitening_of_products(G, D, NULL * float(np.finfo(self.X.dtype).eps))
 
     def rounding(self, moments: Moments) -> float:
-        """The Frobenius norm of XᵀH up to which it is rounding: the columns of X say nothing of the targets.
+        """The Frobenius norm of XᵀH up to which XᵀH is only rounding: the columns of X do not explain the targets.
 
         Parameters
         ----------
         moments : Moments
-            Whose column norms are there, or cost a sweep.
+            Their column norms are known, or cost a sweep.
         """
         xp = moments.home.xp
         squares = [float(to_host(xp.sum(d))) for d in moments.diagonal()]
-        # Where means are taken out of products, rounding has the size of what is taken out.
+        # If means are subtracted from products, the rounding has the size of the subtracted part.
         squares = [square + moments.subtracted(i) for i, square in enumerate(squares)]
         turned = 1.0 if self.factor is None else moments.home.norm(self.factor)
         return self.resolution * math.sqrt(squares[0] * squares[1]) * turned
 
     @property
     def resolution(self) -> float:
-        """The root of an eigenvalue, beside that of the largest, below which it is called zero."""
+        """An eigenvalue counts as zero if its root is below this fraction of the root of the largest one."""
         eps = float(np.finfo(self.dtype).eps)
         return 10 * math.sqrt(self.X.shape[1] + self.targets) * eps
 
@@ -374,17 +375,21 @@ class Discriminant(Problem[DiscriminantSolution]):
         )
         if rank is not None and self.ridge == 0:
             if rank < self.X.shape[1]:
-                text = f"X has numerical rank {rank} of {self.X.shape[1]} columns: the weights are those of least norm."
+                text = (
+                    f"X has numerical rank {rank} of {self.X.shape[1]} columns: the weights have least norm."
+                )
                 facts.append((Status.RANK_DEFICIENT, text))
             if rank >= n - self.center:
-                text = f"X has as many independent columns as rows ({n}), so that any targets are met exactly. A "
-                text += "ridge, and the score of other rows, tell what is there from chance."
+                text = (
+                    f"X has as many independent columns as rows ({n}), so any targets are met exactly. Add a "
+                )
+                text += "ridge, and score other rows to distinguish real directions from chance."
                 facts.append((Status.DEGENERATE, text))
         return tuple(facts)
 
 
 def _taken_apart(H: LinearOperator, *, center: bool) -> tuple[LinearOperator, Array | None]:
-    """Labels and the block that they are multiplied by; where X is centred, labels as they are before centring."""
+    """Labels and the block that multiplies them; if X is centred, the labels before their own centring."""
     factor = None
     if isinstance(H, ProductOperator) and isinstance(H.parts[1], DenseOperator):
         H, block = H.parts
@@ -395,5 +400,5 @@ def _taken_apart(H: LinearOperator, *, center: bool) -> tuple[LinearOperator, Ar
 
 
 def _length(V: Array, home: Home, inverse: Any) -> float:
-    """The Frobenius norm, or that in which `inverse` measures."""
+    """The Frobenius norm, or the norm of `inverse`."""
     return home.norm(V) if inverse is None else math.sqrt(max(float(inverse.squares(V).sum()), 0.0))

@@ -1,4 +1,4 @@
-"""What an answer has: directions and eigenvalues."""
+"""The solution of a discriminant problem: directions and eigenvalues."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class DiscriminantSolution(Solution):
     weights : array of shape (p, k)
         Of unit length in the metric of M = XᵀX + ridge·I, and orthogonal in it: WᵀMW = I.
     eigenvalues : numpy.ndarray of shape (k,)
-        In decreasing order, float64. Their sum is how much of the targets the directions explain: with a target of
-        orthonormal columns (CCA, and LDA where every row has a class) each lies between 0 and 1, and is a squared
-        canonical correlation of data and labels, with the ridge on the side of the data.
+        In decreasing order, float64. Their sum is the part of the targets that the directions explain. If the targets
+        have orthonormal columns (CCA, and LDA if every row has a class), each eigenvalue lies between 0 and 1. It is
+        then a squared canonical correlation of data and labels, with the ridge on the side of the data.
     mean : array of shape (p,) or None
-        Column means of X, where the problem centres.
+        Column means of X, if the problem centres.
     rank : int or None
-        The numerical rank of X, where the solver decides it.
+        The numerical rank of X, if the solver determines it.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("weights", "mean")
@@ -41,7 +41,7 @@ class DiscriminantSolution(Solution):
         return f"{len(self.eigenvalues)} eigenvalues, sum {float(self.eigenvalues.sum()):.6g}"
 
     def transform(self, X: Any) -> Array:
-        """Rows in the subspace: X times the weights, after the training means are taken out.
+        """The rows in the subspace: X times the weights, after the training means are subtracted.
 
         Parameters
         ----------

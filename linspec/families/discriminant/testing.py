@@ -79,7 +79,7 @@ def planted_discriminant(  # noqa: PLR0913
     Returns
     -------
     Case
-        ``truth["eigenvalues"]``: the k largest, fewer where there are fewer.
+        ``truth["eigenvalues"]``: the k largest, or fewer if there are fewer.
     """
     rng = np.random.default_rng([seed, n, p, t])
     s = np.ones(p) if values is None else np.asarray(values, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""How the command line states least squares and tells the answer."""
+"""How the command line states least squares and shows the answer."""
 
 from __future__ import annotations
 
@@ -28,4 +28,4 @@ COMMAND = Kind(
     answer=_coefficients,
     score=None,
 )
-"""How the command line states the problem and tells its answer."""
+"""How the command line states the problem and shows its answer."""

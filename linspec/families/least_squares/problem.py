@@ -155,8 +155,10 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         if not noticed.any():
             return ()
         first = int(to_host(home.xp.argmax(falls[:, int(np.argmax(noticed))])))
-        text = f"Column {first} of A is so small beside the others that the residual does not show what it leaves: a "
-        text += "step along it alone takes a noticeable part off the sum of squares. Scale the columns, lower tol, or "
+        text = f"Column {first} of A is so much smaller than the others that the residual does not show its error: a "
+        text += (
+            "step along this column reduces the sum of squares noticeably. Scale the columns, lower tol, or "
+        )
         return ((Status.ILL_CONDITIONED, text + 'choose "direct".'),)
 
     def in_given_units(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How the command line states a truncated SVD and tells the answer."""
+"""How the command line states a truncated SVD and shows the answer."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ COMMAND = Kind(
     answer=_singular_values,
     score=Score("sum of squared singular values", "sum of S²", _captured),
 )
-"""How the command line states the problem and tells its answer."""
+"""How the command line states the problem and shows its answer."""

@@ -120,7 +120,9 @@ class SVD(Problem[SVDSolution]):
         total = fields["total_squares"] = moments.total_squares()
         fields["total_norm"] = None if total is None else math.sqrt(total)
         wanted = len(S) if self.every else self.k
-        findings = fewer_than_asked(len(S), wanted, "singular values that this method can tell from zero")
+        findings = fewer_than_asked(
+            len(S), wanted, "singular values that this method can distinguish from zero"
+        )
         findings += self.lost_to_centring(moments)
         return Conclusion(fields, residual, findings)
 
@@ -138,14 +140,14 @@ def _distances(W: Array, V: Array, factors: HostArray, unit: float, home: Home) 
 
 
 def _select(V: Array, order: HostArray, home: Home) -> Array:
-    """Columns in an order; those at the front, in the order that they have, without a copy."""
+    """Columns in the given order, without a copy if they are the first ones in their order."""
     if np.array_equal(order, np.arange(len(order))):
         return V[:, : len(order)]
     return home.xp.take(V, home.xp.asarray(order, device=home.device), axis=1)
 
 
 def _flipped(V: Array, signs: HostArray, home: Home, spare: Array | None) -> Array:
-    """Columns times signs; on the host in memory of ours that is no longer needed, where there is some."""
+    """Columns times signs; on the host in the memory of `spare`, if it fits."""
     if (
         home.on_host
         and spare is not None

@@ -63,7 +63,7 @@ def planted_svd(  # noqa: PLR0913
     Returns
     -------
     Case
-        ``truth["S"]`` holds the k leading singular values (fewer where the rank is lower).
+        ``truth["S"]`` holds the k leading singular values (fewer if the rank is lower).
     """
     rng = np.random.default_rng([seed, n, p])
     s = np.sort(np.asarray(values, dtype=np.float64))[::-1]

@@ -310,8 +310,8 @@ class _Judged:
         # Rounding below the tolerance is no fault if Gram matrices explain it.
         rounded = max(0.01 * self.tol, min(found.squared, self.tol))
         allowed = self.least + found.grain + found.explained + max(said, rounded)
-        # If rounding may take a tenth of the value and the solver claims nothing, a fault cannot be told from
-        # it.
+        # If rounding may take a tenth of the value and the solver claims no accuracy, a fault cannot be distinguished
+        # from rounding.
         lost = not self.claims and found.squared > 0.1
         # Correlations of pairs that overlap, such as sparse ones, count a part twice; the solver does not
         # claim them.
