@@ -38,9 +38,9 @@ STREAMED = {
     "svd/lanczos": lambda: (ls.SVD(lambda: endless(6), 2), "lanczos", {}),
     "svd/centred": lambda: (ls.SVD(endless(6), 2, center=True), "gram", {}),
     "svd/left": lambda: (ls.SVD(lambda: endless(6), 2, left=True), "gram", {}),
-    "least-squares/cg": lambda: (ls.LeastSquares(lambda: endless(6), np.ones((99, 1))), "cg", {}),
+    "least-squares/cg": lambda: (ls.LeastSquares(lambda: endless(6), lambda: endless(1)), "cg", {}),
     "least-squares/lsqr": lambda: (ls.LeastSquares(lambda: endless(6), np.ones((99, 1))), "lsqr", {}),
-    "cca/gram": lambda: (ls.CCA(lambda: endless(6), np.random.default_rng(1).random((99, 4)), 2), "gram", {}),
+    "cca/gram": lambda: (ls.CCA(lambda: endless(6), lambda: endless(4), 2), "gram", {}),
 }
 
 
