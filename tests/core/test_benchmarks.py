@@ -386,6 +386,23 @@ def test_the_stream_is_measured():
         assert float(row[7]) < 0.05
 
 
+def test_two_streams_are_measured_together():
+    """A thousandth of their size: one pass with Gram matrices, the passes of arrays with lobpcg."""
+    rows = measured("measure_two_streams.py", "--gigabytes", "2")
+    assert [row[:3] for row in rows] == [
+        ["cca", "gram", "callables"],
+        ["cca", "gram", "iterators"],
+        ["cca", "lobpcg", "callables"],
+        ["least-squares", "cg", "callables"],
+        ["least-squares", "cg", "iterators"],
+    ]
+    assert [row[3] for row in rows] == ["1", "1", "2", "1", "1"]
+    for row in rows:
+        assert float(row[6]) < 300
+        assert row[9] == "CONVERGED"
+        assert not row[7] or float(row[7]) < 0.02
+
+
 def measured(script: str, *arguments: str) -> list[list[str]]:
     """The rows of the tables that a script prints, heads left out."""
     command = [sys.executable, str(FOLDER / script), "--quick", *arguments]
