@@ -1,7 +1,7 @@
 """Print what canonical correlations, and least squares, take of two streams.
 
 Run `python asv_bench/measure_two_streams.py`; `--quick` takes a hundredth of the size, `--gigabytes` another one.
-Nothing is stored: slices of X (200 columns, 2048 rows at a time) and of Y (150 columns, 1536 rows at a time) are made as
+Nothing is stored: slices of X (200 columns, 2048 rows) and of Y (150 columns, 1536 rows) are made as
 they are asked for, always the same ones. Five columns of each have a factor in common, with a correlation of .9. Every
 line is a fresh process whose peak resident set is its own.
 
