@@ -131,8 +131,7 @@ class View:
     @property
     def corrects_products(self) -> bool:
         """Whether what is taken out is taken out of products, and not of entries."""
-        dense = isinstance(self.operator, DenseOperator)
-        return self.taken is not None and not dense and not (self.streamed and not self.operator.sparse)
+        return self.taken is not None and not self.operator.centres_entries
 
     def cancelled(self, squares: Array | None) -> float:
         """How many times longer the worst column is before something is taken out of its products than after it."""

@@ -48,6 +48,8 @@ class LinearOperator(ABC):
         Whether zeros are not stored: what is taken out of such rows is taken out of products.
     streamed : bool
         Whether the rows come slice by slice, in order, from `blocks`. Their number is `math.inf` until it is known.
+    centres_entries : bool
+        Whether column means are subtracted from the entries of its rows, which loses nothing, and not from products.
     concurrent : bool
         Whether several threads may take rows and multiply them at once, each product on one thread.
     sweeps : float
@@ -61,6 +63,7 @@ class LinearOperator(ABC):
     readable: bool = False
     sparse: bool = False
     streamed: bool = False
+    centres_entries: bool = False
     concurrent: bool = False
     sweeps: float = math.inf
 

@@ -47,6 +47,7 @@ class DenseOperator(LinearOperator):
 
     sliceable = True
     readable = True
+    centres_entries = True
     concurrent = True
 
     _ready = False  # whether rows were copied into an order that BLAS takes

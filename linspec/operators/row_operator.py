@@ -14,12 +14,17 @@ class RowOperator(LinearOperator):
     """An n x p matrix that is known by its rows.
 
     A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines `_rows`. It is then
-    swept as an array is: block by block, in one pass a product. It may set `concurrent`, so that several threads read
-    blocks at once, and define `release`.
+    swept as an array is: block by block, in one pass a product. It sets `sparse` if its rows are
+    sparse. It may set `concurrent`, so that several threads read blocks at once, and define `release`.
     """
 
     sliceable = True
     readable = True
+
+    @property
+    def centres_entries(self) -> bool:  # type: ignore[override]
+        """Whether the rows are arrays."""
+        return not self.sparse
 
     @abstractmethod
     def _rows(self, selection: Selection) -> LinearOperator:

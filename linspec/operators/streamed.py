@@ -156,6 +156,11 @@ class StreamedOperator(LinearOperator):
         return self if dtype == self.dtype else ConvertedStream(self, dtype)
 
     @property
+    def centres_entries(self) -> bool:  # type: ignore[override]
+        """Whether the slices are arrays."""
+        return not self._sparse
+
+    @property
     def sparse(self) -> bool:  # type: ignore[override]
         """Whether the slices are sparse matrices."""
         return self._sparse

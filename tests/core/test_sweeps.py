@@ -258,5 +258,13 @@ def test_data_of_a_plugin_are_swept_as_arrays_are(build, solver, names, center):
         assert np.array_equal(getattr(of_array, name), getattr(of_blocks, name))
 
 
+def test_means_a_billion_times_the_spread_are_taken_out_of_entries():
+    given = TALL * 1e-3 + 1e6
+    of_array = ls.solve(ls.CCA(given, OTHER, 2), "lobpcg", rng=0)
+    of_blocks = ls.solve(ls.CCA(in_blocks(given), in_blocks(OTHER), 2), "lobpcg", rng=0)
+    assert of_blocks.status is of_array.status is ls.Status.CONVERGED
+    assert np.array_equal(of_blocks.correlations, of_array.correlations)
+
+
 def test_data_of_a_plugin_keep_what_operators_promise():
     assert not check_operator(in_blocks(X, 13), entries=X)
