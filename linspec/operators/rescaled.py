@@ -118,6 +118,7 @@ class RescaledOperator(LinearOperator):
         self._products = 0
         self.shape, self.dtype, self.home = operator.shape, operator.dtype, operator.home
         self.sliceable, self.readable = operator.sliceable, operator.readable
+        self.sparse, self.centres_entries = operator.sparse, operator.centres_entries
         self.streamed, self.sweeps = operator.streamed, operator.sweeps
 
     @property
