@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("-k", dest="chosen", default="", help="only the trials that pytest's -k selects")
     asked = parser.parse_args()
     checkout = asked.checkout.resolve()
-    path = os.pathsep.join(map(str, (checkout, checkout / "plugins")))
+    path = os.pathsep.join(map(str, (checkout, checkout / "plugins", HERE.parent)))
     env = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}  # else the working directory comes first
     options = ["-k", asked.chosen] if asked.chosen else []
     trials = collected([*options, str(HERE)], env)
