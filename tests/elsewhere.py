@@ -53,7 +53,6 @@ OF_OS = (
         "O_CLOEXEC",
         "O_DIRECTORY",
         "O_SYNC",
-        "O_TMPFILE",
         "O_PATH",
         "O_NOATIME",
         "chown",
