@@ -154,3 +154,9 @@ def without_mean(rows: Array, home: Home) -> tuple[Array, Array]:
 def has_statistics(operator: LinearOperator) -> bool:
     """Whether this operator has exact column norms."""
     return operator.readable
+
+
+def block_mean(block: LinearOperator, home: Home) -> Array:
+    """The column means of a block: about them nothing cancels, and that is all they are for."""
+    ones = block.home.place(np.ones((block.shape[0], 1)), block.dtype)
+    return home.place(block.rmatmat(ones))[:, 0] / block.shape[0]

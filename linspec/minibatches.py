@@ -43,7 +43,7 @@ def rows_at_once(A: LinearOperator) -> int:
     int
     """
     size = CHUNK_BYTES if A.home.on_host else DEVICE_FACTOR * CHUNK_BYTES
-    return int(max(size // _row_bytes(A), 2 * FEWEST_ROWS))
+    return int(max(size // A.row_bytes, 2 * FEWEST_ROWS))
 
 
 def equal_slices(n: int, size: int) -> Iterator[slice]:
@@ -76,7 +76,7 @@ class RandomRows:
         self.n = int(matrices[0].shape[0])
         self._rng = rng
         files = [A for A in matrices if isinstance(uncounted(A)[0], MappedOperator)]
-        self._run = max(1, *(RUN_BYTES // _row_bytes(A) for A in files)) if files else 1
+        self._run = max(1, *(RUN_BYTES // A.row_bytes for A in files)) if files else 1
         self._order = np.zeros(0, dtype=np.intp)
         self._next = 0
 
@@ -109,8 +109,3 @@ class RandomRows:
         runs = -(-self.n // self._run)
         starts = self._rng.permutation(runs) * self._run
         return np.concatenate([np.arange(a, min(a + self._run, self.n)) for a in starts])
-
-
-def _row_bytes(A: LinearOperator) -> int:
-    n, p = A.shape
-    return int(min(p * A.dtype.itemsize, A.nnz * (A.dtype.itemsize + 4) // n + 1))

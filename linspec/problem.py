@@ -30,13 +30,14 @@ from linspec.arrays import (
 )
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem, shown
+from linspec.large_means import without_large_means
 from linspec.moments import Moments
 from linspec.operators import (
     LinearOperator,
     as_operator,
 )
 from linspec.operators.rescaled import times_power_of_two
-from linspec.scaling import Look, divided, look_at, without_large_means
+from linspec.scaling import Look, divided, look_at
 from linspec.solution import (
     Solution,
     Status,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home, to_host
-from linspec.column_statistics import ColumnStatistics, without_offset
+from linspec.column_statistics import ColumnStatistics, block_mean, without_offset
 from linspec.errors import AccuracyWarning, InvalidProblem, UnsupportedData, warn
 from linspec.operators import (
     DenseOperator,
@@ -80,13 +80,6 @@ class View:
         return self.mean if self.mean is None or self._offset is None else self.mean - self._offset
 
     @property
-    def row_bytes(self) -> int:
-        """What a row takes when it is read."""
-        A = self.operator
-        n, p = A.shape
-        return int(min(p * A.dtype.itemsize, A.nnz * (A.dtype.itemsize + 4) // n + 1))
-
-    @property
     def resident_float64(self) -> bool:
         """Whether the data can be multiplied as they lie, without conversion, centring or blocks."""
         A = self.operator
@@ -124,9 +117,7 @@ class View:
 
     def learn_from_products(self, home: Home) -> None:
         """The mean of an operator known by its products: Aᵀ 1 / n."""
-        A = self.operator
-        ones = A.home.place(np.ones((A.shape[0], 1)), A.dtype)
-        self.mean = home.place(A.rmatmat(ones))[:, 0] / A.shape[0]
+        self.mean = block_mean(self.operator, home)
 
     @property
     def corrects_products(self) -> bool:

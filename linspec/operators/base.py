@@ -92,6 +92,12 @@ class LinearOperator(ABC):
         """The number of stored entries: the cost of a product with one column, in multiply-adds."""
         return self.shape[0] * self.shape[1]
 
+    @property
+    def row_bytes(self) -> int:
+        """The bytes that a row takes when it is read, in the working dtype."""
+        n, p = self.shape
+        return int(min(p * self.dtype.itemsize, self.nnz * (self.dtype.itemsize + 4) // max(n, 1) + 1))
+
     def matmat(self, V: Array) -> Array:
         """A V.
 

@@ -81,11 +81,6 @@ class DenseOperator(LinearOperator):
         return self if dtype == self.dtype else type(self)(self._source, self.mean, dtype)
 
     @property
-    def row_bytes(self) -> int:
-        """Bytes of one row in the working dtype."""
-        return self.shape[1] * self.dtype.itemsize
-
-    @property
     def plain(self) -> bool:
         """Whether the array itself can be multiplied: no conversion, no centring, no copy inside BLAS."""
         return self.mean is None and self._as_stored

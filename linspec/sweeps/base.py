@@ -97,8 +97,10 @@ class Sweeps(ABC):
         One product with the identity is all their entries, and loses nothing to centring.
         """
         operators = [view.operator for view in self.views]
+        if all(A.readable for A in operators):
+            return True
         few = all(A.readable or A.shape[1] <= self._identity_columns for A in operators)
-        return self.exact_norms or (few and 8.0 * self.n * sum(self.widths) <= IDENTITY_BYTES)
+        return bool(few and 8.0 * self.n * sum(self.widths) <= IDENTITY_BYTES)
 
     @property
     def means_cost(self) -> float:

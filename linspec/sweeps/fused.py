@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HOST, Array, Home, HostArray, to_host
-from linspec.column_statistics import ColumnStatistics
+from linspec.column_statistics import ColumnStatistics, block_mean
 from linspec.gram import Products
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
 from linspec.operators.row_blocks import RowBuffer
@@ -269,9 +269,3 @@ def forward(operators: Sequence[LinearOperator], asked: Asked) -> Array:
     home, dtype = operators[0].home, np.result_type(*(A.dtype for A in operators))
     pairs = zip(operators, asked.wide, strict=False)
     return home.concat([home.place(A.matmat(V), dtype) for A, V in pairs if V is not None])
-
-
-def block_mean(block: LinearOperator, home: Home) -> Array:
-    """The column means of a block: about them nothing cancels, and that is all they are for."""
-    ones = block.home.place(np.ones((block.shape[0], 1)), block.dtype)
-    return home.place(block.rmatmat(ones))[:, 0] / block.shape[0]

@@ -17,11 +17,11 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import Array, Home
+from linspec.column_statistics import block_mean
 from linspec.gram import DenseGram, RunningGram
+from linspec.large_means import without_large_means
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
 from linspec.operators.row_blocks import RowBuffer
-from linspec.scaling import without_large_means
-from linspec.sweeps.fused import block_mean
 from linspec.sweeps.task import Task
 from linspec.views import FloatRows, View, gram_blocks
 

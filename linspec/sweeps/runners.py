@@ -35,14 +35,8 @@ def row_slices(operators: Sequence[LinearOperator], columns: int = 0) -> list[sl
     size = max(n, 1)
     if all(A.sliceable for A in operators):
         sum_bytes = 8 * columns * sum(A.shape[1] for A in operators)
-        size = rows_per_block(sum(row_bytes(A) for A in operators), operators[0].home, sum_bytes)
+        size = rows_per_block(sum(A.row_bytes for A in operators), operators[0].home, sum_bytes)
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]
-
-
-def row_bytes(A: LinearOperator) -> int:
-    """What a row takes when it is read."""
-    n, p = A.shape
-    return int(min(p * A.dtype.itemsize, A.nnz * (A.dtype.itemsize + 4) // n + 1))
 
 
 def run_in_memory(
@@ -81,13 +75,19 @@ def _run(
     task: Task[Part], operators: Sequence[LinearOperator], slices: Sequence[slice], first_row: int
 ) -> Part:
     """One block after the other, in memory that is used again."""
-    part = None
-    for rows in slices:
+
+    def made(rows: slice, into: Part | None) -> Part:
         some = [A.rows(rows) if A.sliceable else A for A in operators]
-        part = task.part(some, first_row + rows.start, part)
+        part = task.part(some, first_row + rows.start, into)
         for A in operators:
             A.release()
-    return task.part([A.rows(slice(0, 0)) for A in operators]) if part is None else part
+        return part
+
+    first, *others = slices
+    part = made(first, None)
+    for rows in others:
+        part = made(rows, part)
+    return part
 
 
 def _runs(operators: Sequence[LinearOperator], blocks: int) -> int:

@@ -214,6 +214,14 @@ def test_streamed_views_are_swept_together_in_one_pass(kind, form, center):
     assert m.passes == 1
 
 
+def test_what_centring_takes_out_of_products_of_sparse_slices_is_told():
+    rows = scipy.sparse.random(2000, 300, 0.01, random_state=0, format="csr")
+    m = Moments(slices(rows, 500), center=True, form="dense")
+    assert m.centring_error() == 0, "no sweep has been made"
+    m.products(np.eye(300, 2))
+    assert 0 < m.centring_error() < 1e-13
+
+
 class RowBlocks(RowOperator):
     """Rows in a list of arrays: all that a plugin's data have to say of themselves."""
 

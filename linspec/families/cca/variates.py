@@ -20,10 +20,11 @@ import numpy as np
 from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS, canonical_rotation, whitening
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, UnsupportedData
+from linspec.large_means import without_large_means
 from linspec.moments import Moments
 from linspec.operators import as_operator
 from linspec.operators.rescaled import rescaled, times_power_of_two
-from linspec.scaling import look_at, without_large_means
+from linspec.scaling import look_at
 from linspec.sweeps.images import Images
 
 __all__ = ["CCAScore", "loadings", "score_variates", "variates"]
