@@ -101,7 +101,9 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
         if one is None or other is None:
             yield f"{name}: {'new' if one is None else 'gone'}"
         elif one != other:
-            fields = [key for key in {**one, **other} if one.get(key) != other.get(key)]
+            fields = [key for key in {**one, **other} if one.get(key, "None") != other.get(key, "None")]
+            if not fields:  # an answer has got a field that is empty
+                continue
             yield f"{name}: " + ", ".join(f"{key} {one.get(key)} -> {other.get(key)}" for key in fields)
 
 

@@ -6,7 +6,8 @@ blocks are summed over their stored entries, about zero. If that cancels, they a
 found first, and the zeros that are not stored are added.
 Where we differ: the very first row is subtracted before any sum. Then a constant column has a spread of
 exactly zero, however its value is rounded. Otherwise its spread would be noise, and a later division would
-amplify it. Also, the running means are small, so merging many blocks loses no digits.
+amplify it. Also, the running means are small, so merging many blocks loses no digits. Rows may have weights, and the
+products of the columns with a basis of confounds are gathered about the same row.
 """
 
 from __future__ import annotations
@@ -36,84 +37,124 @@ class ColumnStatistics:
 
     Attributes
     ----------
-    count : int
-        Rows added so far.
+    count : float
+        What the rows added so far count together: their number, or the sum of their weights.
     spread : array of shape (p,) or None
         Sums of squares about the column means; None before the first row.
     """
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        self.count = 0
+        self.count: float = 0
         self.spread: Array = None
         self._origin: Array = None
         self._mean: Array = None
         self._buffer = RowBuffer()
+        self._beside: Array = None  # Σ w (x − origin) bᵀ, and Σ w bᵀ
+        self._sums: Array = None
 
     @property
     def mean(self) -> Array:
         """Column means; None before the first row."""
         return None if self._mean is None else self._origin + self._mean
 
-    def add(self, block: LinearOperator) -> None:
-        """Add the rows of an operator whose entries can be read."""
+    def beside(self, point: Array | None, *, center: bool) -> Array | None:
+        """AᵀD²B for the basis B beside the rows, shape (p, r), of A less a row; less the means with `center`."""
+        if self._beside is None or center:  # B is orthogonal to the constant then
+            return self._beside
+        step = self._origin if point is None else self._origin - point
+        return self._beside + step[:, None] * self._sums[None, :]
+
+    def add(self, block: LinearOperator, weights: Array | None = None, basis: Array | None = None) -> None:
+        """Add the rows of an operator whose entries can be read.
+
+        Parameters
+        ----------
+        block : LinearOperator
+            n rows.
+        weights : array of shape (n,), optional
+        basis : array of shape (n, r), optional
+        """
         bare, offset = without_offset(block)
         if offset is not None:
-            self._add_changed(bare, 1.0, offset)
+            self._add_changed(bare, 1.0, offset, weights, basis)
         elif isinstance(block, SparseOperator):
-            self._add_sparse(block)
+            self._add_sparse(block, weights, basis)
         elif isinstance(block, ScaledOperator):
-            self._add_changed(block.parts[0], block.factor, 0.0)
+            self._add_changed(block.parts[0], block.factor, 0.0, weights, basis)
         elif isinstance(block, ColumnScaledOperator):
-            self._add_changed(block.parts[0], block.scale, 0.0)
+            self._add_changed(block.parts[0], block.scale, 0.0, weights, basis)
         else:
             # A few rows at a time: their intermediate results stay in the cache, and a sparse slab stays
             # sparse.
             row_bytes = (4 if self.home.on_host else 1) * 8 * block.shape[1]
             for rows in row_blocks(block.shape[0], row_bytes, self.home):
                 part = block if rows.stop - rows.start == block.shape[0] else block.rows(rows)
-                self._add_entries(part.array if isinstance(part, DenseOperator) else part.dense())
+                entries = part.array if isinstance(part, DenseOperator) else part.dense()
+                some = [None if array is None else array[rows, ...] for array in (weights, basis)]
+                self._add_entries(entries, *some)
 
-    def _add_entries(self, entries: Array) -> None:
+    def _add_entries(self, entries: Array, weights: Array | None, basis: Array | None) -> None:
         home = self.home
         if self._origin is None:
             self._origin = home.place(entries[:1, :])[0, :] + 0.0  # a copy
-        rest, mean = without_mean(self._buffer.less(entries, self._origin, np.dtype(np.float64), home), home)
-        squares = np.einsum("ij,ij->j", rest, rest) if home.on_host else home.xp.sum(rest * rest, axis=0)
-        self._merge(entries.shape[0], mean, squares)
+        rest = self._buffer.less(entries, self._origin, np.dtype(np.float64), home)
+        rest, mean = without_mean(rest, home, weights)
+        if weights is not None:
+            squares = home.xp.sum(rest * rest * weights[:, None], axis=0)
+        else:
+            squares = np.einsum("ij,ij->j", rest, rest) if home.on_host else home.xp.sum(rest * rest, axis=0)
+        if basis is not None:
+            B = _weighted(basis, weights)
+            sums = home.xp.sum(B, axis=0)
+            self._add_beside(rest.T @ B + mean[:, None] * sums[None, :], sums)
+        self._merge(_count(entries.shape[0], weights, home), mean, squares)
 
-    def _add_sparse(self, block: SparseOperator) -> None:
+    def _add_sparse(self, block: SparseOperator, weights: Array | None, basis: Array | None) -> None:
         """Sums over the stored entries, repeated about provisional means if means are large."""
-        n = max(block.shape[0], 1)
-        total, square = sparse_kernels.column_statistics(block.matrix)
+        count = _count(block.shape[0], weights, self.home)
+        n = count or 1
+        total, square = sparse_kernels.column_statistics(block.matrix, weights)
         point, rest = total / n, 0.0 * total
         spread = square - total * point
         for _ in range(REPEATS):
             if np.all(spread >= CANCELLED * square):
                 break
             point = point + rest
-            gap, square = sparse_kernels.column_deviations(block.matrix, point)
+            gap, square = sparse_kernels.column_deviations(block.matrix, point, weights)
             rest = gap / n
             spread = square - gap * rest
         # The mean is kept as a point and a remainder, because their sum would be rounded. A column is
         # constant if the difference is below its rounding.
         self._origin = point if self._origin is None else self._origin
         mean = (point - self._origin) + rest
-        self._merge(block.shape[0], mean, np.where(spread > 1e-12 * square, spread, 0.0))
+        if basis is not None:
+            B = _weighted(basis, weights)
+            sums = np.sum(B, axis=0)
+            product = sparse_kernels.rmatmat(block.matrix, B, np.dtype(np.float64))
+            self._add_beside(product - self._origin[:, None] * sums[None, :], sums)
+        self._merge(count, mean, np.where(spread > 1e-12 * square, spread, 0.0))
 
-    def _add_changed(self, block: LinearOperator, factor: Array, offset: Array) -> None:
+    def _add_changed(
+        self, block: LinearOperator, factor: Array, offset: Array, weights: Array | None, basis: Array | None
+    ) -> None:
         """Add the rows of a block, times a factor for each column, minus an offset."""
         inner = ColumnStatistics(self.home)
-        inner.add(block)
-        if inner.count:
-            self._merge_about_zero(inner.count, inner.mean * factor - offset, inner.spread * factor**2)
+        inner.add(block, weights, basis)
+        if inner._origin is not None:
+            factor = factor + 0.0 * inner._origin
+            inner._origin, inner._mean = inner._origin * factor - offset, inner._mean * factor
+            inner.spread = inner.spread * factor**2
+            inner._beside = None if inner._beside is None else inner._beside * factor[:, None]
+            self.absorb(inner)
 
-    def _merge_about_zero(self, count: int, mean: Array, spread: Array) -> None:
-        self._origin = mean if self._origin is None else self._origin
-        self._merge(count, mean - self._origin, spread)
+    def _add_beside(self, product: Array, sums: Array) -> None:
+        if self._beside is None:
+            self._beside, self._sums = 0.0 * product, 0.0 * sums
+        self._beside, self._sums = self._beside + product, self._sums + sums
 
-    def _merge(self, count: int, mean: Array, spread: Array) -> None:
-        if count == 0:
+    def _merge(self, count: float, mean: Array, spread: Array) -> None:
+        if count == 0 and self._mean is not None:
             return
         if self.count == 0:
             self.count, self._mean, self.spread = count, mean, spread
@@ -125,13 +166,26 @@ class ColumnStatistics:
 
     def absorb(self, other: ColumnStatistics) -> None:
         """Add the rows that another instance has added."""
-        if other.count:
-            self._merge_about_zero(other.count, other.mean, other.spread)
+        if other._origin is None:
+            return
+        self._origin = other._origin if self._origin is None else self._origin
+        step = other._origin - self._origin
+        if other._beside is not None:
+            self._add_beside(other._beside + step[:, None] * other._sums[None, :], other._sums)
+        self._merge(other.count, step + other._mean, other.spread)
 
     def squares_about(self, point: Array | None) -> Array:
         """Sums of squares about a point for each column, or about zero without points."""
         gap = self.mean if point is None else (self._origin - point) + self._mean
         return self.spread + self.count * gap**2
+
+
+def _count(n: int, weights: Array | None, home: Home) -> float:
+    return n if weights is None else float(home.xp.sum(weights))
+
+
+def _weighted(columns: Array, weights: Array | None) -> Array:
+    return columns if weights is None else columns * weights[:, None]
 
 
 def without_offset(A: LinearOperator) -> tuple[LinearOperator, Array | None]:
@@ -144,9 +198,10 @@ def without_offset(A: LinearOperator) -> tuple[LinearOperator, Array | None]:
     return A, None
 
 
-def without_mean(rows: Array, home: Home) -> tuple[Array, Array]:
-    """Some rows minus their mean, computed in place, and the mean."""
-    mean = home.xp.mean(rows, axis=0)
+def without_mean(rows: Array, home: Home, weights: Array | None = None) -> tuple[Array, Array]:
+    """Some rows minus their (weighted) mean, computed in place, and the mean; 0 of rows that weigh nothing."""
+    count = _count(rows.shape[0], weights, home) or 1.0
+    mean = home.xp.mean(rows, axis=0) if weights is None else (weights @ rows) / count
     rows -= mean[None, :]
     return rows, mean
 
@@ -156,7 +211,8 @@ def has_statistics(operator: LinearOperator) -> bool:
     return operator.readable
 
 
-def block_mean(block: LinearOperator, home: Home) -> Array:
-    """The column means of a block: about them nothing cancels, and that is all they are for."""
-    ones = block.home.place(np.ones((block.shape[0], 1)), block.dtype)
-    return home.place(block.rmatmat(ones))[:, 0] / block.shape[0]
+def block_mean(block: LinearOperator, home: Home, weights: Array | None = None) -> Array:
+    """The (weighted) column means of a block: about them nothing cancels, and that is all they are for."""
+    ones = np.ones((block.shape[0], 1)) if weights is None else weights[:, None]
+    total = home.place(block.rmatmat(block.home.place(ones, block.dtype)))[:, 0]
+    return total / (_count(block.shape[0], weights, home) or 1.0)

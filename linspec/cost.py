@@ -14,6 +14,7 @@ import numpy as np
 
 from linspec import machine
 from linspec.operators import (
+    AdjustedOperator,
     CenteredOperator,
     CountedOperator,
     LinearOperator,
@@ -161,9 +162,9 @@ def _entries(view: LinearOperator, n: int) -> int:
 
 
 def _bare(operator: LinearOperator) -> LinearOperator:
-    """The operator without counters and centrings."""
-    while isinstance(operator, CountedOperator | CenteredOperator):
-        operator = operator.operator if isinstance(operator, CountedOperator) else operator.parts[0]
+    """The operator without counters, centrings and adjustments."""
+    while isinstance(operator, CountedOperator | CenteredOperator | AdjustedOperator):
+        operator = operator.parts[0] if isinstance(operator, CenteredOperator) else operator.operator
     return operator
 
 

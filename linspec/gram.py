@@ -96,17 +96,29 @@ class RunningGram:
         self.home = home
         self.gram = DenseGram()
         self.means: list[Array] = []
-        self._count = 0
+        self._count: float = 0
 
-    def add_rows(self, slabs: list[Array]) -> None:
-        """Add some rows of each view, minus its first row; the rows are overwritten."""
+    def add_rows(self, slabs: list[Array], weights: Array | None = None) -> None:
+        """Add some rows of each view, minus its first row; the rows are overwritten.
+
+        Parameters
+        ----------
+        slabs : list of array of shape (n, p)
+        weights : array of shape (n,), optional
+            How often each row counts.
+        """
         if not self.means:
             self.means = [self.home.zeros((Z.shape[1],)) for Z in slabs]
-        means = [without_mean(Z, self.home)[1] for Z in slabs]
+        means = [without_mean(Z, self.home, weights)[1] for Z in slabs]
+        count: float = slabs[0].shape[0]
+        if weights is not None:
+            roots, count = self.home.xp.sqrt(weights)[:, None], float(self.home.xp.sum(weights))
+            for Z in slabs:
+                Z *= roots
         self.gram.add_rows(slabs)
-        self._merge(means, slabs[0].shape[0])
+        self._merge(means, count)
 
-    def add_gram(self, S: Array, mean: Array, count: int) -> None:
+    def add_gram(self, S: Array, mean: Array, count: float) -> None:
         """Add the Gram matrix of some rows of one view about their mean, and that mean."""
         if not self.means:
             self.means = [self.home.zeros((mean.shape[0],))]
@@ -128,14 +140,15 @@ class RunningGram:
         both._merge([m + step for m, step in zip(other.means, moves, strict=True)], other._count)
         return both
 
-    def _merge(self, means: list[Array], count: int) -> None:
+    def _merge(self, means: list[Array], count: float) -> None:
         """Merge the means of some rows into those of all."""
         steps = [new - mean for new, mean in zip(means, self.means, strict=True)]
         seen = self._count
         if seen:
             self.gram.add_rows([step[None, :] * (seen * (count / (seen + count))) ** 0.5 for step in steps])
         self._count = seen + count
-        self.means = [m + step * (count / self._count) for m, step in zip(self.means, steps, strict=True)]
+        share = count / self._count if self._count else 0.0
+        self.means = [m + step * share for m, step in zip(self.means, steps, strict=True)]
 
 
 class SparseGram:
@@ -148,16 +161,27 @@ class SparseGram:
     views : list of (array, array or None)
         For each view, the column means μ and the row t that is subtracted from its rows (usually μ; None:
         nothing).
-    n : int
-        Rows of the data.
+    n : float
+        Rows of the data, or the sum of their weights.
+    beside : list of array of shape (p, r) or None
+        For each view, T of the confounds, where there are any: T_A T_Bᵀ is subtracted as well.
 
     Notes
     -----
     (A − 1tᵀ)ᵀ(B − 1sᵀ) = AᵀB − n μ_A sᵀ − n t (μ_B − s)ᵀ, and the last term vanishes for s = μ_B.
     """
 
-    def __init__(self, Sx: Any, C: Any, Sy: Any, views: list[tuple[Array, Array | None]], n: int) -> None:
+    def __init__(
+        self,
+        Sx: Any,
+        C: Any,
+        Sy: Any,
+        views: list[tuple[Array, Array | None]],
+        n: float,
+        beside: list[Array | None] | None = None,
+    ) -> None:
         self.Sx, self.C, self.Sy, self.views, self.n = Sx, C, Sy, views, n
+        self.beside = beside or [None for _ in views]
 
     def products(self, Vx: Array | None, Vy: Array | None) -> Products:
         return (
@@ -185,11 +209,15 @@ class SparseGram:
         if taken is not None and other_taken is not other_mean:
             rest = other_mean if other_taken is None else other_mean - other_taken
             found.append((self.n * taken, rest))
+        T, other = self.beside[i], self.beside[j]
+        if T is not None and other is not None:
+            found += zip(T.T, other.T, strict=True)
         return found
 
     def view(self, index: int) -> SparseGram:
         """The Gram matrix of one view alone."""
-        return SparseGram((self.Sx, self.Sy)[index], None, None, [self.views[index]], self.n)
+        alone = (self.Sx, self.Sy)[index]
+        return SparseGram(alone, None, None, [self.views[index]], self.n, [self.beside[index]])
 
     def diagonal(self) -> tuple[Array, Array | None]:
         """The diagonals of both Gram matrices."""

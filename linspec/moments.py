@@ -33,8 +33,9 @@ from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.gram import DenseGram, Products, SparseGram, symmetric_product
 from linspec.log import timed
-from linspec.operators import as_operator
+from linspec.operators import LinearOperator, as_operator, uncounted
 from linspec.options import FORMS
+from linspec.row_model import RowModel
 from linspec.row_reduction import reduce_rows
 from linspec.sweeps import transposed
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
@@ -44,6 +45,11 @@ from linspec.views import View, check_alike
 from linspec.whitener import Whitener, squared_cut
 
 __all__ = ["FORMS", "Moments", "explain_non_finite", "first_non_finite"]
+
+
+def _model(A: LinearOperator) -> RowModel | None:
+    adjustment = uncounted(A)[0].adjustment
+    return None if adjustment is None else adjustment.model
 
 
 class Moments(Source):
@@ -92,7 +98,9 @@ class Moments(Source):
         if not isinstance(center, bool | np.bool_):
             raise InvalidProblem(f"center must be True or False; got {shown(center)}.")
         data = [(names[0], X)] if Y is None else [(names[0], X), (names[1], Y)]
-        views = [View(name, as_operator(source, name), center=center) for name, source in data]
+        given = [(name, as_operator(source, name)) for name, source in data]
+        models = {id(_model(A)) for _, A in given}  # what is taken out of rows is taken out of all views
+        views = [View(name, A, center=center, through=len(models) == 1) for name, A in given]
         check_alike(views)
         self._set_up(views, center=center, form=form, expect=expect)
 

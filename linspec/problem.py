@@ -23,9 +23,11 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import (
     Array,
+    Home,
     HostArray,
     host_dtype,
     namespace,
+    reciprocal,
     to_host,
 )
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
@@ -33,15 +35,19 @@ from linspec.errors import InvalidProblem, shown
 from linspec.large_means import without_large_means
 from linspec.moments import Moments
 from linspec.operators import (
+    AdjustedOperator,
     LinearOperator,
     as_operator,
+    uncounted,
 )
 from linspec.operators.rescaled import times_power_of_two
+from linspec.row_model import checked_rows, row_model
 from linspec.scaling import Look, divided, look_at
 from linspec.solution import (
     Solution,
     Status,
 )
+from linspec.sweeps.ways import settle
 
 CENTRING = 10
 """A finding is reported if subtracting means from products may cause an error above this multiple of the
@@ -70,8 +76,14 @@ ELSEWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
             ("ridge",),
         ),
         **dict.fromkeys(
-            ("fit_intercept", "centre", "centered", "demean", "with_mean", "mean_center"), ("center",)
+            ("fit_intercept", "intercept", "centre", "centered", "demean", "with_mean", "mean_center"),
+            ("center",),
         ),
+        **dict.fromkeys(
+            ("weights", "sample_weights", "row_weights", "w", "case_weights"), ("sample_weight",)
+        ),
+        **dict.fromkeys(("covariates", "nuisance", "z", "partial", "conditional"), ("confounds",)),
+        **dict.fromkeys(("standardize", "standardise", "normalize", "with_std"), ("scale",)),
         **dict.fromkeys(("a", "x", "data", "matrix", "design", "features"), ("A", "X")),
         **dict.fromkeys(("b", "y", "target", "targets", "labels", "rhs"), ("H", "Y", "B")),
         **dict.fromkeys(("compute_uv", "return_u", "u", "full_matrices"), ("left",)),
@@ -121,6 +133,16 @@ class Problem(ABC, Generic[S_co]):
     means: ClassVar[Mapping[str, str]] = MappingProxyType(
         {}
     )  # by matrix, the solution's field with its column means
+    scaled: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {}
+    )  # by matrix whose columns scale divides, the solution's field with a row for each column, or ""
+
+    # What each problem has as its own fields; here the values for problems without them.
+    center: bool = False
+    scale: bool = False
+    sample_weight: Any = None
+    confounds: Any = None
+    confound_mean: HostArray | None = None
 
     def __new__(cls, *_: Any, **named: Any) -> Self:
         """Refuse a parameter that the problem does not have, and suggest the right one."""
@@ -183,8 +205,10 @@ class Problem(ABC, Generic[S_co]):
     def __repr__(self) -> str:
         own: Any = self
         fields = dataclasses.fields(own) if dataclasses.is_dataclass(own) else ()
-        names = [field.name for field in fields] or list(self.matrix_names)
-        # An operator shows its shape and dtype and no entries; a long path of ridges is abbreviated.
+        told = [f for f in fields if not f.kw_only or getattr(self, f.name) is not f.default]
+        names = [field.name for field in told] or list(self.matrix_names)
+        # An operator shows its shape and dtype and no entries; a long path of ridges is abbreviated. What can only be
+        # given by name is shown where it was given.
         shown = {
             name: repr(value) if isinstance(value, LinearOperator) else reprlib.repr(value)
             for name, value in ((name, getattr(self, name)) for name in names)
@@ -208,12 +232,113 @@ class Problem(ABC, Generic[S_co]):
 
     def lost_to_centring(self, moments: Moments) -> tuple[tuple[Status, str], ...]:
         """A finding if subtracting means from products loses more digits than the tolerance allows."""
+        findings: list[tuple[Status, str]] = []
+        for name, columns in moments.explained.items():
+            listed = ", ".join(map(str, columns[:5])) + (", …" if len(columns) > 5 else "")
+            text = f"The confounds explain {len(columns)} of the columns of {name} but for a share of 1e-8 or less of "
+            text += f"their squares: {listed}. What is left of them is rounding. Leave them out."
+            findings.append((Status.ILL_CONDITIONED, text))
         error = moments.centring_error()
-        if error <= CENTRING * self.default_tol:
-            return ()
-        text = "Means much larger than the deviations of a column were subtracted from products, not from entries: "
+        if findings or error <= CENTRING * self.default_tol:
+            return tuple(findings)
+        what = "Means" if self.confound_mean is None else "Means, or what confounds explain,"
+        text = f"{what} much larger than the deviations of a column were subtracted from products, not from entries: "
         text += f"relative errors of about {min(error, 1.0):.0e} remain, which the residual does not show. Pass an "
         return ((Status.ILL_CONDITIONED, text + "array or a file, or subtract a constant from each column."),)
+
+    # ---- rows ---------------------------------------------------------------------------------
+
+    def adopt_rows(self) -> None:
+        """Check weights, confounds and scale, in the constructor, once the matrices are there."""
+        if not isinstance(self.scale, bool | np.bool_):
+            raise InvalidProblem(f"scale must be True or False; got {shown(self.scale)}.")
+        if self.sample_weight is None and self.confounds is None and not self.scale:
+            return
+        if self.shared is not None:
+            raise InvalidProblem(
+                "sample_weight, confounds and scale change the moments; got moments that are made already. Pass the "
+                "data themselves."
+            )
+        rows = min(A.shape[0] for A in self.matrices.values())
+        w, Z = checked_rows(self.sample_weight, self.confounds, rows)
+        object.__setattr__(self, "sample_weight", w)
+        object.__setattr__(self, "confounds", Z)
+
+    @property
+    def is_adjusted(self) -> bool:
+        """Whether weights, confounds or scale change the matrices."""
+        return self.sample_weight is not None or self.confounds is not None or bool(self.scale)
+
+    def adjusted(self) -> Self:
+        """The same problem on matrices that are weighted, centred and scaled, and freed of confounds; or itself.
+
+        Solvers meet this one. Whatever is taken out of the rows is in the matrices, and `center` is False.
+        """
+        if not self.is_adjusted:
+            return self
+        model = row_model(center=bool(self.center), weights=self.sample_weight, confounds=self.confounds)
+        twin = self.with_matrices(
+            {
+                name: AdjustedOperator(A, model, settle, scale=bool(self.scale) and name in self.scaled)
+                for name, A in self.matrices.items()
+            }
+        )
+        values = {"center": False, "scale": False, "sample_weight": None, "confounds": None}
+        for name, value in (*values.items(), ("confound_mean", model.confound_mean)):
+            object.__setattr__(twin, name, value)
+        return twin
+
+    def taken_fields(self, moments: Moments) -> dict[str, Any]:
+        """The fields of a solution that say what was taken out of the rows of each matrix: means, slopes, scales."""
+        found: dict[str, Any] = {}
+        means = moments.column_means() if self.center else ()
+        for i, (name, field) in enumerate(self.means.items()):
+            A = self.matrices[name]
+            if self.center:
+                found[field] = A.home.place(means[i], A.dtype)
+                continue
+            bare, _ = uncounted(A)
+            if not isinstance(bare, AdjustedOperator):
+                continue
+            bare.settle()
+            of, turn = bare.adjustment, bare.model.turn
+            if of.mean is not None:
+                found[field] = A.home.place(of.mean, A.dtype)
+            if of.beside is not None and turn is not None:
+                home = A.home.blocks
+                slopes = home.place(home.place(turn) @ home.place(of.beside).T)
+                found[_beside(field, "slopes")] = A.home.place(slopes, A.dtype)
+                found["confound_mean"] = self.confound_mean
+            if of.scale:
+                found[_beside(field, "scale")] = A.home.place(reciprocal(of.factors), A.dtype)
+        return found
+
+    def in_given_columns(
+        self, arrays: Mapping[str, Any], *, back: bool = False, axis: int = 0
+    ) -> dict[str, Any]:
+        """Arrays with a row for each column of a matrix, for the columns before they were scaled.
+
+        Parameters
+        ----------
+        arrays : mapping from str to array
+        back : bool, default False
+            From those before to those after.
+        axis : int, default 0
+            Of the rows.
+        """
+        found = dict(arrays)
+        for name, field in self.scaled.items():
+            bare, _ = uncounted(self.matrices[name])
+            if found.get(field) is None or bare.adjustment is None or not bare.adjustment.scale:
+                continue
+            bare.settle()  # type: ignore[attr-defined]  # it has an adjustment
+            factors = bare.adjustment.factors
+            value = found[field]
+            factors = Home.of(value).place(reciprocal(factors) if back else factors, host_dtype(value))
+            shape = [1] * value.ndim
+            shape[axis] = -1
+            found[field] = value * namespace(value).reshape(factors, tuple(shape))
+        return found
 
     # ---- units --------------------------------------------------------------------------------
 
@@ -285,14 +410,15 @@ class Problem(ABC, Generic[S_co]):
     @property
     def is_divided(self) -> bool:
         """Whether the units of the answer differ from those of the data."""
-        return any(self.exponents.values()) or any(self.excess) or bool(self.taken)
+        scales = any(uncounted(A)[0].adjustment is not None for A in self.matrices.values())
+        return any(self.exponents.values()) or any(self.excess) or bool(self.taken) or scales
 
     def in_given_units(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
         """The arrays of an answer to a divided problem, or of an iterate, in the units of the data."""
         powers = self.powers()
         found = {
             name: value if value is None else times_power_of_two(value, powers.get(name, 0))
-            for name, value in arrays.items()
+            for name, value in self.in_given_columns(arrays).items()
         }
         for name, row in self.taken.items():
             mean = found.get(self.means.get(name, ""))
@@ -303,7 +429,8 @@ class Problem(ABC, Generic[S_co]):
     def in_own_units(self, start: Mapping[str, Any]) -> dict[str, Any]:
         """An answer to start from, in the units of a divided problem."""
         powers = self.powers()
-        return {name: times_power_of_two(value, -powers.get(name, 0)) for name, value in start.items()}
+        found = {name: times_power_of_two(value, -powers.get(name, 0)) for name, value in start.items()}
+        return self.in_given_columns(found, back=True)
 
     def beyond_range(self, arrays: Mapping[str, Any], given: Mapping[str, Any]) -> str:
         """The first array of an answer that cannot be represented in the units of the data, or ""."""
@@ -344,6 +471,11 @@ class Problem(ABC, Generic[S_co]):
             raise InvalidProblem(f"{name} must have rows and columns; got shape {A.shape}.")
         object.__setattr__(self, name, A)
         return A
+
+
+def _beside(mean: str, what: str) -> str:
+    """The field beside that of the means: "x_mean" gives "x_scale"."""
+    return f"{mean.removesuffix('mean')}{what}"
 
 
 def _no_such_parameter(problem: str, name: str, known: list[str]) -> str:

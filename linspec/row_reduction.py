@@ -21,7 +21,8 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS
 from linspec.errors import NonFiniteData
-from linspec.operators import LinearOperator
+from linspec.operators import AdjustedOperator, CountedOperator, LinearOperator, uncounted
+from linspec.row_model import RowModel
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.triangles import Triangle, triangle
 
@@ -56,12 +57,24 @@ def reduce_rows(
     """
     operators = list(views.values())
     home = operators[0].home.blocks
+    model = RowModel(center=center)
+    factors: list[Array | None] = [None for _ in operators]
+    adjusted = [(A, ledger) for A, ledger in map(uncounted, operators) if isinstance(A, AdjustedOperator)]
+    if len(adjusted) == len(operators) and len({id(A.model) for A, _ in adjusted}) == 1:
+        model = adjusted[0][0].model
+        for A, _ in adjusted:
+            if A.adjustment.scale or model.basis is not None:
+                A.settle()
+        factors = [A.adjustment.factors for A, _ in adjusted]
+        operators = [CountedOperator(A.operator, ledger) for A, ledger in adjusted]
     with np.errstate(all="ignore"):  # what is not finite is found below
-        task = Triangle(home, center=center)
+        task = Triangle(home, center=model.center, model=model)
         R = task.finished(task.part(operators))
     if not np.isfinite(float(to_host(home.xp.sum(R)))):
         raise NonFiniteData(explain_non_finite(views))
     widths = [operator.shape[1] for operator in operators]
+    scales = [home.place(np.ones(p)) if f is None else f for p, f in zip(widths, factors, strict=True)]
+    R = R if all(f is None for f in factors) else R * home.xp.concat(scales)[None, :]
     for extra in _ridge_rows(widths, ridges):
         R = triangle(home.xp.concat([R, home.place(extra)], axis=0), home)
     return [R[:, a:b] for a, b in pairwise(np.cumsum([0, *widths]).tolist())]

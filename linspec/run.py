@@ -260,11 +260,19 @@ class Run:
             When set-up and certificate do not fit into `max_passes`; the message names the least number.
         """
         self._iteration_passes, self._planned = iteration, True
-        least = self.passes + setup + self._certificate(after_setup=setup > 0)
+        least = self.passes + setup + self._unsettled + self._certificate(after_setup=setup > 0)
         if least > self._sweeps:
             raise SweptOnce(self._too_often(least))
         if least > self._max_passes:
             raise self._too_few(least)
+
+    @property
+    def _unsettled(self) -> float:
+        """A sweep to learn what is taken out of a matrix, where the first product does not tell."""
+        if self._sweeps == 1:
+            return 0.0
+        found = [uncounted(A)[0].adjustment for A in self.problem.matrices.values()]
+        return 1.0 if any(adjustment is not None and not adjustment.known for adjustment in found) else 0.0
 
     def _too_few(self, least: float) -> BudgetTooSmall:
         """What a run is told whose budget is below the least number of passes."""

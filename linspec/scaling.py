@@ -25,6 +25,7 @@ from linspec.arrays import HostArray, largest_magnitude
 from linspec.errors import NonFiniteData
 from linspec.operators import (
     AdjointOperator,
+    AdjustedOperator,
     CenteredOperator,
     CupySparseOperator,
     DenseOperator,
@@ -90,6 +91,8 @@ def look_at(name: str, A: LinearOperator) -> Look:
     """
     if isinstance(A, CenteredOperator | AdjointOperator):
         return Look(*_bare(look_at(name, A.parts[0])))
+    if isinstance(A, AdjustedOperator):
+        return Look(*_bare(look_at(name, A.operator)))
     if isinstance(A, StreamedOperator):
         return Look(A.largest)
     if isinstance(A, CupySparseOperator):
@@ -223,6 +226,8 @@ def divided(
 def _watched(A: LinearOperator, name: str) -> LinearOperator:
     if isinstance(A, CenteredOperator):
         return CenteredOperator(_watched(A.parts[0], name), A.mean)
+    if isinstance(A, AdjustedOperator):
+        return A.on(_watched(A.operator, name))
     return WatchedOperator(A, name)
 
 

@@ -326,7 +326,7 @@ def solve(
     begin = None if start is None else _start(problem, spec, name, start)
     _check_memory(problem, instance, spec, name)
     with _naming_lack_of_memory(name):
-        problem = problem.about_rows()
+        problem = problem.about_rows().adjusted()
     callbacks = (callback,) if callback is not None else ()
     limits = {"rng": rng, "max_passes": max_passes, "max_seconds": max_seconds, "began": began}
     if solver == "auto":

@@ -10,7 +10,7 @@ import numpy as np
 
 from linspec.arrays import Array, Home, to_host
 from linspec.column_statistics import ColumnStatistics, block_mean, without_offset
-from linspec.errors import AccuracyWarning, InvalidProblem, UnsupportedData, warn
+from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, UnsupportedData, warn
 from linspec.operators import (
     DenseOperator,
     Ledger,
@@ -20,6 +20,7 @@ from linspec.operators import (
     uncounted,
 )
 from linspec.operators.row_blocks import RowBuffer
+from linspec.row_model import RowModel
 
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27
 """Rows from which adding up p x p products costs little, and bytes that a block of them should not exceed."""
@@ -43,6 +44,10 @@ class View:
         Column norms, squared, of what is multiplied: of `operator` with `taken` taken out.
     streamed : bool
         Whether the rows come slice by slice.
+    model : RowModel
+        Weights of the rows, and whether the means are taken out.
+    adjustment : Adjustment or None
+        What else is taken out of the columns.
     unresolved : bool
         Whether a column was taken for constant that is not: its products say nothing beside its mean.
     """
@@ -51,13 +56,18 @@ class View:
     ledger: Ledger
     operator: Any
 
-    def __init__(self, name: str, operator: LinearOperator, *, center: bool) -> None:
+    def __init__(self, name: str, operator: LinearOperator, *, center: bool, through: bool = True) -> None:
         self.name = name
         self.given, self.ledger = uncounted(operator)
-        self.operator, self._offset = without_offset(self.given)
-        self._center = center
+        self.adjustment = self.given.adjustment if through else None
+        inner = self.given if self.adjustment is None else self.given.operator  # type: ignore[attr-defined]
+        self.operator, self._offset = without_offset(inner)
+        self.model = RowModel(center=center) if self.adjustment is None else self.adjustment.model
+        self._center = self.model.center
         self.mean: Array | None = None
         self.squares: Array | None = None
+        if self.adjustment is not None and self.adjustment.known:
+            self.mean, self.squares = self.adjustment.mean, self.adjustment.squares
         self.unresolved = False
         self._warned = False
         self.streamed = isinstance(self.operator, StreamedOperator)
@@ -84,11 +94,42 @@ class View:
         """Whether the data can be multiplied as they lie, without conversion, centring or blocks."""
         A = self.operator
         plain = isinstance(A, DenseOperator) and not isinstance(A, MappedOperator) and A.plain
-        return plain and not self._center and self._offset is None and A.dtype == np.float64
+        bare = not self._center and self._offset is None and self.model.weights is None
+        return plain and bare and A.dtype == np.float64
 
-    def centred(self, rows: LinearOperator) -> LinearOperator:
-        """Some rows of the operator with what is to be taken out of them taken out."""
-        return rows if self.taken is None else rows.centered(self.taken)
+    def centred(self, rows: LinearOperator, first: int = 0) -> LinearOperator:
+        """Some rows of the operator, from `first` on, with everything taken out that is to be taken out."""
+        if self.adjustment is None:
+            return rows if self.taken is None else rows.centered(self.taken)
+        bare = rows if self._center or self._offset is None else rows.centered(self._offset)
+        whole: LinearOperator = self.adjustment.made(bare, first)
+        return whole
+
+    @property
+    def total(self) -> float:
+        """What all rows count together."""
+        return self.model.total(self.operator.shape[0])
+
+    @property
+    def beside(self) -> Array | None:
+        """T, whose product T Tᵀ the confounds take out of the products; None where there are none or none are known."""
+        return None if self.adjustment is None else self.adjustment.beside
+
+    @property
+    def factors(self) -> Array | None:
+        """By which the columns are multiplied, where that is known."""
+        return None if self.adjustment is None else self.adjustment.factors
+
+    @property
+    def scales(self) -> bool:
+        """Whether columns are divided by what a sweep tells of their lengths."""
+        return self.adjustment is not None and bool(self.adjustment.scale)
+
+    @property
+    def unlearnt(self) -> bool:
+        """Whether something is taken out of products that no sweep has told yet."""
+        A = self.adjustment
+        return A is not None and not A.known and (A.model.basis is not None or A.scale)
 
     def read(self, rows: slice) -> LinearOperator:
         """Some rows; of an operator that has no slices, all of them as an array."""
@@ -107,17 +148,66 @@ class View:
     def learn(self, gathered: ColumnStatistics) -> None:
         """Take over means and norms from the statistics of `operator`."""
         self.mean = gathered.mean if self.mean is None else self.mean
-        self.squares = gathered.spread if self._center else gathered.squares_about(self.taken)
+        squares = gathered.spread if self._center else gathered.squares_about(self.taken)
+        if self.adjustment is None:
+            self.squares = squares
+            return
+        beside, home = (
+            gathered.beside(None if self._center else self.taken, center=self._center),
+            gathered.home,
+        )
+        self.adjustment.learn(home, self.mean, beside, squares, gathered.count)
+        self.squares = self.adjustment.squares
+
+    def learn_means(self) -> None:
+        """Take over the means alone, where nothing else is taken out of the columns."""
+        if self.adjustment is not None and not self.unlearnt and (self.mean is not None or not self._center):
+            self.adjustment.learn(None, self.mean, None, None, self.total)
+
+    def learn_from_gram(self, squares: Array, gathered: ColumnStatistics | None, count: float) -> None:
+        """Take over what the sweep of a Gram matrix has told beside it.
+
+        Parameters
+        ----------
+        squares : array of shape (p,)
+            Its diagonal.
+        gathered : ColumnStatistics or None
+            From the same sweep, where confounds are taken out.
+        count : float
+            What the rows count together.
+        """
+        if self.adjustment is None:
+            return
+        point = None if self._center else self.taken
+        beside = None if gathered is None else gathered.beside(point, center=self._center)
+        self.adjustment.learn(self.operator.home.blocks, self.mean, beside, squares, count)
 
     def learn_from_matrix(self) -> None:
         """Means and norms of a matrix in memory; part of whichever sweep comes first."""
-        gathered = ColumnStatistics(self.operator.home)
-        gathered.add(self.operator)
+        home, n = self.operator.home, self.operator.shape[0]
+        gathered = ColumnStatistics(home)
+        gathered.add(self.operator, self.model.weights_of(0, n, home), self.model.basis_of(0, n, home))
         self.learn(gathered)
 
     def learn_from_products(self, home: Home) -> None:
-        """The mean of an operator known by its products: Aᵀ 1 / n."""
-        self.mean = block_mean(self.operator, home)
+        """The mean of an operator known by its products, Aᵀ w / Σw, and what confounds explain, AᵀD²B."""
+        n = self.operator.shape[0]
+        weights, basis = self.model.weights_of(0, n, home), self.model.basis_of(0, n, home)
+        self.mean = block_mean(self.operator, home, weights)
+        if self.adjustment is None:
+            return
+        if self.adjustment.scale:
+            raise MissingCapability(
+                f"scale needs the lengths of the columns, which are unknown for {self.operator!r}. Pass the rows as an "
+                "array, a sparse matrix, a file or slices, or scale them before."
+            )
+        beside = None
+        if basis is not None:
+            B = basis if weights is None else basis * weights[:, None]
+            taken = self.mean if self._center else self._offset
+            A = self.operator if taken is None else self.operator.centered(taken)
+            beside = home.place(A.rmatmat(A.home.place(B, A.dtype)))
+        self.adjustment.learn(home, self.mean, beside, None, self.total)
 
     @property
     def corrects_products(self) -> bool:
@@ -130,7 +220,8 @@ class View:
             return 1.0
         host, taken = to_host(squares), to_host(self.taken)
         live = host > 0
-        return float(np.sqrt(np.max(taken[live] ** 2 * self.operator.shape[0] / host[live], initial=1.0)))
+        factors = 1.0 if self.factors is None else to_host(self.factors)[live]
+        return float(np.sqrt(np.max((taken[live] * factors) ** 2 * self.total / host[live], initial=1.0)))
 
     def warn_of_cancellation(self) -> None:
         """Say once when what is taken out of products, and not of entries, leaves few digits."""

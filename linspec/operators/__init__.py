@@ -10,6 +10,7 @@ import numpy as np
 from linspec.arrays import is_array
 from linspec.errors import BrokenPlugin, InvalidProblem, LinspecError, UnsupportedData, called, shown
 from linspec.faults import Contained, one_line
+from linspec.operators.adjusted import AdjustedOperator, Adjustment, WeightedRows
 from linspec.operators.base import (
     AdjointOperator,
     CenteredOperator,
@@ -32,6 +33,8 @@ from linspec.operators.streamed import StreamedOperator, is_stream
 
 __all__ = [
     "AdjointOperator",
+    "AdjustedOperator",
+    "Adjustment",
     "CenteredOperator",
     "ColumnScaledOperator",
     "CountedOperator",
@@ -53,6 +56,7 @@ __all__ = [
     "StreamedOperator",
     "SumOperator",
     "VerticalStack",
+    "WeightedRows",
     "as_operator",
     "tile_width",
     "uncounted",

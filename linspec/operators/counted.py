@@ -53,6 +53,10 @@ class CountedOperator(LinearOperator):
     def __init__(self, operator: LinearOperator, ledger: Ledger) -> None:
         self.operator = operator
         self.ledger = ledger
+        if operator.adjustment is not None:  # the sweep that learns what is taken out counts, too
+            operator.adjustment.ledger = ledger
+            ledger.record(sweeps=operator.adjustment.unrecorded)
+            operator.adjustment.unrecorded = 0.0
         self.dtype = operator.dtype
         self.home = operator.home
         self.sliceable = operator.sliceable

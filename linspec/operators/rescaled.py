@@ -18,6 +18,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, all_finite, largest_magnitude, to_host
 from linspec.errors import NonFiniteData
+from linspec.operators.adjusted import AdjustedOperator
 from linspec.operators.base import CenteredOperator, LinearOperator, Selection
 from linspec.operators.dense import DenseOperator, MappedOperator
 from linspec.operators.foreign import CupySparseOperator
@@ -91,6 +92,8 @@ def rescaled(  # noqa: PLR0911  # one return a kind
         return CupySparseOperator(_with_data(A.matrix, exponent), A.dtype)
     if isinstance(A, StreamedOperator):
         return RescaledStream(A, exponent)
+    if isinstance(A, AdjustedOperator):
+        return A.on(rescaled(A.operator, exponent, name))
     return RescaledOperator(A, exponent, name)
 
 

@@ -205,7 +205,7 @@ def _scatter_all(A: CSR, U: Block, dtype: np.dtype[Any], threads: int) -> Block:
     return _add_up(list(chain(*machine.map_parallel(scatter, _partition((A,), threads)))), shape)
 
 
-def products(
+def products(  # noqa: PLR0913 (two views, and what is done to their rows)
     X: CSR,
     Y: CSR | None,
     Vx: Block | None,
@@ -215,10 +215,11 @@ def products(
     shift_y: Block | None = None,
     dtype_x: DTypeLike,
     dtype_y: DTypeLike | None = None,
+    weights: Block | None = None,
 ) -> Products:
     """Form Xᵀ[P Q], Yᵀ[P Q] and the column sums of P and Q in one sweep over the rows.
 
-    P = X Vx - 1 shift_xᵀ and Q = Y Vy - 1 shift_yᵀ.
+    P = X Vx - 1 shift_xᵀ and Q = Y Vy - 1 shift_yᵀ, whose rows are multiplied by weights where there are any.
 
     Parameters
     ----------
@@ -235,6 +236,8 @@ def products(
     dtype_x, dtype_y : float32 or float64
         The precision of P, of Q (None: that of P). Where they differ, the products with Xᵀ and Yᵀ are formed
         in float64.
+    weights : ndarray of shape (n,), optional
+        How often each row counts.
 
     Returns
     -------
@@ -262,7 +265,7 @@ def products(
     # accumulator.
     columns = sum(matrix.shape[1] for matrix in matrices)
     count = _tile_count(width, columns * (threads + 1), dtype)
-    tiles = [_sweep([view.tile(i, count) for view in views], dtype, threads) for i in range(count)]
+    tiles = [_sweep([view.tile(i, count) for view in views], dtype, threads, weights) for i in range(count)]
     fields = zip(*tiles, strict=True)
     return Products(*(None if field[0] is None else _side_by_side(field) for field in fields))
 
@@ -321,7 +324,7 @@ class _View(NamedTuple):
             out[...] = product
 
 
-def _sweep(views: list[_View], dtype: np.dtype[Any], threads: int) -> Products:
+def _sweep(views: list[_View], dtype: np.dtype[Any], threads: int, weights: Block | None) -> Products:
     """Form the products of one tile of columns in one pass over the rows."""
     matrices = tuple(view.matrix for view in views)
     ends = np.cumsum([view.width for view in views]).tolist()
@@ -340,6 +343,8 @@ def _sweep(views: list[_View], dtype: np.dtype[Any], threads: int) -> Products:
             slabs = [_slab(matrix, start, stop, dtype) for matrix in matrices]
             for view, slab, end in zip(views, slabs, ends, strict=True):
                 view.multiply(slab, block[:, end - view.width : end])
+            if weights is not None:
+                block *= _often(weights, start, stop)
             sums += _column_sums(block)
             for accumulator, slab in zip(accumulators, slabs, strict=True):
                 accumulator.add(slab, block)
@@ -380,13 +385,15 @@ def _side_by_side(tiles: list[Block] | tuple[Block, ...]) -> Block:
 # ---------------------------------------------------------------------------- statistics, Gram matrices, rows
 
 
-def column_statistics(A: CSR) -> tuple[Block, Block]:
+def column_statistics(A: CSR, weights: Block | None = None) -> tuple[Block, Block]:
     """Sum the columns and the squares of the columns.
 
     Parameters
     ----------
     A : csr_array or csr_matrix, n x p
         An entry that is stored in several parts is squared as a whole. True counts as 1.
+    weights : ndarray of shape (n,), optional
+        How often each row counts.
 
     Returns
     -------
@@ -405,7 +412,7 @@ def column_statistics(A: CSR) -> tuple[Block, Block]:
         statistics = np.zeros(shape)
         for start, stop in _slabs((A,), *part, rows=LONGEST_STRETCH, entries=MOST_ENTRIES):
             slab = _without_duplicates(_slab(A, start, stop, dtype))
-            ones = np.ones((slab.rows, 1))
+            ones = _often(weights, start, stop)
             _scatter(slab, ones, statistics[0])
             _scatter(slab._replace(data=slab.data * slab.data), ones, statistics[1])
         return statistics
@@ -415,7 +422,12 @@ def column_statistics(A: CSR) -> tuple[Block, Block]:
     return sums, squares
 
 
-def column_deviations(A: CSR, point: Block) -> tuple[Block, Block]:
+def _often(weights: Block | None, start: int, stop: int) -> Block:
+    """How often each of some rows counts, as a column."""
+    return np.ones((stop - start, 1)) if weights is None else np.ascontiguousarray(weights[start:stop, None])
+
+
+def column_deviations(A: CSR, point: Block, weights: Block | None = None) -> tuple[Block, Block]:
     """Sum the deviations of the columns from a point, and the squares of the deviations: over all rows.
 
     An entry that is not stored is 0 and deviates like any other. If the point is near the mean, neither sum has
@@ -426,6 +438,8 @@ def column_deviations(A: CSR, point: Block) -> tuple[Block, Block]:
     A : csr_array or csr_matrix, n x p
         An entry that is stored in several parts deviates as a whole.
     point : ndarray of shape (p,)
+    weights : ndarray of shape (n,), optional
+        How often each row counts.
 
     Returns
     -------
@@ -439,14 +453,14 @@ def column_deviations(A: CSR, point: Block) -> tuple[Block, Block]:
         sums = np.zeros(shape)
         for start, stop in _slabs((A,), *part, rows=LONGEST_STRETCH, entries=MOST_ENTRIES):
             slab = _without_duplicates(_slab(A, start, stop, dtype))
-            ones, gap = np.ones((slab.rows, 1)), slab.data - point[slab.indices]
+            ones, gap = _often(weights, start, stop), slab.data - point[slab.indices]
             for values, total in zip((gap, gap * gap, np.ones_like(gap)), sums, strict=True):
                 _scatter(slab._replace(data=values), ones, total)
         return sums
 
     parts = _partition((A,), _scatter_threads((A,), 3, dtype)) if A.nnz else []
     gaps, squares, counts = _add_up(machine.map_parallel(add, parts), shape)[..., 0]
-    absent = A.shape[0] - counts
+    absent = (A.shape[0] if weights is None else float(np.sum(weights))) - counts
     return gaps - absent * point, squares + absent * (point * point)
 
 

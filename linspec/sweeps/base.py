@@ -20,7 +20,7 @@ from linspec.log import timed
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.fused import Asked, Sums, forward
-from linspec.sweeps.gramians import GramMatrices
+from linspec.sweeps.gramians import GramMatrices, GramPart
 from linspec.sweeps.runners import row_slices, run_in_memory
 from linspec.sweeps.statistics import Statistics
 from linspec.views import View
@@ -57,6 +57,8 @@ class Sweeps(ABC):
         That one call of `products` takes once the means are known.
     sparse, streamed : bool
         Whether Gram matrices can be held as sparse matrices, and whether rows come slice by slice.
+    adjusts : bool
+        Whether what confounds explain, and the factors of columns, come into products and not into rows.
     """
 
     passes: float = 1.0
@@ -64,8 +66,10 @@ class Sweeps(ABC):
     streamed: bool = False
 
     def __init__(self, views: list[View], *, center: bool) -> None:
-        self.views, self.center = views, center
+        self.views, self.model = views, views[0].model
+        self.center = self.model.center
         self.home: Home = views[0].given.home.blocks
+        self.adjusts = any(view.adjustment is not None for view in views)
         self._checked = False
 
     # ---- facts --------------------------------------------------------------------------------
@@ -74,6 +78,11 @@ class Sweeps(ABC):
     def n(self) -> int:
         """The number of rows; infinity for a stream whose rows have not been counted."""
         return min(view.given.shape[0] for view in self.views)
+
+    @property
+    def total(self) -> float:
+        """What the rows count together."""
+        return self.model.total(self.n)
 
     @property
     def names(self) -> str:
@@ -105,7 +114,7 @@ class Sweeps(ABC):
     @property
     def means_cost(self) -> float:
         """Passes to be made for the means before the first product."""
-        return 1.0 if any(view.lacks_mean for view in self.views) else 0.0
+        return 1.0 if any(view.lacks_mean or view.unlearnt for view in self.views) else 0.0
 
     @property
     def gram_cost(self) -> float:
@@ -138,13 +147,36 @@ class Sweeps(ABC):
         told = timed("sweep of %s with %d columns", self.names, columns)
         with np.errstate(all="ignore"), told:  # what is not finite is found by the check
             self._prepare()
-            found = self._products(blocks, images)
+            blocks = self._scaled(blocks)
+            found = self._adjusted(self._products(blocks, images), blocks)
         self.check_finite(found)
         return found
 
+    def _scaled(self, blocks: list[Array | None]) -> list[Array | None]:
+        """The blocks times the factors of the columns that they multiply, as far as these are known."""
+        if not self.adjusts:
+            return blocks
+        factors = [view.factors for view in self.views]
+        return [_times(V, f) for V, f in zip(blocks, (*factors, None), strict=False)]
+
+    def _adjusted(self, found: Products, blocks: list[Array | None]) -> Products:
+        """Products with scaled blocks, less what confounds explain, times the factors of the columns."""
+        if not self.adjusts:
+            return found
+        products = list(found)
+        for i, view in enumerate(self.views):
+            for j, other in enumerate(self.views):
+                product, V = products[2 * i + j], blocks[j]
+                if product is None or V is None:
+                    continue
+                if view.beside is not None and other.beside is not None:
+                    product = product - view.beside @ (other.beside.T @ V)
+                products[2 * i + j] = _times(product, view.factors)
+        return products[0], products[1], products[2], products[3]
+
     def _prepare(self) -> None:
         """What products need to know first: the means."""
-        self.gather([view for view in self.views if view.lacks_mean])
+        self.gather([view for view in self.views if view.lacks_mean or view.unlearnt])
         for view in self.views:
             view.warn_of_cancellation()
 
@@ -159,6 +191,7 @@ class Sweeps(ABC):
         for i, view in enumerate(self.views):
             if found.means is not None and view.mean is None:
                 view.mean = found.means[i] + 0.0
+            view.learn_means()
             view.warn_of_cancellation()
 
     def _asked(self, blocks: list[Array | None]) -> Asked:
@@ -180,9 +213,9 @@ class Sweeps(ABC):
         W = forward(operators, asked)
         if spreads is not None:
             P = self.home.place(W)
-            spreads.append(
-                to_host(self.home.xp.sum((P - self.home.xp.mean(P, axis=0)[None, :]) ** 2, axis=0))
-            )
+            if self.model.weights is None:
+                P = P - self.home.xp.mean(P, axis=0)[None, :]
+            spreads.append(to_host(self.home.xp.sum(P**2, axis=0)))
         adjoints = [A.rmatmat(W) if i in onto else None for i, A in enumerate(operators)]
         return self._conclude(asked, adjoints, sweeps=2.0)
 
@@ -201,11 +234,13 @@ class Sweeps(ABC):
     def image_gram(self, index: int, V: Array) -> HostArray:
         """(XV)ᵀ(XV) of one view by way of XV, one forward product."""
         view = self.views[index]
-        self.gather([view] if view.lacks_mean else [])
+        self.gather([view] if view.lacks_mean or view.unlearnt else [])
         total = np.zeros((V.shape[1], V.shape[1]))
+        first = 0
         for rows in _blocks_of(view, V.shape[1]):
-            P = self.home.place(view.centred(rows).matmat(V))
+            P = self.home.place(view.centred(rows, first).matmat(V))
             total += to_host(P.T @ P)
+            first += rows.shape[0]
             view.operator.release()
         view.record(V.shape[1], 0, sweeps=1.0)
         return total
@@ -229,7 +264,7 @@ class Sweeps(ABC):
                     view.learn_from_products(self.home)
             if read:  # together, so that two views of one file are read together
                 operators = [view.operator for view in read]
-                found = run_in_memory(Statistics(self.home), operators, row_slices(operators))
+                found = run_in_memory(Statistics(self.home, self.model), operators, row_slices(operators))
                 for view, gathered in zip(read, found, strict=True):
                     view.learn(gathered)
         for view in views:
@@ -237,9 +272,12 @@ class Sweeps(ABC):
         self.check_finite([view.mean for view in views])
 
     def _learn_from_slices(self, view: View) -> None:
-        gathered = ColumnStatistics(self.home)
+        gathered, first = ColumnStatistics(self.home), 0
         for block in view.operator.blocks():
-            gathered.add(block)
+            n = block.shape[0]
+            weights, basis = (of(first, n, self.home) for of in (self.model.weights_of, self.model.basis_of))
+            gathered.add(block, weights, basis)
+            first += n
             # While the block is there: rows that are read once cannot be searched afterwards.
             self.check_finite([gathered.mean], always=True)
         view.learn(gathered)
@@ -271,6 +309,27 @@ class Sweeps(ABC):
         self.check_finite(found.diagonal())
         return found
 
+    def _told(self, task: GramMatrices, part: GramPart) -> DenseGram:
+        """Gram matrices of entries, less what confounds explain; the views learn what the sweep has told."""
+        means = part.means if task.center or task.means else [None for _ in self.views]
+        for i, (view, mean) in enumerate(zip(self.views, means, strict=True)):
+            view.mean = mean if view.mean is None else view.mean
+            view.learn_from_gram(
+                part.gram.diagonal()[i], part.statistics[i] if part.statistics else None, part.count
+            )
+        gram, x, y = part.gram, self.views[0], self.views[-1]
+        if x.adjustment is not None:
+            gram.Sx = self._adjusted_gram(gram.Sx, x, x)
+            if gram.C is not None:
+                gram.C, gram.Sy = self._adjusted_gram(gram.C, x, y), self._adjusted_gram(gram.Sy, y, y)
+        return gram
+
+    def _adjusted_gram(self, S: Array, left: View, right: View) -> Array:
+        if left.beside is not None and right.beside is not None:
+            S = S - left.beside @ right.beside.T
+        S = S if left.factors is None else S * left.factors[:, None]
+        return S if right.factors is None else S * right.factors[None, :]
+
     def _gram(self, form: str, sizes: cost.Sizes) -> DenseGram | SparseGram:
         return self._gram_of_entries() if self.by_entries else self._gram_of_products()
 
@@ -278,17 +337,16 @@ class Sweeps(ABC):
         """The Gram matrices in one sweep, about the means that it tells where they are not known yet."""
         center = any(view.lacks_mean for view in self.views)
         about = [None if center else view.taken for view in self.views]
-        part = GramMatrices(self.home, about, center=center).part([view.operator for view in self.views])
+        task = GramMatrices(self.home, about, center=center, model=self.model)
+        part = task.part([view.operator for view in self.views])
         for i, view in enumerate(self.views):
-            if view.lacks_mean:
-                view.mean = part.means[i]
             columns = sum(self.widths) if view.operator.readable else self.widths[i]
             view.record(0, columns, sweeps=1.0)
-        return part.gram
+        return self._told(task, part)
 
     def _gram_of_products(self) -> DenseGram:
         """The Gram matrices of operators that only give products, some columns of the identity at a time."""
-        self.gather([view for view in self.views if view.lacks_mean])
+        self.gather([view for view in self.views if view.lacks_mean or view.unlearnt])
         found: list[tuple[list[Array], list[Array]]] = [([], []), ([], [])]
         spreads: list[list[HostArray]] = [[], []]
         for i, width in enumerate(self.widths):
@@ -327,15 +385,20 @@ class Sweeps(ABC):
         if view.taken is None:
             return self.home.xp.ones_like(d)
         unit = CONSTANT * float(np.finfo(view.operator.dtype).eps)
-        return self.home.xp.astype(d > self.n * (unit * view.taken) ** 2, d.dtype)
+        return self.home.xp.astype(d > self.total * (unit * view.taken) ** 2, d.dtype)
 
     def _drowned(self, view: View, constant: HostArray, spreads: HostArray) -> bool:
         """Whether columns that products show as constant vary by more than the rounding of their entries."""
         if view.taken is None:
             return False
         unit = ENTRIES * float(np.finfo(view.operator.dtype).eps)
-        varies = spreads > self.n * (unit * to_host(view.taken)) ** 2
+        varies = spreads > self.total * (unit * to_host(view.taken)) ** 2
         return bool(np.any(constant & varies))
+
+
+def _times(V: Array | None, factors: Array | None) -> Array | None:
+    """A block with its rows multiplied by factors."""
+    return V if V is None or factors is None else V * factors[:, None]
 
 
 def _blocks_of(view: View, columns: int) -> Iterator[LinearOperator]:

@@ -10,7 +10,8 @@ differ by dᵢ, are merged by
 
 the update of Chan, Golub & LeVeque (1983, doi:10.1080/00031305.1983.10483115): nothing large is subtracted.
 Where we differ: the mean about which a block is taken is approximate. What is left comes with the products, as the sums
-of the centred rows, and is taken out by the same formula.
+of the centred rows, and is taken out by the same formula. Rows that have weights w give XᵢᵀD²P with D² = diag(w): N and
+n are sums of weights then, and means are weighted.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from linspec.column_statistics import ColumnStatistics, block_mean
 from linspec.gram import Products
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
 from linspec.operators.row_blocks import RowBuffer
+from linspec.row_model import PLAIN, RowModel
 from linspec.sweeps.task import Task
 from linspec.sweeps.triangles import Triangle, TrianglePart
 
@@ -61,7 +63,8 @@ class Sums:
 
     Attributes
     ----------
-    rows : int
+    count : float
+        What the rows count together: their number, or the sum of their weights.
     products : list of array
         Per view XᵢᵀP, float64; about the means of these rows where they are taken out.
     gaps, points : list of array, or None
@@ -73,7 +76,7 @@ class Sums:
         The triangle of X₁V₁, where it is wanted.
     """
 
-    rows: int
+    count: float
     products: list[Array]
     gaps: list[Array] | None = None
     points: list[Array] | None = None
@@ -97,7 +100,7 @@ class Sums:
         if self.image is None:
             return np.zeros((0, 0))
         R: HostArray = self.image.R
-        return R if self.image.origin is None else R[1:, 1:]
+        return R[self.image.taken :, self.image.taken :]
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,8 @@ class FusedProducts(Task[Sums]):
         The views of which statistics are gathered.
     image : int
         The first columns of V₁ of whose image X₁V₁ the triangle is made; 0: none is.
+    model : RowModel
+        The weights of the rows, and the basis that statistics take beside them.
     """
 
     asked: Asked
@@ -129,18 +134,23 @@ class FusedProducts(Task[Sums]):
     means: bool = False
     statistics: tuple[int, ...] = ()
     image: int = 0
+    model: RowModel = PLAIN
 
     def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Sums | None = None) -> Sums:
         """The sums of one block of rows."""
         buffers = [RowBuffer() for _ in rows] if into is None or into.buffers is None else into.buffers
-        about = [block_mean(A, self.home) for A in rows] if self.center else self.about
+        n = rows[0].shape[0]
+        weights = self.model.weights_of(first_row, n, self.home)
+        about = [block_mean(A, self.home, weights) for A in rows] if self.center else self.about
         if all(isinstance(A, SparseOperator) for A in rows) and not self.image:
-            found = self._sparse(rows, about)
+            found = self._sparse(rows, about, weights)
         else:
-            found = self._dense(rows, about, buffers, None if into is None else into.image)
+            image = None if into is None else into.image
+            found = self._dense(rows, about, buffers, weights, (first_row, image))
         found.statistics = {} if into is None else into.statistics
         for i in self.statistics:
-            found.statistics.setdefault(i, ColumnStatistics(self.home)).add(rows[i])
+            gathered = found.statistics.setdefault(i, ColumnStatistics(self.home))
+            gathered.add(rows[i], weights, self.model.basis_of(first_row, n, self.home))
         found.buffers = buffers
         return found if into is None else self._added(into, found)
 
@@ -149,33 +159,43 @@ class FusedProducts(Task[Sums]):
         rows: Sequence[LinearOperator],
         about: Sequence[Array | None],
         buffers: list[RowBuffer],
-        image: TrianglePart | None,
+        weights: Array | None,
+        imaged: tuple[int, TrianglePart | None],
     ) -> Sums:
         triples = zip(rows, about, buffers, strict=True)
         slabs = [(A if a is None else A.centered(a)).loaded(buffer) for A, a, buffer in triples]
         W, n = forward(slabs, self.asked), rows[0].shape[0]
-        image = self._triangle(W, about[0], image) if self.image else None
+        image = self._triangle(W, about[0], *imaged) if self.image else None
+        ones = slabs[0].home.place(np.ones((n, 1)), slabs[0].dtype)
+        count: float = n
+        if weights is not None:
+            ones = slabs[0].home.place(weights, slabs[0].dtype)[:, None]
+            W, count = W * slabs[0].home.place(ones, W.dtype), float(self.home.xp.sum(weights))
         if not (self.center or self.means):
             # A copy: sums are added into it, and an operator may answer with an array that it uses again.
-            return Sums(n, [slab.rmatmat(W) + 0.0 for slab in slabs], image=image)
-        ones = slabs[0].home.place(np.ones((n, 1)), slabs[0].dtype)
+            return Sums(count, [slab.rmatmat(W) + 0.0 for slab in slabs], image=image)
         both = [slab.rmatmat(slabs[0].home.concat([W, ones])) for slab in slabs]
         k = self.asked.columns
-        found = self._about_means(n, [B[:, :k] for B in both], [B[:, k] for B in both], about)
+        found = self._about_means(count, [B[:, :k] for B in both], [B[:, k] for B in both], about)
         return replace(found, image=image)
 
-    def _triangle(self, W: Array, about: Array | None, into: TrianglePart | None) -> TrianglePart:
+    def _triangle(
+        self, W: Array, about: Array | None, first_row: int, into: TrianglePart | None
+    ) -> TrianglePart:
         """Of the first columns of an image, on the host, behind the rows before."""
         V = self.asked.wide[0]
         point = None if about is None or V is None else to_host(about @ V[:, : self.image])
         rows = np.array(to_host(W[:, : self.image]), dtype=np.float64)
-        return self._reduction.reduced(rows, into, point if self.center else None)
+        return self._reduction.reduced(rows, into, point if self.center else None, first_row)
 
     @property
     def _reduction(self) -> Triangle:
-        return Triangle(HOST, center=self.center)
+        model = self.model if self.center else replace(self.model, center=False)
+        return Triangle(HOST, center=self.center, model=model)
 
-    def _sparse(self, rows: Sequence[LinearOperator], about: Sequence[Array | None]) -> Sums:
+    def _sparse(
+        self, rows: Sequence[LinearOperator], about: Sequence[Array | None], weights: Array | None
+    ) -> Sums:
         """Slabs of sparse rows on many threads; what is taken out of the rows is taken out of products."""
         x, *others = rows
         y = others[0] if others else None
@@ -190,19 +210,21 @@ class FusedProducts(Task[Sums]):
             shift_y=shifts[1],
             dtype_x=x.dtype,
             dtype_y=None if y is None else y.dtype,
+            weights=weights,
         )
         totals = self._in_order(found.sum_P, found.sum_Q)
         products = [self._in_order(found.XtP, found.XtQ), self._in_order(found.YtP, found.YtQ)]
         for i, a in enumerate(about):
             if a is not None and totals is not None:
                 products[i] = products[i] - a[:, None] * totals[None, :]
-        n, kept = x.shape[0], products[: len(rows)]
+        kept = products[: len(rows)]
+        count = x.shape[0] if weights is None else float(np.sum(weights))
         if not (self.center or self.means):
-            return Sums(n, kept)
+            return Sums(count, kept)
         zeros = [self.home.zeros((A.shape[1],)) for A in rows]
         if self.center:  # about their own means, as far as these are known
-            return Sums(n, kept, zeros, list(about))
-        return Sums(n, kept, [block_mean(A, self.home) for A in rows], zeros)
+            return Sums(count, kept, zeros, list(about))
+        return Sums(count, kept, [block_mean(A, self.home, weights) for A in rows], zeros)
 
     def _in_order(self, first: Array | None, second: Array | None) -> Array:
         """What belongs to P of the first block, and behind it that of the second."""
@@ -210,15 +232,15 @@ class FusedProducts(Task[Sums]):
         return there[0] if len(there) == 1 else np.concatenate(there, axis=-1) if there else None
 
     def _about_means(
-        self, n: int, products: list[Array], totals: list[Array], about: Sequence[Array | None]
+        self, count: float, products: list[Array], totals: list[Array], about: Sequence[Array | None]
     ) -> Sums:
         """From sums about points to sums about the means, and the means."""
-        gaps = [total / n for total in totals]
+        gaps = [total / (count or 1.0) for total in totals]
         points = [0.0 * g if a is None else a for a, g in zip(about, gaps, strict=True)]
         if self.center:
-            along = n * self._along(gaps)
+            along = count * self._along(gaps)
             products = [P - g[:, None] * along[None, :] for P, g in zip(products, gaps, strict=True)]
-        return Sums(n, products, gaps, points)
+        return Sums(count, products, gaps, points)
 
     def _along(self, steps: list[Array]) -> Array:
         """[d₁ᵀV₁ d₂ᵀV₂ …]."""
@@ -230,14 +252,14 @@ class FusedProducts(Task[Sums]):
         for total, product in zip(into.products, more.products, strict=True):
             total += product
         self._step(into, into, more)
-        into.rows, into.image = into.rows + more.rows, more.image
+        into.count, into.image = into.count + more.count, more.image
         return into
 
     def merge(self, left: Sums, right: Sums) -> Sums:
         """Both together."""
         both = replace(left, products=[a + b for a, b in zip(left.products, right.products, strict=True)])
         self._step(both, left, right)
-        both.rows, both.buffers = left.rows + right.rows, None
+        both.count, both.buffers = left.count + right.count, None
         if left.image is not None and right.image is not None:
             both.image = self._reduction.merge(left.image, right.image)
         both.statistics = {i: copy.copy(gathered) for i, gathered in left.statistics.items()}
@@ -249,15 +271,15 @@ class FusedProducts(Task[Sums]):
         """From the means of two parts to those of both."""
         if left.gaps is None or right.gaps is None or left.points is None or right.points is None:
             return
-        n = left.rows + right.rows
+        n = (left.count + right.count) or 1.0
         moves = [b - a for a, b in zip(left.points, right.points, strict=True)]
         triples = zip(moves, left.gaps, right.gaps, strict=True)
         steps = [move + (b - a) for move, a, b in triples]
         if self.center:
-            along = left.rows * (right.rows / n) * self._along(steps)
+            along = left.count * (right.count / n) * self._along(steps)
             for product, d in zip(total.products, steps, strict=True):
                 product += d[:, None] * along[None, :]
-        total.gaps = [gap + d * (right.rows / n) for gap, d in zip(left.gaps, steps, strict=True)]
+        total.gaps = [gap + d * (right.count / n) for gap, d in zip(left.gaps, steps, strict=True)]
 
     def looked_at(self, part: Sums) -> Iterable[Array]:
         """The products."""

@@ -3,12 +3,15 @@
 Problem: XᵀX, XᵀY and YᵀY about the column means, which are not known beforehand, of rows of any dtype.
 Method: blocks of rows become float64, are taken about their own means and merged (Chan, Golub & LeVeque 1983,
 doi:10.1080/00031305.1983.10483115). Sparse rows are multiplied as a sparse matrix first where that is cheaper.
+Rows that have weights w are multiplied by √w once their weighted means are out; the products of the columns with a
+basis of confounds are gathered beside.
 Where we differ: the first row of a part is taken out of all its rows, so that constant columns vanish exactly and the
 means that are merged are small.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +19,13 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import Array, Home
-from linspec.column_statistics import block_mean
+from linspec.arrays import HOST, Array, Home
+from linspec.column_statistics import ColumnStatistics, block_mean
 from linspec.gram import DenseGram, RunningGram
 from linspec.large_means import without_large_means
-from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
+from linspec.operators import DenseOperator, LinearOperator, SparseOperator, sparse_kernels
 from linspec.operators.row_blocks import RowBuffer
+from linspec.row_model import PLAIN, RowModel
 from linspec.sweeps.task import Task
 from linspec.views import FloatRows, View, gram_blocks
 
@@ -32,7 +36,8 @@ class GramPart:
 
     Attributes
     ----------
-    rows : int
+    count : float
+        What the rows count together.
     gram : DenseGram
     running : RunningGram or None
         Where the means are taken out.
@@ -40,13 +45,16 @@ class GramPart:
         Per view, the row in units of which `running` counts.
     totals : list of array
         Per view, column sums, where the means are gathered without being taken out.
+    statistics : list of ColumnStatistics
+        Per view, where the products with a basis of confounds are wanted.
     """
 
-    rows: int
+    count: float
     gram: DenseGram
     running: RunningGram | None
     origins: list[Any]
     totals: list[Array]
+    statistics: list[ColumnStatistics]
     buffers: list[RowBuffer]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -56,7 +64,7 @@ class GramPart:
     def means(self) -> list[Array]:
         """Column means of the rows."""
         if self.running is None:
-            return [total / self.rows for total in self.totals]
+            return [total / self.count for total in self.totals]
         return [origin + mean for origin, mean in zip(self.origins, self.running.means, strict=True)]
 
 
@@ -74,25 +82,35 @@ class GramMatrices(Task[GramPart]):
         Take the means of the rows out instead: they are gathered on the way.
     means : bool
         Gather the means without taking them out.
+    model : RowModel
+        Weights of the rows, and the basis that statistics take beside them.
     """
 
     home: Home
     about: Sequence[Array | None]
     center: bool = False
     means: bool = False
+    model: RowModel = PLAIN
 
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: GramPart | None = None
     ) -> GramPart:
         """Of some rows; sums are made in the memory of the rows before."""
-        part = self._begun(rows) if into is None else into
+        part, n = self._begun(rows) if into is None else into, rows[0].shape[0]
+        weights = self.model.weights_of(first_row, n, self.home)
         if len(rows) == 1 and isinstance(rows[0], SparseOperator) and self._by_pairs(rows[0]):
             self._add_sparse(part, rows[0])
         else:
-            self._add_dense(part, rows)
+            self._add_dense(part, rows, weights)
+        count = n if weights is None else float(self.home.xp.sum(weights))
         for i, A in enumerate(rows if self.means and not self.center else ()):
-            part.totals[i] = part.totals[i] + block_mean(A, self.home) * A.shape[0]
-        part.rows += rows[0].shape[0]
+            part.totals[i] = part.totals[i] + block_mean(A, self.home, weights) * count
+        for statistics, A in zip(part.statistics, rows, strict=False):
+            basis = self.model.basis_of(first_row, n, self.home)
+            whole = A.sliceable and A.readable
+            entries = A if whole else DenseOperator(View("", A, center=False).stored_rows(slice(0, n)))
+            statistics.add(entries, weights, basis)
+        part.count += count
         return part
 
     def _begun(self, rows: Sequence[LinearOperator]) -> GramPart:
@@ -100,12 +118,15 @@ class GramMatrices(Task[GramPart]):
         origins: list[Any] = [None for _ in rows]  # met when the first row is read
         totals = [self.home.zeros((A.shape[1],)) for A in rows]
         gram = DenseGram() if running is None else running.gram
-        return GramPart(0, gram, running, origins, totals, [RowBuffer() for _ in rows])
+        beside = [ColumnStatistics(self.home) for _ in rows] if self.model.basis is not None else []
+        return GramPart(0, gram, running, origins, totals, beside, [RowBuffer() for _ in rows])
 
     def _by_pairs(self, A: LinearOperator) -> bool:
+        if self.model.weights is not None:
+            return False
         return self.about[0] is None and cost.sparse_gram_is_cheaper(cost.sizes_of(A, None, 1))
 
-    def _add_dense(self, part: GramPart, rows: Sequence[LinearOperator]) -> None:
+    def _add_dense(self, part: GramPart, rows: Sequence[LinearOperator], weights: Array | None) -> None:
         views = [View("", A, center=False) for A in rows]
         slabs = [
             FloatRows(view, self.home, about_first=self.center, buffer=buffer)
@@ -115,7 +136,12 @@ class GramMatrices(Task[GramPart]):
             slab.less = part.origins[i] if self.center else self.about[i]
         for some in gram_blocks(views, rows[0].shape[0]):
             # With centring these are copies, which the running sums may overwrite.
-            (part.running or part.gram).add_rows([slab.read(some) for slab in slabs])
+            read, w = [slab.read(some) for slab in slabs], None if weights is None else weights[some]
+            if part.running is not None:
+                part.running.add_rows(read, w)
+            else:
+                roots = None if w is None else self.home.xp.sqrt(w)[:, None]
+                part.gram.add_rows(read if roots is None else [Z * roots for Z in read])
             for A in rows:
                 A.release()
         if self.center:
@@ -137,7 +163,10 @@ class GramMatrices(Task[GramPart]):
     def merge(self, left: GramPart, right: GramPart) -> GramPart:
         """Of the rows of both."""
         total = self._begun([])
-        total.rows, total.origins = left.rows + right.rows, left.origins
+        total.count, total.origins = left.count + right.count, left.origins
+        total.statistics = [copy.copy(gathered) for gathered in left.statistics]
+        for gathered, more in zip(total.statistics, right.statistics, strict=True):
+            gathered.absorb(more)
         total.totals = [a + b for a, b in zip(left.totals, right.totals, strict=True)]
         if total.running is None or left.running is None or right.running is None:
             total.gram = left.gram.plus(right.gram)
@@ -158,13 +187,22 @@ SparseParts = list[Any]
 
 @dataclass(frozen=True)
 class SparseGramMatrices(Task[SparseParts]):
-    """The Gram and cross matrices of one or two sparse views as sparse matrices, about zero."""
+    """The Gram and cross matrices of one or two sparse views as sparse matrices, about zero.
+
+    Parameters
+    ----------
+    model : RowModel
+        Weights of the rows.
+    """
+
+    model: RowModel = PLAIN
 
     def part(
         self, rows: Sequence[LinearOperator], first_row: int = 0, into: SparseParts | None = None
     ) -> SparseParts:
         """Of some rows, added to those before."""
-        X, *rest = [A.matrix for A in rows]  # type: ignore[attr-defined]  # of sparse operators
+        roots = self.model.roots_of(first_row, rows[0].shape[0], HOST)
+        X, *rest = [A.matrix if roots is None else A.times_rows(roots) for A in rows]  # type: ignore[attr-defined]
         found = [sparse_kernels.gram(X), None, None]
         if rest:
             found[1:] = sparse_kernels.gram(X, rest[0]), sparse_kernels.gram(rest[0])

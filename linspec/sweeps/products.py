@@ -5,12 +5,17 @@ from __future__ import annotations
 from linspec.arrays import Array
 from linspec.gram import Products
 from linspec.sweeps.base import Sweeps
+from linspec.views import View
 
 
 class ProductSweeps(Sweeps):
     """One forward and one adjoint product a view; column norms are estimated from probes that ride in the first."""
 
     passes = 2.0
+
+    def __init__(self, views: list[View], *, center: bool) -> None:
+        super().__init__(views, center=center)
+        self.adjusts = False  # what is multiplied is the whole operator
 
     def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
         return self._one_by_one(self._asked(blocks))

@@ -8,6 +8,7 @@ data in memory, which tell the means as well. Rows of a view in memory are cut o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -34,11 +35,18 @@ class SliceSweeps(Sweeps):
 
     streamed = True
     exact_norms = True
-    means_cost = 0.0
     gram_cost = 1.0
 
+    @property
+    def means_cost(self) -> float:
+        """None: the means come with the products; the factors of scaled columns come before them."""
+        return 1.0 if self._before() else 0.0
+
+    def _before(self) -> list[View]:
+        return [view for view in self.views if view.unlearnt and view.scales]
+
     def _prepare(self) -> None:
-        """Nothing: the means come with the products."""
+        self.gather(self._before())
 
     def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
         asked = Asked(blocks, [None, None], self.home)
@@ -46,10 +54,12 @@ class SliceSweeps(Sweeps):
 
     def triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
         """XᵀX V, and the triangle R of the QR factorisation of the first columns of X V, in one sweep."""
-        asked = Asked([V, None], [None, None], self.home)
         with np.errstate(all="ignore"):  # what is not finite is found block by block
+            self._prepare()
+            blocks = self._scaled([V, None])
+            asked = Asked(blocks, [None, None], self.home)
             found = self._summed(asked, image=columns)
-        (product, *_) = self._conclude(asked, found.products, sweeps=1.0)
+            product = self._adjusted(self._conclude(asked, found.products, sweeps=1.0), blocks)[0]
         return product, found.triangle
 
     def _summed(self, asked: Asked, image: int) -> Sums:
@@ -64,6 +74,7 @@ class SliceSweeps(Sweeps):
             means=unknown,
             statistics=tuple(i for i, view in enumerate(self.views) if self._wants_norms(view)),
             image=image,
+            model=self.model,
         )
         found = self.run(task, asked.columns)
         self._learn(found)
@@ -72,28 +83,42 @@ class SliceSweeps(Sweeps):
     def _wants_norms(self, view: View) -> bool:
         """Whether column norms are gathered: methods for two views ask for them, and the warning of sparse rows."""
         asked = len(self.views) > 1 or (self.center and view.operator.sparse)
-        return asked and view.squares is None
+        return (asked or view.unlearnt) and view.squares is None
 
     def _gram(self, form: str, sizes: cost.Sizes) -> DenseGram:
         unknown = any(view.mean is None for view in self.views)
         center = self.center and unknown
         about = [None if center else view.taken for view in self.views]
-        task = GramMatrices(self.home, about, center=center, means=unknown)
+        task = GramMatrices(self.home, about, center=center, means=unknown, model=self.model)
         part: GramPart | None = None
-        for start, operators in common_blocks(self.views):
+        for start, operators in self._blocks():
             part = task.part(operators, start, part)  # in one place: such matrices may be large
             # While the block is there: rows that are read once cannot be searched afterwards.
             self.check_finite(task.looked_at(part), always=True)
         part = self._there(part)
-        for view, mean in zip(self.views, part.means, strict=True):
-            view.mean = mean if view.mean is None else view.mean
+        for view in self.views:
             view.record(0, sum(self.widths), sweeps=1.0)
-        return part.gram
+        return self._told(task, part)
+
+    def _blocks(self) -> Iterator[tuple[int, list[LinearOperator]]]:
+        """`common_blocks`, as many rows as there are weights or confounds."""
+        seen, given = 0, self.model.rows
+        for start, operators in common_blocks(self.views):
+            seen = start + operators[0].shape[0]
+            if seen > given:
+                break
+            yield start, operators
+        if given not in (math.inf, seen):
+            what = "sample_weight" if self.model.weights is not None else "confounds"
+            more = f"at least {seen}" if seen > given else f"{seen}"
+            raise InvalidProblem(
+                f"{what} must have a row for each of {self.names}; got {given:g} for {more} rows."
+            )
 
     def run(self, task: Task[Part], columns: int = 0) -> Part:
         """A task over all slices: each block on the threads of rows in memory, and merged with those before."""
         part: Part | None = None
-        for start, operators in common_blocks(self.views):
+        for start, operators in self._blocks():
             more = run_in_memory(task, operators, row_slices(operators, columns), start)
             part = more if part is None else task.merge(part, more)
             # While the block is there: rows that are read once cannot be searched afterwards.

@@ -200,6 +200,17 @@ class Source:
         pause()
         return self._held_gram().products(*blocks)
 
+    @property
+    def explained(self) -> dict[str, tuple[int, ...]]:
+        """By view, the columns of which confounds leave little more than rounding, as far as this is known."""
+        found = {view.name: view.adjustment for view in self._views if view.adjustment is not None}
+        return {name: adjustment.explained for name, adjustment in found.items() if adjustment.explained}
+
+    @property
+    def total(self) -> float:
+        """What the rows count together: their number, or the sum of their weights."""
+        return self._sweeps.total
+
     # ---- column means ---------------------------------------------------------------------------
 
     @one_at_a_time
@@ -247,6 +258,13 @@ class Source:
         eps = float(np.finfo(view.operator.dtype).eps)
         if view.unresolved:
             return 1.0
+        if view.adjustment is not None and view.adjustment.lost > 1.0:
+            rounding = eps if held is None else float(np.finfo(np.float64).eps)
+            lost: float = rounding * view.adjustment.lost
+            return max(lost, self._cancelled_by_means(view, squares, held, eps))
+        return self._cancelled_by_means(view, squares, held, eps)
+
+    def _cancelled_by_means(self, view: View, squares: Array | None, held: Any, eps: float) -> float:
         if not view.corrects_products or (isinstance(held, DenseGram) and self._sweeps.by_entries):
             return 0.0
         lost = view.cancelled(squares)
@@ -264,7 +282,9 @@ class Source:
             self.column_means()
         if not view.corrects_products or (self.held and self._sweeps.by_entries):
             return 0.0
-        return float(self.n * self.home.norm(self.home.place(view.taken)) ** 2)
+        taken: Array = self.home.place(view.taken)
+        taken = taken if view.factors is None else taken * view.factors
+        return float(view.total * self.home.norm(taken) ** 2)
 
     def total_squares(self) -> float | None:
         """The sum of all squared entries of X, about the column means with centring. Makes no sweep.

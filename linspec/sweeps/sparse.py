@@ -6,6 +6,10 @@ for both.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from linspec import cost
 from linspec.arrays import Array
 from linspec.errors import AccuracyWarning, warn
@@ -32,10 +36,10 @@ class SparseSweeps(Sweeps):
 
     def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
         X = self.views[0].operator
-        if len(self.views) == 1 and is_wide(X):
+        if len(self.views) == 1 and is_wide(X) and not self.adjusts:
             return self._by_transposed(X, blocks[0], self.views[0].taken, images), None, None, None
         asked = Asked(blocks, [None, None], self.home)
-        task = FusedProducts(asked, self.home, [view.taken for view in self.views])
+        task = FusedProducts(asked, self.home, [view.taken for view in self.views], model=self.model)
         found = task.part([view.operator for view in self.views])
         return self._conclude(asked, found.products, sweeps=1.0)
 
@@ -60,11 +64,15 @@ class SparseSweeps(Sweeps):
         return super()._gram(form, sizes)
 
     def _sparse_gram(self) -> SparseGram:
-        Sx, C, Sy = SparseGramMatrices().part([view.operator for view in self.views])
+        found = SparseGramMatrices(self.model).part([view.operator for view in self.views])
         for view in self.views:
             view.learn_from_matrix()
             view.record(0, sum(self.widths), sweeps=1.0)
-        gram = SparseGram(Sx, C, Sy, [(view.mean, view.taken) for view in self.views], self.n)
+        x, y = self.views[0], self.views[-1]
+        pairs = ((x, x), (x, y), (y, y))
+        Sx, C, Sy = (_scaled_sparse(S, a.factors, b.factors) for S, (a, b) in zip(found, pairs, strict=True))
+        rows = [(_scaled(v.mean, v.factors), _scaled(v.taken, v.factors)) for v in self.views]
+        gram = SparseGram(Sx, C, Sy, rows, self.total, [_scaled(v.beside, v.factors) for v in self.views])
         if gram.lost_digits() > DIGITS_TO_WARN:
             warn(
                 f"centring a sparse Gram matrix by subtraction loses {gram.lost_digits():.0f} digits here, "
@@ -72,6 +80,25 @@ class SparseSweeps(Sweeps):
                 AccuracyWarning,
             )
         return gram
+
+
+def _scaled(array: Array | None, factors: Array | None) -> Array | None:
+    """What belongs to the columns, times their factors."""
+    if array is None or factors is None:
+        return array
+    return (array.T * factors).T
+
+
+def _scaled_sparse(S: Any, left: Array | None, right: Array | None) -> Any:
+    """diag(left) S diag(right) for compressed rows."""
+    if S is None or (left is None and right is None):
+        return S
+    data = S.data.copy()
+    if left is not None:
+        data *= np.repeat(left, np.diff(S.indptr))
+    if right is not None:
+        data *= right[S.indices]
+    return type(S)((data, S.indices, S.indptr), shape=S.shape)
 
 
 def is_wide(X: LinearOperator) -> bool:

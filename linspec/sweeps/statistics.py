@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from linspec.arrays import Array, Home
 from linspec.column_statistics import ColumnStatistics
 from linspec.operators import DenseOperator, LinearOperator
+from linspec.row_model import PLAIN, RowModel
 from linspec.sweeps.task import Task
 
 
@@ -20,9 +21,12 @@ class Statistics(Task[list[ColumnStatistics]]):
     ----------
     home : Home
         Where they live.
+    model : RowModel
+        The weights of the rows, and the basis beside them.
     """
 
     home: Home
+    model: RowModel = PLAIN
 
     def part(
         self,
@@ -32,8 +36,10 @@ class Statistics(Task[list[ColumnStatistics]]):
     ) -> list[ColumnStatistics]:
         """Of some rows, merged into those before."""
         gathered = into or [ColumnStatistics(self.home) for _ in rows]
+        n = rows[0].shape[0]
+        beside = self.model.weights_of(first_row, n, self.home), self.model.basis_of(first_row, n, self.home)
         for statistics, A in zip(gathered, rows, strict=True):
-            statistics.add(A if A.sliceable else DenseOperator(A.dense()))
+            statistics.add(A if A.sliceable else DenseOperator(A.dense()), *beside)
         return gathered
 
     def merge(self, left: list[ColumnStatistics], right: list[ColumnStatistics]) -> list[ColumnStatistics]:

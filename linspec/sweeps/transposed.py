@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from linspec.arrays import Array, Home
 from linspec.operators import sparse_kernels
 from linspec.sweeps.sparse import is_wide
@@ -10,12 +12,13 @@ from linspec.views import View
 
 def worth_transposing(view: View, *, center: bool) -> bool:
     """Whether products with XXᵀ come at the price of those with XᵀX, on blocks that are much smaller."""
-    return not center and view.taken is None and is_wide(view.operator)
+    return not center and view.taken is None and view.adjustment is None and is_wide(view.operator)
 
 
 def outer_matmat(view: View, U: Array, home: Home, *, transposed: bool) -> tuple[Array, Array]:
     """(XᵀU, XXᵀU): two sweeps of X, one after the other."""
-    X, k = view.operator, U.shape[1]
+    X: Any = view.operator if view.adjustment is None else view.given
+    k = U.shape[1]
     XtU = sparse_kernels.matmat(X.transposed, U, X.dtype) if transposed else X.rmatmat(U)
     view.record(k, k, sweeps=2.0)
     return XtU, home.place(X.matmat(XtU))

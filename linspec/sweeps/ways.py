@@ -8,13 +8,20 @@ Method: `sweeps_of` chooses once, by what the operators say that they can do.
 
 from __future__ import annotations
 
-from linspec.operators import SparseOperator
+from linspec.operators import AdjustedOperator, SparseOperator
 from linspec.sweeps.base import Sweeps
 from linspec.sweeps.blocks import BlockSweeps
 from linspec.sweeps.products import ProductSweeps
 from linspec.sweeps.slices import SliceSweeps
 from linspec.sweeps.sparse import SparseSweeps
 from linspec.views import View
+
+
+def settle(A: AdjustedOperator) -> None:
+    """Read the rows of an operator once, to learn what is taken out of them; the caller counts the sweep."""
+    view = View("the data", A, center=False)
+    sweeps_of([view], center=False).gather([view])
+    view.learn_means()
 
 
 def sweeps_of(views: list[View], *, center: bool) -> Sweeps:

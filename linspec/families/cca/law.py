@@ -201,10 +201,7 @@ class _Law:
             "loss_estimate": estimate,
             "loss_bounds": bounds,
         }
-        if self.problem.center:
-            mx, my = self.moments.column_means()
-            fields["x_mean"] = self.problem.X.home.place(mx, self.problem.X.dtype)
-            fields["y_mean"] = self.problem.Y.home.place(my, self.problem.Y.dtype)
+        fields |= self.problem.taken_fields(self.moments)
         facts = facts_of(self.problem, self.rho, squares, ranks, self.moments.diagonal())
         kinds = [norm.kind for norm in self.norms]
         kind = next(kind for kind in ("preconditioned", "quadrature", "exact") if kind in kinds)

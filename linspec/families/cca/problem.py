@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -56,6 +56,14 @@ class CCA(Problem[CCASolution]):
         ridge of nλ.
     center : bool, default True
         Whether to centre the columns; sparse data stay sparse.
+    scale : bool, default False
+        Whether to divide each column by its root mean square once means and confounds are out; with `center` this is
+        its standard deviation.
+    sample_weight : array of shape (n,), optional
+        How often each row counts: zero or more, and 0 leaves a row out. The row count n becomes their sum.
+    confounds : array of shape (n, c) or (n,), optional
+        Variables whose linear effect is taken out of every column of both views, together with the means if
+        `center`. Sparse data stay sparse.
 
     Notes
     -----
@@ -70,11 +78,15 @@ class CCA(Problem[CCASolution]):
     k: Any = None
     ridge: Any = 0.0
     center: bool = True
+    scale: bool = field(default=False, kw_only=True)
+    sample_weight: Any = field(default=None, kw_only=True)
+    confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "cca"
     tolerance: ClassVar[float] = 1e-6
     solution: ClassVar[type[Solution]] = CCASolution
     means: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "x_mean", "Y": "y_mean"})
+    scaled: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "x_weights", "Y": "y_weights"})
     matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
 
     every: ClassVar[bool] = False  # whether k follows from the sizes
@@ -94,6 +106,7 @@ class CCA(Problem[CCASolution]):
                     A.stored_dtype.kind in "biu"
                 ):  # classes and counts are exact; floats have the precision they have
                     self.promote(name, other.dtype)
+        self.adopt_rows()
         object.__setattr__(self, "every", self.k is None)
         self.check_sizes()
         pair = self.ridge if isinstance(self.ridge, tuple | list) else (self.ridge, self.ridge)
@@ -157,6 +170,7 @@ class CCA(Problem[CCASolution]):
         (x, y), (more_x, more_y) = (self.exponents.get(name, 0) for name in ("X", "Y")), self.excess
         less = -(more_x + more_y) // 2
         powers = {"x_weights": -x - more_x // 2, "y_weights": -y - more_y // 2, "x_mean": x, "y_mean": y}
+        powers |= {"x_scale": x, "y_scale": y, "x_slopes": x, "y_slopes": y}
         return {**powers, "correlations": less, "residuals": 2 * less, "bounds": less}
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:

@@ -25,6 +25,12 @@ class CCASolution(Solution):
         Canonical correlations in decreasing order, with the ridge of the problem, float64.
     x_mean, y_mean : array or None
         Column means, if the problem centres.
+    x_scale, y_scale : array or None
+        What columns were divided by, if the problem scales. The weights multiply columns that are not divided.
+    confound_mean : numpy.ndarray of shape (c,) or None
+        The means of the confounds, if the problem has any (0 without centring).
+    x_slopes, y_slopes : array of shape (c, p), (c, q), or None
+        The slopes of the columns in the confounds, which are taken out of rows.
     residuals : numpy.ndarray of shape (k,)
         For each pair ‖ϱ‖² in the norm of S⁻¹, with the residual ϱ of its equations. `residual` is their sum
         over the sum of the correlations. `residual_kind` tells how the norm was computed. "exact": by a
@@ -60,6 +66,11 @@ class CCASolution(Solution):
     residuals: HostArray
     x_mean: Array | None = None
     y_mean: Array | None = None
+    x_scale: Array | None = None
+    y_scale: Array | None = None
+    confound_mean: HostArray | None = None
+    x_slopes: Array | None = None
+    y_slopes: Array | None = None
     bounds: HostArray | None = None
     law_bounds: tuple[float, float] = (0.0, float("inf"))
     loss_estimate: float | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -64,6 +64,15 @@ class Discriminant(Problem[DiscriminantSolution]):
         which lie in the span of its rows.
     center : bool, default True
         Subtract the column means of X; sparse data stay sparse. The means of H do not matter then.
+    scale : bool, default False
+        Whether to divide each column by its root mean square once means and confounds are out; with `center` this is
+        its standard deviation.
+    sample_weight : array of shape (n,), optional
+        How often each row counts: zero or more, and 0 leaves a row out. The row count n becomes their sum.
+        Targets whose scaling counts rows take the same weights: ``linspec.targets.lda(y, sample_weight=w)``.
+    confounds : array of shape (n, c) or (n,), optional
+        Variables whose linear effect is taken out of every column of X, together with the means if
+        `center`. Sparse data stay sparse.
 
     Notes
     -----
@@ -83,11 +92,15 @@ class Discriminant(Problem[DiscriminantSolution]):
     k: Any = None
     ridge: Any = 0.0
     center: bool = True
+    scale: bool = field(default=False, kw_only=True)
+    sample_weight: Any = field(default=None, kw_only=True)
+    confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "discriminant"
     tolerance: ClassVar[float] = 1e-6
     solution: ClassVar[type[Solution]] = DiscriminantSolution
     means: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "mean"})
+    scaled: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "weights"})
     matrix_names: ClassVar[tuple[str, ...]] = ("X", "H")
 
     factor: ClassVar[Array | None] = None
@@ -114,6 +127,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         check_place("X", X, "H", H)
         if shared is None:
             self.promote("H", X.dtype)
+        self.adopt_rows()
         object.__setattr__(self, "every", self.k is None)
         object.__setattr__(self, "ridge", check_ridge(self.ridge))
         self.check_sizes()
@@ -178,7 +192,13 @@ class Discriminant(Problem[DiscriminantSolution]):
         """Weights are in units of 1/X, and eigenvalues in units of squared targets."""
         x, *targets = (self.exponents.get(name, 0) for name in ("X", "H", "factor"))
         more = self.excess[0]
-        return {"weights": -x - more // 2, "eigenvalues": 2 * sum(targets) - more, "mean": x}
+        return {
+            "weights": -x - more // 2,
+            "eigenvalues": 2 * sum(targets) - more,
+            "mean": x,
+            "scale": x,
+            "slopes": x,
+        }
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of X and of the labels."""
@@ -262,8 +282,7 @@ class Discriminant(Problem[DiscriminantSolution]):
             "eigenvalues": values,
             "rank": rank,
         }
-        if self.center:
-            fields["mean"] = self.X.home.place(moments.column_means()[0], self.X.dtype)
+        fields |= self.taken_fields(moments)
         findings = self._findings(len(values), rank, moments.n) + self.lost_to_centring(moments)
         if lost:
             text = "X has directions so short that rounding may hide them. They were left out, and eigenvalues may be "

@@ -24,6 +24,12 @@ class DiscriminantSolution(Solution):
         then a squared canonical correlation of data and labels, with the ridge on the side of the data.
     mean : array of shape (p,) or None
         Column means of X, if the problem centres.
+    scale : array of shape (p,) or None
+        What columns were divided by, if the problem scales. The weights multiply columns that are not divided.
+    confound_mean : numpy.ndarray of shape (c,) or None
+        The means of the confounds, if the problem has any (0 without centring).
+    slopes : array of shape (c, p) or None
+        The slopes of the columns in the confounds, which are taken out of rows.
     rank : int or None
         The numerical rank of X, if the solver determines it.
     """
@@ -35,6 +41,9 @@ class DiscriminantSolution(Solution):
     weights: Array
     eigenvalues: HostArray
     mean: Array | None = None
+    scale: Array | None = None
+    confound_mean: HostArray | None = None
+    slopes: Array | None = None
     rank: int | None = None
 
     def _headline(self) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from linspec.arrays import (
 from linspec.block_algebra import ratio
 from linspec.checks import check_place, check_ridges, check_rows
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
+from linspec.errors import InvalidProblem, shown
 from linspec.families.least_squares.solution import LeastSquaresSolution
 from linspec.moments import Moments
 from linspec.operators.rescaled import times_power_of_two
@@ -43,6 +45,16 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     ridge : float or sequence of floats, default 0.0
         The ridge, which is added to the unnormalised AᵀA. With 0 the solution is the one of least norm. A
         sequence gives a path: one solution for each ridge, in one run.
+    center : bool, default False
+        Whether to fit an intercept, which no ridge shrinks: A and B are centred, and sparse data stay sparse.
+    scale : bool, default False
+        Whether to divide each column of A by its root mean square once means and confounds are out; with `center`
+        this is its standard deviation.
+    sample_weight : array of shape (n,), optional
+        How often each row counts: zero or more, and 0 leaves a row out. The row count n becomes their sum.
+    confounds : array of shape (n, c) or (n,), optional
+        Variables whose linear effect is taken out of every column of A and of B, together with the means if
+        `center`. Sparse data stay sparse.
 
     Notes
     -----
@@ -55,10 +67,16 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     A: Any
     B: Any
     ridge: Any = 0.0
+    center: bool = False
+    scale: bool = field(default=False, kw_only=True)
+    sample_weight: Any = field(default=None, kw_only=True)
+    confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "least-squares"
     tolerance: ClassVar[float] = 1e-8
     solution: ClassVar[type[Solution]] = LeastSquaresSolution
+    means: ClassVar[Mapping[str, str]] = MappingProxyType({"A": "a_mean", "B": "b_mean"})
+    scaled: ClassVar[Mapping[str, str]] = MappingProxyType({"A": "x"})
     matrix_names: ClassVar[tuple[str, ...]] = ("A", "B")
 
     def __post_init__(self) -> None:
@@ -70,12 +88,20 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         B = self.adopt("B", B[:, None] if vector else B)
         check_place("A", A, "B", B)
         self.promote("B", A.dtype)
+        if not isinstance(self.center, bool | np.bool_):
+            raise InvalidProblem(f"center must be True or False; got {shown(self.center)}.")
+        self.adopt_rows()
         object.__setattr__(self, "ridge", check_ridges(self.ridge))
         self.check_sizes()
 
     def check_sizes(self) -> None:
         """Check that A and B have equally many rows."""
         check_rows("A", self.A, "B", self.B)
+
+    @property
+    def is_adjusted(self) -> bool:
+        """Whether weights, confounds, an intercept or scale change the matrices."""
+        return bool(self.center) or super().is_adjusted
 
     @property
     def path(self) -> bool:
@@ -110,7 +136,8 @@ class LeastSquares(Problem[LeastSquaresSolution]):
 
     def powers(self) -> dict[str, int]:
         """Coefficients are in units of B over units of A; what ridges are too small comes on top."""
-        return {"x": self.exponents.get("B", 0) - self.exponents.get("A", 0)}
+        a, b = self.exponents.get("A", 0), self.exponents.get("B", 0)
+        return {"x": b - a, "a_mean": a, "a_scale": a, "a_slopes": a, "b_mean": b, "b_slopes": b}
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of A and B."""
@@ -135,8 +162,8 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         small = [value <= NEGLECTED**2 for value in ratios]
         if any(small):
             findings += self._neglected(gap, np.asarray(small), moments)
-        fields = {"x": self._shaped(returned), "residuals": residuals}
-        return Conclusion(fields, float(residuals.max()), findings)
+        fields = {"x": self._shaped(returned), "residuals": residuals, **self.taken_fields(moments)}
+        return Conclusion(fields, float(residuals.max()), (*findings, *self.lost_to_centring(moments)))
 
     def _neglected(self, gap: Array, small: HostArray, moments: Moments) -> tuple[tuple[Status, str], ...]:
         """Small columns of A that could still lower the sum of squares noticeably.
@@ -164,7 +191,9 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     def in_given_units(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
         """Arrays of an answer to a divided problem in the units of the data; each ridge has its own."""
         found = super().in_given_units({name: value for name, value in arrays.items() if name != "x"})
-        x, power, xp = arrays["x"], self.powers()["x"], self.A.home.xp
+        axis = 1 if self.path and returned else 0
+        x = self.in_given_columns({"x": arrays["x"]}, axis=axis)["x"]
+        power, xp = self.powers()["x"], self.A.home.xp
         if not self.path:
             return {**found, "x": times_power_of_two(x, power - self.excess[0])}
         if returned:

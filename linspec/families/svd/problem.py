@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -22,6 +22,7 @@ from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec.errors import InvalidProblem, shown
 from linspec.families.svd.solution import SVDSolution
 from linspec.moments import Moments
+from linspec.operators import uncounted
 from linspec.problem import Problem, shared_moments
 from linspec.solution import Solution
 from linspec.unit_vectors import row_runs, signs
@@ -40,7 +41,15 @@ class SVD(Problem[SVDSolution]):
     center : bool, default False
         Whether to centre the columns (principal components).
     left : bool, default False
-        Whether to compute the left singular vectors.
+        Whether to compute the left singular vectors, those of the adjusted rows: with weights, rows times √w.
+    scale : bool, default False
+        Whether to divide each column by its root mean square once means and confounds are out; with `center` this is
+        its standard deviation.
+    sample_weight : array of shape (n,), optional
+        How often each row counts: zero or more, and 0 leaves a row out. The row count n becomes their sum.
+    confounds : array of shape (n, c) or (n,), optional
+        Variables whose linear effect is taken out of every column, together with the means if
+        `center`. Sparse data stay sparse.
 
     Notes
     -----
@@ -51,11 +60,15 @@ class SVD(Problem[SVDSolution]):
     k: Any = None
     center: bool = False
     left: bool = False
+    scale: bool = field(default=False, kw_only=True)
+    sample_weight: Any = field(default=None, kw_only=True)
+    confounds: Any = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "svd"
     tolerance: ClassVar[float] = 1e-6
     solution: ClassVar[type[Solution]] = SVDSolution
     means: ClassVar[Mapping[str, str]] = MappingProxyType({"A": "mean"})
+    scaled: ClassVar[Mapping[str, str]] = MappingProxyType({"A": ""})
     matrix_names: ClassVar[tuple[str, ...]] = ("A",)
 
     every: ClassVar[bool] = False  # whether k follows from the sizes
@@ -65,6 +78,7 @@ class SVD(Problem[SVDSolution]):
             raise InvalidProblem(f"left must be True or False; got {shown(self.left)}.")
         shared = shared_moments(self, self.A, self.center)
         self.adopt("A", shared.X if shared else self.A)
+        self.adopt_rows()
         object.__setattr__(self, "every", self.k is None)
         self.check_sizes()
 
@@ -81,7 +95,10 @@ class SVD(Problem[SVDSolution]):
     def powers(self) -> dict[str, int]:
         """Singular values and means are in units of A."""
         unit = self.exponents.get("A", 0)
-        return {"S": unit, "mean": unit, "total_norm": unit, "total_squares": 2 * unit}
+        powers = dict.fromkeys(("mean", "scale", "slopes"), unit)
+        scaled = uncounted(self.A)[0].adjustment
+        unit = 0 if scaled is not None and scaled.scale else unit  # scaled columns have no unit
+        return {**powers, "S": unit, "total_norm": unit, "total_squares": 2 * unit}
 
     def conclude(  # type: ignore[override]
         self,
@@ -114,9 +131,8 @@ class SVD(Problem[SVDSolution]):
             # In the dtype of the data, because their device may have no float64.
             chosen = _select(self.A.home.place(U, self.A.dtype), order, self.A.home)
             fields["U"] = chosen * self.A.home.place(flips, self.A.dtype)[None, :]
-        if self.center:
-            fields["mean"] = self.A.home.place(moments.column_means()[0], self.A.dtype)
-        fields["rows"] = moments.n
+        fields |= self.taken_fields(moments)
+        fields["rows"] = moments.total
         total = fields["total_squares"] = moments.total_squares()
         fields["total_norm"] = None if total is None else math.sqrt(total)
         wanted = len(S) if self.every else self.k

@@ -26,8 +26,14 @@ class SVDSolution(Solution):
         Left singular vectors, if the problem has left=True.
     mean : array of shape (p,) or None
         Column means, if the problem centres.
-    rows : int
-        The number of rows of the data.
+    scale : array of shape (p,) or None
+        What columns were divided by, if the problem scales.
+    confound_mean : numpy.ndarray of shape (c,) or None
+        The means of the confounds, if the problem has any (0 without centring).
+    slopes : array of shape (c, p) or None
+        The slopes of the columns in the confounds, which are taken out of rows.
+    rows : float
+        The number of rows of the data, or the sum of their weights.
     total_squares : float or None
         The sum of the squares of all singular values, which is that of all entries of the (centred) data. The
         sweeps of the solve compute it at no extra cost. It is None for operators that only give products,
@@ -45,7 +51,10 @@ class SVDSolution(Solution):
     Vh: Array
     U: Array | None = None
     mean: Array | None = None
-    rows: int
+    scale: Array | None = None
+    confound_mean: HostArray | None = None
+    slopes: Array | None = None
+    rows: float
     total_squares: float | None = None
     total_norm: float | None = None
 

@@ -1,0 +1,275 @@
+"""A matrix whose rows are weighted, and from whose columns a centre and confounds are taken out.
+
+Problem: what `linspec.row_model` says of all rows is to hold for every product with a matrix, whoever makes it.
+Method: (I − QQᵀ) D A diag(f) is the rows less their mean, times √w, less a matrix of low rank, times a factor for each
+column. Sweeps of `linspec.Moments` see through this operator and multiply the matrix itself; everyone else multiplies
+what is here. The means and what the confounds explain are learnt in the first sweep of moments, or at the first product
+here, which then makes one sweep more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import Array, to_host
+from linspec.operators.base import LinearOperator, Selection, _Composite
+from linspec.row_model import RowModel
+
+EXPLAINED = 1e-13
+"""The share of a column's square that is rounding: a column of which confounds leave no more counts as zero."""
+
+NEARLY = 1e-8
+"""The share below which a column is named as one that confounds explain."""
+
+
+class WeightedRows(_Composite):
+    """D A for a diagonal matrix D.
+
+    Parameters
+    ----------
+    operator : LinearOperator
+        n rows.
+    roots : array of shape (n,)
+        The diagonal of D.
+    """
+
+    def __init__(self, operator: LinearOperator, roots: Array) -> None:
+        super().__init__([operator], operator.shape)
+        self.roots = self._cast(roots)
+
+    def _matmat(self, V: Array) -> Array:
+        return self.parts[0].matmat(V) * self.roots[:, None]
+
+    def _rmatmat(self, U: Array) -> Array:
+        return self.parts[0].rmatmat(U * self.roots[:, None])
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        if not isinstance(selection, slice):
+            index = self.home.xp.asarray(selection, device=self.home.device)
+            return WeightedRows(self.parts[0].rows(selection), self.home.xp.take(self.roots, index, axis=0))
+        return WeightedRows(self.parts[0].rows(selection), self.roots[selection])
+
+    def _dense(self) -> Array:
+        return self._cast(self.parts[0].dense()) * self.roots[:, None]
+
+
+class Adjustment:
+    """What is taken out of one matrix: known once its rows have been read.
+
+    Attributes
+    ----------
+    model : RowModel
+    scale : bool
+        Whether the columns that are left are divided by their root mean squares.
+    known : bool
+    mean : array of shape (p,) or None
+        The column means, where they are taken out.
+    beside : array of shape (p, r) or None
+        T = AᵀD²B: what the confounds explain is D B Tᵀ.
+    factors : array of shape (p,) or None
+        By which the columns are multiplied: 1/σ with scaling, 0 for columns that the confounds explain.
+    squares : array of shape (p,) or None
+        The squared lengths of the columns that are left, times the squared factors.
+    explained : tuple of int
+        Columns of which the confounds leave less than `NEARLY`.
+    lost : float
+        The largest ratio of a squared length before the confounds are taken out and after it.
+    ledger : Ledger or None
+        Where a sweep that learns this is entered.
+    unrecorded : float
+        Sweeps that were made before there was a ledger.
+    """
+
+    def __init__(self, model: RowModel, *, scale: bool = False) -> None:
+        self.model, self.scale = model, scale
+        self.known = False
+        self.mean: Array | None = None
+        self.beside: Array | None = None
+        self.factors: Array | None = None
+        self.squares: Array | None = None
+        self.explained: tuple[int, ...] = ()
+        self.lost = 1.0
+        self.ledger: Any = None
+        self.unrecorded = 0.0
+
+    def learn(
+        self, home: Any, mean: Array | None, beside: Array | None, squares: Array | None, count: float
+    ) -> None:
+        """Take over what a sweep has told.
+
+        Parameters
+        ----------
+        home : Home
+        mean : array of shape (p,) or None
+        beside : array of shape (p, r) or None
+        squares : array of shape (p,) or None
+            Squared lengths before the confounds are taken out; None where only products are known.
+        count : float
+            What the rows count together.
+        """
+        if self.known:
+            return
+        self.mean = mean if self.model.center else None
+        self.beside, self.known = beside, True
+        if squares is not None:
+            self.squares = self._scaled(home, self._left(home, squares), count)
+
+    def _left(self, home: Any, squares: Array) -> Array:
+        """Squared lengths after the confounds are taken out."""
+        if self.beside is None:
+            return squares
+        xp = home.xp
+        left = squares - xp.sum(self.beside * self.beside, axis=1)
+        still = left <= EXPLAINED * squares
+        self.explained = tuple(np.flatnonzero(to_host((squares > 0) & (left <= NEARLY * squares))).tolist())
+        if self.explained:
+            self.factors = home.place(1.0 - xp.astype(still & (squares > 0), squares.dtype))
+        left = xp.where(still, xp.zeros_like(left), left)
+        host, before = to_host(left), to_host(squares)
+        self.lost = float(np.max(before[host > 0] / host[host > 0], initial=1.0))
+        return left
+
+    def _scaled(self, home: Any, squares: Array, count: float) -> Array:
+        if not self.scale:
+            return squares
+        xp = home.xp
+        live = squares > 0
+        spread = xp.sqrt(xp.where(live, squares, xp.ones_like(squares)) / count)
+        factors = xp.where(live, 1.0 / spread, xp.ones_like(spread))
+        self.factors = factors if self.factors is None else factors * self.factors
+        return squares * self.factors * self.factors
+
+    def made(self, rows: LinearOperator, first: int = 0, model: RowModel | None = None) -> LinearOperator:
+        """Some rows of the matrix with everything taken out.
+
+        Parameters
+        ----------
+        rows : LinearOperator
+            n rows of the matrix itself.
+        first : int, default 0
+            The number of the first.
+        model : RowModel, optional
+            That of these rows, where they are no run of rows.
+        """
+        model, n, home = model or self.model, rows.shape[0], rows.home.blocks
+        A = rows if self.mean is None else rows.centered(self.mean)
+        roots, basis = model.roots_of(first, n, home), model.basis_of(first, n, home)
+        if roots is not None:
+            A = WeightedRows(A, roots)
+        if basis is not None and self.beside is not None:
+            A = A.low_rank_update(-basis if roots is None else -basis * roots[:, None], self.beside)
+        return A if self.factors is None else A.scaled_columns(self.factors)
+
+
+class AdjustedOperator(LinearOperator):
+    """(I − QQᵀ) D A diag(f), with all that A can do.
+
+    Parameters
+    ----------
+    operator : LinearOperator
+        A.
+    model : RowModel
+        D and Q.
+    settle : callable
+        Called with this operator where a product needs what is not known yet: it reads the rows once.
+    scale : bool, default False
+        Whether the columns that are left are divided by their root mean squares, f.
+    """
+
+    def __init__(
+        self,
+        operator: LinearOperator,
+        model: RowModel,
+        settle: Callable[[AdjustedOperator], None],
+        *,
+        scale: bool = False,
+    ) -> None:
+        self.operator, self.model, self._settle = operator, model, settle
+        self.adjustment: Adjustment = Adjustment(model, scale=scale)
+        self.dtype, self.home = operator.dtype, operator.home
+        self.sliceable, self.readable = operator.sliceable, operator.readable
+        self.sparse, self.streamed, self.sweeps = operator.sparse, operator.streamed, operator.sweeps
+
+    @property
+    def shape(self) -> Any:  # type: ignore[override]  # the rows of a stream are known later
+        """(n, p)."""
+        n, p = self.operator.shape
+        return min(n, self.model.rows), p
+
+    @property
+    def nnz(self) -> int:
+        return self.operator.nnz
+
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        return self.operator.stored_dtype
+
+    @property
+    def spent(self) -> bool:
+        """Whether the rows are gone."""
+        return bool(getattr(self.operator, "spent", False))
+
+    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+        inner = self.operator.in_dtype(dtype)
+        return None if inner is None else self.on(inner)
+
+    def on(self, operator: LinearOperator) -> AdjustedOperator:
+        """The same model on another matrix."""
+        return AdjustedOperator(operator, self.model, self._settle, scale=self.adjustment.scale)
+
+    def settle(self) -> None:
+        """Read the rows once, where what is taken out of them is not known yet; the sweep is counted."""
+        adjustment = self.adjustment
+        if adjustment.known:
+            return
+        self._settle(self)
+        if adjustment.ledger is None:
+            adjustment.unrecorded += 1.0
+        else:
+            adjustment.ledger.record(sweeps=1.0)
+
+    @property
+    def _whole(self) -> LinearOperator:
+        self.settle()
+        return self.adjustment.made(self.operator)
+
+    def _matmat(self, V: Array) -> Array:
+        if not self.streamed:
+            return self._whole.matmat(V)
+        return self.home.xp.concat([block.matmat(V) for block in self.blocks()], axis=0)
+
+    def _rmatmat(self, U: Array) -> Array:
+        if not self.streamed:
+            return self._whole.rmatmat(U)
+        total, first = self.home.blocks.zeros((self.shape[1], U.shape[1])), 0
+        for block in self.blocks():
+            total = total + block.rmatmat(U[first : first + block.shape[0], :])
+            first += block.shape[0]
+        return total
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        self.settle()
+        rows = self.operator.rows(selection)
+        if isinstance(selection, slice):
+            return self.adjustment.made(rows, selection.start)
+        return self.adjustment.made(rows, 0, self.model.chosen(selection))
+
+    def _dense(self) -> Array:
+        return self._whole.dense()
+
+    def blocks(self) -> Iterator[LinearOperator]:
+        """The rows of streamed data, with everything taken out."""
+        self.settle()
+        return self._made(self.operator.blocks())
+
+    def _made(self, blocks: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
+        first = 0
+        for block in blocks:
+            yield self.adjustment.made(block, first)
+            first += block.shape[0]
+
+    def release(self) -> None:
+        self.operator.release()
