@@ -41,7 +41,7 @@ from linspec.operators import (
     uncounted,
 )
 from linspec.operators.rescaled import times_power_of_two
-from linspec.row_model import checked_rows, row_model
+from linspec.row_model import row_model, weights_and_confounds
 from linspec.scaling import Look, divided, look_at
 from linspec.solution import (
     Solution,
@@ -260,7 +260,7 @@ class Problem(ABC, Generic[S_co]):
                 "data themselves."
             )
         rows = min(A.shape[0] for A in self.matrices.values())
-        w, Z = checked_rows(self.sample_weight, self.confounds, rows)
+        w, Z = weights_and_confounds(self.sample_weight, self.confounds, rows)
         object.__setattr__(self, "sample_weight", w)
         object.__setattr__(self, "confounds", Z)
 

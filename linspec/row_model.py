@@ -117,7 +117,7 @@ def row_model(*, center: bool, weights: HostArray | None, confounds: HostArray |
     center : bool
     weights : numpy.ndarray of shape (n,), or None
     confounds : numpy.ndarray of shape (n, c), or None
-        As `checked_rows` returns them.
+        As `weights_and_confounds` returns them.
     """
     if confounds is None:
         return RowModel(center=center, weights=weights)
@@ -125,7 +125,7 @@ def row_model(*, center: bool, weights: HostArray | None, confounds: HostArray |
     return RowModel(center=center, weights=weights, basis=basis, confound_mean=mean, turn=turn)
 
 
-def checked_rows(
+def weights_and_confounds(
     sample_weight: Any, confounds: Any, rows: float
 ) -> tuple[HostArray | None, HostArray | None]:
     """Weights and confounds as float64 arrays on the host, after a check that they fit the rows.

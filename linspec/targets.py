@@ -44,6 +44,7 @@ from linspec.operators.base import CenteredOperator, ProductOperator
 from linspec.operators.dense import DenseOperator
 from linspec.operators.row_blocks import row_blocks
 from linspec.operators.sparse import SparseOperator, checked_rows, is_scipy_sparse
+from linspec.row_model import weights_and_confounds
 
 __all__ = ["cca", "hsl", "lda", "opls"]
 
@@ -59,7 +60,7 @@ WORST_CANCELLATION = 1e4
 # ---- the four targets ------------------------------------------------------------------------------
 
 
-def lda(y: Any, *, unlabelled: Any = ()) -> Any:
+def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     """Linear discriminant analysis: the indicator of each class over the square root of its size.
 
     With m the mean of X, and n_j and m_j the size and the mean of class j, XᵀHHᵀX = Σ n_j (m_j − m)(m_j − m)ᵀ for
@@ -73,6 +74,8 @@ def lda(y: Any, *, unlabelled: Any = ()) -> Any:
         most one 1 in each row.
     unlabelled : value or collection of values, default ()
         Entries of a class vector that mean "no class". None and NaN always mean this.
+    sample_weight : array of shape (n,), optional
+        How often each row counts, as in ``Discriminant(X, H, sample_weight=w)``, which is given the same weights.
 
     Returns
     -------
@@ -124,7 +127,7 @@ def lda(y: Any, *, unlabelled: Any = ()) -> Any:
             f"lda takes at most one label for each row; got {int(held.max())} in row {int(held.argmax())}. For rows "
             "with several labels use linspec.targets.opls, cca or hsl."
         )
-    sizes = labels.sums()
+    sizes = labels.sums(weights_and_confounds(sample_weight, None, labels.shape[0])[0])
     classes = int(np.count_nonzero(sizes))
     if classes < 2:
         raise InvalidProblem(
@@ -161,7 +164,8 @@ def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
 
     Notes
     -----
-    A row of zeros is a row that has none of the labels, and counts in their means. If the labels of a row are unknown,
+    ``Discriminant(X, H, sample_weight=w)`` takes out the weighted means by itself. A row of zeros is a row that has
+    none of the labels, and counts in their means. If the labels of a row are unknown,
     leave it out of Y and of X.
 
     References
@@ -181,7 +185,7 @@ def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
     return _varying(_labels(Y, unlabelled)).centered()
 
 
-def cca(Y: Any, *, unlabelled: Any = ()) -> Any:
+def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     """Canonical correlations with labels: centred labels, whitened.
 
     H = Yc T with Tᵀ(YcᵀYc)T = I, where Yc are the labels without their column means. HHᵀ is the orthogonal projector
@@ -194,6 +198,8 @@ def cca(Y: Any, *, unlabelled: Any = ()) -> Any:
         As for `opls`.
     unlabelled : value or collection of values, default ()
         As for `lda`.
+    sample_weight : array of shape (n,), optional
+        How often each row counts, as in ``Discriminant(X, H, sample_weight=w)``, which is given the same weights.
 
     Returns
     -------
@@ -233,7 +239,7 @@ def cca(Y: Any, *, unlabelled: Any = ()) -> Any:
     """
     labels = _varying(_labels(Y, unlabelled))
     _check_range("labels", np.maximum(*np.abs(labels.extremes())))
-    return labels.whitened()
+    return labels.whitened(weights_and_confounds(sample_weight, None, labels.shape[0])[0])
 
 
 def hsl(
@@ -423,8 +429,10 @@ class _Dense:
         xp = self.home.blocks.xp
         return to_host(xp.min(self.matrix, axis=0)), to_host(xp.max(self.matrix, axis=0))
 
-    def sums(self) -> HostArray:
-        """The sum of each column."""
+    def sums(self, weights: HostArray | None = None) -> HostArray:
+        """The sum of each column, of rows that count as often as their weights say."""
+        if weights is not None:
+            return to_host(self.home.blocks.place(weights) @ self.matrix)
         return to_host(self.home.blocks.xp.sum(self.matrix, axis=0))
 
     def members(self) -> HostArray:
@@ -469,20 +477,26 @@ class _Dense:
 
     def centered(self) -> Array:
         """H without the means of its columns."""
-        return self.home.place(self._about_means(), self.dtype)
+        return self.home.place(self._about_means(None), self.dtype)
 
-    def _about_means(self) -> Array:
+    def _about_means(self, weights: Array | None) -> Array:
         # Subtract the first row before the mean: a mean much larger than the deviations would cost digits.
-        rows = self.matrix - self.matrix[:1, :]
-        return rows - self.home.blocks.xp.mean(rows, axis=0)[None, :]
+        xp, rows = self.home.blocks.xp, self.matrix - self.matrix[:1, :]
+        mean = xp.mean(rows, axis=0) if weights is None else weights @ rows / xp.sum(weights)
+        return rows - mean[None, :]
 
-    def whitened(self) -> Array:
-        """Centred labels times the factor that makes their columns orthonormal."""
+    def whitened(self, weights: HostArray | None) -> Array:
+        """Centred labels times the factor that makes their (weighted) columns orthonormal."""
         blocks = self.home.blocks
-        rows = self._about_means()
-        H = rows @ blocks.place(_factor(to_host(rows.T @ rows), self.shape[0], self.dtype))
+        w = None if weights is None else blocks.place(weights)
+
+        def gram(rows: Array) -> HostArray:
+            return to_host(rows.T @ (rows if w is None else rows * w[:, None]))
+
+        rows = self._about_means(w)
+        H = rows @ blocks.place(_factor(gram(rows), self.shape[0], self.dtype))
         # A second step, because the error of the first grows with the condition number of the Gram matrix.
-        return self.home.place(H @ blocks.place(whitening(to_host(H.T @ H))), self.dtype)
+        return self.home.place(H @ blocks.place(whitening(gram(H))), self.dtype)
 
 
 @dataclass(frozen=True)
@@ -509,8 +523,11 @@ class _Sparse:
         low, high = self.matrix.min(axis=0).toarray(), self.matrix.max(axis=0).toarray()
         return low.ravel(), high.ravel()
 
-    def sums(self) -> HostArray:
-        return np.bincount(self.matrix.indices, self.matrix.data, minlength=self.shape[1])
+    def sums(self, weights: HostArray | None = None) -> HostArray:
+        entries = self.matrix.data
+        if weights is not None:
+            entries = entries * np.repeat(weights, np.diff(self.matrix.indptr))
+        return np.bincount(self.matrix.indices, entries, minlength=self.shape[1])
 
     def members(self) -> HostArray:
         return np.bincount(self.matrix.indices, minlength=self.shape[1])
@@ -538,31 +555,34 @@ class _Sparse:
     def finished(self) -> Any:
         return self.matrix.astype(self.dtype)  # a copy, of the indices as well
 
-    def centered(self) -> CenteredOperator:
+    def centered(self, weights: HostArray | None = None) -> CenteredOperator:
         matrix = self.matrix.astype(self.dtype, copy=False)
-        return CenteredOperator(SparseOperator(matrix, checked=True), self.sums() / self.shape[0])
+        total = self.shape[0] if weights is None else weights.sum()
+        return CenteredOperator(SparseOperator(matrix, checked=True), self.sums(weights) / total)
 
-    def whitened(self) -> ProductOperator:
-        T = _factor(self._gram(), self.shape[0], self.dtype)
-        return ProductOperator(self.centered(), DenseOperator(T))
+    def whitened(self, weights: HostArray | None) -> ProductOperator:
+        T = _factor(self._gram(weights), self.shape[0], self.dtype)
+        return ProductOperator(self.centered(weights), DenseOperator(T))
 
-    def _gram(self) -> HostArray:
+    def _gram(self, weights: HostArray | None) -> HostArray:
         """The Gram matrix of the centred columns."""
-        n, sums = self.shape[0], self.sums()
-        plain = (self.matrix.T @ self.matrix).toarray()
+        sums = self.sums(weights)
+        n: Any = self.shape[0] if weights is None else weights.sum()
+        often = self.matrix if weights is None else self.scaled(weights, np.ones(self.shape[1])).matrix
+        plain = (self.matrix.T @ often).toarray()
         # In this order whole numbers are exact: n N and s sᵀ are whole as well.
         gram: HostArray = (n * plain - np.outer(sums, sums)) / n
         lost = np.diag(plain) > WORST_CANCELLATION * np.diag(gram)
-        whole = n * plain.max() < 2**53 and np.array_equal(self.matrix.data, np.rint(self.matrix.data))
-        return self._gram_by_rows() if lost.any() and not whole else gram
+        whole = n * plain.max() < 2**53 and np.array_equal(often.data, np.rint(often.data))
+        return self._gram_by_rows(weights, sums / n) if lost.any() and not whole else gram
 
-    def _gram_by_rows(self) -> HostArray:
+    def _gram_by_rows(self, weights: HostArray | None, mean: HostArray) -> HostArray:
         """The same from dense blocks of rows, because a difference of two large sums would be only rounding."""
         n, t = self.shape
-        gram, mean = np.zeros((t, t)), self.sums() / n
+        gram = np.zeros((t, t))
         for rows in row_blocks(n, 8 * t, HOST, sum_bytes=8 * t * t):
             block = self.matrix[rows].toarray() - mean
-            gram += block.T @ block
+            gram += block.T @ (block if weights is None else block * weights[rows, None])
         return gram
 
     def _with(self, entries: HostArray) -> _Sparse:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, Home, HostArray, to_host
+from linspec.arrays import HOST, Array, Home, HostArray, host_dtype, to_host
 from linspec.column_statistics import ColumnStatistics, block_mean
 from linspec.gram import Products
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
@@ -170,7 +170,7 @@ class FusedProducts(Task[Sums]):
         count: float = n
         if weights is not None:
             ones = slabs[0].home.place(weights, slabs[0].dtype)[:, None]
-            W, count = W * slabs[0].home.place(ones, W.dtype), float(self.home.xp.sum(weights))
+            W, count = W * slabs[0].home.place(ones, host_dtype(W)), float(self.home.xp.sum(weights))
         if not (self.center or self.means):
             # A copy: sums are added into it, and an operator may answer with an array that it uses again.
             return Sums(count, [slab.rmatmat(W) + 0.0 for slab in slabs], image=image)

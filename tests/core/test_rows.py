@@ -1,0 +1,433 @@
+"""Weights are repeated rows, and confounds are residuals: in the moments and in the answers of every problem.
+
+The oracles are written out here: rows repeated as often as they count, and rows less their projection on the
+confounds (computed by a QR factorisation, twice).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import linspec as ls
+from linspec import errors
+from linspec.moments import Moments
+from linspec.operators import AdjustedOperator, as_operator, uncounted
+from linspec.row_model import row_model, weights_and_confounds
+from linspec.sweeps.ways import settle
+from linspec.testing.backends import backends
+
+N, P, Q, C = 700, 9, 5, 3
+EPS = np.finfo(np.float64).eps
+
+
+def data(seed=0, n=N):
+    """Two views with means, a shared part, and confounds in both."""
+    rng = np.random.default_rng(seed)
+    shared, Z = rng.standard_normal((n, 2)), rng.standard_normal((n, C)) @ rng.standard_normal((C, C)) + 4
+    X = (
+        shared @ rng.standard_normal((2, P))
+        + Z @ rng.standard_normal((C, P))
+        + rng.standard_normal((n, P))
+        + 2
+    )
+    Y = (
+        shared @ rng.standard_normal((2, Q))
+        + Z @ rng.standard_normal((C, Q))
+        + rng.standard_normal((n, Q))
+        - 1
+    )
+    w = rng.integers(0, 4, n).astype(float)
+    w[: n // 5] = 0  # a whole block of rows that count nothing
+    return X, Y, Z, w
+
+
+def thinned(A, seed=1):
+    return A * (np.random.default_rng(seed).random(A.shape) < 0.3)
+
+
+def residual(A, Z, w, *, center):
+    """D A less its projection on the columns of D [1 Z]."""
+    roots = np.sqrt(np.ones(len(A)) if w is None else w)[:, None]
+    taken = ([np.ones((len(A), 1))] if center else []) + ([] if Z is None else [Z])
+    if not taken:
+        return roots * A
+    basis, _ = np.linalg.qr(roots * np.hstack(taken))
+    found = roots * A
+    for _ in range(2):
+        found = found - basis @ (basis.T @ found)
+    return found
+
+
+class KnownByProducts(ls.LinearOperator):
+    def __init__(self, array):
+        self.array, self.shape, self.dtype = array, array.shape, array.dtype
+
+    def _matmat(self, V):
+        return self.array @ V
+
+    def _rmatmat(self, U):
+        return self.array.T @ U
+
+
+def slices(array):
+    return lambda: (array[start : start + 61] for start in range(0, len(array), 61))
+
+
+def mapped(array, folder, name):
+    path = folder / f"{name}.npy"
+    np.save(path, array)
+    return path
+
+
+KINDS = {
+    "dense": lambda array, folder, name: array,
+    "fortran": lambda array, folder, name: np.asfortranarray(array),
+    "csr": lambda array, folder, name: sp.csr_array(array),
+    "slices": lambda array, folder, name: slices(array),
+    "iterator": lambda array, folder, name: slices(array)(),
+    "map": mapped,
+    "products": lambda array, folder, name: KnownByProducts(array),
+}
+ROWS = {
+    "weights": (True, False, True),
+    "weights, no centre": (True, False, False),
+    "confounds": (False, True, True),
+    "confounds, no centre": (False, True, False),
+    "both": (True, True, True),
+}
+
+
+def model_of(rows, Z, w):
+    weighted, confounded, center = ROWS[rows]
+    given = weights_and_confounds(w if weighted else None, Z if confounded else None, len(w))
+    return row_model(center=center, weights=given[0], confounds=given[1])
+
+
+@pytest.mark.parametrize("scale", [False, True], ids=["plain", "scaled"])
+@pytest.mark.parametrize("rows", list(ROWS))
+@pytest.mark.parametrize("form", ["dense", "implicit", "sparse"])
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_moments_are_those_of_residuals(kind, form, rows, scale, tmp_path):
+    X, Y, Z, w = data()
+    if kind == "csr":
+        X, Y = thinned(X), thinned(Y)
+    elif form == "sparse":
+        pytest.skip("only sparse matrices have sparse Gram matrices")
+    if kind == "iterator" and (form == "implicit" or scale):
+        pytest.skip("an iterator is read once")
+    if kind == "products" and scale and form == "implicit":
+        pytest.skip("the lengths of columns are not known")
+    model = model_of(rows, Z, w)
+    wanted = [
+        residual(A, Z if model.basis is not None else None, model.weights, center=model.center)
+        for A in (X, Y)
+    ]
+    if scale:
+        wanted = [A / np.sqrt((A**2).sum(axis=0) / model.total(N)) for A in wanted]
+    given = [
+        AdjustedOperator(as_operator(KINDS[kind](A, tmp_path, name)), model, settle, scale=scale)
+        for name, A in (("X", X), ("Y", Y))
+    ]
+    moments = Moments(*given, form=form)
+    rng = np.random.default_rng(3)
+    V, W = rng.standard_normal((P, 4)), rng.standard_normal((Q, 4))
+    for _ in range(
+        2 if kind != "iterator" or form != "implicit" else 1
+    ):  # the first sweep learns, the second knows
+        found = moments.products(V, W)
+        for i, A in enumerate(wanted):
+            for j, (B, block) in enumerate(zip(wanted, (V, W), strict=True)):
+                size = np.linalg.norm(A) * np.linalg.norm(B) * np.linalg.norm(block)
+                assert np.linalg.norm(found[2 * i + j] - A.T @ (B @ block)) <= 1e-13 * size
+    if kind != "products" or form == "dense":
+        for d, A in zip(moments.diagonal(), wanted, strict=True):
+            np.testing.assert_allclose(d, (A**2).sum(axis=0), rtol=1e-11)
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "slices", "map"])
+@pytest.mark.parametrize("form", ["dense", "implicit"])
+def test_weights_and_centring_cost_no_pass(kind, form, tmp_path):
+    X, Y, Z, w = data()
+    for rows in ("weights", "both"):
+        model = model_of(rows, Z, w)
+        given = [
+            AdjustedOperator(as_operator(KINDS[kind](A, tmp_path, name)), model, settle)
+            for name, A in (("X", thinned(X)), ("Y", thinned(Y)))
+        ]
+        moments = Moments(*given, form=form)
+        moments.products(np.eye(P, 3), np.eye(Q, 3))
+        assert moments.passes == 1.0
+
+
+@pytest.mark.parametrize("rows", list(ROWS))
+@pytest.mark.parametrize("kind", ["dense", "csr", "slices", "map", "products"])
+def test_the_operator_itself_multiplies_residuals(kind, rows, tmp_path):
+    X, _, Z, w = data()
+    X = thinned(X) if kind == "csr" else X
+    model = model_of(rows, Z, w)
+    A = ls.operators.CountedOperator(
+        AdjustedOperator(as_operator(KINDS[kind](X, tmp_path, "X")), model, settle), ls.operators.Ledger()
+    )
+    wanted = residual(X, Z if model.basis is not None else None, model.weights, center=model.center)
+    rng = np.random.default_rng(4)
+    V, U = rng.standard_normal((P, 3)), rng.standard_normal((N, 3))
+    np.testing.assert_allclose(A.matmat(V), wanted @ V, atol=1e-11)
+    np.testing.assert_allclose(A.rmatmat(U), wanted.T @ U, atol=1e-10)
+    assert A.ledger.sweeps == 3.0  # two products, and what they take out
+    if A.sliceable:
+        for chosen in (slice(100, 180), np.array([5, 400, 5, 699])):
+            np.testing.assert_allclose(A.rows(chosen).matmat(V), wanted[chosen] @ V, atol=1e-11)
+    if A.readable:
+        np.testing.assert_allclose(A.dense(), wanted, atol=1e-11)
+
+
+@pytest.mark.parametrize("backend", [b for b in backends() if b.is_array], ids=lambda b: b.name)
+def test_on_every_backend(backend):
+    if backend.missing():
+        pytest.skip(backend.missing())
+    X, Y, Z, w = data()
+    problem = ls.CCA(
+        backend.wrap(X), backend.wrap(Y), 3, ridge=2.0, sample_weight=w, confounds=backend.wrap(Z)
+    )
+    found = ls.solve(problem, "lobpcg", rng=0, form="implicit", tol=1e-10)
+    A, B = (residual(V, Z, w, center=True) for V in (X, Y))
+    exact = ls.solve(ls.CCA(A, B, 3, ridge=2.0, center=False), "direct")
+    tight = 1e-8 if backend.float64 else 1e-5
+    np.testing.assert_allclose(found.correlations, exact.correlations, rtol=tight)
+
+
+# ---- problems ---------------------------------------------------------------------------------
+
+
+def repeated(A, w):
+    return np.repeat(A, w.astype(int), axis=0)
+
+
+EXACT = {
+    "cca": ("gram", "direct"),
+    "svd": ("gram", "direct"),
+    "least-squares": ("direct",),
+    "discriminant": ("direct",),
+}
+
+
+@pytest.mark.parametrize("scale", [False, True], ids=["plain", "scaled"])
+@pytest.mark.parametrize("center", [True, False], ids=["centred", "about zero"])
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+def test_weights_are_repeated_rows(kind, center, scale):
+    X, Y, _, w = data()
+    X = thinned(X) if kind == "csr" else X
+    make = KINDS[kind]
+    options = {"center": center, "scale": scale}
+    y = np.random.default_rng(5).integers(0, 3, N)
+    H = {"weighted": ls.targets.lda(y, sample_weight=w), "repeated": ls.targets.lda(repeated(y, w))}
+    weighted = {
+        "cca": ls.CCA(make(X, None, ""), Y, 3, ridge=1.0, sample_weight=w, **options),
+        "svd": ls.SVD(make(X, None, ""), 4, sample_weight=w, **options),
+        "least-squares": ls.LeastSquares(make(X, None, ""), Y, ridge=1.0, sample_weight=w, **options),
+        "discriminant": ls.Discriminant(
+            make(X, None, ""), H["weighted"], 2, ridge=1.0, sample_weight=w, **options
+        ),
+    }
+    X, Y = repeated(X, w), repeated(Y, w)
+    whole = {
+        "cca": ls.CCA(make(X, None, ""), Y, 3, ridge=1.0, **options),
+        "svd": ls.SVD(make(X, None, ""), 4, **options),
+        "least-squares": ls.LeastSquares(make(X, None, ""), Y, ridge=1.0, **options),
+        "discriminant": ls.Discriminant(make(X, None, ""), H["repeated"], 2, ridge=1.0, **options),
+    }
+    for name, problem in weighted.items():
+        for solver in EXACT[name]:
+            found, wanted = ls.solve(problem, solver), ls.solve(whole[name], solver)
+            assert found.passes <= wanted.passes + scale, (name, solver)
+            fields = [*type(found).weight_fields, *filter(None, [type(found).value_field])]
+            for field in fields:
+                one, other = getattr(found, field), getattr(wanted, field)
+                if one is None or field == "U":
+                    continue
+                kappa = np.linalg.cond(X)
+                assert np.abs(one - other).max() <= 100 * EPS * kappa**2 * np.abs(other).max(), (
+                    name,
+                    solver,
+                    field,
+                )
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "slices", "map"])
+def test_confounds_are_residuals(kind, tmp_path):
+    X, Y, Z, w = data()
+    X = thinned(X) if kind == "csr" else X
+    A, B = (residual(V, Z, w, center=True) for V in (X, Y))
+    given = KINDS[kind](X, tmp_path, "X")
+    options = {"sample_weight": w, "confounds": Z, "center": True}
+    found = ls.solve(ls.CCA(given, Y, 3, ridge=1.0, **options), "gram")
+    wanted = ls.solve(ls.CCA(A, B, 3, ridge=1.0, center=False), "direct")
+    np.testing.assert_allclose(found.correlations, wanted.correlations, rtol=1e-11)
+    np.testing.assert_allclose(found.x_weights, wanted.x_weights, atol=1e-11)
+    assert found.passes == 1.0
+    found = ls.solve(ls.SVD(KINDS[kind](X, tmp_path, "X"), 3, **options), "gram")
+    wanted = ls.solve(ls.SVD(A, 3), "direct")
+    np.testing.assert_allclose(found.S, wanted.S, rtol=1e-12)
+    np.testing.assert_allclose(np.abs(np.sum(found.Vh * wanted.Vh, axis=1)), 1.0, rtol=1e-12)
+
+
+def test_regression_coefficients_are_those_beside_the_confounds():
+    """Frisch, Waugh and Lovell: the coefficients of the regression on [1 Z A], and its intercept."""
+    X, Y, Z, w = data()
+    solution = ls.solve(ls.LeastSquares(X, Y, center=True, sample_weight=w, confounds=Z), "direct")
+    roots = np.sqrt(w)[:, None]
+    beta = np.linalg.lstsq(roots * np.hstack([X, Z, np.ones((N, 1))]), roots * Y, rcond=None)[0]
+    np.testing.assert_allclose(solution.x, beta[:P], atol=1e-10)
+
+
+def test_iterators_with_weights_and_confounds_are_read_once():
+    X, Y, Z, w = data()
+    problem = ls.CCA(slices(X)(), slices(Y)(), 3, ridge=1.0, sample_weight=w, confounds=Z)
+    found = ls.solve(problem, "gram")
+    A, B = (residual(V, Z, w, center=True) for V in (X, Y))
+    np.testing.assert_allclose(
+        found.correlations,
+        ls.solve(ls.CCA(A, B, 3, ridge=1.0, center=False), "direct").correlations,
+        rtol=1e-11,
+    )
+    assert found.passes == 1.0
+    with pytest.raises(
+        errors.InvalidProblem, match="sample_weight must have a row for each of X and Y; got 650"
+    ):
+        ls.solve(ls.CCA(slices(X)(), slices(Y)(), 3, sample_weight=w[:650]), "gram")
+    with pytest.raises(errors.InvalidProblem, match="got 750 for 700 rows"):
+        ls.solve(ls.CCA(slices(X)(), slices(Y)(), 3, sample_weight=np.ones(750)), "gram")
+
+
+SOLVERS = [
+    (problem, solver)
+    for problem in ("cca", "svd", "least-squares", "discriminant")
+    for solver in ls.solvers(problem)
+    if solver != "naive-gradient"  # which converges to no pair that depends on the weights alone
+]
+
+
+@pytest.mark.parametrize(("name", "solver"), SOLVERS, ids=[f"{a}/{b}" for a, b in SOLVERS])
+def test_every_solver_sees_weights_and_confounds(name, solver):
+    """Its answer to the problem with weights and confounds is as good as its answer to the residuals."""
+    X, Y, Z, w = data(n=300)
+    A, B = (residual(V, Z, w, center=True) for V in (X, Y))
+    options = {"sample_weight": w, "confounds": Z, "center": True}
+    pairs = {
+        "cca": (ls.CCA(X, Y, 2, ridge=20.0, **options), ls.CCA(A, B, 2, ridge=20.0, center=False)),
+        "svd": (ls.SVD(X, 2, **options), ls.SVD(A, 2)),
+        "least-squares": (ls.LeastSquares(X, Y, ridge=20.0, **options), ls.LeastSquares(A, B, ridge=20.0)),
+        "discriminant": (
+            ls.Discriminant(X, Y, 2, ridge=20.0, **options),
+            ls.Discriminant(A, B, 2, ridge=20.0, center=False),
+        ),
+    }
+    found, wanted = (ls.solve(problem, solver, rng=0) for problem in pairs[name])
+    assert found.status == wanted.status
+    assert found.residual <= max(3 * wanted.residual, pairs[name][0].default_tol)
+    if type(found).value_field:
+        values, others = (getattr(each, type(found).value_field) for each in (found, wanted))
+        np.testing.assert_allclose(values, others, atol=1e-2 * others.max())
+
+
+def test_a_solver_of_a_third_party_needs_to_know_nothing():
+    """One that multiplies the problem's matrices gets the residuals, and the sweep that learns them is counted."""
+
+    class PowerIteration(ls.Solver):
+        def solve(self, problem, run):
+            V = run.rng.standard_normal((problem.A.shape[1], problem.k))
+            for _ in range(200):
+                V, _ = np.linalg.qr(problem.A.rmatmat(problem.A.matmat(V)))
+            return run.finish(Vh=V.T)
+
+    X, _, Z, w = data()
+    found = ls.solve(ls.SVD(X, 2, center=True, sample_weight=w, confounds=Z), PowerIteration(), rng=0)
+    np.testing.assert_allclose(found.S, np.linalg.svd(residual(X, Z, w, center=True))[1][:2], rtol=1e-10)
+    assert found.passes == 1 + 400 + 1
+
+
+# ---- what is refused and what is said -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"sample_weight": -np.ones(N)}, errors.InvalidProblem, "zero or more; got -1 for row 0"),
+        ({"sample_weight": np.zeros(N)}, errors.InvalidProblem, "zeros only"),
+        (
+            {"sample_weight": np.ones(3)},
+            errors.InvalidProblem,
+            r"shape \(700,\), one number for each row; got \(3,\)",
+        ),
+        ({"sample_weight": np.full(N, np.nan)}, errors.NonFiniteData, "finite; got nan for row 0"),
+        ({"sample_weight": ["a"] * N}, errors.InvalidProblem, "real numbers"),
+        ({"confounds": np.ones((3, 2))}, errors.InvalidProblem, r"shape \(700, c\).*got \(3, 2\)"),
+        ({"confounds": np.full((N, 2), np.inf)}, errors.NonFiniteData, "row 0, column 0"),
+        ({"scale": "yes"}, errors.InvalidProblem, "scale must be True or False"),
+        ({"weights": np.ones(N)}, TypeError, "Did you mean 'sample_weight'"),
+        ({"covariates": np.ones(N)}, TypeError, "Did you mean 'confounds'"),
+    ],
+)
+def test_bad_rows_are_refused(given, error, said):
+    X, Y, _, _ = data()
+    for make in (
+        lambda **k: ls.CCA(X, Y, 2, **k),
+        lambda **k: ls.SVD(X, 2, **k),
+        lambda **k: ls.LeastSquares(X, Y, **k),
+    ):
+        with pytest.raises(error, match=said):
+            make(**given)
+
+
+def test_made_moments_take_no_weights():
+    X, Y, _, w = data()
+    with pytest.raises(errors.InvalidProblem, match="moments that are made already"):
+        ls.CCA(Moments(X, Y, center=True), None, 2, sample_weight=w)
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "slices"])
+def test_a_column_that_confounds_explain_is_named(kind, tmp_path):
+    X, Y, Z, _ = data()
+    X = X.copy()
+    X[:, 4] = Z @ [1.0, -2.0, 0.5] + 3
+    found = ls.solve(ls.CCA(KINDS[kind](X, tmp_path, "X"), Y, 2, confounds=Z, ridge=1e-6), "gram")
+    assert found.status is ls.Status.ILL_CONDITIONED
+    assert "columns of X" in found.message
+    assert ": 4." in found.message
+    A, B = residual(np.delete(X, 4, axis=1), Z, None, center=True), residual(Y, Z, None, center=True)
+    wanted = ls.solve(ls.CCA(A, B, 2, ridge=1e-6, center=False), "direct")
+    np.testing.assert_allclose(found.correlations, wanted.correlations, rtol=1e-9)
+    assert found.x_weights[4].max() == 0.0
+
+
+def test_confounds_that_depend_on_each_other_count_once():
+    X, Y, Z, w = data()
+    more = np.hstack([Z, Z @ np.ones((C, 2)), np.ones((N, 1)), Z[:, :1] * 1e8])
+    one, other = (ls.solve(ls.CCA(X, Y, 2, sample_weight=w, confounds=each), "gram") for each in (Z, more))
+    np.testing.assert_allclose(one.correlations, other.correlations, rtol=1e-10)
+
+
+@pytest.mark.parametrize("form", ["dense", "implicit"])
+def test_weights_beside_large_means(form):
+    """Means 1e6 times the spread cost the weighted moments no digits."""
+    X, _, _, w = data()
+    near = np.round(X * 2**20) / 2**20
+    far = near + np.random.default_rng(2).integers(-(10**6), 10**6, P)  # exact
+    A = residual(near, None, w, center=True)
+    model = row_model(center=True, weights=w, confounds=None)
+    found = Moments(AdjustedOperator(as_operator(far), model, settle), form=form).products(np.eye(P))[0]
+    assert np.abs(found - A.T @ A).max() <= 1e-9 * np.abs(A.T @ A).max()
+
+
+def test_the_sweep_that_settles_is_in_the_budget():
+    X, _, Z, w = data()
+    problem = ls.LeastSquares(X, X[:, :1] * 2, sample_weight=w, confounds=Z, center=True)
+    for passes in (3, 4, 7, 12):
+        try:
+            found = ls.solve(problem, "lsqr", max_passes=passes)
+        except errors.BudgetTooSmall:
+            continue
+        assert found.passes <= passes
+    assert uncounted(problem.A)[0].adjustment is None  # the problem itself is as it was given
