@@ -142,7 +142,6 @@ class Problem(ABC, Generic[S_co]):
     scale: bool = False
     sample_weight: Any = None
     confounds: Any = None
-    confound_mean: HostArray | None = None
 
     def __new__(cls, *_: Any, **named: Any) -> Self:
         """Refuse a parameter that the problem does not have, and suggest the right one."""
@@ -241,7 +240,7 @@ class Problem(ABC, Generic[S_co]):
         error = moments.centring_error()
         if findings or error <= CENTRING * self.default_tol:
             return tuple(findings)
-        what = "Means" if self.confound_mean is None else "Means, or what confounds explain,"
+        what = "Means, or what confounds explain," if moments.confounded else "Means"
         text = f"{what} much larger than the deviations of a column were subtracted from products, not from entries: "
         text += f"relative errors of about {min(error, 1.0):.0e} remain, which the residual does not show. Pass an "
         return ((Status.ILL_CONDITIONED, text + "array or a file, or subtract a constant from each column."),)
@@ -284,7 +283,7 @@ class Problem(ABC, Generic[S_co]):
             }
         )
         values = {"center": False, "scale": False, "sample_weight": None, "confounds": None}
-        for name, value in (*values.items(), ("confound_mean", model.confound_mean)):
+        for name, value in values.items():
             object.__setattr__(twin, name, value)
         return twin
 
@@ -308,7 +307,7 @@ class Problem(ABC, Generic[S_co]):
                 home = A.home.blocks
                 slopes = home.place(home.place(turn) @ home.place(of.beside).T)
                 found[_beside(field, "slopes")] = A.home.place(slopes, A.dtype)
-                found["confound_mean"] = self.confound_mean
+                found["confound_mean"] = bare.model.confound_mean
             if of.scale:
                 found[_beside(field, "scale")] = A.home.place(reciprocal(of.factors), A.dtype)
         return found

@@ -201,6 +201,11 @@ class Source:
         return self._held_gram().products(*blocks)
 
     @property
+    def confounded(self) -> bool:
+        """Whether confounds are taken out of the columns."""
+        return any(view.model.basis is not None for view in self._views)
+
+    @property
     def explained(self) -> dict[str, tuple[int, ...]]:
         """By view, the columns of which confounds leave little more than rounding, as far as this is known."""
         found = {view.name: view.adjustment for view in self._views if view.adjustment is not None}

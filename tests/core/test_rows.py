@@ -187,12 +187,12 @@ def test_the_operator_itself_multiplies_residuals(kind, rows, tmp_path):
 def test_on_every_backend(backend):
     if backend.missing():
         pytest.skip(backend.missing())
-    X, Y, Z, w = data()
+    X, Y, Z, w = (each.astype(float if backend.float64 else np.float32) for each in data())
     problem = ls.CCA(
         backend.wrap(X), backend.wrap(Y), 3, ridge=2.0, sample_weight=w, confounds=backend.wrap(Z)
     )
     found = ls.solve(problem, "lobpcg", rng=0, form="implicit", tol=1e-10)
-    A, B = (residual(V, Z, w, center=True) for V in (X, Y))
+    A, B = (residual(V.astype(float), Z.astype(float), w, center=True) for V in (X, Y))
     exact = ls.solve(ls.CCA(A, B, 3, ridge=2.0, center=False), "direct")
     tight = 1e-8 if backend.float64 else 1e-5
     np.testing.assert_allclose(found.correlations, exact.correlations, rtol=tight)
@@ -431,3 +431,73 @@ def test_the_sweep_that_settles_is_in_the_budget():
             continue
         assert found.passes <= passes
     assert uncounted(problem.A)[0].adjustment is None  # the problem itself is as it was given
+
+
+# ---- new rows, tests by permutation -------------------------------------------------------------
+
+
+def test_new_rows_lose_what_the_training_rows_say_of_their_confounds():
+    X, Y, Z, w = data()
+    train, test = slice(0, 500), slice(500, N)
+    solution = ls.solve(ls.CCA(X[train], Y[train], 2, sample_weight=w[train], confounds=Z[train]), "gram")
+    roots, ones = np.sqrt(w[train])[:, None], np.ones((N, 1))
+    B = np.linalg.lstsq(roots * np.hstack([ones, Z])[train], roots * X[train], rcond=None)[0]
+    P = solution.transform(X[test], confounds=Z[test])
+    np.testing.assert_allclose(P, (X - np.hstack([ones, Z]) @ B)[test] @ solution.x_weights, atol=1e-12)
+    score = solution.score(X[test], Y[test], confounds=Z[test])
+    assert score.total > 1.0  # the shared part is found again
+    A = residual(X[test], Z[test], None, center=True)
+    wanted = [np.corrcoef(A[:, 0], A @ v)[0, 1] for v in solution.x_weights.T]
+    np.testing.assert_allclose(solution.loadings(X[test], confounds=Z[test])[0], wanted, atol=1e-12)
+    with pytest.raises(errors.InvalidProblem, match="takes 3 confounds out of its columns; got none"):
+        solution.transform(X[test])
+    with pytest.raises(errors.InvalidProblem, match="must have the 3 columns of the training rows; got 2"):
+        solution.transform(X[test], confounds=Z[test, :2])
+    with pytest.raises(errors.InvalidProblem, match="had none"):
+        ls.solve(ls.CCA(X, Y, 2)).transform(X, confounds=Z)
+
+
+def test_permutations_of_rows_that_count_are_those_of_repeated_rows():
+    X, Y, Z, w = data(n=120)
+    one = ls.permutation_test(ls.CCA(X, Y, sample_weight=w, confounds=Z), permutations=50, rng=0)
+    R = repeated(np.arange(120), w)
+    other = ls.permutation_test(ls.CCA(X[R], Y[R], confounds=Z[R]), permutations=50, rng=0)
+    np.testing.assert_array_equal(one.p_values, other.p_values)
+    A, B = (residual(V[R], Z[R], None, center=True) for V in (X, Y))
+    exact = np.linalg.svd(np.linalg.qr(A)[0].T @ np.linalg.qr(B)[0])[1]
+    np.testing.assert_allclose(one.correlations, exact, atol=1e-12)
+    for function in (ls.permutation_test, ls.null_correlations):
+        with pytest.raises(errors.InvalidProblem, match=r"got 0\.5 for row 0"):
+            function(ls.CCA(X, Y, 2, sample_weight=np.full(120, 0.5)), permutations=2)
+
+
+def test_the_level_of_the_test_holds_beside_many_confounds():
+    """Without a pair the least p-value is uniform: 200 data sets, 20 confounds in 60 rows, within three deviations."""
+    rng = np.random.default_rng(7)
+    found = []
+    for _ in range(200):
+        Z = rng.standard_normal((60, 20))
+        X, Y = (Z @ rng.standard_normal((20, 3)) + rng.standard_normal((60, 3)) for _ in range(2))
+        test = ls.permutation_test(ls.CCA(X, Y, confounds=Z), permutations=99, rng=rng)
+        found.append(test.p_values[0] <= 0.05)
+    assert abs(np.mean(found) - 0.05) <= 3 * np.sqrt(0.05 * 0.95 / 200)
+
+
+def test_correlations_by_chance_do_not_contain_the_confounds():
+    X, Y, Z, w = data(n=300)
+    problem = ls.CCA(
+        Z @ np.ones((C, P)) + 1e-1 * X, Z @ np.ones((C, Q)) + 1e-1 * Y, 2, confounds=Z, sample_weight=w
+    )
+    chance = ls.null_correlations(problem, "gram", permutations=5, rng=0)
+    assert chance.max() < 0.5
+    assert ls.null_correlations(ls.CCA(problem.X, problem.Y, 2), "gram", permutations=5, rng=0).max() < 0.5
+
+
+def test_a_path_of_ridges_has_weights_and_confounds():
+    X, Y, Z, w = data()
+    path = ls.ridge_path(ls.CCA(X, Y, 2, sample_weight=w, confounds=Z, scale=True), [1.0, 10.0])
+    for ridge, found in zip((1.0, 10.0), path.solutions, strict=True):
+        alone = ls.solve(ls.CCA(X, Y, 2, ridge=ridge, sample_weight=w, confounds=Z, scale=True), "gram")
+        np.testing.assert_allclose(found.correlations, alone.correlations, rtol=1e-9)
+        np.testing.assert_allclose(np.abs(found.x_weights), np.abs(alone.x_weights), atol=1e-5)
+        np.testing.assert_allclose(found.x_slopes, alone.x_slopes, atol=1e-12)

@@ -16,8 +16,11 @@ variates of Y is taken out of them again: 5 % and 3 %. This is the null distribu
 pairs are near 1, and conservative if they are not. ``projected=False`` is as published. All variates are kept as
 orthonormal bases of the two column spaces, which stay orthonormal under permutations of the rows. So a permutation
 costs one product M = UᵀPᵀV; every step uses blocks of it, and the leading minors of one Cholesky factor are Wilks'
-statistics of all steps. Columns that depend on others are cut by rank. Only means are taken out. This commutes with
-permutations, so rows stay exchangeable without the semi-orthogonal basis that other nuisance variables need.
+statistics of all steps. Columns that depend on others are cut by rank. Where only means are taken out, this commutes
+with permutations. The residuals of confounds are not exchangeable: n rows of rank n − s. So the views are multiplied by
+Qᵀ for a matrix Q with orthonormal columns that are orthogonal to the constant and the confounds, and the n − s rows of
+the products are permuted (Huh & Jhun 2001, Commun. Stat. Theory Methods 30:2023, doi:10.1081/STA-100106060; Winkler et
+al., section 2.5). Qᵀ is the last n − s rows of s Householder reflections.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from linspec import cost, machine
-from linspec.arrays import Array, Home, HostArray, random_generator, reciprocal, to_host
+from linspec.arrays import HOST, Array, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.block_algebra import rank_cut, whitening
 from linspec.errors import (
     ConvergenceWarning,
@@ -42,9 +45,12 @@ from linspec.errors import (
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
-from linspec.operators import LinearOperator, as_operator
+from linspec.operators import AdjustedOperator, LinearOperator, as_operator
+from linspec.operators.adjusted import EXPLAINED
+from linspec.row_model import row_model
 from linspec.solver import ALWAYS_AVAILABLE, Solver, solve
 from linspec.sweeps.finite import explain_non_finite
+from linspec.sweeps.ways import settle
 
 __all__ = ["PermutationTest", "null_correlations", "permutation_test"]
 
@@ -124,8 +130,9 @@ def permutation_test(
     Parameters
     ----------
     problem : CCA
-        Its data and centring are used, with p + q less than n, or any p and q with a `solution`. Its k and ridge are
-        not used: all pairs are tested, without a ridge. Without centring, means that both views have stay in every
+        Its data, centring and confounds are used, with p + q less than n, or any p and q with a `solution`. Weights
+        must be whole numbers, and count rows: each row stands for so many equal ones. Its k, ridge and scale are not
+        used: all pairs are tested, without a ridge. Without centring, means that both views have stay in every
         permutation.
     solution : CCASolution, optional
         Test its variates of the rows of the problem instead of the columns themselves. **It must have been fitted to
@@ -149,8 +156,8 @@ def permutation_test(
     Raises
     ------
     InvalidProblem
-        If the problem is no CCA, or if it has no more rows than the columns span: then the views share directions in
-        any order of the rows.
+        If the problem is no CCA, if its weights are fractions, or if it has no more rows than the columns span: then
+        the views share directions in any order of the rows.
     InvalidOption
         For `permutations` and `statistic`.
     MissingCapability, NonFiniteData
@@ -179,8 +186,12 @@ def permutation_test(
     _check_permutations(permutations)
     if statistic not in STATISTICS:
         raise InvalidOption(f"statistic must be one of {', '.join(STATISTICS)}; got {statistic!r}.")
-    X, Y = (problem.X, problem.Y) if solution is None else solution.transform(problem.X, problem.Y)
-    U, V, rho, home = _variates(X, Y, center=problem.center)
+    problem = _with_equal_rows(problem, "permutation_test")
+    X, Y = problem.X, problem.Y
+    if solution is not None:
+        taken = problem.confounds if solution.confound_mean is not None else None
+        X, Y = solution.transform(X, Y, confounds=taken)
+    U, V, rho, home = _variates(X, Y, center=problem.center, confounds=problem.confounds)
     generator = random_generator(rng)
     n, steps = U.shape[0], len(rho)
     of_product = {"wilks": _wilks, "roy": _roy}[statistic]
@@ -221,7 +232,8 @@ def null_correlations(
     Parameters
     ----------
     problem : CCA
-        Its ridge, centring and k are used.
+        Its ridge, centring, scale, confounds and k are used. Weights must be whole numbers. With confounds, it is the
+        residuals of Y that are permuted.
     solver : str or Solver, default "auto"
         As for `linspec.solve`.
     permutations : int, default 1
@@ -243,7 +255,7 @@ def null_correlations(
     MissingCapability
         If Y has no row slices, so that its rows cannot be permuted.
     InvalidProblem, InvalidOption
-        If the problem is no CCA, or `permutations` no positive integer.
+        If the problem is no CCA, if its weights are fractions, or `permutations` no positive integer.
 
     Notes
     -----
@@ -270,13 +282,23 @@ def null_correlations(
             f"null_correlations permutes the rows of Y, which needs row slices; got {problem.Y!r}. Pass an "
             "array, a sparse matrix or a file, or permute the rows where they come from."
         )
+    problem = _with_equal_rows(problem, "null_correlations")
+    rows = _residual_rows(problem)
     generator = random_generator(rng)
     found, made = np.zeros((permutations, problem.k)), 0
     stop = Request()
     with first_interrupt(stop.make):
         for row in found:
-            Y = problem.Y.rows(generator.permutation(problem.Y.shape[0]))
-            permuted = CCA(problem.X, Y, problem.k, ridge=problem.ridge, center=problem.center)
+            Y = rows.rows(generator.permutation(problem.Y.shape[0]))
+            permuted = CCA(
+                problem.X,
+                Y,
+                problem.k,
+                ridge=problem.ridge,
+                center=problem.center,
+                scale=problem.scale,
+                confounds=problem.confounds,
+            )
             try:
                 correlations = solve(permuted, solver, rng=generator, **options).correlations
             except KeyboardInterrupt as interrupt:
@@ -302,11 +324,51 @@ def null_correlations(
 # ---- the variates ----------------------------------------------------------------------------------
 
 
-def _variates(X: Any, Y: Any, *, center: bool) -> tuple[Array, Array, HostArray, Home]:
+def _with_equal_rows(problem: CCA, function: str) -> CCA:
+    """The problem with each row as often as it counts."""
+    w = problem.sample_weight
+    if w is None:
+        return problem
+    often = w.astype(np.intp)
+    if (often != w).any():
+        at = int(np.argmax(often != w))
+        raise InvalidProblem(
+            f"{function} permutes rows, so sample_weight must say how many equal rows each stands for; got {w[at]:g} "
+            f"for row {at}. Round the weights, or leave them out."
+        )
+    for name, A in problem.matrices.items():
+        if not A.sliceable:
+            raise MissingCapability(
+                f"{function} repeats rows as often as they count, which needs row slices; got {A!r} for {name}. Pass "
+                "an array, a sparse matrix or a file."
+            )
+    index = np.repeat(np.arange(len(w)), often)
+    twin = problem.with_matrices({name: A.rows(index) for name, A in problem.matrices.items()})
+    object.__setattr__(twin, "sample_weight", None)
+    object.__setattr__(twin, "confounds", None if problem.confounds is None else problem.confounds[index])
+    return twin
+
+
+def _residual_rows(problem: CCA) -> LinearOperator:
+    """Y, or what confounds leave of it: only that is exchangeable."""
+    if problem.confounds is None:
+        return problem.Y  # type: ignore[no-any-return]
+    model = row_model(center=problem.center, weights=None, confounds=problem.confounds)
+    return AdjustedOperator(problem.Y, model, settle)
+
+
+def _variates(
+    X: Any, Y: Any, *, center: bool, confounds: HostArray | None
+) -> tuple[Array, Array, HostArray, Home]:
     """Orthonormal bases of both column spaces, with the canonical variates first, and the correlations."""
     views = {"X": as_operator(X, "X"), "Y": as_operator(Y, "Y")}
     _check_memory(views)
-    (Ux, Uy), home = [_basis(name, A, center=center) for name, A in views.items()], views["X"].home.blocks
+    reflections: list[HostArray] = []
+    if confounds is not None:
+        model = row_model(center=center, weights=None, confounds=confounds)
+        reflections = _reflections(model.taken_of(0, len(confounds), HOST))
+    bases = [_basis(name, A, center=center, reflections=reflections) for name, A in views.items()]
+    (Ux, Uy), home, center = bases, views["X"].home.blocks, center and confounds is None
     rows, ranks = Ux.shape[0], (Ux.shape[1], Uy.shape[1])
     shared = sum(ranks) - (rows - center)
     if shared > 0 and min(ranks) > 0:
@@ -320,8 +382,23 @@ def _variates(X: Any, Y: Any, *, center: bool) -> tuple[Array, Array, HostArray,
     return Ux @ home.place(P), Uy @ home.place(Qt.T), np.clip(rho, 0.0, 1.0), home
 
 
-def _basis(name: str, A: LinearOperator, *, center: bool) -> Array:
-    """An orthonormal basis of the centred columns. They are scaled alike, and dependent ones are cut by rank."""
+def _reflections(L: HostArray) -> list[HostArray]:
+    """Unit vectors v of Householder reflections I − 2vvᵀ whose product takes the columns of L to the first rows."""
+    L, found = L / np.sqrt(np.sum(L * L, axis=0)), []
+    for j in range(L.shape[1]):
+        v = np.concatenate([np.zeros(j), L[j:, j]])
+        v[j] += np.copysign(np.linalg.norm(v), v[j])
+        v /= np.linalg.norm(v)
+        L = L - np.outer(2 * v, v @ L)
+        found.append(v)
+    return found
+
+
+def _basis(name: str, A: LinearOperator, *, center: bool, reflections: list[HostArray]) -> Array:
+    """An orthonormal basis of the centred columns, in n − s rows where reflections take confounds out.
+
+    The columns are scaled alike, and dependent ones are cut by rank.
+    """
     home = A.home.blocks
     xp = home.xp
     W = home.place(A.dense())
@@ -329,6 +406,13 @@ def _basis(name: str, A: LinearOperator, *, center: bool) -> Array:
         if center:  # subtract the first row before the mean: a constant column is then exactly zero
             W = W - W[:1, :]
             W = W - xp.mean(W, axis=0)[None, :]
+        before = xp.sum(W * W, axis=0)
+        for reflection in reflections:
+            v = home.place(reflection)
+            W = W - (2 * v)[:, None] * (v @ W)[None, :]
+        W = W[len(reflections) :, :]
+        explained = xp.sum(W * W, axis=0) <= EXPLAINED * before
+        W = W if not reflections else W * xp.astype(~explained, W.dtype)[None, :]
         lengths = xp.sqrt(xp.sum(W * W, axis=0))
     if not np.isfinite(to_host(lengths)).all():
         raise NonFiniteData(explain_non_finite({name: A}))

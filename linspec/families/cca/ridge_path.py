@@ -217,6 +217,7 @@ def _problems(problem: CCA, ridges: Any, form: str) -> list[CCA]:
     given = [tuple(ridge) if isinstance(ridge, np.ndarray) else ridge for ridge in ridges]
     if not given:
         raise InvalidProblem("ridges must hold at least one ridge; got an empty sequence.")
+    problem = problem.adjusted()
     moments = problem.shared
     if moments is not None and form != "auto":
         raise InvalidProblem(

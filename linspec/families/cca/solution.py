@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem
-from linspec.families.cca.variates import CCAScore, loadings, score_variates, variates
+from linspec.families.cca.variates import CCAScore, Taken, loadings, score_variates, variates
 from linspec.solution import Solution
 
 
@@ -81,23 +82,26 @@ class CCASolution(Solution):
         total = float(self.correlations.sum())
         return f"{len(self.correlations)} correlations, sum {total:.6f}"
 
-    def transform(self, X: Any = None, Y: Any = None) -> Any:
+    def transform(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
         """Canonical variates of rows: X minus the training means, times the weights.
 
         Parameters
         ----------
         X, Y : data of shape (n, p), (n, q), optional
             Any kind of data that `linspec.as_operator` takes.
+        confounds : array of shape (n, c), optional
+            Those of the rows, if the problem had confounds: their effect, as learnt from the training rows, is
+            subtracted.
 
         Returns
         -------
         array of shape (n, k), or a pair of them when both are given
         """
         given = [
-            variates(data, weights, mean, name)
-            for data, weights, mean, name in (
-                (X, self.x_weights, self.x_mean, "X"),
-                (Y, self.y_weights, self.y_mean, "Y"),
+            variates(data, weights, mean, name, Taken(mean, slopes, self.confound_mean), confounds)
+            for data, weights, mean, slopes, name in (
+                (X, self.x_weights, self.x_mean, self.x_slopes, "X"),
+                (Y, self.y_weights, self.y_mean, self.y_slopes, "Y"),
             )
             if data is not None
         ]
@@ -105,7 +109,7 @@ class CCASolution(Solution):
             raise InvalidProblem("transform needs X, Y or both; got neither.")
         return given[0] if len(given) == 1 else tuple(given)
 
-    def score(self, X: Any, Y: Any) -> CCAScore:
+    def score(self, X: Any, Y: Any, *, confounds: Any = None) -> CCAScore:
         """The correlations that the weights capture on rows, usually on new rows.
 
         They are the correlations of the variates, about the training means and without the ridge of the
@@ -116,6 +120,9 @@ class CCASolution(Solution):
         X, Y : data of shape (n, p), (n, q)
             Matching rows, as anything that `linspec.as_operator` takes, including row slices. Each view is
             read once; sparse rows stay sparse.
+        confounds : array of shape (n, c), optional
+            Those of the rows, if the problem had confounds: their effect, as learnt from the training rows, is
+            subtracted.
 
         Returns
         -------
@@ -147,10 +154,10 @@ class CCASolution(Solution):
         """
         if X is None or Y is None:
             raise InvalidProblem("score needs the rows of both views; got one. Pass X and Y.")
-        P, Q = self.transform(X, Y)
+        P, Q = self.transform(X, Y, confounds=confounds)
         return score_variates(P, Q, centered=self.x_mean is not None)
 
-    def loadings(self, X: Any = None, Y: Any = None) -> Any:
+    def loadings(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
         """Structure correlations: of each column of a view with each of its variates.
 
         Weights tell how a variate is computed. If columns are similar, their weights may have any sign and
@@ -161,6 +168,8 @@ class CCASolution(Solution):
         X, Y : data of shape (n, p), (n, q), optional
             The training rows or other rows, of one view or of both. If the problem centres, the means are
             those of these rows. Slices are read twice.
+        confounds : array of shape (n, c), optional
+            Those of the rows, if the problem had confounds: their effect in these rows is subtracted.
 
         Returns
         -------
@@ -175,8 +184,11 @@ class CCASolution(Solution):
             For operators that are known by their products only.
         """
         center = self.x_mean is not None
+        for data, slopes in ((X, self.x_slopes), (Y, self.y_slopes)):
+            if data is not None:
+                Taken(slopes=slopes).confounds_beside(confounds, math.inf)
         found = [
-            loadings(data, weights, name, center=center)
+            loadings(data, weights, name, center=center, confounds=confounds)
             for data, weights, name in ((X, self.x_weights, "X"), (Y, self.y_weights, "Y"))
             if data is not None
         ]

@@ -22,10 +22,12 @@ from linspec.block_algebra import EPS, canonical_rotation, whitening
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, UnsupportedData
 from linspec.large_means import without_large_means
 from linspec.moments import Moments
-from linspec.operators import as_operator
+from linspec.operators import AdjustedOperator, as_operator
 from linspec.operators.rescaled import rescaled, times_power_of_two
+from linspec.row_model import row_model, weights_and_confounds
 from linspec.scaling import look_at
 from linspec.sweeps.images import Images
+from linspec.sweeps.ways import settle
 
 __all__ = ["CCAScore", "loadings", "score_variates", "variates"]
 
@@ -82,8 +84,59 @@ class CCAScore(_Score):
         return f"CCAScore(correlations={self.correlations!r}, total={self.total!r}, rows={self.rows})"
 
 
-def variates(data: Any, weights: Array, mean: Array | None, name: str) -> Array:
-    """Rows times weights, after the training means are subtracted.
+@dataclass(frozen=True)
+class Taken:
+    """What the training rows say is to be taken out of rows.
+
+    Attributes
+    ----------
+    mean : array of shape (p,) or None
+    slopes : array of shape (c, p) or None
+        Of the columns in the confounds.
+    confound_mean : numpy.ndarray of shape (c,) or None
+    """
+
+    mean: Array | None = None
+    slopes: Array | None = None
+    confound_mean: HostArray | None = None
+
+    def confounds_beside(self, confounds: Any, rows: float) -> HostArray | None:
+        """The confounds of some rows less their training means; None where the solution takes none out.
+
+        Raises
+        ------
+        InvalidProblem
+            When they are missing, or not wanted, or have another shape.
+        """
+        if self.slopes is None:
+            if confounds is not None:
+                raise InvalidProblem(
+                    "confounds were given, and the problem that was solved had none. Leave them out, or solve it with "
+                    "confounds=."
+                )
+            return None
+        count = int(self.slopes.shape[0])
+        if confounds is None:
+            raise InvalidProblem(
+                f"the solution takes {count} confounds out of its columns; got none for these rows. Pass confounds=, "
+                f"an array with a row for each and {count} columns."
+            )
+        _, Z = weights_and_confounds(None, confounds, rows)
+        got = 0 if Z is None else Z.shape[1]
+        if Z is None or got != count:
+            raise InvalidProblem(f"confounds must have the {count} columns of the training rows; got {got}.")
+        return Z if self.confound_mean is None else Z - self.confound_mean
+
+
+def variates(
+    data: Any,
+    weights: Array,
+    mean: Array | None,
+    name: str,
+    taken: Taken | None = None,
+    confounds: Any = None,
+) -> Array:
+    """Rows times weights, after the training means, and what confounds explain, are subtracted.
 
     Parameters
     ----------
@@ -94,6 +147,10 @@ def variates(data: Any, weights: Array, mean: Array | None, name: str) -> Array:
         The means to subtract from the rows.
     name : str
         The name of the data in messages.
+    taken : Taken, optional
+        The slopes in the confounds.
+    confounds : array of shape (n, c), optional
+        Those of the rows.
 
     Returns
     -------
@@ -116,7 +173,12 @@ def variates(data: Any, weights: Array, mean: Array | None, name: str) -> Array:
     for block in A.blocks() if A.streamed else (A,):
         products = task.part([block], into=products)
     pieces = products or []
-    return pieces[0] if len(pieces) == 1 else A.home.xp.concat(pieces, axis=0)
+    found = pieces[0] if len(pieces) == 1 else A.home.xp.concat(pieces, axis=0)
+    Z = None if taken is None else taken.confounds_beside(confounds, found.shape[0])
+    if Z is None or taken is None:
+        return found
+    home = A.home.blocks
+    return found - A.home.place(home.place(Z) @ (home.place(taken.slopes) @ W), A.dtype)
 
 
 def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:
@@ -155,8 +217,8 @@ def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:
     return CCAScore(found, _captured(G, k, cut=joint.eps), rows)
 
 
-def loadings(data: Any, weights: Array, name: str, *, center: bool) -> Array:
-    """The correlation of each column with each variate, about the means of these rows.
+def loadings(data: Any, weights: Array, name: str, *, center: bool, confounds: Any = None) -> Array:
+    """The correlation of each column with each variate, about the means of these rows and less their confounds.
 
     Parameters
     ----------
@@ -166,6 +228,8 @@ def loadings(data: Any, weights: Array, name: str, *, center: bool) -> Array:
         The name of the data in messages.
     center : bool
         Whether means are subtracted.
+    confounds : array of shape (n, c), optional
+        Their effect in these rows is subtracted.
 
     Returns
     -------
@@ -183,7 +247,11 @@ def loadings(data: Any, weights: Array, name: str, *, center: bool) -> Array:
     A = as_operator(data, name)
     A = without_large_means(A)[0] if center else A
     unit = look_at(name, A).exponent(A.dtype)
-    moments = Moments(rescaled(A, unit), center=center, form="implicit", names=(name, ""))
+    A = rescaled(A, unit)
+    _, Z = weights_and_confounds(None, confounds, A.shape[0])
+    if Z is not None:
+        A, center = AdjustedOperator(A, row_model(center=center, weights=None, confounds=Z), settle), False
+    moments = Moments(A, center=center, form="implicit", names=(name, ""))
     if moments.X.shape[1] != weights.shape[0]:
         raise InvalidProblem(
             f"{name} must have the {weights.shape[0]} columns of the training data; got {moments.X.shape[1]}."

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from linspec.arrays import Array, HostArray
-from linspec.families.cca.variates import variates
+from linspec.families.cca.variates import Taken, variates
 from linspec.solution import Solution
 
 
@@ -49,16 +49,20 @@ class DiscriminantSolution(Solution):
     def _headline(self) -> str:
         return f"{len(self.eigenvalues)} eigenvalues, sum {float(self.eigenvalues.sum()):.6g}"
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any, *, confounds: Any = None) -> Array:
         """The rows in the subspace: X times the weights, after the training means are subtracted.
 
         Parameters
         ----------
         X : data of shape (n, p)
             Any kind of data that `linspec.as_operator` takes; sparse rows stay sparse.
+        confounds : array of shape (n, c), optional
+            Those of the rows, if the problem had confounds: their effect, as learnt from the training rows, is
+            subtracted.
 
         Returns
         -------
         array of shape (n, k)
         """
-        return variates(X, self.weights, self.mean, "X")
+        taken = Taken(self.mean, self.slopes, self.confound_mean)
+        return variates(X, self.weights, self.mean, "X", taken, confounds)
