@@ -28,6 +28,7 @@ __all__ = [
     "leading",
     "offered",
     "ridge_option",
+    "row_options",
 ]
 
 
@@ -95,6 +96,9 @@ class Kind:
         """The problem with these matrices and the values of its parameters."""
         arranged = list(matrices)
         given = {name: value for name, value in values.items() if value is not None}
+        for name in ROW_FILES:
+            if name in given:
+                given[name] = _of_rows(given[name])
         if self.arrange is not None:
             arranged, given = self.arrange(arranged, given)
         return registry.get_problem(self.name)(*arranged, **given)
@@ -109,6 +113,8 @@ class Kind:
             words.append("ridge " + " and ".join(f"{ridge:g}" for ridge in ridges))
         if "center" in values:
             words.append("centred" if values["center"] else "not centred")
+        words += ["scaled"] if values.get("scale") else []
+        words += [f"{ROW_FILES[name]} {values[name]}" for name in ROW_FILES if values.get(name) is not None]
         return ", ".join(words)
 
 
@@ -146,10 +152,36 @@ def ridge_option(help_: str) -> click.Option:
     return click.Option(["--ridge"], type=float, default=0.0, show_default=True, metavar="NUMBER", help=help_)
 
 
-def center_option(default: bool) -> click.Option:
+def center_option(
+    default: bool, text: str = "Take the column means out; sparse data stay sparse."
+) -> click.Option:
     """Whether column means are taken out."""
-    text = "Take the column means out; sparse data stay sparse."
     return click.Option(["--center/--no-center"], default=default, show_default=True, help=text)
+
+
+ROW_FILES = {"sample_weight": "weights", "confounds": "confounds"}
+"""Parameters that are files with a row for each row of the data, and what they are called in words."""
+
+
+def row_options() -> list[click.Parameter]:
+    """Scale, weights and confounds."""
+    scale = "Divide columns by what is left of them: with centring, by their standard deviations."
+    weights = "How often each row counts: a file with one number for each row of the data."
+    confounds = "Take the linear effect of these variables out of every column: a file with a row for each."
+    return [
+        click.Option(["--scale/--no-scale"], default=False, show_default=True, help=scale),
+        click.Option(["--sample-weight"], metavar="FILE", help=weights),
+        click.Option(["--confounds"], metavar="FILE", help=confounds),
+    ]
+
+
+def _of_rows(path: str) -> Any:
+    """Numbers for each row of the data: a single column as a vector."""
+    from linspec.cli.data import read_matrix
+
+    matrix: Any = read_matrix(path)
+    matrix = matrix.toarray() if hasattr(matrix, "toarray") else matrix
+    return matrix.reshape(-1) if matrix.ndim == 2 and matrix.shape[1] == 1 else matrix
 
 
 def leading(values: Any, form: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from linspec.cli.kinds import Kind, Score, center_option, count_option, leading, ridge_option
+from linspec.cli.kinds import Kind, Score, center_option, count_option, leading, ridge_option, row_options
 
 
 def _cca_parameters() -> list[click.Parameter]:
@@ -18,6 +18,7 @@ def _cca_parameters() -> list[click.Parameter]:
             ["--ridge-y"], type=float, metavar="NUMBER", help="The ridge of Y, if it differs from X's."
         ),
         center_option(True),
+        *row_options(),
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from linspec.cli.kinds import Kind, Score, center_option, count_option, leading, ridge_option
+from linspec.cli.kinds import Kind, Score, center_option, count_option, leading, ridge_option, row_options
 
 NO_TARGET = "none"
 """The file of labels is the target matrix itself."""
@@ -21,6 +21,10 @@ TARGETS: dict[str, tuple[str, dict[str, Any]]] = {
     "hsl-star": ("hsl", {"laplacian": "star"}),
 }
 """The functions of `linspec.targets` that make targets of labels, with their arguments."""
+
+
+WEIGHTED = ("lda", "cca")
+"""Those whose targets count rows."""
 
 
 def _discriminant_parameters() -> list[click.Parameter]:
@@ -37,6 +41,7 @@ def _discriminant_parameters() -> list[click.Parameter]:
         count_option("directions", by_default="as many as the labels and the data distinguish."),
         ridge_option("Added to the diagonal of XᵀX, which is not divided by the number of rows."),
         center_option(True),
+        *row_options(),
     ]
 
 
@@ -49,6 +54,8 @@ def _with_targets(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any
     from linspec import targets
 
     function, arguments = TARGETS[name]
+    if function in WEIGHTED and "sample_weight" in values:
+        arguments = {**arguments, "sample_weight": values["sample_weight"]}
     return [data, getattr(targets, function)(_as_labels(labels), **arguments)], values
 
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import click
 
-from linspec.cli.kinds import Kind, ridge_option
+from linspec.cli.kinds import Kind, center_option, ridge_option, row_options
 
 
 def _least_squares_parameters() -> list[click.Parameter]:
-    return [ridge_option("Added to the diagonal of AᵀA, which is not divided by the number of rows.")]
+    ridge = ridge_option("Added to the diagonal of AᵀA, which is not divided by the number of rows.")
+    center = "Fit an intercept, which no ridge shrinks; sparse data stay sparse."
+    return [ridge, center_option(False, center), *row_options()]
 
 
 def _coefficients(solution: Any) -> list[tuple[str, str]]:

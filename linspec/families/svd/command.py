@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from linspec.cli.kinds import Kind, Score, center_option, count_option, leading
+from linspec.cli.kinds import Kind, Score, center_option, count_option, leading, row_options
 
 
 def _svd_parameters() -> list[click.Parameter]:
     left = click.Option(["--left"], is_flag=True, help="Compute the left singular vectors too.")
-    return [count_option("singular triplets"), center_option(False), left]
+    return [count_option("singular triplets"), center_option(False), *row_options(), left]
 
 
 def _singular_values(solution: Any) -> list[tuple[str, str]]:
