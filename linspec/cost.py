@@ -130,7 +130,7 @@ class Sizes:
 
 def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
     """Get the sizes from the operators; of sparse ones the row lengths are read."""
-    views = [_bare(X)] if Y is None else [_bare(X), _bare(Y)]
+    views = [bare(X)] if Y is None else [bare(X), bare(Y)]
     pairs: int | None = None
     sparse = [view for view in views if isinstance(view, SparseOperator)]
     matrices = [view.matrix for view in sparse]
@@ -161,7 +161,7 @@ def _entries(view: LinearOperator, n: int) -> int:
     return int(view.density * n * view.shape[1]) if isinstance(view, StreamedOperator) else view.nnz
 
 
-def _bare(operator: LinearOperator) -> LinearOperator:
+def bare(operator: LinearOperator) -> LinearOperator:
     """The operator without counters, centrings and adjustments."""
     while isinstance(operator, CountedOperator | CenteredOperator | AdjustedOperator):
         operator = operator.parts[0] if isinstance(operator, CenteredOperator) else operator.operator

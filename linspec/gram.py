@@ -196,8 +196,12 @@ class SparseGram:
             return None
         kernel = sparse_kernels.matmat if i <= j else sparse_kernels.rmatmat
         product = kernel(G, V, np.dtype(np.float64))
-        for left, right in self._corrections(i, j):
-            product -= left[:, None] * (right @ V)[None, :]
+        pairs = self._corrections(i, j)
+        if len(pairs) == 1:
+            product -= pairs[0][0][:, None] * (pairs[0][1] @ V)[None, :]
+        elif pairs:
+            left, right = (np.stack(vectors, axis=1) for vectors in zip(*pairs, strict=True))
+            product -= left @ (right.T @ V)
         return product
 
     def _corrections(self, i: int, j: int) -> list[tuple[HostArray, HostArray]]:

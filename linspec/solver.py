@@ -500,7 +500,7 @@ def _thin_on_sparse(problem: Problem[Any], spec: Any) -> bool:
     Threads of a BLAS wait for their next product at full speed, on the cores where sparse products are to be made, and
     bring little to blocks of few columns.
     """
-    A = next(iter(problem.matrices.values()))
+    A = cost.bare(next(iter(problem.matrices.values())))
     if spec is None or "iterative" not in spec.traits or not isinstance(A, SparseOperator):
         return False
     return problem.width <= THIN and A.nnz >= LARGE and machine.cpu_count() > 1

@@ -170,7 +170,7 @@ class Sweeps(ABC):
                 if product is None or V is None:
                     continue
                 if view.beside is not None and other.beside is not None:
-                    product = product - view.beside @ (other.beside.T @ V)
+                    product -= view.beside @ (other.beside.T @ V)  # it is nobody else's
                 products[2 * i + j] = _times(product, view.factors)
         return products[0], products[1], products[2], products[3]
 
