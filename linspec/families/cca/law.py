@@ -200,6 +200,7 @@ class _Law:
             "law_bounds": (ratio(float(below.sum()), total), ratio(float(above.sum()), total)),
             "loss_estimate": estimate,
             "loss_bounds": bounds,
+            **self.answer.regressions(),
         }
         if self.problem.center:
             mx, my = self.moments.column_means()

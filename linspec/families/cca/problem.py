@@ -153,10 +153,15 @@ class CCA(Problem[CCASolution]):
         return {"X": self.ridge[0], "Y": self.ridge[1]}
 
     def powers(self) -> dict[str, int]:
-        """Weights are in units of one over those of their view; correlations have no unit."""
+        """Weights are in units of one over those of their view; correlations have no unit.
+
+        Coefficients on variates are in units of their columns over those of the variates.
+        """
         (x, y), (more_x, more_y) = (self.exponents.get(name, 0) for name in ("X", "Y")), self.excess
         less = -(more_x + more_y) // 2
         powers = {"x_weights": -x - more_x // 2, "y_weights": -y - more_y // 2, "x_mean": x, "y_mean": y}
+        powers |= {"x_from_x": x + more_x // 2, "y_from_x": y + more_x // 2}
+        powers |= {"x_from_y": x + more_y // 2, "y_from_y": y + more_y // 2}
         return {**powers, "correlations": less, "residuals": 2 * less, "bounds": less}
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from linspec.affine_images import affine_images
 from linspec.arrays import Array, HostArray
-from linspec.errors import InvalidProblem
-from linspec.families.cca.variates import CCAScore, loadings, score_variates, variates
+from linspec.errors import InvalidProblem, MissingCapability
+from linspec.families.cca.variates import CCAScore, loadings, score_variates
 from linspec.solution import Solution
 
 
@@ -25,6 +26,11 @@ class CCASolution(Solution):
         Canonical correlations in decreasing order, with the ridge of the problem, float64.
     x_mean, y_mean : array or None
         Column means, if the problem centres.
+    x_from_x, y_from_x : array of shape (p, k), (q, k), or None
+        Coefficients of the columns of X (of Y) on the variates P of X, by least squares on the training rows and
+        without a ridge: XᵀP(PᵀP)⁻¹ and YᵀP(PᵀP)⁻¹. `inverse_transform` and `predict` multiply by them.
+    x_from_y, y_from_y : array of shape (p, k), (q, k), or None
+        The same on the variates of Y.
     residuals : numpy.ndarray of shape (k,)
         For each pair ‖ϱ‖² in the norm of S⁻¹, with the residual ϱ of its equations. `residual` is their sum
         over the sum of the correlations. `residual_kind` tells how the norm was computed. "exact": by a
@@ -49,7 +55,10 @@ class CCASolution(Solution):
         Numerical ranks of the two views, if the solver determines them.
     """
 
-    weight_fields: ClassVar[tuple[str, ...]] = ("x_weights", "y_weights", "x_mean", "y_mean")
+    weight_fields: ClassVar[tuple[str, ...]] = (
+        *("x_weights", "y_weights", "x_mean", "y_mean"),
+        *("x_from_x", "y_from_x", "x_from_y", "y_from_y"),
+    )
     value_field: ClassVar[str] = "correlations"
     value_label: ClassVar[str] = "canonical correlation"
     ceiling: ClassVar[float | None] = 1.0
@@ -60,6 +69,10 @@ class CCASolution(Solution):
     residuals: HostArray
     x_mean: Array | None = None
     y_mean: Array | None = None
+    x_from_x: Array | None = None
+    y_from_x: Array | None = None
+    x_from_y: Array | None = None
+    y_from_y: Array | None = None
     bounds: HostArray | None = None
     law_bounds: tuple[float, float] = (0.0, float("inf"))
     loss_estimate: float | None = None
@@ -83,7 +96,7 @@ class CCASolution(Solution):
         array of shape (n, k), or a pair of them when both are given
         """
         given = [
-            variates(data, weights, mean, name)
+            affine_images(data, weights, name, mean=mean)
             for data, weights, mean, name in (
                 (X, self.x_weights, self.x_mean, "X"),
                 (Y, self.y_weights, self.y_mean, "Y"),
@@ -93,6 +106,100 @@ class CCASolution(Solution):
         if not given:
             raise InvalidProblem("transform needs X, Y or both; got neither.")
         return given[0] if len(given) == 1 else tuple(given)
+
+    def predict(self, X: Any = None, Y: Any = None) -> Any:
+        """The other view of rows, by least squares on their variates.
+
+        For rows of X it is Ŷ = ȳ + P B with the variates P of these rows and B = (PᵀP)⁻¹PᵀY of the training rows. It is
+        a regression of rank k. The ridge of the problem determines the variates and does not shrink B.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q), optional
+            Any kind of data that `linspec.as_operator` takes.
+
+        Returns
+        -------
+        array of shape (n, q) for X, (n, p) for Y, or a pair of both when both are given
+            In the library, on the device and in the working dtype of the rows given.
+
+        Raises
+        ------
+        InvalidProblem
+            Other columns than the training data have, or neither X nor Y.
+        MissingCapability
+            The solution has no coefficients (`y_from_x`, `x_from_y`).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> rng = np.random.default_rng(0)
+        >>> shared = rng.standard_normal((300, 2))
+        >>> X = shared @ rng.standard_normal((2, 5)) + 0.1 * rng.standard_normal((300, 5))
+        >>> Y = shared @ rng.standard_normal((2, 4)) + 0.1 * rng.standard_normal((300, 4))
+        >>> solution = ls.solve(ls.CCA(X[:200], Y[:200], k=2))
+        >>> error = Y[200:] - solution.predict(X[200:])
+        >>> bool((error**2).sum() < 0.05 * (Y[200:] ** 2).sum())
+        True
+        """
+        given = [
+            self._combined(affine_images(data, weights, name, mean=mean), name, coefficients, offset)
+            for data, weights, mean, name, coefficients, offset in (
+                (X, self.x_weights, self.x_mean, "X", "y_from_x", self.y_mean),
+                (Y, self.y_weights, self.y_mean, "Y", "x_from_y", self.x_mean),
+            )
+            if data is not None
+        ]
+        if not given:
+            raise InvalidProblem("predict needs X, Y or both; got neither.")
+        return given[0] if len(given) == 1 else tuple(given)
+
+    def inverse_transform(self, X: Any = None, Y: Any = None) -> Any:
+        """Rows of a view from their variates, by least squares: X̂ = x̄ + P (PᵀP)⁻¹PᵀX.
+
+        ``inverse_transform(transform(X))`` is the part of the rows that their variates explain. Multiplying by the
+        transposed weights, or by their pseudo-inverse, is something else unless the columns are uncorrelated.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, k), optional
+            Variates of rows of X, of rows of Y, or of both.
+
+        Returns
+        -------
+        array of shape (n, p) for X, (n, q) for Y, or a pair of both when both are given
+            In the library, on the device and in the working dtype of the variates given.
+
+        Raises
+        ------
+        InvalidProblem
+            There are not k columns, or neither X nor Y.
+        MissingCapability
+            The solution has no coefficients (`x_from_x`, `y_from_y`).
+        """
+        given = [
+            self._combined(scores, name, coefficients, offset)
+            for scores, name, coefficients, offset in (
+                (X, "X", "x_from_x", self.x_mean),
+                (Y, "Y", "y_from_y", self.y_mean),
+            )
+            if scores is not None
+        ]
+        if not given:
+            raise InvalidProblem("inverse_transform needs variates of X, of Y or of both; got neither.")
+        return given[0] if len(given) == 1 else tuple(given)
+
+    def _combined(self, scores: Any, name: str, field: str, offset: Array | None) -> Array:
+        """Variates times coefficients, plus the training means."""
+        coefficients = getattr(self, field)
+        if coefficients is None:
+            raise MissingCapability(
+                f"this needs the coefficients {field} of a solution; got None, so the law of linspec.CCA has not made "
+                "this solution. Solve the problem with linspec.solve."
+            )
+        name = f"the variates of {name}"
+        return affine_images(scores, coefficients.T, name, offset=offset, expected="columns of the weights")
 
     def score(self, X: Any, Y: Any) -> CCAScore:
         """The correlations that the weights capture on rows, usually on new rows.

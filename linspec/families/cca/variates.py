@@ -1,9 +1,9 @@
-"""Canonical variates of rows, and the correlation between them.
+"""The correlation between canonical variates of rows, and that of columns with variates.
 
-Problem: compute and score the canonical variates of rows, usually of rows that were not fitted.
-Method: variates take one product with each view. Correlations come from the small Gram matrix of the variates about
-the means of the training rows. The total is that of the best rotation of the variates (total correlation captured),
-so it does not depend on how a solver turned its columns.
+Problem: score the canonical variates of rows, usually of rows that were not fitted.
+Method: variates take one product with each view (`linspec.affine_images`). Correlations come from the small Gram matrix
+of the variates about the means of the training rows. The total is that of the best rotation of the variates (total
+correlation captured), so it does not depend on how a solver turned its columns.
 Source: Ma, Lu & Foster 2015, ICML, section 4.
 Where we differ: the data are multiplied once, forward. Scores of given weights on the rows of a problem
 (`linspec.metrics`) also multiply by the adjoint. Centred variates that do not vary over the rows have correlation 0.
@@ -25,9 +25,8 @@ from linspec.moments import Moments
 from linspec.operators import as_operator
 from linspec.operators.rescaled import rescaled, times_power_of_two
 from linspec.scaling import look_at
-from linspec.sweeps.images import Images
 
-__all__ = ["CCAScore", "loadings", "score_variates", "variates"]
+__all__ = ["CCAScore", "loadings", "score_variates"]
 
 
 class _Score(NamedTuple):
@@ -80,43 +79,6 @@ class CCAScore(_Score):
 
     def __repr__(self) -> str:
         return f"CCAScore(correlations={self.correlations!r}, total={self.total!r}, rows={self.rows})"
-
-
-def variates(data: Any, weights: Array, mean: Array | None, name: str) -> Array:
-    """Rows times weights, after the training means are subtracted.
-
-    Parameters
-    ----------
-    data : data of shape (n, p)
-        Anything `linspec.as_operator` takes, slices of rows included.
-    weights : array of shape (p, k)
-    mean : array of shape (p,) or None
-        The means to subtract from the rows.
-    name : str
-        The name of the data in messages.
-
-    Returns
-    -------
-    array of shape (n, k)
-        In the library, on the device and in the working dtype of the data.
-
-    Raises
-    ------
-    InvalidProblem
-        When the data have other columns than the weights have rows.
-    """
-    A = as_operator(data, name)
-    if A.shape[1] != weights.shape[0]:
-        raise InvalidProblem(
-            f"{name} must have the {weights.shape[0]} columns of the training data; got {A.shape[1]}."
-        )
-    W = A.home.blocks.place(weights)
-    m = None if mean is None else A.home.blocks.place(mean)
-    task, products = Images(W, m), None
-    for block in A.blocks() if A.streamed else (A,):
-        products = task.part([block], into=products)
-    pieces = products or []
-    return pieces[0] if len(pieces) == 1 else A.home.xp.concat(pieces, axis=0)
 
 
 def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from linspec.affine_images import affine_images
 from linspec.arrays import Array, HostArray
-from linspec.families.cca.variates import variates
 from linspec.solution import Solution
 
 
@@ -52,4 +52,4 @@ class DiscriminantSolution(Solution):
         -------
         array of shape (n, k)
         """
-        return variates(X, self.weights, self.mean, "X")
+        return affine_images(X, self.weights, "X", mean=self.mean)

@@ -135,7 +135,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         small = [value <= NEGLECTED**2 for value in ratios]
         if any(small):
             findings += self._neglected(gap, np.asarray(small), moments)
-        fields = {"x": self._shaped(returned), "residuals": residuals}
+        fields = {"x": self._shaped(returned), "residuals": residuals, "path": self.path}
         return Conclusion(fields, float(residuals.max()), findings)
 
     def _neglected(self, gap: Array, small: HostArray, moments: Moments) -> tuple[tuple[Status, str], ...]:
