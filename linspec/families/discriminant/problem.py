@@ -36,6 +36,7 @@ from linspec.operators.rescaled import times_power_of_two
 from linspec.problem import Problem, shared_moments
 from linspec.scaling import Look, reduced_ridge
 from linspec.solution import Solution, Status
+from linspec.targets import classes_of
 from linspec.unit_vectors import chosen, lengths_in, signs
 from linspec.whitener import leading_svd
 
@@ -92,6 +93,7 @@ class Discriminant(Problem[DiscriminantSolution]):
 
     factor: ClassVar[Array | None] = None
     every: ClassVar[bool] = False
+    classes: ClassVar[tuple[HostArray, HostArray] | None] = None  # names and sizes, if the targets have them
     _kept: ClassVar[Any] = None  # XᵀY and XᵀYK for a factor K
 
     def __post_init__(self) -> None:
@@ -107,6 +109,7 @@ class Discriminant(Problem[DiscriminantSolution]):
                 "with linspec.targets.lda(y)."
             )
         refuse_once({"X": self.X, "H": self.H})
+        object.__setattr__(self, "classes", classes_of(shared.Y if shared else self.H))
         X = self.adopt("X", shared.X if shared else self.X)
         labels, factor = _taken_apart(as_operator(shared.Y if shared else self.H, "H"), center=self.center)
         H = self.adopt("H", labels)
@@ -178,7 +181,8 @@ class Discriminant(Problem[DiscriminantSolution]):
         """Weights are in units of 1/X, and eigenvalues in units of squared targets."""
         x, *targets = (self.exponents.get(name, 0) for name in ("X", "H", "factor"))
         more = self.excess[0]
-        return {"weights": -x - more // 2, "eigenvalues": 2 * sum(targets) - more, "mean": x}
+        powers = {"weights": -x - more // 2, "eigenvalues": 2 * sum(targets) - more, "mean": x}
+        return {**powers, "class_means": sum(targets) - more // 2}
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of X and of the labels."""
@@ -261,6 +265,8 @@ class Discriminant(Problem[DiscriminantSolution]):
             "weights": self.X.home.place(returned, self.X.dtype),
             "eigenvalues": values,
             "rank": rank,
+            "penalty": self.ridge * to_host(returned.T @ returned),
+            **self._of_classes(returned, MW, C, moments.n),
         }
         if self.center:
             fields["mean"] = self.X.home.place(moments.column_means()[0], self.X.dtype)
@@ -270,6 +276,25 @@ class Discriminant(Problem[DiscriminantSolution]):
             text += "missing. Add a ridge, or lower rank_tol."
             findings = ((Status.ILL_CONDITIONED, text), *findings)
         return Conclusion(fields, residual, findings, "" if inverse is None else "exact", lost=lost)
+
+    def _of_classes(self, W: Array, MW: Array, C: Array, n: int) -> dict[str, Any]:
+        """What a classifier needs, if the targets know a class of every row.
+
+        Column j of XᵀH is √nⱼ times the mean of class j, and H of such targets has orthonormal columns: what
+        WᵀXᵀHHᵀXW leaves of WᵀMW is the scatter within the classes, and the ridge.
+        """
+        if self.classes is None or self.classes[1].sum() != n:
+            return {}
+        names, sizes = self.classes
+        Z = to_host(C.T @ W)
+        within = to_host(W.T @ MW) - Z.T @ Z
+        means = Z / np.sqrt(sizes)[:, None]
+        return {
+            "classes": names,
+            "class_sizes": sizes.astype(np.int64),
+            "class_means": means,
+            "within": (within + within.T) / 2,
+        }
 
     def _rounded(self, W: Array, home: Home) -> Array:
         """The weights rounded as they will be returned, because the rounded weights are judged."""
