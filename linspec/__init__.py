@@ -25,6 +25,7 @@ _PUBLIC = {
     "LeastSquares": "linspec.families.least_squares.problem",
     "LeastSquaresSolution": "linspec.families.least_squares.solution",
     "LeastSquaresState": "linspec.solver",
+    "LinearClassifier": "linspec.families.discriminant.classifier",
     "LinearOperator": "linspec.operators",
     "Moments": "linspec.moments",
     "Needs": "linspec.spec",

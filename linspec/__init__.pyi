@@ -11,6 +11,7 @@ from linspec.families.cca.components import permutation_test as permutation_test
 from linspec.families.cca.problem import CCA as CCA
 from linspec.families.cca.ridge_path import ridge_path as ridge_path
 from linspec.families.cca.solution import CCASolution as CCASolution
+from linspec.families.discriminant.classifier import LinearClassifier as LinearClassifier
 from linspec.families.discriminant.problem import Discriminant as Discriminant
 from linspec.families.discriminant.solution import DiscriminantSolution as DiscriminantSolution
 from linspec.families.least_squares.problem import LeastSquares as LeastSquares

@@ -137,6 +137,10 @@ class Problem(ABC, Generic[S_co]):
         {}
     )  # by matrix whose columns scale divides, the solution's field with a row for each column, or ""
 
+    regressed: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+        {}
+    )  # by matrix that scale divides, the solution's fields with a row for each column in units of the column
+
     # What each problem has as its own fields; here the values for problems without them.
     center: bool = False
     scale: bool = False
@@ -326,17 +330,21 @@ class Problem(ABC, Generic[S_co]):
             Of the rows.
         """
         found = dict(arrays)
-        for name, field in self.scaled.items():
+        for name, weights in self.scaled.items():
             bare, _ = uncounted(self.matrices[name])
-            if found.get(field) is None or bare.adjustment is None or not bare.adjustment.scale:
+            if bare.adjustment is None or not bare.adjustment.scale:
                 continue
-            bare.settle()  # type: ignore[attr-defined]  # it has an adjustment
-            factors = bare.adjustment.factors
-            value = found[field]
-            factors = Home.of(value).place(reciprocal(factors) if back else factors, host_dtype(value))
-            shape = [1] * value.ndim
-            shape[axis] = -1
-            found[field] = value * namespace(value).reshape(factors, tuple(shape))
+            for field in (weights, *self.regressed.get(name, ())):
+                value = found.get(field)
+                if value is None:
+                    continue
+                bare.settle()  # type: ignore[attr-defined]  # it has an adjustment
+                factors = bare.adjustment.factors
+                inverse = back if field == weights else not back
+                factors = Home.of(value).place(reciprocal(factors) if inverse else factors, host_dtype(value))
+                shape = [1] * value.ndim
+                shape[axis] = -1
+                found[field] = value * namespace(value).reshape(factors, tuple(shape))
         return found
 
     # ---- units --------------------------------------------------------------------------------

@@ -81,7 +81,8 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     -------
     scipy.sparse.csr_array or array of shape (n, c)
         A column for each class that some row has, in the sorted order of the classes, or in the order of the columns.
-        Sparse for a class vector on the host and for a sparse matrix. Dense for a class vector elsewhere (same library
+        Sparse for a class vector on the host and for a sparse matrix; it knows the classes, so that a solution of
+        `linspec.Discriminant` can predict them. Dense for a class vector elsewhere (same library
         and device) and for a dense matrix (same library, device and floating dtype). float64, but float32 for float32.
 
     Raises
@@ -127,13 +128,18 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
             f"lda takes at most one label for each row; got {int(held.max())} in row {int(held.argmax())}. For rows "
             "with several labels use linspec.targets.opls, cca or hsl."
         )
-    sizes = labels.sums(weights_and_confounds(sample_weight, None, labels.shape[0])[0])
+    weights, _ = weights_and_confounds(sample_weight, None, labels.shape[0])
+    sizes = labels.sums(weights)
     classes = int(np.count_nonzero(sizes))
     if classes < 2:
         raise InvalidProblem(
             f"lda needs rows of at least two classes; got {classes}. Check `unlabelled`, or pass more rows."
         )
-    return labels.take(sizes > 0).scaled(None, 1.0 / np.sqrt(sizes[sizes > 0])).finished()
+    H = labels.take(sizes > 0).scaled(None, 1.0 / np.sqrt(sizes[sizes > 0])).finished()
+    if not isinstance(labels, _Sparse):
+        return H
+    names = np.arange(len(sizes)) if labels.names is None else labels.names
+    return ClassTargets.of_classes(H, names[sizes > 0], sizes[sizes > 0], weights)
 
 
 def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
@@ -398,6 +404,62 @@ def _varying(labels: _Dense | _Sparse) -> _Dense | _Sparse:
     return labels.take(low < high)
 
 
+# ---- targets that know their classes ---------------------------------------------------------------
+
+
+class ClassTargets(scipy.sparse.csr_array):  # type: ignore[misc]  # SciPy has no types
+    """The sparse H of `lda`, with the classes of its columns. Parts and products of it do not know them.
+
+    Attributes
+    ----------
+    names : numpy.ndarray of shape (c,) or None
+        The classes as they were given; column numbers if a label matrix was given.
+    sizes : numpy.ndarray of shape (c,) or None
+        The number of rows of each class, or the sum of their weights.
+    often : numpy.ndarray of shape (n,) or None
+        The weights of the rows.
+    """
+
+    names: HostArray | None = None
+    sizes: HostArray | None = None
+    often: HostArray | None = None
+
+    @classmethod
+    def of_classes(
+        cls, H: Any, names: HostArray, sizes: HostArray, weights: HostArray | None
+    ) -> ClassTargets:
+        """The same sparse array, with its classes."""
+        known = cls(H)
+        known.names, known.sizes, known.often = names, sizes, weights
+        return known
+
+
+def _equal(one: HostArray | None, other: HostArray | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one, other)
+
+
+def classes_of(H: Any, weights: HostArray | None = None) -> tuple[HostArray, HostArray] | None:
+    """The classes that targets were made of, and their sizes; None for other targets, and where H was changed since.
+
+    Parameters
+    ----------
+    H : targets, or the operator of targets
+    weights : numpy.ndarray of shape (n,), optional
+        The weights of the rows of the problem; targets for other weights do not know their classes.
+    """
+    H = getattr(H, "matrix", H)
+    if not isinstance(H, ClassTargets) or H.names is None or H.sizes is None:
+        return None
+    if not _equal(H.often, weights):
+        return None
+    made = (1.0 / np.sqrt(H.sizes)).astype(H.dtype)
+    rows = None if weights is None else np.repeat(weights, np.diff(H.indptr))
+    same = np.array_equal(np.bincount(H.indices, rows, minlength=len(made)), H.sizes)
+    return (H.names, H.sizes) if same and np.array_equal(H.data, made[H.indices]) else None
+
+
 # ---- labels as a matrix ----------------------------------------------------------------------------
 
 
@@ -509,10 +571,13 @@ class _Sparse:
         float64, without duplicates and stored zeros. Its arrays may be the user's own.
     dtype : numpy.dtype
         The dtype of H.
+    names : numpy.ndarray of shape (t,), optional
+        The classes of the columns, if the labels are a class vector.
     """
 
     matrix: Any
     dtype: np.dtype[Any]
+    names: HostArray | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -544,7 +609,10 @@ class _Sparse:
         return self._with(entries * (size[self.matrix.indices] - entries)).matrix @ w
 
     def take(self, keep: HostArray) -> _Sparse:
-        return self if keep.all() else _Sparse(self.matrix[:, np.flatnonzero(keep)], self.dtype)
+        if keep.all():
+            return self
+        names = None if self.names is None else self.names[keep]
+        return _Sparse(self.matrix[:, np.flatnonzero(keep)], self.dtype, names)
 
     def scaled(self, rows: Array | None, columns: HostArray) -> _Sparse:
         entries = self.matrix.data * columns[self.matrix.indices]
@@ -602,11 +670,7 @@ def _factor(gram: HostArray, n: int, dtype: np.dtype[Any]) -> HostArray:
 
 def _labels(given: Any, unlabelled: Any) -> _Dense | _Sparse:
     """Labels in any form, checked."""
-    named = _named(unlabelled)
-    if isinstance(given, list | tuple):
-        given = _of_sequence(given)
-    if is_array(given) and not isinstance(given, np.ma.MaskedArray):
-        given = plain_array(given, "labels")
+    named, given = _named(unlabelled), _as_array(given)
     if is_scipy_sparse(given) or is_array(given):
         _check_shape(given)
     else:
@@ -623,6 +687,15 @@ def _labels(given: Any, unlabelled: Any) -> _Dense | _Sparse:
             "without labels."
         )
     return _sparse_labels(given) if is_scipy_sparse(given) else _dense_labels(given)
+
+
+def _as_array(given: Any) -> Any:
+    """Lists and arrays as arrays; other labels as they are."""
+    if isinstance(given, list | tuple):
+        given = _of_sequence(given)
+    if is_array(given) and not isinstance(given, np.ma.MaskedArray):
+        given = plain_array(given, "labels")
+    return given
 
 
 def _of_sequence(given: Any) -> HostArray:
@@ -697,21 +770,50 @@ def _not_finite(row: int, column: int, value: float) -> NonFiniteData:
 # ---- class vectors ---------------------------------------------------------------------------------
 
 
+def class_codes(y: Any, unlabelled: Any = ()) -> tuple[HostArray, HostArray]:
+    """The index of each row's class, -1 for none, and the classes in sorted order.
+
+    Parameters
+    ----------
+    y : class vector of length n
+        As for `lda`.
+    unlabelled : value or collection of values, default ()
+        As for `lda`.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n,), numpy.ndarray of shape (c,)
+
+    Raises
+    ------
+    InvalidProblem, NonFiniteData, UnsupportedData, InvalidOption
+        As for `lda`.
+    """
+    y = _as_array(y)
+    if not is_array(y) or isinstance(y, np.ma.MaskedArray) or y.ndim != 1 or 0 in tuple(y.shape):
+        got = f"shape {tuple(y.shape)}" if is_array(y) else type(y).__name__
+        raise InvalidProblem(
+            f"y must be a class vector, a list or a one-dimensional array with the class of each row; got {got}. Of an "
+            "indicator matrix pass argmax(axis=1)."
+        )
+    return _codes(to_host(y), _named(unlabelled))
+
+
 def _indicators(given: Any, named: frozenset[Any]) -> _Dense | _Sparse:
     """The indicator matrix of a class vector: sparse on the host, an array elsewhere."""
     home, dtype = Home.of(given), _result_dtype(host_dtype(given), Home.of(given))
-    codes, count = _codes(to_host(given), named)
+    codes, names = _codes(to_host(given), named)
     labelled = codes >= 0
     starts = np.concatenate([[0], np.cumsum(labelled)])
     parts = (np.ones(int(labelled.sum())), codes[labelled], starts)
-    matrix = scipy.sparse.csr_array(parts, shape=(len(codes), count))
+    matrix = scipy.sparse.csr_array(parts, shape=(len(codes), len(names)))
     if isinstance(given, np.ndarray):
-        return _Sparse(matrix, dtype)
+        return _Sparse(matrix, dtype, names)
     return _Dense(home.blocks.place(matrix.toarray()), home, dtype)
 
 
-def _codes(vector: HostArray, named: frozenset[Any]) -> tuple[HostArray, int]:
-    """The index of each entry's class, -1 for none, and the number of classes."""
+def _codes(vector: HostArray, named: frozenset[Any]) -> tuple[HostArray, HostArray]:
+    """The index of each entry's class, -1 for none, and the classes."""
     present, entries = _present(vector)
     _check_classes(entries, present)
     classes, inverse = np.unique(entries, return_inverse=True)
@@ -723,7 +825,7 @@ def _codes(vector: HostArray, named: frozenset[Any]) -> tuple[HostArray, int]:
     numbers = np.where(keep, np.cumsum(keep) - 1, -1)
     codes = np.full(len(vector), -1, dtype=np.int64)
     codes[present] = numbers[inverse]
-    return codes, int(keep.sum())
+    return codes, classes[keep]
 
 
 def _present(vector: HostArray) -> tuple[HostArray, HostArray]:

@@ -501,3 +501,54 @@ def test_a_path_of_ridges_has_weights_and_confounds():
         np.testing.assert_allclose(found.correlations, alone.correlations, rtol=1e-9)
         np.testing.assert_allclose(np.abs(found.x_weights), np.abs(alone.x_weights), atol=1e-5)
         np.testing.assert_allclose(found.x_slopes, alone.x_slopes, atol=1e-12)
+
+
+# ---- predictions ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [False, True], ids=["plain", "scaled"])
+def test_predictions_contain_the_confounds(scale):
+    """Of a regression: those of the regression on [1 Z A]; of a CCA: those on its variates beside [1 Z]."""
+    X, Y, Z, w = data()
+    train, test = slice(0, 500), slice(500, N)
+    roots, ones = np.sqrt(w[train])[:, None], np.ones((N, 1))
+    options = {"sample_weight": w[train], "confounds": Z[train], "scale": scale}
+    solution = ls.solve(ls.LeastSquares(X[train], Y[train], center=True, **options), "direct")
+    whole = np.hstack([X, Z, ones])
+    beta = np.linalg.lstsq(roots * whole[train], roots * Y[train], rcond=None)[0]
+    np.testing.assert_allclose(solution.predict(X[test], confounds=Z[test]), whole[test] @ beta, atol=1e-9)
+    np.testing.assert_allclose(solution.confound_coefficients, beta[P : P + C], atol=1e-9)
+    solution = ls.solve(ls.CCA(X[train], Y[train], 2, ridge=1.0, **options), "gram")
+    beside = np.hstack([Z, ones])
+    variates = solution.transform(X, confounds=Z)
+    whole = np.hstack([variates, beside])
+    for target, found in (
+        (Y, solution.predict(X[test], confounds=Z[test])),
+        (X, solution.inverse_transform(variates[test], confounds=Z[test])),
+    ):
+        beta = np.linalg.lstsq(roots * whole[train], roots * target[train], rcond=None)[0]
+        np.testing.assert_allclose(found, whole[test] @ beta, atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [False, True], ids=["plain", "scaled"])
+def test_scores_of_components_restore_rows(scale):
+    X, _, Z, w = data()
+    solution = ls.solve(ls.SVD(X, P, center=True, sample_weight=w, confounds=Z, scale=scale), "direct")
+    scores = solution.transform(X, confounds=Z)
+    np.testing.assert_allclose(solution.inverse_transform(scores, confounds=Z), X, atol=1e-10)
+    np.testing.assert_allclose(np.sum(w[:, None] * scores**2, axis=0), solution.S**2, rtol=1e-10)
+
+
+def test_weighted_classes_are_repeated_rows():
+    X, _, _, w = data()
+    y = np.random.default_rng(5).integers(0, 3, N)
+    X = X + 2 * np.eye(3, P)[y]
+    solution = ls.solve(ls.Discriminant(X, ls.targets.lda(y, sample_weight=w), sample_weight=w), "direct")
+    R = repeated(np.arange(N), w)
+    wanted = ls.solve(ls.Discriminant(X[R], ls.targets.lda(y[R])), "direct")
+    np.testing.assert_allclose(solution.probabilities(X), wanted.probabilities(X), atol=1e-10)
+    foreign = ls.solve(ls.Discriminant(X, ls.targets.lda(y), sample_weight=np.ones(N)), "direct")
+    with pytest.raises(
+        errors.MissingCapability, match="classifier"
+    ):  # targets that were made for other weights
+        foreign.predict(X)

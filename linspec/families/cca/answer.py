@@ -15,7 +15,7 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import EPS, canonical_rotation, metric_rounding, rank_cut
+from linspec.block_algebra import EPS, canonical_rotation, metric_rounding, rank_cut, whitening
 from linspec.families.cca.evidence import Evidence, Rider, norms_by, riders
 from linspec.inverse_norm import BasisNorm, FactorNorm, InverseNorm
 from linspec.moments import Moments
@@ -44,6 +44,8 @@ class Answer:
         Φ and Ψ.
     made : list of arrays
         SxΦ, SyΨ, CΨ, CᵀΦ.
+    plain : list of arrays
+        XᵀXΦ, YᵀYΨ: SxΦ and SyΨ without the ridges.
     beside : list of arrays
         The riders: S⁻¹ϱ if residuals are known, then random columns, or the identity.
     beside_made : list of arrays
@@ -58,6 +60,7 @@ class Answer:
         self.problem, self.moments, self.W, self.evidence = problem, moments, W, evidence
         self.home: Home = moments.home
         self.made: list[Array] | None = None
+        self.plain: list[Array] = []
         self.riders: list[Rider] = []
         self.beside: list[Array] = []
         self.beside_made: list[Array] = []
@@ -74,7 +77,7 @@ class Answer:
         if self.made is not None:
             return self.made
         if self.beside_made or not self._wants_riders():
-            self.made = self._products(self.W)
+            self.made, self.plain = self._products(self.W)
         else:
             self.riders = riders(self.problem, self.moments)
             self.beside = [
@@ -82,9 +85,11 @@ class Answer:
             ]
             widths = [W.shape[1] for W in self.W]
             blocks = [self.home.concat([W, E]) for W, E in zip(self.W, self.beside, strict=True)]
-            of_both = self._products(blocks)
+            of_both, plain = self._products(blocks)
             cuts = [widths[0], widths[1], widths[1], widths[0]]
             self.made = [V[:, :m] for V, m in zip(of_both, cuts, strict=True)]
+            # Copies, because slices would keep the products of the riders in memory.
+            self.plain = [V[:, :m] + 0.0 for V, m in zip(plain, cuts[:2], strict=True)]
             self.beside_made = [V[:, m:] for V, m in zip(of_both, cuts, strict=True)]
         self._find_norms()
         return self.made
@@ -98,14 +103,20 @@ class Answer:
             return []
         return [unit_columns(self.norms[i].solve(self.evidence.residuals[i]), self.home)]
 
-    def _products(self, V: list[Array]) -> list[Array]:
-        if self.reduced is not None:
-            (Rx, Ry), (x, y) = self.reduced, V
-            P, Q = Rx @ x, Ry @ y
-            return [Rx.T @ P, Ry.T @ Q, Rx.T @ Q, Ry.T @ P]
-        SxV, CV, CtV, SyV = self.moments.products(*V)
+    def _products(self, V: list[Array]) -> tuple[list[Array], list[Array]]:
+        """The four products of both blocks, and the first two without the ridges.
+
+        A ridge that is far above the squares of the data leaves no digit of them in SxΦ: the products without it are
+        kept. Reduced rows have the ridge in them, and are far from such a ridge.
+        """
         (rx, ry), (x, y) = self.problem.ridge, V
-        return [SxV + x * rx, SyV + y * ry, CV, CtV]
+        if self.reduced is not None:
+            Rx, Ry = self.reduced
+            P, Q = Rx @ x, Ry @ y
+            SxV, SyV = Rx.T @ P, Ry.T @ Q
+            return [SxV, SyV, Rx.T @ Q, Ry.T @ P], [SxV - x * rx, SyV - y * ry]
+        XtXV, CV, CtV, YtYV = self.moments.products(*V)
+        return [XtXV + x * rx, YtYV + y * ry, CV, CtV], [XtXV, YtYV]
 
     @property
     def formed(self) -> bool:
@@ -165,7 +176,7 @@ class Answer:
         ]
         x, y = (BasisNorm(basis.W, basis.condition**2, self.home) for basis in self.bases)
         self.norms, self.riders, self.beside, self.beside_made = (x, y), [], [], []
-        self.made = self._products(self.W)
+        self.made, self.plain = self._products(self.W)
 
     # ---- turning ------------------------------------------------------------------------------
 
@@ -175,6 +186,7 @@ class Answer:
         self.W = [self.W[0] @ Tx, self.W[1] @ Ty]
         if self.made is not None:
             self.made = [V @ T for V, T in zip(self.made, (Tx, Ty, Ty, Tx), strict=True)]
+            self.plain = [V @ T for V, T in zip(self.plain, (Tx, Ty), strict=True)]
 
     def turn_canonical(self) -> HostArray:
         """Turn the weights into the canonical pairs within their spans. Returns their correlations."""
@@ -220,6 +232,23 @@ class Answer:
         rounding = self.cancelled * self.unit_of_sums
         free = self.moments.held or self.reduced is not None
         return rounding > CROOKED and (free or self.room >= 1)
+
+    def regressions(self) -> dict[str, Array]:
+        """Least-squares coefficients of the columns of both views on the variates of each, by field of the solution.
+
+        For the variates P = XΦ they are XᵀP (PᵀP)⁻¹ and YᵀP (PᵀP)⁻¹, without a ridge. Variates that depend on others to
+        rounding add nothing.
+        """
+        assert self.made is not None  # noqa: S101
+        (XtP, YtQ), (_, _, XtQ, YtP) = self.plain, self.made
+        found = {}
+        for view, W, columns in (("x", self.W[0], (XtP, YtP)), ("y", self.W[1], (XtQ, YtQ))):
+            own = columns["xy".index(view)]
+            T = whitening(to_host(W.T @ own), self.unit_of_sums)
+            inverse = self.home.place(T @ T.T)
+            for name, A, AtV in zip("xy", self._views(), columns, strict=True):
+                found[f"{name}_from_{view}"] = A.home.place(AtV @ inverse, A.dtype)
+        return found
 
     def drop_null_parts(self) -> None:
         """Take out of the weights the parts that the views annihilate: they may be far longer than the rest."""

@@ -200,6 +200,7 @@ class _Law:
             "law_bounds": (ratio(float(below.sum()), total), ratio(float(above.sum()), total)),
             "loss_estimate": estimate,
             "loss_bounds": bounds,
+            **self.answer.regressions(),
         }
         fields |= self.problem.taken_fields(self.moments)
         facts = facts_of(self.problem, self.rho, squares, ranks, self.moments.diagonal())

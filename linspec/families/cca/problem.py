@@ -87,6 +87,9 @@ class CCA(Problem[CCASolution]):
     solution: ClassVar[type[Solution]] = CCASolution
     means: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "x_mean", "Y": "y_mean"})
     scaled: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "x_weights", "Y": "y_weights"})
+    regressed: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+        {"X": ("x_from_x", "x_from_y"), "Y": ("y_from_x", "y_from_y")}
+    )
     matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
 
     every: ClassVar[bool] = False  # whether k follows from the sizes
@@ -166,11 +169,16 @@ class CCA(Problem[CCASolution]):
         return {"X": self.ridge[0], "Y": self.ridge[1]}
 
     def powers(self) -> dict[str, int]:
-        """Weights are in units of one over those of their view; correlations have no unit."""
+        """Weights are in units of one over those of their view; correlations have no unit.
+
+        Coefficients on variates are in units of their columns over those of the variates.
+        """
         (x, y), (more_x, more_y) = (self.exponents.get(name, 0) for name in ("X", "Y")), self.excess
         less = -(more_x + more_y) // 2
         powers = {"x_weights": -x - more_x // 2, "y_weights": -y - more_y // 2, "x_mean": x, "y_mean": y}
         powers |= {"x_scale": x, "y_scale": y, "x_slopes": x, "y_slopes": y}
+        powers |= {"x_from_x": x + more_x // 2, "y_from_x": y + more_x // 2}
+        powers |= {"x_from_y": x + more_y // 2, "y_from_y": y + more_y // 2}
         return {**powers, "correlations": less, "residuals": 2 * less, "bounds": less}
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:

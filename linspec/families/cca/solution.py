@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from linspec.affine_images import Taken
 from linspec.arrays import Array, HostArray
-from linspec.errors import InvalidProblem
-from linspec.families.cca.variates import CCAScore, Taken, loadings, score_variates, variates
+from linspec.errors import InvalidProblem, MissingCapability
+from linspec.families.cca.variates import CCAScore, loadings, score_variates
 from linspec.solution import Solution
 
 
@@ -32,6 +32,11 @@ class CCASolution(Solution):
         The means of the confounds, if the problem has any (0 without centring).
     x_slopes, y_slopes : array of shape (c, p), (c, q), or None
         The slopes of the columns in the confounds, which are taken out of rows.
+    x_from_x, y_from_x : array of shape (p, k), (q, k), or None
+        Coefficients of the columns of X (of Y) on the variates P of X, by least squares on the training rows and
+        without a ridge: XᵀP(PᵀP)⁻¹ and YᵀP(PᵀP)⁻¹. `inverse_transform` and `predict` multiply by them.
+    x_from_y, y_from_y : array of shape (p, k), (q, k), or None
+        The same on the variates of Y.
     residuals : numpy.ndarray of shape (k,)
         For each pair ‖ϱ‖² in the norm of S⁻¹, with the residual ϱ of its equations. `residual` is their sum
         over the sum of the correlations. `residual_kind` tells how the norm was computed. "exact": by a
@@ -56,7 +61,10 @@ class CCASolution(Solution):
         Numerical ranks of the two views, if the solver determines them.
     """
 
-    weight_fields: ClassVar[tuple[str, ...]] = ("x_weights", "y_weights", "x_mean", "y_mean")
+    weight_fields: ClassVar[tuple[str, ...]] = (
+        *("x_weights", "y_weights", "x_mean", "y_mean"),
+        *("x_from_x", "y_from_x", "x_from_y", "y_from_y"),
+    )
     value_field: ClassVar[str] = "correlations"
     value_label: ClassVar[str] = "canonical correlation"
     ceiling: ClassVar[float | None] = 1.0
@@ -72,6 +80,10 @@ class CCASolution(Solution):
     confound_mean: HostArray | None = None
     x_slopes: Array | None = None
     y_slopes: Array | None = None
+    x_from_x: Array | None = None
+    y_from_x: Array | None = None
+    x_from_y: Array | None = None
+    y_from_y: Array | None = None
     bounds: HostArray | None = None
     law_bounds: tuple[float, float] = (0.0, float("inf"))
     loss_estimate: float | None = None
@@ -98,16 +110,118 @@ class CCASolution(Solution):
         array of shape (n, k), or a pair of them when both are given
         """
         given = [
-            variates(data, weights, mean, name, Taken(mean, slopes, self.confound_mean), confounds)
-            for data, weights, mean, slopes, name in (
-                (X, self.x_weights, self.x_mean, self.x_slopes, "X"),
-                (Y, self.y_weights, self.y_mean, self.y_slopes, "Y"),
+            self._taken(name).images(data, weights, name, confounds)
+            for data, weights, name in (
+                (X, self.x_weights, "X"),
+                (Y, self.y_weights, "Y"),
             )
             if data is not None
         ]
         if not given:
             raise InvalidProblem("transform needs X, Y or both; got neither.")
         return given[0] if len(given) == 1 else tuple(given)
+
+    def _taken(self, name: str) -> Taken:
+        """What is taken out of rows of X or Y. Their scale is in the weights."""
+        side = name.lower()
+        mean, slopes = getattr(self, f"{side}_mean"), getattr(self, f"{side}_slopes")
+        return Taken(mean, slopes, self.confound_mean)
+
+    def predict(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
+        """The other view of rows, by least squares on their variates.
+
+        For rows of X it is Ŷ = ȳ + P B with the variates P of these rows and B = (PᵀP)⁻¹PᵀY of the training rows. It is
+        a regression of rank k. The ridge of the problem determines the variates and does not shrink B.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q), optional
+            Any kind of data that `linspec.as_operator` takes.
+        confounds : array of shape (n, c), optional
+            Those of the rows, if the problem had confounds. Their effect is part of the prediction.
+
+        Returns
+        -------
+        array of shape (n, q) for X, (n, p) for Y, or a pair of both when both are given
+            In the library, on the device and in the working dtype of the rows given.
+
+        Raises
+        ------
+        InvalidProblem
+            Other columns than the training data have, or neither X nor Y.
+        MissingCapability
+            The solution has no coefficients (`y_from_x`, `x_from_y`).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> rng = np.random.default_rng(0)
+        >>> shared = rng.standard_normal((300, 2))
+        >>> X = shared @ rng.standard_normal((2, 5)) + 0.1 * rng.standard_normal((300, 5))
+        >>> Y = shared @ rng.standard_normal((2, 4)) + 0.1 * rng.standard_normal((300, 4))
+        >>> solution = ls.solve(ls.CCA(X[:200], Y[:200], k=2))
+        >>> error = Y[200:] - solution.predict(X[200:])
+        >>> bool((error**2).sum() < 0.05 * (Y[200:] ** 2).sum())
+        True
+        """
+        given = [
+            self._combined(
+                self._taken(name).images(data, weights, name, confounds), name, field, other, confounds
+            )
+            for data, weights, name, field, other in (
+                (X, self.x_weights, "X", "y_from_x", "Y"),
+                (Y, self.y_weights, "Y", "x_from_y", "X"),
+            )
+            if data is not None
+        ]
+        if not given:
+            raise InvalidProblem("predict needs X, Y or both; got neither.")
+        return given[0] if len(given) == 1 else tuple(given)
+
+    def inverse_transform(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
+        """Rows of a view from their variates, by least squares: X̂ = x̄ + P (PᵀP)⁻¹PᵀX.
+
+        ``inverse_transform(transform(X))`` is the part of the rows that their variates explain. Multiplying by the
+        transposed weights, or by their pseudo-inverse, is something else unless the columns are uncorrelated.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, k), optional
+            Variates of rows of X, of rows of Y, or of both.
+        confounds : array of shape (n, c), optional
+            Those of the rows, if the problem had confounds. Their effect is added.
+
+        Returns
+        -------
+        array of shape (n, p) for X, (n, q) for Y, or a pair of both when both are given
+            In the library, on the device and in the working dtype of the variates given.
+
+        Raises
+        ------
+        InvalidProblem
+            There are not k columns, or neither X nor Y.
+        MissingCapability
+            The solution has no coefficients (`x_from_x`, `y_from_y`).
+        """
+        given = [
+            self._combined(scores, name, field, name, confounds)
+            for scores, name, field in ((X, "X", "x_from_x"), (Y, "Y", "y_from_y"))
+            if scores is not None
+        ]
+        if not given:
+            raise InvalidProblem("inverse_transform needs variates of X, of Y or of both; got neither.")
+        return given[0] if len(given) == 1 else tuple(given)
+
+    def _combined(self, scores: Any, name: str, field: str, to: str, confounds: Any) -> Array:
+        """Rows of X or of Y: variates times coefficients, plus what was taken out of the training rows."""
+        coefficients = getattr(self, field)
+        if coefficients is None:
+            raise MissingCapability(
+                f"this needs the coefficients {field} of a solution; got None, so the law of linspec.CCA has not made "
+                "this solution. Solve the problem with linspec.solve."
+            )
+        return self._taken(to).restored(scores, coefficients.T, f"the variates of {name}", confounds)
 
     def score(self, X: Any, Y: Any, *, confounds: Any = None) -> CCAScore:
         """The correlations that the weights capture on rows, usually on new rows.
@@ -186,7 +300,7 @@ class CCASolution(Solution):
         center = self.x_mean is not None
         for data, slopes in ((X, self.x_slopes), (Y, self.y_slopes)):
             if data is not None:
-                Taken(slopes=slopes).confounds_beside(confounds, math.inf)
+                Taken(slopes=slopes).beside(confounds)
         found = [
             loadings(data, weights, name, center=center, confounds=confounds)
             for data, weights, name in ((X, self.x_weights, "X"), (Y, self.y_weights, "Y"))

@@ -320,11 +320,18 @@ def _rounding_of_loss(trial: Trial) -> float:
     return float(trial.oracle.count * trial.oracle.rounding / total) if total > 0 else math.inf
 
 
+FOR_EACH_COLUMN = ("weights", "from_x", "from_y")
+"""Fields of a view with a row for each of its columns and a column for each pair."""
+
+
 def _shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
     k = len(solution.correlations)
     p, q = case.arrays["X"].shape[1], case.arrays["Y"].shape[1]
     means = {"x_mean": (p,), "y_mean": (q,)} if case.parameters.get("center", True) else {}
-    return {"x_weights": (p, k), "y_weights": (q, k), **means}
+    of_columns = {
+        f"{view}_{what}": (size, k) for view, size in (("x", p), ("y", q)) for what in FOR_EACH_COLUMN
+    }
+    return {**of_columns, **means}
 
 
 def _start_case() -> Case:

@@ -1,9 +1,9 @@
-"""Canonical variates of rows, and the correlation between them.
+"""The correlation between canonical variates of rows, and that of columns with variates.
 
-Problem: compute and score the canonical variates of rows, usually of rows that were not fitted.
-Method: variates take one product with each view. Correlations come from the small Gram matrix of the variates about
-the means of the training rows. The total is that of the best rotation of the variates (total correlation captured),
-so it does not depend on how a solver turned its columns.
+Problem: score the canonical variates of rows, usually of rows that were not fitted.
+Method: variates take one product with each view (`linspec.affine_images`). Correlations come from the small Gram matrix
+of the variates about the means of the training rows. The total is that of the best rotation of the variates (total
+correlation captured), so it does not depend on how a solver turned its columns.
 Source: Ma, Lu & Foster 2015, ICML, section 4.
 Where we differ: the data are multiplied once, forward. Scores of given weights on the rows of a problem
 (`linspec.metrics`) also multiply by the adjoint. Centred variates that do not vary over the rows have correlation 0.
@@ -26,10 +26,9 @@ from linspec.operators import AdjustedOperator, as_operator
 from linspec.operators.rescaled import rescaled, times_power_of_two
 from linspec.row_model import row_model, weights_and_confounds
 from linspec.scaling import look_at
-from linspec.sweeps.images import Images
 from linspec.sweeps.ways import settle
 
-__all__ = ["CCAScore", "loadings", "score_variates", "variates"]
+__all__ = ["CCAScore", "loadings", "score_variates"]
 
 
 class _Score(NamedTuple):
@@ -82,103 +81,6 @@ class CCAScore(_Score):
 
     def __repr__(self) -> str:
         return f"CCAScore(correlations={self.correlations!r}, total={self.total!r}, rows={self.rows})"
-
-
-@dataclass(frozen=True)
-class Taken:
-    """What the training rows say is to be taken out of rows.
-
-    Attributes
-    ----------
-    mean : array of shape (p,) or None
-    slopes : array of shape (c, p) or None
-        Of the columns in the confounds.
-    confound_mean : numpy.ndarray of shape (c,) or None
-    """
-
-    mean: Array | None = None
-    slopes: Array | None = None
-    confound_mean: HostArray | None = None
-
-    def confounds_beside(self, confounds: Any, rows: float) -> HostArray | None:
-        """The confounds of some rows less their training means; None where the solution takes none out.
-
-        Raises
-        ------
-        InvalidProblem
-            When they are missing, or not wanted, or have another shape.
-        """
-        if self.slopes is None:
-            if confounds is not None:
-                raise InvalidProblem(
-                    "confounds were given, and the problem that was solved had none. Leave them out, or solve it with "
-                    "confounds=."
-                )
-            return None
-        count = int(self.slopes.shape[0])
-        if confounds is None:
-            raise InvalidProblem(
-                f"the solution takes {count} confounds out of its columns; got none for these rows. Pass confounds=, "
-                f"an array with a row for each and {count} columns."
-            )
-        _, Z = weights_and_confounds(None, confounds, rows)
-        got = 0 if Z is None else Z.shape[1]
-        if Z is None or got != count:
-            raise InvalidProblem(f"confounds must have the {count} columns of the training rows; got {got}.")
-        return Z if self.confound_mean is None else Z - self.confound_mean
-
-
-def variates(
-    data: Any,
-    weights: Array,
-    mean: Array | None,
-    name: str,
-    taken: Taken | None = None,
-    confounds: Any = None,
-) -> Array:
-    """Rows times weights, after the training means, and what confounds explain, are subtracted.
-
-    Parameters
-    ----------
-    data : data of shape (n, p)
-        Anything `linspec.as_operator` takes, slices of rows included.
-    weights : array of shape (p, k)
-    mean : array of shape (p,) or None
-        The means to subtract from the rows.
-    name : str
-        The name of the data in messages.
-    taken : Taken, optional
-        The slopes in the confounds.
-    confounds : array of shape (n, c), optional
-        Those of the rows.
-
-    Returns
-    -------
-    array of shape (n, k)
-        In the library, on the device and in the working dtype of the data.
-
-    Raises
-    ------
-    InvalidProblem
-        When the data have other columns than the weights have rows.
-    """
-    A = as_operator(data, name)
-    if A.shape[1] != weights.shape[0]:
-        raise InvalidProblem(
-            f"{name} must have the {weights.shape[0]} columns of the training data; got {A.shape[1]}."
-        )
-    W = A.home.blocks.place(weights)
-    m = None if mean is None else A.home.blocks.place(mean)
-    task, products = Images(W, m), None
-    for block in A.blocks() if A.streamed else (A,):
-        products = task.part([block], into=products)
-    pieces = products or []
-    found = pieces[0] if len(pieces) == 1 else A.home.xp.concat(pieces, axis=0)
-    Z = None if taken is None else taken.confounds_beside(confounds, found.shape[0])
-    if Z is None or taken is None:
-        return found
-    home = A.home.blocks
-    return found - A.home.place(home.place(Z) @ (home.place(taken.slopes) @ W), A.dtype)
 
 
 def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:

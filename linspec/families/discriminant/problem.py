@@ -36,6 +36,7 @@ from linspec.operators.rescaled import times_power_of_two
 from linspec.problem import Problem, shared_moments
 from linspec.scaling import Look, reduced_ridge
 from linspec.solution import Solution, Status
+from linspec.targets import classes_of
 from linspec.unit_vectors import chosen, lengths_in, signs
 from linspec.whitener import leading_svd
 
@@ -105,6 +106,7 @@ class Discriminant(Problem[DiscriminantSolution]):
 
     factor: ClassVar[Array | None] = None
     every: ClassVar[bool] = False
+    classes: ClassVar[tuple[HostArray, HostArray] | None] = None  # names and sizes, if the targets have them
     _kept: ClassVar[Any] = None  # XᵀY and XᵀYK for a factor K
 
     def __post_init__(self) -> None:
@@ -120,6 +122,7 @@ class Discriminant(Problem[DiscriminantSolution]):
                 "with linspec.targets.lda(y)."
             )
         refuse_once({"X": self.X, "H": self.H})
+        given = shared.Y if shared else self.H
         X = self.adopt("X", shared.X if shared else self.X)
         labels, factor = _taken_apart(as_operator(shared.Y if shared else self.H, "H"), center=self.center)
         H = self.adopt("H", labels)
@@ -128,6 +131,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         if shared is None:
             self.promote("H", X.dtype)
         self.adopt_rows()
+        object.__setattr__(self, "classes", classes_of(given, self.sample_weight))
         object.__setattr__(self, "every", self.k is None)
         object.__setattr__(self, "ridge", check_ridge(self.ridge))
         self.check_sizes()
@@ -198,6 +202,7 @@ class Discriminant(Problem[DiscriminantSolution]):
             "mean": x,
             "scale": x,
             "slopes": x,
+            "class_means": sum(targets) - more // 2,
         }
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
@@ -281,6 +286,8 @@ class Discriminant(Problem[DiscriminantSolution]):
             "weights": self.X.home.place(returned, self.X.dtype),
             "eigenvalues": values,
             "rank": rank,
+            "penalty": self.ridge * to_host(returned.T @ returned),
+            **self._of_classes(returned, MW, C, moments.total),
         }
         fields |= self.taken_fields(moments)
         findings = self._findings(len(values), rank, moments.n) + self.lost_to_centring(moments)
@@ -289,6 +296,25 @@ class Discriminant(Problem[DiscriminantSolution]):
             text += "missing. Add a ridge, or lower rank_tol."
             findings = ((Status.ILL_CONDITIONED, text), *findings)
         return Conclusion(fields, residual, findings, "" if inverse is None else "exact", lost=lost)
+
+    def _of_classes(self, W: Array, MW: Array, C: Array, n: float) -> dict[str, Any]:
+        """What a classifier needs, if the targets know a class of every row.
+
+        Column j of XᵀH is √nⱼ times the mean of class j, and H of such targets has orthonormal columns: what
+        WᵀXᵀHHᵀXW leaves of WᵀMW is the scatter within the classes, and the ridge.
+        """
+        if self.classes is None or not math.isclose(self.classes[1].sum(), n, rel_tol=1e-12):
+            return {}
+        names, sizes = self.classes
+        Z = to_host(C.T @ W)
+        within = to_host(W.T @ MW) - Z.T @ Z
+        means = Z / np.sqrt(sizes)[:, None]
+        return {
+            "classes": names,
+            "class_sizes": sizes,
+            "class_means": means,
+            "within": (within + within.T) / 2,
+        }
 
     def _rounded(self, W: Array, home: Home) -> Array:
         """The weights rounded as they will be returned, because the rounded weights are judged."""

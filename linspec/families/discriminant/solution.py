@@ -5,9 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from linspec.arrays import Array, HostArray
-from linspec.families.cca.variates import Taken, variates
+import numpy as np
+
+from linspec.affine_images import Taken
+from linspec.arrays import Array, HostArray, host_dtype
+from linspec.errors import InvalidProblem, MissingCapability
+from linspec.families.discriminant.classifier import (
+    DISTINCT,
+    OF_ROWS,
+    LinearClassifier,
+    covariance_of,
+    pooled,
+    prior_probabilities,
+)
 from linspec.solution import Solution
+from linspec.targets import class_codes
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -32,6 +44,18 @@ class DiscriminantSolution(Solution):
         The slopes of the columns in the confounds, which are taken out of rows.
     rank : int or None
         The numerical rank of X, if the solver determines it.
+    penalty : numpy.ndarray of shape (k, k)
+        ridge·WᵀW, float64.
+    classes : numpy.ndarray of shape (c,) or None
+        The classes, if the targets are those of `linspec.targets.lda` for a class of every row, given on the host as a
+        vector or a sparse matrix. `predict` needs them.
+    class_sizes : numpy.ndarray of shape (c,) or None
+        The number of training rows of each class, or the sum of their weights.
+    class_means : numpy.ndarray of shape (c, k) or None
+        The mean of each class's variates, float64.
+    within : numpy.ndarray of shape (k, k) or None
+        The scatter of the variates within the classes plus `penalty`, float64: the identity less the part between the
+        classes, which is diag(`eigenvalues`).
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("weights", "mean")
@@ -45,6 +69,11 @@ class DiscriminantSolution(Solution):
     confound_mean: HostArray | None = None
     slopes: Array | None = None
     rank: int | None = None
+    penalty: HostArray | None = None
+    classes: HostArray | None = None
+    class_sizes: HostArray | None = None
+    class_means: HostArray | None = None
+    within: HostArray | None = None
 
     def _headline(self) -> str:
         return f"{len(self.eigenvalues)} eigenvalues, sum {float(self.eigenvalues.sum()):.6g}"
@@ -64,5 +93,149 @@ class DiscriminantSolution(Solution):
         -------
         array of shape (n, k)
         """
-        taken = Taken(self.mean, self.slopes, self.confound_mean)
-        return variates(X, self.weights, self.mean, "X", taken, confounds)
+        return self._taken.images(X, self.weights, "X", confounds)
+
+    @property
+    def _taken(self) -> Taken:
+        """What is taken out of rows. Their scale is in the weights."""
+        return Taken(self.mean, self.slopes, self.confound_mean)
+
+    def classifier(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        priors: Any = None,
+        unlabelled: Any = (),
+        confounds: Any = None,
+    ) -> LinearClassifier:
+        """A classifier in the subspace: linear discriminant analysis of the variates.
+
+        Parameters
+        ----------
+        X : data of shape (n, p), optional
+            The training rows, which are read once. They are not needed if the solution knows the `classes`.
+        y : class vector of length n, optional
+            The class of each of these rows, as for `linspec.targets.lda`. Rows without a class are left out.
+        priors : None, "uniform" or sequence of c positive numbers, default None
+            The probability of each class, in sorted order of the classes. Only the ratios matter. None: the frequencies
+            of the classes in the training rows.
+        unlabelled : value or collection of values, default ()
+            Entries of y that mean "no class". None and NaN always mean this.
+        confounds : array of shape (n, c), optional
+            Those of the rows X, if the problem had confounds.
+
+        Returns
+        -------
+        LinearClassifier
+
+        Raises
+        ------
+        InvalidProblem
+            X without y or the reverse; rows and classes that differ in number; fewer than two classes; training rows
+            that do not differ within the classes along a direction: add a ridge.
+        InvalidOption
+            For `priors` and `unlabelled`.
+        MissingCapability
+            Without X and y, if the solution does not know the classes.
+
+        Notes
+        -----
+        With X and y the variates are held, n x k. They serve for any targets: classes of a GPU, hypergraphs of classes,
+        rows of which some have no class.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> rng = np.random.default_rng(0)
+        >>> y = np.repeat(["ash", "elm", "oak"], 40)
+        >>> X = rng.standard_normal((120, 5)) + 4 * np.eye(3, 5).repeat(40, axis=0)
+        >>> solution = ls.solve(ls.Discriminant(X, ls.targets.lda(y)))
+        >>> solution.predict(X[::40]).tolist()
+        ['ash', 'elm', 'oak']
+        >>> solution.classifier(X, y, priors="uniform").probabilities(X[::40]).shape
+        (3, 3)
+        """
+        if X is None and y is None:
+            classes, sizes, means, within, least = self._known()
+        elif X is None or y is None:
+            raise InvalidProblem(
+                f"classifier needs rows and their classes; got {'X' if y is None else 'y'} alone. Pass both, or "
+                "neither where the solution knows the classes."
+            )
+        else:
+            codes, classes = class_codes(y, unlabelled)
+            Z = self.transform(X, confounds=confounds)
+            if Z.shape[0] != len(codes):
+                raise InvalidProblem(
+                    f"X and y must have equally many rows; got {Z.shape[0]} and {len(codes)}."
+                )
+            if len(classes) < 2:
+                raise InvalidProblem(
+                    "a classifier needs rows of at least two classes; got one. Pass more rows."
+                )
+            sizes, means, within = pooled(Z, codes, len(classes))
+            within = within if self.penalty is None else within + self.penalty
+            least = (OF_ROWS * float(np.finfo(host_dtype(Z)).eps)) ** 2
+        return LinearClassifier(
+            classes=classes,
+            priors=prior_probabilities(priors, sizes),
+            means=means,
+            covariance=covariance_of(within, means, sizes, least),
+            weights=self.weights,
+            taken=self._taken,
+        )
+
+    def predict(self, X: Any, *, priors: Any = None, confounds: Any = None) -> HostArray:
+        """The likeliest class of each row, for targets that `linspec.targets.lda` made of classes.
+
+        Parameters
+        ----------
+        X : data of shape (n, p)
+            Any kind of data that `linspec.as_operator` takes.
+        priors : None, "uniform" or sequence of c positive numbers, default None
+            As for `classifier`.
+        confounds : array of shape (n, c), optional
+            Those of the rows, if the problem had confounds.
+
+        Returns
+        -------
+        numpy.ndarray of shape (n,)
+            Classes as they were given.
+
+        Raises
+        ------
+        MissingCapability
+            If the solution does not know the classes: call `classifier` with the training rows and their classes.
+        InvalidProblem, InvalidOption
+            As for `classifier`.
+        """
+        return self.classifier(priors=priors).predict(X, confounds=confounds)
+
+    def probabilities(self, X: Any, *, priors: Any = None, confounds: Any = None) -> Array:
+        """The posterior probability of each class, in the order of `classes`, for each row.
+
+        Parameters and errors are those of `predict`.
+
+        Returns
+        -------
+        array of shape (n, c)
+            In the library, on the device and in the working dtype of the rows.
+        """
+        return self.classifier(priors=priors).probabilities(X, confounds=confounds)
+
+    def _known(self) -> tuple[HostArray, HostArray, HostArray, HostArray, float]:
+        """What the solution knows of the classes, and the share of scatter that is rounding."""
+        if (
+            self.classes is None
+            or self.class_sizes is None
+            or self.class_means is None
+            or self.within is None
+        ):
+            raise MissingCapability(
+                "the classes of the targets are not known: only targets.lda of a class for every row, on the host and "
+                "unchanged, has them. Call solution.classifier(X, y) with the training rows and their classes."
+            )
+        least = DISTINCT * float(np.finfo(host_dtype(self.weights)).eps)
+        return self.classes, self.class_sizes, self.class_means, self.within, least

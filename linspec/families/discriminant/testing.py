@@ -367,7 +367,8 @@ def _target_issues(subject: Subject, case: Case, H: Any) -> Iterator[str]:
 def _shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
     p = case.main.shape[1]
     mean = {"mean": (p,)} if case.parameters.get("center", True) else {}
-    return {"weights": (p, len(solution.eigenvalues)), **mean}
+    k = len(solution.eigenvalues)
+    return {"weights": (p, k), "penalty": (k, k), **mean}
 
 
 def _moved(case: Case, factor: float, seed: int) -> Case:

@@ -162,7 +162,12 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         small = [value <= NEGLECTED**2 for value in ratios]
         if any(small):
             findings += self._neglected(gap, np.asarray(small), moments)
-        fields = {"x": self._shaped(returned), "residuals": residuals, **self.taken_fields(moments)}
+        fields = {
+            "x": self._shaped(returned),
+            "residuals": residuals,
+            "path": self.path,
+            **self.taken_fields(moments),
+        }
         return Conclusion(fields, float(residuals.max()), (*findings, *self.lost_to_centring(moments)))
 
     def _neglected(self, gap: Array, small: HostArray, moments: Moments) -> tuple[tuple[Status, str], ...]:

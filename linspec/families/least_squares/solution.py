@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from linspec.arrays import Array, HostArray
+from linspec.affine_images import Taken
+from linspec.arrays import Array, Home, HostArray, host_dtype, namespace
 from linspec.solution import Solution
 
 
@@ -29,12 +30,15 @@ class LeastSquaresSolution(Solution):
         The slopes of the columns in the confounds.
     residuals : numpy.ndarray of shape (r,)
         The residual of each ridge's solution; `residual` is the largest.
+    path : bool
+        Whether the first axis of `x` counts the ridges of a path.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x",)
 
     x: Array
     residuals: HostArray
+    path: bool = False
     a_mean: Array | None = None
     b_mean: Array | None = None
     a_scale: Array | None = None
@@ -44,3 +48,82 @@ class LeastSquaresSolution(Solution):
 
     def _headline(self) -> str:
         return f"x {tuple(self.x.shape)}"
+
+    @property
+    def intercept(self) -> Array | None:
+        """What is added to A x: b̄ − āᵀx, of the shape of x without the columns of A; None without centring.
+
+        With confounds it is added to A x + (Z − z̄)γ, for the means z̄ of the confounds and γ, `confound_coefficients`.
+        """
+        return self._rest(self.b_mean, self.a_mean)
+
+    @property
+    def confound_coefficients(self) -> Array | None:
+        """The coefficients of the confounds, shape (c, m), or (c,) for one-dimensional B; None if there are none.
+
+        For r ridges the shape is (r, c, m) or (r, c).
+        """
+        if self.a_slopes is None or self.b_slopes is None:
+            return None
+        xp = namespace(self.x)
+        rows = zip(xp.unstack(self.b_slopes), xp.unstack(self.a_slopes), strict=True)
+        return xp.stack([self._rest(b, a) for b, a in rows], axis=1 if self.path else 0)
+
+    def _rest(self, b: Array | None, a: Array | None) -> Array | None:
+        """b − aᵀx for a number each of the columns of B and of A."""
+        if a is None or b is None:
+            return None
+        home, xp = Home.of(self.x), namespace(self.x)
+        blocks = home.blocks
+        x = blocks.place(self.x)
+        if self.path:
+            x = blocks.xp.moveaxis(x, 1, 0)
+        flat = blocks.xp.reshape(x, (x.shape[0], -1))
+        found = blocks.xp.reshape(blocks.place(a) @ flat, tuple(x.shape[1:]))
+        vector = found.ndim == int(self.path)
+        found = (blocks.place(b)[0] if vector else blocks.place(b)) - found
+        return home.place(xp.asarray(found) if home.on_host else found, host_dtype(self.x))
+
+    def predict(self, A: Any, *, confounds: Any = None) -> Array:
+        """A x, plus the intercept if there is one: the right-hand sides that the coefficients give to rows.
+
+        Parameters
+        ----------
+        A : data of shape (n, p)
+            Any kind of data that `linspec.as_operator` takes; sparse rows stay sparse.
+        confounds : array of shape (n, c), optional
+            Those of the rows, if the problem had confounds. Their effect is part of the prediction.
+
+        Returns
+        -------
+        array of shape (n, m), or (n,) for one-dimensional B
+            In the library, on the device and in the working dtype of the rows. For r ridges the shape is (r, n, m)
+            or (r, n).
+
+        Raises
+        ------
+        InvalidProblem
+            When the rows do not have the columns, or the confounds, of the training data.
+
+        Notes
+        -----
+        The rows are read once, for all right-hand sides and ridges. With an intercept they are multiplied about the
+        training means, which loses nothing where these are large.
+        """
+        x, xp = self.x, namespace(self.x)
+        axis = 1 if self.path else 0  # of the columns of A
+        columns = xp.reshape(xp.moveaxis(x, axis, 0), (x.shape[axis], -1))
+        found = Taken(self.a_mean, self.a_slopes, self.confound_mean).images(A, columns, "A", confounds)
+        m = 1 if x.ndim == 1 + axis else x.shape[-1]
+        there, home = namespace(found), Home.of(found)
+        found = there.reshape(found, (found.shape[0], -1, m))
+        if self.b_mean is not None:
+            found = found + home.place(self.b_mean, host_dtype(found))[None, None, :]
+        Z = Taken(slopes=self.b_slopes, confound_mean=self.confound_mean).beside(confounds)
+        if Z is not None:
+            blocks = home.blocks
+            rest = home.place(blocks.place(Z) @ blocks.place(self.b_slopes), host_dtype(found))
+            found = found + rest[:, None, :]
+        others = tuple(x.shape[i] for i in range(x.ndim) if i != axis)
+        found = there.reshape(found, (found.shape[0], *others))
+        return there.moveaxis(found, 1, 0) if self.path else found

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from linspec.affine_images import Taken
 from linspec.arrays import LEAST_SQUARE, Array, HostArray
 from linspec.solution import Solution
 
@@ -92,3 +93,56 @@ class SVDSolution(Solution):
 
     def _headline(self) -> str:
         return f"S {np.array2string(self.S[:3], precision=4)}"
+
+    @property
+    def _taken(self) -> Taken:
+        return Taken(self.mean, self.slopes, self.confound_mean, self.scale)
+
+    def transform(self, A: Any, *, confounds: Any = None) -> Array:
+        """Scores of rows: the rows minus the training means, if the problem centres, times the vectors.
+
+        Parameters
+        ----------
+        A : data of shape (n, p)
+            Any kind of data that `linspec.as_operator` takes; sparse rows stay sparse.
+        confounds : array of shape (n, c), optional
+            Those of the rows, if the problem had confounds: their effect, as learnt from the training rows, is
+            subtracted.
+
+        Returns
+        -------
+        array of shape (n, k)
+            In the library, on the device and in the working dtype of the rows. For training rows without weights
+            it is U diag(S).
+
+        Raises
+        ------
+        InvalidProblem
+            When the rows do not have the columns of the training data.
+        """
+        return self._taken.images(A, self.Vh.T, "A", confounds)
+
+    def inverse_transform(self, scores: Any, *, confounds: Any = None) -> Array:
+        """The rows in the subspace that have the given scores: scores times `Vh`, plus the training means.
+
+        ``inverse_transform(transform(A))`` is the projection of the rows on the subspace: of all matrices of
+        rank k about the means, the nearest to the training rows.
+
+        Parameters
+        ----------
+        scores : data of shape (n, k)
+            Any kind of data that `linspec.as_operator` takes.
+        confounds : array of shape (n, c), optional
+            Those of the rows, if the problem had confounds. Their effect is added.
+
+        Returns
+        -------
+        array of shape (n, p)
+            In the library, on the device and in the working dtype of the scores.
+
+        Raises
+        ------
+        InvalidProblem
+            When there is not one column of scores for each row of `Vh`.
+        """
+        return self._taken.restored(scores, self.Vh, "scores", confounds)

@@ -1,0 +1,183 @@
+"""Affine images of rows: what a solution makes of rows, usually of rows that were not fitted.
+
+Problem: scores, variates, predictions and reconstructions are all (A − 1 meanᵀ) V + 1 offsetᵀ for a thin V, and the
+rows A may be of any kind.
+Method: one product with the data. The means are subtracted as the operator does it best: from entries, or from the
+product of rows that are sparse. Rows that come slice by slice are multiplied slice by slice. What confounds explain is
+a product of the few confounds of the rows with their slopes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from linspec.arrays import Array, Home, HostArray, host_dtype, reciprocal
+from linspec.errors import InvalidProblem
+from linspec.operators import as_operator
+from linspec.row_model import weights_and_confounds
+from linspec.sweeps.images import Images
+
+__all__ = ["NOTHING", "Taken", "affine_images"]
+
+
+def affine_images(
+    data: Any,
+    V: Array,
+    name: str,
+    *,
+    mean: Array | None = None,
+    offset: Array | None = None,
+    expected: str = "columns of the training data",
+) -> Array:
+    """(A − 1 meanᵀ) V + 1 offsetᵀ for the rows A.
+
+    Parameters
+    ----------
+    data : data of shape (n, p)
+        Anything `linspec.as_operator` takes, slices of rows included.
+    V : array of shape (p, k)
+    name : str
+        The name of the data in messages.
+    mean : array of shape (p,), optional
+        Subtracted from the rows.
+    offset : array of shape (k,), optional
+        Added to the products.
+    expected : str, default "columns of the training data"
+        What the p columns of the data are, in messages.
+
+    Returns
+    -------
+    array of shape (n, k)
+        In the library, on the device and in the working dtype of the data.
+
+    Raises
+    ------
+    InvalidProblem
+        When the data do not have a column for each row of V.
+    """
+    A = as_operator(data, name)
+    if A.shape[1] != V.shape[0]:
+        raise InvalidProblem(f"{name} must have the {V.shape[0]} {expected}; got {A.shape[1]}.")
+    W = A.home.blocks.place(V)
+    m = None if mean is None else A.home.blocks.place(mean)
+    task, products = Images(W, m), None
+    for block in A.blocks() if A.streamed else (A,):
+        products = task.part([block], into=products)
+    pieces = products or []
+    found = pieces[0] if len(pieces) == 1 else A.home.xp.concat(pieces, axis=0)
+    return found if offset is None else found + A.home.place(offset, A.dtype)[None, :]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a solution takes out of the rows of one matrix, learnt from the training rows.
+
+    Attributes
+    ----------
+    mean : array of shape (p,) or None
+    slopes : array of shape (c, p) or None
+        Of the columns in the confounds.
+    confound_mean : numpy.ndarray of shape (c,) or None
+    scale : array of shape (p,) or None
+        What the columns are divided by afterwards.
+    """
+
+    mean: Array | None = None
+    slopes: Array | None = None
+    confound_mean: HostArray | None = None
+    scale: Array | None = None
+
+    def images(self, data: Any, V: Array, name: str, confounds: Any = None) -> Array:
+        """(A − 1 meanᵀ − Z slopes) diag(scale)⁻¹ V for the rows A, whose confounds less their training means are Z.
+
+        Parameters
+        ----------
+        data : data of shape (n, p)
+        V : array of shape (p, k)
+        name : str
+            The name of the data in messages.
+        confounds : array of shape (n, c), optional
+
+        Returns
+        -------
+        array of shape (n, k)
+            In the library, on the device and in the working dtype of the data.
+
+        Raises
+        ------
+        InvalidProblem
+            When the columns, or the confounds, do not fit those of the training data.
+        """
+        V = V if self.scale is None else V * reciprocal(self.scale)[:, None]
+        Z = self.beside(confounds)
+        found = affine_images(data, V, name, mean=self.mean)
+        return found if Z is None else found - _of_confounds(Z, self.slopes, found, V)
+
+    def restored(self, scores: Any, V: Array, name: str, confounds: Any = None) -> Array:
+        """P V diag(scale) + 1 meanᵀ + Z slopes for scores P: rows of the matrix.
+
+        Parameters
+        ----------
+        scores : data of shape (n, k)
+        V : array of shape (k, p)
+        name : str
+            The name of the scores in messages.
+        confounds : array of shape (n, c), optional
+
+        Returns
+        -------
+        array of shape (n, p)
+            In the library, on the device and in the working dtype of the scores.
+
+        Raises
+        ------
+        InvalidProblem
+            When the columns, or the confounds, do not fit.
+        """
+        V = V if self.scale is None else V * self.scale[None, :]
+        Z = self.beside(confounds)
+        found = affine_images(scores, V, name, offset=self.mean, expected="columns of `transform`")
+        return found if Z is None else found + _of_confounds(Z, self.slopes, found)
+
+    def beside(self, confounds: Any, rows: float = math.inf) -> HostArray | None:
+        """The confounds of some rows less their training means; None where the solution takes none out.
+
+        Raises
+        ------
+        InvalidProblem
+            When they are missing, or not wanted, or have another shape.
+        """
+        if self.slopes is None:
+            if confounds is not None:
+                raise InvalidProblem(
+                    "confounds were given, and the problem that was solved had none. Leave them out, or solve it with "
+                    "confounds=."
+                )
+            return None
+        count = int(self.slopes.shape[0])
+        if confounds is None:
+            raise InvalidProblem(
+                f"the solution takes {count} confounds out of its columns; got none for these rows. Pass confounds=, "
+                f"an array with a row for each and {count} columns."
+            )
+        _, Z = weights_and_confounds(None, confounds, rows)
+        got = 0 if Z is None else Z.shape[1]
+        if Z is None or got != count:
+            raise InvalidProblem(f"confounds must have the {count} columns of the training rows; got {got}.")
+        return Z if self.confound_mean is None else Z - self.confound_mean
+
+
+NOTHING = Taken()
+"""What a solution takes out that takes out nothing."""
+
+
+def _of_confounds(Z: HostArray, slopes: Array, beside: Array, V: Array | None = None) -> Array:
+    """Z slopes V, like an array with as many rows."""
+    if len(Z) != beside.shape[0]:
+        raise InvalidProblem(f"confounds must have a row for each of {beside.shape[0]} rows; got {len(Z)}.")
+    home = Home.of(beside)
+    blocks = home.blocks
+    S = blocks.place(slopes) if V is None else blocks.place(slopes) @ blocks.place(V)
+    return home.place(blocks.place(Z) @ S, host_dtype(beside))

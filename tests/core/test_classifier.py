@@ -1,0 +1,337 @@
+"""Classes predicted in discriminant subspaces. The oracles are the formulas in all columns, and scikit-learn."""
+
+from __future__ import annotations
+
+import dataclasses
+import doctest
+import pickle
+
+import array_api_strict
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.special import logsumexp
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+import linspec as ls
+import linspec.families.discriminant.solution
+from linspec import targets
+from linspec.arrays import device_of, namespace, to_host
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
+from linspec.testing.backends import backends
+
+N, FITTED, NEW = 400, slice(0, 300), slice(300, 400)
+NAMES = np.array(["elm", "ash", "oak", "fir"])
+PRIORS = [0.1, 0.2, 0.3, 0.4]
+BACKENDS = [backend for backend in backends() if backend.name != "products-only"]
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Rows of four classes that overlap, unequally many, with means far from zero."""
+    rng = np.random.default_rng(0)
+    codes = rng.choice(4, N, p=[0.4, 0.3, 0.2, 0.1])
+    X = (
+        1.5 * rng.standard_normal((4, 7))[codes]
+        + rng.standard_normal((N, 7)) @ rng.standard_normal((7, 7))
+        + 5.0
+    )
+    return X, NAMES[codes]
+
+
+@pytest.fixture(params=BACKENDS, ids=lambda backend: backend.name)
+def backend(request):
+    if reason := request.param.missing():
+        pytest.skip(reason)
+    return request.param
+
+
+def solved(X, y, solver="direct", **parameters):
+    return ls.solve(ls.Discriminant(X, targets.lda(y), **parameters), solver)
+
+
+def both_ways(solution, X, y, **options):
+    return solution.classifier(**options), solution.classifier(X, y, **options)
+
+
+def posterior(X, y, rows, ridge=0.0, priors=None):
+    """Posterior probabilities of normal classes with one covariance, in all columns, written out."""
+    names, codes = np.unique(y, return_inverse=True)
+    means = np.stack([X[codes == j].mean(axis=0) for j in range(len(names))])
+    deviations = X - means[codes]
+    covariance = (deviations.T @ deviations + ridge * np.eye(X.shape[1])) / len(X)
+    distances = [np.sum((rows - m) * np.linalg.solve(covariance, (rows - m).T).T, axis=1) for m in means]
+    priors = np.bincount(codes) / len(codes) if priors is None else np.asarray(priors)
+    logs = np.log(priors) - np.stack(distances, axis=1) / 2
+    return np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("solver", ["direct", "two-stage"])
+@pytest.mark.parametrize("priors", [None, PRIORS], ids=["frequencies", "given"])
+@pytest.mark.parametrize("center", [True, False], ids=["centred", "uncentred"])
+@pytest.mark.parametrize("ridge", [0.0, 100.0])
+def test_the_subspace_has_the_posterior_of_all_columns(data, solver, priors, center, ridge):
+    X, y = data
+    solution = solved(X[FITTED], y[FITTED], solver, ridge=ridge, center=center)
+    exact = posterior(X[FITTED], y[FITTED], X[NEW], ridge, priors)
+    close = 1e-9 if solver == "direct" else 1e-6
+    for classifier in both_ways(solution, X[FITTED], y[FITTED], priors=priors):
+        np.testing.assert_allclose(classifier.probabilities(X[NEW]), exact, atol=close)
+        np.testing.assert_array_equal(classifier.predict(X[NEW]), np.sort(NAMES)[exact.argmax(axis=1)])
+    np.testing.assert_allclose(solution.probabilities(X[NEW], priors=priors), exact, atol=close)
+    np.testing.assert_array_equal(
+        solution.predict(X[NEW], priors=priors), np.sort(NAMES)[exact.argmax(axis=1)]
+    )
+
+
+@pytest.mark.parametrize("peer", ["svd", "eigen", "lsqr"])
+def test_it_agrees_with_scikit_learn(data, peer):
+    X, y = data
+    theirs = LinearDiscriminantAnalysis(solver=peer).fit(X[FITTED], y[FITTED])
+    solution = solved(X[FITTED], y[FITTED])
+    assert solution.classes.tolist() == theirs.classes_.tolist()
+    for classifier in both_ways(solution, X[FITTED], y[FITTED]):
+        np.testing.assert_array_equal(classifier.predict(X[NEW]), theirs.predict(X[NEW]))
+        if peer == "svd":  # which divided the scatter by the degrees of freedom once
+            ours = [
+                classifier,
+                dataclasses.replace(classifier, covariance=classifier.covariance * 300 / 296),
+            ]
+            gaps = [np.abs(c.probabilities(X[NEW]) - theirs.predict_proba(X[NEW])).max() for c in ours]
+            assert min(gaps) < 1e-10
+        else:
+            np.testing.assert_allclose(
+                classifier.probabilities(X[NEW]), theirs.predict_proba(X[NEW]), atol=1e-10
+            )
+
+
+@pytest.mark.parametrize("priors", [PRIORS, [0.25] * 4], ids=["given", "uniform"])
+def test_it_agrees_with_scikit_learn_on_priors(data, priors):
+    """Its solver "svd", that is. Others weight the covariances of the classes by the priors, and not by their rows."""
+    X, y = data
+    theirs = LinearDiscriminantAnalysis(priors=priors).fit(X[FITTED], y[FITTED])
+    given = "uniform" if len(set(priors)) == 1 else priors
+    for classifier in both_ways(solved(X[FITTED], y[FITTED]), X[FITTED], y[FITTED], priors=given):
+        np.testing.assert_array_equal(classifier.predict(X[NEW]), theirs.predict(X[NEW]))
+        ours = [classifier, dataclasses.replace(classifier, covariance=classifier.covariance * 300 / 296)]
+        gaps = [np.abs(c.probabilities(X[NEW]) - theirs.predict_proba(X[NEW])).max() for c in ours]
+        assert min(gaps) < 1e-10
+
+
+@pytest.mark.parametrize("p", [6, 60], ids=["tall", "wide"])
+def test_the_ridge_is_the_shrinkage_of_scikit_learn(p):
+    """S + rI over n is their shrunk covariance over 1 − s, for r = n s μ / (1 − s) and the mean variance μ."""
+    rng = np.random.default_rng(1)
+    y = np.repeat([3, 1, 2], 16)
+    X = rng.standard_normal((3, p))[y - 1] + rng.standard_normal((48, p))
+    new = X + 0.5 * rng.standard_normal(X.shape)
+    share = 0.3
+    theirs = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=share).fit(X, y)
+    within = sum(np.cov(X[y == c].T, bias=True) for c in (1, 2, 3)) / 3
+    ridge = 48 * share * (np.trace(within) / p) / (1 - share)
+    solution = solved(X, y, ridge=ridge)
+    for classifier in both_ways(solution, X, y):
+        np.testing.assert_array_equal(classifier.predict(new), theirs.predict(new))
+        shrunk = dataclasses.replace(classifier, covariance=classifier.covariance * (1 - share))
+        np.testing.assert_allclose(shrunk.probabilities(new), theirs.predict_proba(new), atol=1e-9)
+
+
+def test_a_backend_gets_its_own_arrays_back(data, backend):
+    X, y = data
+    dtype = np.float64 if backend.float64 else np.float32
+    rows = backend.wrap(X.astype(dtype))
+    codes = np.unique(y, return_inverse=True)[1]
+    H = targets.lda(backend.wrap(codes) if backend.is_array else codes)
+    solution = ls.solve(ls.Discriminant(rows, H, ridge=1.0), "two-stage", rng=0)
+    assert (solution.classes is None) == (backend.is_array and "numpy" not in backend.name)
+    classifier = solution.classifier(rows, backend.wrap(codes) if backend.is_array else codes)
+    found = classifier.probabilities(rows)
+    if backend.is_array:
+        assert namespace(found) is namespace(rows)
+        assert device_of(found) == device_of(rows)
+    assert str(found.dtype).rpartition(".")[2] == np.dtype(dtype).name
+    exact = posterior(X, y, X, 1.0)
+    np.testing.assert_allclose(to_host(found), exact, atol=1e-6 if backend.float64 else 1e-3)
+    predicted = classifier.predict(rows)
+    assert type(predicted) is np.ndarray
+    sure = exact.max(axis=1) > 0.51
+    np.testing.assert_array_equal(predicted[sure], exact.argmax(axis=1)[sure])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        scipy.sparse.csr_array,
+        array_api_strict.asarray,
+        lambda A: lambda: (A[a : a + 30] for a in range(0, len(A), 30)),
+        lambda A: iter([A[:20], A[20:]]),
+        lambda A: A.astype(np.float32),
+    ],
+    ids=["csr", "strict", "slices", "once", "float32"],
+)
+def test_new_rows_may_be_of_any_kind(data, kind):
+    X, y = data
+    solution = solved(X[FITTED], y[FITTED], ridge=1.0)
+    exact = posterior(X[FITTED], y[FITTED], X[NEW], 1.0)
+    np.testing.assert_allclose(to_host(solution.probabilities(kind(X[NEW]))), exact, atol=1e-4)
+    assert (solution.predict(kind(X[NEW])) == np.sort(NAMES)[exact.argmax(axis=1)]).all()
+    swept = solution.classifier(kind(X[FITTED]), y[FITTED])
+    np.testing.assert_allclose(swept.probabilities(X[NEW]), exact, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda codes: codes,
+        lambda codes: NAMES[codes],
+        lambda codes: NAMES[codes].tolist(),
+        lambda codes: codes.astype(float) * 2 - 3,
+        lambda codes: codes > 1,
+        lambda codes: NAMES[codes].astype("S3"),
+        lambda codes: NAMES[codes].astype(object),
+    ],
+    ids=["int", "str", "list", "float", "bool", "bytes", "object"],
+)
+def test_classes_come_back_as_they_were_given(data, make):
+    X, y = data
+    given = make(np.unique(y, return_inverse=True)[1])
+    solution = solved(X, given, ridge=1.0)
+    found = solution.predict(X)
+    assert set(found.tolist()) <= set(np.asarray(given).tolist())
+    assert np.mean(found == np.asarray(given)) > 0.6
+    np.testing.assert_array_equal(solution.classifier(X, given).predict(X), found)
+
+
+@pytest.mark.parametrize(("scale", "ridge"), [(1e60, 0.0), (1e60, 1e121), (1.0, 1e75), (1e-60, 1e-119)])
+def test_units_do_not_matter(data, scale, ridge):
+    """Data that are divided by a power of two, and ridges that are, give the figures of the swept rows."""
+    X, y = data
+    direct, swept = both_ways(solved(X * scale, y, ridge=ridge), X * scale, y)
+    size = np.abs(swept.covariance).max()
+    np.testing.assert_allclose(direct.covariance / size, swept.covariance / size, atol=1e-12)
+    np.testing.assert_allclose(direct.means, swept.means, rtol=1e-9, atol=1e-12 * np.abs(swept.means).max())
+    exact = posterior(X, y, X, ridge / scale**2)
+    np.testing.assert_allclose(direct.probabilities(X * scale), exact, atol=1e-10)
+
+
+def test_fewer_directions_are_the_posterior_of_these(data):
+    """Of reduced rank: the formula on the variates themselves."""
+    X, y = data
+    solution = solved(X[FITTED], y[FITTED], k=2)
+    Z, new = solution.transform(X[FITTED]), solution.transform(X[NEW])
+    for classifier in both_ways(solution, X[FITTED], y[FITTED]):
+        assert classifier.means.shape == (4, 2)
+        np.testing.assert_allclose(classifier.probabilities(X[NEW]), posterior(Z, y[FITTED], new), atol=1e-10)
+
+
+def test_rows_without_a_class_are_left_out_of_the_classifier(data):
+    X, y = data
+    some = y.astype(object)
+    some[::5] = None
+    some[1::5] = "?"
+    solution = ls.solve(ls.Discriminant(X, targets.lda(some, unlabelled="?")))
+    with pytest.raises(MissingCapability, match=r"a class for every row.*solution.classifier\(X, y\)"):
+        solution.predict(X)
+    classifier = solution.classifier(X, some, unlabelled="?")
+    kept = [i for i, name in enumerate(some) if name not in (None, "?")]
+    Z = solution.transform(X)
+    exact = posterior(Z[kept], y[kept], Z)
+    np.testing.assert_allclose(classifier.probabilities(X), exact, atol=1e-10)
+
+
+def test_probabilities_that_underflow_have_logarithms():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 50)
+    X = rng.standard_normal((100, 3)) + 100 * y[:, None]
+    classifier = solved(X, y).classifier()
+    logs = classifier.log_probabilities(X)
+    assert classifier.probabilities(X).min() == 0.0
+    assert np.isfinite(logs).all()
+    gaps = np.diff(classifier.decision(X), axis=1)[:, 0]
+    np.testing.assert_allclose(np.diff(logs, axis=1)[:, 0], gaps, rtol=1e-12)
+
+
+# ---- where the classes are known --------------------------------------------------------------------
+
+
+def test_targets_know_their_classes_until_they_are_changed(data):
+    X, y = data
+    H = targets.lda(y)
+    names, sizes = targets.classes_of(H)
+    assert names.tolist() == sorted(NAMES)
+    assert sizes.tolist() == [np.sum(y == name) for name in names]
+    assert targets.classes_of(pickle.loads(pickle.dumps(H)))[0].tolist() == names.tolist()
+    assert targets.classes_of(ls.as_operator(H)) is not None
+    for other in (
+        H[:200],
+        H * 2,
+        H.T,
+        H.toarray(),
+        targets.opls(y),
+        targets.cca(y),
+        scipy.sparse.csr_array(H),
+    ):
+        assert targets.classes_of(other) is None
+    H *= 2
+    assert targets.classes_of(H) is None
+    with pytest.raises(MissingCapability, match="unchanged"):
+        ls.solve(ls.Discriminant(X, H, ridge=1.0)).predict(X)
+
+
+def test_columns_of_an_indicator_matrix_are_numbered(data):
+    X, y = data
+    codes = np.unique(y, return_inverse=True)[1] * 2
+    indicators = scipy.sparse.csr_array(np.eye(7)[codes])
+    solution = ls.solve(ls.Discriminant(X, targets.lda(indicators)))
+    assert solution.classes.tolist() == [0, 2, 4, 6]
+    np.testing.assert_array_equal(solution.predict(X), solved(X, codes).predict(X))
+
+
+def test_shared_moments_keep_the_classes(data):
+    X, y = data
+    moments = ls.Moments(X, targets.lda(y), center=True)
+    for ridge in (1.0, 100.0):
+        found = ls.solve(ls.Discriminant(moments, ridge=ridge))
+        np.testing.assert_allclose(found.probabilities(X), posterior(X, y, X, ridge), atol=1e-9)
+
+
+def test_float32_data_have_classes_too(data):
+    X, y = data
+    solution = solved(X.astype(np.float32), y, ridge=1.0)
+    found = solution.probabilities(X.astype(np.float32))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, posterior(X, y, X, 1.0), atol=1e-3)
+
+
+def test_classes_that_the_rows_separate_completely_need_a_ridge():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 60)), np.arange(30) % 3
+    solution = solved(X, y)
+    for make in (solution.classifier, lambda: solution.classifier(X, y)):
+        with pytest.raises(InvalidProblem, match=r"within classes, which is rounding\. Solve with a ridge"):
+            make()
+    assert (solved(X, y, ridge=1.0).predict(X) == y).all()
+
+
+def test_what_cannot_be_classified_is_said(data):
+    X, y = data
+    solution = solved(X, y)
+    with pytest.raises(InvalidProblem, match="got X alone"):
+        solution.classifier(X)
+    with pytest.raises(InvalidProblem, match="got y alone"):
+        solution.classifier(y=y)
+    with pytest.raises(InvalidProblem, match="equally many rows; got 400 and 10"):
+        solution.classifier(X, y[:10])
+    with pytest.raises(InvalidProblem, match="at least two classes"):
+        solution.classifier(X, ["ash"] * N)
+    with pytest.raises(InvalidProblem, match=r"class vector.*got shape \(400, 4\)"):
+        solution.classifier(X, np.eye(4)[np.arange(N) % 4])
+    with pytest.raises(InvalidProblem, match="X must have the 7 columns"):
+        solution.predict(X[:, :3])
+    for priors in ([1, 2], [1, 1, 1, 0], [1, 1, 1, np.nan], "frequent", 3):
+        with pytest.raises(InvalidOption, match='priors must be None, "uniform" or 4 positive numbers'):
+            solution.predict(X, priors=priors)
+
+
+def test_the_examples_run():
+    assert doctest.testmod(linspec.families.discriminant.solution).failed == 0
