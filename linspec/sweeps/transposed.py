@@ -1,6 +1,13 @@
-"""Sparse X with few rows and many columns, by rows of Xᵀ: blocks of n rows are the small ones there."""
+"""Sparse X with few rows and many columns, by rows of Xᵀ: blocks of n rows are the small ones there.
+
+A product with XᵀX counts as one sweep, as in any other way, though rows of X and then rows of Xᵀ are read: which copy a
+kernel reads follows from the memory that is free, and a budget of passes should not. Products XᵀX V and XᵀY that are
+wanted together read no more than XᵀX V alone.
+"""
 
 from __future__ import annotations
+
+import numpy as np
 
 from linspec.arrays import Array, Home
 from linspec.operators import sparse_kernels
@@ -28,8 +35,22 @@ def outer_gram_matmat(view: View, U: Array) -> Array:
     return sparse_kernels.products(X.transposed, None, U, None, dtype_x=X.dtype).XtP
 
 
-def cross(x: View, y: View, home: Home) -> Array:
-    """XᵀY, of which Y is made with the columns of the identity."""
-    W = home.place(y.operator.matmat(home.eye(y.operator.shape[1])))
-    y.record(W.shape[1], 0, sweeps=1.0)
-    return sparse_kernels.matmat(x.operator.transposed, W, x.operator.dtype)
+def gram_and_cross(x: View, y: View, V: Array | None, home: Home) -> tuple[Array | None, Array]:
+    """(XᵀX V, XᵀY) in one sweep: Xᵀ multiplies X V and Y side by side. Without V the first result is None.
+
+    Y is made with the columns of the identity.
+    """
+    X, q = x.operator, y.operator.shape[1]
+    with np.errstate(all="ignore"):  # what is not finite is found by the caller
+        W = home.place(y.operator.matmat(home.eye(q)))
+        y.record(q, 0, sweeps=1.0)
+        if V is None:
+            x.record(0, q, sweeps=1.0)
+            return None, sparse_kernels.matmat(X.transposed, W, X.dtype)
+        if x.squares is None:
+            x.learn_from_matrix()
+        k = V.shape[1]
+        both = home.concat([home.place(X.matmat(V)), W])
+        x.record(k, k + q, sweeps=1.0)
+        products = sparse_kernels.matmat(X.transposed, both, X.dtype)
+    return products[:, :k] + 0.0, products[:, k:] + 0.0  # copies: the second is kept, and may be the smaller
