@@ -740,8 +740,9 @@ class PartRun(Run):
         self._outer = outer
         self._spent = outer._ledgers[label].sweeps + outer._shared_passes
         self._kept = outer._reserved + outer._certificate()
+        bare = {name: uncounted(A)[0] for name, A in problem.matrices.items()}  # counted by this run alone
         super().__init__(
-            problem,
+            problem.with_matrices(bare),
             solver,
             outer.name,
             rng=outer.rng,

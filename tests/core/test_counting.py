@@ -200,6 +200,29 @@ def test_a_pass_by_batches_fits_into_a_budget_of_its_own_size():
         assert list(found.history["passes"]) == [0, 1, 2]
 
 
+@dataclass(frozen=True, kw_only=True)
+class OnHalfTheRows(ls.Solver):
+    """Another solver on some rows."""
+
+    def solve(self, problem, run):
+        half = slice(0, problem.A.shape[0] // 2)
+        part = ls.LeastSquares(problem.A.rows(half), problem.B.rows(half), problem.ridge)
+        before = run.columns
+        found = run.within(part, ls.get_solver("cg", "least-squares")(form="implicit"), {"A": "A", "B": "B"})
+        x = found["x"]
+        run.proceed(residual=run.columns - before, current=lambda: {"x": x})
+        return run.finish(x=x)
+
+
+@pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+def test_a_part_that_works_on_rows_is_counted_once():
+    B = RNG.standard_normal((N, 2))
+    half = N // 2
+    alone = ls.solve(ls.LeastSquares(M[:half], B[:half], ridge=1.0), "cg", form="implicit", rng=0)
+    found = ls.solve(ls.LeastSquares(M, B, ridge=1.0), OnHalfTheRows(), rng=0)
+    assert found.history["residual"][0] == alone.history["columns"][-1]
+
+
 # ---- ledgers --------------------------------------------------------------------------------------------
 
 
