@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from linspec.arrays import Array, Home
-from linspec.operators import sparse_kernels
+from linspec.column_statistics import ColumnStatistics
+from linspec.operators import DenseOperator, sparse_kernels
 from linspec.sweeps.sparse import is_wide
 from linspec.views import View
 
@@ -38,17 +39,22 @@ def outer_gram_matmat(view: View, U: Array) -> Array:
 def gram_and_cross(x: View, y: View, V: Array | None, home: Home) -> tuple[Array | None, Array]:
     """(XᵀX V, XᵀY) in one sweep: Xᵀ multiplies X V and Y side by side. Without V the first result is None.
 
-    Y is made with the columns of the identity.
+    Y is made with the columns of the identity. Column norms come along, as with every first sweep.
     """
     X, q = x.operator, y.operator.shape[1]
     with np.errstate(all="ignore"):  # what is not finite is found by the caller
         W = home.place(y.operator.matmat(home.eye(q)))
         y.record(q, 0, sweeps=1.0)
+        if y.squares is None:
+            gathered = ColumnStatistics(home)
+            gathered.add(DenseOperator(W))
+            y.learn(gathered)
+        if x.squares is None:
+            x.learn_from_matrix()
+        W = W if y.taken is None else W - y.taken[None, :]
         if V is None:
             x.record(0, q, sweeps=1.0)
             return None, sparse_kernels.matmat(X.transposed, W, X.dtype)
-        if x.squares is None:
-            x.learn_from_matrix()
         k = V.shape[1]
         both = home.concat([home.place(X.matmat(V)), W])
         x.record(k, k + q, sweeps=1.0)

@@ -568,8 +568,9 @@ def test_wide_sparse_rows_give_the_cross_product_beside_the_gram_product(wrap, m
     assert spent(books) == ((1, 3 + 3 + 4), (1, 4))
     assert m.passes == m.sweep_cost, "what solvers plan with"
     assert books[0].flops == 2 * stored * (3 + 3 + 4)
-    assert_close(m.view(0).diagonal()[0], (x**2).sum(axis=0))
-    assert books[0].sweeps == 1, "norms came along"
+    for norms, z in zip(m.diagonal(), (x, y), strict=True):
+        assert_close(norms, (z**2).sum(axis=0))
+    assert m.passes == 1, "norms came along"
     m.gram_and_cross(v)
     assert spent(books) == ((2, 10 + 6), (1, 4)), "the cross product is kept"
 
@@ -582,7 +583,22 @@ def test_wide_sparse_rows_give_the_cross_product_beside_the_gram_product(wrap, m
     nothing, XtY = first.gram_and_cross()
     assert nothing is None
     assert_close(XtY, x.T @ y)
+    first.diagonal()
     assert spent(books) == ((1, 4), (1, 4))
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, np.float32, scipy.sparse.csr_array, Duck])
+@pytest.mark.parametrize("V", [None, np.ones((60, 2))])
+def test_the_cross_product_with_wide_sparse_rows_is_that_of_what_was_given(wrap, V):
+    """Also where Y is given less a row, which is taken out of its norms, too."""
+    rng = np.random.default_rng(3)
+    x, y = rng.standard_normal((12, 60)) * (rng.random((12, 60)) < 0.3), rng.integers(0, 99, (12, 4)) / 8
+    m = Moments(scipy.sparse.csr_array(x), as_operator(wrap(y)).centered(y.mean(axis=0)), form="implicit")
+    assert m.wide
+    spread = y - y.mean(axis=0)
+    assert_close(m.gram_and_cross(V)[1], x.T @ spread)
+    assert_close(m.diagonal()[1], (spread**2).sum(axis=0))
+    assert m.passes == 1
 
 
 def test_wide_sparse_rows_that_are_not_finite_are_named():
