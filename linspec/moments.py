@@ -198,11 +198,12 @@ class Moments(Source):
             Shapes (p, k) and (p, q), float64.
         """
         if self._cross is None and self.Y is not None and self.wide:
-            self._cross = transposed.cross(self._views[0], self._views[1], self.home)
-            if V is None:
-                self._views[0].record(0, self.shape[2], sweeps=1.0)
-            self._sweeps.check_finite([self._cross])
-            return None if V is None else self.gram_matmat(V), self._cross
+            swept = self._block(V, 0) if self.view(0).form == "implicit" else None
+            x, y = self._views
+            made, self._cross = transposed.gram_and_cross(x, y, swept, self.home)
+            self._sweeps.check_finite([made, self._cross])
+            if made is not None:
+                return made, self._cross
         if self._cross is None and self.form == "dense":
             self._cross = self._held_gram().C
         if self._cross is None:

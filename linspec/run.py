@@ -207,9 +207,7 @@ class Run:
             found: Mapping[str, Any] = part.accepted(solver.solve(part.problem, part))
         finally:
             for name, ledger in part._ledgers.items():
-                self._ledgers[labels[name]].record(
-                    sweeps=ledger.sweeps, columns=ledger.columns, flops=ledger.flops
-                )
+                self._ledgers[labels[name]].take_over(ledger)
         return found
 
     # ---- accounts -----------------------------------------------------------------------------
@@ -244,8 +242,7 @@ class Run:
     def charge(self, earlier: Run, label: str) -> None:
         """Enter what an earlier run of the same problem has cost, which ended in a product with the matrix `label`."""
         for name, ledger in earlier._ledgers.items():
-            sweeps = ledger.sweeps + (name == label)
-            self._ledgers[name].record(sweeps=sweeps, columns=ledger.columns, flops=ledger.flops)
+            self._ledgers[name].take_over(ledger, sweeps=float(name == label))
 
     # ---- budget -------------------------------------------------------------------------------
 
@@ -751,8 +748,9 @@ class PartRun(Run):
         self._outer = outer
         self._spent = outer._ledgers[label].sweeps + outer._shared_passes
         self._kept = outer._reserved + outer._certificate()
+        bare = {name: uncounted(A)[0] for name, A in problem.matrices.items()}  # counted by this run alone
         super().__init__(
-            problem,
+            problem.with_matrices(bare),
             solver,
             outer.name,
             rng=outer.rng,

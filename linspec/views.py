@@ -239,8 +239,7 @@ class View:
 
     def record(self, forward: int, adjoint: int, sweeps: float) -> None:
         """Enter products into the ledger."""
-        columns = forward + adjoint
-        self.ledger.record(sweeps=sweeps, columns=columns, flops=2.0 * self.operator.nnz * columns)
+        self.ledger.record(self.operator, forward + adjoint, sweeps=sweeps)
 
 
 class FloatRows:

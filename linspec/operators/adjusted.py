@@ -229,7 +229,7 @@ class AdjustedOperator(LinearOperator):
         if adjustment.ledger is None:
             adjustment.unrecorded += 1.0
         else:
-            adjustment.ledger.record(sweeps=1.0)
+            adjustment.ledger.record(self, 0, sweeps=1.0)
 
     @property
     def _whole(self) -> LinearOperator:

@@ -1,53 +1,191 @@
-"""Operators that count their use: sweeps over the rows, column products and floating-point operations."""
+"""Operators that count their use: sweeps over the rows, column products and floating-point operations.
+
+Problem: a run accounts for what was read and multiplied, also where a solver takes some rows and multiplies these.
+Method: a product counts by itself. Rows are a sweep in part when they are taken, and never again; a product of b of n
+rows with k columns counts as k b/n columns, so that the products of all blocks of rows count as much as one of all
+rows. What multiplies arrays instead of operators says so by `Ledger.record`.
+Sums of such fractions are exact: a sweep by blocks is 1, which a budget of passes can rely on.
+"""
 
 from __future__ import annotations
 
+import copy
+import math
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from linspec.arrays import Array
 from linspec.operators.base import CenteredOperator, LinearOperator, Selection
+from linspec.operators.row_blocks import RowBuffer
 
 
-@dataclass
 class Ledger:
-    """The counted use of one matrix.
+    """The counted use of one matrix. Several threads may enter at the same time.
 
     Attributes
     ----------
     sweeps : float
         Readings of all rows; a minibatch counts as a fraction.
     columns : float
-        Products with one column, forward or adjoint.
+        Products with one column, forward or adjoint; those of some rows count as a fraction.
     flops : float
         Floating-point operations of those products.
     """
 
-    sweeps: float = 0.0
-    columns: float = 0.0
-    flops: float = 0.0
-    _by_thread: dict[int, float] = field(default_factory=dict, repr=False, compare=False)
+    def __init__(self) -> None:
+        self._sweeps: _Parts = {}
+        self._columns: _Parts = {}
+        self.flops = 0.0
+        self._by_thread: dict[int, _Parts] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def sweeps(self) -> float:
+        """Readings of all rows; a minibatch counts as a fraction."""
+        with self._lock:
+            return float(_total(self._sweeps))
+
+    @property
+    def columns(self) -> float:
+        """Products with one column, forward or adjoint; those of some rows count as a fraction."""
+        with self._lock:
+            return float(_total(self._columns))
 
     @property
     def own_sweeps(self) -> float:
         """The readings of the calling thread: others may use the same moments at the same time."""
-        return self._by_thread.get(threading.get_ident(), 0.0)
+        return float(_total(self._by_thread.get(threading.get_ident(), {})))
 
-    def record(self, *, sweeps: float = 0.0, columns: float = 0.0, flops: float = 0.0) -> None:
-        """Add to the counts."""
-        thread = threading.get_ident()
-        self.sweeps += sweeps
-        self._by_thread[thread] = self._by_thread.get(thread, 0.0) + sweeps
-        self.columns += columns
-        self.flops += flops
+    def record(
+        self, A: LinearOperator, columns: float, *, sweeps: float = 0.0, flops: float | None = None
+    ) -> None:
+        """Enter products that were made of the arrays of a matrix; products of a counted operator enter themselves.
+
+        Parameters
+        ----------
+        A : LinearOperator
+            What was multiplied: the matrix of this ledger, or the rows of this ledger.
+        columns : float
+            Columns of the products, forward and adjoint together.
+        sweeps : float, default 0
+            Readings of all rows of A.
+        flops : float, optional
+            Floating-point operations. By default two for each stored entry of A and each column.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from linspec import as_operator
+        >>> from linspec.operators import CountedOperator, Ledger, uncounted
+        >>> A = CountedOperator(as_operator(np.ones((10, 3))), Ledger())
+        >>> rows, ledger = uncounted(A.rows(slice(0, 5)))
+        >>> product = rows.array @ np.ones((3, 4))
+        >>> ledger.record(rows, 4)
+        >>> A.ledger.sweeps, A.ledger.columns, A.ledger.flops
+        (0.5, 2.0, 120.0)
+        """
+        if flops is None:  # without columns, nnz is not asked: that of an unread stream is not known
+            flops = 2.0 * A.nnz * columns if columns else 0.0
+        self._add(sweeps, columns, flops)
+
+    def take_over(self, other: Ledger, *, sweeps: float = 0.0) -> None:
+        """Add what another ledger has counted, and further sweeps."""
+        with other._lock:
+            read, made, flops = dict(other._sweeps), dict(other._columns), other.flops
+        self._add(sweeps, 0, flops)
+        for of, count in read.items():
+            self._add(count, 0, 0.0, of)
+        for of, count in made.items():
+            self._add(0, count, 0.0, of)
+
+    def of_rows(self, share: Fraction) -> Ledger:
+        """A ledger for some of the rows, whose products enter here with the share of these rows, and no sweeps.
+
+        Parameters
+        ----------
+        share : Fraction
+            The rows among all rows.
+        """
+        return _RowsLedger(self, share)
+
+    def _add(self, sweeps: float, columns: float, flops: float, of: int = 1) -> None:
+        """Add flops, and sweeps and columns that are counted in parts, `of` of which are a whole."""
+        with self._lock:
+            if sweeps:
+                _add_to(self._sweeps, sweeps, of)
+                _add_to(self._by_thread.setdefault(threading.get_ident(), {}), sweeps, of)
+            if columns:
+                _add_to(self._columns, columns, of)
+            self.flops += flops
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:  # which stays behind
+            state = {name: value for name, value in vars(self).items() if name != "_lock"}
+            return {name: copy.deepcopy(v) if isinstance(v, dict) else v for name, v in state.items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(sweeps={self.sweeps}, columns={self.columns}, flops={self.flops})"
+
+
+class _RowsLedger(Ledger):
+    """The ledger of some rows, and their share of all rows. It counts readings of these rows, too."""
+
+    def __init__(self, whole: Ledger, share: Fraction) -> None:
+        super().__init__()
+        self._whole: Ledger = whole
+        self._share = share
+        if isinstance(whole, _RowsLedger):  # rows of rows
+            self._whole, self._share = whole._whole, whole._share * share
+
+    def _add(self, sweeps: float, columns: float, flops: float, of: int = 1) -> None:
+        super()._add(sweeps, columns, flops, of)
+        if columns or flops:
+            share = self._share
+            self._whole._add(0, columns * share.numerator, flops, of * share.denominator)
+
+
+class _StreamLedger(Ledger):
+    """What is made of the blocks of a stream: columns times rows, as long as the number of all rows is not known."""
+
+    def __init__(self, whole: Ledger) -> None:
+        super().__init__()
+        self._whole = whole
+
+    def _add(self, sweeps: float, columns: float, flops: float, of: int = 1) -> None:
+        super()._add(sweeps, columns, flops, of)
+        self._whole._add(0, 0, flops)
+
+    def conclude(self, rows: int) -> None:
+        """Enter the columns, now that the rows have been counted."""
+        for of, count in self._columns.items():
+            self._whole._add(0, count, 0.0, of * max(rows, 1))
+
+
+_Parts: TypeAlias = dict[int, float]
+"""A sum without rounding: how many halves, thirds and so on; integers as a rule, which Python does not round."""
+
+
+def _add_to(sums: _Parts, count: float, of: int) -> None:
+    sums[of] = sums.get(of, 0) + count
+
+
+def _total(sums: _Parts) -> Fraction:
+    return sum((Fraction(count) / of for of, count in sums.items()), Fraction(0))
 
 
 class CountedOperator(LinearOperator):
     """An operator whose use is counted in a ledger.
 
-    A product counts as one sweep. Rows that are taken count as a fraction of a sweep.
+    A product counts as one sweep. Rows that are taken count as a fraction of a sweep; they count their own products,
+    in proportion, and no further sweep. So do the blocks of streamed data.
     """
 
     def __init__(self, operator: LinearOperator, ledger: Ledger) -> None:
@@ -55,13 +193,16 @@ class CountedOperator(LinearOperator):
         self.ledger = ledger
         if operator.adjustment is not None:  # the sweep that learns what is taken out counts, too
             operator.adjustment.ledger = ledger
-            ledger.record(sweeps=operator.adjustment.unrecorded)
+            ledger.record(operator, 0, sweeps=operator.adjustment.unrecorded)
             operator.adjustment.unrecorded = 0.0
         self.dtype = operator.dtype
         self.home = operator.home
         self.sliceable = operator.sliceable
         self.readable = operator.readable
+        self.sparse = operator.sparse
         self.streamed = operator.streamed
+        self.centres_entries = operator.centres_entries
+        self.concurrent = operator.concurrent
         self.sweeps = operator.sweeps
 
     @property
@@ -73,30 +214,69 @@ class CountedOperator(LinearOperator):
     def nnz(self) -> int:
         return self.operator.nnz
 
+    @property
+    def row_bytes(self) -> int:
+        return self.operator.row_bytes
+
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        return self.operator.stored_dtype
+
+    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+        inner = self.operator.in_dtype(dtype)
+        return None if inner is None else CountedOperator(inner, self.ledger)
+
+    @property
+    def H(self) -> LinearOperator:
+        """The adjoint operator on the same ledger."""
+        return CountedOperator(self.operator.H, self.ledger)
+
     def _matmat(self, V: Array) -> Array:
         product = self.operator.matmat(V)  # the entries of a stream are counted when it has been read
-        self.ledger.record(sweeps=1, columns=V.shape[1], flops=2.0 * self.nnz * V.shape[1])
+        self.ledger.record(self.operator, V.shape[1], sweeps=1)
         return product
 
     def _rmatmat(self, U: Array) -> Array:
         product = self.operator.rmatmat(U)
-        self.ledger.record(sweeps=1, columns=U.shape[1], flops=2.0 * self.nnz * U.shape[1])
+        self.ledger.record(self.operator, U.shape[1], sweeps=1)
         return product
 
     def _rows(self, selection: Selection) -> LinearOperator:
         rows = self.operator.rows(selection)
-        self.ledger.record(sweeps=rows.shape[0] / max(self.shape[0], 1))
-        return rows
+        share = _share(rows, self.shape[0])
+        self.ledger._add(share.numerator, 0, 0.0, share.denominator)
+        return CountedOperator(rows, self.ledger.of_rows(share))
 
     def _dense(self) -> Array:
-        self.ledger.record(sweeps=1)
+        self.ledger.record(self.operator, 0, sweeps=1)
         return self.operator.dense()
 
+    def loaded(self, buffer: RowBuffer | None = None) -> LinearOperator:
+        """All rows made ready to be multiplied: one sweep, and none for what is done with them."""
+        loaded = self.operator.loaded(buffer)
+        if loaded is self.operator:
+            return self
+        self.ledger.record(loaded, 0, sweeps=1)
+        return CountedOperator(loaded, self.ledger.of_rows(Fraction(1)))
+
     def blocks(self) -> Iterator[LinearOperator]:
-        """The blocks of streamed data. Reading them is one sweep; their use costs no further sweep."""
+        """The blocks of streamed data. Reading them is one sweep; their use costs no further sweep.
+
+        Before the rows of the stream are known, the columns of their products are entered at the end of the sweep.
+        """
         blocks = self.operator.blocks()
-        self.ledger.record(sweeps=1)
-        return blocks
+        self.ledger.record(self.operator, 0, sweeps=1)
+        return self._counted(blocks)
+
+    def _counted(self, blocks: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
+        if math.isfinite(self.shape[0]):
+            for block in blocks:
+                yield CountedOperator(block, self.ledger.of_rows(_share(block, self.shape[0])))
+            return
+        ledger = _StreamLedger(self.ledger)
+        for block in blocks:
+            yield CountedOperator(block, ledger.of_rows(_share(block, 1)))
+        ledger.conclude(int(self.shape[0]))
 
     def centered(self, mean: Array) -> LinearOperator:
         """A − 1 meanᵀ on the same ledger."""
@@ -106,10 +286,15 @@ class CountedOperator(LinearOperator):
         self.operator.release()
 
 
+def _share(rows: LinearOperator, of: int) -> Fraction:
+    return Fraction(int(rows.shape[0]), max(int(of), 1))
+
+
 def uncounted(operator: LinearOperator) -> tuple[LinearOperator, Ledger]:
     """An operator without its counter, and its ledger (a new one if it had none).
 
-    A counter inside a centred operator is removed, too.
+    A counter inside a centred operator is removed, too. Of rows that were taken from a counted operator, the ledger is
+    that of these rows, which enters their share into the ledger of the whole: see `Ledger.record`.
     """
     if isinstance(operator, CenteredOperator) and isinstance(operator.parts[0], CountedOperator):
         inner = operator.parts[0]

@@ -99,7 +99,7 @@ class Sketch(LinearOperator):
                 f"shape {A.shape[0]} x {A.shape[1]}. Make a random matrix with {A.shape[1]} rows."
             )
         A, ledger = uncounted(A)
-        ledger.record(sweeps=1, columns=self.shape[1], flops=self._flops(A))
+        ledger.record(A, self.shape[1], sweeps=1, flops=self._flops(A))
         return self._sketch(A)
 
     def sparse_sketch(self, A: SparseOperator) -> scipy.sparse.csr_array:

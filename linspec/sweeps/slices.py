@@ -207,5 +207,5 @@ def read_stream(A: LinearOperator, *, statistics: bool) -> None:
     with np.errstate(all="ignore"):  # what is not finite is found by the products
         for block in A.blocks():
             if gathered is not None:
-                gathered.add(block)
+                gathered.add(uncounted(block)[0])
     bare.statistics = gathered  # type: ignore[attr-defined]

@@ -1,11 +1,19 @@
-"""Sparse X with few rows and many columns, by rows of Xᵀ: blocks of n rows are the small ones there."""
+"""Sparse X with few rows and many columns, by rows of Xᵀ: blocks of n rows are the small ones there.
+
+A product with XᵀX counts as one sweep, as in any other way, though rows of X and then rows of Xᵀ are read: which copy a
+kernel reads follows from the memory that is free, and a budget of passes should not. Products XᵀX V and XᵀY that are
+wanted together read no more than XᵀX V alone.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from linspec.arrays import Array, Home
-from linspec.operators import sparse_kernels
+from linspec.column_statistics import ColumnStatistics
+from linspec.operators import DenseOperator, sparse_kernels
 from linspec.sweeps.sparse import is_wide
 from linspec.views import View
 
@@ -31,8 +39,27 @@ def outer_gram_matmat(view: View, U: Array) -> Array:
     return sparse_kernels.products(X.transposed, None, U, None, dtype_x=X.dtype).XtP
 
 
-def cross(x: View, y: View, home: Home) -> Array:
-    """XᵀY, of which Y is made with the columns of the identity."""
-    W = home.place(y.operator.matmat(home.eye(y.operator.shape[1])))
-    y.record(W.shape[1], 0, sweeps=1.0)
-    return sparse_kernels.matmat(x.operator.transposed, W, x.operator.dtype)
+def gram_and_cross(x: View, y: View, V: Array | None, home: Home) -> tuple[Array | None, Array]:
+    """(XᵀX V, XᵀY) in one sweep: Xᵀ multiplies X V and Y side by side. Without V the first result is None.
+
+    Y is made with the columns of the identity. Column norms come along, as with every first sweep.
+    """
+    X, q = x.operator, y.operator.shape[1]
+    with np.errstate(all="ignore"):  # what is not finite is found by the caller
+        W = home.place(y.operator.matmat(home.eye(q)))
+        y.record(q, 0, sweeps=1.0)
+        if y.squares is None:
+            gathered = ColumnStatistics(home)
+            gathered.add(DenseOperator(W))
+            y.learn(gathered)
+        if x.squares is None:
+            x.learn_from_matrix()
+        W = W if y.taken is None else W - y.taken[None, :]
+        if V is None:
+            x.record(0, q, sweeps=1.0)
+            return None, sparse_kernels.matmat(X.transposed, W, X.dtype)
+        k = V.shape[1]
+        both = home.concat([home.place(X.matmat(V)), W])
+        x.record(k, k + q, sweeps=1.0)
+        products = sparse_kernels.matmat(X.transposed, both, X.dtype)
+    return products[:, :k] + 0.0, products[:, k:] + 0.0  # copies: the second is kept, and may be the smaller

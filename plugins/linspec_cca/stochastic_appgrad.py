@@ -189,11 +189,6 @@ class _Rows:
         """Rows in a separate order."""
         return self._loaded(order.draw(count))
 
-    def record(self, view: int, part: LinearOperator, columns: int) -> None:
-        """Enter a product of some rows into the ledger, which has counted only the reading of these rows."""
-        ledger = uncounted(self.views[view])[1]
-        ledger.record(columns=columns * part.shape[0] / self.n, flops=2.0 * part.nnz * columns)
-
     @property
     def _left(self) -> int:
         return self.chunk[0].shape[0] - self._next
@@ -385,9 +380,8 @@ class _Iteration:
         """A gradient step of one view towards the image of the other, and its metric after it."""
         A, V, r = batch[view], self.tilde[view], self.problem.ridge[view]
         weight = self.rows.n / A.shape[0]
-        image = self._product(view, A, V)
+        image = self._product(A, V)
         gradient = A.rmatmat((image - target) * weight)
-        self.rows.record(view, A, self.k)
         gradient = gradient + V * r if r else gradient
         new = V - gradient * self.steps.at(view, self.rows.read / self.rows.n)
         G = self._metric(view, new, norms)
@@ -404,22 +398,21 @@ class _Iteration:
 
     def _metric(self, view: int, V: Array, rows: list[LinearOperator]) -> HostArray:
         """VᵀSV, from some rows."""
-        P, r = self._product(view, rows[view], V), self.problem.ridge[view]
+        P, r = self._product(rows[view], V), self.problem.ridge[view]
         G = to_host(P.T @ P) * (self.rows.n / rows[view].shape[0])
         return G + to_host(V.T @ V) * r if r else G
 
     def _image(self, view: int, rows: list[LinearOperator]) -> Array:
         """X_I Φ, or Y_I Ψ."""
         V, T = self.normal[view]
-        return self._product(view, rows[view], V) @ self.home.place(T)
+        return self._product(rows[view], V) @ self.home.place(T)
 
-    def _product(self, view: int, rows: LinearOperator, V: Array) -> Array:
+    def _product(self, rows: LinearOperator, V: Array) -> Array:
         """Rows times a block, computed once."""
         for A, B, P in self._products:
             if A is rows and B is V:
                 return P
         P = self.home.place(rows.matmat(V))
-        self.rows.record(view, rows, self.k)
         self._products.append((rows, V, P))
         return P
 
@@ -475,7 +468,8 @@ def typical_squares(rows: LinearOperator) -> Array | None:
     array of shape (p,) or None
         None if the entries cannot be read at the cost of the rows. Sparse entries are taken about zero.
     """
-    source = rows.parts[0] if isinstance(rows, CenteredOperator) else rows
+    bare, _ = uncounted(rows)
+    source = bare.parts[0] if isinstance(bare, CenteredOperator) else bare
     if isinstance(source, SparseOperator):
         squares = source.matrix.astype(np.float64).power(2)
         sums = [np.asarray(A.sum(axis=0)).reshape(-1) for A in (squares.power(2), squares)]

@@ -242,14 +242,15 @@ class RowsGram:
         return bool(self.bare.shape[0] * float(of @ of) <= MEANS * float(about.sum()))
 
     def _of_entries(self) -> Array:
-        rows = self.home.place(self.X.dense())
+        rows, n = self.home.place(self.X.dense()), self.X.shape[0]
+        self.ledger.record(self.bare, n)
         return rows @ rows.T
 
     def _of_sparse_rows(self) -> Array:
         """Inner products of sparse rows: the lower triangle, minus the means of all rows."""
         A = self.bare.matrix
         n = A.shape[0]
-        self.ledger.record(sweeps=1.0, columns=n, flops=2.0 * A.nnz * n)
+        self.ledger.record(self.bare, n, sweeps=1.0)
         K = np.empty((n, n))
         for start in range(0, n, ROWS_AT_ONCE):
             stop = min(start + ROWS_AT_ONCE, n)

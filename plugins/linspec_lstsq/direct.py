@@ -24,7 +24,6 @@ from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, S
 from linspec.arrays import Array, Home, HostArray, from_host, namespace, reciprocal, to_host
 from linspec.block_algebra import rank_cut, whitening
 from linspec.cost import CHOLESKY_RATE, DENSE_RATE, PAIR_RATE, Estimate, Sizes
-from linspec.operators import uncounted
 from linspec.row_reduction import reduce_rows
 from linspec_lstsq.golub_kahan import cross_product, start_of, sweeps_of
 
@@ -229,9 +228,7 @@ def _by_inverse(G: Array, ridge: float, home: Home) -> Apply | None:
 
 def _columns_gram(A: LinearOperator) -> Array:
     """AAᵀ, one sweep."""
-    operator, ledger = uncounted(A)
-    ledger.record(sweeps=1, columns=A.shape[0], flops=2.0 * A.nnz * A.shape[0])
-    return Moments(operator.H, form="dense").dense()[0]
+    return Moments(A.H, form="dense").dense()[0]
 
 
 def _with_ridge(R: HostArray, QtB: HostArray, ridge: float) -> tuple[HostArray, HostArray]:

@@ -23,7 +23,6 @@ import numpy as np
 from linspec import LinearOperator, Moments
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.errors import NonFiniteData
-from linspec.operators import uncounted
 
 BLOCK_BYTES, DEVICE_BLOCK_BYTES = 4 << 20, 256 << 20
 """A block of dense rows that stays in the cache of a processor core, or keeps an accelerator busy."""
@@ -52,7 +51,7 @@ class RightHandSides:
 
     def __init__(self, A: LinearOperator, B: LinearOperator, ridges: tuple[float, ...]) -> None:
         self._given = A, B
-        self.A, self.ledger = uncounted(A)
+        self.A = A
         self.home: Home = A.home.blocks
         with np.errstate(all="ignore"):  # what is not finite is found in the first sums
             entries = B.dense() if B.readable else B.matmat(B.home.blocks.eye(B.shape[1]))
@@ -89,12 +88,6 @@ class RightHandSides:
             AtW = AtW + part.rmatmat(block)
             found.append(block)
             self.A.release()
-        products = 1 if V is None else 2
-        self.ledger.record(
-            sweeps=1.0 if self.A.sliceable else float(products),
-            columns=products * columns,
-            flops=2.0 * self.A.nnz * products * columns,
-        )
         return found, squares, AtW
 
     def _parts(self) -> Iterator[tuple[slice, LinearOperator]]:

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse
 
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.operators import as_operator
+from linspec.operators import as_operator, uncounted
 from linspec_lstsq.golub_kahan import RightHandSides
 
 FEWEST_ROWS = 4096
@@ -97,7 +97,6 @@ def sketch_rows(data: RightHandSides, sketch: SparseSigns) -> tuple[HostArray, H
         total = sketch.add(total, both, home)
         AtB = AtB + part.rmatmat(data.B[rows, :])
         A.release()
-    work = sketch.nonzeros + data.columns
-    data.ledger.record(sweeps=1.0, columns=data.columns, flops=2.0 * A.nnz * work)
+    uncounted(A)[1].record(A, 0, flops=2.0 * A.nnz * sketch.nonzeros)
     found = to_host(total)
     return found[:, :p], found[:, p:], AtB

@@ -219,7 +219,7 @@ class Epochs:
         run: Run,
     ) -> None:
         self.solver, self.A, self.multiply, self.run = solver, A, multiply, run
-        self.home, self.ledger = A.home.blocks, uncounted(A)[1]
+        self.home = A.home.blocks
         self.ridges, self.largest, self.probes = ridges, largest, probes
         self.rows = _rows_of_an_epoch(solver, A)
         self.passes = 1.0 + self.rows / A.shape[0]
@@ -286,10 +286,6 @@ class Epochs:
         for batch in equal_slices(rows.shape[0], self.batch):
             bent = curvature(rows.rows(batch), e, self.A.shape[0])
             e = (e if keep is None else e * keep) + drift - bent * h
-        # Slices count as a fraction of a sweep when they are read. Only this method knows their products.
-        columns = 2.0 * e.shape[1]
-        share = rows.shape[0] / self.A.shape[0]
-        self.ledger.record(columns=columns * share, flops=2.0 * rows.nnz * columns)
         return e
 
     def _draw(self) -> Iterator[HostArray]:
@@ -388,7 +384,6 @@ def survey(A: LinearOperator, B: LinearOperator | None, probes: HostArray) -> tu
                 total = total + rows.rmatmat(B.rows(part).matmat(columns))
                 B.release()
             A.release()
-    uncounted(A)[1].record(columns=total.shape[1], flops=2.0 * A.nnz * total.shape[1])
     return float(largest), total
 
 
@@ -403,11 +398,12 @@ def row_squares(rows: LinearOperator, Z: Array) -> Array:
     """
     blocks = rows.home.blocks
     xp = blocks.xp
-    if isinstance(rows, SparseOperator):
-        entries = rows.matrix.astype(np.float64)
+    bare, _ = uncounted(rows)
+    if isinstance(bare, SparseOperator):
+        entries = bare.matrix.astype(np.float64)
         return np.asarray(entries.multiply(entries).sum(axis=1)).reshape(-1)
-    X = blocks.place(rows.dense() if isinstance(rows, DenseOperator) else rows.matmat(Z))
-    scale = 1.0 if isinstance(rows, DenseOperator) else 1.0 / Z.shape[1]
+    X = blocks.place(rows.dense() if isinstance(bare, DenseOperator) else rows.matmat(Z))
+    scale = 1.0 if isinstance(bare, DenseOperator) else 1.0 / Z.shape[1]
     return xp.sum(X * X, axis=1) * scale
 
 

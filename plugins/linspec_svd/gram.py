@@ -24,7 +24,7 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, eigenpairs
 from linspec.cost import DENSE_RATE, FACTOR_RATE, PAIR_RATE, Estimate, Sizes
 from linspec.errors import NonFiniteData
-from linspec.operators import SparseOperator, uncounted
+from linspec.operators import CountedOperator, SparseOperator, uncounted
 from linspec_svd.direct import factorised, passes
 from linspec_svd.triplets import decomposed, left_vectors, right_vectors, squared_cuts, vanish
 
@@ -143,17 +143,15 @@ class _RowsGram:
 
     def __init__(self, problem: Any) -> None:
         self.center = problem.center
-        bare, self.ledger = uncounted(problem.A)
+        bare, _ = uncounted(problem.A)
         # Centring the rows of a sparse matrix would make them dense: the products are centred instead.
         self.after = isinstance(bare, SparseOperator)
-        self.columns = problem.A.shape[0]
         self.cost = self._moments(problem.A).setup_cost
 
     def formed(self, A: LinearOperator) -> Array:
         """The matrix in float64, after the means of A are subtracted."""
         moments = self._moments(A)
         K = moments.dense()[0]
-        self.ledger.record(sweeps=self.cost, columns=self.columns, flops=2.0 * A.nnz * self.columns)
         if not (self.center and self.after):
             return K
         xp = moments.home.xp
@@ -161,10 +159,10 @@ class _RowsGram:
         return K - means[:, None] - means[None, :] + xp.mean(means)
 
     def _moments(self, A: LinearOperator) -> Moments:
-        operator, _ = uncounted(A)
+        operator, ledger = uncounted(A)
         if self.after and self.center:
             operator = getattr(operator, "parts", (operator,))[0]
-        return Moments(operator.H, form="dense", names=("A", ""))
+        return Moments(CountedOperator(operator.H, ledger), form="dense", names=("A", ""))
 
 
 def _some(G: HostArray, k: int) -> tuple[HostArray, HostArray]:

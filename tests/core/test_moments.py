@@ -24,6 +24,7 @@ from linspec.operators import (
     Ledger,
     LinearOperator,
     row_blocks,
+    sparse_kernels,
 )
 from linspec.sweeps import base, runners
 
@@ -535,6 +536,77 @@ def test_gram_matmat_touches_one_view(kinds, center):
     by_rows = m.sweep_cost == 1
     assert books[0].sweeps == m.sweep_cost + (center and not by_rows)
     assert spent(books)[1] == (0, 0)
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array])
+def test_wide_sparse_rows_give_the_cross_product_beside_the_gram_product(wrap, monkeypatch):
+    rng = np.random.default_rng(3)
+    x, y, v = rng.standard_normal((12, 60)), rng.standard_normal((12, 4)), rng.standard_normal((60, 3))
+    x[rng.random(x.shape) < 0.7] = 0
+    read, matmat = [], sparse_kernels.matmat
+    monkeypatch.setattr(sparse_kernels, "matmat", lambda A, *args: read.append(A.shape) or matmat(A, *args))
+
+    def fresh():
+        books = Ledger(), Ledger()
+        stored = scipy.sparse.csr_array(x)
+        m = Moments(
+            *(
+                CountedOperator(as_operator(z), book)
+                for z, book in zip((stored, wrap(y)), books, strict=True)
+            ),
+            form="implicit",
+        )
+        assert m.wide
+        assert m.setup_cost == 0
+        return m, books, stored.nnz
+
+    m, books, stored = fresh()
+    XtXV, XtY = m.gram_and_cross(v)
+    assert_close(XtXV, x.T @ (x @ v))
+    assert_close(XtY, x.T @ y)
+    together = [shape for shape in read if shape != y.shape]
+    assert spent(books) == ((1, 3 + 3 + 4), (1, 4))
+    assert m.passes == m.sweep_cost, "what solvers plan with"
+    assert books[0].flops == 2 * stored * (3 + 3 + 4)
+    for norms, z in zip(m.diagonal(), (x, y), strict=True):
+        assert_close(norms, (z**2).sum(axis=0))
+    assert m.passes == 1, "norms came along"
+    m.gram_and_cross(v)
+    assert spent(books) == ((2, 10 + 6), (1, 4)), "the cross product is kept"
+
+    alone, books, _ = fresh()
+    read.clear()
+    alone.gram_matmat(v)
+    assert together == read == [(12, 60), (60, 12)], "no more readings than for the Gram product"
+
+    first, books, _ = fresh()
+    nothing, XtY = first.gram_and_cross()
+    assert nothing is None
+    assert_close(XtY, x.T @ y)
+    first.diagonal()
+    assert spent(books) == ((1, 4), (1, 4))
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, np.float32, scipy.sparse.csr_array, Duck])
+@pytest.mark.parametrize("V", [None, np.ones((60, 2))])
+def test_the_cross_product_with_wide_sparse_rows_is_that_of_what_was_given(wrap, V):
+    """Also where Y is given less a row, which is taken out of its norms, too."""
+    rng = np.random.default_rng(3)
+    x, y = rng.standard_normal((12, 60)) * (rng.random((12, 60)) < 0.3), rng.integers(0, 99, (12, 4)) / 8
+    m = Moments(scipy.sparse.csr_array(x), as_operator(wrap(y)).centered(y.mean(axis=0)), form="implicit")
+    assert m.wide
+    spread = y - y.mean(axis=0)
+    assert_close(m.gram_and_cross(V)[1], x.T @ spread)
+    assert_close(m.diagonal()[1], (spread**2).sum(axis=0))
+    assert m.passes == 1
+
+
+def test_wide_sparse_rows_that_are_not_finite_are_named():
+    x = scipy.sparse.random(12, 60, 0.3, format="csr", random_state=np.random.default_rng(0))
+    x.data[5] = np.nan
+    for V in (None, np.ones((60, 1))):
+        with pytest.raises(NonFiniteData, match="X"):
+            Moments(x, np.ones((12, 2)), form="implicit").gram_and_cross(V)
 
 
 @pytest.mark.parametrize("width", [3, 7, 256])

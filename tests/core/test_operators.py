@@ -584,13 +584,15 @@ def test_a_ledger_keeps_account():
     A, ledger = scipy.sparse.csr_array(M), Ledger()
     counted = CountedOperator(as_operator(A), ledger)
     check(counted, M)
-    ledger.sweeps = ledger.columns = ledger.flops = 0
+    counted.ledger = ledger = Ledger()
     counted.matmat(np.ones((P, 3)))
     counted.rmatmat(np.ones((N, 2)))
     assert (ledger.sweeps, ledger.columns, ledger.flops) == (2, 5, 2 * A.nnz * 5)
     part = counted.rows(np.arange(10))
     part.matmat(np.ones((P, 3)))
     assert ledger.sweeps == pytest.approx(2 + 10 / N), "rows cost their share, what is done with them no more"
+    assert ledger.columns == pytest.approx(5 + 3 * 10 / N)
+    assert ledger.flops == 2 * A.nnz * 5 + 2 * A[:10].nnz * 3
     counted.dense()
     assert ledger.sweeps == pytest.approx(3 + 10 / N)
     assert uncounted(counted) == (counted.operator, ledger)

@@ -57,6 +57,19 @@ def test_sparse_vector_and_integers(solver):
     np.testing.assert_allclose(found.x, ridge_answer(dense, b[:, None].astype(float), 1.0)[:, 0], atol=1e-6)
 
 
+@pytest.mark.parametrize("solver", ["cg", "lsqr", "nystrom-pcg", "svrg"])
+@pytest.mark.parametrize("wrap", [np.asarray, scipy.sparse.csr_array])
+def test_wide_sparse_rows_with_targets_given_less_a_row(solver, wrap):
+    rng = np.random.default_rng(0)
+    A = scipy.sparse.random(40, 200, 0.1, format="csr", random_state=rng)
+    B = rng.standard_normal((40, 2)) + 5
+    targets = ls.as_operator(wrap(B)).centered(B.mean(axis=0))
+    found = ls.solve(ls.LeastSquares(A, targets, ridge=1.0), solver, rng=0, tol=1e-10)
+    dense = A.toarray()
+    exact = np.linalg.solve(dense.T @ dense + np.eye(200), dense.T @ (B - B.mean(axis=0)))
+    np.testing.assert_allclose(found.x, exact, rtol=1e-7, atol=1e-8)
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_zero_right_hand_sides_stay_zero(solver):
     rng = np.random.default_rng(0)

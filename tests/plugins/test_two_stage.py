@@ -193,6 +193,15 @@ def test_the_dual_system_of_sparse_rows_keeps_to_its_budget():
     )
 
 
+@pytest.mark.parametrize("max_passes", [3, 4, 5, 7])
+def test_wide_sparse_rows_keep_to_their_budget(max_passes):
+    rng = np.random.default_rng(0)
+    X = scipy.sparse.random(60, 400, 0.05, format="csr", random_state=rng)
+    labels = (rng.standard_normal((60, 3)) > 0).astype(float)
+    problem = ls.Discriminant(X, labels, ridge=1.0, center=False)
+    assert ls.solve(problem, "two-stage", rng=0, max_passes=max_passes).passes <= max_passes
+
+
 def test_a_tolerance_of_the_part_is_kept():
     """Whoever asks for a rough stage 1 gets one, and is told what limits the answer."""
     rough = ls.get_solver("cg", "least-squares")(tol=1e-2)
