@@ -20,7 +20,7 @@ from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, Unsupported
 from linspec.operators import (
     LinearOperator,
 )
-from linspec.operators.streamed import ONCE
+from linspec.operators.streamed import ONCE, is_stream
 from linspec.options import is_number
 
 
@@ -30,6 +30,13 @@ def check_rows(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -
         raise InvalidProblem(
             f"{name_a} and {name_b} must have equally many rows; got {A.shape[0]} and {B.shape[0]}."
         )
+
+
+def of_pairs(data: Any) -> str:
+    """What the message of a missing second matrix says where the first may hold both."""
+    if not is_stream(data):
+        return ""
+    return " Of a source that yields pairs of slices, `X, Y = linspec.paired(source)` makes both."
 
 
 def refuse_once(data: Mapping[str, Any]) -> None:

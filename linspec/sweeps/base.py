@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 import numpy as np
 
@@ -223,10 +224,9 @@ class Sweeps(ABC):
             for view in views:
                 if isinstance(view.operator, SparseOperator):
                     view.learn_from_matrix()
-                elif view.streamed:
-                    self._learn_from_slices(view)
-                elif not view.operator.readable:
+                elif not (view.streamed or view.operator.readable):
                     view.learn_from_products(self.home)
+            self._learn_from_slices([view for view in views if view.streamed])
             if read:  # together, so that two views of one file are read together
                 operators = [view.operator for view in read]
                 found = run_in_memory(Statistics(self.home), operators, row_slices(operators))
@@ -236,13 +236,17 @@ class Sweeps(ABC):
             view.record(0, 0 if view.operator.readable or view.streamed else 1, sweeps=1.0)
         self.check_finite([view.mean for view in views])
 
-    def _learn_from_slices(self, view: View) -> None:
-        gathered = ColumnStatistics(self.home)
-        for block in view.operator.blocks():
-            gathered.add(block)
-            # While the block is there: rows that are read once cannot be searched afterwards.
-            self.check_finite([gathered.mean], always=True)
-        view.learn(gathered)
+    def _learn_from_slices(self, views: list[View]) -> None:
+        gathered = [ColumnStatistics(self.home) for _ in views]
+        # By turns, so that halves of one source share a reading.
+        for blocks in zip_longest(*(view.operator.blocks() for view in views)):
+            for statistics, block in zip(gathered, blocks, strict=True):
+                if block is not None:
+                    statistics.add(block)
+            # While the blocks are there: rows that are read once cannot be searched afterwards.
+            self.check_finite([statistics.mean for statistics in gathered], always=True)
+        for view, statistics in zip(views, gathered, strict=True):
+            view.learn(statistics)
 
     def check_finite(self, arrays: Iterable[Array | None], *, always: bool = False) -> None:
         """On the first sweep's small results, or always; only on failure is the data searched."""

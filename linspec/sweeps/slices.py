@@ -9,6 +9,7 @@ data in memory, which tell the means as well. Rows of a view in memory are cut o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
@@ -175,12 +176,14 @@ class _InMemory:
         return found
 
 
-def read_stream(A: LinearOperator, *, statistics: bool) -> None:
+def read_streams(streams: Sequence[LinearOperator], *, statistics: bool) -> None:
     """Read streamed data once to count their rows and, if they are wanted, to gather means and spreads."""
-    bare, _ = uncounted(A)
-    gathered = ColumnStatistics(A.home.blocks) if statistics else None
+    gathered = [ColumnStatistics(A.home.blocks) if statistics else None for A in streams]
     with np.errstate(all="ignore"):  # what is not finite is found by the products
-        for block in A.blocks():
-            if gathered is not None:
-                gathered.add(block)
-    bare.statistics = gathered  # type: ignore[attr-defined]
+        # By turns, so that halves of one source share a reading.
+        for blocks in zip_longest(*(A.blocks() for A in streams)):
+            for found, block in zip(gathered, blocks, strict=True):
+                if found is not None and block is not None:
+                    found.add(block)
+    for A, found in zip(streams, gathered, strict=True):
+        uncounted(A)[0].statistics = found  # type: ignore[attr-defined]

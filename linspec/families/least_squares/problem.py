@@ -16,8 +16,9 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.block_algebra import ratio
-from linspec.checks import check_place, check_ridges, check_rows
+from linspec.checks import check_place, check_ridges, check_rows, of_pairs
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
+from linspec.errors import InvalidProblem
 from linspec.families.least_squares.solution import LeastSquaresSolution
 from linspec.moments import Moments
 from linspec.operators.rescaled import times_power_of_two
@@ -53,7 +54,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     """
 
     A: Any
-    B: Any
+    B: Any = None
     ridge: Any = 0.0
 
     name: ClassVar[str] = "least-squares"
@@ -63,6 +64,10 @@ class LeastSquares(Problem[LeastSquaresSolution]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shared", None)
+        if self.B is None:
+            raise InvalidProblem(
+                f"LeastSquares needs right-hand sides; got no B. Call LeastSquares(A, B).{of_pairs(self.A)}"
+            )
         B = self.B
         vector = is_array(B) and B.ndim == 1
         object.__setattr__(self, "vector", vector)
