@@ -44,8 +44,7 @@ def refuse_once(data: Mapping[str, Any]) -> None:
     for name, given in data.items():
         if hasattr(given, "__next__") or getattr(given, "sweeps", math.inf) == 1:
             raise SweptOnce(
-                f"{name} must be readable several times, beside {', '.join(set(data) - {name})}; {ONCE}. Only the SVD "
-                "of a single matrix can be computed in one pass."
+                f"{name} must be readable several times, beside {', '.join(set(data) - {name})}; {ONCE}."
             )
 
 

@@ -31,11 +31,11 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem, MissingCapability, shown
-from linspec.gram import DenseGram, Products, SparseGram, symmetric_product
+from linspec.gram import DenseGram, Products, ReducedGram, SparseGram, symmetric_product
 from linspec.log import timed
 from linspec.operators import as_operator
 from linspec.options import FORMS
-from linspec.row_reduction import reduce_rows
+from linspec.row_reduction import ReducedRows, reduced
 from linspec.sweeps import transposed
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.slices import SliceSweeps
@@ -321,20 +321,30 @@ class Moments(Source):
         return self._whiteners[index, ridge]
 
     @one_at_a_time
-    def reduced_rows(self, ridges: tuple[float, ...]) -> list[Array]:
+    def reduced_rows(self, ridges: tuple[float, ...], *, hold: bool = False) -> list[Array]:
         """A few rows with the same inner products of columns, by orthogonal transformations, in one sweep.
 
         Parameters
         ----------
         ridges : tuple of float
             One ridge for each view; its rows are appended.
+        hold : bool, default False
+            Whether the moments hold the rows, without ridges: later products cost no sweep.
         """
+        if isinstance(self._gram, ReducedGram):
+            widths = [rows.shape[1] for rows in self._gram.rows]
+            return ReducedRows(self.home.concat(self._gram.rows), widths, None, self.home).with_ridges(ridges)
         views = {view.name: view.given for view in self._views}
         with timed("sweep of %s for its triangle", self._sweeps.names):
-            found = reduce_rows(views, center=self.center, ridges=ridges)
-        for view in self._views:
+            found = reduced(views, center=self.center)
+        for view, mean, R in zip(self._views, found.means, found.with_ridges(), strict=True):
             view.record(0, 0, sweeps=1.0)
-        return found
+            if view.streamed or hold:  # others learn from the sweep that makes their products
+                view.mean = mean if view.mean is None else view.mean
+                view.squares = self.home.xp.sum(R * R, axis=0) if view.squares is None else view.squares
+        if hold:
+            self._gram, self._form = ReducedGram(found.with_ridges()), "dense"
+        return found.with_ridges(ridges)
 
     def gram_by_identity(self, index: int, product: Array) -> Array:
         """XᵀX from its product with the identity: symmetric, with zeros for constant columns if centred.

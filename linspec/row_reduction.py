@@ -2,8 +2,9 @@
 
 For [X Y] = Q R with orthonormal Q, every inner product of columns is that of the columns of R. So R, with at
 most p + q rows, replaces the data, and nothing is squared. The rows are read block by block in one sweep
-(sequential TSQR: Demmel, Grigori, Hoemmen & Langou 2012, doi:10.1137/080731992). A leading column of ones
-makes the same transformations centre the columns.
+(sequential TSQR: Demmel, Grigori, Hoemmen & Langou 2012, doi:10.1137/080731992), those of streams slice by slice,
+so that memory does not grow with their number. A leading column of ones makes the same transformations centre
+the columns.
 
 Where we differ: the first row is subtracted from all rows before the centring. This changes nothing in exact
 arithmetic. In floating point, constant columns then vanish exactly and leave no rounding that looks like
@@ -15,15 +16,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS
-from linspec.errors import NonFiniteData
-from linspec.operators import LinearOperator
+from linspec.errors import InvalidProblem, NonFiniteData
+from linspec.operators import DenseOperator, LinearOperator
 from linspec.sweeps.finite import explain_non_finite
-from linspec.sweeps.triangles import Triangle, triangle
+from linspec.sweeps.slices import common_blocks
+from linspec.sweeps.triangles import Triangle, TrianglePart, triangle
+from linspec.views import View
 
 LEAST_LENGTH = 10.0
 """A direction is null if the length of its image is at most this, in units of rounding."""
@@ -37,7 +41,7 @@ def reduce_rows(
     Parameters
     ----------
     views : mapping from str to LinearOperator
-        Readable operators with equally many rows, by their names in messages.
+        Readable operators, or rows that come slice by slice, by their names in messages; equally many rows of all.
     center : bool, default False
         Whether to centre the columns.
     ridges : tuple of float, optional
@@ -53,18 +57,116 @@ def reduce_rows(
     ------
     NonFiniteData
         The rows have an entry that is not finite; the message names it.
+    SweptOnce
+        Rows that can be read once have been read.
+    """
+    return reduced(views, center=center).with_ridges(ridges)
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedRows:
+    """Few rows in place of many.
+
+    Attributes
+    ----------
+    R : array of shape (m, p)
+        The rows of all views side by side, less their means where they are centred.
+    widths : list of int
+        The columns of each view.
+    mean : array of shape (p,), or None
+        What centring has taken out.
+    home : Home
+    """
+
+    R: Array
+    widths: list[int]
+    mean: Array | None
+    home: Home
+
+    def with_ridges(self, ridges: tuple[float, ...] = ()) -> list[Array]:
+        """The rows of each view, those of √ridge times the identity reduced with them."""
+        R = self.R
+        for extra in _ridge_rows(self.widths, ridges):
+            R = triangle(self.home.xp.concat([R, self.home.place(extra)], axis=0), self.home)
+        return [R[:, a:b] for a, b in self._edges()]
+
+    @property
+    def means(self) -> list[Array | None]:
+        """The means of each view."""
+        return [None if self.mean is None else self.mean[a:b] for a, b in self._edges()]
+
+    def _edges(self) -> list[tuple[int, int]]:
+        return list(pairwise(np.cumsum([0, *self.widths]).tolist()))
+
+
+def reduced(views: Mapping[str, LinearOperator], *, center: bool = False) -> ReducedRows:
+    """The rows of some views reduced, in one sweep.
+
+    Parameters
+    ----------
+    views : mapping from str to LinearOperator
+        As `reduce_rows` takes them.
+    center : bool, default False
     """
     operators = list(views.values())
     home = operators[0].home.blocks
+    task = Triangle(home, center=center)
     with np.errstate(all="ignore"):  # what is not finite is found below
-        task = Triangle(home, center=center)
-        R = task.finished(task.part(operators))
+        part = _of_slices(task, views) if any(A.streamed for A in operators) else task.part(operators)
+    R = task.finished(part)
     if not np.isfinite(float(to_host(home.xp.sum(R)))):
         raise NonFiniteData(explain_non_finite(views))
-    widths = [operator.shape[1] for operator in operators]
-    for extra in _ridge_rows(widths, ridges):
-        R = triangle(home.xp.concat([R, home.place(extra)], axis=0), home)
-    return [R[:, a:b] for a, b in pairwise(np.cumsum([0, *widths]).tolist())]
+    mean = None
+    if part.origin is not None:  # the first row of R is that of the column of ones: √n and √n times the means
+        mean = part.origin + part.R[0, 1:] / part.R[0, 0]
+    return ReducedRows(R, [operator.shape[1] for operator in operators], mean, home)
+
+
+def _of_slices(task: Triangle, views: Mapping[str, LinearOperator]) -> TrianglePart:
+    """Views of which at least one comes slice by slice: the triangle of the slices so far, and one slice of each."""
+    sides = [View(name, _in_rows(A), center=False) for name, A in views.items()]
+    part: TrianglePart | None = None
+    for start, blocks in common_blocks(sides):
+        rows = [view.centred(block) for view, block in zip(sides, blocks, strict=True)]
+        part = task.part(rows, start, part)
+        # While the block is there: rows that are read once cannot be searched afterwards.
+        if not np.isfinite(float(to_host(task.home.xp.sum(part.R)))):
+            raise NonFiniteData(explain_non_finite(views))
+    for view in sides:
+        view.record(0, 0, sweeps=1.0)
+    if part is None:
+        raise InvalidProblem(f"{' and '.join(views)} must have rows; got no slice that has any.")
+    return part
+
+
+def _in_rows(A: LinearOperator) -> LinearOperator:
+    """What stands beside a stream, cut into rows as the slices come."""
+    return A if A.streamed or A.sliceable else DenseOperator(A.dense())
+
+
+def reduced_views(problem: Any, run: Any, *, ridges: tuple[float, ...] = ()) -> list[Array]:
+    """`reduce_rows` of the matrices of a problem, centred if the problem centres, for a solver that reads this way.
+
+    Of rows that come slice by slice, the moments of the run learn means and norms of the columns. If they can be read
+    once, the moments also hold the reduced rows, from which all later products are made: nothing reads again.
+
+    Parameters
+    ----------
+    problem : Problem
+        As the solver was given it.
+    run : Run
+    ridges : tuple of float, optional
+        One ridge for each matrix.
+
+    Returns
+    -------
+    list of array
+        One float64 array for each matrix, with equally many rows.
+    """
+    if any(A.streamed for A in problem.matrices.values()):
+        found: list[Array] = run.moments("implicit").reduced_rows(ridges, hold=problem.sweeps == 1)
+        return found
+    return reduce_rows(problem.matrices, center=getattr(problem, "center", False), ridges=ridges)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ import numpy as np
 from linspec import cost, machine
 from linspec.arrays import Array, Home
 from linspec.errors import InvalidProblem
-from linspec.gram import DenseGram, Products, SparseGram
+from linspec.gram import DenseGram, Products, ReducedGram, SparseGram
 from linspec.log import LOG, tells
 from linspec.operators import CountedOperator, LinearOperator
 from linspec.operators.turns import in_turn
@@ -247,7 +247,10 @@ class Source:
         eps = float(np.finfo(view.operator.dtype).eps)
         if view.unresolved:
             return 1.0
-        if not view.corrects_products or (isinstance(held, DenseGram) and self._sweeps.by_entries):
+        by_entries = isinstance(held, ReducedGram) or (
+            isinstance(held, DenseGram) and self._sweeps.by_entries
+        )
+        if not view.corrects_products or by_entries:
             return 0.0
         lost = view.cancelled(squares)
         return eps * (lost**2 if isinstance(held, SparseGram) else lost)

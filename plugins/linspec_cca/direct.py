@@ -20,7 +20,7 @@ from linspec.block_algebra import rank_cut
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
 from linspec.families.cca.evidence import Evidence
 from linspec.inverse_norm import BasisNorm
-from linspec.row_reduction import column_basis, reduce_rows, sum_with_short
+from linspec.row_reduction import column_basis, reduced_views, sum_with_short
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +36,9 @@ class Direct(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""
-        run.plan(setup=1.0 + run.moments("implicit").setup_cost)
+        run.plan(setup=1.0 if problem.sweeps == 1 else 1.0 + run.moments("implicit").setup_cost)
         home = problem.X.home.blocks
-        rows = reduce_rows(problem.matrices, center=problem.center, ridges=problem.ridge)
+        rows = reduced_views(problem, run, ridges=problem.ridge)
         x, y = (
             column_basis(R, self._cut(A), home, float(np.finfo(A.dtype).eps))
             for R, A in zip(rows, (problem.X, problem.Y), strict=True)
