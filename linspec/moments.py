@@ -37,7 +37,9 @@ from linspec.operators import as_operator
 from linspec.options import FORMS
 from linspec.row_reduction import ReducedRows, reduced
 from linspec.sweeps import transposed
+from linspec.sweeps.blocks import BlockSweeps
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
+from linspec.sweeps.image_triangles import ImageTriangle
 from linspec.sweeps.slices import SliceSweeps
 from linspec.sweeps.source import Source, one_at_a_time
 from linspec.views import View, check_alike
@@ -151,7 +153,7 @@ class Moments(Source):
 
     @one_at_a_time
     def gram_and_triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
-        """XᵀX V and the triangle R of the QR factorisation of X V, in one sweep over streamed rows.
+        """XᵀX V and the triangle R of the QR factorisation of X V, in one sweep, without an array of n rows.
 
         Parameters
         ----------
@@ -167,13 +169,49 @@ class Moments(Source):
         Raises
         ------
         MissingCapability
-            The rows are not streamed. For all data there is `gram_and_image`, the Gram matrix of the image.
+            The rows are neither streamed nor can some of them be taken, or are those of a sparse matrix. For all data
+            there is `gram_and_image`, the Gram matrix of the image.
         """
-        if not isinstance(self._sweeps, SliceSweeps):
-            raise MissingCapability(
-                f"the triangle of an image needs streamed rows; got {self.X!r}. Call gram_and_image instead."
-            )
-        return self._sweeps.triangle(self._block(V, 0), columns)
+        return self._by_blocks("gram_and_image").triangle(self._block(V, 0), columns)
+
+    @one_at_a_time
+    def image_triangle(self, V: Array) -> HostArray:
+        """The triangle R of the QR factorisation of X V, in one sweep, without an array of n rows.
+
+        Parameters
+        ----------
+        V : array of shape (p, k)
+
+        Returns
+        -------
+        host array of shape (k, k), or with fewer rows
+            float64.
+
+        Raises
+        ------
+        MissingCapability
+            As by `gram_and_triangle`.
+        """
+        view, block = self._views[0], self._block(V, 0)
+        assert block is not None  # noqa: S101  # V is given
+        task = ImageTriangle(block, None if view.lacks_mean else view.taken, view.lacks_mean)
+        with np.errstate(all="ignore"):  # what is not finite is found by the check
+            part = self._by_blocks("gram_and_image").run(task, block.shape[1])
+        view.record(block.shape[1], 0, sweeps=1.0)
+        R: HostArray = task.finished(part)
+        return R
+
+    @property
+    def reads_blocks(self) -> bool:
+        """Whether the rows come some at a time and `image_triangle` can be had: dense rows, files, and slices."""
+        return isinstance(self._sweeps, SliceSweeps | BlockSweeps)
+
+    def _by_blocks(self, instead: str) -> SliceSweeps | BlockSweeps:
+        if isinstance(self._sweeps, SliceSweeps | BlockSweeps):
+            return self._sweeps
+        raise MissingCapability(
+            f"the triangle of an image needs rows that come some at a time; got {self.X!r}. Call {instead} instead."
+        )
 
     @one_at_a_time
     def gram_and_cross(self, V: Array | None = None) -> tuple[Array | None, Array]:

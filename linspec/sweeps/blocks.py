@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from linspec.arrays import Array
+from typing import TypeVar
+
+import numpy as np
+
+from linspec.arrays import Array, HostArray
 from linspec.gram import Products
 from linspec.sweeps.base import Sweeps
-from linspec.sweeps.fused import FusedProducts
+from linspec.sweeps.fused import Asked, FusedProducts, Sums
 from linspec.sweeps.runners import row_slices, run_in_memory
+from linspec.sweeps.task import Task
+
+Part = TypeVar("Part")
 
 
 class BlockSweeps(Sweeps):
@@ -18,7 +25,21 @@ class BlockSweeps(Sweeps):
         """Nothing: the means come with the products."""
 
     def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
-        asked, center = self._asked(blocks), any(view.lacks_mean for view in self.views)
+        asked = self._asked(blocks)
+        return self._conclude(asked, self._summed(asked).products, sweeps=1.0)
+
+    def triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
+        """XᵀX V, and the triangle R of the QR factorisation of the first columns of X V, in one sweep."""
+        asked = self._asked([V, None])
+        with np.errstate(all="ignore"):  # what is not finite is found by the check
+            found = self._summed(asked, image=columns)
+        (product, *_) = self._conclude(asked, found.products, sweeps=1.0)
+        self.check_finite([product])
+        return product, found.triangle
+
+    def _summed(self, asked: Asked, image: int = 0) -> Sums:
+        """One sweep of products; the views learn their means from the first."""
+        center = any(view.lacks_mean for view in self.views)
         readable = [i for i, view in enumerate(self.views) if view.squares is None and view.operator.readable]
         task = FusedProducts(
             asked,
@@ -26,8 +47,16 @@ class BlockSweeps(Sweeps):
             about=[None if center else view.taken for view in self.views],
             center=center,
             statistics=tuple(readable),
+            image=image,
         )
         operators = [view.operator for view in self.views]
         found = run_in_memory(task, operators, row_slices(operators, asked.columns))
         self._learn(found)
-        return self._conclude(asked, found.products, sweeps=1.0)
+        return found
+
+    def run(self, task: Task[Part], columns: int = 0) -> Part:
+        """A task over all rows."""
+        operators = [view.operator for view in self.views]
+        part = run_in_memory(task, operators, row_slices(operators, columns))
+        self.check_finite(task.looked_at(part))
+        return part
