@@ -127,7 +127,7 @@ def test_small_singular_values_are_there():
     planted = np.geomspace(1, 1e-13, P)
     U = np.linalg.qr(RNG.standard_normal((N, P)))[0]
     found = ls.solve(ls.SVD(slices(U * planted @ TURN)(), P), "direct", rank_tol=1e-16)
-    np.testing.assert_allclose(found.S, planted, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(found.S, planted, rtol=0, atol=N**0.5 * np.finfo(float).eps)
     assert found.total_squares == pytest.approx((planted**2).sum())
 
 
