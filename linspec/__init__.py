@@ -58,6 +58,7 @@ _PUBLIC = {
     "normalizers": "linspec.registry",
     "null_correlations": "linspec.families.cca.components",
     "option": "linspec.options",
+    "paired": "linspec.operators",
     "part": "linspec.options",
     "permutation_test": "linspec.families.cca.components",
     "plugins": "linspec.registry",

@@ -20,7 +20,7 @@ from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, Unsupported
 from linspec.operators import (
     LinearOperator,
 )
-from linspec.operators.streamed import ONCE
+from linspec.operators.streamed import ONCE, is_stream
 from linspec.options import is_number
 
 
@@ -32,13 +32,19 @@ def check_rows(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -
         )
 
 
+def of_pairs(data: Any) -> str:
+    """What the message of a missing second matrix says where the first may hold both."""
+    if not is_stream(data):
+        return ""
+    return " Of a source that yields pairs of slices, `X, Y = linspec.paired(source)` makes both."
+
+
 def refuse_once(data: Mapping[str, Any]) -> None:
     """Refuse iterators: two matrices are read side by side, and that needs more than one reading."""
     for name, given in data.items():
         if hasattr(given, "__next__") or getattr(given, "sweeps", math.inf) == 1:
             raise SweptOnce(
-                f"{name} must be readable several times, beside {', '.join(set(data) - {name})}; {ONCE}. Only the SVD "
-                "of a single matrix can be computed in one pass."
+                f"{name} must be readable several times, beside {', '.join(set(data) - {name})}; {ONCE}."
             )
 
 

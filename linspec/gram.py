@@ -65,6 +65,39 @@ class DenseGram:
         return _diagonal(self.Sx), None if self.Sy is None else _diagonal(self.Sy)
 
 
+class ReducedGram(DenseGram):
+    """Gram matrices of rows that orthogonal transformations have reduced: products go by way of the rows.
+
+    Parameters
+    ----------
+    rows : list of array of shapes (m, p) and (m, q)
+        The rows of one view or two.
+    """
+
+    def __init__(self, rows: list[Array]) -> None:
+        super().__init__()
+        self.rows = rows
+        self.add_rows(rows)
+
+    def products(self, Vx: Array | None, Vy: Array | None) -> Products:
+        """The four products; nothing that is squared takes part."""
+        P, Q = (None if V is None else R @ V for R, V in zip(self._both(), (Vx, Vy), strict=True))
+        X, Y = self._both()
+        return (
+            None if P is None else X.T @ P,
+            None if Q is None or Y is None else X.T @ Q,
+            None if P is None or Y is None else Y.T @ P,
+            None if Q is None or Y is None else Y.T @ Q,
+        )
+
+    def view(self, index: int) -> DenseGram:
+        """The reduced rows of one view alone."""
+        return ReducedGram([self.rows[index]])
+
+    def _both(self) -> tuple[Array, Array | None]:
+        return self.rows[0], self.rows[1] if len(self.rows) == 2 else None
+
+
 def _plus(total: Array | None, product: Array) -> Array:
     """The sum, written over the first matrix."""
     if total is None:

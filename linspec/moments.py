@@ -31,14 +31,16 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem, MissingCapability, shown
-from linspec.gram import DenseGram, Products, SparseGram, symmetric_product
+from linspec.gram import DenseGram, Products, ReducedGram, SparseGram, symmetric_product
 from linspec.log import timed
 from linspec.operators import LinearOperator, as_operator, uncounted
 from linspec.options import FORMS
 from linspec.row_model import RowModel
-from linspec.row_reduction import reduce_rows
+from linspec.row_reduction import ReducedRows, reduced
 from linspec.sweeps import transposed
+from linspec.sweeps.blocks import BlockSweeps
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
+from linspec.sweeps.image_triangles import ImageTriangle
 from linspec.sweeps.slices import SliceSweeps
 from linspec.sweeps.source import Source, one_at_a_time
 from linspec.views import View, check_alike
@@ -159,7 +161,7 @@ class Moments(Source):
 
     @one_at_a_time
     def gram_and_triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
-        """XᵀX V and the triangle R of the QR factorisation of X V, in one sweep over streamed rows.
+        """XᵀX V and the triangle R of the QR factorisation of X V, in one sweep, without an array of n rows.
 
         Parameters
         ----------
@@ -175,13 +177,51 @@ class Moments(Source):
         Raises
         ------
         MissingCapability
-            The rows are not streamed. For all data there is `gram_and_image`, the Gram matrix of the image.
+            The rows are neither streamed nor can some of them be taken, or are those of a sparse matrix. For all data
+            there is `gram_and_image`, the Gram matrix of the image.
         """
-        if not isinstance(self._sweeps, SliceSweeps):
-            raise MissingCapability(
-                f"the triangle of an image needs streamed rows; got {self.X!r}. Call gram_and_image instead."
-            )
-        return self._sweeps.triangle(self._block(V, 0), columns)
+        return self._by_blocks("gram_and_image").triangle(self._block(V, 0), columns)
+
+    @one_at_a_time
+    def image_triangle(self, V: Array) -> HostArray:
+        """The triangle R of the QR factorisation of X V, in one sweep, without an array of n rows.
+
+        Parameters
+        ----------
+        V : array of shape (p, k)
+
+        Returns
+        -------
+        host array of shape (k, k), or with fewer rows
+            float64.
+
+        Raises
+        ------
+        MissingCapability
+            As by `gram_and_triangle`.
+        """
+        view, block = self._views[0], self._block(V, 0)
+        assert block is not None  # noqa: S101  # V is given
+        with np.errstate(all="ignore"):  # what is not finite is found by the check
+            scaled = self._sweeps.prepared([block, None])[0]
+            about = None if view.lacks_mean else view.taken
+            task = ImageTriangle(scaled, about, view.lacks_mean, view.model)
+            part = self._by_blocks("gram_and_image").run(task, block.shape[1])
+        view.record(block.shape[1], 0, sweeps=1.0)
+        R: HostArray = task.finished(part)
+        return R
+
+    @property
+    def reads_blocks(self) -> bool:
+        """Whether the rows come some at a time and `image_triangle` can be had: dense rows, files, and slices."""
+        return isinstance(self._sweeps, SliceSweeps | BlockSweeps)
+
+    def _by_blocks(self, instead: str) -> SliceSweeps | BlockSweeps:
+        if isinstance(self._sweeps, SliceSweeps | BlockSweeps):
+            return self._sweeps
+        raise MissingCapability(
+            f"the triangle of an image needs rows that come some at a time; got {self.X!r}. Call {instead} instead."
+        )
 
     @one_at_a_time
     def gram_and_cross(self, V: Array | None = None) -> tuple[Array | None, Array]:
@@ -330,20 +370,30 @@ class Moments(Source):
         return self._whiteners[index, ridge]
 
     @one_at_a_time
-    def reduced_rows(self, ridges: tuple[float, ...]) -> list[Array]:
+    def reduced_rows(self, ridges: tuple[float, ...], *, hold: bool = False) -> list[Array]:
         """A few rows with the same inner products of columns, by orthogonal transformations, in one sweep.
 
         Parameters
         ----------
         ridges : tuple of float
             One ridge for each view; its rows are appended.
+        hold : bool, default False
+            Whether the moments hold the rows, without ridges: later products cost no sweep.
         """
+        if isinstance(self._gram, ReducedGram):
+            widths = [rows.shape[1] for rows in self._gram.rows]
+            return ReducedRows(self.home.concat(self._gram.rows), widths, None, self.home).with_ridges(ridges)
         views = {view.name: view.given for view in self._views}
         with timed("sweep of %s for its triangle", self._sweeps.names):
-            found = reduce_rows(views, center=self.center, ridges=ridges)
-        for view in self._views:
+            found = reduced(views, center=self.center)
+        for view, mean, R in zip(self._views, found.means, found.with_ridges(), strict=True):
             view.record(0, 0, sweeps=1.0)
-        return found
+            if view.streamed or hold:  # others learn from the sweep that makes their products
+                view.mean = mean if view.mean is None else view.mean
+                view.squares = self.home.xp.sum(R * R, axis=0) if view.squares is None else view.squares
+        if hold:
+            self._gram, self._form = ReducedGram(found.with_ridges()), "dense"
+        return found.with_ridges(ridges)
 
     def gram_by_identity(self, index: int, product: Array) -> Array:
         """XᵀX from its product with the identity: symmetric, with zeros for constant columns if centred.

@@ -2,8 +2,9 @@
 
 For [X Y] = Q R with orthonormal Q, every inner product of columns is that of the columns of R. So R, with at
 most p + q rows, replaces the data, and nothing is squared. The rows are read block by block in one sweep
-(sequential TSQR: Demmel, Grigori, Hoemmen & Langou 2012, doi:10.1137/080731992). A leading column of ones
-makes the same transformations centre the columns.
+(sequential TSQR: Demmel, Grigori, Hoemmen & Langou 2012, doi:10.1137/080731992), those of streams slice by slice,
+so that memory does not grow with their number. A leading column of ones makes the same transformations centre
+the columns.
 
 Where we differ: the first row is subtracted from all rows before the centring. This changes nothing in exact
 arithmetic. In floating point, constant columns then vanish exactly and leave no rounding that looks like
@@ -13,18 +14,27 @@ rank. Means that are large compared with their spread lose no digits.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS
-from linspec.errors import NonFiniteData
-from linspec.operators import AdjustedOperator, CountedOperator, LinearOperator, uncounted
+from linspec.errors import InvalidProblem, NonFiniteData
+from linspec.operators import (
+    AdjustedOperator,
+    CountedOperator,
+    DenseOperator,
+    LinearOperator,
+    uncounted,
+)
 from linspec.row_model import RowModel
 from linspec.sweeps.finite import explain_non_finite
-from linspec.sweeps.triangles import Triangle, triangle
+from linspec.sweeps.slices import as_many_blocks
+from linspec.sweeps.triangles import Triangle, TrianglePart, triangle
+from linspec.views import View
 
 LEAST_LENGTH = 10.0
 """A direction is null if the length of its image is at most this, in units of rounding."""
@@ -38,7 +48,7 @@ def reduce_rows(
     Parameters
     ----------
     views : mapping from str to LinearOperator
-        Readable operators with equally many rows, by their names in messages.
+        Readable operators, or rows that come slice by slice, by their names in messages; equally many rows of all.
     center : bool, default False
         Whether to centre the columns.
     ridges : tuple of float, optional
@@ -54,30 +64,155 @@ def reduce_rows(
     ------
     NonFiniteData
         The rows have an entry that is not finite; the message names it.
+    SweptOnce
+        Rows that can be read once have been read.
+    """
+    return reduced(views, center=center).with_ridges(ridges)
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedRows:
+    """Few rows in place of many.
+
+    Attributes
+    ----------
+    R : array of shape (m, p)
+        The rows of all views side by side, less their means where they are centred.
+    widths : list of int
+        The columns of each view.
+    mean : array of shape (p,), or None
+        What centring has taken out.
+    home : Home
+    """
+
+    R: Array
+    widths: list[int]
+    mean: Array | None
+    home: Home
+
+    def with_ridges(self, ridges: tuple[float, ...] = ()) -> list[Array]:
+        """The rows of each view, those of √ridge times the identity reduced with them."""
+        R = self.R
+        for extra in _ridge_rows(self.widths, ridges):
+            R = triangle(self.home.xp.concat([R, self.home.place(extra)], axis=0), self.home)
+        return [R[:, a:b] for a, b in self.edges()]
+
+    @property
+    def means(self) -> list[Array | None]:
+        """The means of each view."""
+        return [None if self.mean is None else self.mean[a:b] for a, b in self.edges()]
+
+    def edges(self) -> list[tuple[int, int]]:
+        """Where the columns of each view begin and end."""
+        return list(pairwise(np.cumsum([0, *self.widths]).tolist()))
+
+
+def reduced(views: Mapping[str, LinearOperator], *, center: bool = False) -> ReducedRows:
+    """The rows of some views reduced, in one sweep.
+
+    Parameters
+    ----------
+    views : mapping from str to LinearOperator
+        As `reduce_rows` takes them.
+    center : bool, default False
     """
     operators = list(views.values())
     home = operators[0].home.blocks
-    model = RowModel(center=center)
-    factors: list[Array | None] = [None for _ in operators]
-    adjusted = [(A, ledger) for A, ledger in map(uncounted, operators) if isinstance(A, AdjustedOperator)]
-    if len(adjusted) == len(operators) and len({id(A.model) for A, _ in adjusted}) == 1:
+    model, adjusted = RowModel(center=center), _adjusted(operators)
+    if adjusted:
         model = adjusted[0][0].model
-        for A, _ in adjusted:
-            if A.adjustment.scale or model.basis is not None:
-                A.settle()
-        factors = [A.adjustment.factors for A, _ in adjusted]
-        operators = [CountedOperator(A.operator, ledger) for A, ledger in adjusted]
+        inner = [CountedOperator(A.operator, ledger) for A, ledger in adjusted]
+        views = dict(zip(views, inner, strict=True))
+    task = Triangle(home, center=model.center, model=model)
     with np.errstate(all="ignore"):  # what is not finite is found below
-        task = Triangle(home, center=model.center, model=model)
-        R = task.finished(task.part(operators))
+        streamed = any(A.streamed for A in operators)
+        part = _of_slices(task, views) if streamed else task.part(list(views.values()))
+    R = task.finished(part)
     if not np.isfinite(float(to_host(home.xp.sum(R)))):
         raise NonFiniteData(explain_non_finite(views))
-    widths = [operator.shape[1] for operator in operators]
-    scales = [home.place(np.ones(p)) if f is None else f for p, f in zip(widths, factors, strict=True)]
-    R = R if all(f is None for f in factors) else R * home.xp.concat(scales)[None, :]
-    for extra in _ridge_rows(widths, ridges):
-        R = triangle(home.xp.concat([R, home.place(extra)], axis=0), home)
-    return [R[:, a:b] for a, b in pairwise(np.cumsum([0, *widths]).tolist())]
+    mean = None
+    if part.origin is not None:  # the first row of R is that of the column of ones: √n and √n times the means
+        mean = part.origin + part.R[0, task.taken :] / part.R[0, 0]
+    found = ReducedRows(R, [operator.shape[1] for operator in operators], mean, home)
+    return _told(found, task, part, [A for A, _ in adjusted]) if adjusted else found
+
+
+def _adjusted(operators: list[LinearOperator]) -> list[tuple[AdjustedOperator, Any]]:
+    """The operators with their ledgers, if one model adjusts the rows of all of them."""
+    found = [(A, ledger) for A, ledger in map(uncounted, operators) if isinstance(A, AdjustedOperator)]
+    alike = len(found) == len(operators) and len({id(A.model) for A, _ in found}) == 1
+    return found if alike else []
+
+
+def _told(
+    found: ReducedRows, task: Triangle, part: TrianglePart, adjusted: list[AdjustedOperator]
+) -> ReducedRows:
+    """The reduced rows times the factors of the columns; the operators learn what was taken out of them.
+
+    With L = D [1 B] in front of D A, the columns of L are orthonormal up to a number, and LᵀDA is R_LᵀT for the blocks
+    R_L and T of the triangle.
+    """
+    home, taken = found.home, task.taken
+    count = task.model.total(part.rows)
+    front, sides = part.R[:taken, :taken], []
+    for A, (a, b), mean in zip(adjusted, found.edges(), found.means, strict=True):
+        beside = None
+        if task.model.basis is not None:
+            beside = front[:, int(task.center) :].T @ part.R[:taken, taken + a : taken + b]
+            beside = beside.T
+        squares = home.xp.sum(found.R[:, a:b] ** 2, axis=0)
+        before = squares if beside is None else squares + home.xp.sum(beside**2, axis=1)
+        A.adjustment.learn(home, mean, beside, before, count)
+        factor = A.adjustment.factors
+        sides.append(found.R[:, a:b] if factor is None else found.R[:, a:b] * factor[None, :])
+    return replace(found, R=home.concat(sides))
+
+
+def _of_slices(task: Triangle, views: Mapping[str, LinearOperator]) -> TrianglePart:
+    """Views of which at least one comes slice by slice: the triangle of the slices so far, and one slice of each."""
+    sides = [View(name, _in_rows(A), center=False) for name, A in views.items()]
+    part: TrianglePart | None = None
+    for start, blocks in as_many_blocks(sides, task.model):
+        rows = [view.centred(block) for view, block in zip(sides, blocks, strict=True)]
+        part = task.part(rows, start, part)
+        # While the block is there: rows that are read once cannot be searched afterwards.
+        if not np.isfinite(float(to_host(task.home.xp.sum(part.R)))):
+            raise NonFiniteData(explain_non_finite(views))
+    for view in sides:
+        view.record(0, 0, sweeps=1.0)
+    if part is None:
+        raise InvalidProblem(f"{' and '.join(views)} must have rows; got no slice that has any.")
+    return part
+
+
+def _in_rows(A: LinearOperator) -> LinearOperator:
+    """What stands beside a stream, cut into rows as the slices come."""
+    return A if A.streamed or A.sliceable else DenseOperator(A.dense())
+
+
+def reduced_views(problem: Any, run: Any, *, ridges: tuple[float, ...] = ()) -> list[Array]:
+    """`reduce_rows` of the matrices of a problem, centred if the problem centres, for a solver that reads this way.
+
+    Of rows that come slice by slice, the moments of the run learn means and norms of the columns. If they can be read
+    once, the moments also hold the reduced rows, from which all later products are made: nothing reads again.
+
+    Parameters
+    ----------
+    problem : Problem
+        As the solver was given it.
+    run : Run
+    ridges : tuple of float, optional
+        One ridge for each matrix.
+
+    Returns
+    -------
+    list of array
+        One float64 array for each matrix, with equally many rows.
+    """
+    if any(A.streamed for A in problem.matrices.values()):
+        found: list[Array] = run.moments("implicit").reduced_rows(ridges, hold=problem.sweeps == 1)
+        return found
+    return reduce_rows(problem.matrices, center=getattr(problem, "center", False), ridges=ridges)
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,7 +39,7 @@ from linspec.parts import with_parts
 from linspec.pauses import Ended, looking
 from linspec.problem import Problem
 from linspec.solution import History, Solution, Status
-from linspec.sweeps.slices import read_stream
+from linspec.sweeps.slices import read_streams
 
 WARNED = frozenset(
     {
@@ -296,12 +296,13 @@ class Run:
             Whether the column means are wanted, too.
         """
         means = means and self.problem.shared is None  # which gathers its own
-        for A in self.problem.matrices.values():
-            if not A.streamed:
-                continue
-            bare, _ = uncounted(A)
-            if math.isinf(A.shape[0]) or (means and getattr(bare, "statistics", None) is None):
-                read_stream(A, statistics=means)
+        streams = [A for A in self.problem.matrices.values() if A.streamed]
+        lacking = [
+            A
+            for A in streams
+            if math.isinf(A.shape[0]) or (means and getattr(uncounted(A)[0], "statistics", None) is None)
+        ]
+        read_streams(lacking, statistics=means)
         self.problem.check_sizes()
 
     def affords(self, passes: float) -> bool:

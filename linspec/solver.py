@@ -465,7 +465,8 @@ def _without_squares(
 
     Costs are those of both runs. The first answer is returned where the other cannot be had, or is no better.
     """
-    able = ORTHOGONAL in registry.solvers(problem) and first.solver.rpartition("/")[2] != ORTHOGONAL
+    again = all(A.sweeps > 1 for A in problem.matrices.values())
+    able = again and ORTHOGONAL in registry.solvers(problem) and first.solver.rpartition("/")[2] != ORTHOGONAL
     spec = _spec(ORTHOGONAL, problem) if able else None
     if spec is None or "automatic" not in spec.traits or _lacks(problem, spec.needs):
         return first
@@ -691,6 +692,11 @@ def _lacks(problem: Problem[Any], needs: Any) -> str:
     """What the problem's data cannot give of what a solver needs, in words; "" when nothing."""
     views = list(problem.matrices.values())
     if needs.dense and not all(view.readable for view in views):
+        return "the entries of the matrices"
+    gone = problem.sweeps > 1  # an iterator that has been read is there as Gram matrices
+    if needs.entries and not all(
+        view.readable or (view.streamed and not (gone and getattr(view, "spent", False))) for view in views
+    ):
         return "the entries of the matrices"
     if needs.rows and not all(view.sliceable for view in views):
         return "row slices"

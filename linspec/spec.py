@@ -51,6 +51,8 @@ class Needs:
         Known entries, so that column norms are exact.
     dense : bool, default False
         The whole matrix as an array.
+    entries : bool, default False
+        The entries, some rows at a time: of arrays, sparse matrices and files, and of rows that come slice by slice.
     rows : bool, default False
         Row slices by index (minibatches).
     """
@@ -58,6 +60,7 @@ class Needs:
     adjoint: bool = True
     diagonal: bool = False
     dense: bool = False
+    entries: bool = False
     rows: bool = False
 
     def __post_init__(self) -> None:

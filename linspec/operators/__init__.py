@@ -26,6 +26,7 @@ from linspec.operators.base import (
 from linspec.operators.counted import CountedOperator, Ledger, uncounted
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map, open_npy
 from linspec.operators.foreign import CupySparseOperator, ForeignOperator, is_cupy_sparse, quacks
+from linspec.operators.pairs import PairedStream, paired
 from linspec.operators.row_operator import RowOperator
 from linspec.operators.sketched import HeldSketch, SeededSketch, Sketch, tile_width
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
@@ -47,6 +48,7 @@ __all__ = [
     "LinearOperator",
     "LowRankUpdate",
     "MappedOperator",
+    "PairedStream",
     "ProductOperator",
     "RowOperator",
     "ScaledOperator",
@@ -58,6 +60,7 @@ __all__ = [
     "VerticalStack",
     "WeightedRows",
     "as_operator",
+    "paired",
     "tile_width",
     "uncounted",
 ]

@@ -13,10 +13,9 @@ problem may read the same source meanwhile.
 from __future__ import annotations
 
 import inspect
-import itertools
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -95,11 +94,20 @@ class StreamedOperator(LinearOperator):
     _ready: Iterator[LinearOperator] | None = None  # slices of which the first has been looked at
 
     def __init__(self, source: Any, rows: int | None = None, name: str = "data") -> None:
-        if not is_stream(source):
-            raise UnsupportedData(
-                f"{name} must be an iterator of row slices or a callable that returns one; got "
-                f"{type(source).__name__}. Pass iter(...) of it."
+        check_stream(source, name, "row slices")
+        self._set_up(source, rows, name)
+        slices = self._slices()
+        with in_turn(source):
+            first = next(slices, None)
+        if first is None:
+            raise InvalidProblem(
+                f"{name} must have rows; got no slice that has any. Was the iterator used before?"
             )
+        self._look_at(first)
+        # Until the first sweep, another problem may read the same source.
+        self._ready = with_first(held(first), slices)
+
+    def _set_up(self, source: Any, rows: int | None, name: str) -> None:
         self.name = name
         self.source = source
         self.sweeps = 1.0 if hasattr(source, "__next__") else math.inf
@@ -110,17 +118,11 @@ class StreamedOperator(LinearOperator):
         self._entries = 0
         self._width, self._sparse = 0, False
         self._errors = np.geterr()
-        slices = self._slices()
-        with in_turn(source):
-            first = next(slices, None)
-        if first is None:
-            raise InvalidProblem(
-                f"{name} must have rows; got no slice that has any. Was the iterator used before?"
-            )
+
+    def _look_at(self, first: LinearOperator) -> None:
+        """What the first slice lets expect of the others."""
         self.density = first.nnz / (first.shape[0] * max(first.shape[1], 1))
         self.largest = largest_magnitude(first.matrix.data if self._sparse else first.array)  # type: ignore[attr-defined]
-        # Until the first sweep, another problem may read the same source.
-        self._ready = _with_first(_held(first), slices)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the slice that was looked at and the block given out last: a callable makes them again.
@@ -198,16 +200,16 @@ class StreamedOperator(LinearOperator):
                 f"{self.name} has been read: {ONCE}, or choose a solver with the trait one-pass and let it be the "
                 "only one that reads."
             )
-        return self._in_turn(slices or self._slices())
+        return self._in_turn(block for (block,) in gathered([self], ((s,) for s in slices or self._slices())))
 
-    def _in_turn(self, slices: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
+    def _in_turn(self, blocks: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
         with in_turn(self.source):
-            yield from self._sweep(slices)
+            yield from self._sweep(blocks)
 
-    def _sweep(self, slices: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
+    def _sweep(self, blocks: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
         rows = entries = 0
         try:
-            for block in self._gathered(slices):
+            for block in blocks:
                 self.current = rows, block
                 yield block
                 rows, entries = rows + block.shape[0], entries + block.nnz
@@ -229,37 +231,26 @@ class StreamedOperator(LinearOperator):
             )
         self._counted, self._entries = rows, entries
 
-    def _open(self) -> Iterator[Any]:
-        if self.sweeps == 1:
-            return self.source  # type: ignore[no-any-return]
-        _check_signature(self.source, self.name)
-        made = self.source()
-        if is_array(made) or is_scipy_sparse(made) or not hasattr(made, "__iter__"):
-            raise UnsupportedData(
-                f"{self.name}: the callable must return an iterator of row slices; got {type(made).__name__}. An "
-                "array, a sparse matrix or an operator is passed as it is, without a callable."
-            )
-        return iter(made)
-
     def _slices(self) -> Iterator[LinearOperator]:
         """Every slice that has rows, as an operator, held against the first."""
-        start, empty, slices = 0, True, self._open()
-        for number in itertools.count():
-            pause()
-            with np.errstate(**self._errors):  # a generator is to compute as it does elsewhere
-                given = next(slices, _END)
-            if given is _END:
-                return
-            what = f"{self.name}: slice {number} (from row {start})"
-            operator = _as_slice(given, what)
-            if operator.shape[0] == 0:
-                continue
-            if empty and not self._width:
-                self._width, self.dtype, self.home = operator.shape[1], operator.dtype, operator.home
-                self._sparse, self._stored = isinstance(operator, SparseOperator), operator.stored_dtype
-            self._compare(operator, what)
-            empty, start = False, start + operator.shape[0]
-            yield operator
+        start = 0
+        for number, given in enumerate(opened(self.source, self.name, "row slices", self._errors)):
+            operator = self._taken(given, number, start)
+            if operator is not None:
+                start += operator.shape[0]
+                yield operator
+
+    def _taken(self, given: Any, number: int, start: int) -> LinearOperator | None:
+        """A slice as an operator, held against the first; None of one without rows."""
+        what = f"{self.name}: slice {number} (from row {start})"
+        operator = _as_slice(given, what)
+        if operator.shape[0] == 0:
+            return None
+        if start == 0 and not self._width:
+            self._width, self.dtype, self.home = operator.shape[1], operator.dtype, operator.home
+            self._sparse, self._stored = isinstance(operator, SparseOperator), operator.stored_dtype
+        self._compare(operator, what)
+        return operator
 
     def _compare(self, operator: LinearOperator, what: str) -> None:
         """Refuse a slice that is unlike the first."""
@@ -282,24 +273,11 @@ class StreamedOperator(LinearOperator):
 
     # ---- small slices -------------------------------------------------------------------------
 
-    def _gathered(self, slices: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
-        """Blocks worth multiplying: small slices copied together, large ones as they are."""
-        basket: _SparseBasket | _DenseBasket | _ArrayBasket
+    def _basket(self) -> _SparseBasket | _DenseBasket | _ArrayBasket:
+        """For small slices of this kind."""
         if self._sparse:
-            basket = _SparseBasket()
-        else:
-            basket = (_DenseBasket if self.home.on_host else _ArrayBasket)(self._width, self.dtype, self.home)
-        for piece in slices:
-            small = _bytes(piece) < GATHERED_BYTES // 2
-            if basket.filled and not (small and basket.takes(piece)):
-                yield basket.emptied()
-            if small:
-                basket.add(piece)
-            else:
-                yield self._of_one_dtype(piece)
-                piece.release()
-        if basket.filled:
-            yield basket.emptied()
+            return _SparseBasket()
+        return (_DenseBasket if self.home.on_host else _ArrayBasket)(self._width, self.dtype, self.home)
 
     def _of_one_dtype(self, piece: LinearOperator) -> LinearOperator:
         """A large slice, in the precision of the first: float32 beside float64 is widened."""
@@ -399,7 +377,79 @@ class ConvertedStream(StreamedOperator):
         return block.in_dtype(self.dtype) or block
 
 
-def _with_first(first: LinearOperator, rest: Iterator[LinearOperator]) -> Iterator[LinearOperator]:
+def check_stream(source: Any, name: str, of: str) -> None:
+    """Refuse what is neither an iterator nor a callable."""
+    if not is_stream(source):
+        raise UnsupportedData(
+            f"{name} must be an iterator of {of} or a callable that returns one; got {type(source).__name__}. Pass "
+            "iter(...) of it."
+        )
+
+
+def opened(source: Any, name: str, of: str, errors: Any) -> Iterator[Any]:
+    """What an iterator, or a fresh one of a callable, gives.
+
+    Parameters
+    ----------
+    source : iterator or callable
+    name, of : str
+        What messages call the data, and what it is to give.
+    errors : dict
+        The settings of `numpy.errstate` under which the source computes.
+    """
+    slices = source if hasattr(source, "__next__") else _called(source, name, of)
+    while True:
+        pause()
+        with np.errstate(**errors):  # a generator is to compute as it does elsewhere
+            given = next(slices, _END)
+        if given is _END:
+            return
+        yield given
+        del given
+
+
+def _called(source: Callable[..., Any], name: str, of: str) -> Iterator[Any]:
+    """The fresh iterator of a callable."""
+    _check_signature(source, name)
+    made = source()
+    if is_array(made) or is_scipy_sparse(made) or not hasattr(made, "__iter__"):
+        raise UnsupportedData(
+            f"{name}: the callable must return an iterator of {of}; got {type(made).__name__}. An array, a sparse "
+            "matrix or an operator is passed as it is, without a callable."
+        )
+    return iter(made)
+
+
+def gathered(
+    streams: Sequence[StreamedOperator], slices: Iterator[tuple[LinearOperator, ...]]
+) -> Iterator[tuple[LinearOperator, ...]]:
+    """Blocks worth multiplying: small slices copied together, large ones as they are.
+
+    Parameters
+    ----------
+    streams : sequence of StreamedOperator
+        Those that the slices belong to.
+    slices : iterator of tuple of LinearOperator
+        The same rows of each of them; what is given out has the same rows of each, too.
+    """
+    baskets = [stream._basket() for stream in streams]
+    for pieces in slices:
+        small = all(_bytes(piece) < GATHERED_BYTES // 2 for piece in pieces)
+        room = small and all(basket.takes(piece) for basket, piece in zip(baskets, pieces, strict=True))
+        if baskets[0].filled and not room:
+            yield tuple(basket.emptied() for basket in baskets)
+        if small:
+            for basket, piece in zip(baskets, pieces, strict=True):
+                basket.add(piece)
+        else:
+            yield tuple(stream._of_one_dtype(piece) for stream, piece in zip(streams, pieces, strict=True))
+            for piece in pieces:
+                piece.release()
+    if baskets[0].filled:
+        yield tuple(basket.emptied() for basket in baskets)
+
+
+def with_first(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
     """What `itertools.chain` does, which would hold on to the first slice."""
     yield first
     del first
@@ -429,6 +479,11 @@ def _as_slice(given: Any, what: str) -> LinearOperator:
     """One slice as an operator."""
     array = is_array(given)
     if not array and not is_scipy_sparse(given):
+        if isinstance(given, tuple | list) and len(given) == 2 and all(hasattr(x, "shape") for x in given):
+            raise UnsupportedData(
+                f"{what} must be an array or a SciPy sparse matrix; got a {type(given).__name__} of two. Of a source "
+                "of pairs, `X, Y = linspec.paired(source)` makes two matrices."
+            )
         remedy = "its values, `.to_numpy()`" if hasattr(given, "to_numpy") else "numpy.asarray(...) of it"
         raise UnsupportedData(
             f"{what} must be an array or a SciPy sparse matrix; got {type(given).__module__}."
@@ -448,7 +503,7 @@ def _as_slice(given: Any, what: str) -> LinearOperator:
         return DenseOperator(given) if memory_map(given) is None else MappedOperator(given)
 
 
-def _held(slice_: LinearOperator) -> LinearOperator:
+def held(slice_: LinearOperator) -> LinearOperator:
     """A slice that is kept while others are made: a copy, for the source may fill the same memory again."""
     if isinstance(slice_, MappedOperator):
         return slice_

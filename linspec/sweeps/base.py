@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 import numpy as np
 
@@ -146,14 +147,14 @@ class Sweeps(ABC):
         columns = sum(block.shape[1] for block in blocks if block is not None)
         told = timed("sweep of %s with %d columns", self.names, columns)
         with np.errstate(all="ignore"), told:  # what is not finite is found by the check
-            self._prepare()
-            blocks = self._scaled(blocks)
+            blocks = self.prepared(blocks)
             found = self._adjusted(self._products(blocks, images), blocks)
         self.check_finite(found)
         return found
 
-    def _scaled(self, blocks: list[Array | None]) -> list[Array | None]:
+    def prepared(self, blocks: list[Array | None]) -> list[Array | None]:
         """The blocks times the factors of the columns that they multiply, as far as these are known."""
+        self._prepare()
         if not self.adjusts:
             return blocks
         factors = [view.factors for view in self.views]
@@ -258,10 +259,9 @@ class Sweeps(ABC):
             for view in views:
                 if isinstance(view.operator, SparseOperator):
                     view.learn_from_matrix()
-                elif view.streamed:
-                    self._learn_from_slices(view)
-                elif not view.operator.readable:
+                elif not (view.streamed or view.operator.readable):
                     view.learn_from_products(self.home)
+            self._learn_from_slices([view for view in views if view.streamed])
             if read:  # together, so that two views of one file are read together
                 operators = [view.operator for view in read]
                 found = run_in_memory(Statistics(self.home, self.model), operators, row_slices(operators))
@@ -271,16 +271,20 @@ class Sweeps(ABC):
             view.record(0, 0 if view.operator.readable or view.streamed else 1, sweeps=1.0)
         self.check_finite([view.mean for view in views])
 
-    def _learn_from_slices(self, view: View) -> None:
-        gathered, first = ColumnStatistics(self.home), 0
-        for block in view.operator.blocks():
-            n = block.shape[0]
-            weights, basis = (of(first, n, self.home) for of in (self.model.weights_of, self.model.basis_of))
-            gathered.add(block, weights, basis)
-            first += n
-            # While the block is there: rows that are read once cannot be searched afterwards.
-            self.check_finite([gathered.mean], always=True)
-        view.learn(gathered)
+    def _learn_from_slices(self, views: list[View]) -> None:
+        gathered, first = [ColumnStatistics(self.home) for _ in views], [0 for _ in views]
+        # By turns, so that halves of one source share a reading.
+        for blocks in zip_longest(*(view.operator.blocks() for view in views)):
+            for i, (statistics, block) in enumerate(zip(gathered, blocks, strict=True)):
+                if block is not None:
+                    n = block.shape[0]
+                    of = (self.model.weights_of, self.model.basis_of)
+                    statistics.add(block, *(each(first[i], n, self.home) for each in of))
+                    first[i] += n
+            # While the blocks are there: rows that are read once cannot be searched afterwards.
+            self.check_finite([statistics.mean for statistics in gathered], always=True)
+        for view, statistics in zip(views, gathered, strict=True):
+            view.learn(statistics)
 
     def check_finite(self, arrays: Iterable[Array | None], *, always: bool = False) -> None:
         """On the first sweep's small results, or always; only on failure is the data searched."""

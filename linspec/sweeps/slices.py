@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from linspec.column_statistics import ColumnStatistics
 from linspec.errors import InvalidProblem
 from linspec.gram import DenseGram, Products
 from linspec.operators import LinearOperator, uncounted
+from linspec.row_model import RowModel
 from linspec.sweeps.base import Sweeps
 from linspec.sweeps.fused import Asked, FusedProducts, Sums
 from linspec.sweeps.gramians import GramMatrices, GramPart
@@ -55,8 +57,7 @@ class SliceSweeps(Sweeps):
     def triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
         """XᵀX V, and the triangle R of the QR factorisation of the first columns of X V, in one sweep."""
         with np.errstate(all="ignore"):  # what is not finite is found block by block
-            self._prepare()
-            blocks = self._scaled([V, None])
+            blocks = self.prepared([V, None])
             asked = Asked(blocks, [None, None], self.home)
             found = self._summed(asked, image=columns)
             product = self._adjusted(self._conclude(asked, found.products, sweeps=1.0), blocks)[0]
@@ -91,7 +92,7 @@ class SliceSweeps(Sweeps):
         about = [None if center else view.taken for view in self.views]
         task = GramMatrices(self.home, about, center=center, means=unknown, model=self.model)
         part: GramPart | None = None
-        for start, operators in self._blocks():
+        for start, operators in as_many_blocks(self.views, self.model):
             part = task.part(operators, start, part)  # in one place: such matrices may be large
             # While the block is there: rows that are read once cannot be searched afterwards.
             self.check_finite(task.looked_at(part), always=True)
@@ -100,25 +101,10 @@ class SliceSweeps(Sweeps):
             view.record(0, sum(self.widths), sweeps=1.0)
         return self._told(task, part)
 
-    def _blocks(self) -> Iterator[tuple[int, list[LinearOperator]]]:
-        """`common_blocks`, as many rows as there are weights or confounds."""
-        seen, given = 0, self.model.rows
-        for start, operators in common_blocks(self.views):
-            seen = start + operators[0].shape[0]
-            if seen > given:
-                break
-            yield start, operators
-        if given not in (math.inf, seen):
-            what = "sample_weight" if self.model.weights is not None else "confounds"
-            more = f"at least {seen}" if seen > given else f"{seen}"
-            raise InvalidProblem(
-                f"{what} must have a row for each of {self.names}; got {given:g} for {more} rows."
-            )
-
     def run(self, task: Task[Part], columns: int = 0) -> Part:
         """A task over all slices: each block on the threads of rows in memory, and merged with those before."""
         part: Part | None = None
-        for start, operators in self._blocks():
+        for start, operators in as_many_blocks(self.views, self.model):
             more = run_in_memory(task, operators, row_slices(operators, columns), start)
             part = more if part is None else task.merge(part, more)
             # While the block is there: rows that are read once cannot be searched afterwards.
@@ -131,6 +117,27 @@ class SliceSweeps(Sweeps):
                 f"{self.names} must have rows; got no slice that has any. Pass slices with rows."
             )
         return part
+
+
+def as_many_blocks(views: Sequence[View], model: RowModel) -> Iterator[tuple[int, list[LinearOperator]]]:
+    """`common_blocks`, of as many rows as have weights or confounds.
+
+    Raises
+    ------
+    InvalidProblem
+        When there are more rows than that, or fewer.
+    """
+    seen, given = 0, model.rows
+    for start, operators in common_blocks(views):
+        seen = start + operators[0].shape[0]
+        if seen > given:
+            break
+        yield start, operators
+    if given not in (math.inf, seen):
+        names = " and ".join(view.name for view in views)
+        what = "sample_weight" if model.weights is not None else "confounds"
+        more = f"at least {seen}" if seen > given else f"{seen}"
+        raise InvalidProblem(f"{what} must have a row for each of {names}; got {given:g} for {more} rows.")
 
 
 def common_blocks(views: Sequence[View]) -> Iterator[tuple[int, list[LinearOperator]]]:
@@ -200,12 +207,14 @@ class _InMemory:
         return found
 
 
-def read_stream(A: LinearOperator, *, statistics: bool) -> None:
+def read_streams(streams: Sequence[LinearOperator], *, statistics: bool) -> None:
     """Read streamed data once to count their rows and, if they are wanted, to gather means and spreads."""
-    bare, _ = uncounted(A)
-    gathered = ColumnStatistics(A.home.blocks) if statistics else None
+    gathered = [ColumnStatistics(A.home.blocks) if statistics else None for A in streams]
     with np.errstate(all="ignore"):  # what is not finite is found by the products
-        for block in A.blocks():
-            if gathered is not None:
-                gathered.add(uncounted(block)[0])
-    bare.statistics = gathered  # type: ignore[attr-defined]
+        # By turns, so that halves of one source share a reading.
+        for blocks in zip_longest(*(A.blocks() for A in streams)):
+            for found, block in zip(gathered, blocks, strict=True):
+                if found is not None and block is not None:
+                    found.add(uncounted(block)[0])
+    for A, found in zip(streams, gathered, strict=True):
+        uncounted(A)[0].statistics = found  # type: ignore[attr-defined]

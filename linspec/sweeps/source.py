@@ -17,7 +17,7 @@ import numpy as np
 from linspec import cost, machine
 from linspec.arrays import Array, Home
 from linspec.errors import InvalidProblem
-from linspec.gram import DenseGram, Products, SparseGram
+from linspec.gram import DenseGram, Products, ReducedGram, SparseGram
 from linspec.log import LOG, tells
 from linspec.operators import CountedOperator, LinearOperator
 from linspec.operators.turns import in_turn
@@ -263,14 +263,17 @@ class Source:
         eps = float(np.finfo(view.operator.dtype).eps)
         if view.unresolved:
             return 1.0
-        if view.adjustment is not None and view.adjustment.lost > 1.0:
+        if view.adjustment is not None and view.adjustment.lost > 1.0 and not isinstance(held, ReducedGram):
             rounding = eps if held is None else float(np.finfo(np.float64).eps)
             lost: float = rounding * view.adjustment.lost
             return max(lost, self._cancelled_by_means(view, squares, held, eps))
         return self._cancelled_by_means(view, squares, held, eps)
 
     def _cancelled_by_means(self, view: View, squares: Array | None, held: Any, eps: float) -> float:
-        if not view.corrects_products or (isinstance(held, DenseGram) and self._sweeps.by_entries):
+        by_entries = isinstance(held, ReducedGram) or (
+            isinstance(held, DenseGram) and self._sweeps.by_entries
+        )
+        if not view.corrects_products or by_entries:
             return 0.0
         lost = view.cancelled(squares)
         return eps * (lost**2 if isinstance(held, SparseGram) else lost)

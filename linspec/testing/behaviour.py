@@ -74,7 +74,7 @@ def _limited(case: Case, *, sliceable: bool, readable: bool) -> tuple[Any, list[
 
 def _declared_level(subject: Subject) -> dict[str, bool]:
     needs = subject.spec.needs
-    return {"sliceable": needs.rows, "readable": needs.dense or needs.diagonal}
+    return {"sliceable": needs.rows, "readable": needs.dense or needs.entries or needs.diagonal}
 
 
 # ---- randomness -------------------------------------------------------------------------------
@@ -454,7 +454,8 @@ def _warm_issues(subject: Subject, cold: Any, warm: Any) -> Iterator[str]:
 
 def check_non_finite(subject: Subject, backend: Backend) -> Iterator[str]:
     """NaN and infinity raise NonFiniteData; it names row and column if the entries can be read."""
-    if not backend.readable and (subject.spec.needs.dense or subject.spec.needs.rows):
+    needs = subject.spec.needs
+    if not backend.readable and (needs.dense or needs.entries or needs.rows):
         raise Skip("the solver needs entries")
     case = _first_case(subject) if backend.float64 else _first_case(subject).in_single()
     for name in case.arrays:

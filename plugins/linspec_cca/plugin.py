@@ -13,8 +13,8 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.direct:Direct",
             summary="Orthogonal reduction of both views, SVD of the product of their bases: the oracle.",
             reference="Björck & Golub 1973, Math. Comp. 27(123), doi:10.1090/S0025-5718-1973-0348991-3",
-            needs=Needs(dense=True),
-            traits=("direct", "automatic"),
+            needs=Needs(entries=True),
+            traits=("direct", "one-pass", "automatic"),
         ),
         SolverSpec(
             name="gram",

@@ -8,7 +8,8 @@ Source: Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846: the direct approach o
 Where we differ: the thin F⁻¹XᵀH is decomposed, and the matrix F⁻¹XᵀHHᵀXF⁻ᵀ of order p is never formed (the source
 computes Lanczos vectors of it, as `eigensolver="lanczos"` does here). If the condition number shows that forming XᵀX
 has lost too many digits, or a column depends on others, orthogonal transformations reduce the rows instead, and an SVD
-of the small factor determines the rank. In the dual system the same is done with columns.
+of the small factor determines the rank. In the dual system the same is done with columns. Rows that can be read once
+are reduced at once.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from linspec.cost import (
 )
 from linspec.inverse_norm import BasisNorm, FactorNorm
 from linspec.operators import LinearOperator, SparseOperator, uncounted
-from linspec.row_reduction import LEAST_LENGTH, reduce_rows
+from linspec.row_reduction import LEAST_LENGTH, reduce_rows, reduced_views
 from linspec.whitener import Whitener, leading_svd, squared_cut
 from linspec_discriminant.row_basis import TOLD, basis_of
 
@@ -70,7 +71,11 @@ class Direct(Solver):
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a discriminant problem."""
         n, p = problem.X.shape
-        return self._dual(problem, run) if p > n else self._primal(problem, run)
+        if problem.sweeps == 1:
+            return self._by_rows(problem, run)
+        # No slice has whole columns: XXᵀ is never formed of slices.
+        wide = p > n and not problem.X.streamed
+        return self._dual(problem, run) if wide else self._primal(problem, run)
 
     # ---- at least as many rows as columns -------------------------------------------------------
 
@@ -97,7 +102,11 @@ class Direct(Solver):
         """From [X H] = Q [R_X R_H]: W = V Σ⁻¹ P with R_X = UΣVᵀ and the left singular vectors P of UᵀR_H."""
         run.plan(setup=1.0)
         home = problem.X.home.blocks
-        rows = reduce_rows(problem.matrices, center=problem.center)
+        rows = reduced_views(problem, run)
+        if problem.sweeps == 1:  # otherwise the Gram matrix has told
+            C = problem.gram_and_targets(run.moments())[1]
+            if home.norm(C) <= problem.rounding(run.moments()):
+                return run.finish(weights=C[:, :0], eigenvalues=np.zeros(0))
         R, RH = rows[0], rows[1] if problem.factor is None else rows[1] @ problem.factor
         basis = basis_of(R, problem.ridge, self._cut(problem.X), home, problem.X.dtype)
         if problem.ridge == 0:

@@ -13,8 +13,8 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_discriminant.direct:Direct",
             summary="Cholesky of the Gram matrix on the shorter side, orthogonal transformations on evidence: exact.",
             reference="Sun, Ceran & Ye 2010, doi:10.1145/1835804.1835846, section 5.3 and Theorem 4",
-            needs=Needs(dense=True),
-            traits=("direct", "randomized", "automatic"),
+            needs=Needs(entries=True),
+            traits=("direct", "randomized", "one-pass", "automatic"),
         ),
         SolverSpec(
             name="two-stage",

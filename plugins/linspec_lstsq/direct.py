@@ -5,7 +5,7 @@ Method: one sweep forms AᵀA and AᵀB. A Cholesky factorisation of the diagona
 solution, and one refinement follows. If the condition number shows that squaring loses too many digits,
 orthogonal transformations reduce the rows instead (a second sweep), and an SVD of the small factor determines
 the rank. With more columns than rows the dual system (AAᵀ + rI) z = B, x = Aᵀz is smaller; then the columns
-are reduced. A path of ridges shares the sweeps and the reduction.
+are reduced. A path of ridges shares the sweeps and the reduction. Rows that can be read once are reduced at once.
 Source: Golub & Van Loan 2013, sections 5.3 and 5.5; the dual form is the matrix inversion lemma.
 Where we differ: a Gram matrix larger than a block stays on the device of the data, where it is inverted: the array
 API has no triangular solves.
@@ -24,7 +24,7 @@ from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, S
 from linspec.arrays import Array, Home, HostArray, from_host, namespace, reciprocal, to_host
 from linspec.block_algebra import rank_cut, whitening
 from linspec.cost import CHOLESKY_RATE, DENSE_RATE, PAIR_RATE, Estimate, Sizes
-from linspec.row_reduction import reduce_rows
+from linspec.row_reduction import reduce_rows, reduced_views
 from linspec_lstsq.golub_kahan import cross_product, start_of, sweeps_of
 
 SQUARED_LIMIT = 1e10
@@ -50,7 +50,10 @@ class Direct(Solver):
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""
         n, p = problem.A.shape
-        return self._dual(problem, run) if p > n else self._primal(problem, run)
+        if problem.sweeps == 1:
+            return self._by_rows(problem, run)
+        # No slice has whole columns: AAᵀ is never formed of slices.
+        return self._dual(problem, run) if p > n and not problem.A.streamed else self._primal(problem, run)
 
     def _primal(self, problem: Any, run: Run) -> Solution:
         """(AᵀA + rI) x = AᵀB, or the rows reduced."""
@@ -60,8 +63,13 @@ class Direct(Solver):
         found = [_solved(AtA, AtB, ridge) for ridge in problem.ridges]
         if all(x is not None for x in found):
             return run.finish(x=home.concat(found))
+        return self._by_rows(problem, run)
+
+    def _by_rows(self, problem: Any, run: Run) -> Solution:
+        """From [A B] = Q [R QᵀB], one sweep."""
         run.plan(setup=1.0)
-        R, QtB = (to_host(M) for M in reduce_rows({"A": problem.A, "B": problem.B}))
+        home = problem.A.home.blocks
+        R, QtB = (to_host(M) for M in reduced_views(problem, run))
         cut = self._cut(problem.A)
         both = [minimum_norm(*_with_ridge(R, QtB, ridge), cut) for ridge in problem.ridges]
         x = home.place(np.hstack([x for x, _ in both]))

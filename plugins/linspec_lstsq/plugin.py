@@ -13,8 +13,8 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_lstsq.direct:Direct",
             summary="Cholesky of the Gram matrix, QR and SVD where it is ill-conditioned; least norm at ridge 0.",
             reference="Golub & Van Loan 2013, Matrix Computations, 4th edition, sections 5.3 and 5.5",
-            needs=Needs(dense=True),
-            traits=("direct", "path", "automatic"),
+            needs=Needs(entries=True),
+            traits=("direct", "path", "one-pass", "automatic"),
         ),
         SolverSpec(
             name="gd",

@@ -19,7 +19,7 @@ import numpy as np
 from linspec import Run, Solution, Solver, option
 from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import FACTOR_RATE, Estimate, Sizes
-from linspec.row_reduction import reduce_rows
+from linspec.row_reduction import reduced_views
 from linspec_svd.triplets import decomposed, left_vectors, share_below_rounding
 
 
@@ -36,8 +36,8 @@ class Direct(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve an SVD problem."""
-        moments = run.moments("implicit")
-        run.plan(setup=moments.setup_cost + passes(problem))
+        before = 0.0 if problem.sweeps == 1 else run.moments("implicit").setup_cost
+        run.plan(setup=before + passes(problem))
         return run.finish(**factorised(problem, run, self.rank_tol))
 
     @classmethod
@@ -57,26 +57,34 @@ class Direct(Solver):
 
 def passes(problem: Any) -> float:
     """The sweeps of `factorised` when the means are known."""
-    n, p = problem.A.shape
-    return 2.0 if problem.left and p <= n else 1.0
+    return 2.0 if problem.left and not _wide(problem) else 1.0
 
 
 def factorised(problem: Any, run: Run, rank_tol: float | None = None) -> dict[str, Any]:
     """The leading triplets in the form for `Run.finish`, as many as the numerical rank allows."""
-    n, p = problem.A.shape
-    cut = share_below_rounding(problem.A) if rank_tol is None else rank_tol
-    if p > n:
-        return _of_entries(problem, run, cut)
+    if _wide(problem):
+        return _of_entries(problem, run, _cut(problem, rank_tol))
     home = problem.A.home.blocks
-    (R,) = reduce_rows({"A": problem.A}, center=problem.center)
+    (R,) = reduced_views(problem, run)
     _, s, Vt = home.xp.linalg.svd(R, full_matrices=False)
     S = to_host(s)
-    k = _count(S, problem.k, cut)
+    k = _count(S, problem.k, _cut(problem, rank_tol))
     V, S, U = Vt.T[:, :k], S[:k], None
     if problem.left:
         U, recomputed, V = left_vectors(decomposed(problem, run), V)
         S = S if recomputed is None else recomputed
     return {"Vh": V.T, "S": S, "U": U}
+
+
+def _wide(problem: Any) -> bool:
+    """Whether the entries themselves are decomposed; never those of rows that come slice by slice."""
+    n, p = problem.A.shape
+    return p > n and not problem.A.streamed
+
+
+def _cut(problem: Any, rank_tol: float | None) -> float:
+    """The fraction of the largest singular value below which others count as zero; a sweep has told the rows."""
+    return share_below_rounding(problem.A) if rank_tol is None else rank_tol
 
 
 def _of_entries(problem: Any, run: Run, cut: float) -> dict[str, Array]:

@@ -13,8 +13,8 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_svd.direct:Direct",
             summary="Orthogonal reduction of the rows, SVD of the small factor: the oracle.",
             reference="Chan 1982, ACM Trans. Math. Softw. 8(1), doi:10.1145/355984.355990",
-            needs=Needs(dense=True),
-            traits=("direct", "automatic"),
+            needs=Needs(entries=True),
+            traits=("direct", "one-pass", "automatic"),
         ),
         SolverSpec(
             name="gram",

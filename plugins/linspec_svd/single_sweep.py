@@ -19,6 +19,7 @@ import numpy as np
 
 from linspec import Run, Solution, Status
 from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.block_algebra import EPS
 from linspec_svd.triplets import squared_cuts
 
 PROBES = 10
@@ -80,7 +81,7 @@ def solved_in_one_sweep(problem: Any, run: Run, Omega: HostArray) -> Solution:
     probes = Probes(run, Omega.shape[0], home)
     product, R = moments.gram_and_triangle(probes.beside(home.place(Omega)), columns)
     unit = float(np.finfo(problem.A.dtype).eps)
-    H = product[:, :columns] @ home.place(_inverse(R, unit))
+    H = product[:, :columns] @ home.place(inverse_triangle(R, unit))
     V, S = _leading(H, problem.k, max(squared_cuts(problem.A)), home)
     probes.note(run, columns, product[:, columns:], V, S)
     say_what_is_lost(run, S, "in one sweep", ANEW)
@@ -99,7 +100,7 @@ def say_what_is_lost(run: Run, S: HostArray, how: str, remedy: str) -> None:
         )
 
 
-def _inverse(R: HostArray, unit: float) -> HostArray:
+def inverse_triangle(R: HostArray, unit: float = EPS) -> HostArray:
     """T with (R T)ᵀ(R T) = I over the directions above rounding of the squares of R, with columns of equal length."""
     lengths = np.linalg.norm(R, axis=0)
     scale = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)

@@ -5,8 +5,13 @@ Method: Y = AΩ for a random Ω of k + oversampling columns, Q = orth(Y). The SV
 vectors and singular values of A. Each power iteration, Q = orth(A orth(AᵀQ)), takes two sweeps. It helps if the
 singular values fall slowly, because their powers fall faster.
 Source: Halko, Martinsson & Tropp 2011, doi:10.1137/090771806, Algorithms 4.4 and 5.1; Wojnowicz 2017, Algorithm 1.
-Where we differ: a normalizer, given by name, makes Y orthonormal, because this is most of the cost. For rows that can
-be read only once Y is not kept: `linspec_svd.single_sweep` takes one sweep, with the accuracy of squares.
+Where we differ: a normalizer, given by name, makes Y orthonormal, because this is most of the cost. Of rows that are
+not in memory, files and slices, no block of n rows is held unless left vectors are asked for: the normalizer works on
+the triangle R of Y = QR, which a sweep makes block by block, and Q = Y T = A(ΩT) is made again in the sweep that
+multiplies it. What rounding leaves in A(ΩT) is taken out by its own triangle, which comes with that sweep. So the
+accuracy is the same and so are the sweeps, but for that of the column means, which come with the products. With left
+vectors one block is held, and made orthonormal in its place. For rows that can be read only once,
+`linspec_svd.single_sweep` takes one sweep, with the accuracy of squares.
 """
 
 from __future__ import annotations
@@ -16,10 +21,25 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver, Status, option, part
-from linspec.arrays import to_host
-from linspec_svd.single_sweep import solved_in_one_sweep
-from linspec_svd.triplets import decomposed, right_vectors, share_below_rounding, size_of_means
+from linspec import LinearOperator, Run, Solution, Solver, Status, option, part
+from linspec.arrays import Array, Home, HostArray, all_finite
+from linspec.operators import (
+    CupySparseOperator,
+    DenseOperator,
+    MappedOperator,
+    SparseOperator,
+    uncounted,
+)
+from linspec.row_reduction import reduce_rows
+from linspec_svd.single_sweep import inverse_triangle, solved_in_one_sweep
+from linspec_svd.triplets import (
+    decomposed,
+    multiplied_in_place,
+    right_vectors,
+    share_below_rounding,
+    size_of_means,
+    vectors_of_product,
+)
 
 ENDED = "A sketch of {columns} columns, {powers} power iterations: the residual shows how good it is. "
 ENDED += 'Raise both numbers, or choose "block-krylov", which iterates to a tolerance.'
@@ -43,21 +63,72 @@ class SPCA(Solver):
         if problem.sweeps == 1 and not (powers or problem.left):
             run.plan(setup=1.0)
             return solved_in_one_sweep(problem, run, run.part(self.test_matrix).draw(p, columns, run.rng))
+        run.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=powers))
+        elsewhere = moments.reads_blocks and not _in_memory(problem.A)
+        if elsewhere and not problem.left:
+            return self._by_triangles(problem, run, columns)
         run.plan(setup=moments.means_cost * problem.center + 2.0 + 2.0 * powers)
         normalizer, home = run.part(self.normalizer), moments.home
         A = decomposed(problem, run)
         Omega = run.part(self.test_matrix).draw(p, columns, run.rng)
+
+        def orthonormal(Y: Array) -> Array:
+            if elsewhere and isinstance(Y, np.ndarray):
+                return _in_its_place(Y, normalizer, home)
+            return normalizer.orthonormalize(home.place(Y))[0]
+
         with np.errstate(all="ignore"):  # values that are not finite are found below
-            Y = home.place(A.matmat(home.place(Omega)))
-            if not np.isfinite(float(to_host(home.xp.sum(Y)))):
+            Y = A.matmat(home.place(Omega))
+            if not all_finite(Y):
                 run.moments("implicit").column_sums()  # names the entry
-        Q, _ = normalizer.orthonormalize(Y)
+        Q = orthonormal(Y)
+        del Y
         for _ in range(powers):
             P, _ = normalizer.orthonormalize(A.rmatmat(A.home.place(Q, A.dtype)))
-            Q, _ = normalizer.orthonormalize(home.place(A.matmat(P)))
-        U, S, V = right_vectors(A, Q, problem.k)
-        largest = max(float(np.max(S, initial=0.0)), size_of_means(run))
-        rounding = share_below_rounding(problem.A) * largest
-        k = min(problem.k, int(np.sum(rounding < S)))
-        run.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=powers))
+            Q = orthonormal(A.matmat(P))
+        U, S, V = right_vectors(A, Q, problem.k, spare=elsewhere)
+        del Q
+        k = _count(problem, run, S)
         return run.finish(Vh=V.T[:k, :], S=S[:k], U=U[:, :k] if problem.left else None)
+
+    def _by_triangles(self, problem: Any, run: Run, columns: int) -> Solution:
+        """Without left vectors: blocks of n rows are made anew where they are multiplied, and nothing keeps them."""
+        moments, normalizer = run.moments("implicit"), run.part(self.normalizer)
+        home, p = moments.home, problem.A.shape[1]
+        run.plan(setup=2.0 + 2.0 * self.power_iterations)
+        W = home.place(run.part(self.test_matrix).draw(p, columns, run.rng))
+
+        def with_orthonormal_image(V: Array) -> Array:
+            _, T = normalizer.orthonormalize(moments.image_triangle(V))
+            return V @ home.place(T)
+
+        W = with_orthonormal_image(W)
+        for _ in range(self.power_iterations):
+            P, _ = normalizer.orthonormalize(moments.gram_and_triangle(W, 0)[0])
+            W = with_orthonormal_image(P)
+        AtQ, R = moments.gram_and_triangle(W, W.shape[1])
+        V, S = vectors_of_product(AtQ @ home.place(inverse_triangle(R)), home, problem.k)
+        k = _count(problem, run, S)
+        return run.finish(Vh=V.T[:k, :], S=S[:k])
+
+
+def _in_its_place(Y: HostArray, normalizer: Any, home: Home) -> HostArray:
+    """Y made orthonormal in its own memory: by its triangle, and by that of what rounding has made of it."""
+    for again in (False, True):
+        (R,) = reduce_rows({"the sketch": DenseOperator(Y)})
+        T = inverse_triangle(R) if again else normalizer.orthonormalize(R)[1]
+        Y = multiplied_in_place(Y, T, home)
+    return Y
+
+
+def _in_memory(A: LinearOperator) -> bool:
+    """Whether the data lie in memory, where blocks with n rows are small beside them, and quicker kept than made."""
+    bare, _ = uncounted(A)
+    mapped = isinstance(bare, MappedOperator)
+    return isinstance(bare, DenseOperator | SparseOperator | CupySparseOperator) and not mapped
+
+
+def _count(problem: Any, run: Run, S: HostArray) -> int:
+    """How many of the triplets asked for are above rounding."""
+    largest = max(float(np.max(S, initial=0.0)), size_of_means(run))
+    return min(int(problem.k), int(np.sum(share_below_rounding(problem.A) * largest < S)))

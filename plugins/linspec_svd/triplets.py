@@ -85,14 +85,22 @@ def left_vectors(A: LinearOperator, V: Array) -> tuple[Array, HostArray | None, 
     return U, s if A.dtype == np.float64 else None, V @ A.home.blocks.place(Y)
 
 
-def right_vectors(A: LinearOperator, U: Array, k: int | None = None) -> tuple[Array, HostArray, Array]:
+def right_vectors(
+    A: LinearOperator, U: Array, k: int | None = None, *, spare: bool = False
+) -> tuple[Array, HostArray, Array]:
     """(U, S, V): orthonormal V with Aᵀ U = V diag(S), U turned within its span; one sweep.
 
-    With k: the vectors of only the k largest values, and all values.
+    With k: the vectors of only the k largest values, and all values. A U that is `spare` may be overwritten.
     """
     home = A.home.blocks
     V, s, Y = _other_side(A.rmatmat(A.home.place(U, A.dtype)), home, k, spare=A.readable)
-    return U @ home.place(Y), s, V
+    return multiplied_in_place(U, Y, home) if spare else U @ home.place(Y), s, V
+
+
+def vectors_of_product(product: Array, home: Home, k: int) -> tuple[Array, HostArray]:
+    """Orthonormal left vectors for the k largest singular values of a tall block, and all values; it is overwritten."""
+    U, s, _ = _other_side(product, home, k, spare=True)
+    return U, s
 
 
 def _other_side(
@@ -115,11 +123,11 @@ def _other_side(
 def multiplied_in_place(Q: Array, Z: HostArray, home: Home) -> Array:
     """Q Z; on the host in the memory of Q, because writing to new memory would take longer than the product."""
     rows, columns = Q.shape[0], Z.shape[1]
-    fits = home.on_host and columns <= Q.shape[1] and Q.dtype == Z.dtype
+    fits = home.on_host and columns <= Q.shape[1]
     if not (fits and Q.flags.c_contiguous and Q.flags.writeable):
         return Q @ home.place(Z, host_dtype(Q))
     packed = Q.reshape(-1)[: rows * columns].reshape(rows, columns)
-    buffer = np.empty((min(rows, ROWS), columns), Q.dtype)
+    buffer = np.empty((min(rows, ROWS), columns), np.result_type(Q.dtype, Z.dtype))
     for start in range(0, rows, ROWS):  # rows of the result end before the rows that are not read yet
         stop = min(start + ROWS, rows)
         packed[start:stop] = np.matmul(Q[start:stop], Z, out=buffer[: stop - start])

@@ -212,7 +212,7 @@ def test_without_a_likely_name_the_parameters_are_listed():
         TypeError, match=r"'zebra'\. Its parameters: A, B, ridge, center, scale, sample_weight, confounds\."
     ):
         ls.LeastSquares(X, Y, zebra=1)
-    with pytest.raises(TypeError, match=r"'fit_intercept'\. Its parameters: A, B, ridge\."):
+    with pytest.raises(TypeError, match=r"'fit_intercept'\. Did you mean 'center'"):
         ls.LeastSquares(X, Y, fit_intercept=True)  # not a parameter that this problem has by another name
 
 

@@ -146,3 +146,14 @@ def test_what_is_not_finite_is_named(kind, value, center):
 def test_products_are_not_enough():
     with pytest.raises(MissingCapability, match="known by its products only"):
         reduce_rows({"X": as_operator(scipy.sparse.linalg.aslinearoperator(X))})
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("center", [False, True])
+def test_the_data_stay_as_they_are(order, center):
+    data = np.array(X, order=order)
+    reduce_rows(views(data), center=center)
+    np.testing.assert_array_equal(data, X)
+    data.flags.writeable = False
+    R = reduce_rows(views(data), center=center)[0]
+    np.testing.assert_array_equal(np.tril(R, -1), 0)

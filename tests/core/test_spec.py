@@ -38,7 +38,7 @@ def test_a_record_is_a_value() -> None:
 
 
 def test_what_a_solver_needs_unless_it_says_otherwise() -> None:
-    assert solver().needs == Needs(adjoint=True, diagonal=False, dense=False, rows=False)
+    assert solver().needs == Needs(adjoint=True, diagonal=False, dense=False, entries=False, rows=False)
     assert str(Needs(dense=True)) == "adjoint, dense"
     assert str(Needs(adjoint=False)) == "forward products only"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import scipy.sparse
 from scipy.sparse.linalg import aslinearoperator
 
 import linspec as ls
-from linspec.errors import InvalidOption
+from linspec.errors import InvalidOption, NonFiniteData
+from linspec.operators import DenseOperator, RowOperator
 from linspec.testing import CountingOperator
 from linspec_svd.triplets import left_vectors, right_vectors
 
@@ -146,6 +148,110 @@ def test_the_gram_of_an_image_comes_with_the_product(kind, shape, center, form):
     np.testing.assert_allclose(gram, image.T @ image, rtol=1e-11, atol=1e-9)
     np.testing.assert_allclose(gram, gram.T, atol=1e-9)
     np.testing.assert_allclose(product, (A - center * A.mean(axis=0)).T @ image, rtol=1e-11, atol=1e-9)
+
+
+# ---- rows that are not in memory -----------------------------------------------------------------
+
+
+class Chunks(RowOperator):
+    """Rows of an array that are handed out some at a time."""
+
+    def __init__(self, rows):
+        self.entries, self.shape, self.dtype = rows, rows.shape, rows.dtype
+
+    def _rows(self, selection):
+        return DenseOperator(self.entries[selection])
+
+
+@pytest.fixture(params=["file", "callable", "sparse-callable", "rows"])
+def elsewhere(request, tmp_path, monkeypatch):
+    """Makes data of an array that are not there as an array."""
+    monkeypatch.setattr("linspec.operators.streamed.GATHERED_BYTES", 20_000)
+
+    def made(A):
+        if request.param == "file":
+            np.save(tmp_path / "rows.npy", A)
+            return tmp_path / "rows.npy"
+        if request.param == "rows":
+            return Chunks(A)
+        kind = scipy.sparse.csr_array if request.param == "sparse-callable" else np.asarray
+        return lambda: (kind(A[i : i + 23]) for i in range(0, len(A), 23))
+
+    return made
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("powers", [0, 2])
+@pytest.mark.parametrize("normalizer", ["cholesky-qr", "qr", "rank-revealing"])
+def test_rows_elsewhere_give_what_rows_in_memory_give(elsewhere, center, powers, left, normalizer):
+    A, _, _ = with_singular_values(300, 80, DECAYING)
+    A = A + center * np.arange(80)
+    options = {"rng": 3, "power_iterations": powers, "normalizer": normalizer}
+    plain = ls.solve(ls.SVD(A, 12, center=center, left=left), "spca", **options)
+    found = ls.solve(ls.SVD(elsewhere(A), 12, center=center, left=left), "spca", **options)
+    np.testing.assert_allclose(found.S, plain.S, rtol=1e-10)
+    assert chordal(plain.Vh, found.Vh) < 1e-9
+    np.testing.assert_allclose(found.Vh @ found.Vh.T, np.eye(12), atol=1e-12)
+    if left:
+        np.testing.assert_allclose(found.U.T @ found.U, np.eye(12), atol=1e-12)
+        np.testing.assert_allclose(found.U @ (plain.U.T @ found.U).T, plain.U, atol=1e-9)
+    else:  # two sweeps, two for each power, and the certificate: means come with the products
+        assert found.passes == 2 + 2 * powers + 1
+    if center:
+        np.testing.assert_allclose(found.mean, plain.mean, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("spread", [1e2, 1e6, 1e10])
+def test_what_two_sweeps_cost_is_not_squared_elsewhere_either(elsewhere, spread):
+    """Subspace error about eps σ₁/σ_k, an SVD being the judge."""
+    s = np.concatenate([np.geomspace(1, 1 / spread, 10), np.full(20, 1e-6 / spread)])
+    A, _, V = with_singular_values(300, 60, s, seed=2)
+    found = ls.solve(ls.SVD(elsewhere(A), 10), "spca", rng=0)
+    assert len(found.S) == 10
+    assert chordal(V[:, :10].T, found.Vh) < 1e-13 * spread
+    np.testing.assert_allclose(found.Vh @ found.Vh.T, np.eye(10), atol=1e-12)
+
+
+def test_ranks_and_few_rows_elsewhere(elsewhere):
+    A, _, _ = with_singular_values(100, 20, np.array([5.0, 2.0]))
+    for left in (False, True):
+        found = ls.solve(ls.SVD(elsewhere(A), 4, left=left), "spca", rng=0)
+        np.testing.assert_allclose(found.S, [5.0, 2.0], rtol=1e-10)
+        few = RNG.standard_normal((3, 20))
+        found = ls.solve(ls.SVD(elsewhere(few), 3, left=left), "spca", rng=0)
+        np.testing.assert_allclose(found.S, np.linalg.svd(few, compute_uv=False), rtol=1e-12)
+
+
+def test_entries_that_are_not_finite_are_named_elsewhere(elsewhere):
+    A, _, _ = with_singular_values(300, 80, DECAYING)
+    A[211, 7] = np.nan
+    with pytest.raises(NonFiniteData, match="A must be finite; got nan at row 211, column 7"):
+        ls.solve(ls.SVD(elsewhere(A), 3), "spca", rng=0)
+    with pytest.raises(NonFiniteData, match=r"A must .* at row 211, column "):
+        ls.solve(ls.SVD(elsewhere(A), 3, left=True), "spca", rng=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_block_with_all_rows_is_held_of_a_file(tmp_path, dtype):
+    """The sketch of 20 columns alone would take 160 bytes a row."""
+    rows = 100_000
+    file = np.lib.format.open_memmap(tmp_path / "tall.npy", "w+", dtype, (rows, 30))
+    file[:] = RNG.standard_normal((rows, 30))
+    file.flush()
+    del file
+    taken = {}
+    for left in (False, True):
+        tracemalloc.start()
+        found = ls.solve(ls.SVD(tmp_path / "tall.npy", 10, left=left), "spca", rng=0)
+        taken[left] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert taken[False] < 40 * rows + 2**22
+    assert found.U.dtype == dtype
+    # One block of 20 columns, and the 10 columns of the answer before and after their signs.
+    assert taken[True] < (20 + 2 * 10) * np.dtype(dtype).itemsize * rows + 2**23
+    departure = np.abs(found.U.T @ found.U - np.eye(10)).max()
+    assert departure < 100 * np.finfo(dtype).eps
 
 
 # ---- what the short cuts must keep ---------------------------------------------------------------

@@ -21,6 +21,7 @@ from linspec.checks import (
     check_rows,
     finite_array,
     largest_k,
+    of_pairs,
 )
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem, shown
@@ -99,7 +100,7 @@ class CCA(Problem[CCASolution]):
         if shared is not None and shared.Y is None:
             raise InvalidProblem("CCA needs moments of two views; got moments of one. Pass Moments(X, Y).")
         if shared is None and self.Y is None:
-            raise InvalidProblem("CCA needs two views; got no Y. Call CCA(X, Y, k).")
+            raise InvalidProblem(f"CCA needs two views; got no Y. Call CCA(X, Y, k).{of_pairs(self.X)}")
         X = self.adopt("X", shared.X if shared else self.X)
         Y = self.adopt("Y", shared.Y if shared else self.Y)
         check_place("X", X, "Y", Y)

@@ -20,7 +20,7 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.block_algebra import metric_rounding, ratio, whitening_above_noise, whitening_of_products
-from linspec.checks import check_k, check_place, check_ridge, check_rows, refuse_once
+from linspec.checks import check_k, check_place, check_ridge, check_rows, of_pairs
 from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec.errors import InvalidProblem
 from linspec.families.discriminant.solution import DiscriminantSolution
@@ -114,14 +114,13 @@ class Discriminant(Problem[DiscriminantSolution]):
         if (shared.Y if shared else self.H) is None:
             raise InvalidProblem(
                 "Discriminant needs targets; got no H. Make H from labels: "
-                "Discriminant(X, linspec.targets.lda(y), k)."
+                f"Discriminant(X, linspec.targets.lda(y), k).{of_pairs(self.X)}"
             )
         if is_array(self.H) and self.H.ndim == 1:
             raise InvalidProblem(
                 f"H must have a column for each target; got shape {tuple(self.H.shape)}. Make targets of classes "
                 "with linspec.targets.lda(y)."
             )
-        refuse_once({"X": self.X, "H": self.H})
         given = shared.Y if shared else self.H
         X = self.adopt("X", shared.X if shared else self.X)
         labels, factor = _taken_apart(as_operator(shared.Y if shared else self.H, "H"), center=self.center)

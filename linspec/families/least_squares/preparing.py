@@ -80,7 +80,7 @@ class _Prepared:
         self.source = CountingOperator(
             data[name],
             sliceable=needs.rows or not tight,
-            readable=needs.dense or needs.diagonal or not tight,
+            readable=needs.dense or needs.entries or needs.diagonal or not tight,
         )
         self.ridge, self.form, self.subject, self.wrap = ridge, form, subject, wrap
         problem = case.state(data | {name: self.source})

@@ -17,7 +17,7 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.block_algebra import ratio
-from linspec.checks import check_place, check_ridges, check_rows
+from linspec.checks import check_place, check_ridges, check_rows, of_pairs
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem, shown
 from linspec.families.least_squares.solution import LeastSquaresSolution
@@ -65,7 +65,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     """
 
     A: Any
-    B: Any
+    B: Any = None
     ridge: Any = 0.0
     center: bool = False
     scale: bool = field(default=False, kw_only=True)
@@ -81,6 +81,10 @@ class LeastSquares(Problem[LeastSquaresSolution]):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shared", None)
+        if self.B is None:
+            raise InvalidProblem(
+                f"LeastSquares needs right-hand sides; got no B. Call LeastSquares(A, B).{of_pairs(self.A)}"
+            )
         B = self.B
         vector = is_array(B) and B.ndim == 1
         object.__setattr__(self, "vector", vector)

@@ -1,0 +1,254 @@
+"""Two matrices whose rows come in pairs of slices, from one iterator or from one callable that returns a fresh one.
+
+Problem: what makes the rows of X often makes those of Y by the same stroke: a file with both, a query, a simulation.
+Two streams would make everything twice, and an iterator cannot be read by two.
+Method: the two halves are streams of their own that share their readings. A sweep of both opens one reading and takes
+blocks from it by turns; a sweep of one of them drops the other half. Small slices of both are gathered together, so
+that blocks of both have the same rows.
+Where we differ from `itertools.tee`: nothing is kept for a half that falls behind. If a callable made the pairs, that
+half goes on in a reading of its own; an iterator is gone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import is_array
+from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData, shown
+from linspec.operators.base import LinearOperator
+from linspec.operators.streamed import (
+    ONCE,
+    StreamedOperator,
+    check_stream,
+    gathered,
+    held,
+    opened,
+    with_first,
+)
+from linspec.operators.turns import in_turn
+
+Slices = tuple[LinearOperator, ...]
+"""The same rows of both halves."""
+
+OF = "pairs of row slices"
+
+
+def paired(
+    source: Any, *, rows: int | None = None, names: tuple[str, str] = ("X", "Y")
+) -> tuple[LinearOperator, LinearOperator]:
+    """Make two matrices of a source that yields pairs of slices: some rows of X, and the same rows of Y.
+
+    ``X, Y = linspec.paired(pairs)`` and then ``CCA(X, Y, k)`` or ``LeastSquares(X, Y)``: a pass over both reads every
+    pair once. A pass over one of them reads every pair and drops the other half.
+
+    Parameters
+    ----------
+    source : callable or iterator
+        A callable that takes no arguments and returns a fresh iterator of pairs ``(x, y)``; or an iterator of pairs,
+        which is read once. `x` and `y` are dense arrays or SciPy sparse matrices with equally many rows. Every `x` is
+        like the first, and so is every `y`: the same columns, library and device. The first pair is read here.
+    rows : int, optional
+        The number of rows, if it is known before the first pass.
+    names : (str, str), default ("X", "Y")
+        The names of the two matrices in messages.
+
+    Returns
+    -------
+    tuple of LinearOperator
+        X of shape (n, p) and Y of shape (n, q); n is `math.inf` until it is known.
+
+    Raises
+    ------
+    UnsupportedData
+        The source is no callable and no iterator, or what it gives is no pair, or a half cannot be multiplied.
+    InvalidProblem
+        There are no rows, or the halves of a pair have different numbers of rows; the message has the number of the
+        pair. Later pairs are checked as they are read.
+
+    Notes
+    -----
+    A callable is called once for each pass in which a solver reads both matrices together, and once for each matrix
+    that a solver reads alone.
+    """
+    return _Pairs(source, rows, names).halves
+
+
+class PairedStream(StreamedOperator):
+    """One half of the pairs that a source gives."""
+
+    def __init__(self, pairs: _Pairs, index: int, rows: int | None, name: str) -> None:
+        self._set_up(pairs.source, rows, name)
+        self._pairs, self._index = pairs, index
+
+    @property
+    def shape(self) -> Any:  # type: ignore[override]
+        """(n, p); a sweep of either half tells n."""
+        n, p = super().shape
+        return self._pairs.rows if math.isinf(n) else n, p
+
+    @property
+    def spent(self) -> bool:
+        """Whether the rows are gone."""
+        return self._pairs.spent
+
+    def blocks(self) -> Iterator[LinearOperator]:
+        """All rows in order, in the reading that the other half has begun just now, or in a new one.
+
+        Raises
+        ------
+        SweptOnce
+            The second time, of an iterator.
+        """
+        return self._in_turn(self._pairs.reading(self._index).blocks_of(self._index))
+
+    def _conclude(self, rows: int, entries: int) -> None:
+        super()._conclude(rows, entries)
+        self._pairs.rows = rows
+
+
+class _Pairs:
+    """A source of pairs.
+
+    Attributes
+    ----------
+    halves : pair of PairedStream
+    rows : float
+        How many rows there are; infinity until a sweep has told.
+    """
+
+    _ready: Iterator[Slices] | None = None  # pairs of which the first has been looked at
+
+    def __init__(self, source: Any, rows: int | None, names: tuple[str, str]) -> None:
+        self.name = f"{names[0]} and {names[1]}"
+        check_stream(source, self.name, OF)
+        self.source, self.rows = source, math.inf
+        self.halves = PairedStream(self, 0, rows, names[0]), PairedStream(self, 1, rows, names[1])
+        self.sweeps = self.halves[0].sweeps
+        self._errors = np.geterr()
+        self._begun: dict[int, weakref.ref[_Reading]] = {}  # by thread, the reading that was opened last
+        pairs = self._slices()
+        with in_turn(source):
+            first = next(pairs, None)
+        if first is None:
+            raise InvalidProblem(
+                f"{self.name} must have rows; got no pair that has any. Was the iterator used before?"
+            )
+        for half, slice_ in zip(self.halves, first, strict=True):
+            half._look_at(slice_)
+        self._ready = with_first(tuple(held(slice_) for slice_ in first), pairs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what a callable makes again, as of one stream."""
+        made_again = {"_ready"}.intersection(self.__dict__) if self.sweeps > 1 else ()
+        return {**self.__dict__, **dict.fromkeys(made_again), "_begun": {}}
+
+    @property
+    def spent(self) -> bool:
+        """Whether the pairs are gone."""
+        return self.sweeps == 1 and self._ready is None
+
+    def reading(self, index: int) -> _Reading:
+        """The reading that a sweep of one half takes part in."""
+        thread = threading.get_ident()
+        last = self._begun.get(thread)
+        reading = None if last is None else last()
+        if reading is None or not reading.open_to(index):
+            reading = _Reading(self)
+            self._begun[thread] = weakref.ref(reading)
+        reading.halves.add(index)
+        return reading
+
+    def blocks(self) -> Iterator[Slices]:
+        """The blocks of a new reading."""
+        pairs = self.__dict__.pop("_ready", None)  # of several threads, one gets them
+        if pairs is None and self.sweeps == 1:
+            raise SweptOnce(
+                f"{self.name} have been read: {ONCE}, or choose a solver with the trait one-pass and let it be the "
+                "only one that reads."
+            )
+        return gathered(self.halves, pairs or self._slices())
+
+    def _slices(self) -> Iterator[Slices]:
+        """The slices of every pair that has rows."""
+        start = 0
+        for number, given in enumerate(opened(self.source, self.name, OF, self._errors)):
+            x, y = (
+                half._taken(slice_, number, start)
+                for half, slice_ in zip(self.halves, self._halved(given, number), strict=True)
+            )
+            rows = [0 if slice_ is None else slice_.shape[0] for slice_ in (x, y)]
+            if rows[0] != rows[1]:
+                raise InvalidProblem(
+                    f"the halves of a pair must have equally many rows; pair {number} (from row {start}) has "
+                    f"{rows[0]} of {self.halves[0].name} and {rows[1]} of {self.halves[1].name}. Yield the same rows "
+                    "of both."
+                )
+            if x is not None and y is not None:
+                start += rows[0]
+                yield x, y
+
+    def _halved(self, given: Any, number: int) -> Any:
+        if isinstance(given, tuple | list) and len(given) == 2:
+            return given
+        got = shown(given)
+        if isinstance(given, tuple | list):
+            got = f"a {type(given).__name__} of {len(given)}"
+        elif is_array(given) or hasattr(given, "shape"):
+            got = f"{type(given).__name__} of shape {tuple(given.shape)}"
+        raise UnsupportedData(
+            f"{self.name}: the source must yield pairs (x, y) of slices; pair {number} is {got}. Slices of one matrix "
+            "are passed without linspec.paired."
+        )
+
+
+class _Reading:
+    """One reading of the pairs.
+
+    Attributes
+    ----------
+    halves : set of int
+        Those that take part.
+    """
+
+    def __init__(self, pairs: _Pairs) -> None:
+        self._pairs, self._blocks = pairs, pairs.blocks()
+        self._count = 0
+        self._waiting: list[LinearOperator | None] = [None, None]
+        self.halves: set[int] = set()
+
+    def open_to(self, index: int) -> bool:
+        """Whether a half may still take part: it does not, and its first rows are there."""
+        return index not in self.halves and self._count <= 1
+
+    def blocks_of(self, index: int) -> Iterator[LinearOperator]:
+        """The blocks of one half."""
+        for number in itertools.count():
+            if index not in self.halves:  # it has fallen behind
+                alone = self._pairs.blocks()
+                yield from (block[index] for block in itertools.islice(alone, number, None))
+                return
+            if self._waiting[index] is None and not self._read():
+                return
+            block, self._waiting[index] = self._waiting[index], None
+            assert block is not None  # noqa: S101  # that of the pair that was read
+            yield block
+            del block
+
+    def _read(self) -> bool:
+        """Read on; a half whose last block is still waiting is left behind."""
+        pair = next(self._blocks, None)
+        if self._count:
+            self.halves -= {i for i, block in enumerate(self._waiting) if block is not None}
+        self._count += 1
+        self._waiting = [None, None]
+        if pair is None:
+            return False
+        self._waiting = [pair[i] if i in self.halves or self._count == 1 else None for i in (0, 1)]
+        return True

@@ -1,0 +1,71 @@
+"""The triangle of an image X V in one sweep, without an array of n rows.
+
+Problem: R of the QR factorisation of X V, less its means or not. With it V R⁻¹ has an orthonormal image, and X V
+itself need not be kept.
+Method: of each block of rows the image is reduced behind those before (`linspec.sweeps.triangles`). Rows whose means
+are to be taken out, and are not known yet, are multiplied about the mean of their block, so that nothing large is
+subtracted; a column of ones takes out the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from linspec.arrays import HOST, Array, Home, to_host
+from linspec.column_statistics import block_mean
+from linspec.operators import LinearOperator
+from linspec.row_model import PLAIN, RowModel
+from linspec.sweeps.task import Task
+from linspec.sweeps.triangles import Triangle, TrianglePart
+
+
+@dataclass(frozen=True)
+class ImageTriangle(Task[TrianglePart]):
+    """R of X V, on the host.
+
+    Parameters
+    ----------
+    V : array of shape (p, k)
+    about : array of shape (p,), optional
+        A row that is taken out of all rows.
+    center : bool
+        Take the means of the image out instead.
+    model : RowModel
+        Weights of the rows, and a basis that is taken out of them.
+    """
+
+    V: Array
+    about: Array | None
+    center: bool
+    model: RowModel = PLAIN
+
+    def part(
+        self, rows: Sequence[LinearOperator], first_row: int = 0, into: TrianglePart | None = None
+    ) -> TrianglePart:
+        """Of some rows of the view, behind those before."""
+        (A,) = rows
+        home = A.home.blocks
+        weights = self.model.weights_of(first_row, A.shape[0], home)
+        about = block_mean(A, home, weights) if self.center else self.about
+        image = to_host((A if about is None else A.centered(about)).matmat(self.V)).astype(np.float64)
+        point = to_host(about @ self.V) if self.center else None
+        return self._reduction.reduced(image, into, point, first_row)
+
+    def merge(self, left: TrianglePart, right: TrianglePart) -> TrianglePart:
+        """Of the rows of both."""
+        return self._reduction.merge(left, right)
+
+    def looked_at(self, part: TrianglePart) -> Iterable[Array]:
+        """The triangle."""
+        return [Home.of(self.V).place(part.R)]
+
+    def finished(self, part: TrianglePart) -> Array:
+        """R."""
+        return self._reduction.finished(part)
+
+    @property
+    def _reduction(self) -> Triangle:
+        return Triangle(HOST, center=self.center, model=self.model)

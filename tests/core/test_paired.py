@@ -1,0 +1,324 @@
+"""Two matrices from one source of pairs: how often it is read, what one half alone does, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import pickle
+import threading
+from itertools import pairwise
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, UnsupportedData
+from linspec.operators import streamed
+
+RNG = np.random.default_rng(0)
+N, P, Q, K = 431, 9, 5, 3
+SHARED = RNG.standard_normal((N, K)) * [3, 2, 1]
+X = SHARED @ RNG.standard_normal((K, P)) + RNG.standard_normal((N, P)) + 2
+Y = SHARED @ RNG.standard_normal((K, Q)) + RNG.standard_normal((N, Q)) - 1
+HEIGHTS = [1, 0, 150, 3, 0, 200, 77]
+
+
+class Pairs:
+    """A callable that counts how often it was called, how many of its iterators run at once, and what they give."""
+
+    def __init__(self, x=X, y=Y, heights=HEIGHTS):
+        self.x, self.y = x, y
+        self.edges = np.cumsum([0, *heights]).tolist()
+        self.calls = self.given = self.running = self.most = 0
+
+    def __call__(self):
+        self.calls += 1
+        return self.slices()
+
+    def slices(self):
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            for a, b in pairwise(self.edges):
+                self.given += 1
+                yield self.x[a:b, :], self.y[a:b, :]
+        finally:
+            self.running -= 1
+
+
+@pytest.fixture(params=["one-block", "many-blocks", "as-they-are"], autouse=True)
+def blocks(request, monkeypatch):
+    """Everything with slices gathered into one block, into several, and used without a copy."""
+    rows = {"one-block": 10**6, "many-blocks": 40, "as-they-are": 0}[request.param]
+    monkeypatch.setattr(streamed, "GATHERED_BYTES", 8 * P * rows)
+
+
+def canonical(x, y):
+    """The canonical correlations of centred columns by orthonormal bases (Björck & Golub 1973)."""
+    bases = [np.linalg.qr(M - M.mean(axis=0))[0] for M in (x, y)]
+    return np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)
+
+
+@pytest.mark.parametrize(
+    "kind", [np.asarray, scipy.sparse.csr_array, np.float32], ids=["dense", "sparse", "float32"]
+)
+def test_one_pass_over_both_reads_every_pair_once(kind):
+    pairs = Pairs(kind(X), kind(Y))
+    found = ls.solve(ls.CCA(*ls.paired(pairs), k=K), "gram")
+    assert pairs.calls == found.passes == 1
+    assert pairs.given == len(HEIGHTS)
+    np.testing.assert_allclose(
+        found.correlations, canonical(X, Y)[:K], atol=1e-5 if kind is np.float32 else 1e-10
+    )
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("form", ["implicit", "dense"])
+def test_an_iterative_solver_calls_once_a_pass(center, form):
+    pairs = Pairs()
+    problem = ls.CCA(*ls.paired(pairs), k=K, ridge=1e-3, center=center)
+    found = ls.solve(problem, "lobpcg", rng=0, form=form)
+    assert found.converged
+    assert pairs.calls == found.passes
+    assert pairs.most == 1
+    plain = ls.solve(ls.CCA(X, Y, k=K, ridge=1e-3, center=center), "gram")
+    np.testing.assert_allclose(found.correlations, plain.correlations, rtol=1e-8)
+
+
+def test_an_iterator_of_pairs_is_read_once():
+    pairs = Pairs()
+    x, y = ls.paired(pairs.slices())
+    assert x.sweeps == y.sweeps == 1
+    found = ls.solve(ls.CCA(x, y, k=K), "gram")
+    assert found.passes == 1
+    assert found.converged
+    assert pairs.given == len(HEIGHTS)
+    np.testing.assert_allclose(found.correlations, canonical(X, Y)[:K], atol=1e-10)
+    with pytest.raises(SweptOnce, match="X and Y have been read"):
+        y.matmat(np.ones((Q, 1)))
+
+
+def test_least_squares_of_pairs():
+    pairs = Pairs()
+    found = ls.solve(ls.LeastSquares(*ls.paired(pairs, names=("A", "B"))), "cg")
+    assert pairs.calls == found.passes
+    assert pairs.most == 1
+    np.testing.assert_allclose(found.x, np.linalg.lstsq(X, Y)[0], rtol=1e-6, atol=1e-8)
+    once = ls.solve(ls.LeastSquares(*ls.paired(pairs.slices())), "cg")
+    np.testing.assert_allclose(once.x, found.x, rtol=1e-6, atol=1e-8)
+
+
+def test_one_half_alone():
+    pairs = Pairs()
+    x, y = ls.paired(pairs)
+    V, W, U = np.eye(P), np.eye(Q), RNG.standard_normal((N, 2))
+    np.testing.assert_array_equal(y.matmat(W), Y)
+    assert pairs.calls == 1
+    np.testing.assert_array_equal(x.matmat(V), X)
+    np.testing.assert_allclose(y.rmatmat(U), Y.T @ U, rtol=1e-12, atol=1e-12)
+    assert pairs.calls == 3
+    assert pairs.most == 1
+    found = ls.solve(ls.SVD(x, 2), "block-krylov", rng=0)
+    np.testing.assert_allclose(found.S, np.linalg.svd(X, compute_uv=False)[:2], rtol=1e-9)
+    beside = ls.solve(ls.CCA(x, Y, k=K), "gram")
+    np.testing.assert_allclose(beside.correlations, canonical(X, Y)[:K], atol=1e-10)
+
+
+def test_rows_are_known_of_both_when_one_has_been_read():
+    x, y = ls.paired(Pairs())
+    assert x.shape == (math.inf, P)
+    assert y.shape == (math.inf, Q)
+    x.matmat(np.ones((P, 1)))
+    assert x.shape == (N, P)
+    assert y.shape == (N, Q)
+    x, y = ls.paired(Pairs(), rows=N)
+    assert x.shape[0] == y.shape[0] == N
+    with pytest.raises(InvalidProblem, match="declared with rows=400"):
+        ls.paired(Pairs(), rows=400)[0].matmat(np.ones((P, 1)))
+
+
+def test_halves_that_are_taken_by_turns_share_a_reading_and_others_do_not():
+    pairs = Pairs()
+    x, y = ls.paired(pairs)
+    for a, b in zip(x.blocks(), y.blocks(), strict=True):
+        assert a.shape[0] == b.shape[0]
+    assert pairs.calls == 1
+
+    def rows(blocks):
+        return np.concatenate([np.array(block.dense()) for block in blocks])
+
+    first, second = x.blocks(), y.blocks()
+    one = np.array(next(second).dense())
+    np.testing.assert_array_equal(rows(first), X)  # y falls behind
+    np.testing.assert_array_equal(np.concatenate([one, *([rows(second)] if len(one) < N else [])]), Y)
+    calls = pairs.calls
+    first, same = x.blocks(), x.blocks()
+    np.testing.assert_array_equal(rows(first), X)
+    np.testing.assert_array_equal(rows(same), X)
+    assert pairs.calls == calls + 2
+
+
+def test_an_iterator_does_not_wait_for_the_half_that_falls_behind():
+    x, y = ls.paired(Pairs(heights=[200, 200, 31]).slices())
+    first, second = x.blocks(), y.blocks()
+    for _ in first:
+        pass
+    with pytest.raises(SweptOnce):
+        next(second)
+
+
+def test_a_sweep_that_was_given_up_spoils_no_other():
+    x, y = ls.paired(Pairs())
+    next(x.blocks())
+    np.testing.assert_array_equal(y.matmat(np.eye(Q)), Y)
+    np.testing.assert_array_equal(x.matmat(np.eye(P)), X)
+
+
+def test_one_buffer_may_be_filled_again_and_again():
+    def reused():
+        x, y = np.empty((20, P)), np.empty((20, Q))
+        for a in range(0, 400, 20):
+            x[:], y[:] = X[a : a + 20], Y[a : a + 20]
+            yield x, y
+            x[:] = y[:] = np.nan
+
+    wanted = canonical(X[:400], Y[:400])[:K]
+    for source in (reused, reused()):
+        found = ls.solve(ls.CCA(*ls.paired(source), k=K), "gram")
+        np.testing.assert_allclose(found.correlations, wanted, atol=1e-10)
+    x, y = ls.paired(reused)
+    np.testing.assert_array_equal(y.matmat(np.eye(Q)), Y[:400])
+    np.testing.assert_array_equal(x.matmat(np.eye(P)), X[:400])
+
+
+def test_other_libraries_and_kinds_of_their_own():
+    found = ls.solve(ls.CCA(*ls.paired(Pairs(strict.asarray(X), strict.asarray(Y))), k=K), "gram")
+    np.testing.assert_allclose(found.correlations, canonical(X, Y)[:K], atol=1e-10)
+    mixed = Pairs(scipy.sparse.csr_array(X), Y.astype(np.float32).astype(float))
+    found = ls.solve(ls.CCA(*ls.paired(mixed), k=K), "gram")
+    np.testing.assert_allclose(found.correlations, canonical(X, mixed.y)[:K], atol=1e-10)
+    # In other units: the halves are divided as they are read.
+    found = ls.solve(ls.CCA(*ls.paired(Pairs(X * 1e90, Y * 1e-90)), k=K), "gram")
+    np.testing.assert_allclose(found.correlations, canonical(X, Y)[:K], atol=1e-10)
+    assert found.passes == 1
+
+
+def test_threads_take_turns():
+    pairs = Pairs()
+    x, y = ls.paired(pairs)
+    found = {}
+
+    def work(name):
+        for _ in range(5):
+            found[name] = ls.solve(ls.CCA(x, y, k=K, ridge=1e-3), "lobpcg", rng=0).correlations
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert pairs.most == 1
+    for name in range(3):
+        np.testing.assert_array_equal(found[name], found[0])
+
+
+class Again:
+    """As `Pairs`, without a generator: it can be pickled."""
+
+    def __call__(self):
+        return iter([(X[:100], Y[:100]), (X[100:], Y[100:])])
+
+
+def test_pickle():
+    problem = ls.CCA(*ls.paired(Again()), k=K)
+    for twin in (pickle.loads(pickle.dumps(problem)), copy.deepcopy(problem)):  # our own
+        found = ls.solve(twin, "gram")
+        assert found.passes == 1
+        np.testing.assert_allclose(found.correlations, canonical(X, Y)[:K], atol=1e-10)
+
+
+# ---- what is refused ---------------------------------------------------------------------------------------
+
+
+def test_halves_of_a_pair_have_equally_many_rows():
+    def unequal():
+        yield X[:100], Y[:100]
+        yield X[:0], Y[:0]
+        yield X[100:150], Y[100:149]
+
+    with pytest.raises(InvalidProblem, match=r"pair 2 \(from row 100\) has 50 of X and 49 of Y"):
+        ls.solve(ls.CCA(*ls.paired(unequal), k=K), "gram")
+    with pytest.raises(InvalidProblem, match=r"pair 0 \(from row 0\) has 9 of X and 0 of Y"):
+        ls.paired(iter([(X[:9], Y[:0])]))
+
+
+@pytest.mark.parametrize(
+    ("given", "got"),
+    [
+        (X, r"pair 0 is ndarray of shape \(431, 9\)"),
+        ((X, Y, Y), "pair 0 is a tuple of 3"),
+        ((X,), "pair 0 is a tuple of 1"),
+        (np.stack([X, X]), r"pair 0 is ndarray of shape \(2, 431, 9\)"),
+        (3, "pair 0 is 3"),
+        (None, "pair 0 is None"),
+        ({"X": X, "Y": Y}, "pair 0 is"),
+    ],
+    ids=["array", "three", "one", "stack", "number", "none", "mapping"],
+)
+def test_what_is_no_pair_is_refused(given, got):
+    with pytest.raises(UnsupportedData, match=r"must yield pairs \(x, y\) of slices; " + got):
+        ls.paired(lambda: iter([given]))
+
+
+def test_other_things_are_refused_as_of_one_stream():
+    with pytest.raises(
+        UnsupportedData, match="X and Y must be an iterator of pairs of row slices or a callable"
+    ):
+        ls.paired([(X, Y)])
+    with pytest.raises(UnsupportedData, match=r"the callable must return an iterator of pairs of row slices"):
+        ls.paired(lambda: X)
+    with pytest.raises(InvalidProblem, match="X and Y must have rows; got no pair"):
+        ls.paired(iter([]))
+    with pytest.raises(InvalidProblem, match=r"B: slice 1 \(from row 9\) has 4 columns; the first has 5"):
+        ls.solve(
+            ls.CCA(*ls.paired(iter([(X[:9], Y[:9]), (X[9:], Y[9:, :4])]), names=("A", "B")), k=2), "gram"
+        )
+    with pytest.raises(UnsupportedData, match=r"Y: slice 0 \(from row 0\) must be an array"):
+        ls.paired(iter([(X, "Y")]))
+    with pytest.raises(UnsupportedData, match="is called without arguments"):
+        ls.paired(lambda start: [(X, Y)])
+    bad = Y.copy()
+    bad[300, 2] = np.nan
+    for source in (Pairs(X, bad), Pairs(X, bad).slices()):
+        with pytest.raises(NonFiniteData, match="Y must be finite; got nan at row 300, column 2"):
+            ls.solve(ls.CCA(*ls.paired(source), k=K), "gram")
+
+
+def test_a_source_that_gives_other_rows_later_is_refused():
+    heights = itertools.cycle([[100, 331], [100, 330]])
+    x, _ = ls.paired(lambda: Pairs(heights=next(heights)).slices())
+    x.matmat(np.ones((P, 1)))
+    with pytest.raises(InvalidProblem, match="X had 431 rows and has 430 in a later sweep"):
+        x.matmat(np.ones((P, 1)))
+
+
+@pytest.mark.parametrize("source", [Pairs(), Pairs().slices()], ids=["callable", "iterator"])
+def test_pairs_that_are_passed_as_one_matrix(source):
+    with pytest.raises(InvalidProblem, match=r"got no Y.*`X, Y = linspec.paired\(source\)`"):
+        ls.CCA(source, k=K)
+    with pytest.raises(InvalidProblem, match=r"got no B.*`X, Y = linspec.paired\(source\)`"):
+        ls.LeastSquares(source)
+    with pytest.raises(InvalidProblem, match=r"got no H.*`X, Y = linspec.paired\(source\)`"):
+        ls.Discriminant(source)
+    with pytest.raises(UnsupportedData, match=r"got a tuple of two.*`X, Y = linspec.paired\(source\)`"):
+        ls.SVD(source, K)
+
+
+def test_a_missing_matrix_beside_an_array_says_nothing_of_pairs():
+    for wrong in (lambda: ls.CCA(X, k=K), lambda: ls.LeastSquares(X), lambda: ls.Discriminant(X)):
+        with pytest.raises(InvalidProblem, match=r"got no [YBH]\.") as error:
+            wrong()
+        assert "paired" not in str(error.value)

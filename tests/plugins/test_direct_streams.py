@@ -1,0 +1,270 @@
+"""The direct solvers on rows that come slice by slice: one triangle, the answers of the array, memory of a slice."""
+
+from __future__ import annotations
+
+import itertools
+import tracemalloc
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec.arrays import to_host
+from linspec.errors import MissingCapability, NonFiniteData, SweptOnce
+from linspec.operators import streamed
+from linspec.sweeps import triangles
+
+N, P, Q, K = 700, 12, 4, 3
+RNG = np.random.default_rng(0)
+CLASSES = RNG.integers(0, Q, N)
+SHARED = RNG.standard_normal((N, K)) * [3, 2, 1]
+WELL = SHARED @ RNG.standard_normal((K, P)) + RNG.standard_normal((N, P))
+WELL[:, 0] += CLASSES
+TURN = np.linalg.qr(RNG.standard_normal((P, P)))[0]
+GRADED = WELL * np.geomspace(1, 1e-9, P)
+ILL = GRADED @ TURN
+Y = SHARED @ RNG.standard_normal((K, Q)) + RNG.standard_normal((N, Q))
+H = ls.targets.lda(CLASSES)
+LABELS = np.eye(Q)[CLASSES]
+HEIGHTS = [1, 0, 250, 9, 300, 140]
+
+PROBLEMS = {
+    "svd": (lambda x, y: ls.SVD(x, P), lambda s: [s.S]),
+    "svd-centred": (lambda x, y: ls.SVD(x, P, center=True), lambda s: [s.S, s.mean]),
+    "cca": (lambda x, y: ls.CCA(x, y, K), lambda s: [s.correlations, s.x_mean, s.y_mean]),
+    "cca-ridge": (
+        lambda x, y: ls.CCA(x, y, K, ridge=(1e-9, 0.5), center=False),
+        lambda s: [s.correlations],
+    ),
+    "least-squares": (ls.LeastSquares, lambda s: [s.x]),
+    "path": (lambda x, y: ls.LeastSquares(x, y, ridge=(1e-3, 1.0)), lambda s: [s.x]),
+    "discriminant": (lambda x, y: ls.Discriminant(x, y, K), lambda s: [s.eigenvalues, s.mean]),
+    "discriminant-ridge": (lambda x, y: ls.Discriminant(x, y, K, ridge=1e-9), lambda s: [s.eigenvalues]),
+}
+
+
+def slices(data, heights=HEIGHTS):
+    edges = np.cumsum([0, *heights]).tolist()
+    return lambda: (data[a:b, :] for a, b in itertools.pairwise(edges))
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+
+
+@pytest.fixture(params=["one-block", "many-blocks"], autouse=True)
+def blocks(request, monkeypatch):
+    """Everything twice: slices gathered into one block, and into several that are reduced one after the other."""
+    if request.param == "many-blocks":
+        monkeypatch.setattr(streamed, "GATHERED_BYTES", 8 * P * 60)
+        monkeypatch.setattr(triangles, "FEWEST_ROWS", 1)
+
+
+@pytest.fixture
+def exactly():
+    """What is compared, to 1e-12 of the size of the answer."""
+
+    def compare(found, wanted, rtol=1e-12):
+        for a, b in zip(found, wanted, strict=True):
+            a, b = np.asarray(to_host(a)), np.asarray(to_host(b))
+            assert a.shape == b.shape
+            np.testing.assert_allclose(a, b, rtol=0, atol=rtol * np.abs(b).max())
+
+    return compare
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("kind", ["callables", "iterators", "callable-array", "array-iterator", "pairs"])
+def test_answers_are_those_of_the_array(name, kind, exactly):
+    state, values = PROBLEMS[name]
+    if name.startswith("svd") and kind == "array-iterator":
+        pytest.skip("one matrix")
+    other = LABELS if name.startswith("discriminant") else Y
+    shifted = name in (
+        "svd-centred",
+        "cca",
+        "discriminant",
+    )  # of others the shift is a condition number of 1e9
+    for x in (WELL, GRADED + 5 * shifted):
+        wanted = ls.solve(state(x, other), "direct")
+        if kind == "callables":
+            data = slices(x), slices(other, [350, 350])
+        elif kind == "iterators":
+            data = slices(x)(), slices(other, [350, 350])()
+        elif kind == "callable-array":
+            data = slices(x), other
+        elif kind == "array-iterator":
+            data = x, slices(other)()
+        else:
+            data = ls.paired(zip(slices(x)(), slices(other)(), strict=True))
+        once = kind in ("iterators", "array-iterator", "pairs")
+        found = ls.solve(state(*data), "direct")
+        exactly(values(found), values(wanted))
+        if once:
+            assert found.passes == 1
+            assert found.residual_kind in ("from-gram", "exact")
+        assert found.residual <= max(10 * wanted.residual, 1e-12)
+        assert found.converged == wanted.converged
+
+
+@pytest.mark.parametrize("source", [slices, lambda data: slices(data)()], ids=["callable", "iterator"])
+def test_a_condition_number_of_1e9_costs_nine_digits_and_no_more(source):
+    """Correlations and discriminant values are those of any other basis of the columns; squares would lose all."""
+    found = ls.solve(ls.CCA(source(ILL), source(Y), K), "direct")
+    np.testing.assert_allclose(
+        found.correlations, ls.solve(ls.CCA(WELL, Y, K), "direct").correlations, atol=1e-6
+    )
+    found = ls.solve(ls.Discriminant(source(ILL), source(LABELS), 2), "direct")
+    wanted = ls.solve(ls.Discriminant(WELL, LABELS, 2), "direct")
+    np.testing.assert_allclose(found.eigenvalues, wanted.eigenvalues, rtol=1e-6)
+    found = ls.solve(ls.LeastSquares(source(ILL), source(Y)), "direct")
+    np.testing.assert_allclose(ILL @ found.x, WELL @ np.linalg.lstsq(WELL, Y)[0], atol=1e-5)
+
+
+def test_small_singular_values_are_there():
+    """Values down to 1e-9 of the largest: squares would show none below 1e-8."""
+    planted = np.geomspace(1, 1e-13, P)
+    U = np.linalg.qr(RNG.standard_normal((N, P)))[0]
+    found = ls.solve(ls.SVD(slices(U * planted @ TURN)(), P), "direct", rank_tol=1e-16)
+    np.testing.assert_allclose(found.S, planted, rtol=0, atol=N**0.5 * np.finfo(float).eps)
+    assert found.total_squares == pytest.approx((planted**2).sum())
+
+
+@pytest.mark.parametrize("source", [slices, lambda data: slices(data)()], ids=["callable", "iterator"])
+def test_sparse_slices_with_means_that_are_large(source, exactly):
+    dense = WELL + 1e6
+    matrix = scipy.sparse.csr_array(dense)
+    wanted = ls.solve(ls.CCA(dense, Y, K), "direct")
+    found = ls.solve(ls.CCA(source(matrix), source(Y), K), "direct")
+    exactly([found.correlations], [wanted.correlations], 1e-9)
+    assert "subtracted from products" not in found.message or not isinstance(source(matrix), type(iter([])))
+    values = ls.solve(ls.SVD(source(matrix), K, center=True), "direct").S
+    exactly([values], [np.linalg.svd(dense - dense.mean(axis=0), compute_uv=False)[:K]], 1e-9)
+
+
+def test_other_precisions_and_libraries(exactly):
+    single = WELL.astype(np.float32)
+    wanted = ls.solve(ls.SVD(single, K), "direct")
+    found = ls.solve(ls.SVD(slices(single)(), K), "direct")
+    assert found.Vh.dtype == np.float32
+    exactly([found.S], [wanted.S], 1e-7)
+    found = ls.solve(ls.CCA(slices(strict.asarray(WELL))(), slices(strict.asarray(Y))(), K), "direct")
+    exactly([found.correlations], [ls.solve(ls.CCA(WELL, Y, K), "direct").correlations])
+    scaled = ls.solve(ls.LeastSquares(slices(GRADED * 1e90)(), slices(Y * 1e-90)()), "direct")
+    exactly([scaled.x * 1e180], [ls.solve(ls.LeastSquares(GRADED, Y), "direct").x])
+
+
+@pytest.mark.parametrize("declared", [False, True])
+@pytest.mark.parametrize("source", [slices, lambda *of: slices(*of)()], ids=["callable", "iterator"])
+def test_more_columns_than_rows(source, declared, exactly):
+    wide, few = WELL[:9], Y[:9]
+    heights = [4, 5]
+
+    def made(data):
+        return ls.as_operator(source(data, heights), rows=9 if declared else None)
+
+    x = ls.solve(ls.LeastSquares(made(wide), few), "direct").x
+    exactly([x], [np.linalg.pinv(wide) @ few], 1e-11)
+    x = ls.solve(ls.LeastSquares(made(wide), few, ridge=0.1), "direct").x
+    exactly([x], [np.linalg.solve(wide.T @ wide + 0.1 * np.eye(P), wide.T @ few)], 1e-11)
+    found = ls.solve(ls.SVD(made(wide), 4), "direct")
+    exactly([found.S], [np.linalg.svd(wide, compute_uv=False)[:4]])
+    found = ls.solve(ls.CCA(made(wide), few, 2, ridge=1.0), "direct")
+    exactly([found.correlations], [ls.solve(ls.CCA(wide, few, 2, ridge=1.0), "direct").correlations])
+    found = ls.solve(ls.Discriminant(made(wide), LABELS[:9], 2, ridge=1.0), "direct")
+    exactly(
+        [found.eigenvalues], [ls.solve(ls.Discriminant(wide, LABELS[:9], 2, ridge=1.0), "direct").eigenvalues]
+    )
+
+
+@pytest.mark.parametrize("source", [slices, lambda *of: slices(*of)()], ids=["callable", "iterator"])
+def test_ranks_are_found(source):
+    deficient = WELL[:, :5] @ RNG.standard_normal((5, P))
+    found = ls.solve(ls.CCA(source(deficient), source(Y), K), "direct")
+    assert found.ranks == (5, Q)
+    found = ls.solve(ls.LeastSquares(source(deficient), Y), "direct")
+    np.testing.assert_allclose(found.x, np.linalg.pinv(deficient, rcond=1e-10) @ Y, atol=1e-10)
+    assert "rank 5" in found.message
+    found = ls.solve(ls.SVD(source(deficient), 8), "direct")
+    assert len(found.S) == 5
+    found = ls.solve(ls.Discriminant(source(deficient), LABELS, 2), "direct")
+    assert found.rank == 5
+
+
+def test_left_vectors_take_a_second_reading():
+    found = ls.solve(ls.SVD(slices(ILL), 4, left=True, center=True), "direct")
+    assert found.passes == 3
+    np.testing.assert_allclose(found.U.T @ found.U, np.eye(4), atol=1e-13)
+    centred = ILL - ILL.mean(axis=0)
+    np.testing.assert_allclose(found.U * found.S, centred @ found.Vh.T, atol=1e-12)
+    with pytest.raises(SweptOnce, match=r"direct would need 2 passes.*callable.*left=False"):
+        ls.solve(ls.SVD(slices(ILL)(), 4, left=True), "direct")
+
+
+def test_targets_that_nothing_explains_and_targets_in_two_factors():
+    constant = np.ones((N, 1))
+    found = ls.solve(ls.Discriminant(slices(WELL)(), constant), "direct")
+    assert found.eigenvalues.shape == (0,)
+    targets = ls.targets.cca(scipy.sparse.csr_array(LABELS))
+    wanted = ls.solve(ls.Discriminant(GRADED, targets, 2), "direct")
+    found = ls.solve(ls.Discriminant(slices(GRADED)(), targets, 2), "direct")
+    np.testing.assert_allclose(found.eigenvalues, wanted.eigenvalues, rtol=1e-12)
+    assert found.passes == 1
+
+
+def test_auto_goes_on_to_direct_where_slices_can_be_read_again():
+    b = ILL @ np.ones((P, 1))
+    steep = ls.CCA(slices(ILL), slices(np.hstack([Y, b])), 2)
+    found = ls.solve(steep)
+    assert found.solver == "direct"
+    np.testing.assert_allclose(found.correlations[0], 1.0, rtol=1e-9)
+    assert ls.select(ls.LeastSquares(slices(ILL)(), slices(Y)())).name == "direct"
+    once = ls.CCA(slices(ILL)(), slices(np.hstack([Y, b]))(), 2)
+    assert ls.solve(once).passes == 1
+
+
+def test_entries_that_are_not_finite_are_named_while_their_slice_is_there():
+    bad = ILL.copy()
+    bad[431, 7] = np.inf
+    for source in (slices(bad), slices(bad)()):
+        with pytest.raises(NonFiniteData, match="A must be finite; got inf at row 431, column 7"):
+            ls.solve(ls.LeastSquares(source, Y), "direct")
+
+
+def test_operators_known_by_products_are_refused_still():
+    operator = scipy.sparse.linalg.aslinearoperator(WELL)
+    with pytest.raises(MissingCapability, match="direct needs the entries"):
+        ls.solve(ls.SVD(operator, 2), "direct")
+
+
+def test_moments_of_an_iterator_keep_the_rows_that_were_reduced():
+    moments = ls.Moments(slices(ILL)(), center=True)
+    first = ls.solve(ls.SVD(moments, P, center=True), "direct")
+    assert first.passes == 1
+    rows = moments.reduced_rows((0.0,))[0]
+    assert moments.passes == 1
+    centred = ILL - ILL.mean(axis=0)
+    np.testing.assert_allclose(rows.T @ rows, centred.T @ centred, atol=1e-11)
+    found = ls.solve(ls.SVD(moments, 2, center=True), "block-krylov", rng=0)
+    assert found.passes == 0
+    np.testing.assert_allclose(found.S, first.S[:2], rtol=1e-10)
+
+
+def test_memory_does_not_grow_with_the_rows(monkeypatch):
+    monkeypatch.setattr(streamed, "GATHERED_BYTES", 2**18)
+    monkeypatch.setattr(triangles, "FEWEST_ROWS", 256)
+    block = RNG.standard_normal((1000, 20))
+
+    def many(count):
+        for _ in range(count):
+            yield block
+
+    peaks = []
+    for count in (20, 200):
+        tracemalloc.start()
+        ls.solve(ls.SVD(many(count), 3), "direct")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.2 * peaks[0] + 2**16
+    assert peaks[1] < block.nbytes * 200 / 8
