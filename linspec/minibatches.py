@@ -5,6 +5,9 @@ twice.
 Method: rows are read in chunks of a few megabytes, and batches are cut out of a chunk without a copy. Files:
 to read single rows at random places would read one page for each row. So runs of neighbouring rows are drawn
 instead. A chunk holds several runs, and its rows are put into random order in memory.
+Rows that have weights are drawn in proportion to them: of as many draws as there are rows, each row has its share,
+rounded up or down at random (systematic sampling), and rows of weight 0 are never read. Rows of a file, which come in
+runs, are all drawn alike, and are as long as their weights say.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import numpy as np
 from linspec.arrays import HostArray
 from linspec.operators import LinearOperator, MappedOperator, uncounted
 
-__all__ = ["DEVICE_FACTOR", "FEWEST_ROWS", "RandomRows", "equal_slices", "rows_at_once"]
+__all__ = ["DEVICE_FACTOR", "FEWEST_ROWS", "RandomRows", "equal_slices", "random_order", "rows_at_once"]
 
 DEVICE_FACTOR = 64
 """On an accelerator, batches and chunks are larger by this factor."""
@@ -62,6 +65,30 @@ def equal_slices(n: int, size: int) -> Iterator[slice]:
         yield slice(n * i // count, n * (i + 1) // count)
 
 
+def random_order(A: LinearOperator, rng: np.random.Generator) -> HostArray:
+    """As many row numbers as there are rows, in random order: each once, or in proportion to the weights of the rows.
+
+    The rows are taken by `LinearOperator.drawn`.
+
+    Parameters
+    ----------
+    A : LinearOperator
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    numpy.ndarray of int, shape (n,)
+    """
+    n = int(A.shape[0])
+    order, adjustment = rng.permutation(n), uncounted(A)[0].adjustment
+    weights = None if adjustment is None else adjustment.model.weights
+    if weights is None:
+        return order
+    reached = np.cumsum(weights[order])
+    places = (rng.random() + np.arange(n)) * (reached[-1] / n)
+    return rng.permutation(order[np.searchsorted(reached, places, side="right").clip(max=n - 1)])
+
+
 class RandomRows:
     """The rows of several matrices, in the same random order, without end.
 
@@ -75,7 +102,8 @@ class RandomRows:
     def __init__(self, matrices: Sequence[LinearOperator], rng: np.random.Generator) -> None:
         self.n = int(matrices[0].shape[0])
         self._rng = rng
-        files = [A for A in matrices if isinstance(uncounted(A)[0], MappedOperator)]
+        self._first = matrices[0]
+        files = [A for A in matrices if isinstance(_data_of(A), MappedOperator)]
         self._run = max(1, *(RUN_BYTES // A.row_bytes for A in files)) if files else 1
         self._order = np.zeros(0, dtype=np.intp)
         self._next = 0
@@ -98,6 +126,17 @@ class RandomRows:
         self._next += len(chosen)
         return chosen if self._run == 1 else self._rng.permutation(chosen)
 
+    def rows_of(self, A: LinearOperator, chosen: HostArray) -> LinearOperator:
+        """The rows of one of the matrices that were drawn.
+
+        Parameters
+        ----------
+        A : LinearOperator
+        chosen : numpy.ndarray of int
+            As `draw` returned them.
+        """
+        return A.drawn(chosen) if self._run == 1 else A.rows(chosen)
+
     @property
     def left(self) -> int:
         """The number of rows that are left before the first row comes again."""
@@ -105,7 +144,13 @@ class RandomRows:
 
     def _shuffled(self) -> HostArray:
         if self._run == 1:
-            return self._rng.permutation(self.n)
+            return random_order(self._first, self._rng)
         runs = -(-self.n // self._run)
         starts = self._rng.permutation(runs) * self._run
         return np.concatenate([np.arange(a, min(a + self._run, self.n)) for a in starts])
+
+
+def _data_of(A: LinearOperator) -> LinearOperator:
+    """The data behind a counter and an adjustment."""
+    bare, _ = uncounted(A)
+    return bare if bare.adjustment is None else bare.operator  # type: ignore[attr-defined]

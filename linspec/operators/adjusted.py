@@ -10,11 +10,12 @@ here, which then makes one sweep more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, to_host
+from linspec.arrays import Array, HostArray, to_host
 from linspec.operators.base import LinearOperator, Selection, _Composite
 from linspec.row_model import RowModel
 
@@ -256,6 +257,15 @@ class AdjustedOperator(LinearOperator):
         if isinstance(selection, slice):
             return self.adjustment.made(rows, selection.start)
         return self.adjustment.made(rows, 0, self.model.chosen(selection))
+
+    def drawn(self, selection: HostArray) -> LinearOperator:
+        """Rows that were drawn in proportion to their weights: all count alike then."""
+        self.settle()
+        chosen, weights = self.model.chosen(selection), self.model.weights
+        if weights is not None:
+            even = np.full(len(selection), weights.mean())
+            chosen = replace(chosen, weights=even)
+        return self.adjustment.made(self.operator.rows(selection), 0, chosen)
 
     def _dense(self) -> Array:
         return self._whole.dense()

@@ -154,6 +154,18 @@ class LinearOperator(ABC):
         pause()
         return self._rows(_selected(selection, self.shape[0]))
 
+    def drawn(self, selection: HostArray) -> LinearOperator:
+        """Rows whose numbers were drawn at random in proportion to their weights, where the rows have weights.
+
+        Then (n/m) A_SᵀA_S for the m rows S is an estimate of AᵀA without bias. Rows that are drawn more often than
+        others are shorter for it. `linspec.minibatches` draws; without weights these are `rows`.
+
+        Parameters
+        ----------
+        selection : array of integers
+        """
+        return self.rows(selection)
+
     def dense(self) -> Array:
         """The n x p entries in the working dtype, at `home`: perhaps the data themselves, so leave them as they are.
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from linspec.arrays import Array
+from linspec.arrays import Array, HostArray
 from linspec.operators.base import CenteredOperator, LinearOperator, Selection
 from linspec.operators.row_blocks import RowBuffer
 
@@ -242,7 +242,13 @@ class CountedOperator(LinearOperator):
         return product
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        rows = self.operator.rows(selection)
+        return self._of_rows(self.operator.rows(selection))
+
+    def drawn(self, selection: HostArray) -> LinearOperator:
+        """Rows that were drawn in proportion to their weights, on the same ledger."""
+        return self._of_rows(self.operator.drawn(selection))
+
+    def _of_rows(self, rows: LinearOperator) -> LinearOperator:
         share = _share(rows, self.shape[0])
         self.ledger._add(share.numerator, 0, 0.0, share.denominator)
         return CountedOperator(rows, self.ledger.of_rows(share))

@@ -187,7 +187,7 @@ class _Rows:
 
     def others(self, order: RandomRows, count: int) -> list[LinearOperator]:
         """Rows in a separate order."""
-        return self._loaded(order.draw(count))
+        return self._loaded(order, order.draw(count))
 
     @property
     def _left(self) -> int:
@@ -200,11 +200,11 @@ class _Rows:
         chosen = self._order.draw(size)
         if 2 * len(chosen) < min(size, self._size):  # the last rows: too few for a chunk
             chosen = self._order.draw(size)
-        self.chunk, self._next = self._loaded(chosen), 0
+        self.chunk, self._next = self._loaded(self._order, chosen), 0
         self.read += len(chosen)
 
-    def _loaded(self, chosen: HostArray) -> list[LinearOperator]:
-        found = [A.rows(chosen).loaded() for A in self.views]
+    def _loaded(self, order: RandomRows, chosen: HostArray) -> list[LinearOperator]:
+        found = [order.rows_of(A, chosen).loaded() for A in self.views]
         for A in self.views:
             A.release()
         return found

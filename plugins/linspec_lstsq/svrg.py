@@ -50,7 +50,7 @@ from linspec import (
     tol_option,
 )
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.minibatches import DEVICE_FACTOR, FEWEST_ROWS, equal_slices, rows_at_once
+from linspec.minibatches import DEVICE_FACTOR, FEWEST_ROWS, equal_slices, random_order, rows_at_once
 from linspec.operators import DenseOperator, SparseOperator, uncounted
 from linspec_lstsq.golub_kahan import start_of
 
@@ -266,7 +266,7 @@ class Epochs:
             for chosen in self._draw():
                 if not self.run.affords(1.0 + len(chosen) / n - SHARES):
                     return None
-                rows = A.rows(chosen).loaded()
+                rows = A.drawn(chosen).loaded()
                 if not self.batch:
                     self._learn(rows)
                 e = self._walk(rows, e, w)
@@ -289,10 +289,10 @@ class Epochs:
         return e
 
     def _draw(self) -> Iterator[HostArray]:
-        """The rows of an epoch in random order, in chunks; each row once before any occurs twice."""
+        """The rows of an epoch in random order, in chunks; by their weights, or each once before any occurs twice."""
         left = self.rows
         while left > 0:
-            order = self.run.rng.permutation(self.A.shape[0])[:left]
+            order = random_order(self.A, self.run.rng)[:left]
             left -= len(order)
             for part in equal_slices(len(order), max(rows_at_once(self.A), self.solver.batch or 1)):
                 yield order[part]

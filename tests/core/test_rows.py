@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 import linspec as ls
 from linspec import errors
+from linspec.minibatches import random_order
 from linspec.moments import Moments
 from linspec.operators import AdjustedOperator, as_operator, uncounted
 from linspec.row_model import row_model, weights_and_confounds
@@ -552,3 +553,43 @@ def test_weighted_classes_are_repeated_rows():
         errors.MissingCapability, match="classifier"
     ):  # targets that were made for other weights
         foreign.predict(X)
+
+
+# ---- minibatches ----------------------------------------------------------------------------------
+
+
+def test_rows_are_drawn_by_their_weights():
+    X, _, Z, w = data()
+    w = w * np.random.default_rng(8).uniform(0.1, 5.0, N)
+    A = AdjustedOperator(as_operator(X), row_model(center=True, weights=w, confounds=Z), settle)
+    rng = np.random.default_rng(0)
+    counts = np.zeros(N)
+    estimates = []
+    for _ in range(200):
+        order = random_order(A, rng)
+        counts += np.bincount(order, minlength=N)
+        rows = A.drawn(order[:100])
+        estimates.append(N / 100 * rows.rmatmat(rows.matmat(np.eye(P))))
+    share = N * w / w.sum()
+    assert np.abs(counts / 200 - share).max() < 0.15  # each epoch has a row floor or ceil of its share times
+    assert counts[w == 0].max() == 0
+    wanted = residual(X, Z, w, center=True)
+    wanted = wanted.T @ wanted
+    spread = np.std(estimates, axis=0) / np.sqrt(200)
+    assert np.abs(np.mean(estimates, axis=0) - wanted).max() <= 5 * spread.max()
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "map"])
+def test_minibatches_reach_the_weighted_answer(kind, tmp_path):
+    X, Y, Z, w = data(n=2000)
+    X = thinned(X) if kind == "csr" else X
+    w = w * np.where(np.arange(2000) % 97 == 0, 200.0, 1.0)  # some rows outweigh all others
+    given = KINDS[kind](X, tmp_path, "X")
+    options = {"sample_weight": w, "confounds": Z, "center": True}
+    exact = ls.solve(ls.LeastSquares(X, Y, ridge=1.0, **options), "direct")
+    found = ls.solve(ls.LeastSquares(given, Y, ridge=1.0, **options), "svrg", rng=0, tol=1e-6, max_passes=400)
+    assert found.converged
+    np.testing.assert_allclose(found.x, exact.x, atol=1e-4 * np.abs(exact.x).max())
+    exact = ls.solve(ls.CCA(X, Y, 2, ridge=1.0, **options), "gram").correlations.sum()
+    found = ls.solve(ls.CCA(given, Y, 2, ridge=1.0, **options), "stochastic-appgrad", rng=0, epochs=15.0)
+    assert found.correlations.sum() > 0.97 * exact
