@@ -524,7 +524,9 @@ class ReturnsNoiseToo(HonestDiscriminant):
         home = problem.X.home
         rest = home.place(1e-14 * np.eye(problem.X.shape[1])[:, :missing], problem.X.dtype)
         values = np.concatenate([solution.eigenvalues, np.full(missing, -1e-18)])
-        return altered(solution, weights=home.xp.concat([solution.weights, rest], axis=1), eigenvalues=values)
+        weights = home.xp.concat([solution.weights, rest], axis=1)
+        penalty = np.pad(solution.penalty, (0, missing))
+        return altered(solution, weights=weights, eigenvalues=values, penalty=penalty)
 
 
 class LeavesTheSpan(HonestDiscriminant):

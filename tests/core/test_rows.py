@@ -593,3 +593,60 @@ def test_minibatches_reach_the_weighted_answer(kind, tmp_path):
     exact = ls.solve(ls.CCA(X, Y, 2, ridge=1.0, **options), "gram").correlations.sum()
     found = ls.solve(ls.CCA(given, Y, 2, ridge=1.0, **options), "stochastic-appgrad", rng=0, epochs=15.0)
     assert found.correlations.sum() > 0.97 * exact
+
+
+# ---- direct, and triangles, of slices ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [False, True], ids=["plain", "scaled"])
+@pytest.mark.parametrize("kind", ["slices", "iterator"])
+def test_direct_of_slices_with_weights_and_confounds(kind, scale, tmp_path):
+    """One triangle has means, slopes and lengths of columns: an iterator is read once, scaled columns included."""
+    X, Y, Z, w = data()
+    options = {"sample_weight": w, "confounds": Z, "scale": scale, "center": True}
+
+    def views(*arrays):
+        return [KINDS[kind](A, tmp_path, "") for A in arrays]
+
+    for make, arrays in (
+        (lambda X, Y: ls.CCA(X, Y, 3, ridge=1.0, **options), (X, Y)),
+        (lambda X, Y: ls.LeastSquares(X, Y, ridge=1.0, **options), (X, Y)),
+        (lambda X: ls.SVD(X, 4, **options), (X,)),
+        (lambda X, Y: ls.Discriminant(X, Y, 2, ridge=1.0, **options), (X, Y)),
+    ):
+        found, wanted = ls.solve(make(*views(*arrays)), "direct"), ls.solve(make(*arrays), "direct")
+        for field in (*type(found).weight_fields, "a_mean", "b_mean", "a_slopes", "mean", "slopes", "scale"):
+            one, other = getattr(found, field, None), getattr(wanted, field, None)
+            if other is not None:
+                np.testing.assert_allclose(one, other, atol=1e-10 * np.abs(other).max(), err_msg=field)
+        assert found.passes == (1.0 if kind == "iterator" else found.passes)
+        assert found.passes <= 2.0
+
+
+@pytest.mark.parametrize("scale", [False, True], ids=["plain", "scaled"])
+def test_components_of_a_map_with_weights_and_confounds(scale, tmp_path):
+    X, _, Z, w = data()
+    options = {"sample_weight": w, "confounds": Z, "scale": scale, "center": True}
+    for left in (False, True):
+        problem = ls.SVD(mapped(X, tmp_path, "X"), 3, left=left, **options)
+        found = ls.solve(problem, "spca", rng=0, power_iterations=6)
+        wanted = ls.solve(ls.SVD(X, 3, left=left, **options), "direct")
+        np.testing.assert_allclose(found.S, wanted.S, rtol=1e-8)
+        np.testing.assert_allclose(np.abs(np.sum(found.Vh * wanted.Vh, axis=1)), 1.0, rtol=1e-8)
+        if left:
+            np.testing.assert_allclose(np.abs(np.sum(found.U * wanted.U, axis=0)), 1.0, rtol=1e-8)
+
+
+def test_pairs_of_slices_with_weights():
+    X, Y, Z, w = data()
+    opened = []
+
+    def batches():
+        opened.append(1)
+        return zip(slices(X)(), slices(Y)(), strict=True)
+
+    A, B = ls.paired(batches)
+    found = ls.solve(ls.CCA(A, B, 2, sample_weight=w, confounds=Z, ridge=1.0), "gram")
+    assert len(opened) == found.passes == 1
+    wanted = ls.solve(ls.CCA(X, Y, 2, sample_weight=w, confounds=Z, ridge=1.0), "gram")
+    np.testing.assert_allclose(found.correlations, wanted.correlations, rtol=1e-12)
