@@ -1,0 +1,154 @@
+"""What a problem says of the rows and columns of its matrices: weights, a centre, confounds, scale.
+
+Problem: every family takes them, and no law and no solver is to know of them.
+Method: a problem that has them is solved on matrices from which everything is taken out already
+(`linspec.row_model`, `linspec.operators.AdjustedOperator`), with `center=False`. What was taken out goes into fields of
+the solution, and weights of scaled columns are given back for the columns as they were given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from linspec.arrays import Home, host_dtype, namespace, reciprocal
+from linspec.errors import InvalidProblem, shown
+from linspec.moments import Moments
+from linspec.operators import AdjustedOperator, LinearOperator, uncounted
+from linspec.row_model import row_model, weights_and_confounds
+from linspec.sweeps.ways import settle
+
+
+class RowsOfProblem:
+    """The part of `linspec.Problem` that is about weights, confounds, centre and scale."""
+
+    shared: Moments | None
+    means: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {}
+    )  # by matrix, the solution's field with its column means
+    scaled: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {}
+    )  # by matrix whose columns scale divides, the solution's field with a row for each column, or ""
+
+    regressed: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+        {}
+    )  # by matrix that scale divides, the solution's fields with a row for each column in units of the column
+
+    # What each problem has as its own fields; here the values for problems without them.
+    center: bool = False
+    scale: bool = False
+    sample_weight: Any = None
+    confounds: Any = None
+
+    @property
+    def matrices(self) -> dict[str, LinearOperator]:
+        """The problem's matrices by name."""
+        raise NotImplementedError
+
+    def with_matrices(self, matrices: Mapping[str, LinearOperator]) -> Self:
+        """The same problem on other operators."""
+        raise NotImplementedError
+
+    def adopt_rows(self) -> None:
+        """Check weights, confounds and scale, in the constructor, once the matrices are there."""
+        if not isinstance(self.scale, bool | np.bool_):
+            raise InvalidProblem(f"scale must be True or False; got {shown(self.scale)}.")
+        if self.sample_weight is None and self.confounds is None and not self.scale:
+            return
+        if self.shared is not None:
+            raise InvalidProblem(
+                "sample_weight, confounds and scale change the moments; got moments that are made already. Pass the "
+                "data themselves."
+            )
+        rows = min(A.shape[0] for A in self.matrices.values())
+        w, Z = weights_and_confounds(self.sample_weight, self.confounds, rows)
+        object.__setattr__(self, "sample_weight", w)
+        object.__setattr__(self, "confounds", Z)
+
+    @property
+    def is_adjusted(self) -> bool:
+        """Whether weights, confounds or scale change the matrices."""
+        return self.sample_weight is not None or self.confounds is not None or bool(self.scale)
+
+    def adjusted(self) -> Self:
+        """The same problem on matrices that are weighted, centred and scaled, and freed of confounds; or itself.
+
+        Solvers meet this one. Whatever is taken out of the rows is in the matrices, and `center` is False.
+        """
+        if not self.is_adjusted:
+            return self
+        model = row_model(center=bool(self.center), weights=self.sample_weight, confounds=self.confounds)
+        twin = self.with_matrices(
+            {
+                name: AdjustedOperator(A, model, settle, scale=bool(self.scale) and name in self.scaled)
+                for name, A in self.matrices.items()
+            }
+        )
+        values = {"center": False, "scale": False, "sample_weight": None, "confounds": None}
+        for name, value in values.items():
+            object.__setattr__(twin, name, value)
+        return twin
+
+    def taken_fields(self, moments: Moments) -> dict[str, Any]:
+        """The fields of a solution that say what was taken out of the rows of each matrix: means, slopes, scales."""
+        found: dict[str, Any] = {}
+        means = moments.column_means() if self.center else ()
+        for i, (name, field) in enumerate(self.means.items()):
+            A = self.matrices[name]
+            if self.center:
+                found[field] = A.home.place(means[i], A.dtype)
+                continue
+            bare, _ = uncounted(A)
+            if not isinstance(bare, AdjustedOperator):
+                continue
+            bare.settle()
+            of, turn = bare.adjustment, bare.model.turn
+            if of.mean is not None:
+                found[field] = A.home.place(of.mean, A.dtype)
+            if of.beside is not None and turn is not None:
+                home = A.home.blocks
+                slopes = home.place(home.place(turn) @ home.place(of.beside).T)
+                found[_beside(field, "slopes")] = A.home.place(slopes, A.dtype)
+                found["confound_mean"] = bare.model.confound_mean
+            if of.scale:
+                found[_beside(field, "scale")] = A.home.place(reciprocal(of.factors), A.dtype)
+        return found
+
+    def in_given_columns(
+        self, arrays: Mapping[str, Any], *, back: bool = False, axis: int = 0
+    ) -> dict[str, Any]:
+        """Arrays with a row for each column of a matrix, for the columns before they were scaled.
+
+        Parameters
+        ----------
+        arrays : mapping from str to array
+        back : bool, default False
+            From those before to those after.
+        axis : int, default 0
+            Of the rows.
+        """
+        found = dict(arrays)
+        for name, weights in self.scaled.items():
+            bare, _ = uncounted(self.matrices[name])
+            if bare.adjustment is None or not bare.adjustment.scale:
+                continue
+            for field in (weights, *self.regressed.get(name, ())):
+                value = found.get(field)
+                if value is None:
+                    continue
+                bare.settle()  # type: ignore[attr-defined]  # it has an adjustment
+                factors = bare.adjustment.factors
+                inverse = back if field == weights else not back
+                factors = Home.of(value).place(reciprocal(factors) if inverse else factors, host_dtype(value))
+                shape = [1] * value.ndim
+                shape[axis] = -1
+                found[field] = value * namespace(value).reshape(factors, tuple(shape))
+        return found
+
+
+def _beside(mean: str, what: str) -> str:
+    """The field beside that of the means: "x_mean" gives "x_scale"."""
+    return f"{mean.removesuffix('mean')}{what}"
