@@ -40,6 +40,9 @@ def tasks(given: Any) -> dict[str, Callable[[], Any]]:
         "lobpcg, titles, swept": lambda: ls.solve(titles, "lobpcg", rng=0, form="implicit", max_passes=6),
         "block-krylov, newsgroups": lambda: ls.solve(ls.SVD(words, 10), "block-krylov", rng=0, max_passes=12),
         "cg, newsgroups": lambda: ls.solve(ls.LeastSquares(words, groups, ridge=1.0), "cg", rng=0),
+        "two-stage, newsgroups": lambda: ls.solve(
+            ls.Discriminant(words, groups, 19, ridge=1.0), "two-stage", rng=0, max_passes=24
+        ),
     }
 
 

@@ -8,8 +8,10 @@ What is recorded: all solvers of all problems on the planted cases of `linspec.t
 matrices and as products alone, and the leading solvers on the measured sets. Of each run the status, message,
 iterations, passes, columns and flops, the residuals on the way, and a digest of the bytes of every array returned.
 Times are left out. Runs end by iterations or passes, never by a clock. Exit status 1 where anything differs; every
-difference is a line. Last bits that differ between two runs of the same code, too, come from sums whose order follows
-where arrays happen to lie in memory: run it twice to tell.
+difference is a line. With `--summary` differences are counted by solver and field instead, with the distance of numbers
+relative to the length of their array, estimated from a few random projections that are recorded, too. `--without
+message` leaves fields out. Last bits that differ between two runs of the same code, too, come from sums whose order
+follows where arrays happen to lie in memory: run it twice to tell.
 """
 
 from __future__ import annotations
@@ -57,6 +59,9 @@ FORMS = {
     "products": scipy.sparse.linalg.aslinearoperator,
 }
 
+PROJECTIONS = 4
+"""Of an array, to estimate how far two of them are apart."""
+
 PASSES = 12
 """Of an iteration on a measured set."""
 
@@ -66,6 +71,8 @@ def main() -> int:
     parser = arguments(__doc__.splitlines()[0])
     parser.add_argument("file", nargs="?", help="where the record is written")
     parser.add_argument("--against", help="a record to compare with")
+    parser.add_argument("--summary", action="store_true", help="count differences by solver and field")
+    parser.add_argument("--without", nargs="*", default=[], help="fields that are not compared")
     given = parser.parse_args()
     if (given.file is None) == (given.against is None):
         parser.error("name a file to write, or one to compare --against")
@@ -77,8 +84,14 @@ def main() -> int:
         sys.stdout.write(f"{len(found)} runs recorded\n")
         return 0
     before = json.loads(Path(given.against).read_text(encoding="utf-8"))
+    before, found = ({n: _less(run, given.without) for n, run in each.items()} for each in (before, found))
     differences = list(compare(before, found))
-    sys.stdout.writelines(f"{line}\n" for line in differences)
+    if given.summary:
+        sys.stdout.writelines(f"{line}\n" for line in summary(before, found))
+        differences_shown = differences[:0]
+    else:
+        differences_shown = differences
+    sys.stdout.writelines(f"{line}\n" for line in differences_shown)
     sys.stdout.write(f"{len(found)} runs, {len(before)} recorded, {len(differences)} differences\n")
     return 1 if differences else 0
 
@@ -101,10 +114,43 @@ def compare(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
         if one is None or other is None:
             yield f"{name}: {'new' if one is None else 'gone'}"
         elif one != other:
-            fields = [key for key in {**one, **other} if one.get(key, "None") != other.get(key, "None")]
-            if not fields:  # an answer has got a field that is empty
+            fields = [key for key in one if one[key] != other.get(key, "None")]
+            if not fields:  # answers have more fields than before, which is no difference
                 continue
             yield f"{name}: " + ", ".join(f"{key} {one.get(key)} -> {other.get(key)}" for key in fields)
+
+
+def summary(before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
+    """A line for each solver: in how many runs which fields differ, and numbers by how much at most."""
+    runs: dict[str, dict[str, list[float]]] = {}
+    for name in before.keys() & after.keys():
+        for key, value in before[name].items():
+            if value != after[name].get(key, "None"):
+                of_solver = runs.setdefault(name.split(", ")[0 if "/" in name.split(", ")[0] else 1], {})
+                of_solver.setdefault(key, []).append(_apart(value, after[name].get(key, "None")))
+    for solver in sorted(runs):
+        told = []
+        for key, apart in sorted(runs[solver].items()):
+            known = [each for each in apart if not math.isnan(each)]
+            told.append(f"{key} {len(apart)}" + (f" (at most {max(known):.1e})" if known else ""))
+        yield f"{solver}: {', '.join(told)}"
+
+
+def _apart(one: str, other: str) -> float:
+    """The relative distance of two recorded numbers or arrays; NaN where there is none."""
+    try:
+        a, b = (
+            np.array([float.fromhex(part) for part in text.split(" ~ ")[-1].split()]) for text in (one, other)
+        )
+    except ValueError:
+        return math.nan
+    if a.shape != b.shape:
+        return math.nan
+    return float(np.abs(a - b).max() / max(np.abs(a).max(), np.finfo(float).tiny))
+
+
+def _less(run: dict[str, str], without: list[str]) -> dict[str, str]:
+    return {key: value for key, value in run.items() if key not in without}
 
 
 def _on_case(case: Any, change: Any, solver: str) -> dict[str, str]:
@@ -141,12 +187,22 @@ def _told(value: Any) -> str:
     if value is not None and is_array(value):
         array = np.ascontiguousarray(to_host(value))
         digest = hashlib.sha256(array.tobytes()).hexdigest()[:16]
-        return f"{array.dtype}{list(array.shape)} {digest}"
+        return f"{array.dtype}{list(array.shape)} {digest}{_projections(array)}"
     if isinstance(value, float):
         return "nan" if math.isnan(value) else value.hex()
     if isinstance(value, tuple):
         return f"({', '.join(_told(item) for item in value)})"
     return str(value)
+
+
+def _projections(array: Any) -> str:
+    """The length of an array and a few random projections, from which distances of arrays are estimated."""
+    if array.dtype.kind not in "fiub" or not array.size or not np.isfinite(array).all():
+        return ""
+    flat = array.astype(np.float64).ravel()
+    signs = np.random.default_rng(0).integers(0, 2, (PROJECTIONS, flat.size)) * 2.0 - 1.0
+    numbers = [float(np.linalg.norm(flat)), *(signs @ flat)]
+    return " ~ " + " ".join(float(number).hex() for number in numbers)
 
 
 def _measured(given: Any) -> Iterator[tuple[str, Any, str, dict[str, Any]]]:
