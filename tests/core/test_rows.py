@@ -306,7 +306,7 @@ SOLVERS = [
     (problem, solver)
     for problem in ("cca", "svd", "least-squares", "discriminant")
     for solver in ls.solvers(problem)
-    if solver != "naive-gradient"  # which converges to no pair that depends on the weights alone
+    if solver != "naive-gradient"  # a demonstration, which converges to no canonical pairs and warns
 ]
 
 
