@@ -27,7 +27,7 @@ class SparseSweeps(Sweeps):
     sparse = True
     means_cost = 0.0
 
-    def _prepare(self) -> None:
+    def _settle(self) -> None:
         """The means and norms are read off the matrices, as part of the first sweep."""
         for view in self.views:
             if view.squares is None:
