@@ -31,7 +31,7 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import Array
 from linspec.errors import InvalidProblem, shown
-from linspec.gram import DenseGram, Products, ReducedGram, SparseGram, symmetric_product
+from linspec.gram import Products, ReducedGram, symmetric_product
 from linspec.log import timed
 from linspec.operators import LinearOperator, as_operator, uncounted
 from linspec.options import FORMS
@@ -179,7 +179,7 @@ class Moments(RowMoments):
             if made is not None:
                 return made, self._cross
         if self._cross is None and self.form == "dense":
-            self._cross = self._held_gram().C
+            self._cross = self.dense()[1]
         if self._cross is None:
             XtXV, self._cross, _, _ = self.products(V, self.home.eye(self.shape[2]))
             return XtXV, self._cross
@@ -269,9 +269,10 @@ class Moments(RowMoments):
         Later products use these arrays, so do not change them.
         """
         self._form = "dense"
-        gram = self._held_gram()
-        if isinstance(gram, SparseGram):
-            gram = self._gram = DenseGram.of_sparse(gram, self.home)
+        held = self._held_gram()
+        gram = held.as_dense(self.home)
+        if gram is not held:
+            self._gram = gram
         return gram.Sx, gram.C, gram.Sy
 
     @one_at_a_time
@@ -300,7 +301,7 @@ class Moments(RowMoments):
         hold : bool, default False
             Whether the moments hold the rows, without ridges: later products cost no sweep.
         """
-        if isinstance(self._gram, ReducedGram):
+        if self._gram is not None and self._gram.rows is not None:
             widths = [rows.shape[1] for rows in self._gram.rows]
             return ReducedRows(self.home.concat(self._gram.rows), widths, None, self.home).with_ridges(ridges)
         views = {view.name: view.given for view in self._views}

@@ -17,7 +17,6 @@ from linspec.operators import (
     Ledger,
     LinearOperator,
     MappedOperator,
-    StreamedOperator,
     uncounted,
 )
 from linspec.operators.adjusted import Adjustment
@@ -93,8 +92,8 @@ class View:
             self.mean, self.squares = self.adjustment.mean, self.adjustment.squares
         self.unresolved = False
         self._warned = False
-        self.streamed = isinstance(self.operator, StreamedOperator)
-        if self.streamed and self.operator.statistics is not None:
+        self.streamed: bool = self.operator.streamed
+        if self.operator.statistics is not None:
             self.learn(self.operator.statistics)
 
     @property

@@ -17,7 +17,7 @@ from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.column_statistics import ColumnStatistics
 from linspec.errors import MissingCapability, NonFiniteData
-from linspec.gram import DenseGram, Products, SparseGram
+from linspec.gram import DenseGram, HeldGram, Products
 from linspec.log import timed
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.sweeps.adjusted_rows import AdjustedRows
@@ -356,7 +356,7 @@ class Sweeps(ABC):
 
     # ---- Gram matrices ------------------------------------------------------------------------
 
-    def gram(self, form: str, sizes: cost.Sizes) -> DenseGram | SparseGram:
+    def gram(self, form: str, sizes: cost.Sizes) -> HeldGram:
         """The Gram matrices that are held from now on.
 
         Parameters
@@ -391,7 +391,7 @@ class Sweeps(ABC):
         S = S if left.factors is None else S * left.factors[:, None]
         return S if right.factors is None else S * right.factors[None, :]
 
-    def _gram(self, form: str, sizes: cost.Sizes) -> DenseGram | SparseGram:
+    def _gram(self, form: str, sizes: cost.Sizes) -> HeldGram:
         return self._gram_of_entries() if self.by_entries else self._gram_of_products()
 
     def _gram_of_entries(self) -> DenseGram:

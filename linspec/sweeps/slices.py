@@ -200,4 +200,4 @@ def read_streams(streams: Sequence[LinearOperator], *, statistics: bool) -> None
                 if found is not None and block is not None:
                     found.add(uncounted(block)[0])
     for A, found in zip(streams, gathered, strict=True):
-        uncounted(A)[0].statistics = found  # type: ignore[attr-defined]
+        uncounted(A)[0].statistics = found
