@@ -305,8 +305,8 @@ def seen(parts):
     return np.vstack([block for _, block in parts])
 
 
-def adjusted(A, model, name="X"):
-    return AdjustedOperator(as_operator(A, name), model, settle)
+def adjusted(A, model, *, scale=False):
+    return AdjustedOperator(as_operator(A), model, settle, scale=scale)
 
 
 def left_by(A, weights, confounds, center):
@@ -321,7 +321,7 @@ KINDS = {
     "sparse": scipy.sparse.csr_array,
     "slices": lambda A: slices(A, 700),
     "sparse-slices": lambda A: slices(scipy.sparse.csr_array(A), 700),
-    "rows-of-a-plugin": lambda A: in_blocks(A),
+    "rows-of-a-plugin": in_blocks,
 }
 
 
@@ -339,17 +339,18 @@ def test_a_task_is_given_the_rows_that_are_multiplied(kind, center):
     assert known is None or np.allclose(np.concatenate(known), both.mean(axis=0))
 
 
+@pytest.mark.parametrize("scale", [False, True])
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("kind", list(KINDS))
-def test_weights_confounds_and_scale_are_taken_out_of_the_rows_of_a_task(kind, center):
+def test_weights_confounds_and_scale_are_taken_out_of_the_rows_of_a_task(kind, center, scale):
     rng = np.random.default_rng(5)
     w, Z = rng.uniform(0, 2, len(TALL)), rng.standard_normal((len(TALL), 2))
     model, make = row_model(center=center, weights=w, confounds=Z), KINDS[kind]
-    found = seen(
-        Moments(*(adjusted(make(A), model) for A in (TALL, OTHER)), form="implicit").over_rows(Rows())
-    )
+    views = [adjusted(make(A), model, scale=scale) for A in (TALL, OTHER)]
+    found = seen(Moments(*views, form="implicit").over_rows(Rows()))
     exact = np.hstack([left_by(A, w, Z, center) for A in (TALL, OTHER)])
-    np.testing.assert_allclose(found, exact, atol=1e-11)
+    exact = exact / np.sqrt((exact**2).sum(axis=0) / w.sum()) if scale else exact
+    np.testing.assert_allclose(found, exact, atol=1e-10)
 
 
 def test_a_task_has_the_same_blocks_on_any_number_of_threads(monkeypatch):
@@ -375,7 +376,7 @@ def test_rows_that_cannot_be_taken_and_entries_that_are_not_finite():
         def _rmatmat(self, U):
             return X.T @ U
 
-    with pytest.raises(MissingCapability, match="needs rows that can be taken; got .*Bare.* for X"):
+    with pytest.raises(MissingCapability, match=r"needs rows that can be taken; got .*Bare.* for X"):
         Moments(Bare(), center=True).over_rows(Rows())
     broken = X.copy()
     broken[40, 3] = np.nan
