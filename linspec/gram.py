@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -18,15 +19,51 @@ STRIPS, NARROWEST_STRIP = 8, 64
 strip."""
 
 
-class DenseGram:
+class HeldGram(ABC):
+    """Gram matrices of one or two views, whatever they are kept as.
+
+    Attributes
+    ----------
+    rows : list of array, or None
+        A few rows with these Gram matrices, where products go by way of such.
+    """
+
+    rows: list[Array] | None = None
+
+    @abstractmethod
+    def products(self, Vx: Array | None, Vy: Array | None) -> Products:
+        """The four products."""
+
+    @abstractmethod
+    def view(self, index: int) -> HeldGram:
+        """The Gram matrix of one view alone."""
+
+    @abstractmethod
+    def diagonal(self) -> tuple[Array, Array | None]:
+        """The diagonals of both Gram matrices."""
+
+    @abstractmethod
+    def as_dense(self, home: Home) -> DenseGram:
+        """The same as dense arrays."""
+
+    @abstractmethod
+    def magnified(self, lost: float, *, by_entries: bool) -> float:
+        """By how much centring has magnified the rounding of these matrices.
+
+        Parameters
+        ----------
+        lost : float
+            How many times longer the worst column is before its mean is taken out of its products.
+        by_entries : bool
+            Whether dense matrices are made of centred entries.
+        """
+
+
+class DenseGram(HeldGram):
     """Sx, C, Sy as dense float64 arrays; None before the first rows, C and Sy also without a second view."""
 
     def __init__(self, Sx: Array = None, C: Array = None, Sy: Array = None) -> None:
         self.Sx, self.C, self.Sy = Sx, C, Sy
-
-    @classmethod
-    def of_sparse(cls, gram: SparseGram, home: Home) -> DenseGram:
-        return cls(*(None if G is None else home.place(G) for G in gram.dense()))
 
     def add_rows(self, slabs: list[Array]) -> None:
         """Add some rows of each view."""
@@ -64,6 +101,14 @@ class DenseGram:
         """The diagonals of both Gram matrices."""
         return _diagonal(self.Sx), None if self.Sy is None else _diagonal(self.Sy)
 
+    def as_dense(self, home: Home) -> DenseGram:
+        """These themselves."""
+        return self
+
+    def magnified(self, lost: float, *, by_entries: bool) -> float:
+        """By nothing where entries are centred; products lose once."""
+        return 0.0 if by_entries else lost
+
 
 class ReducedGram(DenseGram):
     """Gram matrices of rows that orthogonal transformations have reduced: products go by way of the rows.
@@ -76,7 +121,7 @@ class ReducedGram(DenseGram):
 
     def __init__(self, rows: list[Array]) -> None:
         super().__init__()
-        self.rows = rows
+        self.rows: list[Array] = rows
         self.add_rows(rows)
 
     def products(self, Vx: Array | None, Vy: Array | None) -> Products:
@@ -93,6 +138,10 @@ class ReducedGram(DenseGram):
     def view(self, index: int) -> DenseGram:
         """The reduced rows of one view alone."""
         return ReducedGram([self.rows[index]])
+
+    def magnified(self, lost: float, *, by_entries: bool) -> float:
+        """By nothing: rows are centred."""
+        return 0.0
 
     def _both(self) -> tuple[Array, Array | None]:
         return self.rows[0], self.rows[1] if len(self.rows) == 2 else None
@@ -184,7 +233,7 @@ class RunningGram:
         self.means = [m + step * share for m, step in zip(self.means, steps, strict=True)]
 
 
-class SparseGram:
+class SparseGram(HeldGram):
     """Sx, C, Sy as sparse float64 matrices on the host, and what centring subtracts from their products.
 
     Parameters
@@ -265,6 +314,14 @@ class SparseGram:
         spread = d - sum(left * right for left, right in self._corrections(i, i))
         # A column is constant if the difference is below its rounding.
         return np.where(spread > 1e-12 * d, spread, 0.0)
+
+    def as_dense(self, home: Home) -> DenseGram:
+        """With zeros, centred."""
+        return DenseGram(*(None if G is None else home.place(G) for G in self.dense()))
+
+    def magnified(self, lost: float, *, by_entries: bool) -> float:
+        """By squares: squared lengths are subtracted."""
+        return lost**2
 
     def lost_digits(self) -> float:
         """Decimal digits that the worst column loses by the subtraction of the means."""

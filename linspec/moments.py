@@ -29,20 +29,18 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import Array, HostArray
-from linspec.errors import InvalidProblem, MissingCapability, shown
-from linspec.gram import DenseGram, Products, ReducedGram, SparseGram, symmetric_product
+from linspec.arrays import Array
+from linspec.errors import InvalidProblem, shown
+from linspec.gram import Products, ReducedGram, symmetric_product
 from linspec.log import timed
 from linspec.operators import LinearOperator, as_operator, uncounted
 from linspec.options import FORMS
 from linspec.row_model import RowModel
 from linspec.row_reduction import ReducedRows, reduced
 from linspec.sweeps import transposed
-from linspec.sweeps.blocks import BlockSweeps
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
-from linspec.sweeps.image_triangles import ImageTriangle
-from linspec.sweeps.slices import SliceSweeps
-from linspec.sweeps.source import Source, one_at_a_time
+from linspec.sweeps.rows import RowMoments
+from linspec.sweeps.source import one_at_a_time
 from linspec.views import View, check_alike
 from linspec.whitener import Whitener, squared_cut
 
@@ -54,7 +52,7 @@ def _model(A: LinearOperator) -> RowModel | None:
     return None if adjustment is None else adjustment.model
 
 
-class Moments(Source):
+class Moments(RowMoments):
     """Products with the Gram and cross matrices of one or two views.
 
     Parameters
@@ -160,70 +158,6 @@ class Moments(Source):
         return product, seen[0] if seen else symmetric_product(self.home.place(V), product, self.home)
 
     @one_at_a_time
-    def gram_and_triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
-        """XᵀX V and the triangle R of the QR factorisation of X V, in one sweep, without an array of n rows.
-
-        Parameters
-        ----------
-        V : array of shape (p, k)
-        columns : int
-            The number of leading columns of V in the triangle. The other columns are only multiplied.
-
-        Returns
-        -------
-        array of shape (p, k), host array of shape (columns, columns), or with fewer rows
-            Both float64.
-
-        Raises
-        ------
-        MissingCapability
-            The rows are neither streamed nor can some of them be taken, or are those of a sparse matrix. For all data
-            there is `gram_and_image`, the Gram matrix of the image.
-        """
-        return self._by_blocks("gram_and_image").triangle(self._block(V, 0), columns)
-
-    @one_at_a_time
-    def image_triangle(self, V: Array) -> HostArray:
-        """The triangle R of the QR factorisation of X V, in one sweep, without an array of n rows.
-
-        Parameters
-        ----------
-        V : array of shape (p, k)
-
-        Returns
-        -------
-        host array of shape (k, k), or with fewer rows
-            float64.
-
-        Raises
-        ------
-        MissingCapability
-            As by `gram_and_triangle`.
-        """
-        view, block = self._views[0], self._block(V, 0)
-        assert block is not None  # noqa: S101  # V is given
-        with np.errstate(all="ignore"):  # what is not finite is found by the check
-            scaled = self._sweeps.prepared([block, None])[0]
-            about = None if view.lacks_mean else view.taken
-            task = ImageTriangle(scaled, about, view.lacks_mean, view.model)
-            part = self._by_blocks("gram_and_image").run(task, block.shape[1])
-        view.record(block.shape[1], 0, sweeps=1.0)
-        R: HostArray = task.finished(part)
-        return R
-
-    @property
-    def reads_blocks(self) -> bool:
-        """Whether the rows come some at a time and `image_triangle` can be had: dense rows, files, and slices."""
-        return isinstance(self._sweeps, SliceSweeps | BlockSweeps)
-
-    def _by_blocks(self, instead: str) -> SliceSweeps | BlockSweeps:
-        if isinstance(self._sweeps, SliceSweeps | BlockSweeps):
-            return self._sweeps
-        raise MissingCapability(
-            f"the triangle of an image needs rows that come some at a time; got {self.X!r}. Call {instead} instead."
-        )
-
-    @one_at_a_time
     def gram_and_cross(self, V: Array | None = None) -> tuple[Array | None, Array]:
         """XᵀX V and XᵀY, in one sweep. XᵀY is kept for later calls.
 
@@ -245,7 +179,7 @@ class Moments(Source):
             if made is not None:
                 return made, self._cross
         if self._cross is None and self.form == "dense":
-            self._cross = self._held_gram().C
+            self._cross = self.dense()[1]
         if self._cross is None:
             XtXV, self._cross, _, _ = self.products(V, self.home.eye(self.shape[2]))
             return XtXV, self._cross
@@ -312,20 +246,6 @@ class Moments(Source):
         """XᵀY V."""
         return self.products(None, V)[1]
 
-    @one_at_a_time
-    def image_gram(self, index: int, V: Array) -> HostArray:
-        """(XV)ᵀ(XV) from XV, with one forward product; the condition number of X is not squared.
-
-        VᵀSV is only rounding if S almost annihilates V. This result is accurate then, too.
-
-        Parameters
-        ----------
-        index : {0, 1}
-            The view that V multiplies.
-        V : array of shape (p, m)
-        """
-        return self._sweeps.image_gram(index, V)
-
     # ---- means and column norms ---------------------------------------------------------------
 
     @one_at_a_time
@@ -349,9 +269,10 @@ class Moments(Source):
         Later products use these arrays, so do not change them.
         """
         self._form = "dense"
-        gram = self._held_gram()
-        if isinstance(gram, SparseGram):
-            gram = self._gram = DenseGram.of_sparse(gram, self.home)
+        held = self._held_gram()
+        gram = held.as_dense(self.home)
+        if gram is not held:
+            self._gram = gram
         return gram.Sx, gram.C, gram.Sy
 
     @one_at_a_time
@@ -380,7 +301,7 @@ class Moments(Source):
         hold : bool, default False
             Whether the moments hold the rows, without ridges: later products cost no sweep.
         """
-        if isinstance(self._gram, ReducedGram):
+        if self._gram is not None and self._gram.rows is not None:
             widths = [rows.shape[1] for rows in self._gram.rows]
             return ReducedRows(self.home.concat(self._gram.rows), widths, None, self.home).with_ridges(ridges)
         views = {view.name: view.given for view in self._views}
@@ -407,14 +328,3 @@ class Moments(Source):
         d = self.diagonal()[index]
         live = live if d is None else live * self.home.xp.astype(d > 0, live.dtype)
         return (product + product.T) / 2 * live[:, None] * live[None, :]
-
-    def _block(self, V: Array | None, index: int) -> Array | None:
-        if V is None:
-            return None
-        name = ("Vx", "Vy")[index]
-        if index >= len(self._views):
-            raise InvalidProblem(f"{name} multiplies a second view, and there is none. Leave it out.")
-        rows = self._views[index].operator.shape[1]
-        if V.ndim != 2 or V.shape[0] != rows:
-            raise InvalidProblem(f"{name} must have shape ({rows}, k); got {tuple(V.shape)}.")
-        return self.home.place(V)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from linspec.operators import (
     Ledger,
     LinearOperator,
     MappedOperator,
-    StreamedOperator,
     uncounted,
 )
+from linspec.operators.adjusted import Adjustment
 from linspec.operators.row_blocks import RowBuffer
 from linspec.row_model import RowModel
 
@@ -27,6 +28,27 @@ GRAM_ROWS, GRAM_BYTES = 4096, 2**27
 
 DIGITS_TO_WARN, SINGLE_DIGITS_TO_WARN = 6, 3
 """Decimal digits, of sixteen in float64 and seven in float32, that centring may lose before a warning."""
+
+
+@dataclass(frozen=True)
+class TakenOut:
+    """What is taken out of the rows of one matrix.
+
+    Parameters
+    ----------
+    row : array of shape (p,), optional
+        Taken out of every row first.
+    adjustment : Adjustment, optional
+        Weights, and what else is taken out.
+    """
+
+    row: Array | None
+    adjustment: Adjustment | None = None
+
+    def left(self, rows: LinearOperator, first: int = 0) -> LinearOperator:
+        """Some rows, from number `first` on, without it."""
+        bare = rows if self.row is None else rows.centered(self.row)
+        return bare if self.adjustment is None else self.adjustment.made(bare, first)
 
 
 class View:
@@ -70,8 +92,8 @@ class View:
             self.mean, self.squares = self.adjustment.mean, self.adjustment.squares
         self.unresolved = False
         self._warned = False
-        self.streamed = isinstance(self.operator, StreamedOperator)
-        if self.streamed and self.operator.statistics is not None:
+        self.streamed: bool = self.operator.streamed
+        if self.operator.statistics is not None:
             self.learn(self.operator.statistics)
 
     @property
@@ -97,13 +119,16 @@ class View:
         bare = not self._center and self._offset is None and self.model.weights is None
         return plain and bare and A.dtype == np.float64
 
+    @property
+    def taken_out(self) -> TakenOut:
+        """What is taken out of the rows of the operator, as far as it is known."""
+        if self.adjustment is None:
+            return TakenOut(self.taken)
+        return TakenOut(None if self._center else self._offset, self.adjustment)
+
     def centred(self, rows: LinearOperator, first: int = 0) -> LinearOperator:
         """Some rows of the operator, from `first` on, with everything taken out that is to be taken out."""
-        if self.adjustment is None:
-            return rows if self.taken is None else rows.centered(self.taken)
-        bare = rows if self._center or self._offset is None else rows.centered(self._offset)
-        whole: LinearOperator = self.adjustment.made(bare, first)
-        return whole
+        return self.taken_out.left(rows, first)
 
     @property
     def total(self) -> float:

@@ -54,6 +54,8 @@ class LinearOperator(ABC):
         Whether several threads may take rows and multiply them at once, each product on one thread.
     sweeps : float
         How often the rows can be read: 1 for an iterator of slices, infinity for everything else.
+    statistics : ColumnStatistics or None
+        Means and spreads of the columns, where the reading that counted the rows has gathered them.
     adjustment : Adjustment or None
         What is taken out of the rows of `operator`, where sweeps are to see through to that.
     """
@@ -68,6 +70,7 @@ class LinearOperator(ABC):
     centres_entries: bool = False
     concurrent: bool = False
     sweeps: float = math.inf
+    statistics: Any = None
     adjustment: Any = None
 
     __array_ufunc__ = None  # NumPy numbers and arrays leave `2 * A` and `x @ A` to the methods below

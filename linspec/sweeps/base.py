@@ -9,22 +9,27 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
+from typing import TypeVar
 
 import numpy as np
 
 from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.column_statistics import ColumnStatistics
-from linspec.errors import NonFiniteData
-from linspec.gram import DenseGram, Products, SparseGram
+from linspec.errors import MissingCapability, NonFiniteData
+from linspec.gram import DenseGram, HeldGram, Products
 from linspec.log import timed
 from linspec.operators import LinearOperator, SparseOperator
+from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.fused import Asked, Sums, forward
 from linspec.sweeps.gramians import GramMatrices, GramPart
 from linspec.sweeps.runners import row_slices, run_in_memory
 from linspec.sweeps.statistics import Statistics
+from linspec.sweeps.task import Task
 from linspec.views import View
+
+Part = TypeVar("Part")
 
 PROBES = 16
 """Random-sign columns from which unknown column norms are estimated (relative error about 1/4)."""
@@ -58,6 +63,8 @@ class Sweeps(ABC):
         That one call of `products` takes once the means are known.
     sparse, streamed : bool
         Whether Gram matrices can be held as sparse matrices, and whether rows come slice by slice.
+    reads_blocks : bool
+        Whether blocks of rows are multiplied one after the other, so that `triangle` and `image_triangle` are offered.
     adjusts : bool
         Whether what confounds explain, and the factors of columns, come into products and not into rows.
     """
@@ -65,6 +72,7 @@ class Sweeps(ABC):
     passes: float = 1.0
     sparse: bool = False
     streamed: bool = False
+    reads_blocks: bool = False
 
     def __init__(self, views: list[View], *, center: bool) -> None:
         self.views, self.model = views, views[0].model
@@ -177,6 +185,10 @@ class Sweeps(ABC):
 
     def _prepare(self) -> None:
         """What products need to know first: the means."""
+        self._settle()
+
+    def _settle(self) -> None:
+        """Learn all that is taken out of the rows."""
         self.gather([view for view in self.views if view.lacks_mean or view.unlearnt])
         for view in self.views:
             view.warn_of_cancellation()
@@ -246,6 +258,51 @@ class Sweeps(ABC):
         view.record(V.shape[1], 0, sweeps=1.0)
         return total
 
+    # ---- rows some at a time --------------------------------------------------------------------
+
+    def triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
+        """XᵀX V, and the triangle R of the QR factorisation of the first columns of X V, in one sweep."""
+        raise self._no_triangle()
+
+    def image_triangle(self, V: Array) -> HostArray:
+        """The triangle R of the QR factorisation of X V of the first view, in one sweep."""
+        raise self._no_triangle()
+
+    def _no_triangle(self) -> MissingCapability:
+        return MissingCapability(
+            f"the triangle of an image needs rows that come some at a time; got {self.views[0].given!r}. Call "
+            "gram_and_image instead."
+        )
+
+    def run(self, task: Task[Part], columns: int = 0) -> Part:
+        """A task over all rows of the operators of the views: what they take out of their columns is not taken out.
+
+        Parameters
+        ----------
+        task : Task
+        columns : int, default 0
+            The columns of the products that a part holds.
+        """
+        operators = [view.operator for view in self.views]
+        part = run_in_memory(task, operators, row_slices(operators, columns))
+        self.check_finite(task.looked_at(part))
+        return part
+
+    def over_rows(self, task: Task[Part], columns: int = 0) -> Part:
+        """A task over all rows as they are multiplied, in one sweep once it is known what is taken out of them."""
+        known = [view for view in self.views if not (view.streamed or view.operator.sliceable)]
+        if known:
+            raise MissingCapability(
+                f"a task over rows needs rows that can be taken; got {known[0].given!r} for {known[0].name}. Pass an "
+                "array, a sparse matrix, a file or slices."
+            )
+        with np.errstate(all="ignore"), timed("sweep of %s for a task", self.names):
+            self._settle()
+            part = self.run(AdjustedRows(task, [view.taken_out for view in self.views]), columns)
+        for view in self.views:
+            view.record(0, 0, sweeps=1.0)
+        return part
+
     # ---- means and column norms ---------------------------------------------------------------
 
     def gather(self, views: list[View]) -> None:
@@ -295,11 +352,11 @@ class Sweeps(ABC):
             good = all(np.isfinite(float(to_host(total))) for total in sums)
         if not good:
             raise NonFiniteData(explain_non_finite({view.name: view.operator for view in self.views}))
-        self._checked = self._checked or not always
+        self._checked = self._checked or (bool(sums) and not always)
 
     # ---- Gram matrices ------------------------------------------------------------------------
 
-    def gram(self, form: str, sizes: cost.Sizes) -> DenseGram | SparseGram:
+    def gram(self, form: str, sizes: cost.Sizes) -> HeldGram:
         """The Gram matrices that are held from now on.
 
         Parameters
@@ -334,7 +391,7 @@ class Sweeps(ABC):
         S = S if left.factors is None else S * left.factors[:, None]
         return S if right.factors is None else S * right.factors[None, :]
 
-    def _gram(self, form: str, sizes: cost.Sizes) -> DenseGram | SparseGram:
+    def _gram(self, form: str, sizes: cost.Sizes) -> HeldGram:
         return self._gram_of_entries() if self.by_entries else self._gram_of_products()
 
     def _gram_of_entries(self) -> DenseGram:

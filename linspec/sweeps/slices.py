@@ -16,15 +16,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import Array, HostArray
+from linspec.arrays import Array
 from linspec.column_statistics import ColumnStatistics
 from linspec.errors import InvalidProblem
-from linspec.gram import DenseGram, Products
+from linspec.gram import DenseGram
 from linspec.operators import LinearOperator, uncounted
 from linspec.row_model import RowModel
-from linspec.sweeps.base import Sweeps
 from linspec.sweeps.fused import Asked, FusedProducts, Sums
 from linspec.sweeps.gramians import GramMatrices, GramPart
+from linspec.sweeps.row_sweeps import RowSweeps
 from linspec.sweeps.runners import row_slices, run_in_memory
 from linspec.sweeps.task import Task
 from linspec.views import View
@@ -32,38 +32,21 @@ from linspec.views import View
 Part = TypeVar("Part")
 
 
-class SliceSweeps(Sweeps):
+class SliceSweeps(RowSweeps):
     """The means come with the first sweep, whatever it makes."""
 
     streamed = True
     exact_norms = True
     gram_cost = 1.0
 
-    @property
-    def means_cost(self) -> float:
-        """None: the means come with the products; the factors of scaled columns come before them."""
-        return 1.0 if self._before() else 0.0
-
     def _before(self) -> list[View]:
         return [view for view in self.views if view.unlearnt and view.scales]
 
-    def _prepare(self) -> None:
-        self.gather(self._before())
+    def _asked(self, blocks: list[Array | None]) -> Asked:
+        """Without probes: column norms are gathered from the rows."""
+        return Asked(blocks, [None, None], self.home)
 
-    def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
-        asked = Asked(blocks, [None, None], self.home)
-        return self._conclude(asked, self._summed(asked, image=0).products, sweeps=1.0)
-
-    def triangle(self, V: Array, columns: int) -> tuple[Array, HostArray]:
-        """XᵀX V, and the triangle R of the QR factorisation of the first columns of X V, in one sweep."""
-        with np.errstate(all="ignore"):  # what is not finite is found block by block
-            blocks = self.prepared([V, None])
-            asked = Asked(blocks, [None, None], self.home)
-            found = self._summed(asked, image=columns)
-            product = self._adjusted(self._conclude(asked, found.products, sweeps=1.0), blocks)[0]
-        return product, found.triangle
-
-    def _summed(self, asked: Asked, image: int) -> Sums:
+    def _summed(self, asked: Asked, image: int = 0) -> Sums:
         """One sweep of products; the views learn their means from the first."""
         unknown = any(view.mean is None for view in self.views)
         center = self.center and unknown
@@ -217,4 +200,4 @@ def read_streams(streams: Sequence[LinearOperator], *, statistics: bool) -> None
                 if found is not None and block is not None:
                     found.add(uncounted(block)[0])
     for A, found in zip(streams, gathered, strict=True):
-        uncounted(A)[0].statistics = found  # type: ignore[attr-defined]
+        uncounted(A)[0].statistics = found

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from linspec import cost, machine
 from linspec.arrays import Array, Home
 from linspec.errors import InvalidProblem
-from linspec.gram import DenseGram, Products, ReducedGram, SparseGram
+from linspec.gram import HeldGram, Products
 from linspec.log import LOG, tells
 from linspec.operators import CountedOperator, LinearOperator
 from linspec.operators.turns import in_turn
@@ -60,7 +60,7 @@ class Source:
         self._given_form = form
         self._expect = expect
         self._form = ""
-        self._gram: DenseGram | SparseGram | None = None
+        self._gram: HeldGram | None = None
         self._both: Source | None = None
         self._index = 0
 
@@ -185,7 +185,7 @@ class Source:
 
     # ---- products -----------------------------------------------------------------------------
 
-    def _held_gram(self) -> DenseGram | SparseGram:
+    def _held_gram(self) -> HeldGram:
         if self._gram is not None:
             return self._gram
         if self._sharing is not None:
@@ -259,24 +259,24 @@ class Source:
             self._cancelled(*pair, held) for pair in (pairs if index is None else pairs[index : index + 1])
         )
 
-    def _cancelled(self, view: View, squares: Array | None, held: Any) -> float:
+    def _cancelled(self, view: View, squares: Array | None, held: HeldGram | None) -> float:
         eps = float(np.finfo(view.operator.dtype).eps)
         if view.unresolved:
             return 1.0
-        if view.adjustment is not None and view.adjustment.lost > 1.0 and not isinstance(held, ReducedGram):
+        of_rows = held is not None and held.rows is not None
+        if view.adjustment is not None and view.adjustment.lost > 1.0 and not of_rows:
             rounding = eps if held is None else float(np.finfo(np.float64).eps)
             lost: float = rounding * view.adjustment.lost
             return max(lost, self._cancelled_by_means(view, squares, held, eps))
         return self._cancelled_by_means(view, squares, held, eps)
 
-    def _cancelled_by_means(self, view: View, squares: Array | None, held: Any, eps: float) -> float:
-        by_entries = isinstance(held, ReducedGram) or (
-            isinstance(held, DenseGram) and self._sweeps.by_entries
-        )
-        if not view.corrects_products or by_entries:
+    def _cancelled_by_means(
+        self, view: View, squares: Array | None, held: HeldGram | None, eps: float
+    ) -> float:
+        if not view.corrects_products:
             return 0.0
         lost = view.cancelled(squares)
-        return eps * (lost**2 if isinstance(held, SparseGram) else lost)
+        return eps * (lost if held is None else held.magnified(lost, by_entries=self._sweeps.by_entries))
 
     def subtracted(self, index: int) -> float:
         """The sum of squares that centring subtracts from the products of one view; 0 for centred entries.

@@ -13,7 +13,7 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import Array
 from linspec.errors import AccuracyWarning, warn
-from linspec.gram import DenseGram, Products, SparseGram
+from linspec.gram import HeldGram, Products, SparseGram
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
 from linspec.sweeps.base import Sweeps
 from linspec.sweeps.fused import Asked, FusedProducts
@@ -27,7 +27,7 @@ class SparseSweeps(Sweeps):
     sparse = True
     means_cost = 0.0
 
-    def _prepare(self) -> None:
+    def _settle(self) -> None:
         """The means and norms are read off the matrices, as part of the first sweep."""
         for view in self.views:
             if view.squares is None:
@@ -56,11 +56,11 @@ class SparseSweeps(Sweeps):
         product = sparse_kernels.matmat(X.transposed, P, X.dtype)
         return product if mean is None else product - mean[:, None] * P.sum(axis=0)[None, :]
 
-    def _gram(self, form: str, sizes: cost.Sizes) -> DenseGram | SparseGram:
+    def _gram(self, form: str, sizes: cost.Sizes) -> HeldGram:
         if form == "sparse":
             return self._sparse_gram()
         if cost.sparse_gram_is_cheaper(sizes):
-            return DenseGram.of_sparse(self._sparse_gram(), self.home)
+            return self._sparse_gram().as_dense(self.home)
         return super()._gram(form, sizes)
 
     def _sparse_gram(self) -> SparseGram:

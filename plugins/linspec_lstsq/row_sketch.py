@@ -5,98 +5,203 @@ constant factor for every x: a subspace embedding.
 Method: every row of A is added, with random signs, to ζ of d rows (Cohen 2016, SODA, pages 278-287;
 the constants are those of Tropp, Yurtsever, Udell & Cevher 2019, doi:10.1137/18M1201068). This costs ζ additions for
 each entry, while a Gaussian S would cost d.
-Where we differ: S is made of ζ rounds. In each, the rows of a block are distributed evenly at random, so every row of
-S A gets equally many rows of A from a full block; two rounds may choose the same row of S. The draws do not depend on
-the place of A. On the host a block of S is a sparse matrix: SciPy multiplies it four times as fast as it gathers rows
-(measured). Elsewhere the rows are gathered, which needs only the array API.
+Where we differ: S is made of ζ rounds. In each, the rows of a group are distributed evenly at random, so every row of
+S A gets equally many rows of A from a full group; two rounds may choose the same row of S. The numbers of a group come
+from a generator that counts (Philox: Salmon, Moraes, Dror & Shaw 2011, doi:10.1145/2063384.2063405), with the seed and
+the first row of the group for its key. So S is a function of the seed and of the numbers of the rows: it depends
+neither on the place of A nor on the blocks in which A is read, and blocks may be sketched in any order.
+On the host a block of S is a sparse matrix: SciPy multiplies it four times as fast as it gathers rows (measured).
+Elsewhere the rows are gathered, which needs only the array API.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
 import numpy as np
 import scipy.sparse
 
+from linspec import LinearOperator, Moments
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.operators import as_operator, uncounted
+from linspec.sweeps.task import Task
 from linspec_lstsq.golub_kahan import RightHandSides
 
 FEWEST_ROWS = 4096
-"""The least number of rows in a block."""
+"""The least number of rows in a group."""
+
+Places = tuple[HostArray, HostArray]
+"""For rounds and rows, the place of the row (its row of S is the place modulo the rows of S) and ±1/√ζ."""
 
 
+@dataclass(frozen=True)
 class SparseSigns:
-    """S with `size` rows and `nonzeros` entries ±1/√nonzeros in every column, drawn block by block.
+    """S with `size` rows and `nonzeros` entries ±1/√nonzeros in each of n columns.
 
     Parameters
     ----------
+    n : int
+        Rows of A.
     size : int
-        Rows.
+        Rows of S.
     nonzeros : int
         Rounds, ζ.
-    rng : numpy.random.Generator
+    seed : int
+        From 0 to 2⁶⁴ − 1.
     """
 
-    def __init__(self, size: int, nonzeros: int, rng: np.random.Generator) -> None:
-        self.size, self.nonzeros, self._rng = size, nonzeros, rng
+    n: int
+    size: int
+    nonzeros: int
+    seed: int
 
     @property
-    def block_rows(self) -> int:
-        """The number of rows to sketch at once; the last block may have fewer."""
+    def group_rows(self) -> int:
+        """The number of rows that are distributed together; the last group may have fewer."""
         return self.size * -(-FEWEST_ROWS // self.size)
 
-    def add(self, total: Array, block: Array, home: Home) -> Array:
-        """The sum of a sketch and that of the next rows, which are n x c in float64 at `home`."""
-        rows = block.shape[0]
-        layers = -(-rows // self.size)
-        shape = (self.nonzeros, layers * self.size)
-        dealt = np.stack([self._rng.permutation(shape[1]) for _ in range(self.nonzeros)])
-        signs = self._rng.integers(0, 2, shape) * (2.0 / np.sqrt(self.nonzeros)) - 1.0 / np.sqrt(
-            self.nonzeros
-        )
+    def group(self, number: int) -> Places:
+        """The places and signs of the rows of one group, each of shape (nonzeros, rows), rows rounded up to layers."""
+        first = number * self.group_rows
+        rows = min(self.group_rows, self.size * -(-(self.n - first) // self.size))
+        rng = np.random.Generator(np.random.Philox(key=np.array([self.seed, first], dtype=np.uint64)))
+        places = np.stack([rng.permutation(rows) for _ in range(self.nonzeros)])
+        return places, rng.choice([-1.0, 1.0], places.shape) / np.sqrt(self.nonzeros)
+
+    def pieces(self, first: int, n: int) -> Iterator[tuple[int, slice, slice]]:
+        """How n rows from number `first` on lie in groups: the group, the rows within it, and among the n."""
+        start = first
+        while start < first + n:
+            number, inside = divmod(start, self.group_rows)
+            rows = min(self.group_rows - inside, first + n - start)
+            yield number, slice(inside, inside + rows), slice(start - first, start - first + rows)
+            start += rows
+
+    def times(self, places: HostArray, signs: HostArray, block: Array, home: Home) -> Array:
+        """S times some rows of one group, n x c in float64 at `home`.
+
+        Parameters
+        ----------
+        places, signs : numpy.ndarray of shape (nonzeros, n)
+            Those of the rows.
+        block : array of shape (n, c)
+        home : Home
+
+        Returns
+        -------
+        array of shape (size, c)
+        """
         if home.on_host:
-            return total + as_operator(self._matrix(dealt, signs, rows)).matmat(block)
-        return self._gathered(total, block, dealt, signs, home)
+            return as_operator(self._matrix(places, signs)).matmat(block)
+        return self._gathered(places, signs, block, home)
 
-    def _matrix(self, dealt: HostArray, signs: HostArray, rows: int) -> scipy.sparse.csr_array:
-        """The columns of S for a block of rows; numbers from `rows` on mean no row."""
-        present = dealt < rows
-        buckets = np.broadcast_to(np.arange(dealt.shape[1]) % self.size, dealt.shape)
-        entries = (signs[present], (buckets[present], dealt[present]))
-        return scipy.sparse.coo_array(entries, shape=(self.size, rows)).tocsr()
+    def _matrix(self, places: HostArray, signs: HostArray) -> scipy.sparse.csr_array:
+        """The columns of S."""
+        ends = np.arange(places.shape[1] + 1) * self.nonzeros
+        columns = (signs.T.ravel(), (places % self.size).T.ravel(), ends)
+        return scipy.sparse.csc_array(columns, shape=(self.size, places.shape[1])).tocsr()
 
-    def _gathered(self, total: Array, block: Array, dealt: HostArray, signs: HostArray, home: Home) -> Array:
-        signs = np.where(dealt < block.shape[0], signs, 0.0)
-        dealt = np.minimum(dealt, block.shape[0] - 1)
-        for j in range(dealt.shape[0]):
-            for start in range(0, dealt.shape[1], self.size):
+    def _gathered(self, places: HostArray, signs: HostArray, block: Array, home: Home) -> Array:
+        """Layer by layer: a layer has a place for each row of S, and perhaps no row for it."""
+        total, rows = home.zeros((self.size, block.shape[1])), np.arange(places.shape[1])
+        for place, sign in zip(places, signs, strict=True):
+            dealt, factors = np.zeros(self.group_rows, dtype=np.intp), np.zeros(self.group_rows)
+            dealt[place], factors[place] = rows, sign
+            for start in range(0, self.group_rows, self.size):
                 layer = slice(start, start + self.size)
-                chosen = home.xp.asarray(dealt[j, layer], device=home.device)
-                total = total + home.xp.take(block, chosen, axis=0) * home.place(signs[j, layer])[:, None]
+                if factors[layer].any():
+                    chosen = home.xp.asarray(dealt[layer], device=home.device)
+                    total = total + home.xp.take(block, chosen, axis=0) * home.place(factors[layer])[:, None]
         return total
 
 
-def sketch_rows(data: RightHandSides, sketch: SparseSigns) -> tuple[HostArray, HostArray, Array]:
+@dataclass
+class SketchPart:
+    """What some rows of A and B give.
+
+    Attributes
+    ----------
+    sketches : list of array
+        S A and S B, as far as their rows go.
+    cross : array of shape (p, m)
+        AᵀB.
+    drawn : dict
+        The places of the last group: blocks that share a group follow each other.
+    """
+
+    sketches: list[Array]
+    cross: Array
+    drawn: dict[int, Places] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "drawn": {}}  # they can be drawn again
+
+
+@dataclass(frozen=True)
+class RowSketch(Task[SketchPart]):
+    """S A, S B and AᵀB of two views A and B.
+
+    Parameters
+    ----------
+    signs : SparseSigns
+        S.
+    home : Home
+        Where they live.
+    """
+
+    signs: SparseSigns
+    home: Home
+
+    def part(
+        self, rows: Sequence[LinearOperator], first_row: int = 0, into: SketchPart | None = None
+    ) -> SketchPart:
+        """Of some rows, added to what those before give."""
+        part = self._zeros(rows) if into is None else into
+        A, B = rows
+        blocks = [self.home.place(M.dense()) for M in rows]
+        for number, inside, among in self.signs.pieces(first_row, A.shape[0]):
+            if number not in part.drawn:
+                part.drawn = {number: self.signs.group(number)}
+            places, signs = (array[:, inside] for array in part.drawn[number])
+            for i, block in enumerate(blocks):
+                part.sketches[i] += self.signs.times(places, signs, block[among, :], self.home)
+        part.cross += A.rmatmat(B.dense())
+        return part
+
+    def _zeros(self, rows: Sequence[LinearOperator]) -> SketchPart:
+        widths = [A.shape[1] for A in rows]
+        sketches = [self.home.zeros((self.signs.size, width)) for width in widths]
+        return SketchPart(sketches, self.home.zeros((widths[0], widths[1])))
+
+    def merge(self, left: SketchPart, right: SketchPart) -> SketchPart:
+        """The sums of both."""
+        pairs = zip(left.sketches, right.sketches, strict=True)
+        return SketchPart([a + b for a, b in pairs], left.cross + right.cross)
+
+    def looked_at(self, part: SketchPart) -> Iterable[Array]:
+        """AᵀB."""
+        return [part.cross]
+
+
+def sketch_rows(data: RightHandSides, signs: SparseSigns) -> tuple[HostArray, HostArray, Array]:
     """S A and S B on the host, and AᵀB, in one sweep.
 
     Parameters
     ----------
     data : RightHandSides
-    sketch : SparseSigns
+    signs : SparseSigns
+        S.
 
     Returns
     -------
     numpy.ndarray of shape (d, p), numpy.ndarray of shape (d, m), array of shape (p, m)
     """
-    A, home = data.A, data.home
-    n, p = A.shape
-    total, AtB = home.zeros((sketch.size, p + data.columns)), home.zeros((p, data.columns))
-    for start in range(0, n, sketch.block_rows):
-        rows = slice(start, min(start + sketch.block_rows, n))
-        part = A.rows(rows)
-        both = home.concat([home.place(part.dense()), home.place(data.B[rows, :])])
-        total = sketch.add(total, both, home)
-        AtB = AtB + part.rmatmat(data.B[rows, :])
-        A.release()
-    uncounted(A)[1].record(A, 0, flops=2.0 * A.nnz * sketch.nonzeros)
-    found = to_host(total)
-    return found[:, :p], found[:, p:], AtB
+    moments = Moments(data.A, data.B, form="implicit", names=("A", "B"))
+    found = moments.over_rows(RowSketch(signs, data.home), signs.size)
+    matrix, ledger = uncounted(data.A)
+    work = 2.0 * matrix.nnz * (signs.nonzeros + data.columns)
+    ledger.record(matrix, data.columns, flops=work)
+    SA, SB = (to_host(sketch) for sketch in found.sketches)
+    return SA, SB, found.cross

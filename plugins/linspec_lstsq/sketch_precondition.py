@@ -81,7 +81,8 @@ class SketchPrecondition(Solver):
         size = int(np.ceil(self.oversampling * p)) + self.nonzeros
         with np.errstate(all="ignore"):  # values that are not finite show in the sums
             if n > size:
-                SA, SB, AtB = sketch_rows(data, SparseSigns(size, self.nonzeros, run.rng))
+                signs = SparseSigns(n, size, self.nonzeros, int(run.rng.integers(2**63)))
+                SA, SB, AtB = sketch_rows(data, signs)
             else:
                 SA, SB, AtB = _whole(data)
         data.check_finite(AtB)

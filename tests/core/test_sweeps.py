@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 import linspec as ls
 from linspec import Moments, as_operator
 from linspec.arrays import HOST
-from linspec.errors import InvalidProblem
-from linspec.operators import DenseOperator, RowOperator
+from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
+from linspec.operators import AdjustedOperator, DenseOperator, RowOperator
+from linspec.row_model import row_model
+from linspec.sweeps import runners
 from linspec.sweeps.finite import FirstNonFinite
 from linspec.sweeps.fused import Asked, FusedProducts
 from linspec.sweeps.gramians import GramMatrices, SparseGramMatrices
@@ -26,6 +28,7 @@ from linspec.sweeps.slices import common_blocks
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task, Tree
 from linspec.sweeps.triangles import Triangle
+from linspec.sweeps.ways import settle
 from linspec.testing import check_operator
 from linspec.views import View
 
@@ -276,3 +279,120 @@ def test_means_a_billion_times_the_spread_are_taken_out_of_entries():
 
 def test_data_of_a_plugin_keep_what_operators_promise():
     assert not check_operator(in_blocks(X, 13), entries=X)
+
+
+# ---- tasks over the rows as they are multiplied -------------------------------------------------
+
+
+class Rows(Task[list[Any]]):
+    """All rows of all views side by side, with the numbers of the first of each block."""
+
+    def part(self, rows, first_row=0, into=None):
+        block = np.hstack([A.dense() for A in rows])
+        return [*(into or []), (first_row, block)]
+
+    def merge(self, left, right):
+        return left + right
+
+    def looked_at(self, part):
+        return [block for _, block in part]
+
+
+def seen(parts):
+    """The rows, which come in order."""
+    starts = [start for start, _ in parts]
+    assert starts == np.cumsum([0, *(len(block) for _, block in parts)]).tolist()[:-1]
+    return np.vstack([block for _, block in parts])
+
+
+def adjusted(A, model, *, scale=False):
+    return AdjustedOperator(as_operator(A), model, settle, scale=scale)
+
+
+def left_by(A, weights, confounds, center):
+    """By a QR factorisation: D A less its projection onto D [1 Z]."""
+    roots = np.sqrt(weights)[:, None]
+    Basis = np.linalg.qr(roots * np.hstack([np.ones((len(A), int(center))), confounds]))[0]
+    return roots * A - Basis @ (Basis.T @ (roots * A))
+
+
+KINDS = {
+    "dense": lambda A: A,
+    "sparse": scipy.sparse.csr_array,
+    "slices": lambda A: slices(A, 700),
+    "sparse-slices": lambda A: slices(scipy.sparse.csr_array(A), 700),
+    "rows-of-a-plugin": in_blocks,
+}
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_task_is_given_the_rows_that_are_multiplied(kind, center):
+    make = KINDS[kind]
+    m = Moments(make(TALL), make(OTHER), center=center, form="implicit")
+    known = m.column_means() if center else None
+    before = m.passes
+    found = seen(m.over_rows(Rows()))
+    assert m.passes == before + 1
+    both = np.hstack([TALL, OTHER])
+    np.testing.assert_allclose(found, both - both.mean(axis=0) * center, atol=1e-12)
+    assert known is None or np.allclose(np.concatenate(known), both.mean(axis=0))
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_weights_confounds_and_scale_are_taken_out_of_the_rows_of_a_task(kind, center, scale):
+    rng = np.random.default_rng(5)
+    w, Z = rng.uniform(0, 2, len(TALL)), rng.standard_normal((len(TALL), 2))
+    model, make = row_model(center=center, weights=w, confounds=Z), KINDS[kind]
+    views = [adjusted(make(A), model, scale=scale) for A in (TALL, OTHER)]
+    found = seen(Moments(*views, form="implicit").over_rows(Rows()))
+    exact = np.hstack([left_by(A, w, Z, center) for A in (TALL, OTHER)])
+    exact = exact / np.sqrt((exact**2).sum(axis=0) / w.sum()) if scale else exact
+    np.testing.assert_allclose(found, exact, atol=1e-10)
+
+
+def test_a_task_has_the_same_blocks_on_any_number_of_threads(monkeypatch):
+    found = []
+    monkeypatch.setattr(runners, "usual_blas_threads", lambda: 8)
+    tall = np.tile(TALL, (8, 1))
+    for threads in (1, 2, 8):
+        monkeypatch.setattr(runners.machine, "cpu_count", lambda threads=threads: threads)
+        found.append(Moments(tall, center=True).over_rows(Rows()))
+    assert len(found[0]) >= 2 * runners.FEWEST_BLOCKS, "several runs"
+    for other in found[1:]:
+        pairs = zip(found[0], other, strict=True)
+        assert all(a == b and np.array_equal(one, many) for (a, one), (b, many) in pairs)
+
+
+def test_rows_that_cannot_be_taken_and_entries_that_are_not_finite():
+    class Bare(ls.LinearOperator):
+        shape, dtype = X.shape, X.dtype
+
+        def _matmat(self, V):
+            return X @ V
+
+        def _rmatmat(self, U):
+            return X.T @ U
+
+    with pytest.raises(MissingCapability, match=r"needs rows that can be taken; got .*Bare.* for X"):
+        Moments(Bare(), center=True).over_rows(Rows())
+    broken = X.copy()
+    broken[40, 3] = np.nan
+    for data in (broken, slices(broken, 16)):
+        with pytest.raises(NonFiniteData, match="X must be finite; got nan at row 40, column 3"):
+            Moments(data).over_rows(Rows())
+
+
+def test_slices_with_a_model_of_their_own_are_swept_beside_rows_without_one():
+    """Products and exact column norms in one sweep more than the one that learns what is taken out."""
+    rng = np.random.default_rng(6)
+    w, Z = rng.uniform(0, 2, N), rng.standard_normal((N, 2))
+    A = adjusted(slices(X, 16), row_model(center=True, weights=w, confounds=Z))
+    m, D = Moments(A, Y, form="implicit"), left_by(X, w, Z, center=True)
+    found = m.products(VX, VY)
+    for a, b in zip(found, (D.T @ D @ VX, D.T @ Y @ VY, Y.T @ D @ VX, Y.T @ Y @ VY), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-11 * np.abs(b).max())
+    np.testing.assert_allclose(m.diagonal()[0], (D**2).sum(0), rtol=1e-10, atol=1e-10)
+    assert m.passes == 1

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import linspec as ls
 from linspec.arrays import HOST, Home, to_host
+from linspec.operators import AdjustedOperator
+from linspec.row_model import row_model
+from linspec.sweeps import runners
+from linspec.sweeps.task import Tree
+from linspec.sweeps.ways import settle
 from linspec.testing import CountingOperator
 from linspec_lstsq.golub_kahan import RightHandSides
-from linspec_lstsq.row_sketch import SparseSigns, sketch_rows
+from linspec_lstsq.row_sketch import RowSketch, SparseSigns, sketch_rows
 
 NAME = "sketch-precondition"
 EPS = np.finfo(float).eps
@@ -37,7 +46,7 @@ def ridge_answer(A, B, ridge):
 def sketch_of(A, size, nonzeros, seed, like=None):
     A = A if like is None else like.asarray(A)
     data = RightHandSides(ls.as_operator(A), ls.as_operator(A[:, :1]), (0.0,))
-    return sketch_rows(data, SparseSigns(size, nonzeros, np.random.default_rng(seed)))
+    return sketch_rows(data, SparseSigns(A.shape[0], size, nonzeros, seed))
 
 
 # ---- the sketch -------------------------------------------------------------------------------
@@ -91,20 +100,93 @@ def test_the_sketch_is_the_same_wherever_the_data_are():
     np.testing.assert_allclose(to_host(there[2]), A.T @ A[:, :1], atol=1e-9)
 
 
-def test_rows_that_do_not_fill_a_block_are_gathered_once():
+def entries_of(signs):
+    """S, from the definition: ±1/√ζ where the place of a row is, modulo the rows of S."""
+    S = np.zeros((signs.size, signs.n))
+    for number, inside, among in signs.pieces(0, signs.n):
+        places, factors = (array[:, inside] for array in signs.group(number))
+        for place, factor in zip(places, factors, strict=True):
+            np.add.at(S, (place % signs.size, np.arange(among.start, among.stop)), factor)
+    return S
+
+
+def test_rows_that_do_not_fill_a_group_are_gathered_once():
     """Where the array API alone is used, places without a row must add nothing."""
-    sketch = SparseSigns(64, 3, np.random.default_rng(5))
-    other = Home(HOST.xp, "elsewhere")
+    signs, other = SparseSigns(100, 64, 3, 5), Home(HOST.xp, "elsewhere")
     block = np.random.default_rng(6).standard_normal((100, 5))
-    twin = SparseSigns(64, 3, np.random.default_rng(5))
-    layers = np.stack([twin._rng.permutation(128) for _ in range(3)])
-    signs = twin._rng.integers(0, 2, layers.shape) * 2.0 - 1.0
-    S = np.zeros((64, 100))
-    for order, sign in zip(layers, signs, strict=True):
-        for place, row in enumerate(order):
-            if row < 100:
-                S[place % 64, row] += sign[place] / np.sqrt(3)
-    np.testing.assert_allclose(sketch.add(np.zeros((64, 5)), block, other), S @ block, atol=1e-12)
+    exact = entries_of(signs) @ block
+    for cuts in ([0, 100], [0, 37, 64, 100]):
+        pieces = [
+            signs.times(*(array[:, a:b] for array in signs.group(0)), block[a:b], other)
+            for a, b in pairwise(cuts)
+        ]
+        np.testing.assert_allclose(sum(pieces), exact, atol=1e-12)
+
+
+def sketched(signs, data, edges, order):
+    """Block by block, merged in the tree of any order."""
+    tree = Tree(task := RowSketch(signs, HOST), len(edges) - 1)
+    for number in order:
+        rows = slice(edges[number], edges[number + 1])
+        tree.add(number, task.part([A.rows(rows) for A in data], rows.start))
+    return tree.root()
+
+
+@given(cuts=st.sets(st.integers(1, 8999), max_size=6), seed=st.integers(0, 9))
+@settings(max_examples=15, deadline=None)
+def test_blocks_in_any_partition_and_order_give_the_same_sketch(cuts, seed):
+    rng = np.random.default_rng(20)
+    A, B, signs = rng.standard_normal((9000, 4)), rng.standard_normal((9000, 2)), SparseSigns(9000, 30, 3, 7)
+    S, data, edges = entries_of(signs), [ls.as_operator(A), ls.as_operator(B)], [0, *sorted(cuts), 9000]
+    order = np.random.default_rng(seed).permutation(len(edges) - 1)
+    found, again = sketched(signs, data, edges, order), sketched(signs, data, edges, range(len(edges) - 1))
+    for a, b, exact in zip(
+        (*found.sketches, found.cross), (*again.sketches, again.cross), (S @ A, S @ B, A.T @ B), strict=True
+    ):
+        assert np.array_equal(a, b)
+        np.testing.assert_allclose(a, exact, atol=1e-10)
+
+
+def test_a_merge_writes_into_neither_sketch_and_both_can_be_pickled():
+    rng = np.random.default_rng(21)
+    data = [ls.as_operator(rng.standard_normal((500, k))) for k in (4, 2)]
+    task = RowSketch(SparseSigns(500, 20, 3, 1), HOST)
+    parts = [task.part([A.rows(slice(a, b)) for A in data], a) for a, b in ((0, 200), (200, 500))]
+    before = [sketch.copy() for part in parts for sketch in part.sketches]
+    merged = task.merge(*parts)
+    after = [sketch for part in parts for sketch in part.sketches]
+    assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+    task, parts = pickle.loads(pickle.dumps((task, parts)))
+    assert all(
+        np.array_equal(a, b) for a, b in zip(merged.sketches, task.merge(*parts).sketches, strict=True)
+    )
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_the_sketch_has_the_same_bits_on_any_number_of_threads_and_is_of_adjusted_rows(center, monkeypatch):
+    """Weighted rows, less means and confounds: S times the matrix that LAPACK makes of them."""
+    rng = np.random.default_rng(22)
+    n = 60_000
+    A, B = rng.standard_normal((n, 40)) + 3, rng.standard_normal((n, 2)) - 1
+    w, Z = rng.uniform(0, 2, n), rng.standard_normal((n, 2))
+    signs = SparseSigns(n, 200, 4, 11)
+    model = row_model(center=center, weights=w, confounds=Z)
+    S = entries_of(signs)
+    D = np.sqrt(w)[:, None] * np.hstack([np.ones((n, int(center))), Z])
+    Q = np.linalg.qr(D)[0]
+    left = [M - Q @ (Q.T @ M) for M in (np.sqrt(w)[:, None] * A, np.sqrt(w)[:, None] * B)]
+    found = []
+    for threads in (1, 4):
+        monkeypatch.setattr(runners, "usual_blas_threads", lambda threads=threads: threads)
+        monkeypatch.setattr(runners.machine, "cpu_count", lambda: 4)
+        data = [AdjustedOperator(ls.as_operator(M), model, settle) for M in (A, B)]
+        found.append(ls.Moments(*data, form="implicit").over_rows(RowSketch(signs, HOST), signs.size))
+    one, many = found
+    for a, b, exact in zip(one.sketches, many.sketches, (S @ left[0], S @ left[1]), strict=True):
+        assert np.array_equal(a, b)
+        np.testing.assert_allclose(a, exact, atol=1e-9)
+    assert np.array_equal(one.cross, many.cross)
+    np.testing.assert_allclose(one.cross, left[0].T @ left[1], atol=1e-8)
 
 
 # ---- answers ----------------------------------------------------------------------------------
