@@ -68,7 +68,7 @@ class SparseSigns:
         rows = min(self.group_rows, self.size * -(-(self.n - first) // self.size))
         rng = np.random.Generator(np.random.Philox(key=np.array([self.seed, first], dtype=np.uint64)))
         places = np.stack([rng.permutation(rows) for _ in range(self.nonzeros)])
-        return places, rng.choice([-1.0, 1.0], places.shape) / np.sqrt(self.nonzeros)
+        return places, (2.0 * rng.integers(0, 2, places.shape) - 1.0) / np.sqrt(self.nonzeros)
 
     def pieces(self, first: int, n: int) -> Iterator[tuple[int, slice, slice]]:
         """How n rows from number `first` on lie in groups: the group, the rows within it, and among the n."""
