@@ -36,7 +36,7 @@ class SparseSweeps(Sweeps):
 
     def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
         X = self.views[0].operator
-        if len(self.views) == 1 and is_wide(X) and not self.adjusts:
+        if len(self.views) == 1 and is_wide(X):
             return self._by_transposed(X, blocks[0], self.views[0].taken, images), None, None, None
         asked = Asked(blocks, [None, None], self.home)
         task = FusedProducts(asked, self.home, [view.taken for view in self.views], model=self.model)
@@ -50,11 +50,13 @@ class SparseSweeps(Sweeps):
         P = sparse_kernels.matmat(X.matrix, V, X.dtype)
         if mean is not None:
             P -= (mean @ V)[None, :]
-        if images is not None:
-            images.append(P.T @ P)
+        weights = self.model.weights_of(0, self.n, self.home)
+        Q = P if weights is None else P * weights[:, None]
+        if images is not None and self.model.basis is None:
+            images.append(P.T @ Q)
         self.views[0].record(V.shape[1], V.shape[1], sweeps=1.0)
-        product = sparse_kernels.matmat(X.transposed, P, X.dtype)
-        return product if mean is None else product - mean[:, None] * P.sum(axis=0)[None, :]
+        product = sparse_kernels.matmat(X.transposed, Q, X.dtype)
+        return product if mean is None else product - mean[:, None] * Q.sum(axis=0)[None, :]
 
     def _gram(self, form: str, sizes: cost.Sizes) -> HeldGram:
         if form == "sparse":
