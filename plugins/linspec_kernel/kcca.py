@@ -35,7 +35,7 @@ class KCCA(Solver):
         """Solve a kernel CCA problem."""
         moments: Any = run.moments("tiled")
         run.plan(setup=2.0)  # the rows are read, and every entry of the kernels is formed
-        moments.settle(run.rng)
+        kernels = moments.settle(run.rng)
         (wx, Ux), (wy, Uy) = (eigen_of(op) for op in moments.views)
         (rx, ry), home = problem.ridge, moments.home
         px, py = np.sqrt(wx / (wx + rx)), np.sqrt(wy / (wy + ry))
@@ -52,7 +52,7 @@ class KCCA(Solver):
         a = (cross @ (wy[:, None] * b)) / rho / (wx + rx)[:, None]
         b = (cross.T @ (wx[:, None] * a)) / rho / (wy + ry)[:, None]
         x, y = Ux @ a, Uy @ b
-        return run.finish(x_weights=home.place(x), y_weights=home.place(y))
+        return run.finish(x_weights=home.place(x), y_weights=home.place(y), kernels=kernels)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

@@ -43,8 +43,11 @@ class KernelMoments:
         """Both."""
         return self.x, self.y
 
-    def settle(self, rng: Any) -> tuple[Kernel, Kernel]:
-        """Read the rows of both views, and take scales that are not given from them."""
+    def settle(self, rng: Any, kernels: tuple[Kernel, Kernel] | None = None) -> tuple[Kernel, Kernel]:
+        """Read the rows of both views, and take scales that are not given from them, or from these kernels."""
+        for op, kernel in zip(self.views, kernels or (), strict=False):
+            if not op.kernel.is_resolved:
+                op.kernel = kernel
         return self.x.settle(rng), self.y.settle(rng)
 
 

@@ -47,7 +47,7 @@ class NystromKCCA(Solver):
                 f"landmarks must be at least {problem.k + problem.center} for k = {problem.k}; got {m}."
             )
         run.plan(setup=rounded_up(2.0 + m / n))  # the rows, a sweep over features, the landmarks' columns
-        moments.settle(run.rng)
+        kernels = moments.settle(run.rng)
         maps = [self._map(op, m, problem.center, run) for op in moments.views]
         found = features_cca(problem, run, maps, self.cca)
         weights = [
@@ -61,6 +61,7 @@ class NystromKCCA(Solver):
             y_weights=weights[1],
             x_landmarks=maps[0].numbers,
             y_landmarks=maps[1].numbers,
+            kernels=kernels,
         )
 
     def _map(self, op: KernelOperator, m: int, center: bool, run: Run) -> KernelMap:

@@ -76,20 +76,20 @@ class NystromLOBPCG(Solver):
     )
     tol: float | None = tol_option()
     max_iterations: int = limit_option(200)
-    form: str = option(
+    storage: str = option(
         "auto", "hold the kernel matrices, or form them tile by tile", choices=("auto", "held", "tiled")
     )
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a kernel CCA problem."""
-        moments: Any = run.moments(self.form)
+        moments: Any = run.moments(self.storage)
         ops, ridges, k = moments.views, problem.ridge, problem.k
         n = ops[0].shape[0]
         m = min(n, default_landmarks(n) if self.landmarks is None else self.landmarks)
         whole = self.preconditioner == "cholesky"
         # The rows, the landmarks' columns, the block that the shift is estimated from, and the first product.
         run.plan(setup=rounded_up(2.0 + m / n + (min(PROBED, n) / n) ** 2 + whole), iteration=1.0)
-        moments.settle(run.rng)
+        kernels = moments.settle(run.rng)
         near = [Nystrom(op, ridge, m, run.rng) for op, ridge in zip(ops, ridges, strict=True)]
         solves: list[Callable[[Array], Array]] = [one.solve for one in near]
         if whole:
@@ -119,7 +119,7 @@ class NystromLOBPCG(Solver):
             residual = ratio(float(squares[:pairs].sum()), total)
             since += 1
             current, sum_before, gaps = (
-                partial(found_so_far, a[:, :pairs], b[:, :pairs]),
+                partial(found_so_far, a[:, :pairs], b[:, :pairs], kernels),
                 total,
                 [V[:, :pairs] for V in R],
             )
@@ -154,9 +154,9 @@ PER_ENTRY = 2e-9
 """Seconds for the function of an entry, such as the exponential."""
 
 
-def found_so_far(a: Array, b: Array) -> dict[str, Array]:
+def found_so_far(a: Array, b: Array, kernels: Any) -> dict[str, Any]:
     """What the law takes."""
-    return {"x_weights": a, "y_weights": b}
+    return {"x_weights": a, "y_weights": b, "kernels": kernels}
 
 
 def default_landmarks(n: int) -> int:

@@ -12,7 +12,7 @@ from linspec.checks import check_k, check_place, check_ridge, check_rows, refuse
 from linspec.conclusion import NO_TERMS, Terms
 from linspec.errors import InvalidProblem, shown
 from linspec.features import FeatureMap
-from linspec.kernels import as_kernel
+from linspec.kernels import Kernel, as_kernel
 from linspec_kernel.law import judged
 from linspec_kernel.moments import KernelMoments
 from linspec_kernel.solution import KernelCCASolution
@@ -121,7 +121,7 @@ class KernelCCA(Problem[KernelCCASolution]):
         """The kernel matrices of X and Y."""
         return KernelMoments(self, form)
 
-    def conclude(  # type: ignore[override]
+    def conclude(  # type: ignore[override]  # noqa: PLR0913 (what solvers of three forms hand over)
         self,
         moments: Any,
         terms: Terms = NO_TERMS,
@@ -132,6 +132,12 @@ class KernelCCA(Problem[KernelCCASolution]):
         y_landmarks: HostArray | None = None,
         x_map: FeatureMap | None = None,
         y_map: FeatureMap | None = None,
+        kernels: tuple[Kernel, Kernel] | None = None,
     ) -> Conclusion:
-        """Scale the functions to unit length, rotate them to canonical pairs, and judge them."""
+        """Scale the functions to unit length, rotate them to canonical pairs, and judge them.
+
+        `kernels` are those of `moments.settle`, for moments that were not settled by the run.
+        """
+        if kernels is not None:
+            moments.settle(None, kernels)
         return judged(self, moments, (x_weights, y_weights), (x_landmarks, y_landmarks), (x_map, y_map))

@@ -51,4 +51,5 @@ class FourierKCCA(Solver):
             y_weights=home.place(found["y_weights"]),
             x_map=maps[0],
             y_map=maps[1],
+            kernels=kernels,
         )

@@ -10,6 +10,7 @@ import scipy.linalg
 import scipy.sparse
 
 import linspec as ls
+from linspec.cli.kinds import kind_named
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.testing import Reading, cases, run_checks, testing_of
 from linspec_kernel import KernelCCA
@@ -60,7 +61,7 @@ def test_all_landmarks_and_both_preconditioners_give_the_answer_of_the_eigenvect
     for options in (
         {"landmarks": 60},
         {"landmarks": 60, "preconditioner": "cholesky"},
-        {"landmarks": 60, "form": "tiled"},
+        {"landmarks": 60, "storage": "tiled"},
     ):
         found = ls.solve(problem, "nystrom-lobpcg", rng=0, tol=1e-18, extra=10, **options)
         assert found.iterations > 1
@@ -250,3 +251,33 @@ def test_the_flagship_keeps_the_contract_where_it_iterates(monkeypatch):
 def test_planted_cases_are_problems():
     assert planted_kernels(40, (0.9, 0.5), 1, ridge=1.0).truth["correlations"][0] < 0.9
     assert len(planted_linear(4, "all", rank=3).truth["correlations"]) == 3
+
+
+def test_the_command_line_makes_kernels_of_its_options():
+    X, Y = views(60)
+    kind = kind_named("kernel-cca")
+    values = {"k": 2, "ridge": 0.5, "kernel": "polynomial", "degree": 3, "center": True}
+    problem = kind.construct([X, Y], values)
+    assert problem.kernel_x == problem.kernel_y == ls.kernels.polynomial(3)
+    other = kind.construct(
+        [X, Y], {**values, "kernel": "rbf", "kernel_y": "laplacian", "scale_factor": 0.5, "ridge_y": 2.0}
+    )
+    assert other.kernel_x == ls.kernels.rbf(factor=0.5)
+    assert other.kernel_y == ls.kernels.laplacian(factor=0.5)
+    assert other.ridge == (0.5, 2.0)
+    fixed = kind.construct([X, Y], {**values, "kernel": "rbf", "kernel_scale": 3.0})
+    assert fixed.kernel_x == ls.kernels.rbf(3.0)
+    assert "kernel rbf and laplacian" in kind.stated({**values, "kernel": "rbf", "kernel_y": "laplacian"})
+
+
+def test_iterates_are_scored_with_the_kernels_of_the_run():
+    """More rows than a scale is taken from: each draw has its own."""
+    X, Y = views(1100)
+    problem = KernelCCA(X, Y, 2, "rbf", ridge=1.0)
+    seen = []
+    found = ls.solve(
+        problem, "nystrom-lobpcg", rng=3, landmarks=50, extra=4, callback=lambda p: seen.append(p.current())
+    )
+    conclusion = problem.conclude(problem.moments("auto", (1, 1)), **seen[-1])
+    assert conclusion.fields["x_map"].kernel == found.kernel_x
+    assert conclusion.residual == pytest.approx(found.residual, rel=1e-6)
