@@ -56,6 +56,9 @@ PROBED = 1024
 PATIENCE = 25
 """Iterations without a lower residual after which rounding is what is left: more than a restart takes."""
 
+LEAST_SHARE = 1e-16
+"""The least share of the guess of a residual that is taken for the residual."""
+
 EXPECTED = 12
 """Iterations, when "auto" compares this method with others."""
 
@@ -99,15 +102,14 @@ class NystromLOBPCG(Solver):
         bases = [Basis(op, ridge) for op, ridge in zip(ops, ridges, strict=True)]
         gaps: list[Array] = [
             moments.home.zeros((n, 0))
-        ] * 2  # residuals of the pairs that are wanted, an iteration ago
-        current, best, least, since, sum_before = None, None, np.inf, 0, 1.0
+        ] * 2  # residuals of the pairs wanted, an iteration ago
+        best, least, since, guessed, share = None, np.inf, 0, 0.0, 1.0
         while True:
-            before, exact = (bases[0].width, bases[1].width), 0.0
+            before, squared = (bases[0].width, bases[1].width), 0.0
             for basis, one, Z, gap in zip(bases, near, blocks, gaps, strict=True):
-                exact += float(one.learn(*basis.add(Z, gap), gap).sum())
-            # Their product with K rides along: the law of the pairs of an iteration ago, without a pass of its own.
-            if current is not None and ratio(exact, sum_before) < least:
-                best, least, since = current, ratio(exact, sum_before), 0
+                squared += float(one.learn(*basis.add(Z, gap), gap).sum())
+            # The product of the last residuals with K rides along, and tells by how much the guess was too high.
+            share = max(squared / guessed, LEAST_SHARE) if guessed > 0 else share
             # The pairs within the spans: coefficients a, b, values z = K a at the rows, correlations.
             U, rho, Vt = np.linalg.svd(to_host(bases[0].values.T @ bases[1].values), full_matrices=False)
             count = min(width, len(rho))
@@ -116,15 +118,11 @@ class NystromLOBPCG(Solver):
             R = [zb - theta * (za + ridges[0] * a), za - theta * (zb + ridges[1] * b)]
             squares = near[0].squares(R[0]) + near[1].squares(R[1])
             total, pairs = float(rho[:k].sum()), min(k, count)
-            residual = ratio(float(squares[:pairs].sum()), total)
-            since += 1
-            current, sum_before, gaps = (
-                partial(found_so_far, a[:, :pairs], b[:, :pairs], kernels),
-                total,
-                [V[:, :pairs] for V in R],
-            )
+            gaps, guessed = [V[:, :pairs] for V in R], float(squares[:pairs].sum())
+            residual, since = ratio(share * guessed, total), since + 1
             if best is None or residual < least:
-                best, least, since = current, residual, 0
+                best = partial(found_so_far, a[:, :pairs], b[:, :pairs], kernels)
+                least, since = residual, 0
             # Without a new direction, or after many that brought nothing, rounding is what is left.
             if since > PATIENCE or (bases[0].width, bases[1].width) == before:
                 run.end(Status.STAGNATED)
