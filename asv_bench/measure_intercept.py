@@ -39,11 +39,11 @@ def main() -> int:
         rivals: dict[str, Callable[[], tuple[Any, Any]]] = {}
         for solver in ("cg", "lsqr", "auto"):
             rivals[f"linspec {solver}"] = lambda problem=problem, solver=solver: _ours(
-                ls.solve(problem, solver, rng=0, tol=1e-11)
+                ls.solve(problem, solver, rng=0, tol=1e-9)
             )
         for solver in ("auto", "sag"):
             rivals[f"scikit-learn {solver}"] = lambda solver=solver, ridge=ridge: _theirs(
-                Ridge(alpha=ridge, solver=solver, tol=1e-10, max_iter=100000 if solver != "sag" else 200).fit(
+                Ridge(alpha=ridge, solver=solver, tol=1e-8, max_iter=100000 if solver != "sag" else 200).fit(
                     A, B
                 )
             )

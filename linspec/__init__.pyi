@@ -2,6 +2,8 @@ from typing import Any
 
 from linspec import datasets as datasets
 from linspec import errors as errors
+from linspec import features as features
+from linspec import kernels as kernels
 from linspec import metrics as metrics
 from linspec import targets as targets
 from linspec import testing as testing
@@ -19,6 +21,7 @@ from linspec.families.least_squares.solution import LeastSquaresSolution as Leas
 from linspec.families.svd.problem import SVD as SVD
 from linspec.families.svd.solution import SVDSolution as SVDSolution
 from linspec.hookspecs import hookimpl as hookimpl
+from linspec.kernel_operator import KernelOperator as KernelOperator
 from linspec.moments import Moments as Moments
 from linspec.normalizer import Normalizer as Normalizer
 from linspec.operators import LinearOperator as LinearOperator

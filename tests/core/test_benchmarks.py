@@ -19,18 +19,27 @@ FOLDER = Path(__file__).parents[2] / "asv_bench"
 MODULES = {
     "cca": "cca",
     "discriminant": "discriminant",
+    "kernel-cca": "kernel_cca",
     "least-squares": "least_squares",
     "svd": "svd",
 }
 CLASSES = {
     "cca": "CCASolvers",
     "discriminant": "DiscriminantSolvers",
+    "kernel-cca": "KernelCCASolvers",
     "least-squares": "LeastSquaresSolvers",
     "svd": "SVDSolvers",
 }
-ANSWERS = {"cca": "x_weights", "discriminant": "weights", "least-squares": "x", "svd": "Vh"}
+ANSWERS = {
+    "cca": "x_weights",
+    "discriminant": "weights",
+    "kernel-cca": "x_weights",
+    "least-squares": "x",
+    "svd": "Vh",
+}
 RUNS = [
     ("cca", "gram"), ("cca", "als"), ("discriminant", "direct"), ("discriminant", "two-stage"),
+    ("kernel-cca", "kcca"), ("kernel-cca", "nystrom-lobpcg"),
     ("least-squares", "direct"), ("least-squares", "cg"), ("svd", "gram"), ("svd", "lanczos"),
 ]  # fmt: skip
 

@@ -1,0 +1,336 @@
+"""The kernel matrix of n rows, as products with blocks of columns: held where it fits, else formed tile by tile.
+
+Problem: methods for kernels multiply H k(X, X) H with thin blocks, where H takes means out, and n² numbers may not fit.
+Method: the matrix is cut into square tiles. Where it fits into its share of the memory the tiles are held. Otherwise
+each product forms them anew; a tile off the diagonal serves twice, as itself and transposed. Tiles have the dtype of
+the data, and what is added up over them is float64. A product takes one *pass*: every entry of the matrix is used
+once, however many columns the block has; m columns of the matrix take m/n of a pass.
+Source: Rudi, Carratino & Rosasco 2017, NIPS 30 (FALKON), for products by tiles.
+Where we differ: the operator is symmetric and centred, and it counts its passes together with the reading of the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from linspec import machine
+from linspec.arrays import Array, HostArray, to_host
+from linspec.cost import MOMENTS_SHARE
+from linspec.errors import InvalidProblem, MissingCapability, shown
+from linspec.features import KernelMap, diagonal_of
+from linspec.kernels import (
+    Function,
+    Kernel,
+    Points,
+    about,
+    as_kernel,
+    centre_of,
+    check_values,
+    read_rows,
+    resolved,
+)
+from linspec.operators import LinearOperator, as_operator, uncounted
+from linspec.operators.row_blocks import LONGEST_STRETCH
+from linspec.options import is_number
+from linspec.pauses import pause
+
+__all__ = ["KernelOperator"]
+
+FORMS = ("auto", "held", "tiled")
+
+HOST_TILE, DEVICE_TILE = 1024, 8192
+"""Rows of a tile: a few megabytes stay in the cache of a core, more keep an accelerator busy."""
+
+PROBED = 32
+"""Rows with which the symmetry of a function, or of precomputed values, is looked at."""
+
+
+class KernelOperator(LinearOperator):
+    """H k(X, X) H for n rows: symmetric, n x n, never formed unless it is held.
+
+    Nothing is read before the first product.
+
+    Parameters
+    ----------
+    X : data of shape (n, p)
+        Anything that `linspec.as_operator` takes and whose entries can be read; with a precomputed kernel the n x n
+        values. The rows are held, sparse ones as they are.
+    kernel : Kernel, str or callable
+        As `linspec.kernels.as_kernel` takes it.
+    center : bool, default True
+        Whether the features are centred; False: H is the identity.
+    form : {"auto", "held", "tiled"}, default "auto"
+        Hold the matrix or form its tiles for each product; "auto" holds it where it fits into three sixteenths of the
+        available memory.
+    tile : int, optional
+        Rows of a tile; by default 1024 on the host.
+    rng : None, int or numpy.random.Generator
+        From which rows are drawn, where the kernel's scale is taken from the data.
+    name : str, default "X"
+        The name of the data in messages.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        With all its numbers, once rows have been read (`settle`).
+    dtype : numpy.dtype
+        Of products: float64, whatever the tiles have.
+    ledger : Ledger
+        Where passes and the reading of the rows are counted.
+    """
+
+    readable = True
+
+    def __init__(
+        self,
+        X: Any,
+        kernel: Any = "rbf",
+        *,
+        center: bool = True,
+        form: str = "auto",
+        tile: int | None = None,
+        rng: Any = None,
+        name: str = "X",
+    ) -> None:
+        self.data = as_operator(X, name)
+        self.kernel: Kernel = as_kernel(kernel)
+        if not isinstance(center, bool | np.bool_):
+            raise InvalidProblem(f"center must be True or False; got {shown(center)}.")
+        if str(form) not in FORMS:
+            raise InvalidProblem(f"form must be one of {', '.join(FORMS)}; got {shown(form)}.")
+        if tile is not None and (not is_number(tile, int) or tile < 1):
+            raise InvalidProblem(f"tile must be an integer of at least 1, or None; got {shown(tile)}.")
+        n = self.data.shape[0]
+        if math.isinf(n) or not self.data.readable:
+            raise MissingCapability(
+                f"a kernel needs the rows of {name}; got {type(uncounted(self.data)[0]).__name__}, whose entries "
+                "cannot be read at will. Pass an array, a sparse matrix or a file."
+            )
+        if self.kernel.precomputed and n != self.data.shape[1]:
+            raise InvalidProblem(
+                f"with a precomputed kernel {name} holds the values of all pairs of rows, n x n; got {n} x "
+                f"{self.data.shape[1]}."
+            )
+        self.shape = (n, n)
+        self.home = self.data.home.blocks
+        self.dtype = np.dtype(np.float64)
+        self.center, self._given, self._rng, self.name = bool(center), str(form), rng, name
+        self.ledger = uncounted(self.data)[1]
+        self.tile = min(tile or (HOST_TILE if self.data.home.on_host else DEVICE_TILE), n)
+        self._points: Points | None = None
+        self._held: Array | None = None
+        self._form = ""
+
+    # ---- rows ---------------------------------------------------------------------------------
+
+    def settle(self, rng: Any = None) -> Kernel:
+        """Read the rows, where that has not been done, and take the kernel's scale from them.
+
+        Parameters
+        ----------
+        rng : None, int or numpy.random.Generator, optional
+            In place of that of the constructor.
+
+        Returns
+        -------
+        Kernel
+            With all its numbers.
+        """
+        if self._points is None:
+            rows = read_rows(self.data, self.name)
+            self.kernel = resolved(self.kernel, rows, self._rng if rng is None else rng)
+            center = centre_of(rows, self.kernel)
+            with np.errstate(over="ignore", invalid="ignore"):  # the check says what it is about
+                points = Points(about(rows, center), self.kernel, center)
+                check_values(diagonal_of(points), self.tile_dtype, self.name)
+            self._check_symmetry(points)
+            self._points = points
+        return self.kernel
+
+    @property
+    def points(self) -> Points:
+        """The rows as the kernel sees them."""
+        self.settle()
+        assert self._points is not None  # noqa: S101  # settle has set it
+        return self._points
+
+    @property
+    def tile_dtype(self) -> np.dtype[Any]:
+        """The dtype of tiles: that of the data."""
+        return self.data.dtype
+
+    @property
+    def form(self) -> str:
+        """How products are made, "held" or "tiled"."""
+        if not self._form:
+            size = float(self.shape[0]) ** 2 * self.tile_dtype.itemsize
+            fits = size <= MOMENTS_SHARE / 2 * machine.available_memory()
+            self._form = self._given if self._given != "auto" else "held" if fits else "tiled"
+        return self._form
+
+    def _check_symmetry(self, points: Points) -> None:
+        """Look at a few pairs of rows, where values are somebody's own."""
+        if not (self.kernel.precomputed or isinstance(self.kernel, Function)):
+            return
+        some = np.unique(np.linspace(0, self.shape[0] - 1, min(PROBED, self.shape[0])).astype(np.intp))
+        T = self._among(points, some)
+        off, size = float(np.abs(T - T.T).max()), float(np.abs(T).max())
+        if not off <= 1e-3 * size:
+            raise InvalidProblem(
+                f"the kernel of {self.name} must be symmetric; among {len(some)} rows k(x, z) and k(z, x) differ by "
+                f"up to {off:.3g}, and values reach {size:.3g}. Take (K + Kᵀ)/2."
+            )
+
+    def _among(self, points: Points, numbers: HostArray) -> HostArray:
+        """k(x, z) among some of the rows."""
+        some = points.at(numbers)
+        others = Points(numbers, self.kernel) if self.kernel.precomputed else some
+        return np.asarray(to_host(some.against(others)), dtype=np.float64)
+
+    # ---- what the matrix gives ----------------------------------------------------------------
+
+    def product(self, V: Array) -> tuple[Array, HostArray]:
+        """H k(X, X) H V, and the column means of k(X, X) H V that H takes out.
+
+        Parameters
+        ----------
+        V : array of shape (n, b)
+
+        Returns
+        -------
+        array of shape (n, b), float64, and numpy.ndarray of shape (b,)
+            The means are zeros without centring.
+        """
+        self._check_block(V, self.shape[0], "product")
+        xp, b = self.home.xp, int(V.shape[1])
+        V = self.home.place(V)
+        if self.center and b:
+            V = V - xp.mean(V, axis=0)[None, :]
+        out = self._by_tiles(V)
+        self.ledger.record(self.data, b, sweeps=1.0, flops=2.0 * float(self.shape[0]) ** 2 * b)
+        if not self.center or not b:
+            return out, np.zeros(b)
+        mean = xp.mean(out, axis=0)
+        return out - mean[None, :], np.asarray(to_host(mean))
+
+    def _matmat(self, V: Array) -> Array:
+        return self.product(V)[0]
+
+    def _rmatmat(self, U: Array) -> Array:
+        return self.product(U)[0]
+
+    def _by_tiles(self, V: Array) -> Array:
+        """k(X, X) V in float64, the tiles and their factors in the dtype of the data."""
+        points, where, n = self.points, self.data.home, self.shape[0]
+        W = where.place(V, self.tile_dtype)
+        out = self.home.zeros((n, int(V.shape[1])))
+        if self.form == "held":
+            K = self._whole()
+            for rows in _slices(n, LONGEST_STRETCH):
+                for columns in _slices(n, LONGEST_STRETCH):
+                    out[rows, :] += self.home.place(K[rows, columns] @ W[columns, :])
+                pause()
+            return out
+        for rows, columns, T in self._tiles(points):
+            out[rows, :] += self.home.place(T @ W[columns, :])
+            if rows != columns:
+                out[columns, :] += self.home.place(T.T @ W[rows, :])
+        return out
+
+    def _tiles(self, points: Points) -> Iterator[tuple[slice, slice, Array]]:
+        """The tiles on and above the diagonal."""
+        pieces = list(_slices(self.shape[0], self.tile))
+        parts = [points.at(piece) for piece in pieces]
+        numbers = np.arange(self.shape[0])
+        for i, rows in enumerate(pieces):
+            for j in range(i, len(pieces)):
+                pause()
+                other = Points(numbers[pieces[j]], self.kernel) if self.kernel.precomputed else parts[j]
+                yield rows, pieces[j], parts[i].against(other)
+
+    def _whole(self) -> Array:
+        """All of k(X, X), formed once and held."""
+        if self._held is None:
+            n = self.shape[0]
+            K = self.data.home.zeros((n, n), self.tile_dtype)
+            for rows, columns, T in self._tiles(self.points):
+                K[rows, columns] = T
+                if rows != columns:
+                    K[columns, rows] = T.T
+            self._held = K
+        return self._held
+
+    def _dense(self) -> Array:
+        """All of H k(X, X) H, in float64: a pass."""
+        held = self._held is not None
+        K = self.home.place(self._whole())
+        if not held and self.form == "tiled":
+            self._held = None
+        self.ledger.record(self.data, 0, sweeps=1.0)
+        if not self.center:
+            return K * 1.0
+        xp = self.home.xp
+        K = K - xp.mean(K, axis=0)[None, :]
+        return K - xp.mean(K, axis=1)[:, None]
+
+    def columns(self, numbers: Any) -> Array:
+        """Columns of k(X, X), not centred.
+
+        Parameters
+        ----------
+        numbers : sequence of int
+            Which rows they belong to.
+
+        Returns
+        -------
+        array of shape (n, m), in the dtype and at the place of the data
+        """
+        index, points = np.asarray(numbers, dtype=np.intp), self.points
+        n, m = self.shape[0], len(index)
+        out = self.data.home.zeros((n, m), self.tile_dtype)
+        others = Points(index, self.kernel) if self.kernel.precomputed else points.at(index)
+        for rows in _slices(n, self.tile):
+            pause()
+            out[rows, :] = points.at(rows).against(others)
+        self.ledger.record(self.data, m, sweeps=m / max(n, 1), flops=0.0)
+        return out
+
+    def block(self, numbers: Any) -> HostArray:
+        """k(x, z) among some of the rows, not centred, in float64 on the host."""
+        index, points = np.asarray(numbers, dtype=np.intp), self.points
+        self.ledger.record(self.data, 0, sweeps=(len(index) / max(self.shape[0], 1)) ** 2)
+        return self._among(points, index)
+
+    def diagonal(self) -> Array:
+        """k(x, x) of each row, not centred: an array of shape (n,) in the dtype of the data."""
+        return diagonal_of(self.points)
+
+    def map(self) -> KernelMap:
+        """x ↦ (k(x, x₁), …, k(x, xₙ)), for new rows."""
+        points, n = self.points, self.shape[0]
+        if self.kernel.precomputed:
+            return KernelMap(Points(np.arange(n), self.kernel), None, n, np.arange(n))
+        return KernelMap(points, None, self.data.shape[1], np.arange(n))
+
+    def cross(self, data: Any, name: str = "data") -> LinearOperator:
+        """k(Z, X) for new rows Z, not centred: an operator whose rows are made slice by slice.
+
+        Parameters
+        ----------
+        data : data of shape (m, p)
+            With a precomputed kernel the m x n values of new rows with the rows of X.
+        name : str, default "data"
+        """
+        return self.map()(data, name)
+
+    def __repr__(self) -> str:
+        return f"KernelOperator({self.shape[0]} x {self.shape[1]}, {self.kernel}, center={self.center})"
+
+
+def _slices(n: int, size: int) -> Iterator[slice]:
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))

@@ -1,0 +1,645 @@
+"""Kernels: functions of two rows that are inner products of features, evaluated a tile at a time.
+
+Problem: a kernel method needs k(x, z) for all pairs of n rows, n² numbers, and has room for some of them at a time.
+Method: a kernel is a frozen record with one function, the tile of some rows against others. The linear, polynomial
+and Gaussian kernels make a tile of one matrix product and a function of its entries; the Laplacian one sums absolute
+differences. Rows may be arrays of any library or SciPy sparse matrices. A scale that is not given is taken from the
+distances between some of the rows, once, and the kernel that has it is what the answer keeps.
+Source: Schölkopf & Smola 2002, Learning with Kernels; Rahimi & Recht 2007 for the Gaussian and the Laplacian kernel.
+Where we differ: kernels that depend on differences alone see dense rows less their mean. Distances come from inner
+products, and those of rows far from the origin would lose the digits that distances consist of, in float32 above all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse
+from scipy.spatial.distance import cdist
+
+from linspec.arrays import Array, Home, HostArray, all_finite, is_array, namespace, random_generator, to_host
+from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, shown
+from linspec.operators import LinearOperator, SparseOperator, uncounted
+from linspec.operators.row_blocks import row_blocks
+from linspec.options import is_number
+from linspec.sweeps.finite import first_non_finite
+
+__all__ = [
+    "RBF",
+    "Function",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Points",
+    "Polynomial",
+    "Precomputed",
+    "as_kernel",
+    "function",
+    "laplacian",
+    "linear",
+    "polynomial",
+    "precomputed",
+    "rbf",
+]
+
+SAMPLE = 1000
+"""Rows from whose distances, or lengths, a scale is taken."""
+
+SPARSE_COLUMNS = 4096
+"""Columns of sparse rows that are made dense at once, for sums of absolute differences."""
+
+EXTREME = 100
+"""Decimal exponent up to which values of a kernel can be squared and summed; a third of it in float32."""
+
+
+@dataclass(frozen=True)
+class Kernel(ABC):
+    """A positive semidefinite function of two rows.
+
+    A subclass is a frozen dataclass and defines `tile` and `diagonal`. It may define `statistics`, numbers of each
+    row that tiles need again and again.
+
+    Attributes
+    ----------
+    differences : bool
+        Whether the kernel depends on x − z alone.
+    homogeneous : bool
+        Whether k(c x, z) is a power of c times k(x, z), for c > 0.
+    is_resolved : bool
+        Whether all its numbers are known.
+    """
+
+    differences: ClassVar[bool] = False
+    homogeneous: ClassVar[bool] = False
+    precomputed: ClassVar[bool] = False
+
+    @property
+    def is_resolved(self) -> bool:
+        return True
+
+    def resolved(self, sample: Any) -> Kernel:
+        """The kernel with its numbers taken from rows, where they are not given.
+
+        Parameters
+        ----------
+        sample : numpy.ndarray or SciPy sparse matrix of shape (m, p)
+            Rows in float64.
+        """
+        return self
+
+    def statistics(self, X: Any) -> Array | None:
+        """What a tile needs of each row beside the row: |x|² for some kernels, or None.
+
+        Parameters
+        ----------
+        X : array or SciPy sparse matrix of shape (n, p)
+        """
+        return None
+
+    @abstractmethod
+    def diagonal(self, X: Any) -> Array:
+        """k(x, x) of each row: an array of shape (n,).
+
+        Parameters
+        ----------
+        X : array or SciPy sparse matrix of shape (n, p)
+        """
+
+    @abstractmethod
+    def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
+        """k(x, z) of all pairs of rows.
+
+        Parameters
+        ----------
+        X, Z : arrays or SciPy sparse matrices of shape (n, p) and (m, p)
+            Of one library and dtype.
+        sx, sz : arrays of shape (n,) and (m,), optional
+            Their `statistics`, if there are any; None: computed.
+
+        Returns
+        -------
+        array of shape (n, m)
+            In memory of its own.
+        """
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """k(x, z) = xᵀz."""
+
+    homogeneous: ClassVar[bool] = True
+
+    def diagonal(self, X: Any) -> Array:
+        return _squares(X)
+
+    def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
+        return _inner(X, Z)
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    """k(x, z) = (γ xᵀz + c)ᵈ."""
+
+    degree: int = 2
+    offset: float = 1.0
+    gamma: float | str = "scale"
+
+    def __post_init__(self) -> None:
+        if not is_number(self.degree, int) or not 1 <= self.degree <= 100:
+            raise InvalidProblem(
+                f"degree of a polynomial kernel must be an integer from 1 to 100; got {shown(self.degree)}."
+            )
+        if not is_number(self.offset) or not 0 <= self.offset < math.inf:
+            raise InvalidProblem(
+                f"offset of a polynomial kernel must be finite and at least 0; got {shown(self.offset)}. With a "
+                "negative one it is no kernel."
+            )
+        _check_positive("gamma of a polynomial kernel", self.gamma, "scale")
+
+    @property
+    def homogeneous(self) -> bool:  # type: ignore[override]
+        """Whether there is no offset."""
+        return self.offset == 0
+
+    @property
+    def is_resolved(self) -> bool:
+        return not isinstance(self.gamma, str)
+
+    def resolved(self, sample: Any) -> Kernel:
+        """With γ one over the mean of |x|² over the rows."""
+        if self.is_resolved:
+            return self
+        mean = float(np.mean(_squares(sample)))
+        if not 0 < mean < math.inf:
+            raise InvalidProblem(
+                f"gamma='scale' is one over the mean of |x|², which is {mean:g} here. Give gamma a number."
+            )
+        return dataclasses.replace(self, gamma=1.0 / mean)
+
+    def diagonal(self, X: Any) -> Array:
+        return (_number(self.gamma, "gamma") * _squares(X) + self.offset) ** self.degree
+
+    def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
+        T = _inner(X, Z)
+        T *= _number(self.gamma, "gamma")
+        T += float(self.offset)
+        base = T
+        for _ in range(self.degree - 1):
+            T = T * base
+        return T
+
+
+@dataclass(frozen=True)
+class RBF(Kernel):
+    """k(x, z) = exp(−|x − z|²/2s²), the Gaussian kernel."""
+
+    scale: float | str = "median"
+    factor: float = 1.0
+
+    differences: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_scale(self, "an RBF kernel")
+
+    @property
+    def is_resolved(self) -> bool:
+        return not isinstance(self.scale, str)
+
+    def resolved(self, sample: Any) -> Kernel:
+        """With s the median distance between rows, times `factor`."""
+        if self.is_resolved:
+            return self
+        squares = _squares(sample)
+        distances = squares[:, None] + squares[None, :] - 2 * _inner(sample, sample)
+        return _with_median(self, np.sqrt(np.maximum(distances, 0.0)))
+
+    def statistics(self, X: Any) -> Array | None:
+        return _squares(X)
+
+    def diagonal(self, X: Any) -> Array:
+        return _squares(X) * 0.0 + 1.0
+
+    def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
+        scale = _number(self.scale, "scale")
+        T = _inner(X, Z)  # −|x − z|²/2 = xᵀz − |x|²/2 − |z|²/2, which rounding may leave above 0
+        T -= (_squares(X) if sx is None else sx)[:, None] * 0.5
+        T -= (_squares(Z) if sz is None else sz)[None, :] * 0.5
+        T *= scale**-2
+        return _exponential_of_negative(T)
+
+
+@dataclass(frozen=True)
+class Laplacian(Kernel):
+    """k(x, z) = exp(−|x − z|₁/s), with the sum of absolute differences."""
+
+    scale: float | str = "median"
+    factor: float = 1.0
+
+    differences: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_scale(self, "a Laplacian kernel")
+
+    @property
+    def is_resolved(self) -> bool:
+        return not isinstance(self.scale, str)
+
+    def resolved(self, sample: Any) -> Kernel:
+        """With s the median of the sums between rows, times `factor`."""
+        if self.is_resolved:
+            return self
+        return _with_median(self, _absolute_differences(sample, sample))
+
+    def diagonal(self, X: Any) -> Array:
+        return _squares(X) * 0.0 + 1.0
+
+    def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
+        T = _absolute_differences(X, Z)
+        T *= -1.0 / _number(self.scale, "scale")
+        return _exponential_of_negative(T)
+
+
+@dataclass(frozen=True)
+class Precomputed(Kernel):
+    """k(x, z) read from a matrix: the data are the n x n values for pairs of training rows.
+
+    Rows are then rows of that matrix, and for new rows those of the matrix of their values with the training rows. Z is
+    an array of numbers of training rows.
+    """
+
+    precomputed: ClassVar[bool] = True
+
+    def diagonal(self, X: Any) -> Array:
+        raise InvalidProblem(
+            "a row of a precomputed kernel does not tell its number; take KernelOperator.diagonal."
+        )
+
+    def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
+        index = np.asarray(Z)
+        if scipy.sparse.issparse(X):
+            return X[:, index].toarray()
+        if isinstance(X, np.ndarray):
+            return np.array(X[:, index])
+        home = Home.of(X)
+        return home.xp.take(X, home.xp.asarray(index, device=home.device), axis=1)
+
+
+@dataclass(frozen=True)
+class Function(Kernel):
+    """k by any function that takes X (n x p) and Z (m x p) and returns the n x m values.
+
+    It must be symmetric and positive semidefinite. Rows come as they are: arrays of the library of the data, or SciPy
+    sparse matrices.
+    """
+
+    of: Callable[[Any, Any], Any]
+
+    def __post_init__(self) -> None:
+        if not callable(self.of):
+            raise InvalidProblem(f"function takes a function of two blocks of rows; got {shown(self.of)}.")
+
+    def diagonal(self, X: Any) -> Array:
+        found = [self.tile(X[i : i + 1, :], X[i : i + 1, :])[0, :] for i in range(X.shape[0])]
+        return namespace(found[0]).concat(found) if found else np.empty(0)
+
+    def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
+        T = self.of(X, Z)
+        wanted = (int(X.shape[0]), int(Z.shape[0]))
+        if not is_array(T) or tuple(T.shape) != wanted:
+            got = tuple(T.shape) if hasattr(T, "shape") else type(T).__name__
+            name = getattr(self.of, "__name__", "the function")
+            raise InvalidProblem(
+                f"a kernel of {wanted[0]} and {wanted[1]} rows must be an array of shape {wanted}; {name} returned "
+                f"{got}. It takes blocks of rows, not single ones."
+            )
+        return T * 1.0  # in memory of its own, since the function may hand out what it keeps
+
+
+def linear() -> Linear:
+    """The linear kernel xᵀz: methods with it are those without a kernel."""
+    return Linear()
+
+
+def polynomial(degree: int = 2, offset: float = 1.0, gamma: float | str = "scale") -> Polynomial:
+    """The polynomial kernel (γ xᵀz + c)ᵈ.
+
+    Parameters
+    ----------
+    degree : int, default 2
+    offset : float, default 1.0
+        c, at least 0.
+    gamma : float or "scale", default "scale"
+        "scale" is one over the mean of |x|² over at most 1,000 rows, drawn from the generator of the run.
+    """
+    return Polynomial(degree, offset, gamma)
+
+
+def rbf(scale: float | str = "median", *, factor: float = 1.0) -> RBF:
+    """The Gaussian kernel exp(−|x − z|²/2s²).
+
+    Parameters
+    ----------
+    scale : float or "median", default "median"
+        s, in the units of the data. "median" is the median distance between at most 1,000 rows, drawn from the
+        generator of the run.
+    factor : float, default 1.0
+        By which the median is multiplied.
+    """
+    return RBF(scale, factor)
+
+
+def laplacian(scale: float | str = "median", *, factor: float = 1.0) -> Laplacian:
+    """The Laplacian kernel exp(−Σ|xⱼ − zⱼ|/s).
+
+    Parameters
+    ----------
+    scale : float or "median", default "median"
+        s, in the units of the data. "median" is the median of Σ|xⱼ − zⱼ| over pairs of at most 1,000 rows, drawn from
+        the generator of the run.
+    factor : float, default 1.0
+        By which the median is multiplied.
+    """
+    return Laplacian(scale, factor)
+
+
+def precomputed() -> Precomputed:
+    """The kernel whose values are the data: an n x n matrix, and for new rows their values with the n rows."""
+    return Precomputed()
+
+
+def function(of: Callable[[Any, Any], Any]) -> Function:
+    """A kernel by any function.
+
+    Parameters
+    ----------
+    of : callable
+        Takes X of shape (n, p) and Z of shape (m, p), and returns the n x m values. It must be symmetric and positive
+        semidefinite.
+    """
+    return Function(of)
+
+
+NAMED: dict[str, Callable[[], Kernel]] = {
+    "linear": linear,
+    "polynomial": polynomial,
+    "rbf": rbf,
+    "laplacian": laplacian,
+    "precomputed": precomputed,
+}
+"""Kernels with their defaults, by name."""
+
+
+def as_kernel(given: Any, name: str = "kernel") -> Kernel:
+    """A kernel, or that of a name or a function.
+
+    Parameters
+    ----------
+    given : Kernel, str or callable
+        Names: linear, polynomial, rbf, laplacian, precomputed, each with its defaults.
+    name : str, default "kernel"
+        What messages call it.
+
+    Raises
+    ------
+    InvalidProblem
+        It is none of these.
+    """
+    if isinstance(given, Kernel):
+        return given
+    if isinstance(given, str) and given in NAMED:
+        return NAMED[given]()
+    if callable(given) and not isinstance(given, type) and given not in NAMED.values():
+        return Function(given)
+    called = getattr(given, "__name__", "")
+    hint = f" Call it: linspec.kernels.{called}()." if given in NAMED.values() else ""
+    raise InvalidProblem(
+        f"{name} must be a kernel of linspec.kernels, one of {', '.join(NAMED)}, or a function of two blocks of rows; "
+        f"got {shown(given)}.{hint}"
+    )
+
+
+class Points:
+    """Rows in memory, ready for the tiles of a kernel.
+
+    Parameters
+    ----------
+    rows : array, SciPy sparse matrix, or numbers of rows for a precomputed kernel
+    kernel : Kernel
+    center : numpy.ndarray of shape (p,) or None
+        The point that was subtracted from the rows, and is to be subtracted from others.
+    statistics : array of shape (n,), optional
+        Those of the kernel; computed where they are not given.
+    """
+
+    def __init__(
+        self, rows: Any, kernel: Kernel, center: HostArray | None = None, statistics: Array | None = None
+    ) -> None:
+        self.rows, self.kernel, self.center = rows, kernel, center
+        indices = kernel.precomputed and not scipy.sparse.issparse(rows) and rows.ndim == 1
+        self.statistics = kernel.statistics(rows) if statistics is None and not indices else statistics
+
+    def __len__(self) -> int:
+        return int(self.rows.shape[0])
+
+    @property
+    def home(self) -> Home:
+        """Where tiles with these rows are."""
+        return Home.of(np.empty(0) if scipy.sparse.issparse(self.rows) else self.rows)
+
+    def at(self, selection: Any) -> Points:
+        """Some of the rows: those of a slice, or of an array of numbers on the host."""
+        return Points(
+            _chosen(self.rows, selection),
+            self.kernel,
+            self.center,
+            None if self.statistics is None else _chosen(self.statistics, selection),
+        )
+
+    def against(self, others: Points) -> Array:
+        """The tile k(these, others)."""
+        return self.kernel.tile(self.rows, others.rows, self.statistics, others.statistics)
+
+
+def read_rows(A: LinearOperator, name: str) -> Any:
+    """The rows of an operator in memory, read once and counted: an array, or a SciPy matrix of compressed rows.
+
+    Raises
+    ------
+    MissingCapability
+        The operator is known by its products only.
+    NonFiniteData
+        An entry is not finite.
+    """
+    bare, ledger = uncounted(A)
+    if isinstance(bare, SparseOperator):
+        ledger.record(bare, 0, sweeps=1.0)
+        rows = bare.matrix.astype(bare.dtype)
+        finite = bool(np.isfinite(rows.data).all())
+    else:
+        rows = A.dense()
+        finite = all_finite(rows)
+    if not finite:
+        row, column, value = first_non_finite(A) or (0, 0, math.nan)
+        raise NonFiniteData(
+            f"{name} must be finite; got {value} at row {row}, column {column}. Drop or impute such rows."
+        )
+    return rows
+
+
+def centre_of(rows: Any, kernel: Kernel) -> HostArray | None:
+    """The mean of dense rows, for kernels of differences; None for others."""
+    if not kernel.differences or scipy.sparse.issparse(rows):
+        return None
+    home, total = Home.of(rows), np.zeros(int(rows.shape[1]))
+    for block in row_blocks(rows.shape[0], 8 * rows.shape[1], home):
+        total += to_host(home.blocks.xp.sum(home.blocks.place(rows[block, :]), axis=0))
+    return total / max(int(rows.shape[0]), 1)
+
+
+def about(rows: Any, center: HostArray | None) -> Any:
+    """Rows less a point, subtracted in float64, in their own dtype; sparse rows become dense for it."""
+    if center is None:
+        return rows
+    if scipy.sparse.issparse(rows):
+        rows = rows.toarray()
+    home, dtype = Home.of(rows), np.dtype(str(rows.dtype).rpartition(".")[2])
+    out = home.zeros(tuple(rows.shape), dtype)
+    middle = home.blocks.place(center)[None, :]
+    for block in row_blocks(rows.shape[0], 8 * rows.shape[1], home):
+        out[block, :] = home.place(home.blocks.place(rows[block, :]) - middle, dtype)
+    return out
+
+
+def resolved(kernel: Kernel, rows: Any, rng: Any) -> Kernel:
+    """A kernel with all its numbers, taken from some of the rows where they are not given.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    rows : array or SciPy sparse matrix of shape (n, p)
+    rng : None, int or numpy.random.Generator
+    """
+    if kernel.is_resolved:
+        return kernel
+    n = int(rows.shape[0])
+    index = np.sort(random_generator(rng).choice(n, min(n, SAMPLE), replace=False))
+    sample = _chosen(rows, index)
+    if scipy.sparse.issparse(sample):
+        return kernel.resolved(sample.astype(np.float64))
+    sample = np.asarray(to_host(sample), dtype=np.float64)
+    return kernel.resolved(sample - sample.mean(axis=0) if kernel.differences else sample)
+
+
+def check_values(values: Array, dtype: np.dtype[Any], name: str) -> None:
+    """Refuse a kernel whose values k(x, x) are negative, or too large or small to be squared and summed."""
+    d = np.asarray(to_host(values), dtype=np.float64)
+    least = float(d.min(initial=0.0))
+    if not np.isfinite(d).all():
+        largest = math.inf
+    else:
+        largest = float(d.max(initial=0.0))
+        if least < -1e-6 * largest or (largest == 0 and least < 0):
+            raise InvalidProblem(
+                f"the kernel of {name} is not positive semidefinite: k(x, x) is {least:.3g} for a row. Take another "
+                "kernel."
+            )
+    limit = 10.0 ** (EXTREME // 3 if dtype == np.float32 else EXTREME)
+    if largest > limit or 0 < largest < 1 / limit:
+        raise InvalidProblem(
+            f"values of the kernel of {name} reach {largest:.3g}, which cannot be squared and summed in {dtype}. "
+            "Divide the rows by their size, or take float64."
+        )
+
+
+def _chosen(rows: Any, selection: Any) -> Any:
+    if isinstance(rows, np.ndarray) or scipy.sparse.issparse(rows):
+        return rows[selection]
+    if isinstance(selection, slice):
+        return rows[selection, ...]
+    home = Home.of(rows)
+    return home.xp.take(rows, home.xp.asarray(np.asarray(selection), device=home.device), axis=0)
+
+
+def _inner(X: Any, Z: Any) -> Array:
+    """xᵀz of all pairs, in memory of its own."""
+    T = X @ Z.T
+    return np.asarray(T.toarray()) if scipy.sparse.issparse(T) else T
+
+
+def _squares(X: Any) -> Array:
+    """|x|² of each row."""
+    if scipy.sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).reshape(-1)
+    return namespace(X).sum(X * X, axis=1)
+
+
+def _absolute_differences(X: Any, Z: Any) -> Array:
+    """Σ|xⱼ − zⱼ| of all pairs."""
+    if scipy.sparse.issparse(X) or scipy.sparse.issparse(Z):
+        X, Z = (scipy.sparse.csc_array(A) for A in (X, Z))
+        total = np.zeros((X.shape[0], Z.shape[0]))
+        for start in range(0, X.shape[1], SPARSE_COLUMNS):
+            some = slice(start, start + SPARSE_COLUMNS)
+            total += cdist(X[:, some].toarray(), Z[:, some].toarray(), "cityblock")
+        return total.astype(X.dtype)
+    if isinstance(X, np.ndarray):
+        return cdist(X, Z, "cityblock").astype(X.dtype, copy=False)
+    xp = namespace(X)
+    T = xp.abs(X[:, :1] - Z[:, :1].T)
+    for j in range(1, int(X.shape[1])):
+        T += xp.abs(X[:, j : j + 1] - Z[:, j : j + 1].T)
+    return T
+
+
+def _exponential_of_negative(T: Array) -> Array:
+    """exp(min(T, 0)), in the same memory where that can be."""
+    if isinstance(T, np.ndarray):
+        np.minimum(T, 0.0, out=T)
+        return np.exp(T, out=T)
+    xp = namespace(T)
+    return xp.exp(xp.where(T > 0, xp.zeros_like(T), T))
+
+
+def _with_median(kernel: RBF | Laplacian, distances: HostArray) -> Kernel:
+    upper = distances[np.triu_indices(len(distances), 1)]
+    median = float(np.median(upper)) if len(upper) else 0.0
+    if not 0 < median < math.inf:
+        raise InvalidProblem(
+            f"scale='median' needs rows that differ; the median distance between {len(distances)} of them is "
+            f"{median:g}. Give scale a number."
+        )
+    return dataclasses.replace(kernel, scale=median * kernel.factor, factor=1.0)
+
+
+def _check_scale(kernel: Any, what: str) -> None:
+    _check_positive(f"scale of {what}", kernel.scale, "median")
+    _check_positive(f"factor of {what}", kernel.factor)
+    if kernel.is_resolved and kernel.factor != 1.0:
+        raise InvalidProblem(
+            f"factor of {what} multiplies the median distance; got factor={kernel.factor:g} beside a scale that is a "
+            "number. Multiply the scale."
+        )
+
+
+def _check_positive(what: str, value: Any, word: str = "") -> None:
+    if isinstance(value, str) and word and value == word:
+        return
+    if not is_number(value) or not 0 < value < math.inf:
+        also = f", or {word!r}" if word else ""
+        raise InvalidProblem(f"{what} must be a finite number above 0{also}; got {shown(value)}.")
+
+
+def _number(value: float | str, name: str) -> float:
+    """A number of a kernel that has been resolved."""
+    if isinstance(value, str):
+        raise UnsupportedData(
+            f"{name}={value!r} is a rule, and the rows that it needs are not known here. Take the kernel that a "
+            "KernelOperator or a solution has, or give a number."
+        )
+    return float(value)

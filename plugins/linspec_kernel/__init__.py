@@ -1,0 +1,17 @@
+"""Kernel canonical correlations: a problem with its law, and its solvers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["KernelCCA", "KernelCCASolution"]
+
+_PLACES = {"KernelCCA": "linspec_kernel.problem", "KernelCCASolution": "linspec_kernel.solution"}
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name not in _PLACES:
+        raise AttributeError(f"module 'linspec_kernel' has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)

@@ -1,0 +1,108 @@
+"""How the command line states kernel CCA and shows the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from linspec.cli.kinds import Kind, Score, center_option, count_option, leading
+from linspec.kernels import Kernel, laplacian, linear, polynomial, precomputed, rbf
+
+KERNELS = ("rbf", "laplacian", "polynomial", "linear", "precomputed")
+
+OF_KERNELS = ("kernel", "kernel_scale", "scale_factor", "degree", "offset", "kernel_y")
+"""Parameters of which kernels are made."""
+
+
+def _parameters() -> list[click.Parameter]:
+    half = "By default the median distance between rows."
+    return [
+        count_option("canonical pairs"),
+        click.Option(
+            ["--ridge"],
+            type=float,
+            required=True,
+            metavar="NUMBER",
+            help="Above 0; added to the Gram matrices of the features. Begin with 1e-4 times the rows.",
+        ),
+        click.Option(
+            ["--ridge-y"], type=float, metavar="NUMBER", help="The ridge of Y, if it differs from X's."
+        ),
+        click.Option(
+            ["--kernel"], type=click.Choice(KERNELS), default="rbf", show_default=True, help="The kernel."
+        ),
+        click.Option(
+            ["--kernel-y"], type=click.Choice(KERNELS), help="The kernel of Y, if it differs from X's."
+        ),
+        click.Option(
+            ["--kernel-scale"], type=float, metavar="NUMBER", help=f"The scale of rbf or laplacian. {half}"
+        ),
+        click.Option(
+            ["--scale-factor"], type=float, metavar="NUMBER", help="By which that median is multiplied."
+        ),
+        click.Option(
+            ["--degree"], type=int, metavar="NUMBER", help="The degree of polynomial; 2 by default."
+        ),
+        click.Option(
+            ["--offset"], type=float, metavar="NUMBER", help="The constant of polynomial; 1 by default."
+        ),
+        center_option(True, "Centre the features."),
+    ]
+
+
+def kernel_of(name: str, values: Mapping[str, Any]) -> Kernel:
+    """The kernel of a name and of the numbers that were given."""
+    if name in ("rbf", "laplacian"):
+        make: Any = rbf if name == "rbf" else laplacian
+        scale = values.get("kernel_scale")
+        return make(  # type: ignore[no-any-return]
+            "median" if scale is None else scale, factor=values.get("scale_factor") or 1.0
+        )
+    if name == "polynomial":
+        return polynomial(values.get("degree", 2), values.get("offset", 1.0))
+    return linear() if name == "linear" else precomputed()
+
+
+def _with_kernels(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The kernels, and one ridge or a pair of them."""
+    given = {name: value for name, value in values.items() if name not in (*OF_KERNELS, "ridge_y")}
+    if "ridge_y" in values:
+        given["ridge"] = (values["ridge"], values["ridge_y"])
+    name = values.get("kernel", "rbf")
+    given["kernel_x"] = kernel_of(name, values)
+    given["kernel_y"] = kernel_of(values.get("kernel_y", name), values)
+    return matrices, given
+
+
+def _words(values: Mapping[str, Any]) -> list[str]:
+    names = [values.get("kernel", "rbf"), values.get("kernel_y")]
+    return ["kernel " + " and ".join(name for name in names if name)]
+
+
+def _answer(solution: Any) -> list[tuple[str, str]]:
+    rho = solution.correlations
+    kernels = [str(solution.kernel_x), str(solution.kernel_y)]
+    return [
+        ("correlations", leading(rho, ".4f")),
+        ("sum", f"{float(rho.sum()):.6f}"),
+        ("kernels", " and ".join(dict.fromkeys(kernels))),
+    ]
+
+
+def _sum(fields: Mapping[str, Any]) -> float:
+    return float(fields["correlations"].sum())
+
+
+COMMAND = Kind(
+    name="kernel-cca",
+    matrices=("X", "Y"),
+    parameters=_parameters,
+    answer=_answer,
+    score=Score("sum of correlations", "sum", _sum),
+    arrange=_with_kernels,
+    words=_words,
+    share="PCC",
+)
+"""How the command line states the problem and shows its answer."""

@@ -1,0 +1,208 @@
+"""The law of kernel CCA: canonical pairs within the functions of a solver, and their residual.
+
+Problem: how far is a pair of functions f = Σ aᵢ k(·, xᵢ), g = Σ bᵢ k(·, yᵢ) of unit length from a canonical one?
+Method: with K the centred kernel matrices and r the ridges, the equations of a pair are, at the rows,
+Ky b = ρ (Kx + rx) a and Kx a = ρ (Ky + ry) b. The residual vectors are Rx = Ky b − ρ (Kx + rx) a and Ry likewise. In
+the space of features they have the squared length RᵀK(K + r)⁻¹R in the norm of the inverse metric, as the law of `cca`
+asks. It is bounded without an inverse: x/(x + r) is concave, so with t = RᵀR and s = RᵀKR
+
+    RᵀK(K + r)⁻¹R  ≤  t s/(s + r t)  ≤  min(t, s/r).
+
+The residual is the sum of ts/(s + rt) over pairs and views, over the sum of the correlations. It takes two products
+with each kernel matrix, K a and K R. Functions of landmarks are judged by t alone, which takes the landmarks' columns:
+`residual_kind` is then "bound". Functions that are not made of kernel functions have no residual: "unavailable".
+Every returned correlation has an exact one within √((tx + ty)/2), and none is above the exact one of its rank.
+Source: the residual bound for symmetric eigenproblems, Parlett 1998, The Symmetric Eigenvalue Problem, chapter 11;
+Jensen's inequality.
+Where we differ: from the penalty c²aᵀa of Bach & Jordan 2002, which is no norm of a function. Weights of float32 data
+are rounded after they were judged, by less than the rounding of the tiles.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec import Conclusion, KernelOperator, Status
+from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.block_algebra import ratio, whitening
+from linspec.conclusion import fewer_than_asked
+from linspec.errors import BrokenPlugin
+from linspec.features import FeatureMap, KernelMap
+from linspec.kernels import Points
+from linspec.unit_vectors import signs
+from linspec_kernel.solution import Fitted
+
+CUT = 1e-13
+"""Functions whose squared length is below this share of the longest, in float64, are rounding."""
+
+
+ROUNDING = 4.0
+"""Multiple of the unit roundoff, relative to the trace of the kernel matrix, that values of a function may be."""
+
+
+@dataclass
+class Functions:
+    """Functions of one view at its rows.
+
+    Attributes
+    ----------
+    weights : array of shape (m, b)
+        As they are returned: of the features, the landmarks or the rows.
+    dual : array of shape (n, b) or None
+        Coefficients of all rows, centred.
+    values : array of shape (n, b)
+        At the rows, centred: K a.
+    mean : numpy.ndarray of shape (b,)
+        What centring has taken out of the values.
+    squares : numpy.ndarray of shape (b, b)
+        Inner products of the functions in the space of the kernel: aᵀK a.
+    """
+
+    weights: Array
+    dual: Array | None
+    values: Array
+    mean: HostArray
+    squares: HostArray
+
+    def turned(self, T: HostArray, home: Home) -> Functions:
+        """Combinations of the functions."""
+        P = home.place(T)
+        dual = None if self.dual is None else self.dual @ P
+        return Functions(self.weights @ P, dual, self.values @ P, self.mean @ T, T.T @ self.squares @ T)
+
+
+def judged(
+    problem: Any,
+    moments: Any,
+    weights: tuple[Array, Array],
+    landmarks: tuple[HostArray | None, HostArray | None],
+    maps: tuple[FeatureMap | None, FeatureMap | None],
+) -> Conclusion:
+    """The canonical pairs within the spans of a solver's functions, and their residual."""
+    home, ridges = moments.home, problem.ridge
+    if not all(op.kernel.is_resolved for op in moments.views):
+        raise BrokenPlugin(
+            "a solver of kernel-cca must call run.moments(...).settle(run.rng) before it finishes: the scale of a "
+            "kernel is still to be taken from the rows."
+        )
+    views = [
+        functions(op, home.place(W), J, features)
+        for op, W, J, features in zip(moments.views, weights, landmarks, maps, strict=True)
+    ]
+    grams = [_host(f.values.T @ f.values) + r * f.squares for f, r in zip(views, ridges, strict=True)]
+    turns = [whitening(G, _cut(op, len(G))) for op, G in zip(moments.views, grams, strict=True)]
+    cross = turns[0].T @ _host(views[0].values.T @ views[1].values) @ turns[1]
+    U, rho, Vt = np.linalg.svd(cross, full_matrices=False)
+    count = min(problem.k, len(rho))
+    rho = np.minimum(rho[:count], 1.0)
+    x = views[0].turned(turns[0] @ U[:, :count], home)
+    y = views[1].turned(turns[1] @ Vt[:count].T, home)
+    flips = np.diag(signs(x.weights, home)) if count else np.zeros((0, 0))
+    x, y = x.turned(flips, home), y.turned(flips, home)
+    fields: dict[str, Any] = {"correlations": rho}
+    for name, view, op, J, features, A in zip(
+        ("x", "y"), (x, y), moments.views, landmarks, maps, (problem.X, problem.Y), strict=True
+    ):
+        fields[f"{name}_weights"] = A.home.place(view.weights, A.dtype)
+        fields[f"{name}_landmarks"] = J
+        fields[f"{name}_mean"] = view.mean if problem.center else None
+        fields[f"{name}_map"] = _fitted(op, J, features)
+    squares, bounds, kind = residuals(x, y, rho, moments, ridges)
+    fields |= {"residuals": squares, "bounds": bounds}
+    found = fewer_than_asked(count, problem.k, "functions that can be distinguished from zero")
+    residual = math.nan if kind == "unavailable" else ratio(float(squares.sum()), float(rho.sum()))
+    return Conclusion(fields, residual, _with_reason(found, kind), kind)
+
+
+def residuals(
+    x: Functions, y: Functions, rho: HostArray, moments: Any, ridges: tuple[float, float]
+) -> tuple[HostArray, HostArray | None, str]:
+    """Squared residuals of pairs, the bounds of their correlations, and what kind of residual it is."""
+    if x.dual is None or y.dual is None:
+        return np.full(len(rho), np.nan), None, "unavailable"
+    home, theta = moments.home, moments.home.place(rho)[None, :]
+    gaps = [
+        y.values - theta * (x.values + ridges[0] * x.dual),
+        x.values - theta * (y.values + ridges[1] * y.dual),
+    ]
+    t = [_host(home.xp.sum(R * R, axis=0)) for R in gaps]
+    bounds = np.sqrt((t[0] + t[1]) / 2)
+    whole = all(int(view.weights.shape[0]) == int(view.dual.shape[0]) for view in (x, y))  # type: ignore[union-attr]
+    if not whole:
+        return t[0] + t[1], bounds, "bound"
+    squares = np.zeros(len(rho))
+    for R, size, op, ridge in zip(gaps, t, moments.views, ridges, strict=True):
+        s = np.maximum(_host(home.xp.sum(R * op.product(R)[0], axis=0)), 0.0)
+        below = s + ridge * size
+        squares += np.divide(size * s, below, out=np.zeros(len(rho)), where=below > 0)
+    return squares, bounds, "recomputed"
+
+
+def functions(op: KernelOperator, W: Array, J: HostArray | None, features: FeatureMap | None) -> Functions:
+    """The values of functions at the rows of their view, and their inner products."""
+    home, xp = op.home, op.home.xp
+    if features is not None:
+        A = features(op.data)
+        values = home.place(A.matmat(W))
+        mean = _host(xp.mean(values, axis=0)) * op.center
+        return Functions(W, None, values - home.place(mean)[None, :], mean, _host(W.T @ W))
+    if J is None:
+        dual = W - xp.mean(W, axis=0)[None, :] if op.center else W
+        values, mean = op.product(dual)
+        live = home.place(_are_no_rounding(op, dual, values))[None, :]
+        dual, values = dual * live, values * live
+        return Functions(dual, dual, values, mean, _symmetric(_host(dual.T @ values)))
+    # The function of landmarks lies in the span of the centred features if its coefficients add up to zero.
+    W = W - xp.mean(W, axis=0)[None, :] if op.center else W
+    C = op.columns(J)
+    values = home.place(C @ op.data.home.place(W, op.tile_dtype))
+    mean = _host(xp.mean(values, axis=0)) * op.center
+    values = values - home.place(mean)[None, :]
+    scattered = np.zeros((op.shape[0], int(W.shape[1])))
+    scattered[J] = to_host(W)
+    dual = home.place(scattered)
+    live = home.place(_are_no_rounding(op, dual, values))[None, :]
+    W, dual, values = W * live, dual * live, values * live
+    return Functions(W, dual, values, mean, _symmetric(_host(dual.T @ values)))
+
+
+def _are_no_rounding(op: KernelOperator, dual: Array, values: Array) -> HostArray:
+    """1.0 for functions whose values are more than the rounding of K a, which is relative to the trace of K."""
+    trace = float(np.sum(_host(op.diagonal())))
+    unit = float(np.finfo(op.tile_dtype).eps)
+    return (op.home.column_norms(values) > ROUNDING * unit * trace * op.home.column_norms(dual)).astype(float)
+
+
+def _fitted(op: KernelOperator, J: HostArray | None, features: FeatureMap | None) -> Fitted:
+    if features is not None:
+        return Fitted(features, op.kernel)
+    every = op.map()
+    if J is None:
+        return Fitted(every, op.kernel)
+    chosen = Points(J, op.kernel) if op.kernel.precomputed else op.points.at(J)
+    return Fitted(KernelMap(chosen, None, every.inputs, J, op.shape[0]), op.kernel)
+
+
+def _with_reason(found: tuple[tuple[Status, str], ...], kind: str) -> tuple[tuple[Status, str], ...]:
+    if kind != "unavailable":
+        return found
+    text = "The functions are made of random features and do not lie in the spaces of the kernels, so the law does not "
+    return (*found, (Status.APPROXIMATE, text + "apply. Score them on new rows."))
+
+
+def _cut(op: KernelOperator, columns: int) -> float:
+    """The share of the longest square below which a function is rounding."""
+    unit = float(np.finfo(op.tile_dtype).eps)
+    return max(CUT, unit**1.5 if op.tile_dtype == np.float32 else 0.0) / max(columns, 1)
+
+
+def _symmetric(G: HostArray) -> HostArray:
+    return (G + G.T) / 2
+
+
+def _host(x: Array) -> HostArray:
+    return np.asarray(to_host(x), dtype=np.float64)

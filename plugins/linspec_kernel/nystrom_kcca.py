@@ -1,0 +1,83 @@
+"""Kernel CCA on Nyström features: a few columns of the kernel matrices in place of all.
+
+Problem: kernel CCA among functions that are combinations of the kernel functions of m landmarks.
+Method: Nyström features of both views are data for CCA, with the same ridges; any solver of `cca` solves it. The
+weights, turned back, are coefficients of the landmarks' kernel functions.
+Source: Williams & Seeger 2001, NIPS 13; Lopez-Paz, Sra, Smola, Ghahramani & Schölkopf 2014, ICML, Randomized nonlinear
+component analysis.
+Where we differ: with centring the functions are differences of kernel functions, so that they lie in the span of the
+centred features of the rows. The law of the kernel problem judges them, and it takes the landmarks' columns alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from linspec import CCA, KernelOperator, Run, Solution, Solver, Status, option, part
+from linspec.arrays import to_host
+from linspec.errors import InvalidOption
+from linspec.features import FeatureMap, KernelMap, nystrom
+from linspec.operators import LinearOperator, uncounted
+from linspec_kernel.moments import rounded_up
+
+LANDMARKS = 1000
+"""Landmarks by default."""
+
+ENDED = "The answer is the best one among functions of {m} landmarks a view. Take more of them, or nystrom-lobpcg."
+
+
+@dataclass(frozen=True, kw_only=True)
+class NystromKCCA(Solver):
+    """CCA of Nyström features by any solver of it (Williams & Seeger 2001; Lopez-Paz et al. 2014)."""
+
+    landmarks: int | None = option(
+        None, "landmarks of each view; none: 1000, or all rows", kind=int, at_least=2
+    )
+    choice: str = option("uniform", "how landmarks are drawn", choices=("uniform", "rpcholesky"))
+    cca: Any = part("gram", "solver of the CCA of the features", problem="cca")
+
+    def solve(self, problem: Any, run: Run) -> Solution:
+        """Solve a kernel CCA problem."""
+        moments: Any = run.moments("tiled")
+        n = moments.x.shape[0]
+        m = min(LANDMARKS if self.landmarks is None else self.landmarks, n)
+        if m - problem.center < problem.k:
+            raise InvalidOption(
+                f"landmarks must be at least {problem.k + problem.center} for k = {problem.k}; got {m}."
+            )
+        run.plan(setup=rounded_up(2.0 + m / n))  # the rows, a sweep over features, the landmarks' columns
+        kernels = moments.settle(run.rng)
+        maps = [self._map(op, m, problem.center, run) for op in moments.views]
+        found = features_cca(problem, run, maps, self.cca)
+        weights = [
+            moments.home.place(features.turn) @ moments.home.place(to_host(found[name]))
+            for features, name in zip(maps, ("x_weights", "y_weights"), strict=True)
+        ]
+        if m < n:
+            run.note(Status.APPROXIMATE, ENDED.format(m=m))
+        return run.finish(
+            x_weights=weights[0],
+            y_weights=weights[1],
+            x_landmarks=maps[0].numbers,
+            y_landmarks=maps[1].numbers,
+            kernels=kernels,
+        )
+
+    def _map(self, op: KernelOperator, m: int, center: bool, run: Run) -> KernelMap:
+        bare, _ = uncounted(op.data)
+        return nystrom(bare, op.kernel, m, run.rng, landmarks=self.choice, differences=center)
+
+
+def features_cca(problem: Any, run: Run, maps: list[Any], solver: Any) -> Any:
+    """What a solver of CCA finds on the features of both views; its sweeps are those of this run."""
+    X, Y = (_of(features, A) for features, A in zip(maps, (problem.X, problem.Y), strict=True))
+    return run.within(
+        CCA(X, Y, problem.k, ridge=problem.ridge, center=problem.center),
+        run.part(solver),
+        {"X": "X", "Y": "Y"},
+    )
+
+
+def _of(features: FeatureMap, A: LinearOperator) -> LinearOperator:
+    return features(uncounted(A)[0])

@@ -1,0 +1,60 @@
+"""The table of contents: kernel canonical correlations and the solvers for them."""
+
+from linspec import Needs, ProblemSpec, SolverSpec, hookimpl
+
+
+@hookimpl
+def linspec_problems() -> tuple[ProblemSpec, ...]:
+    """Kernel CCA."""
+    return (
+        ProblemSpec(
+            name="kernel-cca",
+            target="linspec_kernel.problem:KernelCCA",
+            summary="Canonical correlations of functions of two views, in the spaces of kernels.",
+            command="linspec_kernel.command:COMMAND",
+            testing="linspec_kernel.testing:TESTING",
+        ),
+    )
+
+
+@hookimpl
+def linspec_solvers() -> tuple[SolverSpec, ...]:
+    """Solvers for kernel CCA."""
+    return (
+        SolverSpec(
+            name="kcca",
+            problem="kernel-cca",
+            target="linspec_kernel.kcca:KCCA",
+            summary="Eigendecompositions of both kernel matrices: the oracle, for some thousand rows.",
+            reference="Hardoon, Szedmak & Shawe-Taylor 2004, Neural Comput. 16(12), doi:10.1162/0899766042321814",
+            needs=Needs(dense=True),
+            traits=("direct", "automatic"),
+        ),
+        SolverSpec(
+            name="nystrom-lobpcg",
+            problem="kernel-cca",
+            target="linspec_kernel.nystrom_lobpcg:NystromLOBPCG",
+            summary="Block iteration with a Nyström preconditioner: exact, few passes, no n x n matrix.",
+            reference="Frangella, Tropp & Udell 2023, SIAM J. Matrix Anal. Appl. 44(2), doi:10.1137/21M1466244",
+            needs=Needs(dense=True),
+            traits=("iterative", "randomized", "automatic"),
+        ),
+        SolverSpec(
+            name="nystrom-kcca",
+            problem="kernel-cca",
+            target="linspec_kernel.nystrom_kcca:NystromKCCA",
+            summary="CCA of Nyström features: the best functions of some landmarks, without an n x n matrix.",
+            reference="Williams & Seeger 2001, NIPS 13, Using the Nyström method to speed up kernel machines",
+            needs=Needs(dense=True, rows=True),
+            traits=("randomized", "approximate"),
+        ),
+        SolverSpec(
+            name="rff-kcca",
+            problem="kernel-cca",
+            target="linspec_kernel.rff_kcca:FourierKCCA",
+            summary="CCA of random Fourier features, for Gaussian and Laplacian kernels: a rival to compare with.",
+            reference="Lopez-Paz et al. 2014, ICML, Randomized nonlinear component analysis, arXiv:1402.0119",
+            needs=Needs(dense=True, rows=True),
+            traits=("randomized", "approximate"),
+        ),
+    )

@@ -1,0 +1,188 @@
+"""The solution of a kernel CCA: functions of rows, by coefficients of kernel functions or of features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from linspec import Solution
+from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.block_algebra import canonical_rotation
+from linspec.errors import InvalidProblem
+from linspec.features import FeatureMap, KernelMap
+from linspec.kernels import Kernel
+
+
+class KernelScore(NamedTuple):
+    """The correlation of variates on some rows.
+
+    Attributes
+    ----------
+    correlations : numpy.ndarray of shape (k,)
+        Of each pair as it is, about the training means.
+    total : float
+        Σ of the canonical correlations of the k variates of X with the k of Y: total correlation captured.
+    """
+
+    correlations: HostArray
+    total: float
+
+
+class Fitted:
+    """The feature map of a view, with its numbers from the training rows; text where a file is written.
+
+    Attributes
+    ----------
+    map : FeatureMap
+    """
+
+    def __init__(self, features: FeatureMap, kernel: Kernel) -> None:
+        self.map, self.kernel = features, kernel
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> HostArray:
+        return np.asarray(repr(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self.map).__name__}({self.map.inputs} -> {self.map.columns}, {self.kernel})"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class KernelCCASolution(Solution):
+    """Canonical pairs of functions.
+
+    Attributes
+    ----------
+    x_weights, y_weights : array of shape (m, k)
+        Coefficients of the functions: of the kernel functions k(·, xⱼ) of the training rows or of the landmarks, or of
+        features. The functions have unit length in the metric of the problem.
+    correlations : numpy.ndarray of shape (k,)
+        Canonical correlations in decreasing order, with the ridge of the problem, float64.
+    x_landmarks, y_landmarks : numpy.ndarray of shape (m,) or None
+        The numbers of the training rows that coefficients belong to; None: all rows, or features.
+    x_mean, y_mean : numpy.ndarray of shape (k,) or None
+        Means of the variates over the training rows, which `transform` subtracts; None without centring.
+    x_map, y_map : Fitted
+        What takes rows to the columns that weights multiply; `kernel_x` and `kernel_y` are their kernels.
+    residuals : numpy.ndarray of shape (k,)
+        For each pair its part of the residual, times the sum of the correlations; nan where there is no law.
+    bounds : numpy.ndarray of shape (k,) or None
+        For each correlation a distance within which there is an exact one. None for functions that are not made of
+        kernel functions.
+    """
+
+    weight_fields: ClassVar[tuple[str, ...]] = ("x_weights", "y_weights")
+    value_field: ClassVar[str] = "correlations"
+    value_label: ClassVar[str] = "canonical correlation"
+    ceiling: ClassVar[float | None] = 1.0
+
+    x_weights: Array
+    y_weights: Array
+    correlations: HostArray
+    residuals: HostArray
+    x_map: Fitted
+    y_map: Fitted
+    x_landmarks: HostArray | None = None
+    y_landmarks: HostArray | None = None
+    x_mean: HostArray | None = None
+    y_mean: HostArray | None = None
+    bounds: HostArray | None = None
+
+    def _headline(self) -> str:
+        total = float(self.correlations.sum())
+        return f"{len(self.correlations)} correlations, sum {total:.6f}"
+
+    @property
+    def kernel_x(self) -> Kernel:
+        """The kernel of X with all its numbers, also those that were taken from the data."""
+        return self.x_map.kernel
+
+    @property
+    def kernel_y(self) -> Kernel:
+        """The same of Y."""
+        return self.y_map.kernel
+
+    @property
+    def x_dual(self) -> Array:
+        """Coefficients of the kernel functions of all n training rows of X: 0 but at the landmarks.
+
+        Raises
+        ------
+        InvalidProblem
+            The functions are made of other features.
+        """
+        return _dual(self.x_weights, self.x_landmarks, self.x_map, "x")
+
+    @property
+    def y_dual(self) -> Array:
+        """The same of Y."""
+        return _dual(self.y_weights, self.y_landmarks, self.y_map, "y")
+
+    def transform(self, X: Any = None, Y: Any = None) -> Any:
+        """Canonical variates of rows: the functions at these rows, less their means over the training rows.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q), optional
+            Anything with rows that `linspec.as_operator` takes. With a precomputed kernel the values of the kernel for
+            these rows with the training rows.
+
+        Returns
+        -------
+        array of shape (n, k), or a pair of them when both are given
+            In the library and dtype of the rows.
+        """
+        views = (
+            ("X", X, self.x_map, self.x_weights, self.x_mean),
+            ("Y", Y, self.y_map, self.y_weights, self.y_mean),
+        )
+        found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
+        if not found:
+            raise InvalidProblem("transform needs X, Y or both; got neither.")
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def score(self, X: Any, Y: Any) -> KernelScore:
+        """The correlations that the functions capture on rows, usually on new rows; without the ridge.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q)
+            Matching rows.
+
+        Returns
+        -------
+        KernelScore
+            ``correlations, total = solution.score(X, Y)``.
+        """
+        if X is None or Y is None:
+            raise InvalidProblem("score needs the rows of both views; got one. Pass X and Y.")
+        P, Q = (np.asarray(to_host(V), dtype=np.float64) for V in self.transform(X, Y))
+        if len(P) != len(Q) or not len(P):
+            raise InvalidProblem(
+                f"X and Y must have equally many rows, at least 1; got {len(P)} and {len(Q)}."
+            )
+        lengths = np.linalg.norm(P, axis=0) * np.linalg.norm(Q, axis=0)
+        each = np.divide(np.sum(P * Q, axis=0), lengths, out=np.zeros(P.shape[1]), where=lengths > 0)
+        rho = canonical_rotation(P.T @ P, P.T @ Q, Q.T @ Q, P.shape[1])[1]
+        return KernelScore(each, float(np.minimum(rho, 1.0).sum()))
+
+
+def _dual(weights: Array, landmarks: HostArray | None, fitted: Fitted, view: str) -> Array:
+    if not isinstance(fitted.map, KernelMap):
+        raise InvalidProblem(
+            f"{view}_dual belongs to functions made of kernel functions; these are made of {fitted.map}. Take "
+            f"{view}_weights."
+        )
+    if landmarks is None:
+        return weights
+    home, rows = Home.of(weights), int(fitted.map.rows)
+    scattered = np.zeros((rows, int(weights.shape[1])), dtype=to_host(weights).dtype)
+    scattered[landmarks] = to_host(weights)
+    return home.place(scattered, scattered.dtype)
+
+
+def _variates(name: str, data: Any, fitted: Fitted, weights: Array, mean: HostArray | None) -> Array:
+    A = fitted.map(data, name)
+    Z = A.matmat(A.home.blocks.place(to_host(weights)))
+    return Z if mean is None else Z - A.home.place(mean, A.dtype)[None, :]

@@ -1,0 +1,214 @@
+"""Kernels, the operator of their matrix, and feature maps: against values by definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+from scipy.spatial.distance import cdist
+
+import linspec as ls
+from linspec.arrays import to_host
+from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, UnsupportedData
+from linspec.kernels import as_kernel
+from linspec.testing import BACKENDS
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((130, 7)) + 3.0
+NEW = RNG.standard_normal((21, 7)) + 3.0
+V = RNG.standard_normal((130, 4))
+H = np.eye(130) - 1 / 130
+
+DEFINED = {
+    "linear": (ls.kernels.linear(), lambda A, B: A @ B.T),
+    "polynomial": (ls.kernels.polynomial(3, 0.5, 0.1), lambda A, B: (0.1 * A @ B.T + 0.5) ** 3),
+    "rbf": (ls.kernels.rbf(2.5), lambda A, B: np.exp(-(cdist(A, B) ** 2) / 12.5)),
+    "laplacian": (ls.kernels.laplacian(9.0), lambda A, B: np.exp(-cdist(A, B, "cityblock") / 9)),
+    "function": (ls.kernels.function(lambda A, B: A @ B.T), lambda A, B: A @ B.T),
+}
+ARRAYS = [backend for backend in BACKENDS if backend.is_array and not backend.missing()]
+
+
+@pytest.mark.parametrize("backend", ARRAYS, ids=lambda backend: backend.name)
+@pytest.mark.parametrize("name", DEFINED)
+@pytest.mark.parametrize("form", ["held", "tiled"])
+def test_products_are_those_of_the_centred_matrix(name, backend, form):
+    kernel, by_definition = DEFINED[name]
+    data = backend.wrap(X if backend.float64 else X.astype(np.float32))
+    op = ls.KernelOperator(data, kernel, form=form, tile=37)
+    exact = H @ by_definition(X, X) @ H
+    scale = np.abs(by_definition(X, X)).max() * 130
+    unit = 1e-14 if backend.float64 else 1e-6
+    np.testing.assert_allclose(to_host(op.matmat(op.home.place(V))), exact @ V, atol=unit * scale)
+    np.testing.assert_allclose(
+        to_host(op.columns([5, 0, 9])), by_definition(X, X[[5, 0, 9]]), atol=unit * scale
+    )
+    np.testing.assert_allclose(to_host(op.diagonal()), np.diag(by_definition(X, X)), atol=unit * scale)
+    new = backend.wrap(NEW if backend.float64 else NEW.astype(np.float32))
+    np.testing.assert_allclose(to_host(op.cross(new).dense()), by_definition(NEW, X), atol=unit * scale)
+    assert op.form == form
+
+
+@pytest.mark.parametrize("name", ["linear", "polynomial", "rbf", "laplacian"])
+def test_sparse_rows_have_the_same_kernel(name):
+    kernel, by_definition = DEFINED[name]
+    A = X * (np.abs(X - 3) < 0.7)
+    op = ls.KernelOperator(scipy.sparse.csr_array(A), kernel, tile=50, form="tiled")
+    np.testing.assert_allclose(op.matmat(V), H @ by_definition(A, A) @ H @ V, atol=1e-10)
+    np.testing.assert_allclose(
+        op.cross(scipy.sparse.csr_array(A[:9])).dense(), by_definition(A[:9], A), atol=1e-12
+    )
+    np.testing.assert_allclose(op.cross(A[:9]).dense(), by_definition(A[:9], A), atol=1e-12)
+
+
+def test_a_precomputed_matrix_is_taken_as_it_is():
+    K = DEFINED["rbf"][1](X, X)
+    for data in (K, scipy.sparse.csr_array(K)):
+        op = ls.KernelOperator(data, "precomputed", tile=40, form="tiled")
+        np.testing.assert_allclose(op.matmat(V), H @ K @ H @ V, atol=1e-12)
+        cross = DEFINED["rbf"][1](NEW, X)
+        np.testing.assert_allclose(op.cross(cross).matmat(V), cross @ V, atol=1e-12)
+
+
+def test_distances_of_rows_far_from_the_origin_keep_their_digits():
+    far = (X + 1e4).astype(np.float32)
+    exact = DEFINED["rbf"][1](far.astype(np.float64), far.astype(np.float64))
+    found = ls.KernelOperator(far, ls.kernels.rbf(2.5), center=False).columns(range(130))
+    np.testing.assert_allclose(found, exact, atol=1e-5)
+
+
+def test_a_pass_is_counted_for_a_product_and_its_share_for_columns():
+    op = ls.KernelOperator(X, ls.kernels.rbf(2.5), form="tiled")
+    op.matmat(V)
+    op.columns(range(13))
+    assert op.ledger.sweeps == pytest.approx(1 + 13 / 130)  # rows in memory that are no one's to count
+
+
+def test_scales_are_taken_from_the_rows_once():
+    distances = cdist(X, X)[np.triu_indices(130, 1)]
+    sums = cdist(X, X, "cityblock")[np.triu_indices(130, 1)]
+    settled = ls.KernelOperator(X, ls.kernels.rbf("median", factor=0.5)).settle(0)
+    assert settled.scale == pytest.approx(np.median(distances) / 2, rel=1e-12)
+    assert ls.KernelOperator(X, "laplacian").settle(0).scale == pytest.approx(np.median(sums), rel=1e-12)
+    gamma = ls.KernelOperator(X, "polynomial").settle(0).gamma
+    assert gamma == pytest.approx(1 / np.mean(np.sum(X**2, axis=1)), rel=1e-12)
+    many = RNG.standard_normal((1500, 3))
+    first, second, other = (ls.KernelOperator(many, "rbf").settle(seed).scale for seed in (0, 0, 1))
+    assert first == second != other
+
+
+@pytest.mark.parametrize("name", ["rbf", "polynomial", "laplacian"])
+@pytest.mark.parametrize("landmarks", ["uniform", "rpcholesky"])
+def test_nystrom_features_of_all_rows_are_the_kernel(name, landmarks):
+    kernel, by_definition = DEFINED[name]
+    features = ls.features.nystrom(X, kernel, 130, 0, landmarks=landmarks)
+    F, K = features(X).dense(), by_definition(X, X)
+    np.testing.assert_allclose(F @ F.T, K, atol=1e-9 * K.max())
+    E = ls.features.nystrom(X, kernel, 130, 0, differences=True)(X).dense()
+    np.testing.assert_allclose(H @ E @ E.T @ H, H @ K @ H, atol=1e-9 * K.max())
+    some = ls.features.nystrom(X, kernel, 20, 0, landmarks=landmarks)(X).dense()
+    left = np.linalg.eigvalsh(K - some @ some.T)
+    assert left[0] > -1e-8 * K.max()  # a projection leaves a positive semidefinite rest
+    assert some.shape == (130, 20)
+
+
+def test_pivots_find_a_small_group_that_uniform_landmarks_miss():
+    rows = np.vstack([1e-3 * RNG.standard_normal((980, 2)), 50 + 0.1 * RNG.standard_normal((20, 2))])
+    kernel = ls.kernels.rbf(1.0)
+    numbers = ls.features.nystrom(rows, kernel, 5, 0, landmarks="rpcholesky").numbers
+    assert np.any(numbers >= 980)
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplacian"])
+def test_fourier_features_are_the_kernel_on_average(name):
+    kernel, by_definition = DEFINED[name]
+    F = ls.features.fourier(kernel, 7, 20000, 0)(X).dense()
+    assert np.abs(F @ F.T - by_definition(X, X)).max() < 6 / np.sqrt(20000)
+
+
+def features_of(data):
+    return ls.features.nystrom(X, ls.kernels.rbf(2.5), 15, 0)(data)
+
+
+@pytest.mark.parametrize("kind", ["array", "sparse", "callable", "file"])
+def test_any_problem_takes_features_of_any_rows(kind, tmp_path):
+    """Row slices make the same answer as the features written down, weights included."""
+    np.save(tmp_path / "rows.npy", X)
+    data = {
+        "array": X,
+        "sparse": scipy.sparse.csr_array(X),
+        "callable": lambda: iter([X[:50], X[50:51], X[51:]]),
+        "file": tmp_path / "rows.npy",
+    }[kind]
+    F = features_of(X).dense()
+    B, w = X[:, :2] ** 2, np.arange(130) % 3
+    for weights in (None, w):
+        found = ls.solve(
+            ls.LeastSquares(features_of(data), B, ridge=0.1, sample_weight=weights), "cg", tol=1e-12
+        )
+        expected = ls.solve(ls.LeastSquares(F, B, ridge=0.1, sample_weight=weights), "direct")
+        np.testing.assert_allclose(found.x, expected.x, atol=1e-7)
+
+
+def test_an_iterator_of_slices_stays_one_that_is_read_once():
+    A = features_of(iter([X[:50], X[50:]]))
+    assert A.sweeps == 1
+    found = ls.solve(ls.SVD(A, 3, left=False), "gram")
+    np.testing.assert_allclose(
+        found.S, np.linalg.svd(features_of(X).dense(), compute_uv=False)[:3], rtol=1e-7
+    )
+
+
+def test_what_cannot_be_a_kernel_is_refused():
+    with pytest.raises(InvalidProblem, match="one of linear, polynomial"):
+        as_kernel("gauss")
+    with pytest.raises(InvalidProblem, match=r"Call it: linspec.kernels.rbf\(\)"):
+        as_kernel(ls.kernels.rbf)
+    for make in (
+        lambda: ls.kernels.rbf(0.0),
+        lambda: ls.kernels.rbf("mean"),
+        lambda: ls.kernels.laplacian(-1),
+    ):
+        with pytest.raises(InvalidProblem, match="finite number above 0, or 'median'"):
+            make()
+    with pytest.raises(InvalidProblem, match="Multiply the scale"):
+        ls.kernels.rbf(2.0, factor=0.5)
+    with pytest.raises(InvalidProblem, match="degree"):
+        ls.kernels.polynomial(0)
+    with pytest.raises(InvalidProblem, match="offset"):
+        ls.kernels.polynomial(2, -1.0)
+    with pytest.raises(InvalidProblem, match="median distance between 40 of them is 0"):
+        ls.KernelOperator(np.ones((40, 3)), "rbf").settle(0)
+    with pytest.raises(InvalidProblem, match="must be symmetric"):
+        ls.KernelOperator(X, lambda A, B: A @ np.triu(np.ones((7, 7))) @ B.T).settle()
+    with pytest.raises(InvalidProblem, match="not single ones"):
+        ls.KernelOperator(X, lambda A, B: float(A[0] @ B[0])).settle()
+    with pytest.raises(InvalidProblem, match="not positive semidefinite"):
+        ls.KernelOperator(X, lambda A, B: -(A @ B.T)).settle()
+    with pytest.raises(InvalidProblem, match="cannot be squared and summed"):
+        ls.KernelOperator((X * 1e20).astype(np.float32), "linear").settle()
+    with pytest.raises(InvalidProblem, match="n x n; got 130 x 7"):
+        ls.KernelOperator(X, "precomputed")
+    bad = X.copy()
+    bad[4, 2] = np.nan
+    with pytest.raises(NonFiniteData, match="row 4, column 2"):
+        ls.KernelOperator(bad, "linear").settle()
+    with pytest.raises(MissingCapability, match="needs the rows of X"):
+        ls.KernelOperator(scipy.sparse.linalg.aslinearoperator(X), "rbf")
+
+
+def test_what_cannot_be_features_is_refused():
+    with pytest.raises(InvalidProblem, match="landmarks must number from 1 to the 130 rows; got 131"):
+        ls.features.nystrom(X, "linear", 131)
+    with pytest.raises(InvalidProblem, match="uniform, rpcholesky"):
+        ls.features.nystrom(X, "linear", 3, landmarks="best")
+    with pytest.raises(InvalidProblem, match="kernel of 30 landmarks is not positive semidefinite"):
+        ls.features.nystrom(X, lambda A, B: np.cos(A @ B.T) ** 2 + (A @ B.T > 60), 30, 0)
+    with pytest.raises(InvalidProblem, match="the 7 columns"):
+        features_of(X[:, :5])
+    with pytest.raises(MissingCapability, match="kernels of differences"):
+        ls.features.fourier("linear", 7, 10)
+    with pytest.raises(UnsupportedData, match="a scale that is a number"):
+        ls.features.fourier("rbf", 7, 10)
+    with pytest.raises(MissingCapability, match="features are made of rows"):
+        features_of(scipy.sparse.linalg.aslinearoperator(X))

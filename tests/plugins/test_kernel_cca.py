@@ -1,0 +1,283 @@
+"""Kernel CCA: identities with CCA of features, the law and its bounds, new rows, and the words for what is wrong."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse
+
+import linspec as ls
+from linspec.cli.kinds import kind_named
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
+from linspec.testing import Reading, cases, run_checks, testing_of
+from linspec_kernel import KernelCCA
+from linspec_kernel.testing import planted_kernels, planted_linear, related
+
+RBF = ls.kernels.rbf(factor=0.5)
+SOLVERS = ("kcca", "nystrom-kcca", "nystrom-lobpcg")
+TESTING = testing_of("kernel-cca")
+
+
+def views(n=200, p=6, q=5, seed=0):
+    return tuple(related(n, p, q, seed).values())
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("center", [True, False])
+def test_with_the_linear_kernel_it_is_cca(solver, center):
+    X, Y = views()
+    problem = KernelCCA(X, Y, 3, "linear", ridge=(0.5, 2.0), center=center)
+    found = ls.solve(problem, solver, rng=0)
+    expected = ls.solve(ls.CCA(X, Y, 3, ridge=(0.5, 2.0), center=center), "direct")
+    np.testing.assert_allclose(found.correlations, expected.correlations, rtol=0, atol=1e-10)
+    signs = np.sign(np.sum(found.transform(X) * expected.transform(X), axis=0))
+    np.testing.assert_allclose(found.transform(X), expected.transform(X) * signs, atol=1e-8)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_with_a_polynomial_kernel_it_is_cca_of_the_monomials(solver):
+    X, Y = views()
+
+    def monomials(A):
+        pairs = itertools.combinations(range(A.shape[1]), 2)
+        crossed = [np.sqrt(2) * A[:, i] * A[:, j] for i, j in pairs]
+        return np.column_stack([np.ones(len(A)), np.sqrt(2) * A, A**2, *crossed])
+
+    problem = KernelCCA(X, Y, 4, ls.kernels.polynomial(2, 1.0, 1.0), ridge=3.0)
+    found = ls.solve(problem, solver, rng=0)
+    expected = ls.solve(ls.CCA(monomials(X), monomials(Y), 4, ridge=3.0), "direct")
+    np.testing.assert_allclose(found.correlations, expected.correlations, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", [RBF, ls.kernels.laplacian()], ids=["rbf", "laplacian"])
+def test_all_landmarks_and_both_preconditioners_give_the_answer_of_the_eigenvectors(kernel):
+    problem = KernelCCA(*views(300), 5, kernel, ridge=0.05)
+    exact = ls.solve(problem, "kcca", rng=0).correlations
+    every = ls.solve(problem, "nystrom-kcca", rng=0, landmarks=300)
+    np.testing.assert_allclose(every.correlations, exact, rtol=0, atol=1e-10)
+    for options in (
+        {"landmarks": 60},
+        {"landmarks": 60, "preconditioner": "cholesky"},
+        {"landmarks": 60, "storage": "tiled"},
+    ):
+        found = ls.solve(problem, "nystrom-lobpcg", rng=0, tol=1e-18, extra=10, **options)
+        assert found.iterations > 1
+        np.testing.assert_allclose(found.correlations, exact, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in cases("kernel-cca") if case.truth], ids=lambda case: case.name
+)
+def test_the_oracle_finds_what_was_planted(case):
+    planted = case.truth["correlations"]
+    oracle = TESTING.oracle(case, Reading())
+    np.testing.assert_allclose(oracle.correlations, planted[: oracle.count], atol=1e-10)
+
+
+def test_the_oracle_agrees_with_the_pencil_of_order_two_n():
+    """aᵀKxKyb under the constraints, as one generalised eigenproblem, for a kernel of full rank without centring."""
+    case = next(case for case in cases("kernel-cca") if case.name == "no-centring")
+    oracle = TESTING.oracle(case, Reading())
+    x, y = oracle.x, oracle.y
+    n = len(x.K)
+    left = np.block([[np.zeros((n, n)), x.K @ y.K], [y.K @ x.K, np.zeros((n, n))]])
+    right = scipy.linalg.block_diag(*(view.K @ view.K + view.ridge * view.K for view in (x, y)))
+    values = scipy.linalg.eigh(left, right, eigvals_only=True)[::-1]
+    np.testing.assert_allclose(oracle.correlations, values[: oracle.count], atol=1e-8)
+
+
+def test_the_law_is_above_the_exact_norm_and_near_it_and_bounds_hold():
+    """On answers of the iteration that was cut short, whatever the kernel and the ridge."""
+    ratios = []
+    for seed, ridge in itertools.product(range(5), (0.01, 0.1, 1.0)):
+        case = next(case for case in cases("kernel-cca") if case.name == "rbf-narrow")
+        X, Y = views(120, seed=seed)
+        case = type(case)(
+            name="drawn",
+            problem="kernel-cca",
+            arrays={"X": X, "Y": Y},
+            parameters={**case.parameters, "ridge": ridge},
+        )
+        oracle = TESTING.oracle(case, Reading())
+        for passes, landmarks in itertools.product((6, 8), (20, 60)):
+            problem = case.state({"X": X, "Y": Y})
+            found = ls.solve(
+                problem, "nystrom-lobpcg", rng=seed, landmarks=landmarks, extra=4, max_passes=passes
+            )
+            rough = ls.solve(problem, "nystrom-kcca", rng=seed, landmarks=landmarks)
+            for answer in (found, rough):
+                assert np.all(oracle.nearest(answer.correlations) <= answer.bounds + 1e-12)
+                assert np.all(answer.correlations <= oracle.correlations + 1e-12)
+                assert answer.residual >= oracle.exact_law(answer) * (1 - 1e-6) - 1e-20
+            if found.residual > 1e-20:
+                ratios.append(found.residual / oracle.exact_law(found))
+    assert len(ratios) > 20
+    assert max(ratios) < 4  # where residuals lie in long and in short directions at once
+
+
+def test_landmarks_and_duals_are_two_forms_of_one_function():
+    X, Y = views(150)
+    new = views(40, seed=1)[0]
+    found = ls.solve(KernelCCA(X, Y, 3, RBF, ridge=0.1), "nystrom-kcca", rng=0, landmarks=50)
+    assert found.x_weights.shape == (50, 3)
+    assert found.x_dual.shape == (150, 3)
+    assert found.residual_kind == "bound"
+    assert found.status is ls.Status.APPROXIMATE
+    variates = found.transform(X)
+    np.testing.assert_allclose(variates.mean(axis=0), 0, atol=1e-12)
+    op = ls.KernelOperator(X, found.kernel_x)
+    np.testing.assert_allclose(op.matmat(found.x_dual), variates, atol=1e-10)
+    np.testing.assert_allclose(
+        found.transform(new), op.cross(new).matmat(found.x_dual) - found.x_mean, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("solver", [*SOLVERS, "rff-kcca"])
+def test_functions_hold_on_new_rows(solver):
+    X, Y = views(600)
+    train, test = slice(0, 400), slice(400, 600)
+    found = ls.solve(KernelCCA(X[train], Y[train], 2, ls.kernels.rbf(), ridge=1.0), solver, rng=0)
+    linear = ls.solve(ls.CCA(X[train], Y[train], 2, ridge=1.0))
+    correlations, total = found.score(X[test], Y[test])
+    assert found.kernel_x.scale == pytest.approx(3.6, abs=0.5)
+    assert total > 1.2 > 1.1 * linear.score(X[test], Y[test])[1]  # the square is no linear relation
+    assert np.all(correlations > 0.4)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_precomputed_kernel_takes_the_cross_kernel_of_new_rows(solver):
+    X, Y = views(150)
+    new = views(30, seed=1)
+    kernels = [ls.KernelOperator(A, ls.kernels.rbf(2.0), center=False) for A in (X, Y)]
+    given = [op.columns(range(150)) for op in kernels]
+    crossed = [op.cross(A).dense() for op, A in zip(kernels, new, strict=True)]
+    named = ls.solve(KernelCCA(X, Y, 2, ls.kernels.rbf(2.0), ridge=0.3), solver, rng=0)
+    found = ls.solve(KernelCCA(*given, 2, "precomputed", ridge=0.3), solver, rng=0)
+    np.testing.assert_allclose(found.correlations, named.correlations, atol=1e-9)
+    for one, other in zip(found.transform(*crossed), named.transform(*new), strict=True):
+        signs = np.sign(np.sum(one * other, axis=0))
+        np.testing.assert_allclose(one, other * signs, atol=1e-6)
+
+
+def test_sparse_rows_stay_sparse_and_give_the_same():
+    X, Y = (A * (np.abs(A) > 0.8) for A in views(150))
+    dense = ls.solve(KernelCCA(X, Y, 3, RBF, ridge=0.1), "nystrom-lobpcg", rng=0, landmarks=40, tol=1e-12)
+    sparse = KernelCCA(*map(scipy.sparse.csr_array, (X, Y)), 3, RBF, ridge=0.1)
+    found = ls.solve(sparse, "nystrom-lobpcg", rng=0, landmarks=40, tol=1e-12)
+    np.testing.assert_allclose(found.correlations, dense.correlations, atol=1e-10)
+
+
+def test_an_iteration_is_one_pass_and_landmarks_cost_their_share():
+    X, Y = views(400)
+    problem = KernelCCA(X, Y, 3, RBF, ridge=0.05)
+    found = ls.solve(problem, "nystrom-lobpcg", rng=0, landmarks=40, extra=10, tol=1e-12)
+    np.testing.assert_allclose(np.diff(found.history["passes"]), 1.0)
+    assert found.history["passes"][0] == pytest.approx(
+        1 + 40 / 400 + 1 + 1
+    )  # rows, columns, a block of all, a pass
+    assert found.passes == pytest.approx(found.history["passes"][-1] + 2)  # the certificate
+    assert found.converged
+
+
+def test_the_shift_saves_passes(monkeypatch):
+    """Without it, directions that the landmarks miss are amplified."""
+    from linspec_kernel import nystrom_lobpcg
+
+    X, Y = views(400)
+    problem = KernelCCA(X, Y, 3, RBF, ridge=0.04)
+    options = {"rng": 0, "landmarks": 40, "extra": 10, "tol": 1e-6}
+    with_shift = ls.solve(problem, "nystrom-lobpcg", **options)
+    always = property(lambda self: 0.0, lambda self, value: None)
+    monkeypatch.setattr(nystrom_lobpcg.Nystrom, "shift", always, raising=False)
+    with pytest.warns(ls.errors.ConvergenceWarning):
+        without = ls.solve(problem, "nystrom-lobpcg", max_iterations=with_shift.iterations, **options)
+    assert with_shift.converged
+    assert not without.converged
+
+
+def test_auto_takes_eigenvectors_of_few_rows_and_iterates_on_many():
+    few, many = (KernelCCA(*views(n), 3, RBF, ridge=0.1) for n in (200, 6000))
+    assert ls.select(few).name == "kcca"
+    assert ls.select(many).name == "nystrom-lobpcg"
+    assert "nystrom-lobpcg" in ls.select(few).reason
+
+
+def test_what_cannot_be_solved_is_said():
+    X, Y = views(60)
+    with pytest.raises(InvalidProblem, match="every correlation is 1"):
+        KernelCCA(X, Y, 2)
+    with pytest.raises(InvalidProblem, match="k must be between 1 and 59 for 59 rows, centred"):
+        KernelCCA(X, Y, 60, ridge=1.0)
+    with pytest.raises(InvalidProblem, match="equally many rows"):
+        KernelCCA(X, Y[:50], 2, ridge=1.0)
+    with pytest.raises(InvalidProblem, match="kernel_y must be a kernel"):
+        KernelCCA(X, Y, 2, kernel_y="gauss", ridge=1.0)
+    with pytest.raises(InvalidProblem, match="n x n; got 60 x 6"):
+        KernelCCA(X, Y, 2, "precomputed", ridge=1.0)
+    with pytest.raises(InvalidOption, match="landmarks must be at least 6 for k = 5; got 4"):
+        ls.solve(KernelCCA(X, Y, 5, RBF, ridge=1.0), "nystrom-kcca", landmarks=4)
+    with pytest.raises(InvalidOption, match="features must be at least k = 5"):
+        ls.solve(KernelCCA(X, Y, 5, RBF, ridge=1.0), "rff-kcca", features=4)
+    with pytest.raises(MissingCapability, match="kernels of differences"):
+        ls.solve(KernelCCA(X, Y, 2, "polynomial", ridge=1.0), "rff-kcca")
+    indefinite = lambda A, B: np.tanh(5 * A @ B.T - 1) ** 3  # noqa: E731
+    for solver in ("kcca", "nystrom-kcca", "nystrom-lobpcg"):
+        with pytest.raises(InvalidProblem, match="not positive semidefinite"):
+            ls.solve(KernelCCA(X, Y, 2, indefinite, ridge=1.0), solver, rng=0)
+
+
+def test_rff_says_that_it_has_no_residual():
+    found = ls.solve(KernelCCA(*views(100), 2, RBF, ridge=1.0), "rff-kcca", rng=0)
+    assert np.isnan(found.residual)
+    assert found.residual_kind == "unavailable"
+    assert not found.converged
+    with pytest.raises(InvalidProblem, match="made of kernel functions"):
+        _ = found.x_dual
+
+
+def test_the_flagship_keeps_the_contract_where_it_iterates(monkeypatch):
+    """The kit's cases are small: with few landmarks and a narrow block they take iterations."""
+    from linspec_kernel import nystrom_lobpcg
+
+    monkeypatch.setattr(nystrom_lobpcg, "default_landmarks", lambda n: n // 2)
+    monkeypatch.setattr(nystrom_lobpcg, "PROBED", 20)
+    report = run_checks("kernel-cca/nystrom-lobpcg", backends=["numpy", "array-api-strict"])
+    assert report.ok, report
+
+
+def test_planted_cases_are_problems():
+    assert planted_kernels(40, (0.9, 0.5), 1, ridge=1.0).truth["correlations"][0] < 0.9
+    assert len(planted_linear(4, "all", rank=3).truth["correlations"]) == 3
+
+
+def test_the_command_line_makes_kernels_of_its_options():
+    X, Y = views(60)
+    kind = kind_named("kernel-cca")
+    values = {"k": 2, "ridge": 0.5, "kernel": "polynomial", "degree": 3, "center": True}
+    problem = kind.construct([X, Y], values)
+    assert problem.kernel_x == problem.kernel_y == ls.kernels.polynomial(3)
+    other = kind.construct(
+        [X, Y], {**values, "kernel": "rbf", "kernel_y": "laplacian", "scale_factor": 0.5, "ridge_y": 2.0}
+    )
+    assert other.kernel_x == ls.kernels.rbf(factor=0.5)
+    assert other.kernel_y == ls.kernels.laplacian(factor=0.5)
+    assert other.ridge == (0.5, 2.0)
+    fixed = kind.construct([X, Y], {**values, "kernel": "rbf", "kernel_scale": 3.0})
+    assert fixed.kernel_x == ls.kernels.rbf(3.0)
+    assert "kernel rbf and laplacian" in kind.stated({**values, "kernel": "rbf", "kernel_y": "laplacian"})
+
+
+def test_iterates_are_scored_with_the_kernels_of_the_run():
+    """More rows than a scale is taken from: each draw has its own."""
+    X, Y = views(1100)
+    problem = KernelCCA(X, Y, 2, "rbf", ridge=1.0)
+    seen = []
+    found = ls.solve(
+        problem, "nystrom-lobpcg", rng=3, landmarks=50, extra=4, callback=lambda p: seen.append(p.current())
+    )
+    conclusion = problem.conclude(problem.moments("auto", (1, 1)), **seen[-1])
+    assert conclusion.fields["x_map"].kernel == found.kernel_x
+    assert conclusion.residual == pytest.approx(found.residual, rel=1e-6)
