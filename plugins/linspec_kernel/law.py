@@ -8,6 +8,7 @@ asks. It is bounded without an inverse: x/(x + r) is concave, so with t = RᵀR 
 
     RᵀK(K + r)⁻¹R  ≤  t s/(s + r t)  ≤  min(t, s/r).
 
+The bound is loose where R has parts in long and in short eigenvectors, and where K nearly annihilates a part of it.
 The residual is the sum of ts/(s + rt) over pairs and views, over the sum of the correlations. It takes two products
 with each kernel matrix, K a and K R. Functions of landmarks are judged by t alone, which takes the landmarks' columns:
 `residual_kind` is then "bound". Functions that are not made of kernel functions have no residual: "unavailable".
