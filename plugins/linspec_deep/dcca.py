@@ -7,14 +7,14 @@ differentiated, and the nets follow the gradient. With Sx = LxLxᵀ, Sy = LyLy�
 batch's correlations have the sum ‖T‖²_F, and the loss is its negative. Steps are those of AdamW (Loshchilov & Hutter
 2019, arXiv:1711.05101) and fall to zero along half a cosine. At the end the law makes the exact CCA of the features on
 all training rows.
-Where we differ: (a) ‖T‖²_F by two Cholesky factorisations replaces the nuclear norm of Sx^(-1/2) C Sy^(-1/2): it needs no
-eigenvectors, whose derivatives are infinite where eigenvalues coincide. (b) No layer is trained in advance. (c) First
-weights and the order of rows come from the generator of the run, so torch draws nothing. (d) With `held_out`, some rows
-take no part in the steps, and the nets of the epoch with the largest ‖T‖²_F on these are returned.
-torch is imported when a problem is solved. Everything that is set in it (the number of threads) is set back. It runs on
-the CPU, in float32, also if the data are elsewhere.
-The residual reported during the run is 1 − ‖T‖²_F / k, the mean of the batches of an epoch, or that of the held-out rows.
-It is no estimate of the residual of the law, and no run ends because of it.
+Where we differ: (a) ‖T‖²_F by two Cholesky factorisations replaces the nuclear norm of Sx^(-1/2) C Sy^(-1/2): it needs
+no eigenvectors, whose derivatives are infinite where eigenvalues coincide. (b) No layer is trained in advance. (c)
+First weights and the order of rows come from the generator of the run, so torch draws nothing. (d) With `held_out`,
+some rows take no part in the steps, and the nets of the epoch with the largest ‖T‖²_F on these are returned.
+torch is imported when a problem is solved. Everything that is set in it (the number of threads) is set back. It runs
+on the CPU, in float32, also if the data are elsewhere.
+The residual reported during the run is 1 − ‖T‖²_F / k, the mean of the batches of an epoch, or that of the held-out
+rows. It is no estimate of the residual of the law, and no run ends because of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import ModuleType
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,13 +51,19 @@ class DCCA(Solver):
     depth: int = option(2, "hidden layers of each net", at_least=1)
     batch: int = option(1000, "rows of a minibatch; at least 2k of them are needed", at_least=2)
     epochs: int | None = option(
-        None, "times that all rows are read; none: 10, or more until there are 200 steps", kind=int, at_least=1
+        None,
+        "times that all rows are read; none: 10, or more until there are 200 steps",
+        kind=int,
+        at_least=1,
     )
     step: float = option(2e-3, "step length of AdamW at the beginning", above=0, below=1)
     decay: float = option(1e-4, "weight decay of AdamW", at_least=0, below=1)
     ridge: float = option(1e-3, "added to the variances of features, in the loss of a batch only", above=0)
     held_out: float = option(
-        0.0, "fraction of the rows, 10,000 at most, that judge the epochs and take no steps", at_least=0, at_most=0.5
+        0.0,
+        "fraction of the rows, 10,000 at most, that judge the epochs and take no steps",
+        at_least=0,
+        at_most=0.5,
     )
     patience: int = option(5, "epochs without progress on the held-out rows that end the run", at_least=1)
     threads: int = option(1, "threads of torch; the last digits depend on their number", at_least=1)
@@ -89,12 +95,12 @@ class DCCA(Solver):
             )
         if self.held_out and not 2 * k <= aside <= n - 2 * k:
             raise InvalidOption(
-                f"held_out must leave at least 2k = {2 * k} rows on both sides; got held_out={self.held_out:g}, which is "
-                f"{aside} of {n} rows. Change it, or leave it out."
+                f"held_out must leave at least 2k = {2 * k} rows on both sides; got held_out={self.held_out:g}, "
+                f"which is {aside} of {n} rows. Change it, or leave it out."
             )
 
 
-def _imported() -> ModuleType:
+def _imported() -> Any:
     """The torch of this environment.
 
     Raises
@@ -106,13 +112,14 @@ def _imported() -> ModuleType:
         import torch
     except ImportError as error:
         raise MissingPackage(
-            f"deep-cca/dcca needs torch, which cannot be imported ({error}). Install it with: pip install linspec[torch]"
+            f"deep-cca/dcca needs torch, which cannot be imported ({error}). Install it with: "
+            "pip install linspec[torch]"
         ) from error
     return torch
 
 
 @contextmanager
-def _one_setting(torch: ModuleType, threads: int) -> Iterator[None]:
+def _one_setting(torch: Any, threads: int) -> Iterator[None]:
     """The same threads and gradients whatever the caller has set; it is as before at the end."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
@@ -134,7 +141,7 @@ class _Training:
         Whether the epochs are done, or the held-out rows say that they are.
     """
 
-    def __init__(self, torch: ModuleType, solver: DCCA, problem: Any, run: Run, aside: int) -> None:
+    def __init__(self, torch: Any, solver: DCCA, problem: Any, run: Run, aside: int) -> None:
         self.torch, self.solver, self.k = torch, solver, int(problem.k)
         self.views: list[LinearOperator] = [problem.X, problem.Y]
         self.n = int(problem.X.shape[0])
@@ -246,7 +253,7 @@ class _Training:
     def _drawn(self, sizes: list[int], rng: np.random.Generator) -> list[tuple[Any, Any]]:
         """First weights and biases, uniform within ±1/√(columns), as torch draws those of its own layers."""
         layers = []
-        for before, after in zip(sizes[:-1], sizes[1:], strict=True):
+        for before, after in pairwise(sizes):
             most = before**-0.5
             drawn = (rng.uniform(-most, most, shape).astype(np.float32) for shape in ((before, after), after))
             W, b = (self.torch.from_numpy(array).requires_grad_() for array in drawn)

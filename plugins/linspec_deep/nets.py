@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -110,7 +111,9 @@ def side_by_side(
     """
     n = int(views[0].shape[0])
     for chosen in equal_slices(n, min(rows_at_once(A) for A in views)):
-        found = [entries(A.rows(chosen), net) for A, net in zip(views, nets or [None] * len(views), strict=True)]
+        found = [
+            entries(A.rows(chosen), net) for A, net in zip(views, nets or [None] * len(views), strict=True)
+        ]
         yield chosen.start, found
         for A in views:
             A.release()
@@ -144,5 +147,5 @@ def count(rows: LinearOperator, sizes: Sequence[int], *, times: int = 1) -> None
         Evaluations of the net; a gradient takes about two in addition.
     """
     bare, ledger = uncounted(rows)
-    pairs = sum(a * b for a, b in zip(sizes[:-1], sizes[1:], strict=True))
+    pairs = sum(a * b for a, b in pairwise(sizes))
     ledger.record(bare, times * sizes[1], flops=2.0 * times * bare.shape[0] * pairs)

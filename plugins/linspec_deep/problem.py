@@ -24,7 +24,6 @@ from linspec.arrays import HOST, HostArray, to_host
 from linspec.block_algebra import ratio, whitening_above_noise
 from linspec.checks import check_k, check_place, check_rows, refuse_once
 from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
-from linspec.solution import Status
 from linspec.unit_vectors import signs
 from linspec_deep.nets import Net, side_by_side
 from linspec_deep.solution import DeepCCASolution
@@ -109,9 +108,7 @@ class DeepCCA(ls.Problem[DeepCCASolution]):
         turns = [Ux @ P[:, : len(rho)], Uy @ Qt[: len(rho)].T]
         flips = signs(turns[0], HOST)
         # Rounded to the dtype of the data, as they are returned; these are judged.
-        weights = [
-            A.home.place(W * flips, A.dtype) for A, W in zip((self.X, self.Y), turns, strict=True)
-        ]
+        weights = [A.home.place(W * flips, A.dtype) for A, W in zip((self.X, self.Y), turns, strict=True)]
         phi, psi = (np.asarray(to_host(W), dtype=np.float64) for W in weights)
         defects = Ux.T @ (C @ psi - (Sx @ phi) * rho), Uy.T @ (C.T @ phi - (Sy @ psi) * rho)
         residuals = sum((D**2).sum(axis=0) for D in defects)
@@ -131,8 +128,8 @@ class DeepCCA(ls.Problem[DeepCCASolution]):
             "(solution.score)."
         )
         found = fewer_than_asked(len(rho), self.k, "features that vary independently of the others")
-        findings = (*found, (Status.APPROXIMATE, said))
-        return Conclusion(fields, ratio(float(np.sum(residuals)), float(rho.sum())), findings, lost=True)
+        findings = (*found, (ls.Status.APPROXIMATE, said))
+        return Conclusion(fields, ratio(float(np.sum(residuals)), float(rho.sum())), findings)
 
 
 def _feature_moments(problem: DeepCCA, nets: tuple[Net, Net]) -> tuple[int, HostArray, HostArray]:

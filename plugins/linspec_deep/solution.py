@@ -14,7 +14,6 @@ import linspec as ls
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidProblem
 from linspec.families.cca.variates import CCAScore, score_variates
-from linspec.solution import Status
 from linspec_deep.nets import Net, side_by_side
 
 FORMAT = "linspec deep-cca 1"
@@ -48,6 +47,7 @@ class DeepCCASolution(ls.Solution):
     value_field: ClassVar[str] = "correlations"
     value_label: ClassVar[str] = "canonical correlation"
     ceiling: ClassVar[float | None] = 1.0
+    certified: ClassVar[bool] = False  # the law judges the CCA of the features, and not the nets
 
     x_net: Net
     y_net: Net
@@ -103,8 +103,8 @@ class DeepCCASolution(ls.Solution):
         Returns
         -------
         CCAScore
-            ``correlations`` of shape (r,), one for each pair, about the training means; ``total``, the total correlation
-            captured by the best rotation of the variates; and ``rows``. It unpacks into the first two.
+            ``correlations`` of shape (r,), one for each pair, about the training means; ``total``, the total
+            correlation captured by the best rotation of the variates; and ``rows``. It unpacks into the first two.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class DeepCCASolution(ls.Solution):
             An existing file is replaced. The format is that of `numpy.savez`, whatever the suffix.
         """
         nets = {"x": self.x_net, "y": self.y_net}
-        arrays = {name: np.asarray(to_host(getattr(self, name))) for name in ARRAYS}
+        arrays: dict[str, Any] = {name: np.asarray(to_host(getattr(self, name))) for name in ARRAYS}
         for view, net in nets.items():
             arrays[f"{view}_shift"], arrays[f"{view}_scale"] = net.shift, np.array(net.scale)
             for layer, (W, b) in enumerate(zip(net.weights, net.biases, strict=True)):
@@ -167,9 +167,11 @@ class DeepCCASolution(ls.Solution):
             described = json.loads(str(held["description"][()]))
             if described["format"] != FORMAT:
                 raise ValueError(f"its format is {described['format']!r}")  # noqa: TRY301
-            nets = {f"{view}_net": _read_net(held, view, described["layers"][view]) for view in "xy"}
+            nets: dict[str, Any] = {
+                f"{view}_net": _read_net(held, view, described["layers"][view]) for view in "xy"
+            }
             return cls(
-                status=Status[described["status"]],
+                status=ls.Status[described["status"]],
                 **{name: described[name] for name in WORDS},
                 **dict(zip(NUMBERS, held["numbers"].tolist(), strict=True)),
                 **{name: held[name] for name in ARRAYS},
