@@ -148,6 +148,18 @@ def torch(session: nox.Session) -> None:
 
 
 @nox.session
+def deep(session: nox.Session) -> None:
+    """Deep CCA, which needs torch: its tests, the contract, and its page."""
+    session.install(*DEV, "torch==2.13.0")
+    places = (
+        "tests/plugins/test_deep_cca.py",
+        "tests/test_conformance.py",
+        "tests/core/test_docs_snippets.py",
+    )
+    session.run("pytest", "-n", "auto", "-k", "deep", *places, *session.posargs)
+
+
+@nox.session
 def gpu(session: nox.Session) -> None:
     """Every test that takes an array backend, on CuPy."""
     session.install(*DEV, f".[{_cupy_extra(session)}]")

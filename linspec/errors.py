@@ -108,6 +108,10 @@ class OutOfMemory(LinspecError, MemoryError):
     """The memory ran out before there was an answer; the message says in what."""
 
 
+class MissingPackage(LinspecError, ImportError):
+    """A method needs an optional package that is not installed; the message has the command that installs it."""
+
+
 class NoSuitableSolver(LinspecError, ValueError):
     """Automatic choice found no solver that fits the problem and the machine."""
 

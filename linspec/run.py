@@ -500,7 +500,7 @@ class Run:
         self._close()
         conclusion, kind = self._judge(arrays)
         residual = conclusion.residual
-        converged = bool(residual <= self.tol) and not conclusion.lost
+        converged = bool(residual <= self.tol) and not conclusion.lost and self.problem.solution.certified
         findings = [*self._notes, *conclusion.findings]
         status = self._verdict(converged, iterated, [finding for finding, _ in findings])
         message = self._message(status, residual, findings)

@@ -110,13 +110,15 @@ class Solution:
     Each class describes its fields. `weight_fields` are the arrays in the library and dtype of the data, the
     leading vectors first. `value_field` holds the decreasing numbers that belong to the vectors, or is "" if
     there are none. `value_label` is the name of one of these numbers. `ceiling` is their upper limit, or
-    None.
+    None. `certified` tells whether the residual judges the whole answer: if it is False, no answer of the class has
+    converged, whatever its residual.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ()
     value_field: ClassVar[str] = ""
     value_label: ClassVar[str] = ""
     ceiling: ClassVar[float | None] = None
+    certified: ClassVar[bool] = True
 
     status: Status = HowItEnded()  # type: ignore[assignment]  # noqa: RUF009  # a descriptor: read as what it is
     converged: bool

@@ -132,7 +132,12 @@ def check_converged(trial: Trial) -> Iterator[str]:
 
 
 def converges(solution: Any, tol: float) -> bool:
-    """Whether `converged` agrees with the residual, or is False because directions or pairs are missing."""
+    """Whether `converged` agrees with the residual, or is False because directions or pairs are missing.
+
+    It is always False if the residual of the problem judges a part of the answer only.
+    """
+    if not solution.certified:
+        return solution.converged is False
     if solution.converged is bool(solution.residual <= tol):
         return True
     return solution.converged is False and solution.status in LOST

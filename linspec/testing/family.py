@@ -49,6 +49,9 @@ class ProblemTesting:
     behaviour_checks : mapping
         Additional checks of a solver, by name. Each takes a `Subject`, yields what is wrong, and may raise
         `Skip`.
+    missing : callable, optional
+        Returns why the solvers cannot run here, such as a package that is not installed, or "" if they can. Their
+        checks are then skipped with this reason; declarations are checked all the same.
     """
 
     cases: Callable[[], Sequence[Case]]
@@ -60,6 +63,7 @@ class ProblemTesting:
     start_case: Callable[[], Case] | None = None
     answer_checks: Mapping[str, Callable[[Any], Iterator[str]]] = field(default_factory=dict)
     behaviour_checks: Mapping[str, Callable[[Any], Iterator[str]]] = field(default_factory=dict)
+    missing: Callable[[], str] = lambda: ""
 
 
 def testing_of(problem: str) -> ProblemTesting:

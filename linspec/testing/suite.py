@@ -208,8 +208,9 @@ class Suite:
         """A check that fails if there are issues; the failure names the file and line of the tested part."""
 
         def run() -> None:
-            if backend is not None:
-                _require(backend)
+            for required in (self.family, backend):
+                if required is not None:
+                    _require(required)
             self._fail_on(issues())
 
         return Check(name, "" if backend is None else backend.name, run)
@@ -343,8 +344,8 @@ DECLARATIONS = {
 """The names of the checks of a declaration, by kind."""
 
 
-def _require(backend: tables.Backend) -> None:
-    missing = backend.missing()
+def _require(required: tables.Backend | ProblemTesting) -> None:
+    missing = required.missing()
     if missing:
         raise Skip(missing)
 

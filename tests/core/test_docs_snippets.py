@@ -1,6 +1,7 @@
 """What the documentation shows runs: Python blocks, commands, links. What it lists is what is registered.
 
-A block that cannot run here is preceded by a line ``<!-- not run: reason -->``. An experiment runs with ``--quick``,
+A block that cannot run here is preceded by a line ``<!-- not run: reason -->``. A page with a line
+``<!-- needs PACKAGE: for what -->`` runs where this optional package is installed. An experiment runs with ``--quick``,
 whatever its page shows.
 """
 
@@ -25,6 +26,8 @@ from linspec.registry import Registry
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^(<!-- not run: .+ -->\n)?^```(\w+)[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+
+NEEDS = re.compile(r"^<!-- needs (\w+): .+ -->$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,9 @@ def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_blocks_run_one_after_the_other(page: Path, folder: Path) -> None:
     """As a script of their own, at the lines where they stand, so that a traceback points into the page."""
+    for package in NEEDS.findall(page.read_text("utf-8")):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"no {package}")
     lines = [""] * (page.read_text("utf-8").count("\n") + 1)
     for block in blocks(page):
         if block.language == "python":

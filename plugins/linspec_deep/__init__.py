@@ -1,0 +1,1 @@
+"""Canonical correlations of features that two nets learn."""

@@ -1,0 +1,151 @@
+"""Nets of fully connected layers with ReLU, evaluated by NumPy.
+
+Problem: features of new rows, and the law that judges features, are wanted long after the training, perhaps where torch
+is not installed.
+Method: a net is a few arrays: what is subtracted from rows, what they are divided by, and weights and biases of the
+layers. NumPy evaluates it in float64, whatever library trained it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from linspec.arrays import HostArray, to_host
+from linspec.errors import InvalidProblem
+from linspec.minibatches import equal_slices, rows_at_once
+from linspec.operators import LinearOperator, uncounted
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Net:
+    """A map from rows of p columns to k features: layers with ReLU between them, the last one without.
+
+    Parameters
+    ----------
+    shift : numpy.ndarray of shape (p,)
+        Subtracted from each row, in the units of the data.
+    scale : float
+        What rows are divided by after that.
+    weights, biases : sequences of numpy.ndarray
+        Of each layer, of shapes (columns, next columns) and (next columns,). The arrays become read-only.
+    """
+
+    shift: HostArray
+    scale: float
+    weights: tuple[HostArray, ...]
+    biases: tuple[HostArray, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", tuple(self.weights))
+        object.__setattr__(self, "biases", tuple(self.biases))
+        sizes = [len(self.shift), *(W.shape[1] for W in self.weights)]
+        fits = all(
+            W.shape == (before, after) and b.shape == (after,)
+            for W, b, before, after in zip(self.weights, self.biases, sizes[:-1], sizes[1:], strict=True)
+        )
+        if not (self.weights and fits and math.isfinite(self.scale) and self.scale > 0):
+            shapes = ", ".join(str(W.shape) for W in self.weights) or "no layers"
+            raise InvalidProblem(
+                f"a net of {len(self.shift)} columns needs layers that follow one another and a scale above 0; got "
+                f"{shapes} and scale {self.scale}."
+            )
+        for array in (self.shift, *self.weights, *self.biases):
+            array.flags.writeable = False
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Columns of the rows, of each hidden layer, and the number of features."""
+        return (len(self.shift), *(W.shape[1] for W in self.weights))
+
+    def __call__(self, rows: HostArray) -> HostArray:
+        """The features of rows.
+
+        Parameters
+        ----------
+        rows : numpy.ndarray of shape (n, p)
+
+        Returns
+        -------
+        numpy.ndarray of shape (n, k), float64
+        """
+        H = (np.asarray(rows, dtype=np.float64) - self.shift) / self.scale
+        last = len(self.weights) - 1
+        for layer, (W, b) in enumerate(zip(self.weights, self.biases, strict=True)):
+            H = H @ W.astype(np.float64) + b
+            if layer < last:
+                np.maximum(H, 0.0, out=H)
+        return H
+
+    def in_units(self, exponent: int) -> Net:
+        """The same net for rows that are larger by a power of two."""
+        shift, scale = np.ldexp(self.shift, exponent), math.ldexp(self.scale, exponent)
+        return replace(self, shift=shift, scale=scale)
+
+    def __repr__(self) -> str:
+        return f"Net({'-'.join(map(str, self.sizes))})"
+
+
+def side_by_side(
+    views: Sequence[LinearOperator], nets: Sequence[Net | None] = ()
+) -> Iterator[tuple[int, list[HostArray]]]:
+    """All rows of several matrices, some at a time, as arrays of the host: one sweep.
+
+    Parameters
+    ----------
+    views : sequence of LinearOperator
+        Whose entries can be read, with equally many rows.
+    nets : sequence of Net, optional
+        If given, features of the rows are made instead, and counted.
+
+    Yields
+    ------
+    int
+        The number of the first row.
+    list of numpy.ndarray
+        Of each matrix, its rows or their features.
+    """
+    n = int(views[0].shape[0])
+    for chosen in equal_slices(n, min(rows_at_once(A) for A in views)):
+        found = [
+            entries(A.rows(chosen), net) for A, net in zip(views, nets or [None] * len(views), strict=True)
+        ]
+        yield chosen.start, found
+        for A in views:
+            A.release()
+
+
+def entries(rows: LinearOperator, net: Net | None = None) -> HostArray:
+    """The entries of rows on the host, or the features that a net makes of them.
+
+    Parameters
+    ----------
+    rows : LinearOperator
+    net : Net, optional
+        Its products are entered into the account of the rows.
+    """
+    found: HostArray = to_host(uncounted(rows)[0].dense())
+    if net is None:
+        return found
+    count(rows, net.sizes)
+    return net(found)
+
+
+def count(rows: LinearOperator, sizes: Sequence[int], *, times: int = 1) -> None:
+    """Enter the products of a net with rows into their account.
+
+    Parameters
+    ----------
+    rows : LinearOperator
+    sizes : sequence of int
+        As `Net.sizes`.
+    times : int, default 1
+        Evaluations of the net; a gradient takes about two in addition.
+    """
+    bare, ledger = uncounted(rows)
+    pairs = sum(a * b for a, b in pairwise(sizes))
+    ledger.record(bare, times * sizes[1], flops=2.0 * times * bare.shape[0] * pairs)

@@ -1,0 +1,32 @@
+"""The table of contents: canonical correlations of learnt features, and a solver that needs torch."""
+
+from linspec import Needs, ProblemSpec, SolverSpec, hookimpl
+
+
+@hookimpl
+def linspec_problems() -> tuple[ProblemSpec, ...]:
+    """Deep canonical correlations."""
+    return (
+        ProblemSpec(
+            name="deep-cca",
+            target="linspec_deep.problem:DeepCCA",
+            summary="Canonical correlations of features of two views, learnt by two nets.",
+            testing="linspec_deep.testing:TESTING",
+        ),
+    )
+
+
+@hookimpl
+def linspec_solvers() -> tuple[SolverSpec, ...]:
+    """The solver on torch."""
+    return (
+        SolverSpec(
+            name="dcca",
+            problem="deep-cca",
+            target="linspec_deep.dcca:DCCA",
+            summary="Two nets of layers with ReLU, trained by AdamW on minibatches, then an exact CCA; needs torch.",
+            reference="Andrew, Arora, Bilmes & Livescu 2013, Deep canonical correlation analysis, ICML, PMLR 28(3)",
+            needs=Needs(rows=True, entries=True),
+            traits=("randomized", "approximate"),
+        ),
+    )

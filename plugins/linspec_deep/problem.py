@@ -1,0 +1,146 @@
+"""Canonical correlations of learnt features: the problem and its law.
+
+Problem: two nets f and g with k features each, such that the sum of the canonical correlations of f(X) and g(Y) is
+large. No method finds the best nets, and nobody can tell how far away given nets are.
+Law: it judges what can be judged. The correlations are those of the exact canonical correlation analysis of the
+features that the nets of a solver make of the training rows, all of them, evaluated in float64. The residual is that of
+the equations of this small analysis. It says nothing about other nets, so no answer has converged: the status is
+`Status.APPROXIMATE` if a solver ends by its own rule.
+Source: Andrew, Arora, Bilmes & Livescu 2013, ICML, PMLR 28(3), for the problem.
+Where we differ: they report the correlation of the outputs of the nets with their regularised covariances; here the end
+has no regularisation, and features that depend on others are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+import linspec as ls
+from linspec.arrays import HOST, HostArray, to_host
+from linspec.block_algebra import ratio, whitening_above_noise
+from linspec.checks import check_k, check_place, check_rows, refuse_once
+from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
+from linspec.unit_vectors import signs
+from linspec_deep.nets import Net, side_by_side
+from linspec_deep.solution import DeepCCASolution
+
+DEPENDENT = 1e-10
+"""Combinations of features whose variance is below this fraction of the squares of the features are left out."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DeepCCA(ls.Problem[DeepCCASolution]):
+    """Features of two views, made by two nets, with large canonical correlations.
+
+    Parameters
+    ----------
+    X : data of shape (n, p)
+        Anything that `linspec.as_operator` takes and whose entries can be read: arrays, sparse matrices, files.
+    Y : data of shape (n, q)
+        The second view.
+    k : int
+        The number of features of each net, and of pairs: at most n. It may be larger than p and q.
+
+    Notes
+    -----
+    Residual: Σ‖ϱᵢ‖² / Σρᵢ as for `linspec.CCA`, of the exact CCA of the k + k learnt features on the training rows,
+    without a ridge and about their means. It does not say how good the nets are. No answer is marked as converged.
+    """
+
+    X: Any
+    Y: Any
+    k: int
+
+    name: ClassVar[str] = "deep-cca"
+    tolerance: ClassVar[float] = 1e-6
+    solution: ClassVar[type[ls.Solution]] = DeepCCASolution
+    matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
+
+    def __post_init__(self) -> None:
+        refuse_once({"X": self.X, "Y": self.Y})
+        X, Y = self.adopt("X", self.X), self.adopt("Y", self.Y)
+        check_place("X", X, "Y", Y)
+        self.check_sizes()
+
+    def check_sizes(self) -> None:
+        """X and Y have equally many rows, and k is at most their number."""
+        check_rows("X", self.X, "Y", self.Y)
+        object.__setattr__(self, "k", check_k(self.k, {"rows": min(self.X.shape[0], self.Y.shape[0])}))
+
+    def moments(self, form: str, expect: tuple[int, int]) -> ls.Moments:
+        """The moments of the rows, which are swept: no Gram matrix of them is of use here."""
+        return ls.Moments(self.X, self.Y, form="implicit", expect=expect)
+
+    def powers(self) -> dict[str, int]:
+        """Nets are in the units of their rows: `in_given_units` turns them."""
+        return {f"{name.lower()}_net": self.exponents.get(name, 0) for name in self.matrix_names}
+
+    def in_given_units(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
+        """Nets for rows in the units of the data; features and what belongs to them have no unit."""
+        powers = self.powers()
+        return {
+            name: value.in_units(powers[name]) if name in powers and value is not None else value
+            for name, value in arrays.items()
+        }
+
+    def beyond_range(self, arrays: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+        """Nothing: shift and scale of a net are of the size of the entries, and in float64."""
+        return ""
+
+    def conclude(  # type: ignore[override]
+        self, moments: ls.Moments, terms: Terms = NO_TERMS, *, x_net: Net, y_net: Net
+    ) -> Conclusion:
+        """Make the features of all rows in one sweep, and their exact canonical correlations."""
+        n, mean, G = _feature_moments(self, (x_net, y_net))
+        k = x_net.sizes[-1]
+        Sx, C, Sy = G[:k, :k], G[:k, k:], G[k:, k:]
+        squares = np.diag(G) + n * mean**2
+        Ux, Uy = (
+            whitening_above_noise(S, np.diag(H), DEPENDENT, least=1.0)
+            for S, H in ((Sx, squares[:k]), (Sy, squares[k:]))
+        )
+        P, rho, Qt = np.linalg.svd(Ux.T @ C @ Uy, full_matrices=False)
+        rho = np.clip(rho, 0.0, 1.0)
+        turns = [Ux @ P[:, : len(rho)], Uy @ Qt[: len(rho)].T]
+        flips = signs(turns[0], HOST)
+        # Rounded to the dtype of the data, as they are returned; these are judged.
+        weights = [A.home.place(W * flips, A.dtype) for A, W in zip((self.X, self.Y), turns, strict=True)]
+        phi, psi = (np.asarray(to_host(W), dtype=np.float64) for W in weights)
+        defects = Ux.T @ (C @ psi - (Sx @ phi) * rho), Uy.T @ (C.T @ phi - (Sy @ psi) * rho)
+        residuals = sum((D**2).sum(axis=0) for D in defects)
+        fields: dict[str, Any] = {
+            "x_weights": weights[0],
+            "y_weights": weights[1],
+            "correlations": rho,
+            "x_feature_mean": mean[:k],
+            "y_feature_mean": mean[k:],
+            "x_net": x_net,
+            "y_net": y_net,
+            "rows": n,
+        }
+        said = (
+            f"The correlations are those of the exact CCA of the learnt features on the {n} training rows, and the "
+            "residual is that of this CCA alone: better nets may exist, and on new rows the correlations are lower "
+            "(solution.score)."
+        )
+        found = fewer_than_asked(len(rho), self.k, "features that vary independently of the others")
+        findings = (*found, (ls.Status.APPROXIMATE, said))
+        return Conclusion(fields, ratio(float(np.sum(residuals)), float(rho.sum())), findings)
+
+
+def _feature_moments(problem: DeepCCA, nets: tuple[Net, Net]) -> tuple[int, HostArray, HostArray]:
+    """The rows, the means of the features of both nets, and their Gram matrix about the means."""
+    n = 0
+    first = sums = np.zeros(sum(net.sizes[-1] for net in nets))
+    G = np.zeros((len(sums), len(sums)))
+    for start, features in side_by_side((problem.X, problem.Y), nets):
+        F = np.hstack(features)
+        if start == 0:
+            first = F.mean(axis=0)  # sums about a mean of some rows lose no digits
+        F = F - first
+        n, sums, G = n + len(F), sums + F.sum(axis=0), G + F.T @ F
+    return n, first + sums / n, G - np.outer(sums, sums) / n

@@ -1,0 +1,414 @@
+"""Deep CCA: what it finds, what it promises of its answers, and what it does where torch is not installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec.errors import BudgetTooSmall, InvalidOption, InvalidProblem, MissingCapability, MissingPackage
+from linspec.testing import testing_of
+from linspec_deep.nets import Net
+from linspec_deep.problem import DeepCCA
+from linspec_deep.solution import DeepCCASolution
+
+with_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch")
+
+NEW = slice(1500, 2000)
+"""Rows that train nothing."""
+
+
+def related(seed: int = 0, n: int = 2000) -> tuple[np.ndarray, np.ndarray]:
+    """Views with z and z² in common, which are uncorrelated, in other coordinates and beside noise."""
+    rng = np.random.default_rng(seed)
+    z = rng.standard_normal((n, 2))
+    X = np.hstack([z, rng.standard_normal((n, 4))]) @ np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    Y = np.hstack([z**2, rng.standard_normal((n, 3))]) @ np.linalg.qr(rng.standard_normal((5, 5)))[0]
+    return X + 3.0, Y - 1.0
+
+
+@pytest.fixture(scope="module")
+def views() -> tuple[np.ndarray, np.ndarray]:
+    return related()
+
+
+@pytest.fixture(scope="module")
+def found(views) -> DeepCCASolution:
+    X, Y = views
+    return ls.solve(DeepCCA(X[:1500], Y[:1500], k=2), "dcca", rng=0)
+
+
+def quick(X, Y, k=2, **settings):
+    """Two epochs of small nets."""
+    return ls.solve(DeepCCA(X, Y, k), "dcca", **{"epochs": 2, "width": 16, "rng": 0, **settings})
+
+
+# ---- what it finds ----------------------------------------------------------------------------
+
+
+@with_torch
+def test_a_relation_that_linear_cca_misses_is_found(views, found):
+    X, Y = views
+    linear = ls.solve(ls.CCA(X[:1500], Y[:1500], k=2))
+    assert linear.score(X[NEW], Y[NEW]).total < 0.4  # z and z² are uncorrelated
+    score = found.score(X[NEW], Y[NEW])
+    assert score.rows == 500
+    assert score.total > 1.9  # the relation has no noise: 2 is the most
+    assert found.correlations.min() > 0.95
+
+
+@with_torch
+def test_independent_views_have_nothing_on_new_rows(views):
+    X, _ = views
+    Y = np.random.default_rng(5).standard_normal((2000, 4))
+    solution = ls.solve(DeepCCA(X[:1500], Y[:1500], k=2), "dcca", held_out=0.2, patience=3, rng=0)
+    assert solution.iterations < 100  # the held-out rows end it
+    assert solution.score(X[NEW], Y[NEW]).total < 0.4
+    assert "held_out" in {option.name for option in ls.describe("deep-cca/dcca").options}
+
+
+@with_torch
+def test_held_out_rows_keep_the_nets_of_the_best_epoch(views):
+    X, Y = views
+    said = []
+    solution = quick(X, Y, epochs=12, held_out=0.25, callback=lambda p: said.append(p.residual))
+    best = int(np.argmin(said[1:])) + 1
+    again = quick(X, Y, epochs=12, held_out=0.25, callback=lambda p: p.iteration == best)
+    assert np.array_equal(solution.x_net.weights[0], again.x_net.weights[0])
+    assert np.array_equal(solution.correlations, again.correlations)
+    assert solution.rows == 2000  # the end is made on all rows
+
+
+@with_torch
+def test_more_features_than_columns_and_features_that_depend_on_each_other(views):
+    X, Y = views
+    assert len(quick(X[:, :1], Y, k=4).correlations) == 4
+    nothing = quick(np.ones((50, 3)), Y[:50])
+    assert len(nothing.correlations) == 0
+    assert "0 of the 2 asked for are returned" in nothing.message
+
+
+# ---- the law ----------------------------------------------------------------------------------
+
+
+@with_torch
+def test_variates_of_the_training_rows_have_the_correlations_of_the_certificate(views, found):
+    X, Y = (A[:1500] for A in views)
+    P, Q = found.transform(X, Y)
+    for V in (P, Q):
+        assert np.allclose(V.mean(axis=0), 0, atol=1e-12)
+        assert np.allclose(V.T @ V, np.eye(2), atol=1e-10)
+    assert np.allclose(P.T @ Q, np.diag(found.correlations), atol=1e-10)
+    assert np.allclose(found.score(X, Y).correlations, found.correlations, atol=1e-10)
+    # By other means: the singular values between bases of the features.
+    bases = [np.linalg.qr(F - F.mean(axis=0))[0] for F in (found.x_net(X), found.y_net(Y))]
+    exact = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)
+    assert np.allclose(found.correlations, exact, atol=1e-10)
+
+
+@with_torch
+def test_the_answer_says_that_it_is_approximate(found):
+    assert found.status is ls.Status.APPROXIMATE
+    assert not found.converged
+    assert found.residual < 1e-20  # of the small analysis at the end
+    assert "exact CCA of the learnt features on the 1500 training rows" in found.message
+    assert "better nets may exist" in found.message
+
+
+@with_torch
+def test_nets_are_evaluated_as_torch_evaluates_them(views, found):
+    import torch
+
+    X, _ = views
+    net = found.x_net
+    H = torch.from_numpy((X - net.shift) / net.scale)
+    for layer, (W, b) in enumerate(zip(net.weights, net.biases, strict=True)):
+        H = torch.nn.functional.linear(
+            H, torch.from_numpy(W.T.copy()).double(), torch.from_numpy(b.copy()).double()
+        )
+        H = torch.relu(H) if layer < 2 else H
+    assert np.allclose(net(X), H.numpy(), atol=1e-12)
+
+
+# ---- the same numbers -------------------------------------------------------------------------
+
+
+@with_torch
+def test_the_same_seed_gives_the_same_numbers_whatever_torch_is_set_to(views):
+    import torch
+
+    X, Y = views
+    first = quick(X, Y, rng=3)
+    threads, dtype = torch.get_num_threads(), torch.get_default_dtype()
+    state, python = torch.get_rng_state(), random.getstate()
+    torch.set_num_threads(2)
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.no_grad():
+            second = quick(X, Y, rng=np.random.default_rng(3))
+        with torch.inference_mode():
+            third = quick(X, Y, rng=3)
+            assert torch.is_inference_mode_enabled()
+        assert torch.get_num_threads() == 2
+        assert torch.equal(torch.get_rng_state(), state)
+        assert random.getstate() == python
+        with pytest.raises(ZeroDivisionError):
+            quick(X, Y, callback=lambda _: 1 / 0)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_num_threads(threads)
+    for other in (second, third):
+        assert np.array_equal(first.correlations, other.correlations)
+        assert np.array_equal(first.x_weights, other.x_weights)
+        assert all(map(np.array_equal, first.y_net.weights, other.y_net.weights))
+    assert not np.array_equal(first.correlations, quick(X, Y, rng=4).correlations)
+
+
+@with_torch
+def test_arrays_sparse_matrices_and_files_give_the_same(views, tmp_path):
+    import torch
+
+    X, Y = (np.where(np.median(A) < A, A, 0.0) for A in views)
+    first = quick(X, Y)
+    for name, A in (("X", X), ("Y", Y)):
+        np.save(tmp_path / f"{name}.npy", A)
+    files = [np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "XY"]
+    sparse = [scipy.sparse.csr_array(A) for A in (X, Y)]
+    tensors = [torch.from_numpy(A.copy()) for A in (X, Y)]
+    for given in (sparse, tensors):
+        other = quick(*given)
+        assert np.allclose(other.correlations, first.correlations, atol=1e-6)
+    assert type(other.x_weights) is torch.Tensor
+    assert type(other.transform(X)) is np.ndarray
+    assert type(other.transform(tensors[0])) is torch.Tensor
+    assert type(first.transform(sparse[0])) is np.ndarray
+    assert np.allclose(first.transform(sparse[0]), first.transform(X), atol=1e-12)
+    # Rows of a file are drawn in runs: other batches, and the same law.
+    of_file = quick(*files)
+    assert np.allclose(of_file.score(X, Y).correlations, of_file.correlations, atol=1e-10)
+
+
+@with_torch
+def test_units_change_nothing(views):
+    X, Y = views
+    first, other = quick(X, Y), quick(X * 2.0**600, Y * 2.0**-600)
+    assert np.array_equal(first.correlations, other.correlations)
+    assert np.allclose(other.transform(X * 2.0**600), first.transform(X), atol=1e-12)
+    seen = []
+    quick(X * 2.0**600, Y, callback=lambda p: seen.append(p.current()["x_net"]))
+    assert np.isfinite(seen[-1](X * 2.0**600)).all()
+    assert np.abs(seen[-1](X * 2.0**600)).max() < 100
+
+
+# ---- saving -----------------------------------------------------------------------------------
+
+
+@with_torch
+def test_a_solution_comes_back_from_a_file_without_pickle(views, found, tmp_path):
+    X, Y = views
+    path = tmp_path / "deep.cca"
+    found.save(path)
+    with np.load(path, allow_pickle=False) as file:
+        assert all(file[name].dtype != object for name in file.files)
+    loaded = DeepCCASolution.load(path)
+    for one, other in zip(found.transform(X, Y), loaded.transform(X, Y), strict=True):
+        assert np.array_equal(one, other)
+    assert loaded.score(X[NEW], Y[NEW]) == found.score(X[NEW], Y[NEW])
+    assert repr(loaded) == repr(found)
+    assert (loaded.status, loaded.message, loaded.rows) == (found.status, found.message, 1500)
+    assert np.array_equal(loaded.history, found.history)
+
+
+def test_other_files_are_refused(tmp_path):
+    np.savez(tmp_path / "other.npz", a=np.ones(3))
+    np.save(tmp_path / "other.npy", np.ones(3))
+    (tmp_path / "text").write_text("nothing")
+    np.savez(tmp_path / "newer.npz", description=np.array('{"format": "linspec deep-cca 9"}'))
+    for name in ("other.npz", "other.npy", "text", "newer.npz"):
+        with pytest.raises(InvalidProblem, match=r"must be a file that DeepCCASolution\.save wrote"):
+            DeepCCASolution.load(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        DeepCCASolution.load(tmp_path / "none")
+
+
+# ---- how a run ends ---------------------------------------------------------------------------
+
+
+@with_torch
+def test_budgets_callbacks_and_interrupts_end_a_run(views):
+    X, Y = views
+    budget = quick(X, Y, epochs=50, max_passes=7)
+    assert budget.status is ls.Status.BUDGET
+    assert budget.passes <= 7
+    assert budget.iterations == 5  # a sweep for the means, and one for the certificate
+    with pytest.raises(BudgetTooSmall, match="at least 2 passes"):
+        quick(X, Y, max_passes=1)
+    stopped = quick(X, Y, epochs=50, callback=lambda p: p.iteration == 3)
+    assert (stopped.status, stopped.iterations) == (ls.Status.STOPPED, 3)
+    late = quick(X, Y, epochs=100_000, max_seconds=1.0)
+    assert late.status is ls.Status.BUDGET
+    assert late.iterations > 1
+    first = quick(X, Y, callback=lambda p: True)
+    assert first.iterations == 0
+    assert len(first.correlations) == 2
+    for solution in (budget, stopped, late, first):
+        assert not solution.converged
+        assert "better nets may exist" in solution.message
+
+
+@with_torch
+def test_covariances_that_cannot_be_factored_end_the_run_with_the_nets_before_them(views):
+    X, Y = views
+    # Ten features of one hidden column depend on each other, and the ridge is far below the rounding.
+    with pytest.warns(ls.errors.ConvergenceWarning, match="broke down"):
+        solution = quick(X, Y, k=10, width=1, depth=1, ridge=1e-30)
+    assert solution.status is ls.Status.BREAKDOWN
+    assert len(solution.correlations) == 1
+    assert np.isfinite(solution.transform(X)).all()
+
+
+# ---- what is refused --------------------------------------------------------------------------
+
+
+@with_torch
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"batch": 3}, "batch must be at least 2k = 4 rows"),
+        ({"held_out": 0.001}, "held_out must leave at least 2k = 4 rows on both sides"),
+    ],
+)
+def test_options_that_leave_too_few_rows(views, options, words):
+    with pytest.raises(InvalidOption, match=words):
+        quick(*views, **options)
+
+
+@pytest.mark.parametrize(
+    "options", [{"width": 0}, {"depth": 0}, {"held_out": 0.6}, {"step": 0}, {"epochs": 0}, {"ridge": 0}]
+)
+def test_options_out_of_range(options):
+    with pytest.raises(InvalidOption, match=next(iter(options))):
+        ls.get_solver("deep-cca/dcca")(**options)
+
+
+def test_problems_that_cannot_be_stated(views):
+    X, Y = views
+    with pytest.raises(InvalidProblem, match="equally many rows; got 2000 and 5"):
+        DeepCCA(X, Y[:5], k=2)
+    with pytest.raises(InvalidProblem, match="k must be between 1 and 5"):
+        DeepCCA(X[:5], Y[:5], k=6)
+    with pytest.raises(TypeError, match="Did you mean 'k'"):
+        DeepCCA(X, Y, n_components=2)
+    with pytest.raises(MissingCapability, match="readable several times"):
+        DeepCCA(iter([X]), Y, k=2)
+    with pytest.raises(InvalidProblem, match="follow one another"):
+        Net(np.zeros(3), 1.0, (np.zeros((3, 4)), np.zeros((5, 2))), (np.zeros(4), np.zeros(2)))
+
+
+@with_torch
+def test_rows_that_do_not_fit_a_solution(views, found):
+    X, Y = views
+    with pytest.raises(InvalidProblem, match="X must have 6 columns, as the training rows; got 5"):
+        found.transform(Y)
+    with pytest.raises(InvalidProblem, match="got neither"):
+        found.transform()
+    with pytest.raises(InvalidProblem, match="equally many rows; got 10 and 9"):
+        found.score(X[:10], Y[:9])
+    with pytest.raises(InvalidProblem, match="both views"):
+        found.score(X, None)
+
+
+# ---- without torch ----------------------------------------------------------------------------
+
+BLOCKED = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+sys.meta_path.insert(0, Blocked())
+import numpy as np
+import linspec as ls
+"""
+
+
+def run(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_without_torch_a_solve_says_what_to_install():
+    code = """
+from linspec_deep.problem import DeepCCA
+X, Y = np.random.default_rng(0).standard_normal((2, 50, 3))
+try:
+    ls.solve(DeepCCA(X, Y, 2), "dcca")
+except ls.errors.MissingPackage as error:
+    print(isinstance(error, ImportError), error)
+"""
+    said = run(BLOCKED + code)
+    assert said.startswith("True deep-cca/dcca needs torch")
+    assert "pip install linspec[torch]" in said
+    assert issubclass(MissingPackage, ls.errors.LinspecError)
+
+
+@with_torch
+def test_a_saved_solution_transforms_rows_without_torch(views, found, tmp_path):
+    X, _ = views
+    found.save(tmp_path / "deep.npz")
+    np.save(tmp_path / "X.npy", X)
+    code = f"""
+from linspec_deep.solution import DeepCCASolution
+loaded = DeepCCASolution.load({str(tmp_path / "deep.npz")!r})
+np.save({str(tmp_path / "P.npy")!r}, loaded.transform(np.load({str(tmp_path / "X.npy")!r})))
+"""
+    run(BLOCKED + code)
+    assert np.array_equal(np.load(tmp_path / "P.npy"), found.transform(X))
+
+
+def test_without_torch_the_kit_checks_declarations_and_skips_the_rest_with_the_reason():
+    code = """
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name == "torch" else find(name, package)
+from linspec.testing import run_checks
+report = run_checks("deep-cca/dcca", backends=["numpy"])
+print(report.ok, report.passed, {reason for _, reason in report.skipped})
+print(run_checks("problem/deep-cca").ok)
+"""
+    first, second = run(BLOCKED + code).splitlines()
+    assert first == "True 10 {'no torch'}"
+    assert second == "True"
+
+
+def test_stating_listing_and_describing_load_no_torch():
+    code = """
+import sys
+import numpy as np
+import linspec as ls
+from linspec_deep.problem import DeepCCA
+DeepCCA(np.ones((9, 3)), np.ones((9, 2)), 2)
+ls.solvers("deep-cca"), ls.describe("deep-cca/dcca"), ls.get_solver("deep-cca/dcca")(width=3)
+print("torch" in sys.modules)
+"""
+    assert run(code).strip() == "False"
+
+
+def test_the_planted_cases_have_a_relation_that_is_not_linear():
+    case = testing_of("deep-cca").cases()[0]
+    X, Y = (A - A.mean(axis=0) for A in case.arrays.values())
+    U, V = (np.linalg.svd(A, full_matrices=False)[0] for A in (X, Y))
+    assert np.linalg.svd(U.T @ V, compute_uv=False)[0] < 0.8  # and 1 is planted
