@@ -438,11 +438,11 @@ def test_a_problem_that_only_python_can_state(monkeypatch, views):
 
     fresh = registry.Registry()
     spec = SolverSpec(
-        name="any", problem="deep-cca", target="nowhere:Any", summary="None.", reference="N 2000"
+        name="any", problem="no-such-cca", target="nowhere:Any", summary="None.", reference="N 2000"
     )
     fresh.register(spec)
     monkeypatch.setattr(registry, "default_registry", lambda: fresh)
-    assert "cannot be stated on the command line" in refusal("solve", "deep-cca", *views)
+    assert "cannot be stated on the command line" in refusal("solve", "no-such-cca", *views)
 
 
 def test_debug_shows_the_traceback(views):
