@@ -20,6 +20,9 @@ from linspec_deep.nets import Net
 DEPENDENT = 1e-5
 """Directions of features below this fraction of the largest singular value are left out: 1e-10 of its square."""
 
+SUMS = 1000.0
+"""Roundings of a feature, and of the sums over rows: layers have some hundreds of columns."""
+
 
 def planted_deep_cca(
     n: int,
@@ -97,12 +100,12 @@ def cases() -> tuple[Case, ...]:
 
 
 def features(net: Net, rows: HostArray) -> HostArray:
-    """The features of rows, layer by layer in extended precision."""
-    H = (rows.astype(np.longdouble) - net.shift) / np.longdouble(net.scale)
+    """The features of rows, from the definition: a column of H for each row, and a one below for the biases."""
+    H = ((rows.astype(np.float64) - net.shift) / net.scale).T
     for layer, (W, b) in enumerate(zip(net.weights, net.biases, strict=True)):
-        H = np.einsum("np,ph->nh", H, W.astype(np.longdouble)) + b
-        H = H if layer == len(net.weights) - 1 else np.where(H > 0, H, 0)
-    return H
+        H = np.hstack([W.T, b[:, None]]).astype(np.float64) @ np.vstack([H, np.ones(H.shape[1])])
+        H = H if layer == len(net.weights) - 1 else np.where(H > 0, H, 0.0)
+    return H.T
 
 
 class DeepCCAOracle:
@@ -113,26 +116,18 @@ class DeepCCAOracle:
         self.unit = precision(case)
         self.attainable = 0.0
 
-    def _centred(self, solution: Any) -> list[HostArray]:
-        found = []
+    def _decomposed(self, solution: Any) -> tuple[list[HostArray], list[HostArray], float]:
+        """Centred features of both views, orthonormal bases of them, and their condition number."""
+        centred, bases, condition = [], [], 1.0
         for name, net in (("X", solution.x_net), ("Y", solution.y_net)):
             F = features(net, self.case.arrays[name])
-            found.append(np.asarray(F - F.mean(axis=0), dtype=np.float64))
-        return found
-
-    def _basis(self, F: HostArray, net: Net, name: str) -> tuple[HostArray, float]:
-        """An orthonormal basis of centred features, and their condition number."""
-        size = np.sqrt((np.asarray(features(net, self.case.arrays[name]), dtype=np.float64) ** 2).sum(axis=0))
-        scaled = F / np.where(size > 0, size, 1.0)
-        U, s, _ = np.linalg.svd(scaled, full_matrices=False)
-        keep = s > DEPENDENT * max(1.0, s.max(initial=0.0))
-        return U[:, keep], 1.0 / float(s[keep].min(initial=1.0))
-
-    def _decomposed(self, solution: Any) -> tuple[list[HostArray], list[HostArray], float]:
-        centred = self._centred(solution)
-        pairs = zip(centred, (solution.x_net, solution.y_net), ("X", "Y"), strict=True)
-        bases = [self._basis(*triple) for triple in pairs]
-        return centred, [U for U, _ in bases], max(condition for _, condition in bases)
+            size = np.linalg.norm(F, axis=0)
+            centred.append(F - F.mean(axis=0))
+            U, s, _ = np.linalg.svd(centred[-1] / np.where(size > 0, size, 1.0), full_matrices=False)
+            keep = s > DEPENDENT * max(1.0, s.max(initial=0.0))
+            bases.append(U[:, keep])
+            condition = max(condition, 1.0 / float(s[keep].min(initial=1.0)))
+        return centred, bases, condition
 
     def law(self, solution: Any) -> Law:
         """Σ‖ϱᵢ‖² / Σρᵢ in the norm of S⁻¹."""
@@ -143,7 +138,7 @@ class DeepCCAOracle:
         total = float(rho.sum())
         residual = float(sum((D**2).sum() for D in defects)) / total if total > 0 else 0.0
         # Both laws judge the same rounded weights; sums of squares of features lose the square of the condition number.
-        floor = (1e3 * np.finfo(np.float64).eps * condition**2) ** 2 / max(total, 1e-3)
+        floor = (SUMS * np.finfo(np.float64).eps * condition**2) ** 2 / max(total, 1e-3)
         return Law(residual, floor)
 
     def errors(self, solution: Any) -> list[str]:
@@ -153,7 +148,7 @@ class DeepCCAOracle:
         exact = np.clip(np.linalg.svd(U.T @ V, compute_uv=False), 0.0, 1.0)
         if len(rho) != len(exact):
             return [f"the features have {len(exact)} pairs; got {len(rho)}"]
-        rounding = 1e3 * np.finfo(np.float64).eps * condition**2
+        rounding = SUMS * np.finfo(np.float64).eps * condition**2
         found = []
         error = float(np.abs(rho - exact).max(initial=0.0))
         if not error <= rounding:

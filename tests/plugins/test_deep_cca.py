@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
+import signal
 import subprocess
 import sys
 import textwrap
@@ -259,7 +260,9 @@ def test_budgets_callbacks_and_interrupts_end_a_run(views):
     first = quick(X, Y, callback=lambda p: True)
     assert first.iterations == 0
     assert len(first.correlations) == 2
-    for solution in (budget, stopped, late, first):
+    cut = quick(X, Y, epochs=50, callback=lambda p: p.iteration == 2 and signal.raise_signal(signal.SIGINT))
+    assert (cut.status, cut.iterations) == (ls.Status.INTERRUPTED, 2)
+    for solution in (budget, stopped, late, first, cut):
         assert not solution.converged
         assert "better nets may exist" in solution.message
 
