@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from linspec.cli.kinds import Kind, Score, center_option, count_option, leading
-from linspec.kernels import Kernel, laplacian, linear, polynomial, precomputed, rbf
+
+if TYPE_CHECKING:
+    from linspec.kernels import Kernel
 
 KERNELS = ("rbf", "laplacian", "polynomial", "linear", "precomputed")
 
@@ -54,15 +56,17 @@ def _parameters() -> list[click.Parameter]:
 
 def kernel_of(name: str, values: Mapping[str, Any]) -> Kernel:
     """The kernel of a name and of the numbers that were given."""
+    from linspec import kernels  # here: help and listings load no array library
+
     if name in ("rbf", "laplacian"):
-        make: Any = rbf if name == "rbf" else laplacian
+        make: Any = kernels.rbf if name == "rbf" else kernels.laplacian
         scale = values.get("kernel_scale")
         return make(  # type: ignore[no-any-return]
             "median" if scale is None else scale, factor=values.get("scale_factor") or 1.0
         )
     if name == "polynomial":
-        return polynomial(values.get("degree", 2), values.get("offset", 1.0))
-    return linear() if name == "linear" else precomputed()
+        return kernels.polynomial(values.get("degree", 2), values.get("offset", 1.0))
+    return kernels.linear() if name == "linear" else kernels.precomputed()
 
 
 def _with_kernels(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
