@@ -60,6 +60,11 @@ class RowModel:
                 return len(array)
         return math.inf
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether all rows count once, and no confounds are taken out of them."""
+        return self.weights is None and self.basis is None
+
     def total(self, n: float) -> float:
         """What n rows count together."""
         return n if self.weights is None else float(np.sum(self.weights))

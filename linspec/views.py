@@ -93,7 +93,9 @@ class View:
         self.unresolved = False
         self._warned = False
         self.streamed: bool = self.operator.streamed
-        if self.operator.statistics is not None:
+        if (
+            self.operator.statistics is not None and self.model.is_plain
+        ):  # which an earlier reading has gathered
             self.learn(self.operator.statistics)
 
     @property

@@ -302,6 +302,19 @@ def test_iterators_with_weights_and_confounds_are_read_once():
         ls.solve(ls.CCA(slices(X)(), slices(Y)(), 3, sample_weight=np.ones(750)), "gram")
 
 
+@pytest.mark.parametrize("solver", ["gram", "lobpcg", "als", "direct"])
+def test_what_an_earlier_solve_has_read_of_slices_is_not_taken_for_weighted(solver):
+    """`als` counts the rows of a callable and keeps their means; they are no weighted means, and know no confounds."""
+    X, Y, Z, w = data()
+    views = [as_operator(slices(A)) for A in (X, Y)]
+    ls.solve(ls.CCA(*views, 2, ridge=1.0), "als", rng=0)
+    options = {"ridge": 1.0, "sample_weight": w, "confounds": Z}
+    found = ls.solve(ls.CCA(*views, 2, **options), solver, rng=0)
+    wanted = ls.solve(ls.CCA(X, Y, 2, **options), "direct")
+    np.testing.assert_allclose(found.correlations, wanted.correlations, rtol=1e-5)
+    np.testing.assert_allclose(found.x_mean, wanted.x_mean, rtol=1e-12)
+
+
 SOLVERS = [
     (problem, solver)
     for problem in ("cca", "svd", "least-squares", "discriminant")
