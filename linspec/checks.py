@@ -24,6 +24,12 @@ from linspec.operators.streamed import ONCE, is_stream
 from linspec.options import is_number
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Refuse anything but True and False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidProblem(f"{name} must be True or False; got {shown(value)}.")
+
+
 def check_rows(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
     """Refuse two matrices with different numbers of rows, if both numbers are known."""
     if A.shape[0] != B.shape[0] and math.inf not in (A.shape[0], B.shape[0]):

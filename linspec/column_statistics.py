@@ -105,14 +105,14 @@ class ColumnStatistics:
         else:
             squares = np.einsum("ij,ij->j", rest, rest) if home.on_host else home.xp.sum(rest * rest, axis=0)
         if basis is not None:
-            B = _weighted(basis, weights)
+            B = weighted(basis, weights)
             sums = home.xp.sum(B, axis=0)
             self._add_beside(rest.T @ B + mean[:, None] * sums[None, :], sums)
-        self._merge(_count(entries.shape[0], weights, home), mean, squares)
+        self._merge(counted(entries.shape[0], weights, home), mean, squares)
 
     def _add_sparse(self, block: SparseOperator, weights: Array | None, basis: Array | None) -> None:
         """Sums over the stored entries, repeated about provisional means if means are large."""
-        count = _count(block.shape[0], weights, self.home)
+        count = counted(block.shape[0], weights, self.home)
         n = count or 1
         total, square = sparse_kernels.column_statistics(block.matrix, weights)
         point, rest = total / n, 0.0 * total
@@ -129,7 +129,7 @@ class ColumnStatistics:
         self._origin = point if self._origin is None else self._origin
         mean = (point - self._origin) + rest
         if basis is not None:
-            B = _weighted(basis, weights)
+            B = weighted(basis, weights)
             sums = np.sum(B, axis=0)
             product = sparse_kernels.rmatmat(block.matrix, B, np.dtype(np.float64))
             self._add_beside(product - self._origin[:, None] * sums[None, :], sums)
@@ -180,11 +180,13 @@ class ColumnStatistics:
         return self.spread + self.count * gap**2
 
 
-def _count(n: int, weights: Array | None, home: Home) -> float:
+def counted(n: int, weights: Array | None, home: Home) -> float:
+    """What n rows count together: their number, or the sum of their weights."""
     return n if weights is None else float(home.xp.sum(weights))
 
 
-def _weighted(columns: Array, weights: Array | None) -> Array:
+def weighted(columns: Array, weights: Array | None) -> Array:
+    """Columns of n numbers times the weights of the rows."""
     return columns if weights is None else columns * weights[:, None]
 
 
@@ -200,19 +202,14 @@ def without_offset(A: LinearOperator) -> tuple[LinearOperator, Array | None]:
 
 def without_mean(rows: Array, home: Home, weights: Array | None = None) -> tuple[Array, Array]:
     """Some rows minus their (weighted) mean, computed in place, and the mean; 0 of rows that weigh nothing."""
-    count = _count(rows.shape[0], weights, home) or 1.0
+    count = counted(rows.shape[0], weights, home) or 1.0
     mean = home.xp.mean(rows, axis=0) if weights is None else (weights @ rows) / count
     rows -= mean[None, :]
     return rows, mean
-
-
-def has_statistics(operator: LinearOperator) -> bool:
-    """Whether this operator has exact column norms."""
-    return operator.readable
 
 
 def block_mean(block: LinearOperator, home: Home, weights: Array | None = None) -> Array:
     """The (weighted) column means of a block: about them nothing cancels, and that is all they are for."""
     ones = np.ones((block.shape[0], 1)) if weights is None else weights[:, None]
     total = home.place(block.rmatmat(block.home.place(ones, block.dtype)))[:, 0]
-    return total / (_count(block.shape[0], weights, home) or 1.0)
+    return total / (counted(block.shape[0], weights, home) or 1.0)

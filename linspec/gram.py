@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, namespace
-from linspec.column_statistics import without_mean
+from linspec.column_statistics import counted, without_mean
 from linspec.operators import sparse_kernels
 
 Products = tuple[Array, Array, Array, Array]
@@ -192,9 +192,9 @@ class RunningGram:
         if not self.means:
             self.means = [self.home.zeros((Z.shape[1],)) for Z in slabs]
         means = [without_mean(Z, self.home, weights)[1] for Z in slabs]
-        count: float = slabs[0].shape[0]
+        count = counted(slabs[0].shape[0], weights, self.home)
         if weights is not None:
-            roots, count = self.home.xp.sqrt(weights)[:, None], float(self.home.xp.sum(weights))
+            roots = self.home.xp.sqrt(weights)[:, None]
             for Z in slabs:
                 Z *= roots
         self.gram.add_rows(slabs)

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from linspec.arrays import HostArray
+from linspec.cost import bare
 from linspec.operators import LinearOperator, MappedOperator, uncounted
 
 __all__ = ["DEVICE_FACTOR", "FEWEST_ROWS", "RandomRows", "equal_slices", "random_order", "rows_at_once"]
@@ -103,7 +104,7 @@ class RandomRows:
         self.n = int(matrices[0].shape[0])
         self._rng = rng
         self._first = matrices[0]
-        files = [A for A in matrices if isinstance(_data_of(A), MappedOperator)]
+        files = [A for A in matrices if isinstance(bare(A), MappedOperator)]
         self._run = max(1, *(RUN_BYTES // A.row_bytes for A in files)) if files else 1
         self._order = np.zeros(0, dtype=np.intp)
         self._next = 0
@@ -148,9 +149,3 @@ class RandomRows:
         runs = -(-self.n // self._run)
         starts = self._rng.permutation(runs) * self._run
         return np.concatenate([np.arange(a, min(a + self._run, self.n)) for a in starts])
-
-
-def _data_of(A: LinearOperator) -> LinearOperator:
-    """The data behind a counter and an adjustment."""
-    bare, _ = uncounted(A)
-    return bare if bare.adjustment is None else bare.operator  # type: ignore[attr-defined]

@@ -28,8 +28,9 @@ from linspec.arrays import (
     namespace,
     to_host,
 )
+from linspec.checks import check_flag
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
-from linspec.errors import InvalidProblem, shown
+from linspec.errors import InvalidProblem
 from linspec.large_means import without_large_means
 from linspec.moments import Moments
 from linspec.operators import (
@@ -299,7 +300,8 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
     @property
     def is_divided(self) -> bool:
         """Whether the units of the answer differ from those of the data."""
-        scales = any(uncounted(A)[0].adjustment is not None for A in self.matrices.values())
+        adjustments = (uncounted(A)[0].adjustment for A in self.matrices.values())
+        scales = any(adjustment is not None and adjustment.scale for adjustment in adjustments)
         return any(self.exponents.values()) or any(self.excess) or bool(self.taken) or scales
 
     def in_given_units(self, arrays: Mapping[str, Any], *, returned: bool = True) -> dict[str, Any]:
@@ -382,8 +384,7 @@ def _no_such_parameter(problem: str, name: str, known: list[str]) -> str:
 
 def shared_moments(problem: Problem[Any], data: Any, center: bool) -> Moments | None:
     """The moments that were given instead of data, after a check that they fit the problem."""
-    if not isinstance(center, bool | np.bool_):
-        raise InvalidProblem(f"center must be True or False; got {shown(center)}.")
+    check_flag("center", center)
     shared = data if isinstance(data, Moments) else None
     object.__setattr__(problem, "shared", shared)
     if shared is not None and shared.center != center:

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from linspec.arrays import Home, host_dtype, namespace, reciprocal
-from linspec.errors import InvalidProblem, shown
+from linspec.checks import check_flag
+from linspec.errors import InvalidProblem
 from linspec.moments import Moments
 from linspec.operators import AdjustedOperator, LinearOperator, uncounted
 from linspec.row_model import row_model, weights_and_confounds
@@ -54,8 +53,7 @@ class RowsOfProblem:
 
     def adopt_rows(self) -> None:
         """Check weights, confounds and scale, in the constructor, once the matrices are there."""
-        if not isinstance(self.scale, bool | np.bool_):
-            raise InvalidProblem(f"scale must be True or False; got {shown(self.scale)}.")
+        check_flag("scale", self.scale)
         if self.sample_weight is None and self.confounds is None and not self.scale:
             return
         if self.shared is not None:

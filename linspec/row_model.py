@@ -81,14 +81,10 @@ class RowModel:
         """The same rows of B."""
         return None if self.basis is None else home.place(self.basis[first : first + n])
 
-    def constant_of(self, first: int, n: int, home: Home) -> Array:
-        """The same rows of D 1, as one column."""
-        roots = self.roots_of(first, n, home)
-        return home.place(np.ones((n, 1))) if roots is None else roots[:, None]
-
     def taken_of(self, first: int, n: int, home: Home) -> Array:
         """The same rows of D [1 B], with 1 where the columns are centred; perhaps no column."""
-        roots, basis = self.constant_of(first, n, home), self.basis_of(first, n, home)
+        weights, basis = self.roots_of(first, n, home), self.basis_of(first, n, home)
+        roots = home.place(np.ones((n, 1))) if weights is None else weights[:, None]
         columns = [roots] if self.center else []
         if basis is not None:
             columns.append(basis * roots)
@@ -98,16 +94,6 @@ class RowModel:
         """The model of some rows, in the order of their numbers."""
         weights = None if self.weights is None else self.weights[selection]
         return replace(self, weights=weights, basis=None if self.basis is None else self.basis[selection])
-
-    @property
-    def directions(self) -> int:
-        """How many directions are taken out of the rows."""
-        return int(self.center) + (0 if self.basis is None else self.basis.shape[1])
-
-    @property
-    def counts(self) -> bool:
-        """Whether all weights are whole numbers: each row then stands for so many equal ones."""
-        return self.weights is None or bool(np.all(self.weights == np.round(self.weights)))
 
 
 PLAIN = RowModel(center=False)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import Array, Home, to_host
-from linspec.column_statistics import ColumnStatistics, block_mean, without_offset
+from linspec.column_statistics import ColumnStatistics, block_mean, weighted, without_offset
 from linspec.errors import AccuracyWarning, InvalidProblem, MissingCapability, UnsupportedData, warn
 from linspec.operators import (
     DenseOperator,
@@ -118,8 +118,7 @@ class View:
         """Whether the data can be multiplied as they lie, without conversion, centring or blocks."""
         A = self.operator
         plain = isinstance(A, DenseOperator) and not isinstance(A, MappedOperator) and A.plain
-        bare = not self._center and self._offset is None and self.model.weights is None
-        return plain and bare and A.dtype == np.float64
+        return plain and not self._center and self._offset is None and A.dtype == np.float64
 
     @property
     def taken_out(self) -> TakenOut:
@@ -153,6 +152,11 @@ class View:
         return self.adjustment is not None and bool(self.adjustment.scale)
 
     @property
+    def needs_sweep(self) -> bool:
+        """Whether a sweep must tell what is taken out, before products that take it out."""
+        return self.lacks_mean or self.unlearnt
+
+    @property
     def unlearnt(self) -> bool:
         """Whether something is taken out of products that no sweep has told yet."""
         A = self.adjustment
@@ -179,12 +183,12 @@ class View:
         if self.adjustment is None:
             self.squares = squares
             return
-        beside, home = (
-            gathered.beside(None if self._center else self.taken, center=self._center),
-            gathered.home,
-        )
-        self.adjustment.learn(home, self.mean, beside, squares, gathered.count)
+        self.adjustment.learn(gathered.home, self.mean, self._beside_of(gathered), squares, gathered.count)
         self.squares = self.adjustment.squares
+
+    def _beside_of(self, gathered: ColumnStatistics) -> Array | None:
+        """What the confounds explain, of rows with the rest taken out."""
+        return gathered.beside(None if self._center else self.taken, center=self._center)
 
     def learn_means(self) -> None:
         """Take over the means alone, where nothing else is taken out of the columns."""
@@ -205,8 +209,7 @@ class View:
         """
         if self.adjustment is None:
             return
-        point = None if self._center else self.taken
-        beside = None if gathered is None else gathered.beside(point, center=self._center)
+        beside = None if gathered is None else self._beside_of(gathered)
         self.adjustment.learn(self.operator.home.blocks, self.mean, beside, squares, count)
 
     def learn_from_matrix(self) -> None:
@@ -230,7 +233,7 @@ class View:
             )
         beside = None
         if basis is not None:
-            B = basis if weights is None else basis * weights[:, None]
+            B = weighted(basis, weights)
             taken = self.mean if self._center else self._offset
             A = self.operator if taken is None else self.operator.centered(taken)
             beside = home.place(A.rmatmat(A.home.place(B, A.dtype)))

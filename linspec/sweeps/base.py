@@ -123,7 +123,7 @@ class Sweeps(ABC):
     @property
     def means_cost(self) -> float:
         """Passes to be made for the means before the first product."""
-        return 1.0 if any(view.lacks_mean or view.unlearnt for view in self.views) else 0.0
+        return 1.0 if any(view.needs_sweep for view in self.views) else 0.0
 
     @property
     def gram_cost(self) -> float:
@@ -189,7 +189,7 @@ class Sweeps(ABC):
 
     def _settle(self) -> None:
         """Learn all that is taken out of the rows."""
-        self.gather([view for view in self.views if view.lacks_mean or view.unlearnt])
+        self.gather([view for view in self.views if view.needs_sweep])
         for view in self.views:
             view.warn_of_cancellation()
 
@@ -247,7 +247,7 @@ class Sweeps(ABC):
     def image_gram(self, index: int, V: Array) -> HostArray:
         """(XV)ᵀ(XV) of one view by way of XV, one forward product."""
         view = self.views[index]
-        self.gather([view] if view.lacks_mean or view.unlearnt else [])
+        self.gather([view] if view.needs_sweep else [])
         total = np.zeros((V.shape[1], V.shape[1]))
         first = 0
         for rows in _blocks_of(view, V.shape[1]):
@@ -407,7 +407,7 @@ class Sweeps(ABC):
 
     def _gram_of_products(self) -> DenseGram:
         """The Gram matrices of operators that only give products, some columns of the identity at a time."""
-        self.gather([view for view in self.views if view.lacks_mean or view.unlearnt])
+        self.gather([view for view in self.views if view.needs_sweep])
         found: list[tuple[list[Array], list[Array]]] = [([], []), ([], [])]
         spreads: list[list[HostArray]] = [[], []]
         for i, width in enumerate(self.widths):

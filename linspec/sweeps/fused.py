@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HOST, Array, Home, HostArray, host_dtype, to_host
-from linspec.column_statistics import ColumnStatistics, block_mean
+from linspec.column_statistics import ColumnStatistics, block_mean, counted
 from linspec.gram import Products
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
 from linspec.operators.row_blocks import RowBuffer
@@ -167,10 +167,10 @@ class FusedProducts(Task[Sums]):
         W, n = forward(slabs, self.asked), rows[0].shape[0]
         image = self._triangle(W, about[0], *imaged) if self.image else None
         ones = slabs[0].home.place(np.ones((n, 1)), slabs[0].dtype)
-        count: float = n
+        count = counted(n, weights, self.home)
         if weights is not None:
             ones = slabs[0].home.place(weights, slabs[0].dtype)[:, None]
-            W, count = W * slabs[0].home.place(ones, host_dtype(W)), float(self.home.xp.sum(weights))
+            W = W * slabs[0].home.place(ones, host_dtype(W))
         if not (self.center or self.means):
             # A copy: sums are added into it, and an operator may answer with an array that it uses again.
             return Sums(count, [slab.rmatmat(W) + 0.0 for slab in slabs], image=image)
@@ -218,7 +218,7 @@ class FusedProducts(Task[Sums]):
             if a is not None and totals is not None:
                 products[i] = products[i] - a[:, None] * totals[None, :]
         kept = products[: len(rows)]
-        count = x.shape[0] if weights is None else float(np.sum(weights))
+        count = counted(x.shape[0], weights, self.home)
         if not (self.center or self.means):
             return Sums(count, kept)
         zeros = [self.home.zeros((A.shape[1],)) for A in rows]

@@ -20,7 +20,7 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import HOST, Array, Home
-from linspec.column_statistics import ColumnStatistics, block_mean
+from linspec.column_statistics import ColumnStatistics, block_mean, counted
 from linspec.gram import DenseGram, RunningGram
 from linspec.large_means import without_large_means
 from linspec.operators import DenseOperator, LinearOperator, SparseOperator, sparse_kernels
@@ -102,7 +102,7 @@ class GramMatrices(Task[GramPart]):
             self._add_sparse(part, rows[0])
         else:
             self._add_dense(part, rows, weights)
-        count = n if weights is None else float(self.home.xp.sum(weights))
+        count = counted(n, weights, self.home)
         for i, A in enumerate(rows if self.means and not self.center else ()):
             part.totals[i] = part.totals[i] + block_mean(A, self.home, weights) * count
         for statistics, A in zip(part.statistics, rows, strict=False):

@@ -17,9 +17,9 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.block_algebra import ratio
-from linspec.checks import check_place, check_ridges, check_rows, of_pairs
+from linspec.checks import check_flag, check_place, check_ridges, check_rows, of_pairs
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
-from linspec.errors import InvalidProblem, shown
+from linspec.errors import InvalidProblem
 from linspec.families.least_squares.solution import LeastSquaresSolution
 from linspec.moments import Moments
 from linspec.operators.rescaled import times_power_of_two
@@ -92,8 +92,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         B = self.adopt("B", B[:, None] if vector else B)
         check_place("A", A, "B", B)
         self.promote("B", A.dtype)
-        if not isinstance(self.center, bool | np.bool_):
-            raise InvalidProblem(f"center must be True or False; got {shown(self.center)}.")
+        check_flag("center", self.center)
         self.adopt_rows()
         object.__setattr__(self, "ridge", check_ridges(self.ridge))
         self.check_sizes()

@@ -17,9 +17,8 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.block_algebra import ratio
-from linspec.checks import check_k, largest_k
+from linspec.checks import check_flag, check_k, largest_k
 from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
-from linspec.errors import InvalidProblem, shown
 from linspec.families.svd.solution import SVDSolution
 from linspec.moments import Moments
 from linspec.operators import uncounted
@@ -74,8 +73,7 @@ class SVD(Problem[SVDSolution]):
     every: ClassVar[bool] = False  # whether k follows from the sizes
 
     def __post_init__(self) -> None:
-        if not isinstance(self.left, bool | np.bool_):
-            raise InvalidProblem(f"left must be True or False; got {shown(self.left)}.")
+        check_flag("left", self.left)
         shared = shared_moments(self, self.A, self.center)
         self.adopt("A", shared.X if shared else self.A)
         self.adopt_rows()
