@@ -196,16 +196,17 @@ class Polynomial(Kernel):
 
 
 @dataclass(frozen=True)
-class RBF(Kernel):
-    """k(x, z) = exp(−|x − z|²/2s²), the Gaussian kernel."""
+class _OfDistances(Kernel):
+    """A kernel that falls from 1 with the distance of two rows, in units of a scale."""
 
     scale: float | str = "median"
     factor: float = 1.0
 
     differences: ClassVar[bool] = True
+    called: ClassVar[str]
 
     def __post_init__(self) -> None:
-        _check_scale(self, "an RBF kernel")
+        _check_scale(self, self.called)
 
     @property
     def is_resolved(self) -> bool:
@@ -213,17 +214,30 @@ class RBF(Kernel):
 
     def resolved(self, sample: Any) -> Kernel:
         """With s the median distance between rows, times `factor`."""
-        if self.is_resolved:
-            return self
-        squares = _squares(sample)
-        distances = squares[:, None] + squares[None, :] - 2 * _inner(sample, sample)
-        return _with_median(self, np.sqrt(np.maximum(distances, 0.0)))
+        return self if self.is_resolved else _with_median(self, self._distances(sample))
 
-    def statistics(self, X: Any) -> Array | None:
-        return _squares(X)
+    @abstractmethod
+    def _distances(self, sample: Any) -> HostArray:
+        """The distances of the rows of a sample from each other."""
 
     def diagonal(self, X: Any) -> Array:
         return _squares(X) * 0.0 + 1.0
+
+
+@dataclass(frozen=True)
+class RBF(_OfDistances):
+    """k(x, z) = exp(−|x − z|²/2s²), the Gaussian kernel."""
+
+    called: ClassVar[str] = "an RBF kernel"
+
+    def _distances(self, sample: Any) -> HostArray:
+        squares = _squares(sample)
+        distances = squares[:, None] + squares[None, :] - 2 * _inner(sample, sample)
+        lengths: HostArray = np.sqrt(np.maximum(distances, 0.0))
+        return lengths
+
+    def statistics(self, X: Any) -> Array | None:
+        return _squares(X)
 
     def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
         scale = _number(self.scale, "scale")
@@ -235,29 +249,14 @@ class RBF(Kernel):
 
 
 @dataclass(frozen=True)
-class Laplacian(Kernel):
+class Laplacian(_OfDistances):
     """k(x, z) = exp(−|x − z|₁/s), with the sum of absolute differences."""
 
-    scale: float | str = "median"
-    factor: float = 1.0
+    called: ClassVar[str] = "a Laplacian kernel"
 
-    differences: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        _check_scale(self, "a Laplacian kernel")
-
-    @property
-    def is_resolved(self) -> bool:
-        return not isinstance(self.scale, str)
-
-    def resolved(self, sample: Any) -> Kernel:
-        """With s the median of the sums between rows, times `factor`."""
-        if self.is_resolved:
-            return self
-        return _with_median(self, _absolute_differences(sample, sample))
-
-    def diagonal(self, X: Any) -> Array:
-        return _squares(X) * 0.0 + 1.0
+    def _distances(self, sample: Any) -> HostArray:
+        lengths: HostArray = _absolute_differences(sample, sample)
+        return lengths
 
     def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
         T = _absolute_differences(X, Z)
@@ -606,7 +605,7 @@ def _exponential_of_negative(T: Array) -> Array:
     return xp.exp(xp.where(T > 0, xp.zeros_like(T), T))
 
 
-def _with_median(kernel: RBF | Laplacian, distances: HostArray) -> Kernel:
+def _with_median(kernel: _OfDistances, distances: HostArray) -> Kernel:
     upper = distances[np.triu_indices(len(distances), 1)]
     median = float(np.median(upper)) if len(upper) else 0.0
     if not 0 < median < math.inf:

@@ -114,8 +114,6 @@ class DeepCCASolution(ls.Solution):
         if X is None or Y is None:
             raise InvalidProblem("score needs the rows of both views; got one. Pass X and Y.")
         P, Q = self.transform(X, Y)
-        if P.shape[0] != Q.shape[0]:
-            raise InvalidProblem(f"X and Y must have equally many rows; got {P.shape[0]} and {Q.shape[0]}.")
         return score_variates(P, Q, centered=True)
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from linspec import Solution
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import canonical_rotation
 from linspec.errors import InvalidProblem
+from linspec.families.cca.variates import CCAScore, score_variates
 from linspec.features import FeatureMap, KernelMap
 from linspec.kernels import Kernel
-
-
-class KernelScore(NamedTuple):
-    """The correlation of variates on some rows.
-
-    Attributes
-    ----------
-    correlations : numpy.ndarray of shape (k,)
-        Of each pair as it is, about the training means.
-    total : float
-        Σ of the canonical correlations of the k variates of X with the k of Y: total correlation captured.
-    """
-
-    correlations: HostArray
-    total: float
 
 
 class Fitted:
@@ -142,7 +127,7 @@ class KernelCCASolution(Solution):
             raise InvalidProblem("transform needs X, Y or both; got neither.")
         return found[0] if len(found) == 1 else tuple(found)
 
-    def score(self, X: Any, Y: Any) -> KernelScore:
+    def score(self, X: Any, Y: Any) -> CCAScore:
         """The correlations that the functions capture on rows, usually on new rows; without the ridge.
 
         Parameters
@@ -152,20 +137,13 @@ class KernelCCASolution(Solution):
 
         Returns
         -------
-        KernelScore
+        CCAScore
             ``correlations, total = solution.score(X, Y)``.
         """
         if X is None or Y is None:
             raise InvalidProblem("score needs the rows of both views; got one. Pass X and Y.")
-        P, Q = (np.asarray(to_host(V), dtype=np.float64) for V in self.transform(X, Y))
-        if len(P) != len(Q) or not len(P):
-            raise InvalidProblem(
-                f"X and Y must have equally many rows, at least 1; got {len(P)} and {len(Q)}."
-            )
-        lengths = np.linalg.norm(P, axis=0) * np.linalg.norm(Q, axis=0)
-        each = np.divide(np.sum(P * Q, axis=0), lengths, out=np.zeros(P.shape[1]), where=lengths > 0)
-        rho = canonical_rotation(P.T @ P, P.T @ Q, Q.T @ Q, P.shape[1])[1]
-        return KernelScore(each, float(np.minimum(rho, 1.0).sum()))
+        P, Q = self.transform(X, Y)
+        return score_variates(P, Q, centered=self.x_mean is not None)
 
 
 def _dual(weights: Array, landmarks: HostArray | None, fitted: Fitted, view: str) -> Array:
