@@ -227,6 +227,33 @@ class Source:
         means = [view.mean_as_given for view in self._views]
         return means[0], means[1] if len(means) == 2 else None
 
+    def squares_of_means(self, index: int) -> Array | None:
+        """n μ² of the columns of one view, for the means μ that are taken out of it; None where none are.
+
+        By so much the squares of the entries are larger than those of what is left, and so is their rounding.
+
+        Parameters
+        ----------
+        index : {0, 1}
+        """
+        view = self._views[index]
+        if view.adjustment is None:
+            means: Array = self.column_means()[index] if self.center else None
+            return None if means is None else means**2 * self.n
+        if view.needs_sweep:
+            self.column_means()
+        if view.mean is None or not view.model.center:
+            return None
+        mean = view.mean if view.factors is None else view.mean * view.factors
+        return mean**2 * view.total
+
+    @property
+    def most_rank(self) -> float:
+        """The largest rank that the views can have by their rows: rows that count, less the directions taken out."""
+        model = self._sweeps.model
+        rows = self.n if model.weights is None else np.count_nonzero(model.weights)
+        return float(rows - model.center - (0 if model.basis is None else model.basis.shape[1]))
+
     def column_sums(self) -> tuple[Array, Array | None]:
         """The column sums of both views."""
         mx, my = self.column_means()

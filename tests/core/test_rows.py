@@ -447,6 +447,29 @@ def test_the_sweep_that_settles_is_in_the_budget():
     assert uncounted(problem.A)[0].adjustment is None  # the problem itself is as it was given
 
 
+def test_as_many_columns_as_rows_that_count_are_said():
+    """Twelve rows that count, a mean and three confounds leave eight directions, which twenty columns fill."""
+    rng = np.random.default_rng(0)
+    X, y, Z = rng.standard_normal((40, 20)), rng.integers(0, 3, 40), rng.standard_normal((40, C))
+    w = np.where(np.arange(40) < 12, 2.0, 0.0)
+    H = ls.targets.lda(y, sample_weight=w)
+    found = ls.solve(ls.Discriminant(X, H, sample_weight=w, confounds=Z), "direct")
+    A, B = (residual(V, Z, w, center=True)[:12] for V in (X, H.toarray()))
+    assert found.rank == np.linalg.matrix_rank(A) == 8
+    assert "any targets are met exactly" in found.message
+    np.testing.assert_allclose(A @ np.linalg.lstsq(A, B, rcond=None)[0], B, atol=1e-12)
+
+
+def test_means_beside_the_deviations_are_those_of_repeated_rows():
+    """On them rests what is said of the rounding of entries."""
+    X, _, _, w = data()
+    model = row_model(center=True, weights=w, confounds=None)
+    weighted = Moments(AdjustedOperator(as_operator(X), model, settle))
+    whole = Moments(repeated(X, w), center=True)
+    np.testing.assert_allclose(weighted.squares_of_means(0), whole.squares_of_means(0), rtol=1e-12)
+    assert (weighted.most_rank, whole.most_rank) == (np.count_nonzero(w) - 1, w.sum() - 1)
+
+
 # ---- new rows, tests by permutation -------------------------------------------------------------
 
 

@@ -228,11 +228,12 @@ class _Law:
 
     def _shift(self) -> float:
         """The ratio of column means to the deviations from them. The rounding of entries grows by this factor."""
-        if not self.problem.center:
-            return 1.0
         worst = 1.0
-        for mean, d in zip(self.moments.column_means(), self.moments.diagonal(), strict=True):
-            of_mean, spread = to_host(mean) ** 2 * self.moments.n, to_host(d)
+        for i, d in enumerate(self.moments.diagonal()):
+            squares = self.moments.squares_of_means(i)
+            if squares is None:
+                continue
+            of_mean, spread = to_host(squares), to_host(d)
             live = spread > 0
             worst = max(worst, float(np.max(of_mean[live] / spread[live], initial=0.0)))
         return math.sqrt(worst)

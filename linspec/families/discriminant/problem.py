@@ -289,7 +289,7 @@ class Discriminant(Problem[DiscriminantSolution]):
             **self._of_classes(returned, MW, C, moments.total),
         }
         fields |= self.taken_fields(moments)
-        findings = self._findings(len(values), rank, moments.n) + self.lost_to_centring(moments)
+        findings = self._findings(len(values), rank, moments) + self.lost_to_centring(moments)
         if lost:
             text = "X has directions so short that rounding may hide them. They were left out, and eigenvalues may be "
             text += "missing. Add a ridge, or lower rank_tol."
@@ -384,8 +384,9 @@ class Discriminant(Problem[DiscriminantSolution]):
         reduced = hasattr(inverse, "product")
         rows = reduced or not moments.held
         dense = reduced or (self.X.readable and self.X.nnz == math.prod(self.X.shape))
-        if rows and self.center and not dense:  # means are subtracted from the products, which adds rounding
-            d = d + moments.n * moments.column_means()[0] ** 2
+        means = moments.squares_of_means(0) if rows and not dense else None
+        if means is not None:  # they are subtracted from the products, which adds rounding
+            d = d + means
         G, D = to_host(W.T @ MW), to_host(W.T @ (W * d[:, None]))
         if not rows:
             return whitening_above_noise(G, D, metric_rounding(self.X.shape[1], self.X.dtype))
@@ -412,7 +413,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         eps = float(np.finfo(self.dtype).eps)
         return 10 * math.sqrt(self.X.shape[1] + self.targets) * eps
 
-    def _findings(self, found: int, rank: int | None, n: int) -> tuple[tuple[Status, str], ...]:
+    def _findings(self, found: int, rank: int | None, moments: Moments) -> tuple[tuple[Status, str], ...]:
         wanted = found if self.every else self.k
         facts = list(
             fewer_than_asked(found, wanted, "directions in which the columns of X vary with the targets")
@@ -423,11 +424,9 @@ class Discriminant(Problem[DiscriminantSolution]):
                     f"X has numerical rank {rank} of {self.X.shape[1]} columns: the weights have least norm."
                 )
                 facts.append((Status.RANK_DEFICIENT, text))
-            if rank >= n - self.center:
-                text = (
-                    f"X has as many independent columns as rows ({n}), so any targets are met exactly. Add a "
-                )
-                text += "ridge, and score other rows to distinguish real directions from chance."
+            if rank >= moments.most_rank:
+                text = f"X has as many independent columns as rows ({moments.n}), so any targets are met exactly. Add "
+                text += "a ridge, and score other rows to distinguish real directions from chance."
                 facts.append((Status.DEGENERATE, text))
         return tuple(facts)
 
