@@ -374,6 +374,15 @@ def interrupting(function, signum: int, times: int):
     return called
 
 
+@pytest.fixture
+def heeded():
+    """Interrupts count, also where the tests run in the background of a script, which ignores them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeded")
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize(("option", "name"), [("--out", "r.json"), ("--plot", "p.png")])
 def test_an_interrupt_while_a_file_is_written(option: str, name: str, times: int, folder: Path, monkeypatch):
