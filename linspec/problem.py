@@ -182,8 +182,8 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         return int(getattr(self, "k", 1))
 
     @property
-    def certificate_products(self) -> int:
-        """The largest number of products with the moments that the law makes."""
+    def certificate_products(self) -> float:
+        """The largest number of products with the moments that the law makes; a part of a product counts as a part."""
         return 1
 
     def __repr__(self) -> str:

@@ -8,11 +8,14 @@ asks. It is bounded without an inverse: x/(x + r) is concave, so with t = RᵀR 
 
     RᵀK(K + r)⁻¹R  ≤  t s/(s + r t)  ≤  min(t, s/r).
 
-The bound is loose where R has parts in long and in short eigenvectors, and where K nearly annihilates a part of it.
-The residual is the sum of ts/(s + rt) over pairs and views, over the sum of the correlations. It takes two products
-with each kernel matrix, K a and K R. Functions of landmarks are judged by t alone, which takes the landmarks' columns:
-`residual_kind` is then "bound". Functions that are not made of kernel functions have no residual: "unavailable".
-Every returned correlation has an exact one within √((tx + ty)/2), and none is above the exact one of its rank.
+This is loose where R has parts in long and in short eigenvectors, and where K nearly annihilates a part of it. The
+product with R therefore takes the preconditioned R along, and what conjugate directions make of both and of the unit
+vectors of some landmarks is a lower bound, above the exact norm for any landmarks (`linspec_kernel.nystrom`). The
+residual is the sum over pairs and views, over the sum of the correlations. It takes two products with each kernel
+matrix, K a and K R. Functions of landmarks are judged by t alone, which takes the landmarks' columns: `residual_kind`
+is then "bound". Functions that are not made of kernel functions have no residual: "unavailable".
+Every returned correlation has an exact one within √(s/2), with the sum s of its squared residuals in both views as
+bounded here, and none is above the exact one of its rank.
 Source: the residual bound for symmetric eigenproblems, Parlett 1998, The Symmetric Eigenvalue Problem, chapter 11;
 Jensen's inequality.
 Where we differ: from the penalty c²aᵀa of Bach & Jordan 2002, which is no norm of a function. Weights of float32 data
@@ -35,6 +38,7 @@ from linspec.errors import BrokenPlugin
 from linspec.features import FeatureMap, KernelMap
 from linspec.kernels import Points
 from linspec.unit_vectors import signs
+from linspec_kernel.nystrom import norms_alone
 from linspec_kernel.solution import Fitted
 
 CUT = 1e-13
@@ -131,16 +135,18 @@ def residuals(
         x.values - theta * (y.values + ridges[1] * y.dual),
     ]
     t = [_host(home.xp.sum(R * R, axis=0)) for R in gaps]
-    bounds = np.sqrt((t[0] + t[1]) / 2)
     whole = all(int(view.weights.shape[0]) == int(view.dual.shape[0]) for view in (x, y))  # type: ignore[union-attr]
     if not whole:
-        return t[0] + t[1], bounds, "bound"
+        return t[0] + t[1], np.sqrt((t[0] + t[1]) / 2), "bound"
     squares = np.zeros(len(rho))
-    for R, size, op, ridge in zip(gaps, t, moments.views, ridges, strict=True):
-        s = np.maximum(_host(home.xp.sum(R * op.product(R)[0], axis=0)), 0.0)
-        below = s + ridge * size
-        squares += np.divide(size * s, below, out=np.zeros(len(rho)), where=below > 0)
-    return squares, bounds, "recomputed"
+    for R, op, ridge, near in zip(gaps, moments.views, ridges, moments.nearest(), strict=True):
+        if near is None:
+            squares += norms_alone(R, op.product(R)[0], ridge, home)
+            continue
+        Z = near.solve(R)
+        both = op.product(home.concat([R, Z]))[0]
+        squares += near.norms(R, both[:, : len(rho)], Z, both[:, len(rho) :])
+    return squares, np.sqrt(squares / 2), "recomputed"
 
 
 def functions(op: KernelOperator, W: Array, J: HostArray | None, features: FeatureMap | None) -> Functions:

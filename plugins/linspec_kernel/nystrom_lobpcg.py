@@ -29,8 +29,8 @@ from linspec import KernelOperator, Run, Solution, Solver, Status, limit_option,
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import eigenpairs, ratio, whitening
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
-from linspec.features import turn_of
 from linspec_kernel.moments import rounded_up
+from linspec_kernel.nystrom import PROBED, Nystrom, default_landmarks, share_of
 
 EXTRA = 40
 """Columns of the block beyond k; from 30 to 90 each saves passes, and costs little."""
@@ -49,9 +49,6 @@ ROUNDING = 30.0
 
 ACTIVE = 1e-3
 """Pairs whose residual is below this share of what the tolerance allows each take part no more."""
-
-PROBED = 1024
-"""Rows from which the first estimate of |K − LLᵀ| is made."""
 
 PATIENCE = 25
 """Iterations without a lower residual after which rounding is what is left: more than a restart takes."""
@@ -91,9 +88,9 @@ class NystromLOBPCG(Solver):
         m = min(n, default_landmarks(n) if self.landmarks is None else self.landmarks)
         whole = self.preconditioner == "cholesky"
         # The rows, the landmarks' columns, the block that the shift is estimated from, and the first product.
-        run.plan(setup=rounded_up(2.0 + m / n + (min(PROBED, n) / n) ** 2 + whole), iteration=1.0)
+        run.plan(setup=rounded_up(2.0 + share_of(n, m, PROBED) + whole), iteration=1.0)
         kernels = moments.settle(run.rng)
-        near = [Nystrom(op, ridge, m, run.rng) for op, ridge in zip(ops, ridges, strict=True)]
+        near = moments.near(m, run.rng)
         solves: list[Callable[[Array], Array]] = [one.solve for one in near]
         if whole:
             solves = [cholesky(op, ridge) for op, ridge in zip(ops, ridges, strict=True)]
@@ -107,7 +104,7 @@ class NystromLOBPCG(Solver):
         while True:
             before, squared = (bases[0].width, bases[1].width), 0.0
             for basis, one, Z, gap in zip(bases, near, blocks, gaps, strict=True):
-                squared += float(one.learn(*basis.add(Z, gap), gap).sum())
+                squared += float(learnt(one, gap, *basis.add(Z, gap)).sum())
             # The product of the last residuals with K rides along, and tells by how much the guess was too high.
             share = max(squared / guessed, LEAST_SHARE) if guessed > 0 else share
             # The pairs within the spans: coefficients a, b, values z = K a at the rows, correlations.
@@ -148,6 +145,12 @@ class NystromLOBPCG(Solver):
         return Estimate(EXPECTED * each + once, held, f"{EXPECTED} passes over the kernels, {m} landmarks")
 
 
+def learnt(near: Nystrom, R: Array, Z: Array, KZ: Array, KR: Array) -> HostArray:
+    """The law's parts of residuals, when they and the new directions have been multiplied with K."""
+    near.learn(Z, KZ)
+    return near.norms(R, KR, Z, KZ)
+
+
 PER_ENTRY = 2e-9
 """Seconds for the function of an entry, such as the exponential."""
 
@@ -155,114 +158,6 @@ PER_ENTRY = 2e-9
 def found_so_far(a: Array, b: Array, kernels: Any) -> dict[str, Any]:
     """What the law takes."""
     return {"x_weights": a, "y_weights": b, "kernels": kernels}
-
-
-def default_landmarks(n: int) -> int:
-    """A fifth of the rows: the preconditioner then costs as much as a few passes."""
-    return min(n, max(200, min(n // 5, 1500)))
-
-
-class Nystrom:
-    """LLᵀ near the kernel matrix of a view, centred, and (LLᵀ + (r + d) I)⁻¹.
-
-    Parameters
-    ----------
-    op : KernelOperator
-    ridge : float
-        r.
-    m : int
-        Landmarks, drawn with equal probabilities.
-    rng : numpy.random.Generator
-
-    Attributes
-    ----------
-    shift : float
-        d.
-    """
-
-    def __init__(self, op: KernelOperator, ridge: float, m: int, rng: np.random.Generator) -> None:
-        self.op, self.ridge, self.home = op, ridge, op.home
-        self.place = op.data.home
-        n = op.shape[0]
-        self.numbers = np.sort(rng.choice(n, m, replace=False))
-        C = op.columns(self.numbers)
-        chosen = op.points.at(self.numbers)
-        own = to_host(C)[self.numbers] if op.kernel.precomputed else None
-        self.turn = turn_of(chosen, differences=False, own=own)
-        # L in place of the columns, block by block.
-        right = self.place.place(self.turn, op.tile_dtype)
-        G, total = np.zeros((m, m)), np.zeros(m)
-        for rows in (slice(i, min(i + 4096, n)) for i in range(0, n, 4096)):
-            C[rows, :] = C[rows, :] @ right
-            G += _host(C[rows, :].T @ C[rows, :])
-            total += _host(self.home.xp.sum(self.home.place(C[rows, :]), axis=0))
-        self.L, self.mean = C, total / n * op.center
-        G -= n * np.outer(self.mean, self.mean)
-        w, self.V = eigenpairs((G + G.T) / 2)
-        self.w = np.maximum(w, 0.0)
-        self.shift = self._beside(rng)
-
-    def _beside(self, rng: np.random.Generator) -> float:
-        """An estimate of |K − LLᵀ| from a block of it.
-
-        The largest eigenvalue of a block of q rows is q/n of that of all, if it is far above the mean of the diagonal.
-        Otherwise it is blurred upwards as that of a sample covariance is (Marchenko & Pastur 1967).
-        """
-        n = self.op.shape[0]
-        if len(self.numbers) == n:
-            return 0.0
-        q = min(PROBED, n)
-        some = np.sort(rng.choice(n, q, replace=False))
-        rows = to_host(self.L)[some] if self.place.on_host else to_host(_rows(self.L, some, self.place))
-        E = self.op.block(some) - rows.astype(np.float64) @ rows.astype(np.float64).T
-        size = max(float(np.trace(E)) / q, 0.0)
-        largest = max(float(scipy.linalg.eigh(E, eigvals_only=True, subset_by_index=(q - 1, q - 1))[0]), 0.0)
-        if q == n:
-            return largest
-        return float((np.sqrt(largest) - np.sqrt(size)) ** 2 * n / q + size)
-
-    def learn(self, Z: Array, KZ: Array, KR: Array, R: Array) -> HostArray:
-        """Raise the shift to the largest quotient zᵀ(K − LLᵀ)z / zᵀz among directions whose product is known.
-
-        Returns
-        -------
-        numpy.ndarray
-            The law's parts of residuals R whose product is known.
-        """
-        if Z.shape[1] and len(self.numbers) < self.op.shape[0]:
-            B = self._adjoint(Z)
-            T = whitening(_host(Z.T @ Z))
-            E = T.T @ (_host(Z.T @ KZ) - B.T @ B) @ T
-            if len(E):
-                self.shift = max(self.shift, float(np.linalg.eigvalsh((E + E.T) / 2)[-1]))
-        return self._law(R, np.maximum(_host(self.home.xp.sum(R * KR, axis=0)), 0.0))
-
-    def _adjoint(self, R: Array) -> HostArray:
-        """LᵀH R for n-row blocks R whose columns have mean zero, if the view is centred."""
-        return _host(self.L.T @ self.place.place(R, self.op.tile_dtype))
-
-    def squares(self, R: Array) -> HostArray:
-        """The law's part of residuals, ts/(s + rt), with s = RᵀKR from LLᵀ and the shift: no product with K."""
-        s = np.sum(self._adjoint(R) ** 2, axis=0)
-        return self._law(R, s + self.shift * self.home.column_norms(R) ** 2)
-
-    def _law(self, R: Array, s: HostArray) -> HostArray:
-        """ts/(s + rt) with t = RᵀR and s = RᵀKR."""
-        t = self.home.column_norms(R) ** 2
-        whole = s + self.ridge * t
-        found: HostArray = np.divide(t * s, whole, out=np.zeros(len(t)), where=whole > 0)
-        return found
-
-    def image(self, c: HostArray) -> Array:
-        """H L c."""
-        z = self.home.place(self.L @ self.place.place(c, self.op.tile_dtype))
-        return z - self.home.place(self.mean @ c)[None, :]
-
-    def solve(self, R: Array) -> Array:
-        """(HLLᵀH + (r + d) I)⁻¹ R."""
-        level = self.ridge + self.shift
-        c = self.V @ ((self.V.T @ self._adjoint(R)) / (self.w + level)[:, None])
-        return (R - self.image(c)) / level
 
 
 def cholesky(op: KernelOperator, ridge: float) -> Callable[[Array], Array]:
@@ -398,10 +293,6 @@ def _columns(V: Array, index: HostArray, home: Home) -> Array:
     return (
         V if len(index) == V.shape[1] else home.xp.take(V, home.xp.asarray(index, device=home.device), axis=1)
     )
-
-
-def _rows(V: Array, index: HostArray, home: Home) -> Array:
-    return home.xp.take(V, home.xp.asarray(index, device=home.device), axis=0)
 
 
 def _host(x: Array) -> HostArray:

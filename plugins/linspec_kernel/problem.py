@@ -14,7 +14,8 @@ from linspec.errors import InvalidProblem, shown
 from linspec.features import FeatureMap
 from linspec.kernels import Kernel, as_kernel
 from linspec_kernel.law import judged
-from linspec_kernel.moments import KernelMoments
+from linspec_kernel.moments import KernelMoments, rounded_up
+from linspec_kernel.nystrom import share_of
 from linspec_kernel.solution import KernelCCASolution
 
 
@@ -105,9 +106,9 @@ class KernelCCA(Problem[KernelCCASolution]):
         object.__setattr__(self, "k", check_k(self.k, limits))
 
     @property
-    def certificate_products(self) -> int:
-        """Two: with the coefficients, and with the residual."""
-        return 2
+    def certificate_products(self) -> float:
+        """Two, with the coefficients and with the residual, and the columns of landmarks."""
+        return 2.0 + rounded_up(share_of(self.X.shape[0]))
 
     def about_rows(self) -> Any:
         """The problem itself: a kernel changes where a row is subtracted."""

@@ -148,26 +148,26 @@ class KernelOracle:
         return a, b, as_host(solution.correlations)
 
     def law(self, solution: Any) -> Law:
-        """Σ ts/(s + rt) over Σρ; Σt for functions of landmarks."""
+        """ΣRᵀK(K + r)⁻¹R over Σρ; a claim may be as much as Σ ts/(s + rt), or Σt for functions of landmarks."""
         if not isinstance(solution.x_map.map, KernelMap):
             return KernelLaw(math.nan, 0.0, available=False)
         a, b, rho = self._pairs(solution)
         some = solution.x_landmarks is not None and len(solution.x_landmarks) < len(self.x.K)
-        total, found, vague = float(rho.sum()), 0.0, 0.0
+        total, most, vague = float(rho.sum()), 0.0, 0.0
         for view, other, v, w in ((self.x, self.y, a, b), (self.y, self.x, b, a)):
             R = other.K @ w - rho * (view.K @ v + view.ridge * v)
             t, s = np.sum(R * R, axis=0), np.maximum(np.sum(R * (view.K @ R), axis=0), 0.0)
             whole = s + view.ridge * t
             law = np.divide(t * s, whole, out=np.zeros(len(t)), where=whole > 0)
-            found += float((t if some else law).sum())
+            most += float((t if some else law).sum())
             # What K annihilates of R is in t, and its part of s is rounding.
             vague += float(ROUNDING * self.unit * view.condition * t.sum())
         if total <= 0:
             return KernelLaw(0.0, self.attainable)
-        return KernelLaw(found / total, self.attainable + vague / total)
+        return KernelLaw(self.exact_law(solution), self.attainable + vague / total, most / total)
 
     def exact_law(self, solution: Any) -> float:
-        """RᵀK(K + r)⁻¹R, which the law bounds from above."""
+        """ΣRᵀK(K + r)⁻¹R over Σρ, which the law bounds from above."""
         a, b, rho = self._pairs(solution)
         found = 0.0
         for view, other, v, w in ((self.x, self.y, a, b), (self.y, self.x, b, a)):

@@ -102,7 +102,7 @@ def test_the_law_is_above_the_exact_norm_and_near_it_and_bounds_hold():
             parameters={**case.parameters, "ridge": ridge},
         )
         oracle = TESTING.oracle(case, Reading())
-        for passes, landmarks in itertools.product((6, 8), (20, 60)):
+        for passes, landmarks in itertools.product((7, 9), (20, 60)):
             problem = case.state({"X": X, "Y": Y})
             found = ls.solve(
                 problem, "nystrom-lobpcg", rng=seed, landmarks=landmarks, extra=4, max_passes=passes
@@ -115,7 +115,7 @@ def test_the_law_is_above_the_exact_norm_and_near_it_and_bounds_hold():
             if found.residual > 1e-20:
                 ratios.append(found.residual / oracle.exact_law(found))
     assert len(ratios) > 20
-    assert max(ratios) < 4  # where residuals lie in long and in short directions at once
+    assert max(ratios) < 1.5
 
 
 def test_landmarks_and_duals_are_two_forms_of_one_function():
@@ -178,7 +178,9 @@ def test_an_iteration_is_one_pass_and_landmarks_cost_their_share():
     assert found.history["passes"][0] == pytest.approx(
         1 + 40 / 400 + 1 + 1
     )  # rows, columns, a block of all, a pass
-    assert found.passes == pytest.approx(found.history["passes"][-1] + 2)  # the certificate
+    # The certificate takes two, and landmarks of its own, for it wants 200 of 400 rows, and looks at 256.
+    own = 200 / 400 + (256 / 400) ** 2
+    assert found.passes == pytest.approx(found.history["passes"][-1] + 2 + own)
     assert found.converged
 
 
@@ -240,10 +242,11 @@ def test_rff_says_that_it_has_no_residual():
 
 def test_the_flagship_keeps_the_contract_where_it_iterates(monkeypatch):
     """The kit's cases are small: with few landmarks and a narrow block they take iterations."""
-    from linspec_kernel import nystrom_lobpcg
+    from linspec_kernel import moments, nystrom_lobpcg
 
     monkeypatch.setattr(nystrom_lobpcg, "default_landmarks", lambda n: n // 2)
-    monkeypatch.setattr(nystrom_lobpcg, "PROBED", 20)
+    for module in (nystrom_lobpcg, moments):
+        monkeypatch.setattr(module, "PROBED", 20)
     report = run_checks("kernel-cca/nystrom-lobpcg", backends=["numpy", "array-api-strict"])
     assert report.ok, report
 
@@ -280,4 +283,5 @@ def test_iterates_are_scored_with_the_kernels_of_the_run():
     )
     conclusion = problem.conclude(problem.moments("auto", (1, 1)), **seen[-1])
     assert conclusion.fields["x_map"].kernel == found.kernel_x
-    assert conclusion.residual == pytest.approx(found.residual, rel=1e-6)
+    np.testing.assert_allclose(conclusion.fields["correlations"], found.correlations, rtol=1e-12)
+    assert conclusion.residual == pytest.approx(found.residual, rel=0.5)  # other landmarks, another bound

@@ -1,0 +1,208 @@
+"""The Nyström approximation of a kernel matrix, as a preconditioner and for the norm of a residual.
+
+Problem: (K + r I)⁻¹ R for blocks R, and RᵀK(K + r)⁻¹R, where n x n numbers cannot be factored.
+Method: with the columns of m landmarks, K is near LLᵀ of rank m. The preconditioner is (LLᵀ + (r + d) I)⁻¹, where d
+estimates |K − LLᵀ|. For the norm, K(K + r)⁻¹ = I − r (K + r)⁻¹, and for any block W
+
+    Rᵀ(K + r)⁻¹R  ≥  RᵀW (Wᵀ(K + r)W)⁻¹ WᵀR,
+
+the value that conjugate directions from the span of W reach. If W spans R this gives, without any cancellation,
+
+    RᵀK(K + r)⁻¹R  ≤  RᵀKW (Wᵀ(K + r)W)⁻¹ WᵀR.
+
+W consists of R, the preconditioned R, and the unit vectors of the landmarks. One product with K suffices, since the
+columns of the landmarks are known. For W = R alone it is ts/(s + rt), with t = RᵀR and s = RᵀKR.
+Source: Frangella, Tropp & Udell 2023, SIAM J. Matrix Anal. Appl. 44(2), doi:10.1137/21M1466244, for the
+preconditioner; Hestenes & Stiefel 1952, section 4, for what the span of W gives.
+Where we differ: the shift d is not the smallest eigenvalue kept. Without it directions that the landmarks miss are
+amplified by |K − LLᵀ|/r.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+from linspec import KernelOperator
+from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.block_algebra import eigenpairs, whitening
+from linspec.features import turn_of
+
+PROBED = 1024
+"""Rows from which an iteration makes its first estimate of |K − LLᵀ|."""
+
+LOOKED_AT = 256
+"""Rows from which the law makes it."""
+
+BLOCK = 4096
+"""Rows that are worked on at once."""
+
+CLEAR = 100.0
+"""By this factor a ridge must be above the rounding of the landmarks' kernel, to stand beside it in a matrix."""
+
+DEPENDENT = 1e-13
+"""Eigenvalues of a scaled matrix of directions below this share of the largest are rounding."""
+
+
+def default_landmarks(n: int) -> int:
+    """A fifth of the rows: the preconditioner then costs as much as a few passes."""
+    return min(n, max(200, min(n // 5, 1500)))
+
+
+def share_of(n: float, m: int | None = None, probed: int = LOOKED_AT) -> float:
+    """The share of a kernel matrix that is formed for an approximation of it."""
+    m = default_landmarks(int(min(n, 1e9))) if m is None else m
+    return float(m / n + (0.0 if m >= n else (min(probed, n) / n) ** 2))
+
+
+class Nystrom:
+    """LLᵀ near the kernel matrix of a view, centred, and (LLᵀ + (r + d) I)⁻¹.
+
+    Parameters
+    ----------
+    op : KernelOperator
+    ridge : float
+        r.
+    numbers : numpy.ndarray of shape (m,)
+        Which rows are the landmarks.
+    rng : numpy.random.Generator
+        Draws the rows from which d is estimated.
+    probed : int
+        How many.
+
+    Attributes
+    ----------
+    shift : float
+        d.
+    """
+
+    def __init__(
+        self, op: KernelOperator, ridge: float, numbers: HostArray, rng: np.random.Generator, probed: int
+    ) -> None:
+        self.op, self.ridge, self.home = op, ridge, op.home
+        self.place = op.data.home
+        n, m = op.shape[0], len(numbers)
+        self.numbers = numbers
+        C = op.columns(self.numbers)
+        chosen = op.points.at(self.numbers)
+        self.among = _host(_rows(C, self.numbers, self.place))
+        self.turn = turn_of(chosen, differences=False, own=self.among if op.kernel.precomputed else None)
+        # L in place of the columns, block by block.
+        right = self.place.place(self.turn, op.tile_dtype)
+        G, total = np.zeros((m, m)), np.zeros(m)
+        for rows in (slice(i, min(i + BLOCK, n)) for i in range(0, n, BLOCK)):
+            C[rows, :] = C[rows, :] @ right
+            G += _host(C[rows, :].T @ C[rows, :])
+            total += _host(self.home.xp.sum(self.home.place(C[rows, :]), axis=0))
+        self.L, self.mean = C, total / n * op.center
+        G -= n * np.outer(self.mean, self.mean)
+        w, self.V = eigenpairs((G + G.T) / 2)
+        self.w = np.maximum(w, 0.0)
+        self.shift = self._beside(rng, probed)
+
+    def _beside(self, rng: np.random.Generator, probed: int) -> float:
+        """An estimate of |K − LLᵀ| from a block of it.
+
+        The largest eigenvalue of a block of q rows is q/n of that of all, if it is far above the mean of the diagonal.
+        Otherwise it is blurred upwards as that of a sample covariance is (Marchenko & Pastur 1967).
+        """
+        n = self.op.shape[0]
+        if len(self.numbers) == n:
+            return 0.0
+        q = min(probed, n)
+        some = np.sort(rng.choice(n, q, replace=False))
+        rows = to_host(self.L)[some] if self.place.on_host else to_host(_rows(self.L, some, self.place))
+        E = self.op.block(some) - rows.astype(np.float64) @ rows.astype(np.float64).T
+        size = max(float(np.trace(E)) / q, 0.0)
+        largest = max(float(scipy.linalg.eigh(E, eigvals_only=True, subset_by_index=(q - 1, q - 1))[0]), 0.0)
+        if q == n:
+            return largest
+        return float((np.sqrt(largest) - np.sqrt(size)) ** 2 * n / q + size)
+
+    def learn(self, Z: Array, KZ: Array) -> None:
+        """Raise the shift to the largest quotient zᵀ(K − LLᵀ)z / zᵀz among directions whose product is known."""
+        if Z.shape[1] and len(self.numbers) < self.op.shape[0]:
+            B = self._adjoint(Z)
+            T = whitening(_host(Z.T @ Z))
+            E = T.T @ (_host(Z.T @ KZ) - B.T @ B) @ T
+            if len(E):
+                self.shift = max(self.shift, float(np.linalg.eigvalsh((E + E.T) / 2)[-1]))
+
+    def _adjoint(self, R: Array) -> HostArray:
+        """LᵀH R for n-row blocks R whose columns have mean zero, if the view is centred."""
+        return _host(self.L.T @ self.place.place(R, self.op.tile_dtype))
+
+    def norms(self, R: Array, KR: Array, Z: Array, KZ: Array) -> HostArray:
+        """RᵀK(K + r)⁻¹R of each column, from above, where the products of R and of other directions Z are known."""
+        W, KW = self.home.concat([R, Z]), self.home.concat([KR, KZ])
+        lengths = self.home.column_norms(W)
+        scale = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
+        # With M = Wᵀ(K + r)W, B = WᵀR and A = WᵀKR the bound is the diagonal of AᵀM⁻¹B.
+        M = scale[:, None] * (_host(W.T @ KW) + self.ridge * _host(W.T @ W)) * scale
+        A, B = (scale[:, None] * _host(W.T @ V) for V in (KR, R))
+        found = np.zeros(int(R.shape[1]))
+        unit = float(np.finfo(self.op.tile_dtype).eps)
+        if self.ridge > CLEAR * unit * float(
+            np.trace(self.among)
+        ):  # unit vectors of the landmarks are eliminated
+            a, b, c = (self._of_landmarks(V) for V in (KR, R, KW + self.ridge * W))
+            factor = scipy.linalg.cho_factor(self._own(), lower=True)
+            found += np.sum(a * scipy.linalg.cho_solve(factor, b), axis=0)
+            half = scipy.linalg.cho_solve(factor, c * scale)
+            before = np.diag(M)
+            M, A, B = M - (c * scale).T @ half, A - half.T @ a, B - half.T @ b
+            live = np.diag(M) > DEPENDENT * before
+            M, A, B = M[np.ix_(live, live)], A[live], B[live]
+        T = whitening((M + M.T) / 2, DEPENDENT)
+        found += np.sum((T.T @ A) * (T.T @ B), axis=0)
+        return np.asarray(np.clip(found, 0.0, norms_alone(R, KR, self.ridge, self.home)))
+
+    def _of_landmarks(self, V: Array) -> HostArray:
+        """The rows of the landmarks, less their mean in a view that is centred."""
+        found = _host(_rows(V, self.numbers, self.home))
+        return found - found.mean(axis=0) * self.op.center
+
+    def _own(self) -> HostArray:
+        """(K + r I) among the unit vectors of the landmarks; their sum takes no part in a view that is centred."""
+        G = self.among
+        if self.op.center:
+            G = G - G.mean(axis=0)
+            G = G - G.mean(axis=1)[:, None]
+        return np.asarray((G + G.T) / 2 + self.ridge * np.eye(len(G)))
+
+    def squares(self, R: Array) -> HostArray:
+        """RᵀK(K + r)⁻¹R of each column, about, by LLᵀ and the shift: no product with K."""
+        t = self.home.column_norms(R) ** 2
+        return quotients(t, np.sum(self._adjoint(R) ** 2, axis=0) + self.shift * t, self.ridge)
+
+    def image(self, c: HostArray) -> Array:
+        """H L c."""
+        z = self.home.place(self.L @ self.place.place(c, self.op.tile_dtype))
+        return z - self.home.place(self.mean @ c)[None, :]
+
+    def solve(self, R: Array) -> Array:
+        """(HLLᵀH + (r + d) I)⁻¹ R."""
+        level = self.ridge + self.shift
+        c = self.V @ ((self.V.T @ self._adjoint(R)) / (self.w + level)[:, None])
+        return (R - self.image(c)) / level
+
+
+def norms_alone(R: Array, KR: Array, ridge: float, home: Home) -> HostArray:
+    """RᵀK(K + r)⁻¹R of each column, from above, by its product alone."""
+    s = np.maximum(_host(home.xp.sum(R * KR, axis=0)), 0.0)
+    return quotients(home.column_norms(R) ** 2, s, ridge)
+
+
+def quotients(t: HostArray, s: HostArray, ridge: float) -> HostArray:
+    """ts/(s + rt) with t = RᵀR and s = RᵀKR."""
+    whole = s + ridge * t
+    found: HostArray = np.divide(t * s, whole, out=np.zeros(len(t)), where=whole > 0)
+    return found
+
+
+def _rows(V: Array, index: HostArray, home: Home) -> Array:
+    return home.xp.take(V, home.xp.asarray(index, device=home.device), axis=0)
+
+
+def _host(x: Array) -> HostArray:
+    return np.asarray(to_host(x), dtype=np.float64)
