@@ -155,7 +155,8 @@ class Nystrom:
             M, A, B = M[np.ix_(live, live)], A[live], B[live]
         T = whitening((M + M.T) / 2, DEPENDENT)
         found += np.sum((T.T @ A) * (T.T @ B), axis=0)
-        return np.asarray(np.clip(found, 0.0, norms_alone(R, KR, self.ridge, self.home)))
+        bounded: HostArray = np.clip(found, 0.0, norms_alone(R, KR, self.ridge, self.home))
+        return bounded
 
     def _of_landmarks(self, V: Array) -> HostArray:
         """The rows of the landmarks, less their mean in a view that is centred."""
