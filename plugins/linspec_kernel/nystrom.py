@@ -161,7 +161,7 @@ class Nystrom:
     def _of_landmarks(self, V: Array) -> HostArray:
         """The rows of the landmarks, less their mean in a view that is centred."""
         found = _host(_rows(V, self.numbers, self.home))
-        return found - found.mean(axis=0) * self.op.center
+        return found - found.mean(axis=0) if self.op.center else found
 
     def _own(self) -> HostArray:
         """(K + r I) among the unit vectors of the landmarks; their sum takes no part in a view that is centred."""
