@@ -5,8 +5,8 @@ Run `python asv_bench/measure_kernel_pairs.py --data FOLDER`; `--quick` takes sm
 The pairs: words and tags of bookmarked pages (delicious, 500 + 983 binary columns, 12,920 training rows), and left
 and right halves of postal digits (usps, 128 + 128 grey values, 7,291). Ridge and scale of each method are those that
 capture most on a fifth of the training rows, which the solver did not see, with the first seed; then it learns from
-all training rows, for each seed, and the test rows that come with the data are scored. TCC10 is the sum of ten canonical
-correlations of the variates, without a ridge. Seconds are CPU seconds of one solve: give it one BLAS thread.
+all training rows, for each seed, and the test rows that come with the data are scored. TCC10 is the sum of ten
+canonical correlations of the variates, without a ridge. Seconds are CPU seconds of one solve: give it one BLAS thread.
 """
 
 from __future__ import annotations
