@@ -70,7 +70,7 @@ class KernelAppGrad(Solver):
     )
     extra: int = option(EXTRA, "columns of the blocks beyond k", at_least=0)
     tol: float | None = tol_option()
-    max_iterations: int = limit_option(10_000)
+    max_iterations: int = limit_option(5000)
     storage: str = option(
         "auto", "hold the kernel matrices, or form them tile by tile", choices=("auto", "held", "tiled")
     )
@@ -185,21 +185,17 @@ def pairs(x: View, y: View, k: int) -> tuple[float, HostArray, tuple[Array, Arra
         t, the sum of the squares of the residuals of the first k pairs.
     numpy.ndarray of shape (k,)
         Their correlations.
-    pair of arrays of shape (n, width)
-        Coefficients, those of all pairs.
-    pair of arrays of shape (n, k)
-        The residuals.
+    two pairs of arrays of shape (n, k)
+        Their coefficients, and the residuals.
     """
     home = x.op.home
     U, rho, Vt = np.linalg.svd(_host(x.values.T @ y.values))
-    (a, za), (b, zb) = (
-        (view.block @ home.place(T), view.values @ home.place(T)) for view, T in ((x, U), (y, Vt.T))
-    )
+    rho, turns = rho[:k], (home.place(U[:, :k]), home.place(Vt[:k].T))
+    (a, za), (b, zb) = ((view.block @ T, view.values @ T) for view, T in zip((x, y), turns, strict=True))
     theta = home.place(rho)[None, :]
-    R = zb - theta * (za + x.ridge * a), za - theta * (zb + y.ridge * b)
-    gaps = R[0][:, :k], R[1][:, :k]
+    gaps = zb - theta * (za + x.ridge * a), za - theta * (zb + y.ridge * b)
     t = sum(float(np.sum(home.column_norms(gap) ** 2)) for gap in gaps)
-    return t, rho[:k], (a, b), gaps
+    return t, rho, (a, b), gaps
 
 
 def _weights(a: Array, b: Array, kernels: Any) -> dict[str, Any]:

@@ -45,11 +45,14 @@ FEATURES = 1000
 BATCH = 250
 """Rows of a minibatch by default."""
 
-EPOCHS, STEPS = 10, 300
+EPOCHS, STEPS = 10, 100
 """Without the option, the epochs are at least so many, and more until there are so many steps."""
 
 SLICE = 2**18
 """Entries of the frequencies that are drawn at once: two megabytes."""
+
+NOISE = 10.0
+"""By this factor V counts in the step: the noise of minibatches then adds about a twentieth to the misfit."""
 
 CUT = 1e-13
 """Functions whose squared length is below this share of the longest are rounding."""
@@ -66,13 +69,13 @@ class KNOI(Solver):
     batch: int = option(BATCH, "rows of a minibatch", at_least=1)
     epochs: int | None = option(
         None,
-        "times that all rows are read; none: 10, or more until there are 300 steps",
+        "times that all rows are read; none: 10, or more until there are 100 steps",
         kind=int,
         at_least=1,
     )
     step: float | None = option(None, "length of the steps; none: from the first rows", above=0)
     momentum: float = option(0.9, "share of the last change that the next one keeps", at_least=0, below=1)
-    memory: float = option(0.9, "share of the statistics that a step keeps", at_least=0, below=1)
+    memory: float = option(0.5, "share of the statistics that a step keeps", at_least=0, below=1)
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a kernel CCA problem."""
@@ -237,7 +240,7 @@ class Iteration:
         total = float(squares.sum())
         variance = float((squares**2).sum()) / (total * b) if total > 0 else 0.0
         largest = max(float(np.linalg.eigvalsh(G)[-1]), 0.0) / b
-        return 1 / (largest + self.penalties[view] + variance / (1 - self.solver.momentum))
+        return 1 / (largest + self.penalties[view] + NOISE * variance / (1 - self.solver.momentum))
 
     def _mean(self, view: int) -> Array:
         """The mean of the features of all rows: one sweep."""
