@@ -66,7 +66,9 @@ class KernelAppGrad(Solver):
         choices=("function", "coefficients"),
     )
     update: str = option(
-        "alternating", "whether the second view takes the new first one", choices=("alternating", "simultaneous")
+        "alternating",
+        "whether the second view takes the new first one",
+        choices=("alternating", "simultaneous"),
     )
     extra: int = option(EXTRA, "columns of the blocks beyond k", at_least=0)
     tol: float | None = tol_option()

@@ -13,10 +13,12 @@ memory is that of U and V, of the features of a minibatch, and of a few columns 
 Source: Wang & Livescu 2016, ICLR, arXiv:1511.04773.
 Where we differ: (a) λ = ridge/n is in the statistics too, so that the limit of small steps is the answer of "rff-kcca"
 for the same features. (b) The source assumes features of mean zero; here a first sweep takes their means. (c) The
-constant step is 1/(L + λ + V/(1 − μ)) by default: L is the largest eigenvalue of φφᵀ/b for the first rows, and V =
-E‖φ‖⁴/(b E‖φ‖²) is what the variance of minibatches adds to it, which momentum multiplies. (d) U and V begin as random
-functions of unit length. Statistics of far shorter ones would be remembered, and the first steps would be far too long.
-(e) Rows are shuffled and read to the end, each once before any comes twice.
+constant step is (1 − ρ)/(L + λ + 10 V/(1 − μ)) by default: L is the largest eigenvalue of φφᵀ/b for the first rows, and
+V = E‖φ‖⁴/(b E‖φ‖²) is what the variance of minibatches adds to it, which momentum multiplies. (d) U and V begin as
+random functions of unit length. Statistics of far shorter ones would be remembered, and the first steps would be far
+too long. (e) ρ is 0 by default, with minibatches of 250 rows. Statistics with a memory lag behind the functions, and
+the iteration may then lose functions for good: normalised too little, they shrink as fast as the statistics forget.
+(f) Rows are shuffled and read to the end, each once before any comes twice.
 The functions do not lie in the spaces of the kernels, so the answer has no residual, and says so. What is reported
 during the run is ‖Uᵀφ − Cv^(-1/2) Vᵀψ‖² per row and function, the mean of both views over an epoch. It tends to the
 mean of 1 − ρᵢ², and no run ends because of it.
@@ -75,7 +77,7 @@ class KNOI(Solver):
     )
     step: float | None = option(None, "length of the steps; none: from the first rows", above=0)
     momentum: float = option(0.9, "share of the last change that the next one keeps", at_least=0, below=1)
-    memory: float = option(0.5, "share of the statistics that a step keeps", at_least=0, below=1)
+    memory: float = option(0.0, "share of the statistics that a step keeps", at_least=0, below=1)
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a kernel CCA problem."""
@@ -240,12 +242,14 @@ class Iteration:
         total = float(squares.sum())
         variance = float((squares**2).sum()) / (total * b) if total > 0 else 0.0
         largest = max(float(np.linalg.eigvalsh(G)[-1]), 0.0) / b
-        return 1 / (largest + self.penalties[view] + NOISE * variance / (1 - self.solver.momentum))
+        limit = largest + self.penalties[view] + NOISE * variance / (1 - self.solver.momentum)
+        return (1 - self.solver.memory) / limit
 
     def _mean(self, view: int) -> Array:
         """The mean of the features of all rows: one sweep."""
         A, total = self.views[view], self.home.zeros((1, self.maps[view].columns))
-        for part in equal_slices(self.n, min(rows_at_once(A), max(self.solver.batch, 1))):
+        size = max(rows_at_once(self.maps[view](uncounted(A)[0])), self.solver.batch)
+        for part in equal_slices(self.n, size):
             F = self.maps[view].features(A.rows(part))
             total = total + self.home.xp.sum(self.home.place(F), axis=0)[None, :]
             A.release()
