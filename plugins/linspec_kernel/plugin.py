@@ -57,4 +57,22 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             needs=Needs(dense=True, rows=True),
             traits=("randomized", "approximate"),
         ),
+        SolverSpec(
+            name="kernel-appgrad",
+            problem="kernel-cca",
+            target="linspec_kernel.kernel_appgrad:KernelAppGrad",
+            summary="Gradient descent on k functions of each view, with products alone: a rival to compare with.",
+            reference="Ma, Lu & Foster 2015, ICML, PMLR 37, Finding linear structure in large datasets, section 2.4",
+            needs=Needs(dense=True),
+            traits=("iterative", "randomized"),
+        ),
+        SolverSpec(
+            name="knoi",
+            problem="kernel-cca",
+            target="linspec_kernel.knoi:KNOI",
+            summary="Minibatches of random Fourier features, made anew from a seed: memory of some columns of weights.",
+            reference="Wang & Livescu 2016, ICLR, Large-scale approximate kernel CCA, arXiv:1511.04773",
+            needs=Needs(dense=True, rows=True),
+            traits=("randomized", "approximate"),
+        ),
     )
