@@ -5,7 +5,7 @@ Method (spectral): all pairs are columns of one block, so a product serves all. 
 Proj(u + a g), Proj(v + b h) with the gradients g, h and Barzilai-Borwein steps a, b of each column and view, |s|²/sᵀy
 and sᵀy/|y|² in turn. A step is taken if the value is above the least of the last five values by 1e-4 of what the
 gradient promises; else it is divided by four. A column rests when the law holds, or after five steps that change the
-value by less than 1e-7 of itself.
+value by less than 1e-7 of itself. Columns below the best one, when that rests, have as many iterations again.
 Method (alternating): u moves, then v. A step has the length of the gradient, halved until the value gains 1e-4 of
 itself. It ends when a turn changes the value by less than 1e-8 of the sum of both.
 Source: Birgin, Martínez & Raydan 2000, SIAM J. Optim. 10(4), doi:10.1137/S1052623497330963; Barzilai & Borwein 1988,
@@ -37,6 +37,9 @@ RANGE = 1e3
 
 QUIET, STILL = 5, 1e-7
 """Steps with a smaller relative change than this end the search of a column."""
+
+PATIENCE, GRACE = 2, 10
+"""The search ends after so many times the iterations that the best column took to rest, and these."""
 
 PUBLISHED_GAIN, PUBLISHED_CHANGE, SHORTEST = 1e-4, 1e-8, 1e-13
 """Of the alternating search: the share of the value that a step must gain, the last change, and the least step."""
@@ -138,18 +141,19 @@ class Search:
         pairs = self.at(U, V)
         G = self.gradients(pairs)
         steps = [_first_steps(W, g) for W, g in zip(pairs.points, G, strict=True)]
-        past, quiet, stuck, odd = (
-            [pairs.values],
-            np.zeros(len(live), dtype=int),
-            np.zeros(len(live), bool),
-            False,
-        )
+        past, quiet = [pairs.values], np.zeros(len(live), dtype=int)
+        stuck, odd = np.zeros(len(live), dtype=bool), False
+        iteration, rests = 0, np.full(len(live), np.inf)
         while True:
             residuals = self.residuals(pairs, G)
             ended.enter(live, pairs, residuals)
-            on = np.flatnonzero((residuals > self.tol) & (quiet < QUIET) & ~stuck)
-            if not len(on) or not self.proceed(ended):
+            still_on = (residuals > self.tol) & (quiet < QUIET) & ~stuck
+            on = np.flatnonzero(still_on)
+            rests[live[~still_on]] = iteration
+            late = iteration > PATIENCE * rests[ended.best] + GRACE
+            if not len(on) or late or not self.proceed(ended):
                 return ended
+            iteration += 1
             if len(on) < len(live):
                 live, pairs, quiet = live[on], self.chosen(pairs, on), quiet[on]
                 G = (G[0][:, on], G[1][:, on])
