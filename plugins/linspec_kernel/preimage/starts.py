@@ -15,7 +15,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray
 from linspec_kernel.preimage.objectives import Objective
-from linspec_kernel.preimage.views import View
+from linspec_kernel.preimage.views import View, share
 
 COLUMNS = 1000
 """The most columns of a view that are compared, some drawn at random where there are more."""
@@ -75,6 +75,8 @@ class Screen:
         home = self.views[0].home
         P, Q = (view.variates(K) for view, K in zip(self.views, self.values, strict=True))
         C = self.objective.of_all(P, Q, home)
+        shares = [share(view, K, V) for view, K, V in zip(self.views, self.values, (P, Q), strict=True)]
+        C = C * np.outer(*shares)
         odd = -1 in self.parities
         size = np.abs(C) if odd else C
         count = min(count, size.size)
