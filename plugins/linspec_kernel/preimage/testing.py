@@ -127,13 +127,16 @@ class PreimageOracle:
     def _variate(self, view: int, u: HostArray, Q: HostArray) -> HostArray:
         c = function(self.kernels[view], (self.X, self.Y)[view], u)
         c = c - c.mean() if self.center else c
-        return c - Q @ (Q.T @ c)
+        found: HostArray = c - Q @ (Q.T @ c)
+        return found
 
     def _value(self, points: list[HostArray], before: list[HostArray]) -> float:
         """The objective of two variates, times the shares of their functions that they are."""
         c = [self._variate(i, u, Q) for i, (u, Q) in enumerate(zip(points, before, strict=True))]
         whole = [self._variate(i, u, Q[:, :0]) for i, (u, Q) in enumerate(zip(points, before, strict=True))]
-        shares = [np.linalg.norm(a) / max(np.linalg.norm(b), 1e-300) for a, b in zip(c, whole, strict=True)]
+        shares = [
+            float(np.linalg.norm(a) / (np.linalg.norm(b) or 1.0)) for a, b in zip(c, whole, strict=True)
+        ]
         return float(self.objective(c[0], c[1]) * shares[0] * shares[1])
 
     def variates(self, solution: Any) -> tuple[HostArray, HostArray]:

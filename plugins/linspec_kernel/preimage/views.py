@@ -154,7 +154,7 @@ class View:
                 "products only. Pass an array, a sparse matrix or a file, or take a linear or polynomial kernel."
             )
         found = [self.kernel.statistics(entries_of(part)) for part in row_parts(self.A)]
-        lengths = np.concatenate([np.asarray(to_host(part), dtype=np.float64) for part in found])  # type: ignore[arg-type]
+        lengths = np.concatenate([np.asarray(to_host(part), dtype=np.float64) for part in found])
         if not np.isfinite(lengths).all():
             raise not_finite(self.A, self.name)
         return self.home.place(lengths)
