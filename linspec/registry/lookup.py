@@ -330,7 +330,7 @@ class Registry:
             raise AmbiguousName(f"{name!r} is registered by several plugins; ask for {names}")
         return claims[0]
 
-    def _matches(self, name: str, kinds: list[str], scope: str | None = None) -> dict[str, list[Claim]]:
+    def _matches(self, name: Any, kinds: list[str], scope: str | None = None) -> dict[str, list[Claim]]:
         """The records that a name of any form may mean, by qualified name."""
         self._load()
         if not isinstance(name, str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from linspec import Conclusion, Problem, Solution
 from linspec.arrays import Array, HostArray
@@ -108,6 +108,14 @@ class KernelCCA(Problem[KernelCCASolution]):
     def certificate_products(self) -> int:
         """Two: with the coefficients, and with the residual."""
         return 2
+
+    def on_rows(self, numbers: HostArray) -> Self:
+        if self.kernel_x.precomputed or self.kernel_y.precomputed:
+            raise InvalidProblem(
+                "rows of a precomputed kernel cannot be held out: its columns belong to them, too. Pass the values for "
+                "the training rows as X and Y, and those of other rows with the training rows to be scored."
+            )
+        return super().on_rows(numbers)
 
     def about_rows(self) -> Any:
         """The problem itself: a kernel changes where a row is subtracted."""
