@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import IO, Any
@@ -112,13 +112,13 @@ def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
                 outcome, _ = run_apart(request, report, interrupts)
             outcomes.append(outcome)
         if outcomes:
-            _show(kind, given, outcomes)
+            _show(kind, requests, outcomes)
         if any(not outcome.failed for outcome in outcomes):
-            title = _title(kind, given)
+            title = _title(kind, requests)
             figures = [_figures(*run) for run in zip(requests, outcomes, strict=False)]
             write_all(
                 [
-                    (out, partial(_write, {"about": _about(kind, given), "rows": figures})),
+                    (out, partial(_write, {"about": _about(kind, requests), "rows": figures})),
                     (plot, partial(plots.draw_comparison, kind, outcomes, given["against"], title)),
                 ]
             )
@@ -128,85 +128,75 @@ def _compare(kind: Kind, given: Mapping[str, Any]) -> None:
         raise Failure("no solver gave a solution.")
 
 
-@dataclass(frozen=True)
-class _Variant:
-    """Values of the problem's parameters, texts of options, and in what they differ from those of the others."""
-
-    values: Mapping[str, Any]
-    options: tuple[str, ...]
-    words: str = ""
-
-
 def _requests(kind: Kind, given: Mapping[str, Any], *, scored: bool) -> list[Request]:
-    """One request a solver and variant; names and options are checked before any of them runs."""
+    """One request a problem, solver and options; names and options are checked before any of them runs."""
     solvers = _names(kind, given["solvers"])
-    variants = _variants(kind, given)
-    requests: list[Request] = []
-    for variant in variants:
-        options = _distributed(kind, solvers, variant.options)
+    problems = _problems(kind, given)
+    requests: dict[str, Request] = {}
+    for (words, values), texts in product(problems.items(), _texts(kind, given)):
+        options = _distributed(kind, solvers, [text for text, _ in texts])
         for solver in solvers:
             tol = given["tol"] if solver == AUTO or "tol" in declared_names(kind.name, solver) else None
-            solver_options(kind.name, solver, options[solver], tol)
+            solver_options(kind.name, solver, [rest for _, rest in options[solver]], tol)
+            own = {text for text, _ in options[solver]}
+            tried = [text.replace("=", " ", 1) for text, varied in texts if varied and text in own]
             request = Request(
                 problem=kind.name,
                 files=[given[matrix.lower()] for matrix in kind.matrices],
-                values=variant.values,
+                values=values,
                 solver=solver,
-                options=options[solver],
+                options=[rest for _, rest in options[solver]],
                 tol=tol,
                 seed=given["seed"],
                 max_passes=given["max_passes"],
                 max_seconds=given["max_seconds"],
                 scored=scored,
-                variant=variant.words,
+                variant=", ".join(filter(None, [words, *tried])),
                 held_out=given.get("held_out"),
-                # What is wrong with any of the problems is told by the first run, before it begins.
-                others=() if requests else tuple(other.values for other in variants[1:]),
             )
-            if request not in requests:
-                requests.append(request)
-    return requests
+            # Options that a solver does not have make no difference to it.
+            requests.setdefault(repr((request.values, solver, request.options)), request)
+    first, *others = requests.values()
+    # What is wrong with any of the problems is told by the first run, before it begins.
+    return [replace(first, others=list(problems.values())[1:]), *others]
 
 
-def _variants(kind: Kind, given: Mapping[str, Any]) -> list[_Variant]:
-    """Every combination of the values that were given, without those that mean the same."""
-    grids = {
-        name: [value for values in given[name] for value in values] or [None]
-        for name in (str(parameter.name) for parameter in kind.own_parameters())
-        if name in kind.varied
-    }
-    texts = [*given["options"]]
-    named: dict[str, list[str]] = {}
-    for text in texts:
-        named.setdefault(text.partition("=")[0].strip().replace("-", "_"), []).append(text)
-    found: dict[str, _Variant] = {}
+def _problems(kind: Kind, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The values of every combination that was asked for, by the words for those that vary; each problem once."""
+    names = [str(parameter.name) for parameter in kind.parameters() if parameter.name in kind.varied]
+    grids = {name: _flat(given[name]) or [None] for name in names}
+    found: dict[str, dict[str, Any]] = {}
     for chosen in product(*grids.values()):
-        every = {**given, **dict(zip(grids, chosen, strict=True))}
-        unused = kind.unused(every) if kind.unused else ()
-        every |= {name: None for name in unused if name in grids}
-        for options in product(*named.values()):
-            own = (*kind.option_texts(every), *options)
-            variant = _Variant(kind.values(every), own, _told(every, grids, options, named))
-            found.setdefault(repr((variant.values, variant.options)), variant)
-    return list(found.values())
+        values = kind.values({**given, **dict(zip(names, chosen, strict=True))})
+        unused = kind.unused(values) if kind.unused else ()
+        values |= {name: None for name in names if name in unused}
+        told = [name for name in names if len(grids[name]) > 1 and values[name] is not None]
+        found.setdefault(
+            ", ".join(f"{name.replace('_', '-')} {_short(values[name])}" for name in told), values
+        )
+    return found
 
 
-def _told(
-    every: Mapping[str, Any],
-    grids: Mapping[str, Sequence[Any]],
-    options: Sequence[str],
-    named: Mapping[str, Sequence[str]],
-) -> str:
-    """The values that are not the same for all, in words."""
-    words = [
-        f"{name.replace('_', '-')} {every[name]:g}"
-        if isinstance(every[name], float)
-        else f"{name.replace('_', '-')} {every[name]}"
-        for name, values in grids.items()
-        if len(set(values)) > 1 and every[name] is not None
-    ]
-    words += [text for text, texts in zip(options, named.values(), strict=True) if len(set(texts)) > 1]
-    return ", ".join(words)
+def _texts(kind: Kind, given: Mapping[str, Any]) -> list[tuple[tuple[str, bool], ...]]:
+    """Every combination of the options that were asked for: each text, and whether others stand in its place."""
+    own = kind.solver_parameters() if kind.solver_parameters else []
+    grids = {str(p.name): [f"{p.name}={value}" for value in _flat(given[str(p.name)])] for p in own}
+    for text in given["options"]:
+        grids.setdefault(text.partition("=")[0].strip().replace("-", "_"), []).append(text)
+    chosen = [dict.fromkeys(texts) for texts in grids.values() if texts]
+    return list(product(*([(text, len(texts) > 1) for text in texts] for texts in chosen)))
+
+
+def _flat(given: Any) -> list[Any]:
+    """The values of a parameter, each once: it may take several, several times."""
+    if not isinstance(given, tuple):
+        return [] if given is None else [given]
+    return list(dict.fromkeys(value for values in given for value in values))
+
+
+def _short(value: Any) -> str:
+    """A value in as few digits as tell it from others."""
+    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 
 def _names(kind: Kind, text: str | None) -> list[str]:
@@ -224,13 +214,15 @@ def _names(kind: Kind, text: str | None) -> list[str]:
     return names
 
 
-def _distributed(kind: Kind, solvers: Sequence[str], texts: Sequence[str]) -> dict[str, list[str]]:
-    """Which solver gets which of the options."""
-    chosen: dict[str, list[str]] = {solver: [] for solver in solvers}
+def _distributed(
+    kind: Kind, solvers: Sequence[str], texts: Sequence[str]
+) -> dict[str, list[tuple[str, str]]]:
+    """Which solver gets which of the options: each as it was typed, and as that solver reads it."""
+    chosen: dict[str, list[tuple[str, str]]] = {solver: [] for solver in solvers}
     for text in texts:
         front, rest = split_option(text)
         if front in chosen:
-            chosen[front].append(rest)
+            chosen[front].append((text, rest))
             continue
         name = (front or text.partition("=")[0]).strip().replace("-", "_")
         takers = [
@@ -239,38 +231,37 @@ def _distributed(kind: Kind, solvers: Sequence[str], texts: Sequence[str]) -> di
         if not takers:
             raise Failure(f"none of {', '.join(solvers)} has an option {name!r}; got --option {text}.")
         for solver in takers:
-            chosen[solver].append(text)
+            chosen[solver].append((text, text))
     return chosen
 
 
 # ---- the table --------------------------------------------------------------------------------
 
 
-def _title(kind: Kind, given: Mapping[str, Any]) -> str:
-    """The problem with what all variants have in common."""
-    common = ", ".join(filter(None, (kind.name, kind.stated(_common(kind, given)))))
-    return (
-        common if given.get("held_out") is None else f"{common}, {given['held_out']:g} of the rows held out"
-    )
+def _title(kind: Kind, requests: Sequence[Request]) -> str:
+    """The problem with what all requests have in common."""
+    common = ", ".join(filter(None, (kind.name, kind.stated(_common(requests)))))
+    fraction = requests[0].held_out
+    return common if fraction is None else f"{common}, {fraction:g} of the rows held out"
 
 
-def _common(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
+def _common(requests: Sequence[Request]) -> dict[str, Any]:
     """The parameters that have one value."""
-    variants = [variant.values for variant in _variants(kind, given)]
-    first = variants[0]
-    return {name: value for name, value in first.items() if all(of[name] == value for of in variants)}
+    first, *others = (request.values for request in requests)
+    return {name: value for name, value in first.items() if all(of[name] == value for of in others)}
 
 
-def _about(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
+def _about(kind: Kind, requests: Sequence[Request]) -> dict[str, Any]:
     """What was asked, for a file."""
     import linspec
 
-    files = {matrix: given[matrix.lower()] for matrix in kind.matrices}
-    asked = {name: given.get(name) for name in ("held_out", "seed", "max_passes", "max_seconds")}
+    first = requests[0]
+    asked = {name: getattr(first, name) for name in ("held_out", "seed", "max_passes", "max_seconds")}
+    files = dict(zip(kind.matrices, first.files, strict=True))
     return {
         "problem": kind.name,
         "files": files,
-        **_common(kind, given),
+        **_common(requests),
         **asked,
         "linspec": linspec.__version__,
     }
@@ -300,10 +291,10 @@ def _write(content: Mapping[str, Any], stream: IO[bytes], _: str) -> None:
     stream.write(json.dumps(plain(content), indent=1, allow_nan=False).encode() + b"\n")
 
 
-def _show(kind: Kind, given: Mapping[str, Any], outcomes: Sequence[Outcome]) -> None:
-    files = ", ".join(given[matrix.lower()] for matrix in kind.matrices)
-    click.echo(f"{_title(kind, given)}: {printable(files)}\n")
-    show_outcomes(kind, outcomes, given.get("k"))
+def _show(kind: Kind, requests: Sequence[Request], outcomes: Sequence[Outcome]) -> None:
+    click.echo(f"{_title(kind, requests)}: {printable(', '.join(requests[0].files))}\n")
+    one = all(request.values == requests[0].values for request in requests)
+    show_outcomes(kind, outcomes, requests[0].values.get("k"), shares=one)
     footnotes = [(outcome.label, outcome.message) for outcome in outcomes if outcome.failed]
     scored = [outcome for outcome in outcomes if outcome.held_out is not None]
     if scored:
@@ -317,7 +308,14 @@ def _show(kind: Kind, given: Mapping[str, Any], outcomes: Sequence[Outcome]) -> 
         show_facts(footnotes)
 
 
-def show_outcomes(kind: Kind, outcomes: Sequence[Outcome], k: int | None, best: float | None = None) -> None:
+def show_outcomes(
+    kind: Kind,
+    outcomes: Sequence[Outcome],
+    k: int | None,
+    best: float | None = None,
+    *,
+    shares: bool = True,
+) -> None:
     """Print one row a solver.
 
     Parameters
@@ -330,6 +328,8 @@ def show_outcomes(kind: Kind, outcomes: Sequence[Outcome], k: int | None, best: 
         The width of the block in which products are counted.
     best : float, optional
         The score that the shares refer to. By default the largest among the solvers.
+    shares : bool, default True
+        Whether to show shares: the scores of problems that differ are no shares of each other.
     """
     best = best or max((outcome.score or 0.0 for outcome in outcomes), default=0.0)
     columns = [
@@ -358,8 +358,7 @@ def show_outcomes(kind: Kind, outcomes: Sequence[Outcome], k: int | None, best: 
         "variant": not any(outcome.variant for outcome in outcomes),
         "held out": all(outcome.held_out is None for outcome in outcomes),
         "memory": not any(outcome.peak for outcome in outcomes),
-        # Numbers of problems that differ are no shares of each other.
-        kind.share: len({outcome.variant for outcome in outcomes}) > 1,
+        kind.share: not shares,
     }
     shown = [(name, cells) for name, cells in columns if not hidden.get(name)]
     head = [name for name, _ in shown]

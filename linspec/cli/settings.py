@@ -89,7 +89,7 @@ def taking_several(option: click.Parameter) -> click.Option:
         show_default=option.show_default,
         required=option.required,
         metavar=None if option.metavar is None else f"{option.metavar},…",
-        help=f"{option.help} Several may be given.",
+        help=f"{option.help} Several may be given, with commas between them.",
     )
 
 
