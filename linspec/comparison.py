@@ -256,7 +256,7 @@ def compare(
     solvers : iterable of str or Solver, or mapping from str to these, optional
         Names or instances; the keys of a mapping are what the table calls them. A solver runs on every problem that it
         is for. By default all solvers of each problem but demonstrations of failure.
-    held_out : float, Rows, sequence of data, or mapping from str to data, optional
+    held_out : float, sequence of data, or mapping from str to data, optional
         Rows that no solver sees, on which `solution.score` judges the answers. A number between 0 and 1 holds out that
         fraction of the rows, drawn at random once for all problems. Else rows of each matrix of the problems, in
         their order or by their names, beside which ``"confounds"`` may stand; then all rows of the problems are fitted.

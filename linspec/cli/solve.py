@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -96,11 +96,10 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
         about = {"problem": kind.name, "files": files, **values, "options": options, "seed": given["seed"]}
         about |= {"held_out": given.get("held_out"), "score": outcome.held_out} if rows else {}
         about = {**about, "seconds": seconds, "linspec": _version()}
-        clouds = _clouds(solution, problem, rows) if plot and kind.variates else ()
         write_all(
             [
                 (out, partial(write_solution, solution, about)),
-                (plot, partial(plots.draw_run, kind, solution, outcome, clouds)),
+                (plot, partial(_draw, kind, solution, outcome, problem, rows)),
             ]
         )
     if interrupts.came or solution.status.name == "INTERRUPTED":
@@ -131,6 +130,20 @@ def _on_held_out(solution: Any, outcome: Outcome, rows: Rows | None) -> str:
     if rows is None or outcome.held_out is None:
         return ""
     return f"{type(solution).score_label} {outcome.held_out:.6f}, on {len(rows)} rows that were not fitted"
+
+
+def _draw(
+    kind: Kind,
+    solution: Any,
+    outcome: Outcome,
+    problem: Any,
+    rows: Rows | None,
+    stream: IO[bytes],
+    suffix: str,
+) -> None:
+    """Draw the run, and the variates where there are some; they are made here, once the answer is shown and written."""
+    clouds = _clouds(solution, problem, rows) if kind.variates else ()
+    plots.draw_run(kind, solution, outcome, clouds, stream, suffix)
 
 
 def _clouds(solution: Any, problem: Any, rows: Rows | None) -> list[plots.Cloud]:

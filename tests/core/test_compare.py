@@ -118,6 +118,16 @@ def test_equal_rows_are_held_out_of_every_problem_and_every_run(views):
     assert other.held_out == 60
 
 
+@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
+def test_rows_of_other_libraries_are_held_out(views, library: str):
+    xp = pytest.importorskip(library)
+    problem = ls.CCA(*(xp.asarray(view) for view in views), k=1, ridge=50.0)
+    (found,) = ls.compare(problem, "gram", held_out=0.3, rng=0).entries
+    (expected,) = ls.compare(ls.CCA(*views, k=1, ridge=50.0), "gram", held_out=0.3, rng=0).entries
+    assert found.score == pytest.approx(expected.score, rel=1e-10)
+    assert type(found.solution.x_weights) is type(xp.asarray(views[0]))
+
+
 def test_confounds_of_the_held_out_rows(views):
     X, Y = views
     Z = np.random.default_rng(2).standard_normal((N, 1))
