@@ -195,7 +195,7 @@ def draw_run(
     """Draw one run: its residuals, the numbers of its answer where they are a decreasing list, and its variates."""
     cls = type(solution)
     listed = (cls.value_field, cls.value_label, cls.ceiling) if cls.value_field else None
-    converging = listed is None or (cls.certified and not outcome.direct)
+    converging = listed is None or (cls.certified and not outcome.direct and outcome.iterations > 0)
     pairs = min([PAIRS, *(cloud.P.shape[1] for cloud in clouds)]) if clouds else 0
     with new_figure(_size_of_run(int(converging) + int(listed is not None), pairs)) as figure:
         axes, grid = _panels_of_run(figure, int(converging) + int(listed is not None), pairs)
@@ -349,12 +349,11 @@ def dot_panel(
     for place, (outcome, value, colour) in enumerate(zip(outcomes, values, colours, strict=True)):
         if value is None or not math.isfinite(value):
             continue
-        name = "" if outcome.solver in names else outcome.solver
-        names.add(outcome.solver)
+        if outcome.solver not in names:  # for the legend: filled, whatever became of the first run
+            axes.scatter([], [], s=36, color=colour, label=outcome.solver)
+            names.add(outcome.solver)
         fill = colour if outcome.converged else "white"
-        axes.plot(
-            [value], [place], "o", markersize=6, color=colour, markerfacecolor=fill, label=name or "_again"
-        )
+        axes.plot([value], [place], "o", markersize=6, color=colour, markerfacecolor=fill)
     if label == HELD_OUT:
         best = max(value for value in values if value is not None)
         axes.axvline(best, color="#555555", linewidth=0.9, linestyle=(0, (4, 3)))

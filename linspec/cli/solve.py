@@ -38,6 +38,13 @@ __all__ = ["solve"]
 FILES = """Files: .npy (read in blocks, never loaded whole), .npz (dense: FILE.npz:NAME picks an array; or of
 scipy.sparse), .mtx, .svm (FILE.svm:labels and FILE.svm:classes for the labels), .csv, .tsv, .txt."""
 
+JUDGED = {
+    "recomputed": "recomputed by a sweep",
+    "bound": "from above",
+    "unavailable": "as the law cannot judge this answer",
+}
+"""How residuals come about, by their kind; of others from what is held."""
+
 
 def _command(kind: Kind) -> Command:
     def action(**given: Any) -> None:
@@ -179,8 +186,7 @@ def _run(
 def _ending(solution: Any, seconds: float) -> list[tuple[str, str]]:
     from linspec.run import WARNED
 
-    recomputed = solution.residual_kind == "recomputed"
-    how = "recomputed by a sweep" if recomputed else "from the Gram matrices that are held"
+    how = JUDGED.get(solution.residual_kind, "from the Gram matrices that are held")
     # A warning says the message already, on standard error.
     message = "" if solution.status in WARNED else f": {solution.message}"
     return [
