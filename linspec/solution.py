@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -111,7 +112,9 @@ class Solution:
     leading vectors first. `value_field` holds the decreasing numbers that belong to the vectors, or is "" if
     there are none. `value_label` is the name of one of these numbers. `ceiling` is their upper limit, or
     None. `certified` tells whether the residual judges the whole answer: if it is False, no answer of the class has
-    converged, whatever its residual.
+    converged, whatever its residual. A class may have a method `score` that takes rows of the problem's matrices, and
+    their confounds by name, and returns a number, or an object with `total`: the larger, the better. `score_label` is
+    what this number is called; `linspec.compare` compares by it.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ()
@@ -119,6 +122,7 @@ class Solution:
     value_label: ClassVar[str] = ""
     ceiling: ClassVar[float | None] = None
     certified: ClassVar[bool] = True
+    score_label: ClassVar[str] = "score"
 
     status: Status = HowItEnded()  # type: ignore[assignment]  # noqa: RUF009  # a descriptor: read as what it is
     converged: bool
@@ -140,6 +144,22 @@ class Solution:
             f"({self.residual_kind}), {self.passes:g} passes, {self.iterations} iterations, "
             f"{self.status.name}>"
         )
+
+    @classmethod
+    def objective(cls, fields: Mapping[str, Any]) -> float | None:
+        """What the problem maximises, in one number, of the fields of an answer; None if there is none.
+
+        Parameters
+        ----------
+        fields : mapping from str to array
+            Of an answer of this class, or of an iterate that the law has judged.
+
+        Returns
+        -------
+        float or None
+            By default the sum of the numbers in `value_field`.
+        """
+        return float(np.sum(fields[cls.value_field])) if cls.value_field else None
 
     def _headline(self) -> str:
         return ""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import IO, Any
 
-__all__ = ["FORMATS", "least_bytes", "write_solution"]
+__all__ = ["FORMATS", "least_bytes", "plain", "write_solution"]
 
 FORMATS = (".npz", ".json")
 
@@ -34,7 +34,7 @@ def write_solution(solution: Any, about: Mapping[str, Any], stream: IO[bytes], s
     fields = {name: value for name, value in fields.items() if value is not None}
     fields["status"] = solution.status.name
     if suffix == ".json":
-        text = json.dumps({**_plain(fields), "about": _plain(about)}, indent=1, allow_nan=False)
+        text = json.dumps({**plain(fields), "about": plain(about)}, indent=1, allow_nan=False)
         stream.write(text.encode() + b"\n")
     else:
         _write_npz(stream, fields, about)
@@ -55,21 +55,21 @@ def _write_npz(stream: Any, fields: Mapping[str, Any], about: Mapping[str, Any])
     arrays: dict[str, Any] = {
         name: to_host(value) if is_array(value) else np.asarray(value) for name, value in fields.items()
     }
-    np.savez(stream, about=np.asarray(json.dumps(_plain(about))), **arrays)
+    np.savez(stream, about=np.asarray(json.dumps(plain(about))), **arrays)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The value in lists, dicts, numbers and texts; a number that JSON does not have is null."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(inner) for name, inner in value.items()}
+        return {str(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [plain(inner) for inner in value]
     if isinstance(value, Enum):
         return value.name
     if hasattr(value, "dtype"):
         if value.dtype.names:
-            return {name: _plain(value[name]) for name in value.dtype.names}
-        return _plain(value.tolist())
+            return {name: plain(value[name]) for name in value.dtype.names}
+        return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if value is None or isinstance(value, bool | int | float | str):

@@ -47,6 +47,7 @@ class DeepCCASolution(ls.Solution):
     value_field: ClassVar[str] = "correlations"
     value_label: ClassVar[str] = "canonical correlation"
     ceiling: ClassVar[float | None] = 1.0
+    score_label: ClassVar[str] = "total correlation captured"
     certified: ClassVar[bool] = False  # the law judges the CCA of the features, and not the nets
 
     x_net: Net

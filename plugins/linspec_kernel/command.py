@@ -88,9 +88,16 @@ def _with_kernels(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any
     return matrices, given
 
 
+def _of_other_kernels(values: Mapping[str, Any]) -> list[str]:
+    """Parameters of kernels that were not chosen."""
+    chosen = {values.get("kernel") or "rbf", values.get("kernel_y")}
+    scales = [] if chosen & {"rbf", "laplacian"} else ["kernel_scale", "scale_factor"]
+    return scales + ([] if "polynomial" in chosen else ["degree", "offset"])
+
+
 def _words(values: Mapping[str, Any]) -> list[str]:
-    names = [values.get("kernel", "rbf"), values.get("kernel_y")]
-    return ["kernel " + " and ".join(name for name in names if name)]
+    names = [name for name in (values.get("kernel"), values.get("kernel_y")) if name]
+    return ["kernel " + " and ".join(names)] if names else []
 
 
 def _answer(solution: Any) -> list[tuple[str, str]]:
@@ -116,5 +123,9 @@ COMMAND = Kind(
     arrange=_with_kernels,
     words=_words,
     share="PCC",
+    varied=(*OF_KERNELS, "ridge", "ridge_y"),
+    unused=_of_other_kernels,
+    scored=True,
+    variates=True,
 )
 """How the command line states the problem and shows its answer."""

@@ -61,6 +61,7 @@ class KernelCCASolution(Solution):
     value_field: ClassVar[str] = "correlations"
     value_label: ClassVar[str] = "canonical correlation"
     ceiling: ClassVar[float | None] = 1.0
+    score_label: ClassVar[str] = "total correlation captured"
 
     x_weights: Array
     y_weights: Array

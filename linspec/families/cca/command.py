@@ -46,5 +46,8 @@ COMMAND = Kind(
     score=Score("sum of correlations", "sum", _sum_of_correlations),
     arrange=_with_ridge_pair,
     share="PCC",
+    varied=("ridge", "ridge_y"),
+    scored=True,
+    variates=True,
 )
 """How the command line states the problem and shows its answer."""

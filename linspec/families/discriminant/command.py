@@ -90,5 +90,6 @@ COMMAND = Kind(
     score=Score("sum of eigenvalues", "sum", _sum_of_eigenvalues),
     arrange=_with_targets,
     words=_target,
+    varied=("target", "ridge"),
 )
 """How the command line states the problem and shows its answer."""

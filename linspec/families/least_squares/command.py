@@ -29,5 +29,6 @@ COMMAND = Kind(
     parameters=_least_squares_parameters,
     answer=_coefficients,
     score=None,
+    varied=("ridge",),
 )
 """How the command line states the problem and shows its answer."""

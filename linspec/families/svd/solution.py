@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -58,6 +59,12 @@ class SVDSolution(Solution):
     rows: float
     total_squares: float | None = None
     total_norm: float | None = None
+
+    @classmethod
+    def objective(cls, fields: Mapping[str, Any]) -> float:
+        """The sum of the squares of the singular values."""
+        with np.errstate(over="ignore"):  # a square beyond the range is infinite
+            return float((fields["S"] ** 2).sum())
 
     @property
     def explained_variance_ratio(self) -> HostArray | None:
