@@ -254,7 +254,9 @@ def test_gradients_of_functions_of_points_are_those_of_differences(kernel, of):
 
 
 @pytest.mark.parametrize(
-    "kernel", [ls.kernels.laplacian(9.0), ls.kernels.precomputed(), DEFINED["function"][0]], ids=str
+    "kernel",
+    [ls.kernels.laplacian(9.0), ls.kernels.precomputed(), DEFINED["function"][0]],
+    ids=lambda kernel: type(kernel).__name__,
 )
 def test_other_kernels_have_no_functions_of_products(kernel):
     assert not kernel.projects
