@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -35,6 +36,15 @@ class LeastSquaresSolution(Solution):
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x",)
+    shapes: ClassVar[Mapping[str, str]] = {
+        "a_mean": "p",
+        "a_scale": "p",
+        "a_slopes": "c p",
+        "b_mean": "m",
+        "b_slopes": "c m",
+        "confound_mean": "c",
+        "residuals": "r",
+    }
 
     x: Array
     residuals: HostArray

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -47,6 +48,15 @@ class SVDSolution(Solution):
     weight_fields: ClassVar[tuple[str, ...]] = ("Vh", "U", "mean")
     value_field: ClassVar[str] = "S"
     value_label: ClassVar[str] = "singular value"
+    shapes: ClassVar[Mapping[str, str]] = {
+        "S": "k",
+        "Vh": "k p",
+        "U": "n k",
+        "mean": "p",
+        "scale": "p",
+        "confound_mean": "c",
+        "slopes": "c p",
+    }
 
     S: HostArray
     Vh: Array
