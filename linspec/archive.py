@@ -36,7 +36,18 @@ from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import BrokenPlugin, CannotSave, InvalidFile, MissingPackage, printable, shown
 from linspec.machine import available_memory
 
-__all__ = ["FORMAT", "HEADER", "Archive", "identity", "opened", "pack", "rebuilt", "with_derived", "write"]
+__all__ = [
+    "FORMAT",
+    "HEADER",
+    "Archive",
+    "check_kinds",
+    "identity",
+    "opened",
+    "pack",
+    "rebuilt",
+    "with_derived",
+    "write",
+]
 
 FORMAT = 1
 """The version of the format that is written. Readers take this and all older ones."""
@@ -410,14 +421,19 @@ def with_derived(classes: Types) -> Iterator[type]:
 def rebuilt(cls: Any, parts: Mapping[str, Any]) -> Any:
     """An object of a class, of the parts that were saved."""
     _check_shapes(cls, parts)
-    made = cls.from_saved_parts(parts) if hasattr(cls, "from_saved_parts") else cls(**parts)
-    fields = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
-    _check_kinds(cls, {each.name: getattr(made, each.name) for each in fields} or parts)
-    return made
+    if hasattr(cls, "from_saved_parts"):
+        return cls.from_saved_parts(parts)
+    check_kinds(cls, parts)
+    return cls(**parts)
 
 
-def _check_kinds(cls: Any, parts: Mapping[str, Any]) -> None:
-    """Refuse parts that are not what the class declares."""
+def check_kinds(cls: Any, parts: Mapping[str, Any]) -> None:
+    """Refuse arguments of a constructor that are not what the class declares.
+
+    Raises
+    ------
+    InvalidFile
+    """
     try:
         hints = typing.get_type_hints(cls if dataclasses.is_dataclass(cls) else cls.__init__)
     except (NameError, TypeError, AttributeError):  # names that are only known where the class was made

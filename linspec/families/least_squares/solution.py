@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from linspec.affine_images import Taken
 from linspec.arrays import Array, Home, HostArray, host_dtype, namespace
+from linspec.errors import InvalidProblem, shown
 from linspec.solution import Solution
 
 
@@ -36,6 +37,7 @@ class LeastSquaresSolution(Solution):
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x",)
+    component_label: ClassVar[str] = "ridge"
     shapes: ClassVar[Mapping[str, str]] = {
         "a_mean": "p",
         "a_scale": "p",
@@ -58,6 +60,18 @@ class LeastSquaresSolution(Solution):
 
     def _headline(self) -> str:
         return f"x {tuple(self.x.shape)}"
+
+    def _per_component(self) -> dict[str, Any]:
+        return {"residual": self.residuals} if self.path else {}
+
+    @classmethod
+    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
+        found = super().from_saved_parts(parts)
+        if found.x is None or found.x.ndim not in (1 + found.path, 2 + found.path):
+            raise InvalidProblem(
+                f"x of path={found.path} has the wrong number of dimensions; got {shown(found.x)}."
+            )
+        return found
 
     @property
     def intercept(self) -> Array | None:
