@@ -369,7 +369,9 @@ class Archive:
     def _sparse(self, node: Mapping[str, Any]) -> Any:
         rows, columns = map(int, node["sparse"])
         parts = [self._array(node[part]) for part in _COMPRESSED]
-        if parts[0].dtype.kind != "f" or any(part.dtype.kind != "i" or part.ndim != 1 for part in parts[1:]):
+        if parts[0].dtype.kind not in "biuf" or any(
+            part.dtype.kind != "i" or part.ndim != 1 for part in parts[1:]
+        ):
             raise InvalidFile("a sparse matrix in it has entries or indices of the wrong kind")
         matrix = scipy.sparse.csr_array(tuple(parts), shape=(rows, columns))
         matrix.check_format(full_check=True)

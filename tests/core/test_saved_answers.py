@@ -21,6 +21,7 @@ from linspec import archive
 from linspec.arrays import to_host
 from linspec.errors import CannotSave, InvalidFile, InvalidOption, LinspecError, MissingPackage
 from linspec.kernels import Kernel
+from linspec.solution import HISTORY_FIELDS as HISTORY
 from linspec.testing import cases, testing_of
 
 # What is left at its default takes too long here: problem -> solver and options.
@@ -105,6 +106,53 @@ def test_the_header_says_what_was_asked_and_how_it_ended(tmp_path):
     again = ls.load_solution(tmp_path / "a.npz")
     assert again.options["tol"] == 1e-7
     assert set(again.options) == {option.name for option in ls.describe("svd/block-krylov").options}
+
+
+def test_a_file_written_by_hand_is_read_and_later_fields_have_their_defaults(tmp_path):
+    """By the description of format 1 in docs/answers.md, with NumPy and JSON alone."""
+    Vh = np.eye(2, 3)
+    arrays = {
+        "Vh": Vh,
+        "S": np.array([3.0, 2.0]),
+        "past": np.zeros(0, dtype=[(name, "<f8") for name in HISTORY]),
+    }
+    fields = {
+        **{
+            name: {"array": name, "dtype": "<f8", "shape": list(array.shape)}
+            for name, array in arrays.items()
+        },
+        "history": {"array": "past", "dtype": [[name, "<f8"] for name in HISTORY], "shape": [0]},
+        "status": "BUDGET",
+        "converged": False,
+        "message": "over",
+        "residual": {"number": "inf"},
+        "rows": 7,
+        "residual_kind": "recomputed",
+        "iterations": 3,
+        "passes": 3,
+        "columns": 9.0,
+        "flops": 0,
+        "seconds": 1.5,
+        "setup_passes": 0.0,
+        "solver": "gram",
+        "problem": "svd",
+    }
+    del fields["past"]
+    header = {
+        "format": 1,
+        "linspec": "0.1.0",
+        "class": "linspec:SVDSolution",
+        "provider": "",
+        "fields": fields,
+    }
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    np.savez(tmp_path / "a.npz", linspec=text, **arrays)
+    found = ls.load_solution(tmp_path / "a.npz")
+    assert type(found) is ls.SVDSolution
+    assert (found.status, found.residual, found.rows) == (ls.Status.BUDGET, float("inf"), 7)
+    assert (found.tol, found.options, found.mean) == (None, {}, None)
+    A = np.arange(6.0).reshape(2, 3)
+    assert np.array_equal(found.transform(A), A @ Vh.T)
 
 
 # ---- what an answer may consist of ------------------------------------------------------------
