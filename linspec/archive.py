@@ -465,12 +465,15 @@ def _check_shapes(cls: Any, parts: Mapping[str, Any]) -> None:
     """Refuse arrays whose shapes do not fit together as the class says in `shapes`."""
     known: dict[str, int] = {}
     for name, axes in getattr(cls, "shapes", {}).items():
-        value, letters = parts.get(name), axes.split()
+        value = parts.get(name)
         if value is None:
             continue
         shape = tuple(getattr(value, "shape", ()))
-        if not shape or len(shape) != len(letters):
-            raise InvalidFile(f"{name} must have shape ({', '.join(letters)}); got {shown(value)}")
+        letters = next(
+            (one for one in map(str.split, axes.split("|")) if shape and len(one) == len(shape)), None
+        )
+        if letters is None:
+            raise InvalidFile(f"{name} must have the axes {axes}; got {shown(value)}")
         for letter, length in zip(letters, shape, strict=True):
             if known.setdefault(letter, length) != length:
                 raise InvalidFile(f"{name} has {length} {letter}, and other arrays have {known[letter]}")

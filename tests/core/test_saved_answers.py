@@ -500,6 +500,47 @@ def test_a_file_with_a_header_or_arrays_that_are_wrong_is_refused(change, said, 
     refused(tmp_path / "a.npz", changed(sound, change), *said)
 
 
+ANYTHING: list[Any] = [
+    None, True, -1, 1.5, "", "x_weights", [], [1, [2]], {}, {"array": "x_weights"}, {"number": "x"}, {"tuple": 5},
+    {"mapping": [[1, 2]]}, {"object": "linspec:KernelMap", "parts": {}}, {"object": 1}, {"sparse": [1, 1]},
+]  # fmt: skip
+
+
+def places(node: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The ways to all nodes of a header."""
+    keys = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
+    return [place for key in keys for place in ((*above, key), *places(node[key], (*above, key)))]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_changed_a_file_is_read_or_refused_in_one_line(seed, sound, tmp_path):
+    """Any node of the header replaced by anything, and any bytes: no other error, and what is read can be shown."""
+    rng = np.random.default_rng(seed)
+    path = tmp_path / "a.npz"
+    for trial in range(60):
+        if trial % 3:
+            header, arrays = taken_apart(sound)
+            ways = places(header)
+            *first, last = ways[rng.integers(len(ways))]
+            node = header
+            for key in first:
+                node = node[key]
+            node[last] = ANYTHING[rng.integers(len(ANYTHING))]
+            stream = io.BytesIO()
+            archive.write(stream, header, arrays)
+            path.write_bytes(stream.getvalue())
+        else:
+            data = bytearray(sound)
+            data[rng.integers(len(data))] = rng.integers(256)
+            path.write_bytes(data[: len(data) if trial % 2 else rng.integers(len(data))])
+        try:
+            found = ls.load_solution(path)
+        except (InvalidFile, MissingPackage) as error:
+            assert "\n" not in str(error)
+        else:
+            assert "residual" in found._repr_html_()
+
+
 def with_entry(data: bytes, name: str, content: bytes, how: int = zipfile.ZIP_STORED) -> bytes:
     """The file with other bytes for one entry."""
     stream = io.BytesIO()

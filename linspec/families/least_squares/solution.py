@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from linspec.affine_images import Taken
 from linspec.arrays import Array, Home, HostArray, host_dtype, namespace
-from linspec.errors import InvalidProblem, shown
+from linspec.errors import InvalidProblem
 from linspec.solution import Solution
 
 
@@ -67,10 +67,15 @@ class LeastSquaresSolution(Solution):
     @classmethod
     def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
         found = super().from_saved_parts(parts)
-        if found.x is None or found.x.ndim not in (1 + found.path, 2 + found.path):
-            raise InvalidProblem(
-                f"x of path={found.path} has the wrong number of dimensions; got {shown(found.x)}."
-            )
+        shape = found.x.shape
+        if len(shape) not in (1 + found.path, 2 + found.path):
+            raise InvalidProblem(f"x must have another shape for path={found.path}; got {shape}.")
+        columns = (*shape, 1)[1:3] if found.path else (*shape, 1)[:2]
+        for means, count in zip((found.a_mean, found.b_mean), columns, strict=True):
+            if means is not None and len(means) != count:
+                raise InvalidProblem(
+                    f"x must have an entry for each mean; got {shape} and {len(means)} means."
+                )
         return found
 
     @property
