@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -69,6 +70,18 @@ class CCASolution(Solution):
     value_label: ClassVar[str] = "canonical correlation"
     ceiling: ClassVar[float | None] = 1.0
     score_label: ClassVar[str] = "total correlation captured"
+    shapes: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("x_weights", "x_from_x", "x_from_y"), "p k"),
+        **dict.fromkeys(("y_weights", "y_from_x", "y_from_y"), "q k"),
+        **dict.fromkeys(("correlations", "residuals", "bounds"), "k"),
+        "x_mean": "p",
+        "x_scale": "p",
+        "y_mean": "q",
+        "y_scale": "q",
+        "confound_mean": "c",
+        "x_slopes": "c p",
+        "y_slopes": "c q",
+    }
 
     x_weights: Array
     y_weights: Array
@@ -94,6 +107,10 @@ class CCASolution(Solution):
     def _headline(self) -> str:
         total = float(self.correlations.sum())
         return f"{len(self.correlations)} correlations, sum {total:.6f}"
+
+    def _per_component(self) -> dict[str, Any]:
+        columns = {**super()._per_component(), "residual": self.residuals}
+        return columns if self.bounds is None else {**columns, "bound": self.bounds}
 
     def transform(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
         """Canonical variates of rows: X minus the training means, times the weights.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -61,6 +62,19 @@ class DiscriminantSolution(Solution):
     weight_fields: ClassVar[tuple[str, ...]] = ("weights", "mean")
     value_field: ClassVar[str] = "eigenvalues"
     value_label: ClassVar[str] = "eigenvalue"
+    shapes: ClassVar[Mapping[str, str]] = {
+        "weights": "p k",
+        "eigenvalues": "k",
+        "mean": "p",
+        "scale": "p",
+        "penalty": "k k",
+        "within": "k k",
+        "confound_mean": "f",
+        "slopes": "f p",
+        "classes": "c",
+        "class_sizes": "c",
+        "class_means": "c k",
+    }
 
     weights: Array
     eigenvalues: HostArray

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from linspec.affine_images import Taken
 from linspec.arrays import Array, Home, HostArray, host_dtype, namespace
+from linspec.errors import InvalidProblem
 from linspec.solution import Solution
 
 
@@ -35,6 +37,16 @@ class LeastSquaresSolution(Solution):
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x",)
+    component_label: ClassVar[str] = "ridge"
+    shapes: ClassVar[Mapping[str, str]] = {
+        "a_mean": "p",
+        "a_scale": "p",
+        "a_slopes": "c p",
+        "b_mean": "m",
+        "b_slopes": "c m",
+        "confound_mean": "c",
+        "residuals": "r",
+    }
 
     x: Array
     residuals: HostArray
@@ -48,6 +60,23 @@ class LeastSquaresSolution(Solution):
 
     def _headline(self) -> str:
         return f"x {tuple(self.x.shape)}"
+
+    def _per_component(self) -> dict[str, Any]:
+        return {"residual": self.residuals} if self.path else {}
+
+    @classmethod
+    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
+        found = super().from_saved_parts(parts)
+        shape = found.x.shape
+        if len(shape) not in (1 + found.path, 2 + found.path):
+            raise InvalidProblem(f"x must have another shape for path={found.path}; got {shape}.")
+        columns = (*shape, 1)[1:3] if found.path else (*shape, 1)[:2]
+        for means, count in zip((found.a_mean, found.b_mean), columns, strict=True):
+            if means is not None and len(means) != count:
+                raise InvalidProblem(
+                    f"x must have an entry for each mean; got {shape} and {len(means)} means."
+                )
+        return found
 
     @property
     def intercept(self) -> Array | None:

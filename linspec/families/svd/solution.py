@@ -48,6 +48,15 @@ class SVDSolution(Solution):
     weight_fields: ClassVar[tuple[str, ...]] = ("Vh", "U", "mean")
     value_field: ClassVar[str] = "S"
     value_label: ClassVar[str] = "singular value"
+    shapes: ClassVar[Mapping[str, str]] = {
+        "S": "k",
+        "Vh": "k p",
+        "U": "n k",
+        "mean": "p",
+        "scale": "p",
+        "confound_mean": "c",
+        "slopes": "c p",
+    }
 
     S: HostArray
     Vh: Array
@@ -100,6 +109,18 @@ class SVDSolution(Solution):
 
     def _headline(self) -> str:
         return f"S {np.array2string(self.S[:3], precision=4)}"
+
+    def _per_component(self) -> dict[str, Any]:
+        others = {
+            "explained variance": self.explained_variance,
+            "explained variance ratio"
+            if self.mean is not None
+            else "share of squares": self.explained_variance_ratio,
+        }
+        return {
+            **super()._per_component(),
+            **{name: values for name, values in others.items() if values is not None},
+        }
 
     @property
     def _taken(self) -> Taken:
