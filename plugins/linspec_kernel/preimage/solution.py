@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -67,6 +68,14 @@ class PreimageCCASolution(Solution):
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x_preimages", "y_preimages")
+    score_label: ClassVar[str] = "total correlation captured"
+    shapes: ClassVar[Mapping[str, str]] = {
+        "x_preimages": "p k",
+        "y_preimages": "q k",
+        **dict.fromkeys(("x_weights", "y_weights"), "k k"),
+        **dict.fromkeys(("correlations", "values", "residuals", "agreeing", "x_mean", "y_mean"), "k"),
+    }
+    saved_types: ClassVar[tuple[type, ...]] = (ChosenKernel, Kernel)
 
     x_preimages: Array
     y_preimages: Array
