@@ -5,7 +5,7 @@ from linspec import Needs, ProblemSpec, SolverSpec, hookimpl
 
 @hookimpl
 def linspec_problems() -> tuple[ProblemSpec, ...]:
-    """Kernel CCA."""
+    """Kernel CCA, and that of single points."""
     return (
         ProblemSpec(
             name="kernel-cca",
@@ -13,6 +13,11 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             summary="Canonical correlations of functions of two views, in the spaces of kernels.",
             command="linspec_kernel.command:COMMAND",
             testing="linspec_kernel.testing:TESTING",
+        ),
+        ProblemSpec(
+            name="preimage-cca",
+            target="linspec_kernel.preimage.problem:PreimageCCA",
+            summary="Correlations of the kernel functions of single points, with bounds that make them sparse.",
         ),
     )
 

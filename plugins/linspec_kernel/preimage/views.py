@@ -1,0 +1,281 @@
+"""Functions k(·, u) of one view at its rows, and the gradient of what is made of them, by products alone.
+
+Problem: everything here is a function of T = XU, n x m, and the gradient in U is one product with Xᵀ. So X may be
+sparse, in a file, streamed, or known by its products; kernels of distances also need the squared lengths of the rows.
+Method: variates are P k(X, U) with P = (I − QQᵀ)H: centred, and freed of the variates Q that were found before. With
+the derivative S of an objective by the variates, the derivative by k(X, U) is P S. Two sweeps: forward and adjoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import Array, Home, HostArray, all_finite, random_generator, to_host
+from linspec.errors import MissingCapability, NonFiniteData
+from linspec.kernels import SAMPLE, Kernel, not_finite
+from linspec.operators import LinearOperator, SparseOperator, as_operator, uncounted
+from linspec_kernel.preimage.bounds import Bound
+
+ROUNDING = 100.0
+"""Multiple of the unit roundoff, relative to the values of a function, below which what centring leaves is rounding."""
+
+ROWS_BYTES = 8 << 20
+"""Bytes of rows that are read together."""
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Functions k(·, uⱼ) of one view.
+
+    Attributes
+    ----------
+    points : numpy.ndarray of shape (p, m)
+        U.
+    products, values, variates : array of shape (n, m)
+        XU, k(X, U) and P k(X, U). A variate that is rounding is zero.
+    """
+
+    points: HostArray
+    products: Array
+    values: Array
+    variates: Array
+
+    def columns(self, index: HostArray, home: Home) -> Functions:
+        """Some of the functions."""
+        at = home.xp.asarray(index, device=home.device)
+        taken = (home.xp.take(V, at, axis=1) for V in (self.products, self.values, self.variates))
+        return Functions(self.points[:, index], *taken)
+
+
+def joined(parts: list[Functions], home: Home) -> Functions:
+    """Functions side by side."""
+    if len(parts) == 1:
+        return parts[0]
+    blocks = (
+        [part.products for part in parts],
+        [part.values for part in parts],
+        [part.variates for part in parts],
+    )
+    return Functions(np.hstack([part.points for part in parts]), *(home.concat(block) for block in blocks))
+
+
+class View:
+    """One view: its rows, its kernel, its bound, and what has been taken out of its variates.
+
+    Parameters
+    ----------
+    A : LinearOperator of shape (n, p)
+    kernel : Kernel
+    bound : Bound
+    center : bool
+    name : str
+        What messages call it.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        With all its numbers once `settle` was called.
+    home : Home
+        Of blocks with n rows, float64.
+    basis : array of shape (n, r) or None
+        Orthonormal variates that are taken out.
+    """
+
+    def __init__(self, A: LinearOperator, kernel: Kernel, bound: Bound, center: bool, name: str) -> None:
+        self.A, self.kernel, self.bound, self.center, self.name = A, kernel, bound, center, name
+        self.home = A.home.blocks
+        self.basis: Array | None = None
+        self.squares: Array | None = None
+        self._is_measured = not _needs_lengths(kernel)
+
+    # ---- numbers that products do not give -----------------------------------------------------
+
+    @property
+    def setup(self) -> float:
+        """Sweeps that `settle` still makes."""
+        return (not self.kernel.is_resolved) + (not self._is_measured)
+
+    def settle(self, rng: Any) -> Kernel:
+        """Take numbers of the kernel that are not given from some rows, and lengths of rows from all."""
+        if not self.kernel.is_resolved:
+            n = int(self.A.shape[0])
+            index = np.sort(random_generator(rng).choice(n, min(n, SAMPLE), replace=False))
+            rows = entries_of(self.rows(index, "the numbers of a kernel that are not given"))
+            rows = (
+                rows.astype(np.float64) if hasattr(rows, "tocsr") else np.asarray(to_host(rows), np.float64)
+            )
+            if self.kernel.differences and not hasattr(rows, "tocsr"):
+                rows = rows - rows.mean(axis=0)
+            self.kernel = self.kernel.resolved(rows)
+        if not self._is_measured:
+            self.squares = self._lengths()
+            self._is_measured = True
+        return self.kernel
+
+    def given(self, kernel: Kernel) -> None:
+        """Take the numbers of the kernel from an earlier call of `settle`."""
+        self.kernel = kernel
+
+    def rows(self, index: HostArray, what: str) -> LinearOperator:
+        """Some rows in memory, of numbers that increase."""
+        if self.A.sliceable:
+            return self.A.rows(index)
+        if not self.A.streamed:
+            raise MissingCapability(
+                f"{what} are taken from rows of {self.name}, which is known by its products only. Give the kernel its "
+                "numbers, or pass an array, a sparse matrix or a file."
+            )
+        first, found = 0, []
+        for block in self.A.blocks():
+            inside = index[(index >= first) & (index < first + block.shape[0])] - first
+            if len(inside):
+                found.append(entries_of(block.rows(inside)))
+            first += int(block.shape[0])
+        return as_operator(_stacked(found), self.name)
+
+    def _lengths(self) -> Array:
+        if not (self.A.sliceable or self.A.streamed):
+            raise MissingCapability(
+                f"the kernel {self.kernel} needs the lengths of the rows of {self.name}, which is known by its products "
+                "only. Pass an array, a sparse matrix or a file, or take a linear or polynomial kernel."
+            )
+        found = [self.kernel.statistics(entries_of(part)) for part in row_parts(self.A)]
+        lengths = np.concatenate([np.asarray(to_host(part), dtype=np.float64) for part in found])  # type: ignore[arg-type]
+        if not np.isfinite(lengths).all():
+            raise not_finite(self.A, self.name)
+        return self.home.place(lengths)
+
+    # ---- functions and gradients ----------------------------------------------------------------
+
+    def at(self, U: HostArray) -> Functions:
+        """The functions of some points: one product with X."""
+        P = self.home.place(U)
+        T = self.home.place(self.A.matmat(P))
+        if not all_finite(T):
+            raise not_finite(self.A, self.name)
+        K = self.kernel.along(T, self.squares, P)
+        if not all_finite(K):
+            raise NonFiniteData(
+                f"values of the kernel of {self.name} overflow. Divide the rows by their size."
+            )
+        return Functions(U, T, K, self.variates(K))
+
+    def variates(self, K: Array) -> Array:
+        """P k(X, U); zero where rounding is all that is left."""
+        C = self.taken_out(K)
+        unit = ROUNDING * float(np.finfo(self.A.dtype).eps)
+        live = self.home.column_norms(C) > unit * self.home.column_norms(K)
+        return (
+            C
+            if live.all()
+            else self.home.xp.where(
+                self.home.xp.asarray(live, device=self.home.device)[None, :], C, self.home.xp.zeros_like(C)
+            )
+        )
+
+    def taken_out(self, V: Array) -> Array:
+        """P V."""
+        if self.center:
+            V = V - self.home.xp.mean(V, axis=0)[None, :]
+        return V if self.basis is None else V - self.basis @ (self.basis.T @ V)
+
+    def gradient(self, functions: Functions, slopes: Array) -> HostArray:
+        """The gradient in the points of what has these derivatives by the variates: one product with Xᵀ."""
+        S = self.taken_out(slopes)
+        sizes = self.home.column_norms(S)
+        units = np.where(sizes > 0, sizes, 1.0)
+        S = S / self.home.place(units)[None, :]  # float32 holds it, whatever the units of the data
+        U = self.home.place(functions.points)
+        G = self.kernel.pullback(self.A, functions.products, functions.values, S, U)
+        found: HostArray = np.asarray(to_host(G), dtype=np.float64) * units
+        return found
+
+    def take_out(self, variate: Array) -> None:
+        """Free later variates of this one, an n x 1 block of length above 0."""
+        column = variate / self.home.norm(variate)
+        self.basis = column if self.basis is None else self.home.concat([self.basis, column])
+
+    def on(self, index: HostArray) -> View:
+        """The view of some of its rows in memory, nothing taken out."""
+        found = View(self.rows(index, "some rows"), self.kernel, self.bound, self.center, self.name)
+        if self.squares is not None:
+            found.squares = self.home.xp.take(
+                self.squares, self.home.xp.asarray(index, device=self.home.device), axis=0
+            )
+            found._is_measured = True
+        return found
+
+
+def _needs_lengths(kernel: Kernel) -> bool:
+    """Whether `along` needs statistics of the rows."""
+    return kernel.statistics(np.zeros((1, 1))) is not None
+
+
+def entries_of(rows: LinearOperator) -> Any:
+    """The entries of rows in memory: an array, or a SciPy matrix."""
+    bare, _ = uncounted(rows)
+    return bare.matrix if isinstance(bare, SparseOperator) else rows.dense()
+
+
+def row_parts(A: LinearOperator) -> Iterator[LinearOperator]:
+    """All rows, some megabytes at a time."""
+    if A.streamed:
+        yield from A.blocks()
+        return
+    n, size = int(A.shape[0]), max(ROWS_BYTES // max(A.row_bytes, 1), 1)
+    for start in range(0, n, size):
+        yield A.rows(slice(start, min(start + size, n)))
+        A.release()
+
+
+def _stacked(parts: list[Any]) -> Any:
+    if hasattr(parts[0], "tocsr"):
+        import scipy.sparse
+
+        return scipy.sparse.vstack(parts).tocsr()
+    return np.concatenate([np.asarray(to_host(part)) for part in parts])
+
+
+class PreimageMoments:
+    """What `run.moments` gives to solvers of `PreimageCCA`: both views.
+
+    Attributes
+    ----------
+    x, y : View
+    home : Home
+    """
+
+    held = spent = False  # every product is a sweep
+    form = "implicit"
+    sweep_cost = 1.0
+
+    def __init__(self, problem: Any) -> None:
+        self.x, self.y = (
+            View(A, kernel, bound, problem.center, name)
+            for name, A, kernel, bound in (
+                ("X", problem.X, problem.kernel_x, problem.bound_x),
+                ("Y", problem.Y, problem.kernel_y, problem.bound_y),
+            )
+        )
+        self.home = self.x.home
+
+    @property
+    def views(self) -> tuple[View, View]:
+        """Both."""
+        return self.x, self.y
+
+    @property
+    def setup_cost(self) -> float:
+        """Sweeps of one view before the first product."""
+        return max(view.setup for view in self.views)
+
+    def settle(self, rng: Any, kernels: tuple[Kernel, Kernel] | None = None) -> tuple[Kernel, Kernel]:
+        """Take numbers of kernels from some rows, or from these kernels, and lengths of rows where they are needed."""
+        for view, kernel in zip(self.views, kernels or (), strict=False):
+            if not view.kernel.is_resolved:
+                view.given(kernel)
+        return self.x.settle(rng), self.y.settle(rng)
