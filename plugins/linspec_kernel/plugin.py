@@ -62,4 +62,12 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             needs=Needs(dense=True, rows=True),
             traits=("randomized", "approximate"),
         ),
+        SolverSpec(
+            name="gradkcca",
+            problem="preimage-cca",
+            target="linspec_kernel.preimage.gradkcca:GradKCCA",
+            summary="Projected gradients from many starts at once; products with the data only, no kernel matrix.",
+            reference="Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel CCA",
+            traits=("iterative", "randomized", "warm-start", "automatic"),
+        ),
     )

@@ -30,8 +30,8 @@ from linspec_kernel.preimage.solution import ChosenKernel
 from linspec_kernel.preimage.views import Functions, View
 
 VACUOUS = (
-    "The ball restricts nothing for {views}: with a homogeneous kernel the objective does not change with the length of "
-    "u, so where a step leads back the gradient is zero, as without a bound. Zeros in u would come from stopping "
+    "The ball restricts nothing for {views}: with a homogeneous kernel the objective does not change with the length "
+    "of u, so where a step leads back the gradient is zero, as without a bound. Zeros in u would come from stopping "
     "early. Take ('ratio', s), which bounds |u|₁ relative to |u|₂."
 )
 

@@ -1,11 +1,12 @@
 """What is maximised over two points: the correlation of two variates, or how much they depend on each other.
 
-Problem: the value of a pair of variates (columns with n rows), and its derivative by each of them; many pairs at once.
+Problem: the value of two variates (columns with n rows), and its derivative by each of them; many pairs at once.
 Method: the correlation is the cosine of the variates. HSIC, the Hilbert-Schmidt independence criterion, is
-‖ΦᵀHΨ‖²_F/(n − 1)² for features Φ and Ψ of Gaussian kernels exp(−(s − t)²/2) of the variates over their root mean square.
-The features are √h φ(jh) (cos jhs, sin jhs) with the normal density φ: by the trapezoid rule their inner products are
-the Gaussian kernel up to exp(−(2π/h − d)²/2) at the distance d, which is below 1e-7 for variates that differ by 25
-standard deviations. It takes O(n) operations, where a kernel matrix takes O(n²).
+‖ΦᵀHΨ‖²_F/(n − 1)² for features Φ and Ψ of Gaussian kernels exp(−(s − t)²/2), where s and t are variates over their root
+mean square. The features are √(2hφ(jh)) (cos jhs, sin jhs), j = 1, 2, …, with the normal density φ: by the trapezoid
+rule their inner products are the Gaussian kernel, less a constant that H takes out, up to exp(−(2π/h − d)²/2) at the
+distance d. That is below 1e-7 for variates that differ by 25 standard deviations. It takes O(n) operations, where a
+kernel matrix takes O(n²).
 Source: Gretton, Bousquet, Smola & Schölkopf 2005, ALT, doi:10.1007/11564089_7; the trapezoid rule, Trefethen &
 Weideman 2014, SIAM Rev. 56(3), doi:10.1137/130932132.
 Where we differ: variates are divided by their own root mean square, and not by a median of distances, which would take
@@ -25,6 +26,9 @@ from linspec.arrays import Array, Home, HostArray, to_host
 STEP, FREQUENCIES = 0.2, 28
 """The trapezoid rule: 28 frequencies reach to 5.6, where the normal density is 1e-7 of its peak."""
 
+ROUGH_STEP, ROUGH_FREQUENCIES = 0.6, 4
+"""The same where many pairs are compared."""
+
 
 class Objective(ABC):
     """A function of two variates that does not change with their lengths.
@@ -33,9 +37,25 @@ class Objective(ABC):
     ----------
     name : str
         As `PreimageCCA` takes it.
+    width : int
+        Columns that `of_all` makes of each variate.
     """
 
     name: ClassVar[str]
+    width: ClassVar[int] = 1
+
+    @abstractmethod
+    def of_all(self, P: Array, Q: Array, home: Home) -> HostArray:
+        """Of every column of P with every column of Q, perhaps roughly: for a comparison of pairs.
+
+        Parameters
+        ----------
+        P, Q : array of shape (n, a), (n, b)
+
+        Returns
+        -------
+        numpy.ndarray of shape (a, b)
+        """
 
     @abstractmethod
     def values(self, P: Array, Q: Array, home: Home) -> HostArray:
@@ -73,6 +93,11 @@ class Correlation(Objective):
 
     name: ClassVar[str] = "correlation"
 
+    def of_all(self, P: Array, Q: Array, home: Home) -> HostArray:
+        p, _ = _over(P, home.column_norms(P), home)
+        q, _ = _over(Q, home.column_norms(Q), home)
+        return np.asarray(to_host(p.T @ q), dtype=np.float64)
+
     def values(self, P: Array, Q: Array, home: Home) -> HostArray:
         p, _ = _over(P, home.column_norms(P), home)
         q, _ = _over(Q, home.column_norms(Q), home)
@@ -90,6 +115,20 @@ class HSIC(Objective):
     """The Hilbert-Schmidt independence criterion of two variates, with Gaussian kernels of unit width."""
 
     name: ClassVar[str] = "hsic"
+    width: ClassVar[int] = 2 * ROUGH_FREQUENCIES
+
+    def of_all(self, P: Array, Q: Array, home: Home) -> HostArray:
+        n, sides = int(P.shape[0]), []
+        for V in (P, Q):
+            Z, _ = _over(V, _root_mean_squares(V, home), home)
+            columns = range(int(Z.shape[1]))
+            sides.append(
+                home.concat([_features(Z[:, j], home, ROUGH_STEP, ROUGH_FREQUENCIES)[0] for j in columns])
+            )
+        M = np.asarray(to_host(sides[0].T @ sides[1]), dtype=np.float64)
+        blocks = M.reshape(int(P.shape[1]), self.width, int(Q.shape[1]), self.width)
+        found: HostArray = np.sum(blocks**2, axis=(1, 3)) / max(n - 1, 1) ** 2
+        return found
 
     def values(self, P: Array, Q: Array, home: Home) -> HostArray:
         n = int(P.shape[0])
@@ -118,11 +157,11 @@ OBJECTIVES: dict[str, Objective] = {found.name: found for found in (Correlation(
 """By name."""
 
 
-def _features(z: Array, home: Home) -> tuple[Array, Array]:
+def _features(z: Array, home: Home, step: float = STEP, count: int = FREQUENCIES) -> tuple[Array, Array]:
     """Features of a Gaussian kernel at the entries of a variate, less their means, and the derivatives of features."""
     xp = home.xp
-    w = STEP * np.arange(1, FREQUENCIES + 1)
-    root = home.place(np.sqrt(2 * STEP * np.exp(-(w**2) / 2) / math.sqrt(2 * math.pi)))[None, :]
+    w = step * np.arange(1, count + 1)
+    root = home.place(np.sqrt(2 * step * np.exp(-(w**2) / 2) / math.sqrt(2 * math.pi)))[None, :]
     angles = z[:, None] * home.place(w)[None, :]
     cos, sin = xp.cos(angles) * root, xp.sin(angles) * root
     frequencies = home.place(w)[None, :]

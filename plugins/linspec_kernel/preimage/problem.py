@@ -61,7 +61,7 @@ class PreimageCCA(Problem[PreimageCCASolution]):
     several points, and `agreeing` tells how many led to the best value.
 
     With a homogeneous kernel the correlation does not change with the length of u. In a ball, the gradient at a point
-    that a step leads back to is then zero, as without any bound. Zeros that a method has there come from stopping early.
+    that a step leads back to is then zero, as without any bound. Zeros of a method come from stopping early there.
     """
 
     X: Any
@@ -169,7 +169,7 @@ class PreimageCCA(Problem[PreimageCCASolution]):
         """The points as they are."""
         return dict(start)
 
-    def conclude(  # type: ignore[override]  # noqa: PLR0913 (what solvers hand over)
+    def conclude(  # type: ignore[override]
         self,
         moments: Any,
         terms: Terms = NO_TERMS,

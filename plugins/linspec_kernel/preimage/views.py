@@ -46,6 +46,8 @@ class Functions:
 
     def columns(self, index: HostArray, home: Home) -> Functions:
         """Some of the functions."""
+        if len(index) == self.points.shape[1] and (np.diff(index) == 1).all():
+            return self
         at = home.xp.asarray(index, device=home.device)
         taken = (home.xp.take(V, at, axis=1) for V in (self.products, self.values, self.variates))
         return Functions(self.points[:, index], *taken)
@@ -83,12 +85,15 @@ class View:
         Of blocks with n rows, float64.
     basis : array of shape (n, r) or None
         Orthonormal variates that are taken out.
+    directions : numpy.ndarray of shape (p, r) or None
+        Orthonormal directions that are taken out of the points: k(X, u) is then that of the rest of u.
     """
 
     def __init__(self, A: LinearOperator, kernel: Kernel, bound: Bound, center: bool, name: str) -> None:
         self.A, self.kernel, self.bound, self.center, self.name = A, kernel, bound, center, name
         self.home = A.home.blocks
         self.basis: Array | None = None
+        self.directions: HostArray | None = None
         self.squares: Array | None = None
         self._is_measured = not _needs_lengths(kernel)
 
@@ -140,8 +145,8 @@ class View:
     def _lengths(self) -> Array:
         if not (self.A.sliceable or self.A.streamed):
             raise MissingCapability(
-                f"the kernel {self.kernel} needs the lengths of the rows of {self.name}, which is known by its products "
-                "only. Pass an array, a sparse matrix or a file, or take a linear or polynomial kernel."
+                f"the kernel {self.kernel} needs the lengths of the rows of {self.name}, which is known by its "
+                "products only. Pass an array, a sparse matrix or a file, or take a linear or polynomial kernel."
             )
         found = [self.kernel.statistics(entries_of(part)) for part in row_parts(self.A)]
         lengths = np.concatenate([np.asarray(to_host(part), dtype=np.float64) for part in found])  # type: ignore[arg-type]
@@ -153,7 +158,7 @@ class View:
 
     def at(self, U: HostArray) -> Functions:
         """The functions of some points: one product with X."""
-        P = self.home.place(U)
+        P = self.home.place(self.without_directions(U))
         T = self.home.place(self.A.matmat(P))
         if not all_finite(T):
             raise not_finite(self.A, self.name)
@@ -191,8 +196,12 @@ class View:
         S = S / self.home.place(units)[None, :]  # float32 holds it, whatever the units of the data
         U = self.home.place(functions.points)
         G = self.kernel.pullback(self.A, functions.products, functions.values, S, U)
-        found: HostArray = np.asarray(to_host(G), dtype=np.float64) * units
-        return found
+        return self.without_directions(np.asarray(to_host(G), dtype=np.float64) * units)
+
+    def without_directions(self, U: HostArray) -> HostArray:
+        """Points less their parts in the directions that are taken out."""
+        B = self.directions
+        return U if B is None else U - B @ (B.T @ U)
 
     def take_out(self, variate: Array) -> None:
         """Free later variates of this one, an n x 1 block of length above 0."""
@@ -200,13 +209,14 @@ class View:
         self.basis = column if self.basis is None else self.home.concat([self.basis, column])
 
     def on(self, index: HostArray) -> View:
-        """The view of some of its rows in memory, nothing taken out."""
+        """The view of some of its rows in memory, no variates taken out."""
         found = View(self.rows(index, "some rows"), self.kernel, self.bound, self.center, self.name)
         if self.squares is not None:
             found.squares = self.home.xp.take(
                 self.squares, self.home.xp.asarray(index, device=self.home.device), axis=0
             )
             found._is_measured = True
+        found.directions = self.directions
         return found
 
 
