@@ -29,6 +29,7 @@ from linspec.arrays import HostArray, to_host
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidOption
 from linspec_kernel.preimage.ascent import STILL, Ended, Search
+from linspec_kernel.preimage.objectives import Objective
 from linspec_kernel.preimage.starts import Screen, random_points, uniform_points
 from linspec_kernel.preimage.views import View
 
@@ -98,23 +99,14 @@ class GradKCCA(Solver):
         screening = float(seeks and self.starts == "screened" and not few)
         run.plan(setup=moments.setup_cost + reading + screening + 2.0, iteration=2.0)
         kernels = moments.settle(run.rng)
-        climb = _Climb(self, problem, run, kernels, rows if few else None, given)
-        for j in range(problem.k):
-            if run.ended or (
-                j and not run.affords(3.0)
-            ):  # a product to take variates out, and the first gradient
-                break
-            climb.pair(j)
-        if not run.ended and len(climb.found) < problem.k:
-            run.end(Status.BUDGET)
-        elif not run.ended and (self.search == "alternating" or self.deflation == "data"):
-            run.note(Status.APPROXIMATE, PUBLISHED if self.search == "alternating" else OTHER_ROWS)
-            run.end(Status.APPROXIMATE)
-        elif not run.ended and climb.told > run.tol:
-            run.end(Status.STAGNATED)
-        if not climb.is_over:
-            run.proceed(residual=climb.told, current=climb.answer)
+        objectives = self.objectives(problem, run, rows if few else n)
+        climb = Climb(self, problem, run, kernels, objectives, rows if few else None, given)
+        climb.every_pair()
         return run.finish(**climb.answer())
+
+    def objectives(self, problem: Any, run: Run, rows: int) -> tuple[Objective, Objective]:
+        """What starts climb, on so many rows, and what the best of them is polished by."""
+        return problem.value, problem.value
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -127,7 +119,7 @@ class GradKCCA(Solver):
         return Estimate(one.seconds + starts.seconds, one.bytes + held, f"{EXPECTED} iterations a pair")
 
 
-class _Climb:
+class Climb:
     """The pairs found so far, and the search of the next.
 
     Parameters
@@ -137,6 +129,8 @@ class _Climb:
     run : Run
     kernels : pair of Kernel
         With all their numbers.
+    objectives : pair of Objective
+        What starts climb, and what the best of them is polished by.
     rows : int or None
         On how many rows starts are compared; None: on all.
     given : pair of numpy.ndarray or None
@@ -158,10 +152,12 @@ class _Climb:
         problem: Any,
         run: Run,
         kernels: Any,
+        objectives: tuple[Objective, Objective],
         rows: int | None,
         given: tuple[HostArray, HostArray] | None,
     ) -> None:
         self.solver, self.problem, self.run, self.kernels, self.given = solver, problem, run, kernels, given
+        self.rough, self.exact = objectives
         self.views: tuple[View, View] = run.moments("implicit").views  # type: ignore[attr-defined]
         self.few = self.views
         if rows is not None:
@@ -181,6 +177,24 @@ class _Climb:
                 run.note(None, SCREENED.format(m=m, w=w))
         self.spare = self._starts() if seeks else self._bounded(given)
 
+    def every_pair(self) -> None:
+        """Find one pair after the other, and bring the run to its end."""
+        run, k, solver = self.run, self.problem.k, self.solver
+        for j in range(k):
+            # A product to take variates out, and the first gradient.
+            if run.ended or (j and not run.affords(3.0)):
+                break
+            self.pair(j)
+        if not run.ended and len(self.found) < k:
+            run.end(Status.BUDGET)
+        elif not run.ended and (solver.search == "alternating" or solver.deflation == "data"):
+            run.note(Status.APPROXIMATE, PUBLISHED if solver.search == "alternating" else OTHER_ROWS)
+            run.end(Status.APPROXIMATE)
+        elif not run.ended and self.told > run.tol:
+            run.end(Status.STAGNATED)
+        if not self.is_over:
+            run.proceed(residual=self.told, current=self.answer)
+
     # ---- one pair -------------------------------------------------------------------------------
 
     def pair(self, j: int) -> None:
@@ -196,14 +210,14 @@ class _Climb:
             points = ended.points[0][:, [best]], ended.points[1][:, [best]]
             value = ended.values[best]
             agreeing = int(np.sum(ended.values >= value - AGREES * abs(value)))
-            if self.few is self.views or not self.solver.sample:
+            if self.rough is self.exact and (self.few is self.views or not self.solver.sample):
                 self.told = max([*self.residuals, float(ended.residuals[best])])
             else:
                 ended = None
         done = self.solver.search == "alternating" and ended is not None
         done = done or (ended is not None and float(ended.residuals[ended.best]) <= self.run.tol)
         if not self.is_over and not done and self.run.affords(2.0):
-            polished = self._climbed(self.views, points, still=0.0)
+            polished = self._climbed(self.views, self.exact, points, still=0.0)
             points, residual = polished.points, float(polished.residuals[0])
         else:
             residual = float(ended.residuals[ended.best]) if ended is not None else np.inf
@@ -218,21 +232,25 @@ class _Climb:
         views = self.few if self.solver.sample else self.views
         U, V = starts
         if self.solver.together:
-            return self._climbed(views, (U, V))
+            return self._climbed(views, self.rough, (U, V))
         ends: list[Ended] = []
         for r in range(U.shape[1]):
             if self.is_over or (ends and views is self.views and not self.run.affords(2.0)):
                 break
-            ends.append(self._climbed(views, (U[:, [r]], V[:, [r]])))
+            ends.append(self._climbed(views, self.rough, (U[:, [r]], V[:, [r]])))
         return _side_by_side(ends)
 
     def _climbed(
-        self, views: tuple[View, View], points: tuple[HostArray, HostArray], still: float = STILL
+        self,
+        views: tuple[View, View],
+        objective: Objective,
+        points: tuple[HostArray, HostArray],
+        still: float = STILL,
     ) -> Ended:
         costs = 1.0 if views is self.views else 0.0
         search = Search(
             views,
-            self.problem.value,
+            objective,
             self.run.tol,
             lambda sweeps: self.run.affords(costs * sweeps),
             self._proceed,
