@@ -57,8 +57,8 @@ SCREENED = "Starts were sought among {m} and {w} columns drawn at random, since 
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradKCCA(Solver):
-    """Projected gradients from many starts at once (Uurtio, Bhadra & Rousu 2019; Birgin, Martínez & Raydan 2000)."""
+class FromStarts(Solver):
+    """Pairs of points, each found by projected gradients from many starts at once."""
 
     repeats: int = option(8, "starts of each pair", at_least=1, at_most=1000)
     starts: str = option(
@@ -108,6 +108,11 @@ class GradKCCA(Solver):
         """What starts climb, on so many rows, and what the best of them is polished by."""
         return problem.value, problem.value
 
+
+@dataclass(frozen=True, kw_only=True)
+class GradKCCA(FromStarts):
+    """Projected gradients from many starts at once (Uurtio, Bhadra & Rousu 2019; Birgin, Martínez & Raydan 2000)."""
+
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """The estimate for iterations with a column on all rows, and with a block of starts on some of them."""
@@ -124,7 +129,7 @@ class Climb:
 
     Parameters
     ----------
-    solver : GradKCCA
+    solver : FromStarts
     problem : PreimageCCA
     run : Run
     kernels : pair of Kernel
@@ -148,7 +153,7 @@ class Climb:
 
     def __init__(
         self,
-        solver: GradKCCA,
+        solver: FromStarts,
         problem: Any,
         run: Run,
         kernels: Any,

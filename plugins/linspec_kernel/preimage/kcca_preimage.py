@@ -37,16 +37,19 @@ from linspec import (
 )
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidOption
-from linspec.kernels import SAMPLE
+from linspec.kernels import SAMPLE, not_finite
+from linspec_kernel.moments import rounded_up
 from linspec_kernel.preimage.ascent import Ended, Pairs, Search
 from linspec_kernel.preimage.gradkcca import AGREES, RANDOM, Climb, GradKCCA
 from linspec_kernel.preimage.starts import COLUMNS, NUMBERS, random_points
 from linspec_kernel.preimage.views import Functions, View, entries_of
 from linspec_kernel.problem import KernelCCA
 
-NEAR = (
-    "The points are nearest to the functions of kernel CCA, not the most correlated ones. Take polish=True or gradkcca."
-)
+NEAR = "The points are nearest to the functions of kernel CCA, not the most correlated ones. Take polish=True or gradkcca."
+
+
+AFTER = 5.0
+"""Passes after the kernel CCA: rows and kernels for lengths, the columns that are compared, and the first gradient."""
 
 
 class Nearness(Search):
@@ -97,7 +100,9 @@ class KCCAPreimage(Solver):
     """Preimages of the functions of kernel CCA (Uurtio, Bhadra & Rousu 2019; Mika et al. 1999)."""
 
     kcca: Any = part("kcca", "solver of the kernel CCA", problem="kernel-cca")
-    penalty: float = option(1e-2, "ridge of the kernel CCA, in units of the sum of k(x, x) over the rows", above=0)
+    penalty: float = option(
+        1e-2, "ridge of the kernel CCA, in units of the sum of k(x, x) over the rows", above=0
+    )
     repeats: int = option(8, "starts of each point", at_least=1, at_most=1000)
     polish: bool = option(False, "go on from these points as gradkcca does")
     tol: float | None = tol_option(1e-4)
@@ -106,8 +111,9 @@ class KCCAPreimage(Solver):
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a preimage CCA problem."""
         moments: Any = run.moments("implicit")
-        # The rows, the kernels and the lengths of functions; the columns that are compared, and the first gradient.
-        run.plan(setup=moments.setup_cost + 6.0, iteration=2.0)
+        sample = rounded_up(min(1.0, SAMPLE / max(int(problem.X.shape[0]), 1)))
+        # The rows and the kernels, as kcca reads them, and what comes after.
+        run.plan(setup=moments.setup_cost + sample + 2.0 + AFTER, iteration=2.0)
         kernels = moments.settle(run.rng)
         duals = self._functions(problem, run, moments, kernels)
         search = _Nearest(self, moments, run, kernels)
@@ -116,9 +122,9 @@ class KCCAPreimage(Solver):
                 break
             search.pair(duals[0][:, j : j + 1], duals[1][:, j : j + 1])
         if self.polish and not run.ended:
-            given = tuple(np.hstack([pair[i] for pair in search.found]) for i in (0, 1))
+            x, y = (np.hstack([pair[i] for pair in search.found]) for i in (0, 1))
             like = GradKCCA(repeats=1, sample=0, tol=self.tol, max_iterations=self.max_iterations)
-            climb = Climb(like, problem, run, kernels, (problem.value, problem.value), None, given)
+            climb = Climb(like, problem, run, kernels, (problem.value, problem.value), None, (x, y))
             climb.every_pair()
             return run.finish(**climb.answer())
         run.note(Status.APPROXIMATE, NEAR)
@@ -130,8 +136,12 @@ class KCCAPreimage(Solver):
             self.penalty * int(A.shape[0]) * _mean_square(view)
             for A, view in zip((problem.X, problem.Y), moments.views, strict=True)
         )
-        inner = KernelCCA(problem.X, problem.Y, problem.k, *kernels, ridge=ridge, center=problem.center)
-        found = run.within(inner, run.part(self.kcca), {"X": "X", "Y": "Y"})
+        kernel_x, kernel_y = kernels
+        inner = KernelCCA(
+            problem.X, problem.Y, problem.k, kernel_x, kernel_y, ridge=ridge, center=problem.center
+        )
+        with run.reserving(AFTER):
+            found = run.within(inner, run.part(self.kcca), {"X": "X", "Y": "Y"})
         duals = []
         for view, name in zip(moments.views, ("x", "y"), strict=True):
             if found.get(f"{name}_map") is not None:
@@ -172,6 +182,8 @@ class _Nearest:
         """The points nearest to f and g, or to −f and −g if these are nearer."""
         nearest: tuple[float, Any, int] = (-np.inf, None, 0)
         for sign in (1.0, -1.0):
+            if sign < 0 and not self.run.affords(2.0):
+                break
             search = Nearness(
                 self.views, None, self.run.tol, self.run.affords, self._proceed, duals=(sign * a, sign * b)
             )
@@ -239,7 +251,10 @@ def _mean_square(view: View) -> float:
     n = int(view.A.shape[0])
     index = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp))
     rows = entries_of(view.rows(index, "the size of the ridge"))
-    return max(float(np.mean(_host(view.kernel.diagonal(rows)))), np.finfo(np.float64).tiny)
+    size = float(np.mean(_host(view.kernel.diagonal(rows))))
+    if not np.isfinite(size):
+        raise not_finite(view.A, view.name)
+    return max(size, float(np.finfo(np.float64).tiny))
 
 
 def _host(x: Any) -> HostArray:

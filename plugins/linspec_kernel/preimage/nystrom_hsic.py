@@ -16,7 +16,7 @@ all of it. Published are landmarks for a tenth of the rows, n²/10 values; some 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.linalg

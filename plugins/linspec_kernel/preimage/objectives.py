@@ -158,7 +158,9 @@ class HSIC(Objective):
 
     def value(self, z: Array, w: Array, home: Home) -> float:
         """The sum of squared products of features, of two variates over their root mean squares."""
-        return float(home.xp.sum((_features(z, home, self.rule)[0].T @ _features(w, home, self.rule)[0]) ** 2))
+        return float(
+            home.xp.sum((_features(z, home, self.rule)[0].T @ _features(w, home, self.rule)[0]) ** 2)
+        )
 
     def slope(self, z: Array, w: Array, home: Home) -> tuple[Array, Array]:
         """The derivatives of `value` by both."""
