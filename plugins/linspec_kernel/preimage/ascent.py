@@ -4,7 +4,8 @@ Problem: max f(u, v) over u and v in their sets, from m starts; f and its gradie
 Method (spectral): all pairs are columns of one block, so a product serves all. A step goes from (u, v) to
 Proj(u + a g), Proj(v + b h) with the gradients g, h and Barzilai-Borwein steps a, b of each column and view, |s|²/sᵀy
 and sᵀy/|y|² in turn. A step is taken if the value is above the least of the last five values by 1e-4 of what the
-gradient promises; else it is divided by four. A column rests when the law holds, or after five steps that change the
+gradient promises; else the column stays, and the step is divided by four for the next iteration: no column waits for
+the line search of another. A column rests when the law holds, or after five steps that change the
 value by less than 1e-7 of itself. Columns below the best one, when that rests, have as many iterations again.
 Method (alternating): u moves, then v. A step has the length of the gradient, halved until the value gains 1e-4 of
 itself. It ends when a turn changes the value by less than 1e-8 of the sum of both.
@@ -137,73 +138,56 @@ class Search:
             Relative changes of the value that end the search of a column; 0: the law alone does.
         """
         ended = Ended.of(U, V)
-        live = np.arange(U.shape[1])
+        live, m = np.arange(U.shape[1]), U.shape[1]
         pairs = self.at(U, V)
         G = self.gradients(pairs)
         steps = [_first_steps(W, g) for W, g in zip(pairs.points, G, strict=True)]
-        past, quiet = [pairs.values], np.zeros(len(live), dtype=int)
-        stuck, odd = np.zeros(len(live), dtype=bool), False
-        iteration, rests = 0, np.full(len(live), np.inf)
+        past = np.tile(pairs.values, (MEMORY, 1))
+        quiet, failed, odd = np.zeros(m, dtype=int), np.zeros(m, dtype=int), np.ones(m, dtype=bool)
+        iteration, rests = 0, np.full(m, np.inf)
         while True:
             residuals = self.residuals(pairs, G)
             ended.enter(live, pairs, residuals)
-            still_on = (residuals > self.tol) & (quiet < QUIET) & ~stuck
-            on = np.flatnonzero(still_on)
-            rests[live[~still_on]] = iteration
+            climbs = (residuals > self.tol) & (quiet < QUIET) & (failed < SHORTENINGS)
+            on = np.flatnonzero(climbs)
+            rests[live[~climbs]] = iteration
             late = iteration > PATIENCE * rests[ended.best] + GRACE
             if not len(on) or late or not self.proceed(ended):
                 return ended
             iteration += 1
             if len(on) < len(live):
-                live, pairs, quiet = live[on], self.chosen(pairs, on), quiet[on]
-                G = (G[0][:, on], G[1][:, on])
-                steps, past = [a[on] for a in steps], [values[on] for values in past]
-            new, stuck = self._step(pairs, G, steps, np.min(past[-MEMORY:], axis=0))
-            if stuck.all():
-                return ended
-            new_G = self.gradients(new)
-            odd = not odd
+                live, pairs, past = live[on], self.chosen(pairs, on), past[:, on]
+                quiet, failed, odd = quiet[on], failed[on], odd[on]
+                G, steps = (G[0][:, on], G[1][:, on]), [a[on] for a in steps]
+            tried, good = self._tried(pairs, G, steps, past.min(axis=0))
+            taken, kept = np.flatnonzero(good), np.flatnonzero(~good)
+            # A column that fails tries a shorter step in the next iteration, while the others go on.
+            failed, steps = np.where(good, 0, failed + 1), [np.where(good, a, a / SHORTER) for a in steps]
+            if not len(taken):
+                continue
+            new = self.chosen(tried, taken)
+            G_new = self.gradients(new)
             for i in (0, 1):
-                steps[i] = _spectral_steps(
-                    steps[i], new.points[i] - pairs.points[i], G[i] - new_G[i], long=odd
-                )
-            change = np.abs(new.values - pairs.values)
-            quiet = np.where(change <= still * np.abs(new.values), quiet + 1, 0) if still else quiet
-            pairs, G = new, new_G
-            past = [*past[1 - MEMORY :], pairs.values]
+                s, y = new.points[i] - pairs.points[i][:, taken], G[i][:, taken] - G_new[i]
+                steps[i][taken] = _spectral_steps(steps[i][taken], s, y, odd[taken])
+                G[i][:, taken] = G_new[i]
+            change = np.abs(new.values - pairs.values[taken])
+            if still:
+                quiet[taken] = np.where(change <= still * np.abs(new.values), quiet[taken] + 1, 0)
+            odd[taken] ^= True
+            past[:, taken] = np.vstack([past[1:, taken], new.values])
+            pairs = self.together([(taken, new), (kept, self.chosen(pairs, kept))]) if len(kept) else new
 
-    def _step(
+    def _tried(
         self, pairs: Pairs, G: tuple[HostArray, HostArray], steps: list[HostArray], floor: HostArray
     ) -> tuple[Pairs, HostArray]:
-        """Pairs a step further, and which columns found none."""
-        left, factor = np.arange(len(floor)), 1.0
-        accepted: list[tuple[HostArray, Pairs]] = []
-        for _ in range(SHORTENINGS):
-            if not self.affords(2.0):  # this product, and the gradients that follow
-                break
-            W = [
-                view.bound.nearest(P[:, left] + factor * a[left] * g[:, left])
-                for view, P, a, g in zip(self.views, pairs.points, steps, G, strict=True)
-            ]
-            promised = sum(
-                np.sum(g[:, left] * (w - P[:, left]), axis=0)
-                for w, P, g in zip(W, pairs.points, G, strict=True)
-            )
-            tried = self.at(W[0], W[1])
-            good = tried.values >= floor[left] + GAIN * np.maximum(promised, 0.0)
-            if good.all() and len(left) == len(floor):
-                return tried, ~good
-            taken = np.flatnonzero(good)
-            if len(taken):
-                accepted.append((left[taken], self.chosen(tried, taken)))
-            left, factor = left[~good], factor / SHORTER
-            if not len(left):
-                break
-        stuck = np.zeros(len(floor), dtype=bool)
-        stuck[left] = True
-        if len(left):
-            accepted.append((left, self.chosen(pairs, left)))
-        return self.together(accepted), stuck
+        """Pairs a step further, and which columns are so much better that they may be kept."""
+        W, promised = [], np.zeros(len(floor))
+        for view, P, a, g in zip(self.views, pairs.points, steps, G, strict=True):
+            W.append(view.bound.nearest(P + a * g))
+            promised += np.sum(g * (W[-1] - P), axis=0)
+        tried = self.at(W[0], W[1])
+        return tried, tried.values >= floor + GAIN * np.maximum(promised, 0.0)
 
     # ---- the published search -------------------------------------------------------------------
 
@@ -291,11 +275,11 @@ def _first_steps(W: HostArray, G: HostArray) -> HostArray:
     return found
 
 
-def _spectral_steps(steps: HostArray, s: HostArray, y: HostArray, *, long: bool) -> HostArray:
+def _spectral_steps(steps: HostArray, s: HostArray, y: HostArray, odd: HostArray) -> HostArray:
     """Barzilai-Borwein steps for a maximum: y is the fall of the gradient along s."""
     sy, ss, yy = (np.sum(a * b, axis=0) for a, b in ((s, y), (s, s), (y, y)))
     falls = sy > 0
-    quotient = ss / np.where(falls, sy, 1.0) if long else sy / np.where(falls, yy, 1.0)
+    quotient = np.where(odd, ss / np.where(falls, sy, 1.0), sy / np.where(falls, yy, 1.0))
     moved = np.where(ss > 0, LONGER * steps, steps)
     found: HostArray = np.clip(np.where(falls, quotient, moved), steps / RANGE, steps * RANGE)
     return found
