@@ -7,8 +7,8 @@ minimise, for each pair and view,
 
     ‖f − k(·, u)‖² = 1 − 2 Σ aᵢ k(xᵢ, u) + k(u, u)
 
-by the spectral projected gradient of `linspec_kernel.preimage.ascent`, from the single columns that are nearest and from
-random points. If (f, g) is a canonical pair then so is (−f, −g): both are tried, and the nearer pair is kept. With
+by the spectral projected gradient of `linspec_kernel.preimage.ascent`, from the single columns that are nearest and
+from random points. If (f, g) is a canonical pair then so is (−f, −g): both are tried, and the nearer pair is kept. With
 ``polish`` the points are where `gradkcca` begins.
 Source: Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, the comparison with KCCA; preimages, Mika, Schölkopf, Smola, Müller,
 Scholz & Rätsch 1999, NIPS 11, Kernel PCA and de-noising in feature spaces.
@@ -45,7 +45,10 @@ from linspec_kernel.preimage.starts import COLUMNS, NUMBERS, random_points
 from linspec_kernel.preimage.views import Functions, View, entries_of
 from linspec_kernel.problem import KernelCCA
 
-NEAR = "The points are nearest to the functions of kernel CCA, not the most correlated ones. Take polish=True or gradkcca."
+NEAR = (
+    "The points are nearest to the functions of kernel CCA, and are not the most correlated ones. Take polish=True, or "
+    "gradkcca."
+)
 
 
 AFTER = 5.0
