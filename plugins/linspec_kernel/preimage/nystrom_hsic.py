@@ -34,7 +34,7 @@ class _Side:
     def __init__(self, z: Array, index: HostArray, home: Home) -> None:
         self.index, self.home = index, home
         where = home.xp.asarray(index, device=home.device)
-        self.gaps = z[:, None] - home.xp.take(z, where)[None, :]
+        self.gaps = z - home.xp.take(z, where, axis=0).T
         self.C = home.xp.exp(-0.5 * self.gaps**2)
         self.HC = self.C - home.xp.mean(self.C, axis=0)[None, :]
         self.A, self.differences = (
@@ -53,7 +53,7 @@ class _Side:
         at_landmarks = np.zeros(int(self.C.shape[0]))
         fallen = np.asarray(to_host(self.home.xp.sum(R, axis=0)), dtype=np.float64)
         np.add.at(at_landmarks, self.index, S.sum(axis=1) - S.sum(axis=0) - fallen)
-        return self.home.xp.sum(R, axis=1) + self.home.place(at_landmarks)
+        return (self.home.xp.sum(R, axis=1) + self.home.place(at_landmarks))[:, None]
 
 
 class NystromHSIC(HSIC):
@@ -71,7 +71,7 @@ class NystromHSIC(HSIC):
         self.index = index
 
     def value(self, z: Array, w: Array, home: Home) -> float:
-        """The sum of squares of the products of features, of two variates over their root mean squares."""
+        """The sum of squares of the products of features, of two variates over their root mean squares, both n x 1."""
         x, y = _Side(z, self.index, home), _Side(w, self.index, home)
         M = _product(x, y)
         return float(np.sum(x.over(M) * y.over(M.T).T))
