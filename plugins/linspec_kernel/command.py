@@ -19,7 +19,6 @@ OF_KERNELS = ("kernel", "kernel_scale", "scale_factor", "degree", "offset", "ker
 
 
 def _parameters() -> list[click.Parameter]:
-    half = "By default the median distance between rows."
     return [
         count_option("canonical pairs"),
         click.Option(
@@ -32,14 +31,24 @@ def _parameters() -> list[click.Parameter]:
         click.Option(
             ["--ridge-y"], type=float, metavar="NUMBER", help="The ridge of Y, if it differs from X's."
         ),
+        *kernel_options(KERNELS, "rbf"),
+        center_option(True, "Centre the features."),
+    ]
+
+
+def kernel_options(names: tuple[str, ...], usual: str) -> list[click.Parameter]:
+    """Which kernels, and their numbers."""
+    scaled = " or ".join(name for name in ("rbf", "laplacian") if name in names)
+    median = "By default the median distance between rows."
+    return [
         click.Option(
-            ["--kernel"], type=click.Choice(KERNELS), default="rbf", show_default=True, help="The kernel."
+            ["--kernel"], type=click.Choice(names), default=usual, show_default=True, help="The kernel."
         ),
         click.Option(
-            ["--kernel-y"], type=click.Choice(KERNELS), help="The kernel of Y, if it differs from X's."
+            ["--kernel-y"], type=click.Choice(names), help="The kernel of Y, if it differs from X's."
         ),
         click.Option(
-            ["--kernel-scale"], type=float, metavar="NUMBER", help=f"The scale of rbf or laplacian. {half}"
+            ["--kernel-scale"], type=float, metavar="NUMBER", help=f"The scale of {scaled}. {median}"
         ),
         click.Option(
             ["--scale-factor"], type=float, metavar="NUMBER", help="By which that median is multiplied."
@@ -50,7 +59,6 @@ def _parameters() -> list[click.Parameter]:
         click.Option(
             ["--offset"], type=float, metavar="NUMBER", help="The constant of polynomial; 1 by default."
         ),
-        center_option(True, "Centre the features."),
     ]
 
 

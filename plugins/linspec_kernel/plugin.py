@@ -18,6 +18,7 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             name="preimage-cca",
             target="linspec_kernel.preimage.problem:PreimageCCA",
             summary="Correlations of the kernel functions of single points, with bounds that make them sparse.",
+            command="linspec_kernel.preimage.command:COMMAND",
             testing="linspec_kernel.preimage.testing:TESTING",
         ),
     )

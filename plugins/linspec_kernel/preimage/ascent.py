@@ -6,7 +6,8 @@ Proj(u + a g), Proj(v + b h) with the gradients g, h and Barzilai-Borwein steps 
 and sᵀy/|y|² in turn. A step is taken if the value is above the least of the last five values by 1e-4 of what the
 gradient promises; else the column stays, and the step is divided by four for the next iteration: no column waits for
 the line search of another. A column rests when the law holds, or after five steps that change the
-value by less than 1e-7 of itself. Columns below the best one, when that rests, have as many iterations again.
+value by less than 1e-7 of itself, or a hundred that bring nothing. Columns below the best one, when that rests, have as
+many iterations again.
 Method (alternating): u moves, then v. A step has the length of the gradient, halved until the value gains 1e-4 of
 itself. It ends when a turn changes the value by less than 1e-8 of the sum of both.
 Source: Birgin, Martínez & Raydan 2000, SIAM J. Optim. 10(4), doi:10.1137/S1052623497330963; Barzilai & Borwein 1988,
@@ -38,6 +39,9 @@ RANGE = 1e3
 
 QUIET, STILL = 5, 1e-7
 """Steps with a smaller relative change than this end the search of a column."""
+
+WAITS, FALLS, RISES = 100, 0.9, 1e-9
+"""So many iterations without a residual below this share of the least or a relative rise of the value are the last."""
 
 PATIENCE, GRACE = 2, 10
 """The search ends after so many times the iterations that the best column took to rest, and these."""
@@ -144,11 +148,15 @@ class Search:
         steps = [_first_steps(W, g) for W, g in zip(pairs.points, G, strict=True)]
         past = np.tile(pairs.values, (MEMORY, 1))
         quiet, failed, odd = np.zeros(m, dtype=int), np.zeros(m, dtype=int), np.ones(m, dtype=bool)
+        least, highest, since = np.full(m, np.inf), np.full(m, -np.inf), np.zeros(m, dtype=int)
         iteration, rests = 0, np.full(m, np.inf)
         while True:
             residuals = self.residuals(pairs, G)
             ended.enter(live, pairs, residuals)
-            climbs = (residuals > self.tol) & (quiet < QUIET) & (failed < SHORTENINGS)
+            gains = (residuals < FALLS * least) | (pairs.values > highest + RISES * np.abs(pairs.values))
+            least, highest = np.minimum(least, residuals), np.maximum(highest, pairs.values)
+            since = np.where(gains, 0, since + 1)
+            climbs = (residuals > self.tol) & (quiet < QUIET) & (failed < SHORTENINGS) & (since < WAITS)
             on = np.flatnonzero(climbs)
             rests[live[~climbs]] = iteration
             late = iteration > PATIENCE * rests[ended.best] + GRACE
@@ -158,6 +166,7 @@ class Search:
             if len(on) < len(live):
                 live, pairs, past = live[on], self.chosen(pairs, on), past[:, on]
                 quiet, failed, odd = quiet[on], failed[on], odd[on]
+                least, highest, since = least[on], highest[on], since[on]
                 G, steps = (G[0][:, on], G[1][:, on]), [a[on] for a in steps]
             tried, good = self._tried(pairs, G, steps, past.min(axis=0))
             taken, kept = np.flatnonzero(good), np.flatnonzero(~good)

@@ -75,9 +75,10 @@ def judged(
         for side, variate in zip(sides, (p, q), strict=True):
             side.view.take_out(variate)
         kept.append(j)
+    rho = np.clip(np.asarray(correlations, dtype=np.float64), -1.0, 1.0)
     fields: dict[str, Any] = {
-        "correlations": np.clip(np.asarray(correlations, dtype=np.float64), -1.0, 1.0),
-        "values": np.asarray(values, dtype=np.float64),
+        "correlations": rho,
+        "values": rho.copy() if problem.objective == "correlation" else np.asarray(values, dtype=np.float64),
         "starts": int(starts),
         "agreeing": _chosen(agreeing, kept, starts),
     }

@@ -246,30 +246,32 @@ def cases() -> tuple[Case, ...]:
     """Kernels, sets, objectives, numbers of pairs, dtypes and units."""
     usual, square, sparse = planted(2), polynomial(2, 0.0, 1.0), ("ratio", 1.5)
     quadratic = algebraic("quadratic", square, bound_x=sparse)
-    far = {name: A + 1e4 * A.std(axis=0) for name, A in usual.arrays.items()}
+    single = planted(1, name="single")
+    far = {name: A + 1e4 * A.std(axis=0) for name, A in single.arrays.items()}
     constant = {name: np.ones_like(A) for name, A in usual.arrays.items()}
     return (
         usual,
         quadratic,
         algebraic("sparse-linear", linear(), f=np.exp, bound_x=sparse, k=2),
         algebraic("one-column", linear(), f=np.exp, bound_x=("ratio", 1.0)),
-        algebraic("cubic", polynomial(3, 0.5, 0.5), bound_x=("ratio", 2.0), bound_y=sparse, gentle=False),
-        algebraic("two-kernels", square, kernel_y=linear(), bound_x=sparse),
+        algebraic(
+            "two-kernels", polynomial(3, 0.5, 0.5), kernel_y=linear(), bound_x=("ratio", 2.0), bound_y=sparse
+        ),
         algebraic("ball-l1", linear(), f=np.exp, bound_x=("l1", 1.0)),
         algebraic("ball-l2", polynomial(2, 1.0, 1.0), bound_x=("l2", 0.5), gentle=False),
         algebraic("rbf", rbf(2.0), bound_x=sparse, gentle=False),
         algebraic("scales-from-rows", polynomial(2, 1.0), kernel_y=rbf(), bound_x=sparse, gentle=False),
         algebraic("hsic", linear(), objective="hsic", bound_x=sparse, gentle=False),
         algebraic("quadratic-pairs", square, k=3, gentle=False),
-        planted(3, center=False, name="no-centring"),
-        planted(4, rank=2, name="k-above-rank"),
+        planted(1, center=False, name="no-centring"),
+        planted(3, rank=2, name="k-above-rank"),
         algebraic("wide", linear(), f=np.exp, bound_x=sparse, n=30, shape=(40, 50), gentle=False),
         replace(usual, arrays=constant, truth={}, name="nothing-varies", gentle=False),
-        usual.with_arrays(lambda A: A.astype(np.float32), "float32"),
-        replace(usual, arrays=far, name="offset", dense_offset=True),
-        usual.with_arrays(lambda A: np.rint(20 * A / np.abs(A).max()).astype(np.int8), "int8"),
-        usual.with_arrays(lambda A: A * 1e15, "large-units"),
-        usual.with_arrays(lambda A: A * 1e-15, "small-units"),
+        single.with_arrays(lambda A: A.astype(np.float32), "float32"),
+        replace(single, arrays=far, name="offset", dense_offset=True),
+        single.with_arrays(lambda A: np.rint(20 * A / np.abs(A).max()).astype(np.int8), "int8"),
+        single.with_arrays(lambda A: A * 1e15, "large-units"),
+        single.with_arrays(lambda A: A * 1e-15, "small-units"),
     )
 
 

@@ -85,6 +85,8 @@ class View:
         Of blocks with n rows, float64.
     basis : array of shape (n, r) or None
         Orthonormal variates that are taken out.
+    largest : float
+        The largest length of a function seen so far.
     directions : numpy.ndarray of shape (p, r) or None
         Orthonormal directions that are taken out of the points: k(X, u) is then that of the rest of u.
     """
@@ -95,6 +97,7 @@ class View:
         self.basis: Array | None = None
         self.directions: HostArray | None = None
         self.squares: Array | None = None
+        self.largest = 0.0
         self._is_measured = not _needs_lengths(kernel)
 
     # ---- numbers that products do not give -----------------------------------------------------
@@ -172,15 +175,17 @@ class View:
     def variates(self, K: Array) -> Array:
         """P k(X, U); zero where rounding is all that is left."""
         C = self.taken_out(K)
-        unit = ROUNDING * float(np.finfo(self.A.dtype).eps)
-        live = self.home.column_norms(C) > unit * self.home.column_norms(K)
-        return (
-            C
-            if live.all()
-            else self.home.xp.where(
-                self.home.xp.asarray(live, device=self.home.device)[None, :], C, self.home.xp.zeros_like(C)
-            )
-        )
+        sizes = self.home.column_norms(K)
+        if (
+            self.bound.kind == "ratio"
+        ):  # points of one length: what is short beside other functions is rounding, too
+            self.largest = max(self.largest, float(sizes.max(initial=0.0)))
+            sizes = np.maximum(sizes, self.largest)
+        live = self.home.column_norms(C) > ROUNDING * float(np.finfo(self.A.dtype).eps) * sizes
+        if live.all():
+            return C
+        at = self.home.xp.asarray(live, device=self.home.device)[None, :]
+        return self.home.xp.where(at, C, self.home.xp.zeros_like(C))
 
     def taken_out(self, V: Array) -> Array:
         """P V."""
