@@ -4,9 +4,9 @@ Problem: pairs (u, v), one after the other, that maximise the correlation (or HS
 sets.
 Method: all starts of a pair are columns of one block, so a product with X serves all. They are pairs of columns that
 are related by themselves, and some random points; each climbs by a spectral projected gradient (see
-`linspec_kernel.preimage.ascent`). Where there are many rows, starts climb on 2,000 of them, and the best is polished on
-all. The variates of a pair are taken out of those of the next: K is replaced by (I − QQᵀ)HK, whatever the kernel, and X
-stays as it is. An iteration takes two sweeps of each view, forward and adjoint.
+`linspec_kernel.preimage.ascent`). Where there are many rows, starts climb on 2,000 of them, and what is best on all
+rows is polished on all. The variates of a pair are taken out of those of the next: K is replaced by (I − QQᵀ)HK,
+whatever the kernel, and X stays as it is. An iteration takes two sweeps of each view, forward and adjoint.
 Source: Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel canonical correlation analysis.
 Where we differ: (a) they climb from one random start after the other, and alternate between u and v. ``starts=
 "uniform", search="alternating", together=False, sample=0`` is that. (b) Their gradient is of functions that are not
@@ -211,14 +211,19 @@ class Climb:
             ended = None
         else:
             ended = self._from_starts(self.spare if j == 0 else self._starts())
+            roughly = self.rough is not self.exact or (self.few is not self.views and self.solver.sample > 0)
+            if roughly and self.run.affords(
+                3.0
+            ):  # chance relations of some rows, or of few features, end here
+                ended.values = self._search(self.views, self.exact).at(*ended.points).values
             best = ended.best
             points = ended.points[0][:, [best]], ended.points[1][:, [best]]
             value = ended.values[best]
             agreeing = int(np.sum(ended.values >= value - AGREES * abs(value)))
-            if self.rough is self.exact and (self.few is self.views or not self.solver.sample):
-                self.told = max([*self.residuals, float(ended.residuals[best])])
-            else:
+            if roughly:
                 ended = None
+            else:
+                self.told = max([*self.residuals, float(ended.residuals[best])])
         done = self.solver.search == "alternating" and ended is not None
         done = done or (ended is not None and float(ended.residuals[ended.best]) <= self.run.tol)
         if not self.is_over and not done and self.run.affords(2.0):
@@ -252,17 +257,20 @@ class Climb:
         points: tuple[HostArray, HostArray],
         still: float = STILL,
     ) -> Ended:
+        search = self._search(views, objective)
+        if self.solver.search == "alternating":
+            return search.alternating(*points)
+        return search.spectral(*points, still=still)
+
+    def _search(self, views: tuple[View, View], objective: Objective) -> Search:
         costs = 1.0 if views is self.views else 0.0
-        search = Search(
+        return Search(
             views,
             objective,
             self.run.tol,
             lambda sweeps: self.run.affords(costs * sweeps),
             self._proceed,
         )
-        if self.solver.search == "alternating":
-            return search.alternating(*points)
-        return search.spectral(*points, still=still)
 
     def _proceed(self, ended: Ended) -> bool:
         """Tell the run of the best column, and ask whether to go on."""

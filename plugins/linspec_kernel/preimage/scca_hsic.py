@@ -42,6 +42,7 @@ OTHER = (
 class SCCAHSIC(FromStarts):
     """Projected gradients of HSIC by features of one variable (Uurtio, Bhadra & Rousu 2018)."""
 
+    repeats: int = option(32, "starts of each pair", at_least=1, at_most=1000)
     features: str = option(
         "quadrature",
         "features of the Gaussian kernels: cosines and sines, or kernel functions of some rows",
