@@ -23,10 +23,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linspec.arrays import HostArray
+from linspec.arrays import Array, HostArray
 from linspec_kernel.preimage.law import distances
 from linspec_kernel.preimage.objectives import Objective
-from linspec_kernel.preimage.views import Functions, View, joined
+from linspec_kernel.preimage.views import Functions, View, joined, shared, shared_slopes
 
 MEMORY, GAIN, SHORTER, SHORTENINGS = 5, 1e-4, 4.0, 25
 """Of the line search: values looked back at, the share of the promised gain, the factor, and how often."""
@@ -104,12 +104,21 @@ class Search:
 
     def of(self, sides: tuple[Functions, Functions]) -> Pairs:
         """Pairs of functions."""
-        return Pairs(sides, self.objective.values(sides[0].variates, sides[1].variates, self.home))
+        x, y = sides
+        found = shared(self.objective, self.views, (x.values, y.values), (x.variates, y.variates))
+        return Pairs(sides, found)
+
+    def slopes(self, pairs: Pairs) -> tuple[Array, Array]:
+        """The derivatives of the values by the functions at the rows."""
+        x, y = pairs.sides
+        return shared_slopes(self.objective, self.views, (x.values, y.values), (x.variates, y.variates))
 
     def gradients(self, pairs: Pairs) -> tuple[HostArray, HostArray]:
         """The gradients of the values: one product with each transpose."""
-        slopes = self.objective.slopes(pairs.sides[0].variates, pairs.sides[1].variates, self.home)
-        x, y = (view.gradient(side, S) for view, side, S in zip(self.views, pairs.sides, slopes, strict=True))
+        x, y = (
+            view.gradient(side, S, freed=False)
+            for view, side, S in zip(self.views, pairs.sides, self.slopes(pairs), strict=True)
+        )
         return x, y
 
     def residuals(self, pairs: Pairs, G: tuple[HostArray, HostArray]) -> HostArray:
@@ -219,8 +228,7 @@ class Search:
     def _turn(self, i: int, pairs: Pairs, done: HostArray) -> Pairs:
         """The points of one view a step further, where a step gains enough."""
         view, side = self.views[i], pairs.sides[i]
-        slopes = self.objective.slopes(pairs.sides[0].variates, pairs.sides[1].variates, self.home)[i]
-        G = view.gradient(side, slopes)
+        G = view.gradient(side, self.slopes(pairs)[i], freed=False)
         size = np.linalg.norm(G, axis=0)
         left = np.flatnonzero(~done & (size > 0))
         other, accepted = pairs.sides[1 - i], []

@@ -3,15 +3,20 @@
 Problem: how far is a pair of points from a stationary one, where the objective is not concave, and a set not convex?
 Method: points are brought into their sets and rounded as they are returned. With K = k(X, U) and H the centring, the
 variate of pair j is the part of Hk(X, uⱼ) that is orthogonal to the variates of pairs before it, in each view: the
-columns of Q in HK = QR, so that (HK − mean) R⁻¹ has orthonormal columns on the training rows. The objective of pair j
-has the gradient g in uⱼ, with earlier pairs held. The residual of the pair is |Proj(u + b²g) − u|/b, where b is the
-radius of the set: no unit, and zero exactly where u is a nearest point to u + b²g. For balls, which are convex, this
-says that u is stationary. For the set of "ratio" it implies that, and not conversely. Two sweeps.
+columns of Q in HK = QR, so that (HK − mean) R⁻¹ has orthonormal columns on the training rows. What pair j maximises is
+the objective of its variates times the shares |Pk|/|Hk| of both functions that they are: for the correlation,
+⟨Pk, Pl⟩ / (|Hk| |Hl|). Its gradient in uⱼ, with earlier pairs held, is g. The residual of the pair is
+|Proj(u + b²g) − u|/b, where b is the radius of the set: no unit, and zero exactly where u is a nearest point to
+u + b²g. For balls, which are convex, this says that u is stationary. For the set of "ratio" it implies that, and not
+conversely. Two sweeps.
 Source: the projected gradient as a measure of stationarity, Conn, Gould & Toint 2000, Trust-Region Methods, chapter 12;
 Birgin, Martínez & Raydan 2000, SIAM J. Optim. 10(4), doi:10.1137/S1052623497330963.
-Where we differ: a step of b² in place of 1 makes the residual independent of the unit of u. Uurtio, Bhadra & Rousu 2019
-take u out of the data, X(I − uuᵀ/uᵀu); the variates of a kernel that is not linear then still correlate. Theirs is an
-option of a solver, and the law judges its answers, too.
+Where we differ: (a) without the shares, a later point could come as near to an earlier one as it liked, since what is
+left of its function is divided by its own length: there would be no best point, and bounds would not bind. With linear
+kernels and no bound both ways lead to the pairs of CCA, whose variates have shares of 1. (b) A step of b² in place of 1
+makes the residual independent of the unit of u. (c) Uurtio, Bhadra & Rousu 2019 take u out of the data,
+X(I − uuᵀ/uᵀu); the variates of a kernel that is not linear then still correlate. Theirs is an option of a solver, and
+the law judges its answers, too.
 """
 
 from __future__ import annotations
@@ -27,7 +32,7 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.conclusion import fewer_than_asked
 from linspec.unit_vectors import signs
 from linspec_kernel.preimage.solution import ChosenKernel
-from linspec_kernel.preimage.views import Functions, View
+from linspec_kernel.preimage.views import Functions, View, shared, shared_slopes
 
 VACUOUS = (
     "The ball restricts nothing for {views}: with a homogeneous kernel the objective does not change with the length "
@@ -66,19 +71,20 @@ def judged(
         P, Q = x.candidate(j), y.candidate(j)
         if min(home.norm(P), home.norm(Q)) == 0:
             continue
-        S = objective.slopes(P, Q, home)
-        values.append(float(objective.values(P, Q, home)[0]))
+        K = x.functions.values[:, j : j + 1], y.functions.values[:, j : j + 1]
+        S = shared_slopes(objective, moments.views, K, (P, Q))
+        values.append(float(shared(objective, moments.views, K, (P, Q))[0]))
         p, q = P / home.norm(P), Q / home.norm(Q)
         correlations.append(float(home.xp.sum(p * q)))
-        for side, slope, into in zip(sides, S, slopes, strict=True):
-            into.append(side.view.taken_out(slope))
+        for slope, into in zip(S, slopes, strict=True):
+            into.append(slope)
         for side, variate in zip(sides, (p, q), strict=True):
             side.view.take_out(variate)
         kept.append(j)
     rho = np.clip(np.asarray(correlations, dtype=np.float64), -1.0, 1.0)
     fields: dict[str, Any] = {
         "correlations": rho,
-        "values": rho.copy() if problem.objective == "correlation" else np.asarray(values, dtype=np.float64),
+        "values": np.asarray(values, dtype=np.float64),
         "starts": int(starts),
         "agreeing": _chosen(agreeing, kept, starts),
     }
@@ -106,17 +112,13 @@ def judged(
 
 def view_functions(view: View, U: HostArray) -> Functions:
     """The functions of points with nothing taken out but the mean."""
-    view.basis = None
+    view.basis = view.directions = None
     return view.at(U)
 
 
 def gradients(view: View, functions: Functions, slopes: list[Array]) -> HostArray:
-    """Gradients of all pairs by one product, from derivatives whose earlier variates were taken out."""
-    basis, view.basis = view.basis, None
-    try:
-        return view.gradient(functions, view.home.concat(slopes))
-    finally:
-        view.basis = basis
+    """Gradients of all pairs by one product, from derivatives by their functions."""
+    return view.gradient(functions, view.home.concat(slopes), freed=False)
 
 
 def distances(bound: Any, U: HostArray, G: HostArray) -> HostArray:

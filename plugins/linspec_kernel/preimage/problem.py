@@ -25,7 +25,9 @@ class PreimageCCA(Problem[PreimageCCASolution]):
 
     Where `KernelCCA` looks for any functions in the spaces of two kernels, this looks for those of single points: u has
     an entry for each column of X, and its zeros say which columns do not matter. Pairs are found one after the other:
-    the variates of a pair are those of k(X, u) and k(Y, v), less what the variates of earlier pairs explain.
+    the variates of a pair are those of k(X, u) and k(Y, v), less what the variates of earlier pairs explain. A pair
+    maximises the correlation of its variates times the shares of its two functions that they are, so that points that
+    repeat earlier ones gain nothing.
 
     Parameters
     ----------

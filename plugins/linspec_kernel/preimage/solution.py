@@ -49,7 +49,8 @@ class PreimageCCASolution(Solution):
     correlations : numpy.ndarray of shape (k,)
         Correlations of the pairs of variates on the training rows, float64. Usually they decrease.
     values : numpy.ndarray of shape (k,)
-        The objective of each pair: the same correlations, or HSIC.
+        What each pair maximises: the correlation or HSIC of its variates, times the shares of their functions that
+        earlier variates leave. For the first pair, and wherever functions do not overlap, the shares are 1.
     x_weights, y_weights : numpy.ndarray of shape (k, k)
         Upper triangular: the variates are these combinations of k(·, u₁), …, k(·, u_k), less `x_mean` and `y_mean`.
         They are uncorrelated and of unit length on the training rows; the functions themselves correlate.

@@ -17,7 +17,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray
 from linspec_kernel.preimage.objectives import Objective
-from linspec_kernel.preimage.views import View
+from linspec_kernel.preimage.views import View, share
 
 COLUMNS = 1000
 """The most columns of a view that are compared, some drawn at random where there are more."""
@@ -86,9 +86,10 @@ class Screen:
             )
             for rows in (slice(0, None), slice(0, middle), slice(middle, None))
         )
+        shares = [share(view, K, V) for view, K, V in zip(self.views, self.values, (P, Q), strict=True)]
         odd = -1 in self.parities
         size = np.abs(C) if odd else C
-        size = np.minimum(size, HALVES * np.minimum(_along(one, C), _along(other, C)))
+        size = np.minimum(size, HALVES * np.minimum(_along(one, C), _along(other, C))) * np.outer(*shares)
         count = min(count, size.size)
         found = (
             np.argpartition(-size, count - 1, axis=None)[:count]

@@ -127,7 +127,17 @@ class PreimageOracle:
     def _variate(self, view: int, u: HostArray, Q: HostArray) -> HostArray:
         c = function(self.kernels[view], (self.X, self.Y)[view], u)
         c = c - c.mean() if self.center else c
-        return c - Q @ (Q.T @ c)
+        found: HostArray = c - Q @ (Q.T @ c)
+        return found
+
+    def _value(self, points: list[HostArray], before: list[HostArray]) -> float:
+        """The objective of two variates, times the shares of their functions that they are."""
+        c = [self._variate(i, u, Q) for i, (u, Q) in enumerate(zip(points, before, strict=True))]
+        whole = [self._variate(i, u, Q[:, :0]) for i, (u, Q) in enumerate(zip(points, before, strict=True))]
+        shares = [
+            float(np.linalg.norm(a) / (np.linalg.norm(b) or 1.0)) for a, b in zip(c, whole, strict=True)
+        ]
+        return float(self.objective(c[0], c[1]) * shares[0] * shares[1])
 
     def variates(self, solution: Any) -> tuple[HostArray, HostArray]:
         """Orthonormal variates of the points, one after the other."""
@@ -146,14 +156,18 @@ class PreimageOracle:
         points, bases, residual = self._points(solution), self.variates(solution), 0.0
         for j in range(points[0].shape[1]):
             before = [Q[:, :j] for Q in bases]
-            c = [self._variate(i, points[i][:, j], before[i]) for i in (0, 1)]
+            pair = [points[i][:, j] for i in (0, 1)]
             for i in (0, 1):
                 u, (kind, size) = points[i][:, j], self.bounds[i]
                 b = 1.0 if kind == "ratio" else size
                 gradient = np.zeros(len(u))
                 for m, step in enumerate(DIFFERENCE * b * np.eye(len(u))):
-                    ends = [self._variate(i, u + sign * step, before[i]) for sign in (1, -1)]
-                    high, low = (self.objective(*((end, c[1]) if i == 0 else (c[0], end))) for end in ends)
+                    high, low = (
+                        self._value(
+                            [w + sign * step if i == side else w for side, w in enumerate(pair)], before
+                        )
+                        for sign in (1, -1)
+                    )
                     gradient[m] = (high - low) / (2 * DIFFERENCE * b)
                 residual = max(
                     residual, float(np.linalg.norm(nearest((kind, size), u + b * b * gradient) - u)) / b

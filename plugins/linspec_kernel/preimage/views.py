@@ -4,6 +4,7 @@ Problem: everything here is a function of T = XU, n x m, and the gradient in U i
 sparse, in a file, streamed, or known by its products; kernels of distances also need the squared lengths of the rows.
 Method: variates are P k(X, U) with P = (I − QQᵀ)H: centred, and freed of the variates Q that were found before. With
 the derivative S of an objective by the variates, the derivative by k(X, U) is P S. Two sweeps: forward and adjoint.
+What is maximised is the objective times |P k|/|H k| of both views, see `linspec_kernel.preimage.law`.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from linspec.errors import MissingCapability, NonFiniteData
 from linspec.kernels import SAMPLE, Kernel, not_finite
 from linspec.operators import LinearOperator, SparseOperator, as_operator, uncounted
 from linspec_kernel.preimage.bounds import Bound
+from linspec_kernel.preimage.objectives import Objective
 
 ROUNDING = 100.0
 """Multiple of the unit roundoff, relative to the values of a function, below which what centring leaves is rounding."""
@@ -152,7 +154,7 @@ class View:
                 "products only. Pass an array, a sparse matrix or a file, or take a linear or polynomial kernel."
             )
         found = [self.kernel.statistics(entries_of(part)) for part in row_parts(self.A)]
-        lengths = np.concatenate([np.asarray(to_host(part), dtype=np.float64) for part in found])  # type: ignore[arg-type]
+        lengths = np.concatenate([np.asarray(to_host(part), dtype=np.float64) for part in found])
         if not np.isfinite(lengths).all():
             raise not_finite(self.A, self.name)
         return self.home.place(lengths)
@@ -165,7 +167,8 @@ class View:
         T = self.home.place(self.A.matmat(P))
         if not all_finite(T):
             raise not_finite(self.A, self.name)
-        K = self.kernel.along(T, self.squares, P)
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = self.kernel.along(T, self.squares, P)
         if not all_finite(K):
             raise NonFiniteData(
                 f"values of the kernel of {self.name} overflow. Divide the rows by their size."
@@ -187,15 +190,21 @@ class View:
         at = self.home.xp.asarray(live, device=self.home.device)[None, :]
         return self.home.xp.where(at, C, self.home.xp.zeros_like(C))
 
+    def centred(self, V: Array) -> Array:
+        """H V."""
+        return V - self.home.xp.mean(V, axis=0)[None, :] if self.center else V
+
     def taken_out(self, V: Array) -> Array:
         """P V."""
-        if self.center:
-            V = V - self.home.xp.mean(V, axis=0)[None, :]
+        V = self.centred(V)
         return V if self.basis is None else V - self.basis @ (self.basis.T @ V)
 
-    def gradient(self, functions: Functions, slopes: Array) -> HostArray:
-        """The gradient in the points of what has these derivatives by the variates: one product with Xᵀ."""
-        S = self.taken_out(slopes)
+    def gradient(self, functions: Functions, slopes: Array, *, freed: bool = True) -> HostArray:
+        """The gradient in the points of what has these derivatives by the variates: one product with Xᵀ.
+
+        With ``freed=False`` the derivatives are those by Hk(X, U), before variates are taken out.
+        """
+        S = self.taken_out(slopes) if freed else self.centred(slopes)
         sizes = self.home.column_norms(S)
         units = np.where(sizes > 0, sizes, 1.0)
         S = S / self.home.place(units)[None, :]  # float32 holds it, whatever the units of the data
@@ -223,6 +232,61 @@ class View:
             found._is_measured = True
         found.directions = self.directions
         return found
+
+
+def shared(
+    objective: Objective, views: tuple[View, View], values: tuple[Array, Array], variates: tuple[Array, Array]
+) -> HostArray:
+    """What is maximised: the objective of the variates, times the shares of their functions that they are.
+
+    Parameters
+    ----------
+    objective : Objective
+    views : pair of View
+    values, variates : pair of arrays of shape (n, m)
+        k(X, U) and P k(X, U) of both views.
+
+    Returns
+    -------
+    numpy.ndarray of shape (m,)
+    """
+    home = views[0].home
+    found = objective.values(*variates, home)
+    for view, K, P in zip(views, values, variates, strict=True):
+        found = found * share(view, K, P)
+    return found
+
+
+def share(view: View, K: Array, P: Array) -> HostArray:
+    """|P k| / |H k| of each column: 1 before anything has been taken out, 0 for functions that are rounding."""
+    if view.basis is None:
+        return np.ones(int(P.shape[1]))
+    rest, whole = view.home.column_norms(P), view.home.column_norms(view.centred(K))
+    return np.divide(rest, whole, out=np.zeros(len(rest)), where=whole > 0)
+
+
+def shared_slopes(
+    objective: Objective, views: tuple[View, View], values: tuple[Array, Array], variates: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """The derivatives of `shared` by Hk(X, U), for `View.gradient` with ``freed=False``."""
+    home = views[0].home
+    S = objective.slopes(*variates, home)
+    if all(view.basis is None for view in views):
+        x, y = (view.taken_out(slope) for view, slope in zip(views, S, strict=True))
+        return x, y
+    shares = [share(view, K, P) for view, K, P in zip(views, values, variates, strict=True)]
+    both = shares[0] * shares[1]
+    total = objective.values(*variates, home) * both
+    found = []
+    for view, K, P, slope in zip(views, values, variates, S, strict=True):
+        C = view.centred(K)
+        rest, whole = (
+            np.divide(total, sizes, out=np.zeros(len(total)), where=sizes > 0)
+            for sizes in (home.column_norms(P) ** 2, home.column_norms(C) ** 2)
+        )
+        a, b, c = (home.place(numbers)[None, :] for numbers in (both, rest, whole))
+        found.append(view.taken_out(slope) * a + P * b - C * c)
+    return found[0], found[1]
 
 
 def _needs_lengths(kernel: Kernel) -> bool:
