@@ -4,14 +4,14 @@
 
 - noise: X, Y uniform on (-1, 1), Y1 = f(X1 + X2) - Y2 + .05 noise, f the exponential (monotone, linear kernel) or the
   square (not monotone, homogeneous quadratic kernel). 2 of p columns matter in each view: the share of noise variables
-  is 60 to 98 %. 1000 rows, two thirds to learn from, standardised after the split. F1 and AUC of the points, correlation
-  on both parts of the rows (HSIC for scca-hsic);
+  is 60 to 98 %. 1000 rows, two thirds to learn from, standardised after the split. F1 and AUC of the points,
+  correlation on both parts of the rows (HSIC for scca-hsic);
 - rows: the square with 10 columns, 1000 to 1,000,000 rows to learn from. CPU seconds and sweeps of each view;
 - images: left against right halves of MNIST's digits, the first pair of every method, tested on the test images.
 
-Methods: `gradkcca` with ("ratio", 1.5); "published": its options as its authors have them, with |u|₁ ≤ 1; `scca-hsic`,
-`kcca-preimage`, `kcca`, `nystrom-kcca`, `rff-kcca` (RCCA), and `dcca` where torch is installed. KNOI, and MediaMill, are
-not here.
+Methods: `gradkcca` with ("ratio", 1.5); "published": its options as its authors have them, with |u|₁ ≤ 1;
+`scca-hsic`, `kcca-preimage`, `kcca`, `nystrom-kcca`, `rff-kcca` (RCCA), and `dcca` where torch is installed. KNOI, and
+MediaMill, are not here.
 
 Printed: tables, and for each claim whether it held. Written: all points as CSV, a figure for noise and rows. `--quick`
 generates small data, on which the claims mean nothing. One thread: set OPENBLAS_NUM_THREADS=1. Seconds are CPU seconds.
@@ -55,7 +55,7 @@ GOOD, CLOSE, LINEAR, POOR = 0.9, 0.005, 1.1, 0.5
 RATIO, IMAGE_RATIO = 1.5, 8.0
 """Of |u|₁ to |u|₂: for two columns, and for some tens of pixels."""
 
-IMAGE_ITERATIONS = 300
+IMAGE_ITERATIONS = 1000
 """Of the methods of points on images, those from starts included."""
 
 PENALTY = 1e-4
