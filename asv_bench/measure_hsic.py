@@ -31,6 +31,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "scca-hsic, 128 features": ("scca-hsic", {"size": 128}),
     "scca-hsic, 16 features": ("scca-hsic", {"size": 16}),
     "scca-hsic, nystrom": ("scca-hsic", {"features": "nystrom"}),
+    "scca-hsic, 64 starts": ("scca-hsic", {"repeats": 64}),
     "scca-hsic, uniform starts": ("scca-hsic", {"starts": "uniform"}),
     "gradkcca, quadratic": ("gradkcca", {}),
 }

@@ -81,9 +81,7 @@ class Screen:
         P, Q = (view.variates(K) for view, K in zip(self.views, self.values, strict=True))
         middle = int(P.shape[0]) // 2
         C, one, other = (
-            self.objective.of_all(
-                *(_part(view, V, rows) for view, V in zip(self.views, (P, Q), strict=True)), home
-            )
+            self.objective.of_all(_part(self.views[0], P, rows), _part(self.views[1], Q, rows), home)
             for rows in (slice(0, None), slice(0, middle), slice(middle, None))
         )
         shares = [share(view, K, V) for view, K, V in zip(self.views, self.values, (P, Q), strict=True)]
