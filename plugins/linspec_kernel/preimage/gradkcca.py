@@ -39,6 +39,9 @@ AGREES = 0.01
 SAMPLE = 2000
 """Rows on which starts are compared, if there are more."""
 
+ROUGHLY = 1e-5
+"""Relative changes of the value that end a start that is polished afterwards, on other rows or with more features."""
+
 RANDOM = 4
 """Of so many screened starts one is random."""
 
@@ -211,8 +214,7 @@ class Climb:
             ended = None
         else:
             ended = self._from_starts(self.spare if j == 0 else self._starts())
-            roughly = self.rough is not self.exact or (self.few is not self.views and self.solver.sample > 0)
-            if roughly and self.run.affords(
+            if self.is_rough and self.run.affords(
                 3.0
             ):  # chance relations of some rows, or of few features, end here
                 ended.values = self._search(self.views, self.exact).at(*ended.points).values
@@ -220,7 +222,7 @@ class Climb:
             points = ended.points[0][:, [best]], ended.points[1][:, [best]]
             value = ended.values[best]
             agreeing = int(np.sum(ended.values >= value - AGREES * abs(value)))
-            if roughly:
+            if self.is_rough:
                 ended = None
             else:
                 self.told = max([*self.residuals, float(ended.residuals[best])])
@@ -237,17 +239,23 @@ class Climb:
         self.agreeing.append(agreeing)
         self.told = max(self.residuals)
 
+    @property
+    def is_rough(self) -> bool:
+        """Whether starts climb on some of the rows, or by another objective than the one that counts."""
+        return self.rough is not self.exact or (self.few is not self.views and self.solver.sample > 0)
+
     def _from_starts(self, starts: tuple[HostArray, HostArray]) -> Ended:
         """All starts climbed, on some of the rows if that is wanted."""
         views = self.few if self.solver.sample else self.views
         U, V = starts
+        still = ROUGHLY if self.is_rough else STILL
         if self.solver.together:
-            return self._climbed(views, self.rough, (U, V))
+            return self._climbed(views, self.rough, (U, V), still)
         ends: list[Ended] = []
         for r in range(U.shape[1]):
             if self.is_over or (ends and views is self.views and not self.run.affords(2.0)):
                 break
-            ends.append(self._climbed(views, self.rough, (U[:, [r]], V[:, [r]])))
+            ends.append(self._climbed(views, self.rough, (U[:, [r]], V[:, [r]]), still))
         return _side_by_side(ends)
 
     def _climbed(
