@@ -107,7 +107,7 @@ def related(
 
 
 def halves(given: argparse.Namespace, rows: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Left and right halves of images, less their means: rows to learn from, and the test images."""
+    """Left and right halves of images, pixels from 0 to 1: rows to learn from, and the test images."""
     rng = np.random.default_rng(given.seed)
     if given.quick:
         Z = rng.standard_normal((400, 6))
@@ -121,10 +121,7 @@ def halves(given: argparse.Namespace, rows: int) -> tuple[list[np.ndarray], list
         parts.append([half.reshape(len(images), -1) for half in (images[:, :, :14], images[:, :, 14:])])
     chosen = rng.permutation(len(parts[0][0]))[:rows]
     train = [np.ascontiguousarray(A[chosen]) for A in parts[0]]
-    means = [A.mean(axis=0) for A in train]
-    return [A - m for A, m in zip(train, means, strict=True)], [
-        A - m for A, m in zip(parts[1], means, strict=True)
-    ]
+    return train, parts[1]
 
 
 # ---- methods ---------------------------------------------------------------------------------------
