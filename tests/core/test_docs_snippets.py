@@ -127,6 +127,7 @@ def test_an_experiment_names_the_data_that_it_lacks(folder: Path, monkeypatch: p
         ("lazy_accuracy", "newsgroups20/X.npz"),
         ("cca_at_equal_time", "ptb/ptb.npz"),
         ("cca_gradients", "mnist/mnist.npz"),
+        ("sparse_kernel_cca", "mnist/mnist.npz"),
         ("two_stage_equivalence", "scene/scene.npz"),
         ("two_stage_use", "yeast/yeast.npz"),
         ("two_stage_scaling", "newsgroups20/X.npz"),
