@@ -160,7 +160,7 @@ def _drawn(folds: int, n: int, groups: HostArray | None, rng: Any) -> HostArray:
 
 def _pairs(splitter: Any, n: int, y: Any, groups: HostArray | None) -> Iterable[Any]:
     if callable(getattr(splitter, "split", None)) and not isinstance(splitter, str):
-        return splitter.split(np.zeros((n, 1)), y, groups)  # type: ignore[no-any-return]
+        return splitter.split(np.zeros((n, 1)), y, groups)
     if isinstance(splitter, Iterable) and not isinstance(splitter, str | bytes | dict):
         return splitter
     raise InvalidOption(
@@ -203,7 +203,7 @@ def _checked(pair: Any, n: int, number: int) -> tuple[HostArray, HostArray]:
                 f"split {number} names a {name} row twice. Rows that count more often have a sample_weight."
             )
         sides.append(array)
-    if np.intersect1d(*sides, assume_unique=True).size:
+    if np.isin(sides[0], sides[1], assume_unique=True).any():
         raise InvalidProblem(
             f"split {number} has rows that are both fitted and held out. Leave one side out."
         )

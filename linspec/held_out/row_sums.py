@@ -150,8 +150,8 @@ def gathered(problem: Any, folds: Folds) -> list[RowSums]:
     known = [view for view in views if not (view.streamed or view.operator.sliceable)]
     if known:
         raise MissingCapability(
-            f"cross-validation needs rows that can be taken; got {known[0].given!r} for {known[0].name}. Pass an array, "
-            "a sparse matrix, a file or slices."
+            f"cross-validation needs rows that can be taken; got {known[0].given!r} for {known[0].name}. Pass an "
+            "array, a sparse matrix, a file or slices."
         )
     sweep = _Sweep(views, folds, problem.sample_weight, problem.confounds)
     seen = 0

@@ -35,7 +35,7 @@ __all__ = ["cross_validate"]
 METHODS, FORMS = ("folds", "gcv"), ("auto", "dense", "implicit")
 
 
-def cross_validate(
+def cross_validate(  # noqa: PLR0913
     problem: Problem[Any],
     *,
     ridges: Any = None,
@@ -74,12 +74,12 @@ def cross_validate(
     y : array of shape (n,), optional
         What a splitter is given as y, such as classes to stratify by.
     score : str, optional
-        One of the scores of the problem. CCA: "tcc" (total correlation captured, the default), "correlations" (their sum
-        by pairs, with signs). LeastSquares: "mse" (the default), "r2". SVD: "reconstruction" (the share of squares, the
-        default), "log-likelihood". Discriminant: "pillai".
+        One of the scores of the problem, by default the first. CCA: "tcc" (total correlation captured), "correlations"
+        (the sum of those of the pairs, with signs). LeastSquares: "mse" (mean squared error), "r2". SVD:
+        "reconstruction" (the share of squares), "log-likelihood". Discriminant: "pillai" (Pillai's trace).
     form : {"auto", "dense", "implicit"}, default "auto"
-        Hold the Gram matrices of all sets of rows, or solve for each ridge and split. "auto" holds them if they fit into
-        three eighths of the available memory.
+        Hold the Gram matrices of all sets of rows, or solve for each ridge and split. "auto" holds them if they fit
+        into three eighths of the available memory.
     solver : str or Solver, default "auto"
         As for `linspec.solve`, where each ridge and split is solved.
     rng : None, int or numpy.random.Generator
@@ -169,7 +169,7 @@ def _of_moments(
                     f"the {name} rows of split {number} all have weight 0. Ask for fewer folds, or other labels."
                 )
         split = split_of(problem, training, held_out)
-        _check_rank(problem, split, number, ks)
+        _check_rank(split, number, ks)
         found[number] = score.of_moments(problem, split, ridges, ks)
     return found
 
@@ -195,9 +195,9 @@ def _generalized(
         ridges,
         ks,
         "generalized cross-validation",
-        False,  # noqa: FBT003  # lower is better
+        False,  # lower is better
         "gcv",
-        True,  # noqa: FBT003
+        True,
         1.0,
         ((int(rows), 0),),
         problem,
@@ -216,8 +216,8 @@ def _score_of(problem: Problem[Any], name: str | None) -> HeldOutScore:
     known = problem.held_out_scores
     if not known:
         raise MissingCapability(
-            f"{type(problem).__name__} has no score of held-out rows. A problem names its scores in held_out_scores, as "
-            "linspec.HeldOutScore describes."
+            f"{type(problem).__name__} has no score of held-out rows. A problem names its scores in held_out_scores: "
+            "see linspec.HeldOutScore."
         )
     if name is not None and name not in known:
         raise InvalidOption(
@@ -272,16 +272,18 @@ def _check_training(problem: Problem[Any], folds: Folds, ks: tuple[int | None, .
         for what, size in {"training rows": len(training), **columns}.items():
             if most > size:
                 raise InvalidProblem(
-                    f"k must be at most the {size} {what} of split {number}; got {most}. Pass smaller ks, or fewer folds."
+                    f"k must be at most the {size} {what} of split {number}; got {most}. Pass smaller ks, or fewer "
+                    "folds."
                 )
 
 
-def _check_rank(problem: Problem[Any], split: Split, number: int, ks: tuple[int | None, ...]) -> None:
+def _check_rank(split: Split, number: int, ks: tuple[int | None, ...]) -> None:
     most = max(k or 0 for k in ks)
     if most > split.rank:
         raise InvalidProblem(
             f"k must be at most {split.rank} on split {number}, whose {split.training.rows} training rows lose "
-            f"{split.training.rows - split.rank} to what is taken out of them; got {most}. Pass smaller ks, or fewer folds."
+            f"{split.training.rows - split.rank} to what is taken out of them; got {most}. Pass smaller ks, or fewer "
+            "folds."
         )
 
 
@@ -298,8 +300,8 @@ def _holds(problem: Problem[Any], folds: Folds, score: HeldOutScore, form: str) 
     needed, there = bytes_held(columns, folds), cost.MOMENTS_SHARE * machine.available_memory()
     if form == "dense" and needed > there:
         raise NoSuitableSolver(
-            f"the Gram matrices of {len(folds.cells)} sets of rows of {columns} columns take {cost.human_bytes(needed)}; "
-            f'{cost.human_bytes(there)} may be used. Pass form="implicit", or fewer folds.'
+            f"the Gram matrices of {len(folds.cells)} sets of rows of {columns} columns take "
+            f'{cost.human_bytes(needed)}; {cost.human_bytes(there)} may be used. Pass form="implicit", or fewer folds.'
         )
     return form == "dense" or needed <= there
 
@@ -308,5 +310,6 @@ def _refuse_options(solver: Any, options: dict[str, Any]) -> None:
     if solver != "auto" or options:
         given = [*([f"solver={shown(solver)}"] if solver != "auto" else []), *options]
         raise InvalidOption(
-            f'no solver runs where Gram matrices are held; got {", ".join(given)}. Leave them out, or pass form="implicit".'
+            f"no solver runs where Gram matrices are held; got {', '.join(given)}. Leave them out, or pass "
+            'form="implicit".'
         )

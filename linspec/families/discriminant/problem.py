@@ -168,7 +168,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         """The same problem on some rows; targets of classes are made anew for the sizes of the classes there."""
         twin = super().of_rows(selection)
         if self.classes is not None:
-            codes = self.H.matrix.indices[selection]  # type: ignore[attr-defined]  # each row has one class
+            codes = self.H.matrix.indices[selection]  # each row has one class
             made = lda(self.classes[0][codes], sample_weight=twin.sample_weight)
             H = as_operator(made, "H")
             object.__setattr__(twin, "H", H.in_dtype(self.H.dtype) or H)

@@ -3,8 +3,8 @@
 Problem: score all ridges of one split from second moments of its training rows and of its held-out rows.
 Method: AᵀA = UΛUᵀ is decomposed once, and x = U(Λ + r)⁻¹UᵀAᵀB for each ridge. The sum of squares of the errors on
 held-out rows is that of (B − A x), a quadratic form of their second moments.
-Generalized cross-validation needs no split. With ‖b − A x‖² and the trace of the matrix A(AᵀA + rI)⁻¹Aᵀ that makes fitted values
-of right-hand sides, both from the eigenvalues,
+Generalized cross-validation needs no split. With ‖b − A x‖² and the trace of A(AᵀA + rI)⁻¹Aᵀ, which makes fitted
+values of right-hand sides, both from the eigenvalues,
 
     GCV(r) = (1/n) ‖b − A x‖² / ((1/n) (n − s − Σ λ/(λ + r)))²
 
@@ -26,7 +26,7 @@ from linspec.held_out.grams import Grams, Split
 from linspec.held_out.scores import HeldOutScore, Metric, weighted_rows
 
 
-class MeanSquaredError(HeldOutScore):
+class SquaredErrors(HeldOutScore):
     """The mean of the squared errors of predictions, over held-out rows (by weight) and right-hand sides."""
 
     label = "mean squared error"
@@ -61,13 +61,13 @@ class MeanSquaredError(HeldOutScore):
             error = beyond + float(np.sum((ridge / (values + ridge))[:, None] ** 2 * z))
             free = freedom - float(np.sum(values / (values + ridge)))
             found[i] = training.count * error / free**2 if free > 1e-9 * training.count else np.inf
-        return found / problem.B.shape[1]
+        return found / int(problem.B.shape[1])
 
     def _of(self, error: float, total: float, count: float, columns: int) -> float:
         return error / (count * columns)
 
 
-class ShareExplained(MeanSquaredError):
+class Explained(SquaredErrors):
     """R²: one less the squared errors over the squares of the held-out right-hand sides about their own means."""
 
     label = "R²"

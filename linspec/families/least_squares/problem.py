@@ -80,8 +80,8 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     matrix_names: ClassVar[tuple[str, ...]] = ("A", "B")
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            "mse": "linspec.families.least_squares.held_out:MeanSquaredError",
-            "r2": "linspec.families.least_squares.held_out:ShareExplained",
+            "mse": "linspec.families.least_squares.held_out:SquaredErrors",
+            "r2": "linspec.families.least_squares.held_out:Explained",
         }
     )
 

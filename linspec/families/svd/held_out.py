@@ -1,8 +1,8 @@
 """How well singular vectors of training rows describe other rows.
 
 Problem: score all k of one split from second moments of its training rows and of its held-out rows.
-Method: the eigenvectors of the training moments, decreasing, and the squares of the held-out rows along them. Two scores
-come of these. The share of the squares that k vectors reconstruct grows with k, so it says how much there is and not
+Method: the eigenvectors of the training moments, decreasing, and the squares of the held-out rows along them. They make
+two scores. The share of the squares that k vectors reconstruct grows with k, so it says how much there is and not
 where to stop. The likelihood of rows under probabilistic principal components (Tipping & Bishop 1999) counts what is
 left out as noise of equal variance in all other directions, and is largest at some k.
 Source: Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, doi:10.1111/1467-9868.00196, equations 4 and 8.
@@ -41,7 +41,7 @@ class Reconstruction(HeldOutScore):
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         scores, w = weighted_rows(solution.transform(problem.A, confounds=problem.confounds), problem)
         rows = np.asarray(to_host(problem.A.dense()), dtype=np.float64)
-        back = solution._taken  # noqa: SLF001  # of the same family
+        back = solution._taken  # of the same family
         if back.mean is not None:
             rows = rows - to_host(back.mean)
         Z = back.beside(problem.confounds)
