@@ -128,7 +128,7 @@ def titles(given: Any) -> None:
             ridges=ridges,
             ks=ks,
             splitter=labels,
-            form="implicit",
+            form="sparse",
             solver="lobpcg",
             rng=0,
             tol=given.tol,
@@ -137,7 +137,8 @@ def titles(given: Any) -> None:
     count = len(found.scores)
     print(f"\ntitles: {X.shape[0]} x {X.shape[1]} + {Y.shape[1]}, {len(ridges)} ridges x {len(ks)} k x {count} folds\n")
     print(f"{found!r}")
-    print(f"one standard error: {found.one_standard_error}")
+    if count > 1:
+        print(f"one standard error: {found.one_standard_error}")
     print("mean scores of the largest k:", " ".join(f"{r[0]:.3g}: {s:.4f}" for r, s in zip(found.ridges, found.mean[:, -1], strict=True)))
     print(f"passes {found.passes:.1f}, CPU {seconds:.1f} s, {seconds / (count * len(ridges)):.2f} s a ridge and fold")
 

@@ -32,6 +32,7 @@ def scored_by_solving(
     ridges: Sequence[Any],
     ks: Sequence[int | None],
     solver: str | Solver,
+    form: str,
     options: dict[str, Any],
 ) -> tuple[HostArray, float]:
     """The scores of all splits, shape (splits, ridges, ks), and the passes.
@@ -55,17 +56,17 @@ def scored_by_solving(
     for split, (training, held_out) in enumerate(folds.splits):
         fitted = problem.of_rows(training).with_numbers(k=most)
         rest = problem.of_rows(held_out)
-        made, swept = _solutions(fitted, ridges, solver, options)
+        made, swept = _solutions(fitted, ridges, solver, form, options)
         found[split] = [score.of_solution(rest, solution, ks) for solution in made]
         passes += (swept * len(training) + len(ridges) * len(held_out)) / folds.rows
     return found, passes
 
 
 def _solutions(
-    problem: Any, ridges: Sequence[Any], solver: str | Solver, options: dict[str, Any]
+    problem: Any, ridges: Sequence[Any], solver: str | Solver, form: str, options: dict[str, Any]
 ) -> tuple[list[Any], float]:
     """A solution for each ridge, and the passes over the rows that they took."""
-    problem = _sharing(problem, len(ridges))
+    problem = _sharing(problem, len(ridges), form)
     order = sorted(range(len(ridges)), key=lambda i: -_size(ridges[i]))
     problems = [problem.with_numbers(ridge=ridge) for ridge in ridges]
     solver, options = _chosen(problems[order[0]], solver, options)
@@ -79,11 +80,11 @@ def _solutions(
     return [found[i] for i in range(len(ridges))], sum(solution.passes for solution in found.values())
 
 
-def _sharing(problem: Any, ridges: int) -> Any:
+def _sharing(problem: Any, ridges: int, form: str) -> Any:
     """The problem on moments that all its ridges share, where it takes moments."""
     adjusted = problem.adjusted()
     twin = adjusted.with_numbers()
-    moments = twin.moments("auto", (cost.EXPECTED_PRODUCTS * ridges, twin.width))
+    moments = twin.moments(form, (cost.EXPECTED_PRODUCTS * ridges, twin.width))
     object.__setattr__(twin, "shared", moments)
     return twin if twin.moments("auto", (1, 1)) is moments else adjusted
 

@@ -32,7 +32,7 @@ from linspec.problem import Problem
 
 __all__ = ["cross_validate"]
 
-METHODS, FORMS = ("folds", "gcv"), ("auto", "dense", "implicit")
+METHODS, FORMS = ("folds", "gcv"), ("auto", "dense", "sparse", "implicit")
 
 
 def cross_validate(  # noqa: PLR0913
@@ -77,9 +77,10 @@ def cross_validate(  # noqa: PLR0913
         One of the scores of the problem, by default the first. CCA: "tcc" (total correlation captured), "correlations"
         (the sum of those of the pairs, with signs). LeastSquares: "mse" (mean squared error), "r2". SVD:
         "reconstruction" (the share of squares), "log-likelihood". Discriminant: "pillai" (Pillai's trace).
-    form : {"auto", "dense", "implicit"}, default "auto"
-        Hold the Gram matrices of all sets of rows, or solve for each ridge and split. "auto" holds them if they fit
-        into three eighths of the available memory.
+    form : {"auto", "dense", "sparse", "implicit"}, default "auto"
+        "dense" holds the Gram matrices of all sets of rows. "sparse" and "implicit" solve for each ridge and split, on
+        sparse Gram matrices of each training set or by sweeps. "auto" is "dense" if they fit into three eighths of the
+        available memory; otherwise each ridge and split is solved, on what `linspec.Moments` chooses to hold.
     solver : str or Solver, default "auto"
         As for `linspec.solve`, where each ridge and split is solved.
     rng : None, int or numpy.random.Generator
@@ -144,7 +145,8 @@ def cross_validate(  # noqa: PLR0913
         _refuse_options(solver, options)
         scores, passes = _of_moments(problem, folds, scored, ridges, ks), 1.0
     else:
-        scores, passes = scored_by_solving(problem, folds, scored, ridges, ks, solver, options)
+        how = form if form in ("sparse", "implicit") else "auto"
+        scores, passes = scored_by_solving(problem, folds, scored, ridges, ks, solver, how, options)
     scores.flags.writeable = False
     sizes = tuple((len(training), len(held_out)) for training, held_out in folds.splits)
     return CrossValidation(
@@ -289,7 +291,7 @@ def _check_rank(split: Split, number: int, ks: tuple[int | None, ...]) -> None:
 
 def _holds(problem: Problem[Any], folds: Folds, score: HeldOutScore, form: str) -> bool:
     """Whether the Gram matrices of all sets of rows are held."""
-    if form == "implicit" or not score.by_moments:
+    if form in ("sparse", "implicit") or not score.by_moments:
         if form == "dense":
             raise MissingCapability(
                 f"the score {score.label} is not a function of second moments. Leave form out."
