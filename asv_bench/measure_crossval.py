@@ -1,12 +1,12 @@
-"""Print what cross-validation of a CCA over ridges, k and folds takes, and what another library takes for the same grid.
+"""Print what cross-validation of a CCA over ridges, k and folds takes, and what another library takes for that grid.
 
 Run `OPENBLAS_NUM_THREADS=1 python asv_bench/measure_crossval.py --data FOLDER`; `--quick` takes small generated data,
 `--sets` some of images, titles.
 
-- images: halves of 60,000 digits, 392 + 392 columns, centred; 20 ridges x k from 1 to 20 x 5 folds, scored by the total
-  correlation captured. Gram matrices are held: one pass.
-- titles: words of 74,067 titles and queries, 18,608 + 7,949 sparse columns, uncentred. The dense Gram matrices of 5 folds
-  would take 62 GB, so each ridge and fold is solved by `lobpcg` on the sparse Gram matrices of the fold, begun at the
+- images: halves of 60,000 digits, 392 + 392 columns, centred; 20 ridges x k from 1 to 20 x 5 folds, scored by the
+  total correlation captured. Gram matrices are held: one pass.
+- titles: words of 74,067 titles and queries, 18,608 + 7,949 sparse columns, uncentred. Dense Gram matrices would take
+  5.6 GB a fold, so each ridge and fold is solved by `lobpcg` on the sparse Gram matrices of the fold, begun at the
   answer of the larger ridge; every k comes from the largest. `--ridges` says how many.
 
 cca-zoo (`pip install cca-zoo==4.0.1`) is compared where it is installed: `GridSearchCV` over `RidgeCCA` with the same
@@ -49,12 +49,19 @@ def images(given: Any) -> None:
     labels = np.random.default_rng(0).permutation(np.arange(len(X)) % FOLDS)
     ridges, ks = ridges_for(count, 0.1, 1e5), list(range(1, k + 1))
     problem = ls.CCA(X, Y, k)
-    found, seconds = timed(lambda: ls.cross_validate(problem, ridges=ridges, ks=ks, splitter=labels))
+    found, seconds = timed(
+        lambda: ls.cross_validate(problem, ridges=ridges, ks=ks, splitter=labels, score="tcc")
+    )
     bare, sweep = timed(lambda: ls.solve(problem, "gram"))
-    print(f"\nimages: {X.shape[0]} x {X.shape[1]} + {Y.shape[1]}, {count} ridges x {len(ks)} k x {FOLDS} folds\n")
+    print(
+        f"\nimages: {X.shape[0]} x {X.shape[1]} + {Y.shape[1]}, {count} ridges x {len(ks)} k x {FOLDS} folds\n"
+    )
     print(f"{found!r}")
     print(f"one standard error: {found.one_standard_error}")
-    print(f"passes {found.passes:g}, CPU {seconds:.2f} s; one solve by gram of all rows: CPU {sweep:.2f} s ({bare.passes:g} passes)")
+    print(
+        f"passes {found.passes:g}, CPU {seconds:.2f} s; one solve of all rows by gram: {bare.passes:g} passes, "
+        f"CPU {sweep:.2f} s"
+    )
     if importlib.util.find_spec("cca_zoo") is None:
         print("cca-zoo is not installed")
         return
@@ -68,7 +75,7 @@ def splits_of(labels: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def captured(model: Any, views: Any) -> float:
-    """Total correlation captured on rows: by QR of the variates, about the training means, as the peer takes them out."""
+    """Total correlation captured on rows, by QR of the variates about the training means."""
     P, Q = (np.linalg.qr(Z)[0] for Z in model.transform(views))
     return float(np.linalg.svd(P.T @ Q, compute_uv=False).sum())
 
@@ -82,14 +89,18 @@ def agreement(X: Any, Y: Any, labels: np.ndarray, ks: list[int]) -> None:
     m = len(labels) - len(labels) // FOLDS
     X, Y, labels = (A[: m * FOLDS // (FOLDS - 1)] for A in (X, Y, labels))
     ridges, few = [10.0, 1e3, 1e5], [ks[0], ks[len(ks) // 2], ks[-1]]
-    ours = ls.cross_validate(ls.CCA(X, Y, few[-1]), ridges=ridges, ks=few, splitter=labels)
+    ours = ls.cross_validate(ls.CCA(X, Y, few[-1]), ridges=ridges, ks=few, splitter=labels, score="tcc")
     grid = {"shrinkage": [r / (r + m - 1) for r in ridges], "n_components": few}
     search = GridSearchCV(RidgeCCA(), grid, scoring=captured, cv=splits_of(labels), refit=False).fit([X, Y])
     theirs = np.empty_like(ours.scores)
     for place, params in enumerate(search.cv_results_["params"]):
         at = grid["shrinkage"].index(params["shrinkage"]), few.index(params["n_components"])
-        theirs[:, at[0], at[1]] = [search.cv_results_[f"split{fold}_test_score"][place] for fold in range(FOLDS)]
-    print(f"largest difference of {theirs.size} scores on {len(X)} rows: {np.abs(ours.scores - theirs).max():.1e}")
+        theirs[:, at[0], at[1]] = [
+            search.cv_results_[f"split{fold}_test_score"][place] for fold in range(FOLDS)
+        ]
+    print(
+        f"largest difference of {theirs.size} scores on {len(X)} rows: {np.abs(ours.scores - theirs).max():.1e}"
+    )
 
 
 def peer(
@@ -128,6 +139,7 @@ def titles(given: Any) -> None:
             ridges=ridges,
             ks=ks,
             splitter=labels,
+            score="tcc",
             form="sparse",
             solver="lobpcg",
             rng=0,
@@ -135,12 +147,19 @@ def titles(given: Any) -> None:
         )
     )
     count = len(found.scores)
-    print(f"\ntitles: {X.shape[0]} x {X.shape[1]} + {Y.shape[1]}, {len(ridges)} ridges x {len(ks)} k x {count} folds\n")
+    print(
+        f"\ntitles: {X.shape[0]} x {X.shape[1]} + {Y.shape[1]}, {len(ridges)} ridges x {len(ks)} k x {count} folds\n"
+    )
     print(f"{found!r}")
     if count > 1:
         print(f"one standard error: {found.one_standard_error}")
-    print("mean scores of the largest k:", " ".join(f"{r[0]:.3g}: {s:.4f}" for r, s in zip(found.ridges, found.mean[:, -1], strict=True)))
-    print(f"passes {found.passes:.1f}, CPU {seconds:.1f} s, {seconds / (count * len(ridges)):.2f} s a ridge and fold")
+    print(
+        "mean scores of the largest k:",
+        " ".join(f"{r[0]:.3g}: {s:.4f}" for r, s in zip(found.ridges, found.mean[:, -1], strict=True)),
+    )
+    print(
+        f"passes {found.passes:.1f}, CPU {seconds:.1f} s, {seconds / (count * len(ridges)):.2f} s a ridge and fold"
+    )
 
 
 def main() -> None:
@@ -148,9 +167,13 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--sets", nargs="+", choices=("images", "titles"), default=["images", "titles"])
     parser.add_argument("--agreement", type=int, default=3000, help="rows on which scores are compared")
-    parser.add_argument("--peer-settings", type=int, default=2, help="settings of the grid that the peer is timed on")
+    parser.add_argument(
+        "--peer-settings", type=int, default=2, help="settings of the grid that the peer is timed on"
+    )
     parser.add_argument("--ridges", type=int, default=RIDGES, help="ridges for the titles")
-    parser.add_argument("--folds", type=int, default=FOLDS, help="folds of five that are held out of the titles")
+    parser.add_argument(
+        "--folds", type=int, default=FOLDS, help="folds of five that are held out of the titles"
+    )
     parser.add_argument("--tol", type=float, default=1e-4, help="tolerance for the titles")
     given = parser.parse_args()
     for name in given.sets:

@@ -74,8 +74,8 @@ def cross_validate(  # noqa: PLR0913
     y : array of shape (n,), optional
         What a splitter is given as y, such as classes to stratify by.
     score : str, optional
-        One of the scores of the problem, by default the first. CCA: "tcc" (total correlation captured), "correlations"
-        (the sum of those of the pairs, with signs). LeastSquares: "mse" (mean squared error), "r2". SVD:
+        One of the scores of the problem, by default the first. CCA: "correlations" (the sum of those of the pairs, with
+        their signs), "tcc" (total correlation captured). LeastSquares: "mse" (mean squared error), "r2". SVD:
         "reconstruction" (the share of squares), "log-likelihood". Discriminant: "pillai" (Pillai's trace).
     form : {"auto", "dense", "sparse", "implicit"}, default "auto"
         "dense" holds the Gram matrices of all sets of rows. "sparse" and "implicit" solve for each ridge and split, on
@@ -109,9 +109,9 @@ def cross_validate(  # noqa: PLR0913
 
     Notes
     -----
-    A CCA with more pairs nearly always captures more in all, and more vectors reconstruct more: these scores say how
-    much each further k adds. `CrossValidation.one_standard_error` takes the least k that is about as good as the best.
-    The scores "correlations" and "log-likelihood" have a maximum.
+    For k take "correlations" and "log-likelihood", which have a maximum. More pairs capture more in all, also by
+    chance, and more vectors reconstruct more: "tcc" and "reconstruction" say what each further k adds, and their best k
+    is the largest. `CrossValidation.one_standard_error` takes the simplest setting that is about as good as the best.
 
     The Gram matrices of the training rows square their condition number. For ill-conditioned columns without a ridge
     pass ``form="implicit"``, with a solver such as "direct".

@@ -23,7 +23,10 @@ from linspec.whitener import leading_svd
 
 
 class TotalCaptured(HeldOutScore):
-    """Total correlation captured by k pairs of variates: `total` of `CCASolution.score`."""
+    """Total correlation captured by k pairs of variates: `total` of `CCASolution.score`.
+
+    It is the sum after the best rotation, so every further pair adds something by chance.
+    """
 
     label = "total correlation captured"
 
@@ -72,7 +75,7 @@ class TotalCaptured(HeldOutScore):
 
 
 class SumOfCorrelations(TotalCaptured):
-    """The sum of the correlations of the pairs as they stand, with their signs: of chance it is about zero."""
+    """The sum of the correlations of the pairs as they stand, with their signs: chance adds as much as it takes."""
 
     label = "sum of correlations"
 

@@ -94,8 +94,8 @@ class CCA(Problem[CCASolution]):
     matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
-            "tcc": "linspec.families.cca.held_out:TotalCaptured",
             "correlations": "linspec.families.cca.held_out:SumOfCorrelations",
+            "tcc": "linspec.families.cca.held_out:TotalCaptured",
         }
     )
 
