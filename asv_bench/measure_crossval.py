@@ -53,17 +53,10 @@ def images(given: Any) -> None:
         lambda: ls.cross_validate(problem, ridges=ridges, ks=ks, splitter=labels, score="tcc")
     )
     bare, sweep = timed(lambda: ls.solve(problem, "gram"))
-    print(
-        f"\nimages: {X.shape[0]} x {X.shape[1]} + {Y.shape[1]}, {count} ridges x {len(ks)} k x {FOLDS} folds\n"
-    )
-    print(f"{found!r}")
-    print(f"one standard error: {found.one_standard_error}")
-    print(
-        f"passes {found.passes:g}, CPU {seconds:.2f} s; one solve of all rows by gram: {bare.passes:g} passes, "
-        f"CPU {sweep:.2f} s"
-    )
+    tell(f"images, {X.shape[0]} x {X.shape[1]} + {Y.shape[1]}", found, seconds)
+    print(f"| the same, one solve of all rows by gram | {bare.passes:g} | {sweep:.2f} | | | |")
     if importlib.util.find_spec("cca_zoo") is None:
-        print("cca-zoo is not installed")
+        print("\ncca-zoo is not installed")
         return
     agreement(X[: given.agreement], Y[: given.agreement], labels[: given.agreement], ks)
     peer(X, Y, labels, ridges, ks, seconds, given.peer_settings)
@@ -99,7 +92,7 @@ def agreement(X: Any, Y: Any, labels: np.ndarray, ks: list[int]) -> None:
             search.cv_results_[f"split{fold}_test_score"][place] for fold in range(FOLDS)
         ]
     print(
-        f"largest difference of {theirs.size} scores on {len(X)} rows: {np.abs(ours.scores - theirs).max():.1e}"
+        f"\nlargest difference of {theirs.size} scores on {len(X)} rows: {np.abs(ours.scores - theirs).max():.1e}"
     )
 
 
@@ -119,7 +112,7 @@ def peer(
     _, taken = timed(lambda: search.fit([X, Y]))
     whole = taken / settings * len(ridges) * len(ks)
     print(
-        f"cca-zoo GridSearchCV: CPU {taken:.1f} s for {settings} of {len(ridges) * len(ks)} settings x {FOLDS} folds, "
+        f"\ncca-zoo GridSearchCV: CPU {taken:.1f} s for {settings} of {len(ridges) * len(ks)} settings x {FOLDS} folds, "
         f"all by extrapolation {whole:.0f} s: {whole / seconds:.0f} times ours"
     )
 
@@ -146,19 +139,22 @@ def titles(given: Any) -> None:
             tol=given.tol,
         )
     )
-    count = len(found.scores)
+    tell(f"titles, {X.shape[0]} x {X.shape[1]} + {Y.shape[1]}", found, seconds)
+    means = zip(found.ridges, found.mean[:, -1], strict=True)
+    print("\nridge: mean score of the largest k")
+    print(", ".join(f"{ridge[0]:.3g}: {score:.4f}" for ridge, score in means))
+
+
+def tell(name: str, found: Any, seconds: float) -> None:
+    """The head of a table, and its first row."""
+    splits, ridges, ks = found.scores.shape
+    (ridge, k), place = found.best, np.unravel_index(found.mean.argmax(), found.mean.shape)
+    simple = found.one_standard_error if splits > 1 else found.best
     print(
-        f"\ntitles: {X.shape[0]} x {X.shape[1]} + {Y.shape[1]}, {len(ridges)} ridges x {len(ks)} k x {count} folds\n"
-    )
-    print(f"{found!r}")
-    if count > 1:
-        print(f"one standard error: {found.one_standard_error}")
-    print(
-        "mean scores of the largest k:",
-        " ".join(f"{r[0]:.3g}: {s:.4f}" for r, s in zip(found.ridges, found.mean[:, -1], strict=True)),
-    )
-    print(
-        f"passes {found.passes:.1f}, CPU {seconds:.1f} s, {seconds / (count * len(ridges)):.2f} s a ridge and fold"
+        f"\n| {found.label} | passes | CPU s | best ridge, k | mean score (standard error) | one standard error |\n"
+        "|---|---|---|---|---|---|\n"
+        f"| {name}: {ridges} ridges x {ks} k x {splits} folds | {found.passes:g} | {seconds:.2f} | {ridge[0]:.3g}, {k} | "
+        f"{found.mean[place]:.4f} ({found.standard_error[place]:.4f}) | {simple.ridge[0]:.3g}, {simple.k} |"
     )
 
 

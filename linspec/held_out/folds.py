@@ -160,7 +160,8 @@ def _drawn(folds: int, n: int, groups: HostArray | None, rng: Any) -> HostArray:
 
 def _pairs(splitter: Any, n: int, y: Any, groups: HostArray | None) -> Iterable[Any]:
     if callable(getattr(splitter, "split", None)) and not isinstance(splitter, str):
-        return splitter.split(np.zeros((n, 1)), y, groups)
+        made: Iterable[Any] = splitter.split(np.zeros((n, 1)), y, groups)
+        return made
     if isinstance(splitter, Iterable) and not isinstance(splitter, str | bytes | dict):
         return splitter
     raise InvalidOption(
@@ -220,7 +221,7 @@ def _with_cells(n: int, splits: Sequence[tuple[HostArray, HostArray]]) -> Folds:
         if len(first) > CELLS_A_SPLIT * len(splits) + 1:
             sides = [side for split in splits for side in split]
             pairs = [((2 * i,), (2 * i + 1,)) for i in range(len(splits))]
-            return Folds(n, tuple(splits), tuple(sides), *zip(*pairs, strict=True))  # type: ignore[arg-type]
+            return Folds(n, tuple(splits), tuple(sides), *zip(*pairs, strict=True))
     order = np.argsort(codes, kind="stable")
     cells = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
     cells.sort(key=lambda cell: _met(cell, splits))
