@@ -52,7 +52,7 @@ def images(given: Any) -> None:
     found, seconds = timed(
         lambda: ls.cross_validate(problem, ridges=ridges, ks=ks, splitter=labels, score="tcc")
     )
-    bare, sweep = timed(lambda: ls.solve(problem, "gram"))
+    bare, sweep = timed(lambda: ls.solve(ls.CCA(X, Y, k, ridge=1.0), "gram"))
     tell(f"images, {X.shape[0]} x {X.shape[1]} + {Y.shape[1]}", found, seconds)
     print(f"| the same, one solve of all rows by gram | {bare.passes:g} | {sweep:.2f} | | | |")
     if importlib.util.find_spec("cca_zoo") is None:
@@ -112,8 +112,8 @@ def peer(
     _, taken = timed(lambda: search.fit([X, Y]))
     whole = taken / settings * len(ridges) * len(ks)
     print(
-        f"\ncca-zoo GridSearchCV: CPU {taken:.1f} s for {settings} of {len(ridges) * len(ks)} settings x {FOLDS} folds, "
-        f"all by extrapolation {whole:.0f} s: {whole / seconds:.0f} times ours"
+        f"\ncca-zoo GridSearchCV: CPU {taken:.1f} s for {settings} of {len(ridges) * len(ks)} settings x {FOLDS} "
+        f"folds, all by extrapolation {whole:.0f} s: {whole / seconds:.0f} times ours"
     )
 
 
@@ -152,9 +152,9 @@ def tell(name: str, found: Any, seconds: float) -> None:
     simple = found.one_standard_error if splits > 1 else found.best
     print(
         f"\n| {found.label} | passes | CPU s | best ridge, k | mean score (standard error) | one standard error |\n"
-        "|---|---|---|---|---|---|\n"
-        f"| {name}: {ridges} ridges x {ks} k x {splits} folds | {found.passes:g} | {seconds:.2f} | {ridge[0]:.3g}, {k} | "
-        f"{found.mean[place]:.4f} ({found.standard_error[place]:.4f}) | {simple.ridge[0]:.3g}, {simple.k} |"
+        "| --- | --- | --- | --- | --- | --- |\n"
+        f"| {name}: {ridges} ridges x {ks} k x {splits} folds | {found.passes:g} | {seconds:.2f} | "
+        f"{ridge[0]:.3g}, {k} | {found.mean[place]:.4f} ({found.standard_error[place]:.4f}) | {simple.ridge[0]:.3g}, {simple.k} |"
     )
 
 

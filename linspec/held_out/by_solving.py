@@ -57,8 +57,8 @@ def scored_by_solving(
         fitted = problem.of_rows(training).with_numbers(k=most)
         rest = problem.of_rows(held_out)
         made, swept = _solutions(fitted, ridges, solver, form, options)
-        found[split] = [score.of_solution(rest, solution, ks) for solution in made]
-        passes += (swept * len(training) + len(ridges) * len(held_out)) / folds.rows
+        found[split] = score.of_solutions(rest, made, ks)
+        passes += (swept * len(training) + (1 if score.together else len(made)) * len(held_out)) / folds.rows
     return found, passes
 
 

@@ -32,10 +32,13 @@ class HeldOutScore(ABC):
         What tables call it.
     higher : bool
         Whether higher scores are better.
+    together : bool
+        Whether `of_solutions` reads the held-out rows once for all solutions.
     """
 
     label: ClassVar[str]
     higher: ClassVar[bool] = True
+    together: ClassVar[bool] = False
 
     @abstractmethod
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
@@ -53,6 +56,10 @@ class HeldOutScore(ABC):
         -------
         numpy.ndarray of shape (len(ks),)
         """
+
+    def of_solutions(self, problem: Any, solutions: Sequence[Any], ks: Sequence[int | None]) -> HostArray:
+        """The scores of the solutions for several ridges, shape (len(solutions), len(ks)), one after the other."""
+        return np.asarray([self.of_solution(problem, solution, ks) for solution in solutions])
 
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]

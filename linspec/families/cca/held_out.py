@@ -10,11 +10,13 @@ Source: the scores are those of `linspec.families.cca.variates`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HOST, HostArray
+from linspec.arrays import HOST, HostArray, namespace
 from linspec.block_algebra import EPS
 from linspec.families.cca.variates import captured, componentwise
 from linspec.held_out.grams import Split
@@ -29,6 +31,7 @@ class TotalCaptured(HeldOutScore):
     """
 
     label = "total correlation captured"
+    together = True
 
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
@@ -43,8 +46,26 @@ class TotalCaptured(HeldOutScore):
         return found
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
-        P, Q = solution.transform(problem.X, problem.Y, confounds=problem.confounds)
+        scores: HostArray = self.of_solutions(problem, [solution], ks)[0]
+        return scores
+
+    def of_solutions(self, problem: Any, solutions: Sequence[Any], ks: Sequence[int | None]) -> HostArray:
+        """All variates by one product with each view: the solutions differ in nothing but their weights."""
+        xp = namespace(solutions[0].x_weights)
+        weights = {
+            name: xp.concat([getattr(solution, name) for solution in solutions], axis=1)
+            for name in ("x_weights", "y_weights")
+        }
+        P, Q = replace(solutions[0], **weights).transform(problem.X, problem.Y, confounds=problem.confounds)
         (P, w), (Q, _) = weighted_rows(P, problem), weighted_rows(Q, problem)
+        edges = np.cumsum([0, *(len(solution.correlations) for solution in solutions)]).tolist()
+        return np.asarray(
+            [self._of_variates(problem, P[:, a:b], Q[:, a:b], w, ks) for a, b in pairwise(edges)]
+        )
+
+    def _of_variates(
+        self, problem: Any, P: HostArray, Q: HostArray, w: HostArray, ks: Sequence[int | None]
+    ) -> HostArray:
         Z, count = np.hstack([P, Q]), float(w.sum())
         G = Z.T @ (Z * w[:, None])
         return self._scored(problem, G, w @ Z / count, count, int(np.count_nonzero(w)), ks)
