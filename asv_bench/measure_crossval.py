@@ -154,7 +154,8 @@ def tell(name: str, found: Any, seconds: float) -> None:
         f"\n| {found.label} | passes | CPU s | best ridge, k | mean score (standard error) | one standard error |\n"
         "| --- | --- | --- | --- | --- | --- |\n"
         f"| {name}: {ridges} ridges x {ks} k x {splits} folds | {found.passes:g} | {seconds:.2f} | "
-        f"{ridge[0]:.3g}, {k} | {found.mean[place]:.4f} ({found.standard_error[place]:.4f}) | {simple.ridge[0]:.3g}, {simple.k} |"
+        f"{ridge[0]:.3g}, {k} | {found.mean[place]:.4f} ({found.standard_error[place]:.4f}) | "
+        f"{simple.ridge[0]:.3g}, {simple.k} |"
     )
 
 

@@ -190,6 +190,7 @@ class CrossValidation:
             settings = f"{len(self.ks)} k"
         splits = f" x {len(self.scores)} splits" if self.method == "folds" else ""
         passes = f"{self.passes:g} pass" + ("" if self.passes == 1 else "es")
+        passes += "" if self.one_pass else ", each ridge and split solved"
         try:
             best, (i, j) = _said(self.best), self._place(self.best)
         except MissingCapability:

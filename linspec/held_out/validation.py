@@ -265,18 +265,16 @@ def _several(name: str, values: Any) -> list[Any]:
 
 
 def _check_training(problem: Problem[Any], folds: Folds, ks: tuple[int | None, ...]) -> None:
-    """Refuse a k that some training set has not enough rows or columns for, before anything is read."""
-    most = max(k or 1 for k in ks)
-    columns = {
-        f"columns of {name}": A.shape[1] for name, A in problem.matrices.items() if name in problem.scaled
-    }
+    """Refuse a k that the columns, or the rows of some training set, are too few for, before anything is read."""
+    most = max((k for k in ks if k is not None), default=0)
+    if most:
+        problem.with_numbers(k=most).check_sizes()
     for number, (training, _) in enumerate(folds.splits):
-        for what, size in {"training rows": len(training), **columns}.items():
-            if most > size:
-                raise InvalidProblem(
-                    f"k must be at most the {size} {what} of split {number}; got {most}. Pass smaller ks, or fewer "
-                    "folds."
-                )
+        if most > len(training):
+            raise InvalidProblem(
+                f"k must be at most the {len(training)} training rows of split {number}; got {most}. Pass smaller ks, "
+                "or fewer folds."
+            )
 
 
 def _check_rank(split: Split, number: int, ks: tuple[int | None, ...]) -> None:

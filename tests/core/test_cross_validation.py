@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import math
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,9 +11,11 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse
+import scipy.sparse.linalg
 import scipy.stats
 
 import linspec as ls
+import linspec.held_out.validation
 from linspec.errors import (
     InvalidOption,
     InvalidProblem,
@@ -445,6 +448,11 @@ def test_a_problem_of_somebody_else_names_its_score():
         np.testing.assert_allclose(found.scores[s, 0], exact, rtol=1e-8)
 
 
+def test_the_example_of_the_docstring_runs():
+    found = doctest.testmod(linspec.held_out.validation)
+    assert (found.failed, found.attempted > 0) == (0, True)
+
+
 # ---- what is refused ----
 
 
@@ -466,8 +474,13 @@ def test_a_problem_of_somebody_else_names_its_score():
         (InvalidOption, "splitter must be", {"splitter": "five"}),
         (InvalidOption, "kept together by", {"splitter": LABELS, "groups": LABELS}),
         (InvalidProblem, "one entry for each of 120 rows", {"groups": [1, 2]}),
-        (InvalidProblem, "at most the 7 columns of Y", {"ks": [8]}),
+        (InvalidProblem, "between 1 and 7 for .* 7 columns of Y; got 8", {"ks": [8]}),
         (InvalidProblem, "at most 4 on split 0", {"ks": [5], "splitter": [(range(5), range(5, 120))]}),
+        (
+            InvalidProblem,
+            "at most the 3 training rows of split 0",
+            {"ks": [4], "splitter": [(range(3), [5])]},
+        ),
         (InvalidProblem, "integers of at least 1", {"ks": [0]}),
         (InvalidProblem, "must be a sequence", {"ridges": 3.0}),
         (InvalidProblem, "at least one value", {"ridges": []}),
@@ -498,6 +511,19 @@ def test_gram_matrices_beyond_memory_are_refused_or_avoided(monkeypatch):
     monkeypatch.setattr("linspec.machine.available_memory", lambda: 2**14)
     with pytest.raises(NoSuitableSolver, match="Gram matrices of 4 sets of rows of 16 columns"):
         ls.cross_validate(ls.CCA(X, Y, 2), splitter=LABELS, form="dense")
+    problem = ls.LeastSquares(X, Y, ridge=1.0)
+    solved = ls.cross_validate(problem, splitter=LABELS, solver="lsqr", tol=1e-12)
+    assert not solved.one_pass
+    assert "each ridge and split solved" in repr(solved)
+    exact = of_least_squares(X, Y, Rows(center=False), splits_of(LABELS), [1.0], "mse")
+    np.testing.assert_allclose(solved.scores, exact, rtol=1e-8)
+
+
+def test_operators_known_by_their_products_have_no_rows_to_hold_out():
+    X, Y = (scipy.sparse.linalg.aslinearoperator(A) for A in some_views())
+    for form in ("auto", "implicit"):
+        with pytest.raises(MissingCapability, match="needs rows that can be taken"):
+            ls.cross_validate(ls.CCA(X, Y, 2), form=form)
 
 
 def test_problems_without_a_ridge_or_k_say_so():
