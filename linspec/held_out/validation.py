@@ -84,7 +84,7 @@ def cross_validate(  # noqa: PLR0913
     solver : str or Solver, default "auto"
         As for `linspec.solve`, where each ridge and split is solved.
     rng : None, int or numpy.random.Generator
-        Shuffles the rows of a number of folds.
+        Shuffles the rows of a number of folds, and seeds each solve where each ridge and split is solved.
     **options
         Options of the solver and other arguments of `linspec.solve`, where each ridge and split is solved.
 
@@ -146,6 +146,7 @@ def cross_validate(  # noqa: PLR0913
         scores, passes = _of_moments(problem, folds, scored, ridges, ks), 1.0
     else:
         how = form if form in ("sparse", "implicit") else "auto"
+        options = {"rng": rng, **options}
         scores, passes = scored_by_solving(problem, folds, scored, ridges, ks, solver, how, options)
     scores.flags.writeable = False
     sizes = tuple((len(training), len(held_out)) for training, held_out in folds.splits)
