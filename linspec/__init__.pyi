@@ -22,6 +22,9 @@ from linspec.families.least_squares.problem import LeastSquares as LeastSquares
 from linspec.families.least_squares.solution import LeastSquaresSolution as LeastSquaresSolution
 from linspec.families.svd.problem import SVD as SVD
 from linspec.families.svd.solution import SVDSolution as SVDSolution
+from linspec.held_out.result import CrossValidation as CrossValidation
+from linspec.held_out.scores import HeldOutScore as HeldOutScore
+from linspec.held_out.validation import cross_validate as cross_validate
 from linspec.hookspecs import hookimpl as hookimpl
 from linspec.kernel_operator import KernelOperator as KernelOperator
 from linspec.moments import Moments as Moments

@@ -28,7 +28,7 @@ from linspec.arrays import (
     namespace,
     to_host,
 )
-from linspec.checks import check_flag
+from linspec.checks import check_flag, check_ridge
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem
 from linspec.large_means import without_large_means
@@ -125,6 +125,9 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
     vector: bool = False
     exponents: ClassVar[Mapping[str, int]] = MappingProxyType({})  # powers of two that divide matrices
     excess: ClassVar[Sequence[int]] = (0, 0)  # additional powers for ridges
+    held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {}
+    )  # by name, "module:Class" of a linspec.HeldOutScore; the first is what cross_validate takes by itself
     taken: ClassVar[Mapping[str, HostArray]] = MappingProxyType(
         {}
     )  # the rows that were subtracted from centred matrices
@@ -216,6 +219,33 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         for name, A in matrices.items():
             object.__setattr__(twin, name, A)
         return twin
+
+    def with_numbers(self, *, ridge: Any = None, k: Any = None) -> Self:
+        """The same problem with another ridge, as the problem holds it, or another k; None leaves it as it is."""
+        twin = self.with_matrices({})
+        for name, value in (("ridge", ridge), ("k", k), ("every", None if k is None else False)):
+            if value is not None:
+                object.__setattr__(twin, name, value)
+        return twin
+
+    def of_rows(self, selection: HostArray) -> Self:
+        """The same problem on some rows.
+
+        Parameters
+        ----------
+        selection : numpy.ndarray of int
+            Their numbers.
+        """
+        twin = self.with_matrices({name: A.rows(selection) for name, A in self.matrices.items()})
+        object.__setattr__(twin, "shared", None)
+        for name in ("sample_weight", "confounds"):
+            if getattr(self, name) is not None:
+                object.__setattr__(twin, name, getattr(self, name)[selection])
+        return twin
+
+    def checked_ridge(self, ridge: Any) -> Any:
+        """One ridge as the problem holds it, after a check."""
+        return check_ridge(ridge)
 
     def sizes(self) -> cost.Sizes:
         """The sizes for estimates of time and memory: those of the first two matrices."""

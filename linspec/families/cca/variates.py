@@ -28,7 +28,7 @@ from linspec.row_model import row_model, weights_and_confounds
 from linspec.scaling import look_at
 from linspec.sweeps.ways import settle
 
-__all__ = ["CCAScore", "loadings", "score_variates"]
+__all__ = ["CCAScore", "captured", "componentwise", "loadings", "score_variates"]
 
 
 class _Score(NamedTuple):
@@ -115,8 +115,8 @@ def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:
     if centered:
         still = squares - sums**2 / rows <= max(rows * EPS, 16 * joint.eps**2) * squares
         G = G * np.outer(~still, ~still)
-    found = _componentwise(G, k)
-    return CCAScore(found, _captured(G, k, cut=joint.eps), rows)
+    found = componentwise(G, k)
+    return CCAScore(found, captured(G, k, cut=joint.eps), rows)
 
 
 def loadings(data: Any, weights: Array, name: str, *, center: bool, confounds: Any = None) -> Array:
@@ -202,7 +202,7 @@ def _joint(P: Array, Q: Array) -> _Joint:
     return _Joint(home.concat([home.place(P), home.place(Q)]), home, int(P.shape[0]), eps)
 
 
-def _componentwise(G: HostArray, k: int) -> HostArray:
+def componentwise(G: HostArray, k: int) -> HostArray:
     """The correlation of each column of one block with the same of the other."""
     lengths = np.sqrt(np.maximum(np.diag(G), 0.0))
     products = lengths[:k] * lengths[k:]
@@ -212,7 +212,7 @@ def _componentwise(G: HostArray, k: int) -> HostArray:
     return clipped
 
 
-def _captured(G: HostArray, k: int, cut: float) -> float:
+def captured(G: HostArray, k: int, cut: float) -> float:
     """The sum of the canonical correlations of both blocks."""
     Tx, Ty = whitening(G[:k, :k], cut), whitening(G[k:, k:], cut)
     if 0 in (Tx.shape[1], Ty.shape[1]):

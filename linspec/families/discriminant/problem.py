@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from linspec.operators.rescaled import times_power_of_two
 from linspec.problem import Problem, shared_moments
 from linspec.scaling import Look, reduced_ridge
 from linspec.solution import Solution, Status
-from linspec.targets import classes_of
+from linspec.targets import classes_of, lda
 from linspec.unit_vectors import chosen, lengths_in, signs
 from linspec.whitener import leading_svd
 
@@ -103,6 +103,9 @@ class Discriminant(Problem[DiscriminantSolution]):
     means: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "mean"})
     scaled: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "weights"})
     matrix_names: ClassVar[tuple[str, ...]] = ("X", "H")
+    held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"pillai": "linspec.families.discriminant.held_out:PillaiTrace"}
+    )
 
     factor: ClassVar[Array | None] = None
     every: ClassVar[bool] = False
@@ -160,6 +163,17 @@ class Discriminant(Problem[DiscriminantSolution]):
     def certificate_products(self) -> int:
         """One. For float32 weights two: the first product turns them, the second judges them after rounding."""
         return 2 if self.single else 1
+
+    def of_rows(self, selection: HostArray) -> Self:
+        """The same problem on some rows; targets of classes are made anew for the sizes of the classes there."""
+        twin = super().of_rows(selection)
+        if self.classes is not None:
+            codes = self.H.matrix.indices[selection]  # each row has one class
+            made = lda(self.classes[0][codes], sample_weight=twin.sample_weight)
+            H = as_operator(made, "H")
+            object.__setattr__(twin, "H", H.in_dtype(self.H.dtype) or H)
+            object.__setattr__(twin, "classes", classes_of(made, twin.sample_weight))
+        return twin
 
     def looked_at(self) -> dict[str, Look]:
         """The looks at X, at the labels and at the block that multiplies the labels."""

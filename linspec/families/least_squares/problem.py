@@ -78,6 +78,12 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     means: ClassVar[Mapping[str, str]] = MappingProxyType({"A": "a_mean", "B": "b_mean"})
     scaled: ClassVar[Mapping[str, str]] = MappingProxyType({"A": "x"})
     matrix_names: ClassVar[tuple[str, ...]] = ("A", "B")
+    held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "mse": "linspec.families.least_squares.held_out:SquaredErrors",
+            "r2": "linspec.families.least_squares.held_out:Explained",
+        }
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shared", None)
