@@ -122,6 +122,8 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
 
     shared: Moments | None = None  # moments that were given instead of the data
     vector: bool = False
+    column_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by matrix, of those that have names
+    frame_library: str = ""  # of the first frame among the data
     exponents: ClassVar[Mapping[str, int]] = MappingProxyType({})  # powers of two that divide matrices
     excess: ClassVar[Sequence[int]] = (0, 0)  # additional powers for ridges
     taken: ClassVar[Mapping[str, HostArray]] = MappingProxyType(
@@ -361,6 +363,9 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         if 0 in A.shape:
             raise InvalidProblem(f"{name} must have rows and columns; got shape {A.shape}.")
         object.__setattr__(self, name, A)
+        if A.column_names is not None:
+            object.__setattr__(self, "column_names", {**self.column_names, name: A.column_names})
+            object.__setattr__(self, "frame_library", self.frame_library or A.frame_library)
         return A
 
 

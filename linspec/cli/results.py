@@ -33,6 +33,8 @@ def write_solution(solution: Any, about: Mapping[str, Any], stream: IO[bytes], s
     fields = {field.name: getattr(solution, field.name) for field in dataclasses.fields(solution)}
     fields = {name: value for name, value in fields.items() if value is not None}
     fields["status"] = solution.status.name
+    names = fields.pop("column_names")
+    fields |= {f"{matrix.lower()}_names": list(columns) for matrix, columns in names.items()}
     if suffix == ".json":
         text = json.dumps({**_plain(fields), "about": _plain(about)}, indent=1, allow_nan=False)
         stream.write(text.encode() + b"\n")

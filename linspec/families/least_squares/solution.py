@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
+import numpy as np
+
 from linspec.affine_images import Taken
-from linspec.arrays import Array, Home, HostArray, host_dtype, namespace
+from linspec.arrays import Array, Home, HostArray, host_dtype, namespace, to_host
 from linspec.solution import Solution
 
 
@@ -35,6 +39,8 @@ class LeastSquaresSolution(Solution):
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x",)
+    weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType({"A": ("x", 0)})
+    vector_name: ClassVar[str] = "x"
 
     x: Array
     residuals: HostArray
@@ -48,6 +54,19 @@ class LeastSquaresSolution(Solution):
 
     def _headline(self) -> str:
         return f"x {tuple(self.x.shape)}"
+
+    def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
+        """The coefficients of each right-hand side, by its name; of a path those of each ridge, by its number."""
+        x = to_host(self.x)
+        x = x if self.path else x[None]
+        x = x[..., None] if x.ndim == 2 else x
+        names = self.column_names.get("B") or tuple(f"{self.vector_name}{i + 1}" for i in range(x.shape[2]))
+        paths = [f", ridge {i + 1}" for i in range(len(x))] if self.path else [""]
+        return {
+            f"{name}{path}": np.asarray(x[i, :, j])
+            for i, path in enumerate(paths)
+            for j, name in enumerate(names)
+        }
 
     @property
     def intercept(self) -> Array | None:
@@ -113,7 +132,8 @@ class LeastSquaresSolution(Solution):
         x, xp = self.x, namespace(self.x)
         axis = 1 if self.path else 0  # of the columns of A
         columns = xp.reshape(xp.moveaxis(x, axis, 0), (x.shape[axis], -1))
-        found = Taken(self.a_mean, self.a_slopes, self.confound_mean).images(A, columns, "A", confounds)
+        taken = Taken(self.a_mean, self.a_slopes, self.confound_mean, names=self.column_names.get("A"))
+        found = taken.images(A, columns, "A", confounds)
         m = 1 if x.ndim == 1 + axis else x.shape[-1]
         there, home = namespace(found), Home.of(found)
         found = there.reshape(found, (found.shape[0], -1, m))
