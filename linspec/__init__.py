@@ -57,6 +57,7 @@ _PUBLIC = {
     "hookimpl": "linspec.hookspecs",
     "kernels": "linspec.kernels",
     "limit_option": "linspec.options",
+    "load_solution": "linspec.solution",
     "metrics": "linspec.metrics",
     "normalizers": "linspec.registry",
     "null_correlations": "linspec.families.cca.components",

@@ -45,6 +45,7 @@ from linspec.registry import test_matrices as test_matrices
 from linspec.run import Run as Run
 from linspec.solution import Solution as Solution
 from linspec.solution import Status as Status
+from linspec.solution import load_solution as load_solution
 from linspec.solver import LeastSquaresState as LeastSquaresState
 from linspec.solver import Selection as Selection
 from linspec.solver import Solver as Solver

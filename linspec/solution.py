@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, to_host
-from linspec.errors import InvalidOption, shown
+import linspec
+from linspec import archive, registry
+from linspec.arrays import Array, HostArray, empty_at, from_host, is_array, to_host
+from linspec.errors import InvalidFile, InvalidOption, MissingPackage, shown
 from linspec.frames import check_names, column_names_of, library_of, row_names_of, table
 from linspec.interrupts import HowItEnded
+from linspec.replacing import replaced
 
 
 class Status(Enum):
@@ -112,6 +118,13 @@ class Solution:
         The names of the columns, by the name of the matrix ("X", "A"), of those matrices that have names: frames.
     frame_library : str
         The library of the first frame among the data, "" where there was none. Tables are made in it.
+    problem : str
+        The name of the problem in the registry; "" where it is not known.
+    tol : float or None
+        The tolerance that was in force.
+    options : dict of str
+        The options of the solver, also those that were left at their defaults. A part, such as a normalizer, is its
+        name with the options that were given.
 
     Notes
     -----
@@ -120,7 +133,12 @@ class Solution:
     of the field that counts them; `vector_name` is what one of the vectors is called. `value_field` holds the
     decreasing numbers that belong to the vectors, or is "" if there are none. `value_label` is the name of one of these
     numbers. `ceiling` is their upper limit, or None. `certified` tells whether the residual judges the whole answer: if
-    it is False, no answer of the class has converged, whatever its residual.
+    it is False, no answer of the class has converged, whatever its residual. `shapes` gives the axes of arrays by
+    letters, "p k"; in a file that is read, axes of one letter must have one length. `saved_types` are classes of
+    objects that fields may consist of beside arrays, numbers, texts, tuples and mappings, so that `save` can write
+    them: those that derive from them may occur, too. An object of such a class is written as the arguments of its constructor,
+    attributes of the same names, or as what its method `saved_parts` returns, from which the class method
+    `from_saved_parts` makes it again.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ()
@@ -130,6 +148,8 @@ class Solution:
     value_label: ClassVar[str] = ""
     ceiling: ClassVar[float | None] = None
     certified: ClassVar[bool] = True
+    shapes: ClassVar[Mapping[str, str]] = {}
+    saved_types: ClassVar[tuple[type, ...]] = ()
 
     status: Status = HowItEnded()  # type: ignore[assignment]  # noqa: RUF009  # a descriptor: read as what it is
     converged: bool
@@ -146,6 +166,46 @@ class Solution:
     solver: str
     column_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     frame_library: str = ""
+    problem: str = ""
+    tol: float | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the solution into a file, from which `linspec.load_solution` reads it: arrays and a text, no pickle.
+
+        Parameters
+        ----------
+        path : path
+            An existing file is replaced, whole or not at all. The format is that of `numpy.savez`, whatever the suffix:
+            ``numpy.load(path)`` has the arrays by the names of the fields.
+
+        Raises
+        ------
+        CannotSave
+            A field holds something else than numbers, texts and arrays, such as a kernel that is a function. Nothing
+            is written.
+        OSError
+            The file cannot be written.
+        """
+        contents = packed(self, {})
+        with replaced(Path(path)) as stream:
+            archive.write(stream, *contents)
+
+    def saved_parts(self) -> dict[str, Any]:
+        """What `save` writes, by name: by default all fields."""
+        parts = {each.name: vars(self)[each.name] for each in dataclasses.fields(self)}
+        return {**parts, "status": parts["status"].name}
+
+    @classmethod
+    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
+        """The solution that consists of these parts.
+
+        Parameters
+        ----------
+        parts : mapping
+            As `saved_parts` returns them; arrays are NumPy's.
+        """
+        return cls(**{**parts, "status": Status[parts["status"]]})
 
     # ---- answers as tables --------------------------------------------------------------------
 
@@ -275,3 +335,155 @@ class History:
     def table(self) -> HostArray:
         """The history as a structured float64 array."""
         return np.array(self.rows, dtype=[(name, np.float64) for name in HISTORY_FIELDS])
+
+
+def packed(solution: Solution, about: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What `linspec.archive.write` writes of a solution.
+
+    Parameters
+    ----------
+    solution : Solution
+    about : mapping of str to numpy.ndarray
+        Further arrays.
+
+    Returns
+    -------
+    dict
+        The header.
+    dict of str to numpy.ndarray
+        The arrays, among them a plain one for each field that is none itself.
+    """
+    parts = solution.saved_parts()
+    nodes, arrays = archive.pack(parts, solution.saved_types)
+    others = {name: value for name, value in parts.items() if value is not None and name not in arrays}
+    plain = {name: _plain(value) for name, value in others.items() if not isinstance(value, Mapping)}
+    header = {
+        "linspec": linspec.__version__,
+        "class": archive.identity(type(solution)),
+        "provider": _provider(solution.problem),
+        "fields": nodes,
+    }
+    return header, {**about, **plain, **arrays}
+
+
+def load_solution(
+    path: str | os.PathLike[str], *, like: Array = None, namespace: Any = None, device: Any = None
+) -> Any:
+    """Read a solution that `Solution.save` or ``linspec solve --out FILE.npz`` has written.
+
+    Neither the training data nor the solver is needed. No code of the file is run, and nothing that it names is
+    imported but the package of its problem, if that is installed as a plugin.
+
+    Parameters
+    ----------
+    path : path
+    like : array, optional
+        Weights and what belongs to them are placed in the library and on the device of this array. By default they are
+        NumPy arrays.
+    namespace : module, optional
+        The library instead: ``torch``, ``cupy``.
+    device : optional
+        The device, in the words of that library, by default its own.
+
+    Returns
+    -------
+    Solution
+        Of the class that was saved. It transforms, scores and predicts as the one that was saved.
+
+    Raises
+    ------
+    InvalidFile
+        The file is damaged, of a newer format, too large for the memory, or something else.
+    MissingPackage
+        The plugin of the problem is not installed, or a class is not imported; the message names it.
+    FileNotFoundError
+        There is no such file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((50, 4))
+    >>> solution = ls.solve(ls.SVD(A, k=2))
+    >>> solution.save("axes.npz")
+    >>> bool((ls.load_solution("axes.npz").transform(A) == solution.transform(A)).all())
+    True
+    """
+    there = _there(like, namespace, device)
+    with archive.opened(path) as file:
+        cls = _class_of(file.header)
+        parts = file.unpack(file.header["fields"], cls.saved_types)
+        unknown = parts.keys() - {each.name for each in dataclasses.fields(cls)}
+        if unknown:
+            raise InvalidFile(
+                f"{cls.__name__} has no field {shown(min(unknown))}, which linspec {shown(file.header.get('linspec'))} "
+                "wrote"
+            )
+        for name in filter(None, (*cls.weight_fields, cls.value_field)):
+            value = parts.get(name)
+            if value is not None and not (is_array(value) and value.dtype.kind == "f"):
+                raise InvalidFile(f"{name} must be an array of real numbers; got {shown(value)}")
+        found = archive.rebuilt(cls, parts)
+    if there is None:
+        return found
+    placed = [each.name for each in dataclasses.fields(cls) if _belongs_to_library(cls, each)]
+    return dataclasses.replace(
+        found, **{name: from_host(parts[name], like=there) for name in placed if is_array(parts.get(name))}
+    )
+
+
+def _there(like: Any, library: Any, device: Any) -> Array:
+    """An array where weights are to be; None: they stay NumPy arrays."""
+    if like is None and library is None and device is None:
+        return None
+    if like is None and library is not None:
+        return empty_at(library, device)
+    if not is_array(like) or library is not None or device is not None:
+        raise InvalidOption(
+            "give an array as like, or the library as namespace and perhaps a device; got "
+            f"like={shown(like)}, namespace={shown(library)}, device={shown(device)}."
+        )
+    return like
+
+
+def _belongs_to_library(cls: type[Solution], each: dataclasses.Field[Any]) -> bool:
+    """Whether a field is in the library of the data: by its role, or because it is declared as an `Array`."""
+    return each.name in cls.weight_fields or each.type in ("Array", "Array | None", Array, Array | None)
+
+
+def _class_of(header: Mapping[str, Any]) -> type[Solution]:
+    """The class of the solution that a file holds: that of its problem, or one that is imported already."""
+    problem, named = header["fields"].get("problem"), header["class"]
+    candidates: list[type[Solution]] = (
+        [registry.get_problem(problem).solution] if problem in registry.problems() else []
+    )
+    for cls in (*candidates, *archive.with_derived([Solution])):
+        if archive.identity(cls) == named:
+            return cls
+    distribution = str(header.get("provider", "")).partition(":")[0]
+    if distribution in ("", "local"):
+        where = f"Import the module of {shown(str(named).partition(':')[0])} that defines it"
+    else:
+        where = f"Install {shown(distribution)}, or do not disable its plugin"
+    raise MissingPackage(
+        f"the file holds the answer to the problem {shown(problem)}, of the class {shown(named)}, which is not known "
+        f"here. {where}, and load the file again."
+    )
+
+
+def _provider(problem: str) -> str:
+    """The plugin that provides a problem, ``distribution:entry``."""
+    if problem not in registry.problems():
+        return ""
+    return registry.provider_of(registry.spec_of(registry.get_problem(problem)))
+
+
+def _plain(value: Any) -> HostArray:
+    """A field that is no array as one that `numpy.load` reads; a number that is missing is nan."""
+    if isinstance(value, tuple | list):
+        value = [np.nan if each is None else each for each in value]
+    try:
+        found = np.asarray(value)
+    except ValueError:  # of several lengths
+        found = np.asarray(repr(value))
+    return found.astype(str) if found.dtype.hasobject else found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,22 +13,19 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import InvalidProblem
 from linspec.families.cca.variates import CCAScore, score_variates
 from linspec.features import FeatureMap, KernelMap
-from linspec.kernels import Kernel
+from linspec.kernels import Kernel, Points
 
 
 class Fitted:
-    """The feature map of a view, with its numbers from the training rows; text where a file is written.
+    """The feature map of a view, with its numbers from the training rows.
 
     Attributes
     ----------
     map : FeatureMap
     """
 
-    def __init__(self, features: FeatureMap, kernel: Kernel) -> None:
-        self.map, self.kernel = features, kernel
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> HostArray:
-        return np.asarray(repr(self))
+    def __init__(self, map: FeatureMap, kernel: Kernel) -> None:  # noqa: A002  # the name of the attribute
+        self.map, self.kernel = map, kernel
 
     def __repr__(self) -> str:
         return f"{type(self.map).__name__}({self.map.inputs} -> {self.map.columns}, {self.kernel})"
@@ -61,6 +59,16 @@ class KernelCCASolution(Solution):
     value_field: ClassVar[str] = "correlations"
     value_label: ClassVar[str] = "canonical correlation"
     ceiling: ClassVar[float | None] = 1.0
+    shapes: ClassVar[Mapping[str, str]] = {
+        "x_weights": "m k",
+        "x_landmarks": "m",
+        "x_mean": "k",
+        "y_weights": "l k",
+        "y_landmarks": "l",
+        "y_mean": "k",
+        **dict.fromkeys(("correlations", "residuals", "bounds"), "k"),
+    }
+    saved_types: ClassVar[tuple[type, ...]] = (Fitted, FeatureMap, Points, Kernel)
 
     x_weights: Array
     y_weights: Array

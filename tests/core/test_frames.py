@@ -275,6 +275,17 @@ def test_names_survive_pickling_and_moments() -> None:
     assert ls.solve(ls.SVD(moments, k=1, center=True)).column_names == {"A": NAMES}
 
 
+def test_names_survive_a_file(tmp_path: Any) -> None:
+    data = frame("polars")
+    solution = ls.solve(ls.CCA(selected(data, ["height", "age"]), selected(data, ["smokes"]), k=1))
+    solution.save(tmp_path / "pairs.npz")
+    loaded = ls.load_solution(tmp_path / "pairs.npz")
+    assert loaded.column_names == {"X": ("height", "age"), "Y": ("smokes",)}
+    assert loaded.weights_table("X").equals(solution.weights_table("X"))
+    with pytest.raises(InvalidProblem, match="another order"):
+        loaded.transform(selected(data, ["age", "height"]))
+
+
 def test_kernels_compare_names() -> None:
     data = frame("pandas")
     KernelCCA = ls.get_problem("kernel-cca")

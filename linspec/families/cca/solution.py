@@ -74,6 +74,18 @@ class CCASolution(Solution):
     value_field: ClassVar[str] = "correlations"
     value_label: ClassVar[str] = "canonical correlation"
     ceiling: ClassVar[float | None] = 1.0
+    shapes: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("x_weights", "x_from_x", "x_from_y"), "p k"),
+        **dict.fromkeys(("y_weights", "y_from_x", "y_from_y"), "q k"),
+        **dict.fromkeys(("correlations", "residuals", "bounds"), "k"),
+        "x_mean": "p",
+        "x_scale": "p",
+        "y_mean": "q",
+        "y_scale": "q",
+        "confound_mean": "c",
+        "x_slopes": "c p",
+        "y_slopes": "c q",
+    }
 
     x_weights: Array
     y_weights: Array

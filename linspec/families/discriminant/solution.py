@@ -65,6 +65,19 @@ class DiscriminantSolution(Solution):
     vector_name: ClassVar[str] = "direction"
     value_field: ClassVar[str] = "eigenvalues"
     value_label: ClassVar[str] = "eigenvalue"
+    shapes: ClassVar[Mapping[str, str]] = {
+        "weights": "p k",
+        "eigenvalues": "k",
+        "mean": "p",
+        "scale": "p",
+        "penalty": "k k",
+        "within": "k k",
+        "confound_mean": "f",
+        "slopes": "f p",
+        "classes": "c",
+        "class_sizes": "c",
+        "class_means": "c k",
+    }
 
     weights: Array
     eigenvalues: HostArray

@@ -41,6 +41,15 @@ class LeastSquaresSolution(Solution):
     weight_fields: ClassVar[tuple[str, ...]] = ("x",)
     weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType({"A": ("x", 0)})
     vector_name: ClassVar[str] = "x"
+    shapes: ClassVar[Mapping[str, str]] = {
+        "a_mean": "p",
+        "a_scale": "p",
+        "a_slopes": "c p",
+        "b_mean": "m",
+        "b_slopes": "c m",
+        "confound_mean": "c",
+        "residuals": "r",
+    }
 
     x: Array
     residuals: HostArray

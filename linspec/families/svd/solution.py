@@ -51,6 +51,15 @@ class SVDSolution(Solution):
     vector_name: ClassVar[str] = "component"
     value_field: ClassVar[str] = "S"
     value_label: ClassVar[str] = "singular value"
+    shapes: ClassVar[Mapping[str, str]] = {
+        "S": "k",
+        "Vh": "k p",
+        "U": "n k",
+        "mean": "p",
+        "scale": "p",
+        "confound_mean": "c",
+        "slopes": "c p",
+    }
 
     S: HostArray
     Vh: Array
