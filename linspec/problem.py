@@ -341,6 +341,21 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         if A.dtype.itemsize < dtype.itemsize:
             object.__setattr__(self, name, A.in_dtype(dtype) or A)
 
+    def name_columns(self, names: Mapping[str, Sequence[str]]) -> None:
+        """Give names to the columns of matrices whose data have none, as those of files.
+
+        Parameters
+        ----------
+        names : mapping of str to sequence of str
+            By matrix. Those of other matrices, and of others' columns, are left out.
+        """
+        known = {
+            name: tuple(columns)
+            for name, columns in names.items()
+            if name in self.matrix_names and getattr(self, name).shape[1] == len(columns)
+        }
+        object.__setattr__(self, "column_names", {**self.column_names, **known})
+
     def adopt(self, name: str, data: Any) -> LinearOperator:
         """Make one of the problem's matrices from data, in the constructor.
 

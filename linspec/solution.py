@@ -136,8 +136,8 @@ class Solution:
     it is False, no answer of the class has converged, whatever its residual. `shapes` gives the axes of arrays by
     letters, "p k"; in a file that is read, axes of one letter must have one length. `saved_types` are classes of
     objects that fields may consist of beside arrays, numbers, texts, tuples and mappings, so that `save` can write
-    them: those that derive from them may occur, too. An object of such a class is written as the arguments of its constructor,
-    attributes of the same names, or as what its method `saved_parts` returns, from which the class method
+    them: those that derive from them may occur, too. An object of such a class is written as the arguments of its
+    constructor, attributes of the same names, or as what its method `saved_parts` returns, from which the class method
     `from_saved_parts` makes it again.
     """
 

@@ -33,7 +33,7 @@ from typing import IO, Any
 
 import linspec
 from linspec import registry
-from linspec.cli.data import read_matrix
+from linspec.cli.data import read_named
 from linspec.cli.failures import Failure, in_one_line
 from linspec.cli.interrupts import Interrupts, held, raising
 from linspec.cli.kinds import Score, kind_named, offered
@@ -286,7 +286,7 @@ def answer_request(text: str, tell: Callable[[dict[str, Any]], None]) -> None:
     request = Request(**json.loads(text))
     kind = kind_named(request.problem)
     try:
-        problem = kind.construct([read_matrix(file) for file in request.files], request.values)
+        problem = kind.construct([read_named(file) for file in request.files], request.values)
     except (Failure, LinspecError, OSError, MemoryError) as error:
         tell({"event": "error", "message": _message(error), "fatal": True})
         return

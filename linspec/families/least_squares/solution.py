@@ -65,12 +65,12 @@ class LeastSquaresSolution(Solution):
         return f"x {tuple(self.x.shape)}"
 
     def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
-        """The coefficients of each right-hand side, by its name; of a path those of each ridge, by its number."""
+        """The coefficients of each right-hand side, by its name; of a path also by the place of the ridge in it."""
         x = to_host(self.x)
         x = x if self.path else x[None]
         x = x[..., None] if x.ndim == 2 else x
         names = self.column_names.get("B") or tuple(f"{self.vector_name}{i + 1}" for i in range(x.shape[2]))
-        paths = [f", ridge {i + 1}" for i in range(len(x))] if self.path else [""]
+        paths = [f"[{i}]" for i in range(len(x))] if self.path else [""]
         return {
             f"{name}{path}": np.asarray(x[i, :, j])
             for i, path in enumerate(paths)
