@@ -33,7 +33,7 @@ MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "nan", "nil", "none", "null
 LARGE = 4 << 20
 """Bytes from which on pyarrow is worth the time of its import."""
 
-BLOCK = 4 << 20
+BLOCK = 1 << 20
 """Bytes that pyarrow parses at a time."""
 
 HIDDEN = "\0"
@@ -199,17 +199,20 @@ def _numbers_by_arrow(layout: _Layout, survey: Survey) -> Any:
 
     names = [str(j) for j in range(layout.width)]
     chosen = names if layout.columns is None else [names[j] for j in layout.columns]
-    numbers = np.empty((survey.lines, len(chosen)))
+    numbers = np.empty((survey.lines, len(chosen)), order="F")
     rows = 0
     try:
-        with csv.open_csv(
-            layout.path,
-            csv.ReadOptions(column_names=names, skip_rows=layout.start - 1, block_size=BLOCK),
-            csv.ParseOptions(delimiter=layout.separator, quote_char=False),
-            csv.ConvertOptions(
-                column_types=dict.fromkeys(chosen, pa.float64()), include_columns=chosen, null_values=[]
-            ),
-        ) as batches:
+        with (
+            layout.path.open("rb") as stream,
+            csv.open_csv(
+                stream,
+                csv.ReadOptions(column_names=names, skip_rows=layout.start - 1, block_size=BLOCK),
+                csv.ParseOptions(delimiter=layout.separator, quote_char=False),
+                csv.ConvertOptions(
+                    column_types=dict.fromkeys(chosen, pa.float64()), include_columns=chosen, null_values=[]
+                ),
+            ) as batches,
+        ):
             for batch in batches:
                 for j, column in enumerate(batch.columns):
                     if column.null_count:

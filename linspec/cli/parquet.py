@@ -74,14 +74,16 @@ def names_in_parquet(path: Path) -> tuple[str, ...]:
         return tuple(file.schema_arrow.names)
 
 
-def _opened(path: Path) -> Any:
-    """The file, of which only the end is read."""
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """The file, of which only the end is read; what goes wrong while it is open is a Failure."""
     try:
         import pyarrow.parquet as pq
     except ImportError as error:
         raise install_hint(f"{path}: .parquet needs pyarrow", "parquet") from error
-    with _reading(path):
-        return pq.ParquetFile(path)
+    # pyarrow takes no names that are not UTF-8, but files.
+    with _reading(path), path.open("rb") as stream, pq.ParquetFile(stream) as file:
+        yield file
 
 
 def _is_text(kind: Any) -> bool:
@@ -118,9 +120,8 @@ def _in_slices(path: Path, names: tuple[str, ...], rows: int) -> NamedMatrix:
 def _tables(path: Path, names: tuple[str, ...], batch: int) -> Iterator[Any]:
     """The columns of all rows, so many rows at a time; all at once for 0."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    with _reading(path), pq.ParquetFile(path) as file:
+    with _opened(path) as file:
         if not batch:
             yield file.read(columns=list(names)).select(list(names))
             return
@@ -136,7 +137,7 @@ def _reading(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, EOFError) as error:
-        if isinstance(error, PermissionError | FileNotFoundError):
+        if isinstance(error, PermissionError | FileNotFoundError | MemoryError):
             raise
         raise Failure(
             f"{path} is not a Parquet file, or it is damaged ({in_one_line(str(error))}). Write it again."
