@@ -184,8 +184,8 @@ def _numbers(layout: _Layout, survey: Survey) -> Any:
 def _numbers_by_arrow(layout: _Layout, survey: Survey) -> Any:
     """The same numbers, by pyarrow where it is installed; None where it is not, or where it stumbles.
 
-    It is several times as fast, as strict, and rounds as well, but it says less of what is wrong: then NumPy's reader
-    begins anew. It knows no comments, and quotes otherwise.
+    It is faster, as strict, and rounds as well, but it says less of what is wrong: then NumPy's reader begins anew. It
+    knows no comments, and quotes otherwise.
     """
     plain = layout.separator is not None and not survey.quotes and not survey.hashes
     if not plain or survey.size < LARGE or layout.path.suffix.lower() == ".gz":
