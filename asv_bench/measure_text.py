@@ -1,8 +1,8 @@
 """How fast the command line reads delimited text: by NumPy's reader, by pyarrow's, and pandas beside them.
 
-``OPENBLAS_NUM_THREADS=1 python asv_bench/measure_text.py`` writes a file of 200 MB into a temporary folder, reads it with
-each reader in a process of its own, and prints CPU seconds, the peak of the memory, and whether the numbers are the same
-bits. ``--quick`` takes 10 MB.
+``OPENBLAS_NUM_THREADS=1 python asv_bench/measure_text.py`` writes a file of 200 MB into a temporary folder, reads it
+with each reader in a process of its own, and prints CPU seconds, the peak of the memory, and a digest of the numbers.
+``--quick`` takes 10 MB.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any
 
 from linspec.arrays import Array, Home, HostArray, host_dtype, reciprocal
 from linspec.errors import InvalidProblem
-from linspec.frames import check_names
+from linspec.frames import check_names, column_names_of
 from linspec.operators import as_operator
 from linspec.row_model import weights_and_confounds
 from linspec.sweeps.images import Images
@@ -87,8 +87,8 @@ class Taken:
     confound_mean : numpy.ndarray of shape (c,) or None
     scale : array of shape (p,) or None
         What the columns are divided by afterwards.
-    names : tuple of str or None
-        The names of the columns, where the training data had any.
+    names, confound_names : tuple of str or None
+        The names of the columns, and of the confounds, where the training data had any.
     """
 
     mean: Array | None = None
@@ -96,6 +96,7 @@ class Taken:
     confound_mean: HostArray | None = None
     scale: Array | None = None
     names: tuple[str, ...] | None = None
+    confound_names: tuple[str, ...] | None = None
 
     def images(self, data: Any, V: Array, name: str, confounds: Any = None) -> Array:
         """(A − 1 meanᵀ − Z slopes) diag(scale)⁻¹ V for the rows A, whose confounds less their training means are Z.
@@ -170,6 +171,7 @@ class Taken:
                 f"the solution takes {count} confounds out of its columns; got none for these rows. Pass confounds=, "
                 f"an array with a row for each and {count} columns."
             )
+        check_names(column_names_of(confounds), self.confound_names, "confounds", "the training rows")
         _, Z = weights_and_confounds(None, confounds, rows)
         got = 0 if Z is None else Z.shape[1]
         if Z is None or got != count:

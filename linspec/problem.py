@@ -341,13 +341,15 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         if A.dtype.itemsize < dtype.itemsize:
             object.__setattr__(self, name, A.in_dtype(dtype) or A)
 
-    def name_columns(self, names: Mapping[str, Sequence[str]]) -> None:
+    def name_columns(self, names: Mapping[str, Sequence[str]], library: str = "") -> None:
         """Give names to the columns of matrices whose data have none, as those of files.
 
         Parameters
         ----------
         names : mapping of str to sequence of str
-            By matrix. Those of other matrices, and of others' columns, are left out.
+            By matrix. Those of other matrices, and of other columns than a matrix has, are left out.
+        library : str, default ""
+            The library in which tables are to be made.
         """
         known = {
             name: tuple(columns)
@@ -355,6 +357,7 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
             if name in self.matrix_names and getattr(self, name).shape[1] == len(columns)
         }
         object.__setattr__(self, "column_names", {**self.column_names, **known})
+        object.__setattr__(self, "frame_library", self.frame_library or library)
 
     def adopt(self, name: str, data: Any) -> LinearOperator:
         """Make one of the problem's matrices from data, in the constructor.

@@ -115,7 +115,7 @@ class Solution:
     solver : str
         The qualified name of the solver that ran.
     column_names : dict of str to tuple of str
-        The names of the columns, by the name of the matrix ("X", "A"), of those matrices that have names: frames.
+        The names of the columns, by the name of the matrix ("X", "A", "confounds"), of those that have names: frames.
     frame_library : str
         The library of the first frame among the data, "" where there was none. Tables are made in it.
     problem : str
@@ -275,6 +275,13 @@ class Solution:
         InvalidProblem
         """
         check_names(column_names_of(data), self.column_names.get(matrix), matrix, "the training data")
+
+    def names_of(self, matrix: str) -> dict[str, tuple[str, ...] | None]:
+        """The names of the columns of a matrix and of the confounds, as `linspec.affine_images.Taken` takes them."""
+        return {
+            "names": self.column_names.get(matrix),
+            "confound_names": self.column_names.get("confounds"),
+        }
 
     def table_of_columns(
         self, matrix: str, vectors: Mapping[str, HostArray], library: str | None = None, data: Any = None

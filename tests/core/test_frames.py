@@ -286,6 +286,36 @@ def test_names_survive_a_file(tmp_path: Any) -> None:
         loaded.transform(selected(data, ["age", "height"]))
 
 
+def test_confounds_have_names_too() -> None:
+    data, extra = frame("pandas"), frame("pandas", day=AGE, hour=HEIGHT)
+    found = ls.solve(
+        ls.CCA(data[["height"]], data[["age"]], k=1, confounds=extra[["hour"]].round(), ridge=1.0)
+    )
+    assert found.column_names == {"X": ("height",), "Y": ("age",), "confounds": ("hour",)}
+    least = ls.solve(ls.LeastSquares(data[["smokes"]], np.ones(6), confounds=extra))
+    svd = ls.solve(ls.SVD(data, k=1, confounds=extra))
+    for use in (
+        lambda Z: least.predict(data[["smokes"]], confounds=Z),
+        lambda Z: svd.transform(data, confounds=Z),
+        lambda Z: found.loadings(data[["height"]], confounds=Z),
+    ):
+        with pytest.raises(
+            InvalidProblem, match="confounds must have the columns of the training rows; got them"
+        ):
+            use(extra[["hour", "day"]])
+    np.testing.assert_allclose(
+        svd.transform(data, confounds=extra), svd.transform(data, confounds=extra.to_numpy())
+    )
+
+
+def test_names_along_a_path_of_ridges() -> None:
+    data = frame("pandas")
+    problem = ls.CCA(data[["smokes"]], data[["height", "age"]], k=1, sample_weight=AGE)
+    solution = ls.ridge_path(problem, [1.0, 2.0]).solutions[1]
+    assert solution.column_names == {"X": ("smokes",), "Y": ("height", "age")}
+    assert list(solution.weights_table("Y").index) == ["height", "age"]
+
+
 def test_kernels_compare_names() -> None:
     data = frame("pandas")
     KernelCCA = ls.get_problem("kernel-cca")

@@ -143,7 +143,7 @@ class CCASolution(Solution):
         """What is taken out of rows of X or Y. Their scale is in the weights."""
         side = name.lower()
         mean, slopes = getattr(self, f"{side}_mean"), getattr(self, f"{side}_slopes")
-        return Taken(mean, slopes, self.confound_mean, names=self.column_names.get(name))
+        return Taken(mean, slopes, self.confound_mean, **self.names_of(name))
 
     def predict(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
         """The other view of rows, by least squares on their variates.
@@ -318,7 +318,7 @@ class CCASolution(Solution):
         center = self.x_mean is not None
         for data, slopes in ((X, self.x_slopes), (Y, self.y_slopes)):
             if data is not None:
-                Taken(slopes=slopes).beside(confounds)
+                Taken(slopes=slopes, confound_names=self.column_names.get("confounds")).beside(confounds)
         found = [
             loadings(
                 data, weights, name, center=center, confounds=confounds, names=self.column_names.get(name)

@@ -132,7 +132,7 @@ class DiscriminantSolution(Solution):
     @property
     def _taken(self) -> Taken:
         """What is taken out of rows. Their scale is in the weights."""
-        return Taken(self.mean, self.slopes, self.confound_mean, names=self.column_names.get("X"))
+        return Taken(self.mean, self.slopes, self.confound_mean, **self.names_of("X"))
 
     def classifier(
         self,

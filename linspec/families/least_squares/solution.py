@@ -141,7 +141,7 @@ class LeastSquaresSolution(Solution):
         x, xp = self.x, namespace(self.x)
         axis = 1 if self.path else 0  # of the columns of A
         columns = xp.reshape(xp.moveaxis(x, axis, 0), (x.shape[axis], -1))
-        taken = Taken(self.a_mean, self.a_slopes, self.confound_mean, names=self.column_names.get("A"))
+        taken = Taken(self.a_mean, self.a_slopes, self.confound_mean, **self.names_of("A"))
         found = taken.images(A, columns, "A", confounds)
         m = 1 if x.ndim == 1 + axis else x.shape[-1]
         there, home = namespace(found), Home.of(found)

@@ -109,7 +109,7 @@ class SVDSolution(Solution):
 
     @property
     def _taken(self) -> Taken:
-        return Taken(self.mean, self.slopes, self.confound_mean, self.scale, self.column_names.get("A"))
+        return Taken(self.mean, self.slopes, self.confound_mean, self.scale, **self.names_of("A"))
 
     def transform(self, A: Any, *, confounds: Any = None) -> Array:
         """Scores of rows: the rows minus the training means, if the problem centres, times the vectors.
