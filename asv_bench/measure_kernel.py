@@ -7,6 +7,11 @@ Left 14 columns against right 14, pixels/255 in float32, k = 10, Gaussian kernel
 landmarks are printed beside. With `--truth` its correlations are held against those of the same rows in float64 to a
 residual of 1e-16, and the law against the exact norm, by Cholesky factors. Then what the solvers capture of the test
 images: the sum of ten correlations of the variates, without a ridge. Seconds are CPU seconds: give it one BLAS thread.
+
+`--study` asks something else of the same data. `fourier`: how many random features `rff-kcca` needs for what
+`nystrom-kcca` captures with 500 and 1,000 landmarks. `appgrad`: what Ma, Lu & Foster (2015, section 2.4) say of AppGrad
+with kernels, and passes to the same law beside `nystrom-lobpcg`. `knoi`: what it captures after 1, 3 and 10 epochs,
+beside `rff-kcca` with as many features.
 """
 
 from __future__ import annotations
@@ -36,6 +41,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--truth", action="store_true", help="hold the answer against one of float64")
     parser.add_argument("--columns", type=int, nargs="*", default=[250, 500, 1000, 1500])
+    parser.add_argument("--study", choices=["solvers", "fourier", "appgrad", "knoi"], default="solvers")
+    parser.add_argument("--passes", type=int, default=3000, help="the most that AppGrad may take")
+    parser.add_argument("--epochs", type=int, nargs="*", default=[1, 3, 10])
     given = parser.parse_args()
     warnings.simplefilter("ignore", ls.errors.ConvergenceWarning)
     X, Y = (A.astype(np.float32) for A in mnist_halves(given))
@@ -45,6 +53,11 @@ def main() -> None:
     X, Y = X[order[:n]], Y[order[:n]]
     problem = ls.get_problem("kernel-cca")(X, Y, K, KERNEL, ridge=PENALTY * n)
     print(problem)
+    if given.study != "solvers":
+        {"fourier": fourier_study, "appgrad": appgrad_study, "knoi": knoi_study}[given.study](
+            problem, test, given
+        )
+        return
     linear = ls.solve(ls.CCA(X, Y, K, ridge=PENALTY * n))
     print(f"linear CCA: test TCC10 {linear.score(*test).total:.4f}")
     exact = truth_of(problem) if given.truth else None
@@ -168,6 +181,91 @@ def approximate(problem: Any, solver: str, options: dict[str, int], test: Any, s
         f"correlations {found.correlations.sum():.4f} ({found.residual_kind}, {found.residual:.2g}); CPU "
         f"{np.median(spent):.1f} s"
     )
+
+
+def fourier_study(problem: Any, test: Any, given: Any) -> None:
+    """Random features against landmarks."""
+    for m in (500, 1000):
+        approximate(problem, "nystrom-kcca", {"landmarks": min(m, problem.X.shape[0])}, test, given.seeds)
+    for count in given.columns:
+        approximate(problem, "rff-kcca", {"features": count}, test, given.seeds)
+        print(f"  peak {peak():.2f} GB", flush=True)
+
+
+LAWS = (1e-1, 1e-2, 1e-3, 1e-4)
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "k columns": {"extra": 0},
+    "old functions of the first view": {"update": "simultaneous"},
+    "gradient by coefficients": {"gradient": "coefficients"},
+    "as printed": {"gradient": "coefficients", "update": "simultaneous", "extra": 0},
+}
+"""Options of `kernel-appgrad`, from the default to what is printed."""
+
+
+def appgrad_study(problem: Any, test: Any, given: Any) -> None:
+    """What is claimed of AppGrad with kernels, and passes to a law."""
+    kernels = problem.moments("auto", (1, 1)).settle(np.random.default_rng(0))
+    fixed = ls.get_problem("kernel-cca")(problem.X, problem.Y, K, *kernels, ridge=problem.ridge)
+    for seed in range(given.seeds):
+        options = {"landmarks": given.landmarks, "tol": given.tol}
+        exact = followed(fixed, test, "nystrom-lobpcg", "", options, seed)
+        if seed == 0:
+            fixed_point(fixed, exact)
+        for words, chosen in VARIANTS.items():
+            each = 2 if chosen.get("gradient") == "coefficients" else 1
+            options = {**chosen, "tol": LAWS[-1], "max_iterations": given.passes // each}
+            followed(fixed, test, "kernel-appgrad", f", {words}", options, seed)
+
+
+def followed(
+    problem: Any, test: Any, solver: str, words: str, options: dict[str, Any], seed: int
+) -> ls.Solution:
+    """Passes and CPU seconds of a solver to each law."""
+    began, rows = time.process_time(), []
+
+    def watch(progress: Any) -> None:
+        rows.append((progress.residual, progress.passes, time.process_time() - began))
+
+    found = ls.solve(problem, solver, rng=seed, callback=watch, **options)
+    print(f"{solver}{words}, seed {seed}: {found}")
+    for law in LAWS:
+        first = next(((passes, spent) for residual, passes, spent in rows if residual <= law), None)
+        reached = "not reached" if first is None else f"after {first[0]:7.1f} passes, CPU {first[1]:6.1f} s"
+        print(f"  law {law:.0e} {reached}")
+    print(
+        f"  all {rows[-1][1]:.1f} passes, CPU {rows[-1][2]:.1f} s: law {found.residual:.1e}, least claimed "
+        f"{min(residual for residual, *_ in rows):.1e}, sum {found.correlations.sum():.6f}, test TCC10 "
+        f"{found.score(*test).total:.4f}",
+        flush=True,
+    )
+    return found
+
+
+def fixed_point(problem: Any, exact: ls.Solution) -> None:
+    """How far a step moves the exact answer, its correlations beside it."""
+    moments = problem.moments("auto", (1, 1))
+    a, b = (np.asarray(V, dtype=np.float64) for V in (exact.x_weights, exact.y_weights))
+    a, b, rho = a - a.mean(axis=0), b - b.mean(axis=0), exact.correlations
+    (Ka, _), (Kb, _) = (op.product(V) for op, V in zip(moments.views, (a, b), strict=True))
+    moved = []
+    for v, Kv, Kw, ridge in ((a, Ka, Kb, problem.ridge[0]), (b, Kb, Ka, problem.ridge[1])):
+        change = (Kv + ridge * v) * rho - Kw
+        moved.append(np.linalg.norm(change) / np.linalg.norm(Kw))
+    print(f"fixed point: a step leaves the answer but for {max(moved):.1e} of the target", flush=True)
+
+
+def knoi_study(problem: Any, test: Any, given: Any) -> None:
+    """Epochs of `knoi`, and the exact CCA of as many features."""
+    for m in (500, 1000):
+        approximate(problem, "nystrom-kcca", {"landmarks": min(m, problem.X.shape[0])}, test, given.seeds)
+    for count in given.columns:
+        for epochs in given.epochs:
+            approximate(problem, "knoi", {"features": count, "epochs": epochs}, test, given.seeds)
+            print(f"  peak {peak():.2f} GB", flush=True)
+        approximate(problem, "rff-kcca", {"features": count}, test, given.seeds)
+        print(f"  peak {peak():.2f} GB", flush=True)
 
 
 def peak() -> float:

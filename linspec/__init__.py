@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "CCA": "linspec.families.cca.problem",
     "CCASolution": "linspec.families.cca.solution",
+    "Comparison": "linspec.comparison",
     "Conclusion": "linspec.conclusion",
     "Discriminant": "linspec.families.discriminant.problem",
     "DiscriminantSolution": "linspec.families.discriminant.solution",
@@ -47,6 +48,7 @@ _PUBLIC = {
     "TestMatrix": "linspec.test_matrix",
     "TestMatrixSpec": "linspec.spec",
     "as_operator": "linspec.operators",
+    "compare": "linspec.comparison",
     "datasets": "linspec.datasets",
     "describe": "linspec.registry",
     "errors": "linspec.errors",

@@ -7,6 +7,8 @@ from linspec import kernels as kernels
 from linspec import metrics as metrics
 from linspec import targets as targets
 from linspec import testing as testing
+from linspec.comparison import Comparison as Comparison
+from linspec.comparison import compare as compare
 from linspec.conclusion import Conclusion as Conclusion
 from linspec.families.cca.components import null_correlations as null_correlations
 from linspec.families.cca.components import permutation_test as permutation_test

@@ -18,7 +18,8 @@ class Conclusion:
     ----------
     fields : mapping of str to arrays and numbers
     residual : float
-    findings : tuple of (Status, str)
+    findings : tuple of (Status or None, str)
+        None: text for the message, which changes no status.
     kind : str
         `Solution.residual_kind`, if it tells more than the source of the products.
     lost : bool
@@ -27,7 +28,7 @@ class Conclusion:
 
     fields: Mapping[str, Any]
     residual: float
-    findings: tuple[tuple[Status, str], ...] = ()
+    findings: tuple[tuple[Status | None, str], ...] = ()
     kind: str = ""
     lost: bool = False
 

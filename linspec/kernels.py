@@ -71,6 +71,8 @@ class Kernel(ABC):
         Whether the kernel depends on x − z alone.
     homogeneous : bool
         Whether k(c x, z) is a power of c times k(x, z), for c > 0.
+    projects : bool
+        Whether k(x, z) is a function of xᵀz and of the lengths of x and z. Such kernels define `along` and `pullback`.
     is_resolved : bool
         Whether all its numbers are known.
     """
@@ -78,6 +80,7 @@ class Kernel(ABC):
     differences: ClassVar[bool] = False
     homogeneous: ClassVar[bool] = False
     precomputed: ClassVar[bool] = False
+    projects: ClassVar[bool] = False
 
     @property
     def is_resolved(self) -> bool:
@@ -128,18 +131,76 @@ class Kernel(ABC):
             In memory of its own.
         """
 
+    def along(self, T: Array, sx: Array | None, U: Array) -> Array:
+        """k(xᵢ, uⱼ) from the products xᵢᵀuⱼ: the functions k(·, uⱼ) at rows that are known by their products only.
+
+        Parameters
+        ----------
+        T : array of shape (n, m)
+            XU.
+        sx : array of shape (n,) or None
+            The `statistics` of X, if there are any.
+        U : array of shape (p, m)
+            Of the library of T.
+
+        Returns
+        -------
+        array of shape (n, m)
+
+        Raises
+        ------
+        InvalidProblem
+            The kernel is no function of products and lengths.
+        """
+        raise InvalidProblem(self._is_no_function_of_products())
+
+    def pullback(self, X: LinearOperator, T: Array, K: Array, S: Array, U: Array) -> Array:
+        """The gradient in U of Σ Sᵢⱼ k(xᵢ, uⱼ), by one product with Xᵀ.
+
+        Parameters
+        ----------
+        X : LinearOperator of shape (n, p)
+        T, K : arrays of shape (n, m)
+            XU, and the values that `along` makes of it.
+        S : array of shape (n, m)
+        U : array of shape (p, m)
+
+        Returns
+        -------
+        array of shape (p, m), float64
+
+        Raises
+        ------
+        InvalidProblem
+            The kernel is no function of products and lengths.
+        """
+        raise InvalidProblem(self._is_no_function_of_products())
+
+    def _is_no_function_of_products(self) -> str:
+        return (
+            f"methods that look for a point u follow the gradient of k(x, u), which takes a kernel of products xᵀu: "
+            f"linear, polynomial or rbf; got {self}."
+        )
+
 
 @dataclass(frozen=True)
 class Linear(Kernel):
     """k(x, z) = xᵀz."""
 
     homogeneous: ClassVar[bool] = True
+    projects: ClassVar[bool] = True
 
     def diagonal(self, X: Any) -> Array:
         return _squares(X)
 
     def tile(self, X: Any, Z: Any, sx: Array | None = None, sz: Array | None = None) -> Array:
         return _inner(X, Z)
+
+    def along(self, T: Array, sx: Array | None, U: Array) -> Array:
+        return T
+
+    def pullback(self, X: LinearOperator, T: Array, K: Array, S: Array, U: Array) -> Array:
+        return X.rmatmat(S)
 
 
 @dataclass(frozen=True)
@@ -149,6 +210,8 @@ class Polynomial(Kernel):
     degree: int = 2
     offset: float = 1.0
     gamma: float | str = "scale"
+
+    projects: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not is_number(self.degree, int) or not 1 <= self.degree <= 100:
@@ -189,10 +252,19 @@ class Polynomial(Kernel):
         T = _inner(X, Z)
         T *= _number(self.gamma, "gamma")
         T += float(self.offset)
-        base = T
-        for _ in range(self.degree - 1):
-            T = T * base
-        return T
+        return _power(T, self.degree)
+
+    def along(self, T: Array, sx: Array | None, U: Array) -> Array:
+        return _power(self._base(T), self.degree)
+
+    def pullback(self, X: LinearOperator, T: Array, K: Array, S: Array, U: Array) -> Array:
+        slope = self.degree * _number(self.gamma, "gamma")
+        return X.rmatmat(
+            S * slope if self.degree == 1 else S * _power(self._base(T), self.degree - 1) * slope
+        )
+
+    def _base(self, T: Array) -> Array:
+        return T * _number(self.gamma, "gamma") + float(self.offset)
 
 
 @dataclass(frozen=True)
@@ -228,6 +300,7 @@ class _OfDistances(Kernel):
 class RBF(_OfDistances):
     """k(x, z) = exp(−|x − z|²/2s²), the Gaussian kernel."""
 
+    projects: ClassVar[bool] = True
     called: ClassVar[str] = "an RBF kernel"
 
     def _distances(self, sample: Any) -> HostArray:
@@ -246,6 +319,17 @@ class RBF(_OfDistances):
         T -= (_squares(Z) if sz is None else sz)[None, :] * 0.5
         T *= scale**-2
         return _exponential_of_negative(T)
+
+    def along(self, T: Array, sx: Array | None, U: Array) -> Array:
+        scale = _number(self.scale, "scale")
+        if sx is None:
+            raise InvalidProblem("an RBF kernel needs the squared lengths of the rows beside their products.")
+        lengths = namespace(U).sum(U * U, axis=0)
+        return _exponential_of_negative((T - 0.5 * sx[:, None] - 0.5 * lengths[None, :]) * scale**-2)
+
+    def pullback(self, X: LinearOperator, T: Array, K: Array, S: Array, U: Array) -> Array:
+        Q = K * S * _number(self.scale, "scale") ** -2
+        return X.rmatmat(Q) - U * namespace(Q).sum(Q, axis=0)[None, :]
 
 
 @dataclass(frozen=True)
@@ -484,11 +568,27 @@ def read_rows(A: LinearOperator, name: str) -> Any:
         rows = A.dense()
         finite = all_finite(rows)
     if not finite:
-        row, column, value = first_non_finite(A) or (0, 0, math.nan)
-        raise NonFiniteData(
-            f"{name} must be finite; got {value} at row {row}, column {column}. Drop or impute such rows."
-        )
+        raise not_finite(A, name)
     return rows
+
+
+def not_finite(A: LinearOperator, name: str) -> NonFiniteData:
+    """The error that names the first entry that is not finite, where entries can be read.
+
+    Parameters
+    ----------
+    A : LinearOperator
+        One whose products are not finite.
+    name : str
+        What messages call it.
+    """
+    found = first_non_finite(A)
+    if found is None:
+        return NonFiniteData(f"{name} must be finite; its products hold NaN or infinity.")
+    row, column, value = found
+    return NonFiniteData(
+        f"{name} must be finite; got {value} at row {row}, column {column}. Drop or impute such rows."
+    )
 
 
 def centre_of(rows: Any, kernel: Kernel) -> HostArray | None:
@@ -576,6 +676,13 @@ def _squares(X: Any) -> Array:
     if scipy.sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).reshape(-1)
     return namespace(X).sum(X * X, axis=1)
+
+
+def _power(base: Array, degree: int) -> Array:
+    T = base
+    for _ in range(degree - 1):
+        T = T * base
+    return T
 
 
 def _absolute_differences(X: Any, Z: Any) -> Array:

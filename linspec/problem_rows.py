@@ -12,12 +12,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
-from linspec.arrays import Home, host_dtype, namespace, reciprocal
+from linspec.arrays import Home, HostArray, host_dtype, namespace, reciprocal
 from linspec.checks import check_flag
 from linspec.errors import InvalidProblem
 from linspec.frames import column_names_of
 from linspec.moments import Moments
 from linspec.operators import AdjustedOperator, LinearOperator, uncounted
+from linspec.operators.chosen_rows import chosen_rows
 from linspec.row_model import row_model, weights_and_confounds
 from linspec.sweeps.ways import settle
 
@@ -70,6 +71,32 @@ class RowsOfProblem:
         w, Z = weights_and_confounds(self.sample_weight, self.confounds, rows)
         object.__setattr__(self, "sample_weight", w)
         object.__setattr__(self, "confounds", Z)
+
+    def on_rows(self, numbers: HostArray) -> Self:
+        """The same problem on some of its rows; `check_sizes` tells whether they are enough.
+
+        Parameters
+        ----------
+        numbers : numpy.ndarray of int
+            From 0 to n - 1.
+
+        Raises
+        ------
+        InvalidProblem
+            The problem was given moments and not rows.
+        MissingCapability
+            Rows of a matrix cannot be read by their numbers.
+        """
+        if self.shared is not None:
+            raise InvalidProblem(
+                "rows cannot be taken out of moments that are made already. Pass the data themselves."
+            )
+        twin = self.with_matrices({name: chosen_rows(A, numbers) for name, A in self.matrices.items()})
+        for name in ("sample_weight", "confounds"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(twin, name, value[numbers])
+        return twin
 
     @property
     def is_adjusted(self) -> bool:

@@ -97,8 +97,8 @@ class Run:
     tol : float
         The tolerance in force.
     start : mapping or None
-        Arrays of an earlier answer to begin at, float64: "x_weights" and "y_weights" of a CCA. For solvers with the
-        trait "warm-start"; None where none was given.
+        Arrays of an earlier answer to begin at, float64: "x_weights" and "y_weights" of a CCA, "x" of a least-squares
+        problem. For solvers with the trait "warm-start"; None where none was given.
     """
 
     def __init__(  # noqa: PLR0913 (what one call of `solve` sets)

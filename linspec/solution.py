@@ -139,6 +139,10 @@ class Solution:
     them: those that derive from them may occur, too. An object of such a class is written as the arguments of its
     constructor, attributes of the same names, or as what its method `saved_parts` returns, from which the class method
     `from_saved_parts` makes it again.
+
+    A class may have a method `score` that takes rows of the problem's matrices, and their confounds by name, and
+    returns a number, or an object with `total`: the larger, the better. `score_label` is what this number is called;
+    `linspec.compare` compares by it.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ()
@@ -150,6 +154,7 @@ class Solution:
     certified: ClassVar[bool] = True
     shapes: ClassVar[Mapping[str, str]] = {}
     saved_types: ClassVar[tuple[type, ...]] = ()
+    score_label: ClassVar[str] = "score"
 
     status: Status = HowItEnded()  # type: ignore[assignment]  # noqa: RUF009  # a descriptor: read as what it is
     converged: bool
@@ -324,6 +329,22 @@ class Solution:
             f"({self.residual_kind}), {self.passes:g} passes, {self.iterations} iterations, "
             f"{self.status.name}>"
         )
+
+    @classmethod
+    def objective(cls, fields: Mapping[str, Any]) -> float | None:
+        """What the problem maximises, in one number, of the fields of an answer; None if there is none.
+
+        Parameters
+        ----------
+        fields : mapping from str to array
+            Of an answer of this class, or of an iterate that the law has judged.
+
+        Returns
+        -------
+        float or None
+            By default the sum of the numbers in `value_field`.
+        """
+        return float(np.sum(fields[cls.value_field])) if cls.value_field else None
 
     def _headline(self) -> str:
         return ""

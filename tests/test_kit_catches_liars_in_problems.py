@@ -49,6 +49,8 @@ ELSEWHERE = replace(TESTING, cases=lambda: testing_of("svd").cases()[:1])
 BLIND = replace(TESTING, oracle=lambda case, reading: object())
 COMMAND = Kind(name="liar", matrices=("A",), parameters=list, answer=lambda solution: [], score=None)
 TWO_FILES = replace(COMMAND, matrices=("A", "B"))
+VARIES = replace(COMMAND, varied=("ridge",))
+SCORES = replace(COMMAND, scored=True)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +65,8 @@ TWO_FILES = replace(COMMAND, matrices=("A", "B"))
         ({"testing": "BLIND"}, {"oracle"}),
         ({"testing": ""}, {"cases"}),
         ({"command": "TWO_FILES"}, {"command"}),
+        ({"command": "VARIES"}, {"command"}),
+        ({"command": "SCORES"}, {"command"}),
         ({"summary": "liar"}, {"summary"}),
     ],
     ids=lambda value: ", ".join(f"{k}={v}" for k, v in value.items()) if isinstance(value, dict) else "",

@@ -9,7 +9,7 @@ one, and a solver; any other can be solved from Python.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +86,19 @@ class Kind:
     explained : callable or None
         Takes a solution, the matrices and the confounds, and reads the matrices again. Returns the head and the rows of
         a table that says how much of the matrices the answer explains.
+    solver : str
+        What `solve` takes without ``--solver``.
+    solver_parameters : callable or None
+        Makes click options that stand for options of solvers: ``--width 64`` for ``--option width=64``.
+    varied : tuple of str
+        The parameters, or options of solvers, of which `compare` takes several values.
+    unused : callable or None
+        Takes the values of the parameters, returns the names of those that the others make meaningless, such as the
+        degree of a kernel that has none. `compare` runs combinations that differ in these only once.
+    scored : bool
+        Whether solutions have `score`, so that rows can be held out.
+    variates : bool
+        Whether `solution.transform` of the matrices gives two blocks whose columns belong in pairs: they are drawn.
     """
 
     name: str
@@ -100,11 +113,30 @@ class Kind:
     labels: tuple[str, ...] = ()
     path: bool = False
     explained: Callable[[Any, Sequence[Any], Any], tuple[list[str], list[list[str]]]] | None = None
+    solver: str = "auto"
+    solver_parameters: Callable[[], list[click.Parameter]] | None = None
+    varied: tuple[str, ...] = ()
+    unused: Callable[[Mapping[str, Any]], Collection[str]] | None = None
+    scored: bool = False
+    variates: bool = False
 
     @property
     def title(self) -> str:
         """What it is, for help and headings: the summary of its record."""
         return str(registry.get_spec("problem", self.name).summary)
+
+    def own_parameters(self) -> list[click.Parameter]:
+        """The parameters of the problem, and those that stand for options of solvers."""
+        return [*self.parameters(), *(self.solver_parameters() if self.solver_parameters else ())]
+
+    def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Of all that was given the parameters of the problem."""
+        return {parameter.name: given[parameter.name] for parameter in self.parameters() if parameter.name}
+
+    def option_texts(self, given: Mapping[str, Any]) -> list[str]:
+        """The options of solvers that were given by their own names, as ``--option`` takes them."""
+        names = [parameter.name for parameter in (self.solver_parameters() if self.solver_parameters else ())]
+        return [f"{name}={given[name]}" for name in names if name and given[name] is not None]
 
     def construct(self, matrices: Sequence[Any], values: Mapping[str, Any]) -> Any:
         """The problem with these matrices and the values of its parameters."""

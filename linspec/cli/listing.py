@@ -33,7 +33,8 @@ def solvers(problem: str | None) -> None:
 def describe(name: str) -> None:
     """Describe a solver, normalizer, test matrix, adapter or problem: source, needs, options, or how it is stated.
 
-    NAME is a bare name where it means one thing, else cca/gram, normalizer/qr, DISTRIBUTION:NAME.
+    NAME is a bare name, or cca/gram, normalizer/qr, DISTRIBUTION:NAME. Where a bare name means several things, they are
+    listed.
     """
     click.echo(str(registry.describe(name)))
 

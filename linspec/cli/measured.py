@@ -29,17 +29,20 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import linspec
 from linspec import registry
 from linspec.cli.data import read_named
 from linspec.cli.failures import Failure, in_one_line
 from linspec.cli.interrupts import Interrupts, held, raising
-from linspec.cli.kinds import Score, kind_named, offered
+from linspec.cli.kinds import Kind, Score, kind_named
 from linspec.cli.settings import AUTO, only_declared, solver_options
 from linspec.errors import LinspecError, NonFiniteData, warn
 from linspec.options import build
+
+if TYPE_CHECKING:
+    from linspec.comparison import Entry, Rows
 
 __all__ = [
     "Limits",
@@ -75,6 +78,10 @@ class Request:
     max_passes: float | None = None
     max_seconds: float | None = None
     scored: bool = False
+    variant: str = ""
+    held_out: float | None = None
+    others: Sequence[Mapping[str, Any]] = ()
+    """Values of other problems on the same files, which are to be stated, and not solved, before the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +98,12 @@ class Outcome:
         Products with one column, forward or adjoint, during the iterations; None for direct solvers.
     score : float or None
         By the problem's score.
+    variant : str
+        In which values the problem, or the options, differ from others; "" where there is one problem.
+    held_out : float or None
+        `solution.score` of the rows that were left out.
+    cpu : float or None
+        Seconds of the processor, those of all threads together.
     peak : float or None
         Bytes of memory at the peak of the whole process.
     history : dict of lists
@@ -112,9 +125,17 @@ class Outcome:
     seconds: float | None = None
     products: float | None = None
     score: float | None = None
+    variant: str = ""
+    held_out: float | None = None
+    cpu: float | None = None
     peak: float | None = None
     history: dict[str, list[float]] = field(default_factory=dict)
     scores: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The solver, and the variant where there are several."""
+        return f"{self.solver}, {self.variant}" if self.variant else self.solver
 
     @property
     def direct(self) -> bool:
@@ -182,7 +203,8 @@ def run_apart(
                 begun = begun or event["event"] == "begun"
                 outcome = _received(event, request, report) or outcome
             code = process.wait()
-    return outcome or _lost(request.solver, code, interrupts.came), interrupts.came
+    outcome = outcome or _lost(request.solver, code, interrupts.came)
+    return dataclasses.replace(outcome, variant=request.variant), interrupts.came
 
 
 def _received(
@@ -286,7 +308,7 @@ def answer_request(text: str, tell: Callable[[dict[str, Any]], None]) -> None:
     request = Request(**json.loads(text))
     kind = kind_named(request.problem)
     try:
-        problem = kind.construct([read_named(file) for file in request.files], request.values)
+        problem, rows = _stated(kind, request)
     except (Failure, LinspecError, OSError, MemoryError) as error:
         tell({"event": "error", "message": _message(error), "fatal": True})
         return
@@ -302,14 +324,37 @@ def answer_request(text: str, tell: Callable[[dict[str, Any]], None]) -> None:
             score = kind.score if request.scored else None
             loaded(problem, name, options)
             tell({"event": "begun"})
-            _, figures = measured_solve(problem, name, options, limits, score=score, report=_reporter(tell))
-            tell({"event": "result", **figures, "peak": peak_memory()})
+            watch = _Watch(problem, score, _reporter(tell))
+            with raising():
+                found = linspec.compare(
+                    problem, {name: name}, held_out=rows, callback=watch, **limits.arguments, **options
+                )
+            (entry,) = found.entries
+            if entry.failed:
+                tell({"event": "error", "message": in_one_line(entry.message), "fatal": False})
+            else:
+                tell({"event": "result", **_figures(problem, entry, watch), "peak": peak_memory()})
         except KeyboardInterrupt:
             tell({"event": "error", "message": UNFINISHED, "fatal": False})
         except Exception as error:  # noqa: BLE001 (whatever it is, the other solvers are still to run)
             tell({"event": "error", "message": _message(error), "fatal": isinstance(error, NonFiniteData)})
     for warning in heard:
         tell({"event": "warning", "text": str(warning.message)})
+
+
+def _stated(kind: Kind, request: Request) -> tuple[Any, Rows | None]:
+    """The problem of a request, and the rows that are held out; the others are stated, so that none fails later."""
+    from linspec.comparison import split  # here: help loads no array library
+
+    matrices = [read_named(file) for file in request.files]
+    found: list[tuple[Any, Rows | None]] = []
+    for values in (*request.others, request.values):
+        problem = kind.construct(matrices, values)
+        parts = (
+            (problem, None) if request.held_out is None else split(problem, request.held_out, request.seed)
+        )
+        found = [parts]  # one at a time: rows that are held out are copied
+    return found[0]
 
 
 @dataclass(frozen=True)
@@ -319,6 +364,11 @@ class Limits:
     seed: int = 0
     max_passes: float | None = None
     max_seconds: float | None = None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """As `linspec.solve` takes them."""
+        return {"rng": self.seed, "max_passes": self.max_passes, "max_seconds": self.max_seconds}
 
 
 def loaded(problem: Any, solver: str, options: Mapping[str, Any]) -> None:
@@ -336,6 +386,7 @@ def measured_solve(
     *,
     score: Score | None = None,
     report: Callable[[Any], None] | None = None,
+    rows: Rows | None = None,
 ) -> tuple[Any, dict[str, Any]]:
     """Solve a problem, and gather the figures of the run.
 
@@ -352,42 +403,40 @@ def measured_solve(
         Score iterates on the way by this.
     report : callable, optional
         Called with the progress of each iteration.
+    rows : Rows, optional
+        To score the answer on.
 
     Returns
     -------
     Solution, dict
         The solution, and the fields of an `Outcome` but for the solver and the peak.
     """
-    score_of = kind_named(problem.name).score if problem.name in offered() else None
-    loaded(problem, solver, options)
+    from linspec.comparison import measured  # here: help loads no array library
+
     watch = _Watch(problem, score, report)
-    start = time.perf_counter()
     with raising():
-        solution = linspec.solve(
-            problem,
-            solver,
-            rng=limits.seed,
-            max_passes=limits.max_passes,
-            max_seconds=limits.max_seconds,
-            callback=watch,
-            **options,
-        )
-    seconds = time.perf_counter() - start - watch.spent
-    history = solution.history
-    fields = {entry.name: getattr(solution, entry.name) for entry in dataclasses.fields(solution)}
-    return solution, {
-        "status": solution.status.name,
-        "message": solution.message,
-        "traits": list(registry.get_spec("solver", solver, problem).traits),
-        "converged": solution.converged,
-        "tol": options.get("tol") or problem.default_tol,
-        "residual": solution.residual,
-        "passes": solution.passes,
-        "iterations": solution.iterations,
-        "seconds": seconds,
-        "products": float(history["columns"][-1]) if len(history) else None,
-        "score": score_of.of(fields) if score_of else None,
-        "history": watch.corrected(history),
+        entry = measured(problem, solver, options, rows=rows, callback=watch, **limits.arguments)
+    return entry.solution, _figures(problem, entry, watch)
+
+
+def _figures(problem: Any, entry: Entry, watch: _Watch) -> dict[str, Any]:
+    """The fields of an `Outcome`, but for the solver and the peak."""
+    solution = entry.solution
+    return {
+        "status": entry.status,
+        "message": entry.message,
+        "traits": list(registry.get_spec("solver", solution.solver, problem).traits),
+        "converged": entry.converged,
+        "tol": entry.tol,
+        "residual": entry.residual,
+        "passes": entry.passes,
+        "iterations": entry.iterations,
+        "seconds": (entry.seconds or 0.0) - watch.spent,
+        "cpu": (entry.cpu_seconds or 0.0) - watch.spent_cpu,
+        "products": entry.products,
+        "score": entry.objective,
+        "held_out": entry.score,
+        "history": watch.corrected(solution.history),
         "scores": watch.scores,
     }
 
@@ -397,7 +446,7 @@ class _Watch:
 
     def __init__(self, problem: Any, score: Score | None, report: Callable[[Any], None] | None) -> None:
         self.problem, self.score, self.report = problem, score, report
-        self.spent = 0.0
+        self.spent = self.spent_cpu = 0.0
         self.spent_before: list[float] = []  # at each iteration, the time that this callback had taken
         self.scores: dict[str, list[float]] = {
             name: [] for name in ("iteration", "passes", "seconds", "residual", "score")
@@ -407,7 +456,7 @@ class _Watch:
 
     def __call__(self, progress: Any) -> None:
         """Take note of one iteration."""
-        start = time.perf_counter()
+        start, start_cpu = time.perf_counter(), time.process_time()
         self.spent_before.append(self.spent)
         if self.report is not None:
             self.report(progress)
@@ -415,6 +464,7 @@ class _Watch:
             self._next = max(progress.iteration + 1, progress.iteration * SPACING)
             self._take(progress, self.score)
         self.spent += time.perf_counter() - start
+        self.spent_cpu += time.process_time() - start_cpu
 
     def _take(self, progress: Any, score: Score) -> None:
         """Judge an iterate by the problem's law."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import IO, Any
 
-__all__ = ["FORMATS", "least_bytes", "write_solution"]
+__all__ = ["FORMATS", "least_bytes", "plain", "write_solution"]
 
 FORMATS = (".npz", ".json")
 
@@ -36,7 +36,7 @@ def write_solution(solution: Any, about: Mapping[str, Any], stream: IO[bytes], s
     if suffix == ".json":
         fields = {each.name: getattr(solution, each.name) for each in dataclasses.fields(solution)}
         fields = {name: value for name, value in fields.items() if value is not None and name not in ASKED}
-        text = json.dumps({**_plain(fields), "about": _plain(about)}, indent=1, allow_nan=False)
+        text = json.dumps({**plain(fields), "about": plain(about)}, indent=1, allow_nan=False)
         stream.write(text.encode() + b"\n")
     else:
         import numpy as np
@@ -44,7 +44,7 @@ def write_solution(solution: Any, about: Mapping[str, Any], stream: IO[bytes], s
         from linspec import archive
         from linspec.solution import packed
 
-        archive.write(stream, *packed(solution, {"about": np.asarray(json.dumps(_plain(about)))}))
+        archive.write(stream, *packed(solution, {"about": np.asarray(json.dumps(plain(about)))}))
 
 
 def least_bytes(problem: Any) -> float:
@@ -54,18 +54,18 @@ def least_bytes(problem: Any) -> float:
     return float((4 if problem.single else 8) * columns * width)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """The value in lists, dicts, numbers and texts; a number that JSON does not have is null."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(inner) for name, inner in value.items()}
+        return {str(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
+        return [plain(inner) for inner in value]
     if isinstance(value, Enum):
         return value.name
     if hasattr(value, "dtype"):
         if value.dtype.names:
-            return {name: _plain(value[name]) for name in value.dtype.names}
-        return _plain(value.tolist())
+            return {name: plain(value[name]) for name in value.dtype.names}
+        return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if value is None or isinstance(value, bool | int | float | str):

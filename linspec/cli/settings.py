@@ -26,11 +26,13 @@ __all__ = [
     "ProblemGroup",
     "complete_solver",
     "declared_names",
+    "held_out_options",
     "only_declared",
     "problem_command",
     "run_parameters",
     "solver_options",
     "split_option",
+    "taking_several",
 ]
 
 AUTO = "auto"
@@ -44,6 +46,52 @@ def _positive(ctx: click.Context, param: click.Parameter, value: float | None) -
     if value is not None and not 0 < value < math.inf:
         raise click.BadParameter(f"{value} is not a finite number above 0.", ctx, param)
     return value
+
+
+def _fraction(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """A number between 0 and 1."""
+    if value is not None and not 0 < value < 1:
+        raise click.BadParameter(f"{value} is not a fraction between 0 and 1.", ctx, param)
+    return value
+
+
+class _Several(click.ParamType):  # type: ignore[type-arg]  # of older releases it is not generic
+    """Values of another type with commas between them."""
+
+    def __init__(self, one: click.ParamType[Any]) -> None:
+        self.one, self.name = one, one.name
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Any, ...]:
+        """The values, each converted."""
+        if isinstance(value, tuple):
+            return value
+        texts = [text.strip() for text in str(value).split(",")]
+        return tuple(self.one.convert(text, param, ctx) for text in texts)
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """As that of one value."""
+        return self.one.get_metavar(param, ctx)
+
+
+def taking_several(option: click.Parameter) -> click.Option:
+    """The same option for several values: with commas between them, or given several times.
+
+    What it gives is a tuple with a tuple for each time that it is given.
+    """
+    if not isinstance(option, click.Option):
+        raise TypeError(f"{option.name} is no option and cannot take several values.")
+    return click.Option(
+        [*option.opts, str(option.name)],
+        type=_Several(option.type),
+        multiple=True,
+        default=[str(option.default)] if isinstance(option.default, str | int | float) else None,
+        show_default=option.show_default,
+        required=option.required,
+        metavar=None if option.metavar is None else f"{option.metavar},…",
+        help=f"{option.help} Several may be given, with commas between them.",
+    )
 
 
 def complete_solver(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -96,7 +144,7 @@ def _help_alone() -> None:
 def problem_command(
     kind: Kind, action: Callable[..., Any], summary: str, parameters: Iterable[click.Parameter]
 ) -> Command:
-    """A command that takes the matrices and the parameters of a problem, and others."""
+    """A command that takes the matrices of a problem, and parameters."""
     files: list[click.Parameter] = [
         click.Argument(
             [name.lower()], metavar=f"{name}-FILE", type=click.Path(path_type=str), required=number == 0
@@ -111,10 +159,17 @@ def problem_command(
     return Command(
         kind.name,
         callback=picked,
-        params=[*files, *columns, *kind.parameters(), *parameters],
+        params=[*files, *columns, *parameters],
         help=f"{kind.title}\n\n{summary}",
         short_help=kind.title,
     )
+
+
+def held_out_options(kind: Kind) -> list[click.Parameter]:
+    """The fraction of rows that no solver sees, for problems whose answers are scored on rows."""
+    text = "Leave out this fraction of the rows, drawn at random, and score the answer on them."
+    option = click.Option(["--held-out"], type=float, callback=_fraction, metavar="FRACTION", help=text)
+    return [option] if kind.scored else []
 
 
 def run_parameters() -> list[click.Parameter]:

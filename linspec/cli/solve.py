@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -22,12 +22,16 @@ from linspec.cli.settings import (
     AUTO,
     ProblemGroup,
     complete_solver,
+    held_out_options,
     only_declared,
     problem_command,
     run_parameters,
     solver_options,
 )
 from linspec.cli.tables import show_facts, show_table, status_in_words
+
+if TYPE_CHECKING:
+    from linspec.comparison import Rows
 
 __all__ = ["solve"]
 
@@ -38,22 +42,32 @@ scipy.sparse), .mtx, .svm (FILE.svm:labels and FILE.svm:classes for the labels),
 LARGEST, VECTORS = 5, 3
 """Weights with names that are shown of a vector, and vectors of which they are shown."""
 
+JUDGED = {
+    "recomputed": "recomputed by a sweep",
+    "bound": "from above",
+    "unavailable": "as the law cannot judge this answer",
+}
+"""How residuals come about, by their kind; of others from what is held."""
+
 
 def _command(kind: Kind) -> Command:
     def action(**given: Any) -> None:
         _solve(kind, given)
 
+    what = "how the run converged" + (", and the variates of the leading pairs" if kind.variates else "")
     parameters = [
+        *kind.own_parameters(),
         click.Option(
             ["--solver"],
             shell_complete=complete_solver,
-            default=AUTO,
+            default=kind.solver,
             show_default=True,
             help="As `linspec solvers` lists.",
         ),
+        *held_out_options(kind),
         *run_parameters(),
         click.Option(["--out"], metavar="FILE", help="Write the solution to FILE.npz or FILE.json."),
-        click.Option(["--plot"], metavar="FILE", help="Draw how the run converged, to FILE.png."),
+        click.Option(["--plot"], metavar="FILE", help=f"Draw {what}, to FILE.png."),
     ]
     if kind.explained is not None:
         text = "Show how much of each matrix the answer explains; the data are read again for that."
@@ -70,8 +84,8 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
     out = check_target("--out", given["out"], FORMATS, inputs=files.values())
     plot = plots.check_plot("--plot", given["plot"], inputs=files.values(), others=[out])
     name, tol = given["solver"], given["tol"]
-    options = solver_options(kind.name, name, given["options"], tol)
-    values = {parameter.name: given[parameter.name] for parameter in kind.parameters() if parameter.name}
+    options = solver_options(kind.name, name, [*kind.option_texts(given), *given["options"]], tol)
+    values = kind.values(given)
     ridges = values.get("ridge")
     if given.get("explained") and values.get("sample_weight") is not None:
         raise Failure("--explained counts every row once; got --sample-weight. Leave one of them out.")
@@ -82,12 +96,13 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
         return
     matrices = {matrix: read_named(text) for matrix, text in files.items()}
     problem = kind.construct(list(matrices.values()), values)
+    problem, rows = _parted(problem, given)
     name, reason, options = _chosen(problem, name, options)
     if out:
         check_room(out, least_bytes(problem))
     loaded(problem, name, options)
     with held() as interrupts:  # from here on there may be an answer, which is shown and written
-        solution, outcome = _run(problem, name, options, given)
+        solution, outcome = _run(problem, name, options, given, rows)
         seconds = outcome.seconds or 0.0
         show_facts(
             [
@@ -97,6 +112,7 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
                 ("chosen", reason),
                 *kind.answer(solution),
                 *_largest_weights(solution),
+                ("held out", _on_held_out(solution, outcome, rows)),
                 *_ending(solution, seconds),
             ]
         )
@@ -104,14 +120,15 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
             _show_path(ridges, solution)
         if given.get("explained") and kind.explained is not None:
             click.echo()
-            head, rows = kind.explained(solution, list(problem.matrices.values()), problem.confounds)
-            show_table(head, rows, right=head)
+            head, shares = kind.explained(solution, list(problem.matrices.values()), problem.confounds)
+            show_table(head, shares, right=head)
         about = {"problem": kind.name, "files": files, **values, "options": options, "seed": given["seed"]}
+        about |= {"held_out": given.get("held_out"), "score": outcome.held_out} if rows else {}
         about = {**about, "seconds": seconds, "linspec": _version()}
         write_all(
             [
                 (out, partial(write_solution, solution, about)),
-                (plot, partial(plots.draw_run, kind, solution, outcome)),
+                (plot, partial(_draw, kind, solution, outcome, problem, rows)),
             ]
         )
     if interrupts.came or solution.status.name == "INTERRUPTED":
@@ -142,10 +159,14 @@ def _solve_each(
         for ridge, problem in problems.items():
             if interrupts.came:
                 break
-            options = solver_options(kind.name, given["solver"], given["options"], given["tol"])
+            texts = [*kind.option_texts(given), *given["options"]]
+            options = solver_options(kind.name, given["solver"], texts, given["tol"])
+            problem, left_out = _parted(problem, given)
             name, _, options = _chosen(problem, given["solver"], options)
-            solution, outcome = _run(problem, name, options, given)
+            solution, outcome = _run(problem, name, options, given, left_out)
             answer = kind.answer(solution)[:2]
+            if outcome.held_out is not None:
+                answer.append(("held out", f"{outcome.held_out:.6f}"))
             figures = [
                 f"{solution.residual:.1e}",
                 status_in_words(solution.status.name),
@@ -170,7 +191,7 @@ def _solve_each(
                 ]
             )
             click.echo()
-            show_table(head, rows, right=["ridge", "sum", "residual", "passes", "seconds"])
+            show_table(head, rows, right=["ridge", "sum", "held out", "residual", "passes", "seconds"])
     if interrupts.came:
         click.get_current_context().exit(INTERRUPTED)
 
@@ -215,8 +236,53 @@ def _chosen(problem: Any, name: str, options: dict[str, Any]) -> tuple[str, str,
     return selection.name, selection.reason, only_declared(problem.name, selection.name, options)
 
 
+def _parted(problem: Any, given: Mapping[str, Any]) -> tuple[Any, Rows | None]:
+    """The problem on the rows that are fitted, and the rows that are not."""
+    if given.get("held_out") is None:
+        return problem, None
+    from linspec.comparison import split  # here: help loads no array library
+
+    return split(problem, given["held_out"], given["seed"])
+
+
+def _on_held_out(solution: Any, outcome: Outcome, rows: Rows | None) -> str:
+    """What the answer is worth on rows that were not fitted."""
+    if rows is None or outcome.held_out is None:
+        return ""
+    return f"{type(solution).score_label} {outcome.held_out:.6f}, on {len(rows)} rows that were not fitted"
+
+
+def _draw(
+    kind: Kind,
+    solution: Any,
+    outcome: Outcome,
+    problem: Any,
+    rows: Rows | None,
+    stream: IO[bytes],
+    suffix: str,
+) -> None:
+    """Draw the run, and the variates where there are some; they are made here, once the answer is shown and written."""
+    clouds = _clouds(solution, problem, rows) if kind.variates else ()
+    plots.draw_run(kind, solution, outcome, clouds, stream, suffix)
+
+
+def _clouds(solution: Any, problem: Any, rows: Rows | None) -> list[plots.Cloud]:
+    """The variates of some fitted rows, and of some that were held out, in pairs."""
+    from linspec.arrays import to_host
+    from linspec.comparison import Rows
+
+    found = []
+    fitted = Rows.of(problem).spread(plots.MOST_POINTS)
+    for label, part in (("fitted rows", fitted), ("held-out rows", rows)):
+        if part is not None:
+            matrices, named = part.arguments
+            P, Q = solution.transform(*matrices, **named)
+            found.append(plots.Cloud(label, to_host(P), to_host(Q)))
+    return found
+
+
 def _run(
-    problem: Any, name: str, options: Mapping[str, Any], given: Mapping[str, Any]
+    problem: Any, name: str, options: Mapping[str, Any], given: Mapping[str, Any], rows: Rows | None
 ) -> tuple[Any, Outcome]:
     """The solution, and the figures of the run."""
     goal = Goal(
@@ -226,15 +292,14 @@ def _run(
     )
     limits = Limits(given["seed"], given["max_passes"], given["max_seconds"])
     with shown_progress(name, goal, given["progress"]) as report:
-        solution, figures = measured_solve(problem, name, options, limits, report=report)
+        solution, figures = measured_solve(problem, name, options, limits, report=report, rows=rows)
     return solution, Outcome(solver=solution.solver, **figures)
 
 
 def _ending(solution: Any, seconds: float) -> list[tuple[str, str]]:
     from linspec.run import WARNED
 
-    recomputed = solution.residual_kind == "recomputed"
-    how = "recomputed by a sweep" if recomputed else "from the Gram matrices that are held"
+    how = JUDGED.get(solution.residual_kind, "from the Gram matrices that are held")
     # A warning says the message already, on standard error.
     message = "" if solution.status in WARNED else f": {solution.message}"
     return [

@@ -295,17 +295,17 @@ def describe(name: str) -> Description:
     Parameters
     ----------
     name : str
-        As for :func:`get_solver`, or with the kind in front, ``"normalizer/cholesky-qr"``. A bare name is
-        enough if it is unique.
+        As for :func:`get_solver`, or with the kind in front, ``"normalizer/cholesky-qr"``.
 
     Returns
     -------
     Description
-        The record and the options; ``print`` it for help.
+        The record and the options; ``print`` it for help. For a bare name that several records have, such as "gram",
+        it lists them, with the problems that have a solver of that name: `Description.namesakes`.
 
     Raises
     ------
-    UnknownName, AmbiguousName, BrokenPlugin
+    UnknownName, BrokenPlugin
         As for :func:`get_solver`.
     """
     return default_registry().describe(name)

@@ -53,7 +53,7 @@ class Description:
     Parameters
     ----------
     kind : {"solver", "normalizer", "test-matrix", "operator", "problem"}
-        What it is.
+        What it is; "" for namesakes of several kinds.
     name, summary, reference, traits
         As in its record.
     problem : str or None
@@ -70,6 +70,9 @@ class Description:
         For a problem: its constructor, ``"SVD(A, k, center=False, left=False)"``.
     solvers : tuple of str, default ()
         For a problem: the names of its solvers.
+    namesakes : tuple of (str, str), default ()
+        For a name that means several things: the full name and the summary of each. Then `summary` says how many there
+        are, and the fields of a single record are empty.
     """
 
     kind: str
@@ -84,8 +87,13 @@ class Description:
     options: tuple[Option, ...]
     statement: str = ""
     solvers: tuple[str, ...] = ()
+    namesakes: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
+        if self.namesakes:
+            width = max(len(name) for name, _ in self.namesakes)
+            listed = [f"  {name:<{width}}  {summary}" for name, summary in self.namesakes]
+            return "\n".join([self.name, "", self.summary, "", *listed])
         facts = {
             "stated as": self.statement,
             "solvers": ", ".join(self.solvers),
@@ -204,6 +212,9 @@ class Registry:
 
     def describe(self, name: str) -> Description:
         """Describe the part with a name; see :func:`linspec.describe`."""
+        matches = self._matches(name, _KINDS)
+        if len(matches) > 1 or any(len(chosen) > 1 for chosen in matches.values()):
+            return self._several(name, matches)
         claim = self._find(name, _KINDS)
         spec = claim.spec
         a_problem = isinstance(spec, ProblemSpec)
@@ -307,26 +318,60 @@ class Registry:
         if not isinstance(name, str):
             raise UnknownName(f"the name of a {_words(kinds[0])} must be a string; got {name!r}")
         scope = None if problem is None else problem_name(problem)
-        self._load()
-        matches = {
-            qualified: chosen
-            for qualified in self._index.named(name, kinds, scope)
-            if (chosen := matching(name, self._index.claims[qualified], kinds, scope))
-        }
+        matches = self._matches(name, kinds, scope)
         if not matches:
             raise UnknownName(self._not_found(name, kinds, scope))
         if len(matches) > 1:
-            full = [
-                full_name(claim, self._index.claims[qualified])
-                for qualified, chosen in matches.items()
-                for claim in chosen
-            ]
-            raise AmbiguousName(f"{name!r} may be {either(full)}; ask for one of these")
+            full = either(full for full, _ in self._full_names(matches))
+            raise AmbiguousName(f"{name!r} may be {full}; ask for one of these")
         (claims,) = matches.values()
         if len(claims) > 1:
             names = either(claim.short for claim in claims)
             raise AmbiguousName(f"{name!r} is registered by several plugins; ask for {names}")
         return claims[0]
+
+    def _matches(self, name: Any, kinds: list[str], scope: str | None = None) -> dict[str, list[Claim]]:
+        """The records that a name of any form may mean, by qualified name."""
+        self._load()
+        if not isinstance(name, str):
+            return {}
+        return {
+            qualified: chosen
+            for qualified in self._index.named(name, kinds, scope)
+            if (chosen := matching(name, self._index.claims[qualified], kinds, scope))
+        }
+
+    def _full_names(self, matches: dict[str, list[Claim]]) -> list[tuple[str, Claim]]:
+        """Each record with the shortest name that means it alone."""
+        claims = self._index.claims
+        return [
+            (full_name(claim, claims[name]), claim) for name, chosen in matches.items() for claim in chosen
+        ]
+
+    def _several(self, name: str, matches: dict[str, list[Claim]]) -> Description:
+        """What is said of a name that several records have."""
+        found = sorted(
+            ((full, claim.spec) for full, claim in self._full_names(matches)), key=lambda of: of[0]
+        )
+        kinds = {spec.kind for _, spec in found}
+        problems = [spec.problem for _, spec in found if isinstance(spec, SolverSpec)]
+        if kinds == {"solver"} and len(set(problems)) == len(found):
+            summary = f"A solver of {len(found)} problems has this name: {', '.join(problems)}."
+        else:
+            summary = f"{len(found)} records have this name."
+        return Description(
+            kind=kinds.pop() if len(kinds) == 1 else "",
+            name=bare_name(name),
+            problem=None,
+            summary=f"{summary} Describe one of them by its full name.",
+            reference="",
+            needs=None,
+            traits=(),
+            provider="",
+            version="",
+            options=(),
+            namesakes=tuple((full, spec.summary) for full, spec in found),
+        )
 
     def _implementation(self, claim: Claim) -> type[Any]:
         """Import the class of a record and check the contract; a fault is recorded."""

@@ -109,7 +109,7 @@ def check_oracle(stated: Stated) -> Iterator[str]:
 
 
 def check_command(stated: Stated) -> Iterator[str]:
-    """The command has the problem's name and as many matrices as the problem."""
+    """The command has the problem's name, as many matrices as the problem, and nothing but what it says it has."""
     if not stated.spec.command:
         raise Skip("the problem has no command")
     command = resolve(stated.spec.command)
@@ -119,6 +119,19 @@ def check_command(stated: Stated) -> Iterator[str]:
         yield (
             f"{stated.spec.command} must have as many matrices as the problem, {stated.cls.matrix_names}; "
             f"got {command.matrices}"
+        )
+    else:
+        own = {parameter.name for parameter in command.own_parameters()}
+        yield from (
+            f"{stated.spec.command}.varied must name parameters of the command; it has none named {name!r}"
+            for name in command.varied
+            if name not in own
+        )
+        lacking = {"scored": "score", "variates": "transform"}
+        yield from (
+            f"{stated.spec.command}.{flag} says that {stated.cls.solution.__name__} has the method {method}; it has not"
+            for flag, method in lacking.items()
+            if getattr(command, flag) and not callable(getattr(stated.cls.solution, method, None))
         )
 
 

@@ -46,6 +46,7 @@ class DeepCCASolution(ls.Solution):
         "y_feature_mean": "l",
     }
     saved_types: ClassVar[tuple[type, ...]] = (Net,)
+    score_label: ClassVar[str] = "total correlation captured"
     certified: ClassVar[bool] = False  # the law judges the CCA of the features, and not the nets
 
     x_net: Net

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["KernelCCA", "KernelCCASolution"]
+__all__ = ["KernelCCA", "KernelCCASolution", "PreimageCCA", "PreimageCCASolution"]
 
-_PLACES = {"KernelCCA": "linspec_kernel.problem", "KernelCCASolution": "linspec_kernel.solution"}
+_PLACES = {
+    "KernelCCA": "linspec_kernel.problem",
+    "KernelCCASolution": "linspec_kernel.solution",
+    "PreimageCCA": "linspec_kernel.preimage.problem",
+    "PreimageCCASolution": "linspec_kernel.preimage.solution",
+}
 
 
 def __getattr__(name: str) -> Any:

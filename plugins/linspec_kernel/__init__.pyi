@@ -1,2 +1,4 @@
+from linspec_kernel.preimage.problem import PreimageCCA as PreimageCCA
+from linspec_kernel.preimage.solution import PreimageCCASolution as PreimageCCASolution
 from linspec_kernel.problem import KernelCCA as KernelCCA
 from linspec_kernel.solution import KernelCCASolution as KernelCCASolution

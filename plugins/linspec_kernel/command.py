@@ -19,7 +19,6 @@ OF_KERNELS = ("kernel", "kernel_scale", "scale_factor", "degree", "offset", "ker
 
 
 def _parameters() -> list[click.Parameter]:
-    half = "By default the median distance between rows."
     return [
         count_option("canonical pairs"),
         click.Option(
@@ -32,14 +31,24 @@ def _parameters() -> list[click.Parameter]:
         click.Option(
             ["--ridge-y"], type=float, metavar="NUMBER", help="The ridge of Y, if it differs from X's."
         ),
+        *kernel_options(KERNELS, "rbf"),
+        center_option(True, "Centre the features."),
+    ]
+
+
+def kernel_options(names: tuple[str, ...], usual: str) -> list[click.Parameter]:
+    """Which kernels, and their numbers."""
+    scaled = " or ".join(name for name in ("rbf", "laplacian") if name in names)
+    median = "By default the median distance between rows."
+    return [
         click.Option(
-            ["--kernel"], type=click.Choice(KERNELS), default="rbf", show_default=True, help="The kernel."
+            ["--kernel"], type=click.Choice(names), default=usual, show_default=True, help="The kernel."
         ),
         click.Option(
-            ["--kernel-y"], type=click.Choice(KERNELS), help="The kernel of Y, if it differs from X's."
+            ["--kernel-y"], type=click.Choice(names), help="The kernel of Y, if it differs from X's."
         ),
         click.Option(
-            ["--kernel-scale"], type=float, metavar="NUMBER", help=f"The scale of rbf or laplacian. {half}"
+            ["--kernel-scale"], type=float, metavar="NUMBER", help=f"The scale of {scaled}. {median}"
         ),
         click.Option(
             ["--scale-factor"], type=float, metavar="NUMBER", help="By which that median is multiplied."
@@ -50,7 +59,6 @@ def _parameters() -> list[click.Parameter]:
         click.Option(
             ["--offset"], type=float, metavar="NUMBER", help="The constant of polynomial; 1 by default."
         ),
-        center_option(True, "Centre the features."),
     ]
 
 
@@ -80,9 +88,16 @@ def _with_kernels(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any
     return matrices, given
 
 
+def _of_other_kernels(values: Mapping[str, Any]) -> list[str]:
+    """Parameters of kernels that were not chosen."""
+    chosen = {values.get("kernel") or "rbf", values.get("kernel_y")}
+    scales = [] if chosen & {"rbf", "laplacian"} else ["kernel_scale", "scale_factor"]
+    return scales + ([] if "polynomial" in chosen else ["degree", "offset"])
+
+
 def _words(values: Mapping[str, Any]) -> list[str]:
-    names = [values.get("kernel", "rbf"), values.get("kernel_y")]
-    return ["kernel " + " and ".join(name for name in names if name)]
+    names = [name for name in (values.get("kernel"), values.get("kernel_y")) if name]
+    return ["kernel " + " and ".join(names)] if names else []
 
 
 def _answer(solution: Any) -> list[tuple[str, str]]:
@@ -108,5 +123,9 @@ COMMAND = Kind(
     arrange=_with_kernels,
     words=_words,
     share="PCC",
+    varied=(*OF_KERNELS, "ridge", "ridge_y"),
+    unused=_of_other_kernels,
+    scored=True,
+    variates=True,
 )
 """How the command line states the problem and shows its answer."""

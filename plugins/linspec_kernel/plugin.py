@@ -5,7 +5,7 @@ from linspec import Needs, ProblemSpec, SolverSpec, hookimpl
 
 @hookimpl
 def linspec_problems() -> tuple[ProblemSpec, ...]:
-    """Kernel CCA."""
+    """Kernel CCA, and that of single points."""
     return (
         ProblemSpec(
             name="kernel-cca",
@@ -13,6 +13,13 @@ def linspec_problems() -> tuple[ProblemSpec, ...]:
             summary="Canonical correlations of functions of two views, in the spaces of kernels.",
             command="linspec_kernel.command:COMMAND",
             testing="linspec_kernel.testing:TESTING",
+        ),
+        ProblemSpec(
+            name="preimage-cca",
+            target="linspec_kernel.preimage.problem:PreimageCCA",
+            summary="Correlations of the kernel functions of single points, with bounds that make them sparse.",
+            command="linspec_kernel.preimage.command:COMMAND",
+            testing="linspec_kernel.preimage.testing:TESTING",
         ),
     )
 
@@ -56,5 +63,31 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             reference="Lopez-Paz et al. 2014, ICML, Randomized nonlinear component analysis, arXiv:1402.0119",
             needs=Needs(dense=True, rows=True),
             traits=("randomized", "approximate"),
+        ),
+        SolverSpec(
+            name="kernel-appgrad",
+            problem="kernel-cca",
+            target="linspec_kernel.kernel_appgrad:KernelAppGrad",
+            summary="Gradient descent on k functions of each view, with products alone: a rival to compare with.",
+            reference="Ma, Lu & Foster 2015, ICML, PMLR 37, Finding linear structure in large datasets, section 2.4",
+            needs=Needs(dense=True),
+            traits=("iterative", "randomized"),
+        ),
+        SolverSpec(
+            name="knoi",
+            problem="kernel-cca",
+            target="linspec_kernel.knoi:KNOI",
+            summary="Minibatches of random Fourier features, made anew from a seed: memory of some columns of weights.",
+            reference="Wang & Livescu 2016, ICLR, Large-scale approximate kernel CCA, arXiv:1511.04773",
+            needs=Needs(dense=True, rows=True),
+            traits=("randomized", "approximate"),
+        ),
+        SolverSpec(
+            name="gradkcca",
+            problem="preimage-cca",
+            target="linspec_kernel.preimage.gradkcca:GradKCCA",
+            summary="Projected gradients from many starts at once; products with the data only, no kernel matrix.",
+            reference="Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel CCA",
+            traits=("iterative", "randomized", "warm-start", "automatic"),
         ),
     )

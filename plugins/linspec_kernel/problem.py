@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from linspec import Conclusion, Problem, Solution
 from linspec.arrays import Array, HostArray
@@ -109,6 +109,14 @@ class KernelCCA(Problem[KernelCCASolution]):
     def certificate_products(self) -> float:
         """Two, with the coefficients and with the residual, and the columns of landmarks."""
         return 2.0 + rounded_up(share_of(self.X.shape[0]))
+
+    def on_rows(self, numbers: HostArray) -> Self:
+        if self.kernel_x.precomputed or self.kernel_y.precomputed:
+            raise InvalidProblem(
+                "rows of a precomputed kernel cannot be held out: its columns belong to them, too. Pass the values for "
+                "the training rows as X and Y, and those of other rows with the training rows to be scored."
+            )
+        return super().on_rows(numbers)
 
     def about_rows(self) -> Any:
         """The problem itself: a kernel changes where a row is subtracted."""

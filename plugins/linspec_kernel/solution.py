@@ -69,6 +69,7 @@ class KernelCCASolution(Solution):
         **dict.fromkeys(("correlations", "residuals", "bounds"), "k"),
     }
     saved_types: ClassVar[tuple[type, ...]] = (Fitted, FeatureMap, Points, Kernel)
+    score_label: ClassVar[str] = "total correlation captured"
 
     x_weights: Array
     y_weights: Array

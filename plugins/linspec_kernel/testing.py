@@ -305,7 +305,7 @@ def cases() -> tuple[Case, ...]:
         _case("rbf-narrow", rbf(factor=0.5), ridge=0.06),
         _case("rbf-wide", rbf(3.0), ridge=(0.1, 2.0)),
         _case("laplacian", laplacian()),
-        _case("polynomial", polynomial(2, 1.0, 0.2), ridge=5.0),
+        _case("polynomial", polynomial(2, 1.0, 0.2), ridge=50.0),
         _case("cubic", polynomial(3, 0.5), ridge=2.0),
         _case("two-kernels", rbf(), kernel_y=polynomial(2), ridge=1.0),
         planted_linear(3, "linear"),

@@ -44,10 +44,9 @@ class SimultaneousLSQR(Solver):
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""
-        run.plan(setup=1.0, iteration=sweeps_of(problem.A))
+        run.plan(setup=1.0 if run.start is None else 2.0, iteration=sweeps_of(problem.A))
         data = RightHandSides(problem.A, problem.B, problem.ridges)
-        iterates = LSQR(data)
-        scales = iterates.gradients.copy()  # at x = 0 they are AᵀB
+        iterates, scales = _begun(data, run)
         seen, met = np.inf, iterates.inverse_squares
         while True:
             residual = float(relative(iterates.gradients, scales).max(initial=0.0))
@@ -106,6 +105,17 @@ class LSQRState(LeastSquaresState):
                 break
             _advance(iterates, scales, tol)
         return iterates.x()
+
+
+def _begun(data: RightHandSides, run: Run) -> tuple[LSQR, HostArray]:
+    """Iterates from zero, or from the start of the run, and ‖AᵀB‖ of every column and ridge."""
+    if run.start is None:
+        iterates = LSQR(data)
+        return iterates, iterates.gradients.copy()  # at x = 0 they are AᵀB
+    norms = column_norms(data.A.rmatmat(data.B), data.home)
+    scales = np.tile(norms, len(data.ridges) // data.columns)
+    live = data.home.place((scales > 0).astype(np.float64))  # where AᵀB is zero, the answer is
+    return LSQR(data, data.home.place(run.start["x"]) * live[None, :]), scales
 
 
 def _advance(iterates: LSQR, scales: HostArray, tol: float) -> None:

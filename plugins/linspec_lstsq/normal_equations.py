@@ -96,6 +96,11 @@ class System:
         """‖AᵀB‖ of every column."""
         return column_norms(self.AtB, self.home)
 
+    def wanted(self, x: Array) -> Array:
+        """The columns of a start, or of its product with AᵀA; zeros for those whose answer is zero."""
+        live = np.tile(self.scales > 0, len(self.ridges)).astype(np.float64)
+        return x * self.home.place(live)[None, :]
+
     def drift(self, norm: float, iterations: Sequence[Iteration]) -> float:
         """The approximate error of updated gradients, relative to AᵀB, for a norm of AᵀA."""
         sizes = [column_norms(iteration.x(), self.home) for iteration in iterations]
@@ -104,21 +109,37 @@ class System:
 
 
 def solve_normal_equations(problem: Any, run: Run, begin: Begin, form: str) -> Solution:
-    """Run an iteration from zero as the solver of a least-squares problem."""
+    """Run an iteration from zero, or from the start of the run, as the solver of a least-squares problem.
+
+    The product of the start with AᵀA comes from the sweep that makes AᵀB.
+    """
     moments = run.moments(form)
     run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.view(0).sweep_cost)
-    _, AtB = moments.gram_and_cross()
-    return finish(run, moments, System.of(moments, AtB, problem.ridges), begin)
+    x = None if run.start is None else moments.home.place(run.start["x"])
+    AtAx, AtB = moments.gram_and_cross(x)
+    system = System.of(moments, AtB, problem.ridges)
+    if x is None:
+        return finish(run, moments, system, begin)
+    return finish(run, moments, system, begin, system.wanted(x), system.wanted(AtAx))
 
 
-def finish(run: Run, moments: Moments, system: System, begin: Begin, x: Array | None = None) -> Solution:
+def finish(
+    run: Run,
+    moments: Moments,
+    system: System,
+    begin: Begin,
+    x: Array | None = None,
+    AtAx: Array | None = None,
+) -> Solution:
     """Run the iterations of a system, from zero or from x, until the run ends, and return the solution.
+
+    `AtAx` is the product of x, if it is known.
 
     Rounding makes updated gradients drift from those of the iterate. If the drift may exceed the tolerance, a
     product checks whether the tolerance is met. If it is not, the iteration restarts from its iterate, as
     long as that helps.
     """
-    iterations = begin(system) if x is None else _begun_from(x, moments, system, begin)
+    iterations = begin(system) if x is None else _begun_from(x, moments, system, begin, AtAx)
     seen = np.inf
     spectrum = Spectrum(system.home, system.norm)
     while True:
@@ -169,9 +190,11 @@ class Spectrum:
         return np.inf if self._least is None else max(float(to_host(self._least)), 0.0)
 
 
-def _begun_from(x: Array, moments: Moments, system: System, begin: Begin) -> list[Iteration]:
+def _begun_from(
+    x: Array, moments: Moments, system: System, begin: Begin, AtAx: Array | None = None
+) -> list[Iteration]:
     """Iterations that start from the current iterates. One product gives the true gradients of all ridges."""
-    AtAx, count = moments.gram_matmat(x), system.AtB.shape[1]
+    AtAx, count = moments.gram_matmat(x) if AtAx is None else AtAx, system.AtB.shape[1]
     found: list[Iteration] = []
     for i, ridge in enumerate(system.ridges):
         columns = slice(i * count, (i + 1) * count)

@@ -82,10 +82,13 @@ class NystromPCG(Solver):
         """Solve a least-squares problem."""
         moments = run.moments(self.form)
         sweep = moments.view(0).sweep_cost
-        run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=sweep)
-        sketch, AtB = self._sketch(moments, run, problem.ridges, problem.width)
+        begun = sweep if run.start is not None else 0.0
+        run.plan(setup=moments.setup_cost + moments.sweep_cost + begun, iteration=sweep)
+        with run.reserving(begun):
+            sketch, AtB = self._sketch(moments, run, problem.ridges, problem.width)
         system = replace(System.of(moments, AtB, problem.ridges), norm=sketch.norm)
-        return finish(run, moments, system, sketch.begin)
+        x = None if run.start is None else system.wanted(moments.home.place(run.start["x"]))
+        return finish(run, moments, system, sketch.begin, x)
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:

@@ -55,7 +55,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_lstsq.conjugate_gradients:ConjugateGradients",
             summary="Block conjugate gradients: all right-hand sides search together, all ridges share the products.",
             reference="O'Leary 1980, doi:10.1016/0024-3795(80)90247-5; Dubrulle 2001, Electron. Trans. Numer. Anal. 12",
-            traits=("iterative", "path", "one-pass", "automatic"),
+            traits=("iterative", "path", "one-pass", "warm-start", "automatic"),
         ),
         SolverSpec(
             name="nystrom-pcg",
@@ -63,7 +63,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_lstsq.nystrom_pcg:NystromPCG",
             summary="Conjugate gradients with a randomized preconditioner that takes the large eigenvalues away.",
             reference="Frangella, Tropp & Udell 2023, doi:10.1137/21M1466244",
-            traits=("iterative", "randomized", "path", "automatic"),
+            traits=("iterative", "randomized", "path", "warm-start", "automatic"),
         ),
         SolverSpec(
             name="lsqr",
@@ -71,7 +71,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_lstsq.lsqr:SimultaneousLSQR",
             summary="LSQR for all right-hand sides at once, which never squares the condition number as cg does.",
             reference="Paige & Saunders 1982, doi:10.1145/355984.355989",
-            traits=("iterative", "path"),
+            traits=("iterative", "path", "warm-start"),
         ),
         SolverSpec(
             name="sketch-precondition",

@@ -21,6 +21,7 @@ MODULES = {
     "discriminant": "discriminant",
     "kernel-cca": "kernel_cca",
     "least-squares": "least_squares",
+    "preimage-cca": "preimage_cca",
     "svd": "svd",
 }
 CLASSES = {
@@ -28,6 +29,7 @@ CLASSES = {
     "discriminant": "DiscriminantSolvers",
     "kernel-cca": "KernelCCASolvers",
     "least-squares": "LeastSquaresSolvers",
+    "preimage-cca": "PreimageCCASolvers",
     "svd": "SVDSolvers",
 }
 ANSWERS = {
@@ -35,12 +37,14 @@ ANSWERS = {
     "discriminant": "weights",
     "kernel-cca": "x_weights",
     "least-squares": "x",
+    "preimage-cca": "x_preimages",
     "svd": "Vh",
 }
 RUNS = [
     ("cca", "gram"), ("cca", "als"), ("discriminant", "direct"), ("discriminant", "two-stage"),
     ("kernel-cca", "kcca"), ("kernel-cca", "nystrom-lobpcg"),
     ("least-squares", "direct"), ("least-squares", "cg"), ("svd", "gram"), ("svd", "lanczos"),
+    ("preimage-cca", "gradkcca"),
 ]  # fmt: skip
 
 

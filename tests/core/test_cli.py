@@ -455,7 +455,7 @@ def test_a_defect_is_told_from_a_wrong_request(monkeypatch, views):
     def broken(*args, **kwargs):
         raise ZeroDivisionError("oh")
 
-    monkeypatch.setattr(linspec, "solve", broken)
+    monkeypatch.setattr("linspec.comparison.solve", broken)
     result = run("solve", "cca", *views, "-k", K, code=70)
     assert "unexpected ZeroDivisionError: oh" in result.err
     assert "Traceback" not in result.err
@@ -500,11 +500,13 @@ def test_the_shell_completes_solvers():
     assert "cg" in [item.value for item in shell.get_completions(["solve", "least-squares", "--solver"], "c")]
 
 
-def test_describe_and_its_refusal():
+def test_describe_one_several_and_none():
     out = run("describe", "als").out
     assert "Golub & Zha 1995" in out
     assert "lstsq = 'cg'" in out
-    assert "cca/direct" in refusal("describe", "direct")
+    several = run("describe", "direct").out
+    assert all(f"{problem}/direct" in several for problem in ("cca", "svd", "least-squares", "discriminant"))
+    assert "Did you mean" in refusal("describe", "direkt")
 
 
 def test_plugins_shows_a_broken_one(monkeypatch):

@@ -325,9 +325,10 @@ def test_several_ridges(people: Path, tmp_path: Path) -> None:
         assert line.split()[:2] == [f"{ridge:g}", f"{exact.correlations[0]:.4f}"]
     assert "--out is for one answer" in refusal(*cca, "--ridge", "1,2", "--out", tmp_path / "r.npz")
     assert "--ridge-y stands beside one ridge" in refusal(*cca, "--ridge", "1,2", "--ridge-y", 3)
-    assert "must be one number here; got 1, 2" in refusal(
-        "compare", *cca[1:], "--ridge", "1,2", "--solvers", "gram"
-    )
+    compared = run("compare", *cca[1:], "--ridge", "1,100", "--solvers", "gram")
+    assert "ridge 100" in compared
+    held = run(*cca, "--ridge", "1,100", "--held-out", 0.25).splitlines()[-4]
+    assert "held out" in held
     assert "not a valid float" in refusal(*cca, "--ridge", "1,,2")
     assert "at least 0" in refusal(*cca, "--ridge", "1,-2")
 

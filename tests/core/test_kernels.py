@@ -212,3 +212,55 @@ def test_what_cannot_be_features_is_refused():
         ls.features.fourier("rbf", 7, 10)
     with pytest.raises(MissingCapability, match="features are made of rows"):
         features_of(scipy.sparse.linalg.aslinearoperator(X))
+
+
+PROJECTING = {
+    "linear": ls.kernels.linear(),
+    "line": ls.kernels.polynomial(1, 2.0, 0.3),
+    "square": ls.kernels.polynomial(2, 0.0, 0.7),
+    "quartic": ls.kernels.polynomial(4, 0.5, 0.1),
+    "rbf": ls.kernels.rbf(2.5),
+}
+
+
+@pytest.mark.parametrize("kernel", PROJECTING.values(), ids=PROJECTING)
+@pytest.mark.parametrize("backend", ARRAYS, ids=lambda backend: backend.name)
+def test_functions_of_points_come_from_products_alone(kernel, backend):
+    if not backend.float64:
+        pytest.skip("blocks are float64")
+    A, U = backend.wrap(X), backend.wrap(NEW[:3].T.copy())
+    values = kernel.along(A @ U, kernel.statistics(A), U)
+    np.testing.assert_allclose(
+        to_host(values), to_host(kernel.tile(A, backend.wrap(NEW[:3].copy()))), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("kernel", PROJECTING.values(), ids=PROJECTING)
+@pytest.mark.parametrize("of", [np.asarray, scipy.sparse.csr_array])
+def test_gradients_of_functions_of_points_are_those_of_differences(kernel, of):
+    A, U = X - 3.0, (NEW[:3] - 3.0).T
+    S = np.random.default_rng(1).standard_normal((130, 3)) / 130
+
+    def total(U):
+        return np.sum(S * kernel.along(A @ U, kernel.statistics(A), U), axis=0)
+
+    T = A @ U
+    K = kernel.along(T, kernel.statistics(A), U)
+    gradient = kernel.pullback(ls.as_operator(of(A)), T, K, S, U)
+    h = 1e-5
+    steps = [np.outer(step, np.ones(3)) * h for step in np.eye(7)]
+    expected = np.array([(total(U + step) - total(U - step)) / (2 * h) for step in steps])
+    assert np.abs(gradient - expected).max() <= 1e-8 * max(1.0, np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [ls.kernels.laplacian(9.0), ls.kernels.precomputed(), DEFINED["function"][0]],
+    ids=lambda kernel: type(kernel).__name__,
+)
+def test_other_kernels_have_no_functions_of_products(kernel):
+    assert not kernel.projects
+    T = np.ones((3, 2))
+    for call in (lambda: kernel.along(T, None, T), lambda: kernel.pullback(ls.as_operator(T), T, T, T, T)):
+        with pytest.raises(InvalidProblem, match="linear, polynomial or rbf"):
+            call()

@@ -356,6 +356,10 @@ def test_between_others_a_name_must_be_qualified_when_it_is_requested(site: Site
     registry = site.registry()
     assert registry.solvers("cca") == ("acme:gram", "bolt:gram", "mine")  # listing harms nobody
     assert registry.get_solver("mine", "cca") is Good
+    assert [name for name, _ in site.registry().describe("gram").namesakes] == [
+        "cca/acme:gram",
+        "cca/bolt:gram",
+    ]
     with pytest.raises(AmbiguousName, match="'acme:gram' or 'bolt:gram'") as caught:
         registry.get_solver("gram", "cca")
     assert isinstance(caught.value, LookupError)
@@ -841,10 +845,15 @@ def test_describing_by_any_name(site: Site) -> None:
     assert registry.describe("householder").kind == "normalizer"
     assert registry.describe("gaussian").kind == "test-matrix"
     assert "no options" in str(registry.describe("gaussian"))
-    with pytest.raises(AmbiguousName, match="'cca/gram' or 'svd/gram'"):
-        registry.describe("gram")
-    with pytest.raises(AmbiguousName, match="'cca/qr' or 'normalizer/qr'"):
-        registry.describe("qr")
+    several = registry.describe("gram")
+    assert [name for name, _ in several.namesakes] == ["cca/gram", "svd/gram"]
+    assert several.kind == "solver"
+    assert "A solver of 2 problems has this name: cca, svd." in str(several)
+    assert [name for name, _ in registry.describe("qr").namesakes] == ["cca/qr", "normalizer/qr"]
+    assert "2 records have this name" in str(registry.describe("qr"))
+    assert registry.describe("svd/gram").namesakes == ()
+    with pytest.raises(UnknownName, match="must be a string"):
+        registry.describe(3)
     assert registry.describe("normalizer/qr").kind == "normalizer"
     assert registry.describe("cca/qr").kind == "solver"
 

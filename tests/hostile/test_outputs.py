@@ -337,7 +337,7 @@ def meanwhile(monkeypatch, happening) -> None:
         happening()
         return solve(*args, **options)
 
-    monkeypatch.setattr(linspec, "solve", solving)
+    monkeypatch.setattr("linspec.comparison.solve", solving)
 
 
 @pytest.mark.parametrize("becomes", ["nothing", "a file", "a folder in its place"])

@@ -135,7 +135,7 @@ def test_landmarks_and_duals_are_two_forms_of_one_function():
     )
 
 
-@pytest.mark.parametrize("solver", [*SOLVERS, "rff-kcca"])
+@pytest.mark.parametrize("solver", [*SOLVERS, "rff-kcca", "kernel-appgrad", "knoi"])
 def test_functions_hold_on_new_rows(solver):
     X, Y = views(600)
     train, test = slice(0, 400), slice(400, 600)

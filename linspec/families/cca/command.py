@@ -65,5 +65,8 @@ COMMAND = Kind(
     arrange=_with_ridge_pair,
     share="PCC",
     explained=_explained,
+    varied=("ridge", "ridge_y"),
+    scored=True,
+    variates=True,
 )
 """How the command line states the problem and shows its answer."""

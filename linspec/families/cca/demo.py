@@ -23,7 +23,6 @@ from linspec.cli.failures import Command, install_hint
 from linspec.cli.interrupts import INTERRUPTED, held, raising
 from linspec.cli.measured import Limits, Outcome, loaded, measured_solve
 from linspec.cli.outputs import Target, Writer, check_target, write_all
-from linspec.families.cca.command import COMMAND
 
 if TYPE_CHECKING:
     from linspec.arrays import Array
@@ -108,6 +107,8 @@ def demo(plot: str | None, quick: bool, save: bool) -> None:
 
 def _show(exact: Any, outcomes: list[Outcome], limits: Limits) -> None:
     """Show the exact answer, and how near the others came to it."""
+    from linspec.families.cca.command import COMMAND  # here: it imports linspec.cli, which imports this file
+
     correlations = "  ".join(f"{value:.3f}" for value in exact.correlations)
     click.echo(f"exact correlations   {correlations}")
     click.echo(f"their sum            {exact.correlations.sum():.6f}   (solver: direct)\n")
@@ -142,6 +143,7 @@ def _halves(images: Array) -> tuple[Array, Array]:
 def _solved(left: Array, right: Array, limits: Limits) -> tuple[Any, list[Outcome], bool]:
     """The exact solution, what each solver found, and whether an interrupt has ended the series."""
     import linspec
+    from linspec.families.cca.command import COMMAND
 
     problem = linspec.CCA(left, right, k=K, ridge=RIDGE)
     for entry in ENTRIES:

@@ -86,6 +86,7 @@ class CCASolution(Solution):
         "x_slopes": "c p",
         "y_slopes": "c q",
     }
+    score_label: ClassVar[str] = "total correlation captured"
 
     x_weights: Array
     y_weights: Array

@@ -112,5 +112,6 @@ COMMAND = Kind(
     words=_target,
     second_columns="--target-column",
     labels=("Y",),
+    varied=("target", "ridge"),
 )
 """How the command line states the problem and shows its answer."""

@@ -31,5 +31,6 @@ COMMAND = Kind(
     score=None,
     second_columns="--target-column",
     path=True,
+    varied=("ridge",),
 )
 """How the command line states the problem and shows its answer."""

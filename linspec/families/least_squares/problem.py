@@ -17,9 +17,17 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.block_algebra import ratio
-from linspec.checks import check_flag, check_place, check_ridges, check_rows, of_pairs, vector_of_list
+from linspec.checks import (
+    check_flag,
+    check_place,
+    check_ridges,
+    check_rows,
+    finite_array,
+    of_pairs,
+    vector_of_list,
+)
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidProblem, shown
 from linspec.families.least_squares.solution import LeastSquaresSolution
 from linspec.frames import is_series
 from linspec.moments import Moments
@@ -126,6 +134,41 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     def width(self) -> int:
         """Columns of a solution: right-hand sides times ridges."""
         return int(self.B.shape[1]) * len(self.ridges)
+
+    def start(self, given: Any) -> dict[str, Array]:
+        """The coefficients of an earlier answer, one column for each right-hand side and ridge.
+
+        Those of one ridge serve for every ridge of a path.
+        """
+        x = given.get("x") if isinstance(given, Mapping) else given
+        x = x if x is None or is_array(x) else getattr(x, "x", None)
+        x = None if x is None else self.A.home.blocks.place(finite_array(x, "the x of start"))
+        p, m, count = self.A.shape[1], self.B.shape[1], len(self.ridges)
+        one = ((p,), (p, 1)) if m == 1 else ((p, m),)
+        every = ((count, p), (count, p, 1)) if m == 1 else ((count, p, m),)
+        home = self.A.home.blocks
+        if x is not None and self.path and tuple(x.shape) in every:
+            columns = home.xp.permute_dims(home.xp.reshape(x, (count, p, m)), (1, 0, 2))
+            return {"x": home.xp.reshape(columns, (p, count * m))}
+        if x is not None and tuple(x.shape) in one:
+            return {"x": home.concat([home.xp.reshape(x, (p, m))] * count)}
+        got = shown(given) if x is None else tuple(x.shape)
+        expected = f"{one[0]} or {every[0]}" if self.path else f"{one[0]}"
+        raise InvalidProblem(
+            f"start must have an x of shape {expected}; got {got}. Pass a solution of LeastSquares with the same "
+            "columns and right-hand sides, or its x."
+        )
+
+    def in_own_units(self, start: Mapping[str, Any]) -> dict[str, Any]:
+        """The coefficients to start from in these units; each ridge has its own."""
+        x = self.in_given_columns(dict(start), back=True)["x"]
+        power, width = self.powers()["x"], self.B.shape[1]
+        excess = self.excess if any(self.excess) else [0] * len(self.ridges)
+        parts = [
+            times_power_of_two(x[:, i * width : (i + 1) * width], more - power)
+            for i, more in enumerate(excess)
+        ]
+        return {"x": self.A.home.blocks.concat(parts)}
 
     def divided_ridges(
         self, looks: Mapping[str, Look], exponents: Mapping[str, int]

@@ -13,6 +13,7 @@ from linspec.errors import MissingCapability
 from linspec.families.least_squares.planted import (
     LeastSquaresOracle,
     least_squares_cases,
+    planted_least_squares,
 )
 from linspec.families.least_squares.preparing import PREPARE_CHECKS
 from linspec.testing.behaviour import host_data
@@ -84,12 +85,18 @@ def _moved(case: Case, factor: float, _: int) -> Case:
     return replace(case, arrays={**case.arrays, "B": case.arrays["B"] * factor}, truth={})
 
 
+def _start_case() -> Case:
+    """A case that takes conjugate gradients some ten iterations."""
+    return planted_least_squares(120, 40, np.geomspace(1.0, 0.1, 40), name="many-columns")
+
+
 TESTING = ProblemTesting(
     cases=lambda: tuple(least_squares_cases()),
     oracle=LeastSquaresOracle,
     shapes=_shapes,
     moved=_moved,
     companions=frozenset({"B"}),
+    start_case=_start_case,
     behaviour_checks={"path": check_path, **PREPARE_CHECKS},
 )
 """How least-squares solvers are judged."""

@@ -72,6 +72,12 @@ class SVDSolution(Solution):
     total_squares: float | None = None
     total_norm: float | None = None
 
+    @classmethod
+    def objective(cls, fields: Mapping[str, Any]) -> float:
+        """The sum of the squares of the singular values."""
+        with np.errstate(over="ignore"):  # a square beyond the range is infinite
+            return float((fields["S"] ** 2).sum())
+
     @property
     def explained_variance_ratio(self) -> HostArray | None:
         """The fraction of `total_squares` in each component, shape (k,); None if `total_squares` is None.

@@ -1,0 +1,674 @@
+"""Several solvers on one problem or on several, side by side: what each finds, and what it costs.
+
+Problem: which solver, which kernel, which ridge? Correlations of fitted rows always grow as the ridge falls and as
+kernels narrow, so they cannot choose among problems; and the figures of runs that were made differently cannot choose
+among solvers.
+Method: every solver solves every problem with the same seed and the same budgets. With `held_out`, some rows take no
+part in any solve, the same ones for all, and `solution.score` of these rows compares the answers (Stone 1974,
+doi:10.1111/j.2517-6161.1974.tb00994.x, for choosing by rows that were left out). Costs are those that the solution
+counts, and wall and CPU seconds of the call.
+Where we differ: the rows are left out once and not in turn. So a comparison costs one solve for each row of the table.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec import options, registry
+from linspec.arrays import random_generator
+from linspec.checks import check_rows
+from linspec.errors import (
+    InvalidOption,
+    InvalidProblem,
+    LinspecError,
+    NonFiniteData,
+    SweptOnce,
+    UnknownOption,
+    shown,
+)
+from linspec.faults import one_line
+from linspec.interrupts import HowItEnded, remember
+from linspec.operators import LinearOperator, as_operator
+from linspec.operators.chosen_rows import chosen_rows
+from linspec.parts import with_parts
+from linspec.problem import Problem
+from linspec.run import Progress
+from linspec.solution import Status
+from linspec.solver import Solver, automatic, solve
+
+__all__ = [
+    "Comparison",
+    "Entry",
+    "Rows",
+    "compare",
+    "measured",
+    "solvers_to_compare",
+    "split",
+]
+
+AUTO, FAILED = "auto", "FAILED"
+
+COLUMNS = ("problem", "solver", "score", "objective", "residual", "status", "passes", "products", "seconds")
+"""What a table shows of a comparison; `Comparison.rows` has more."""
+
+FEWEST = 2
+"""The fewest rows that can be held out: one has no correlation."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Entry:
+    """What became of one solver on one problem.
+
+    Attributes
+    ----------
+    problem, solver : str
+        What they are called in this comparison.
+    status, message : str
+        The name of the status and the message of the solution; "FAILED" and the error if there is no solution.
+    converged : bool
+    tol : float or None
+        The tolerance that the residual was compared with.
+    score : float or None
+        `solution.score` of the held-out rows: the larger the better.
+    objective : float or None
+        What the problem maximises, on the fitted rows: a sum of correlations, say. Of problems that differ in ridges or
+        kernels the objectives cannot be compared.
+    residual : float or None
+        By the law of the problem. Not a number where the law cannot judge the answer.
+    passes : float or None
+        Passes over the data, set-up and certificate included.
+    iterations : int
+    products : float or None
+        Products with one column, forward or adjoint, during the iterations; None for direct solvers.
+    seconds, cpu_seconds : float or None
+        Of the call, by the clock of the wall and by that of the process (all threads together).
+    solution : Solution or None
+    """
+
+    problem: str
+    solver: str
+    status: str
+    message: str = ""
+    converged: bool = False
+    tol: float | None = None
+    score: float | None = None
+    objective: float | None = None
+    residual: float | None = None
+    passes: float | None = None
+    iterations: int = 0
+    products: float | None = None
+    seconds: float | None = None
+    cpu_seconds: float | None = None
+    solution: Any = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is no solution."""
+        return self.status == FAILED
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Comparison:
+    """What several solvers have found, one entry for each solver and problem, in the order of the runs.
+
+    Attributes
+    ----------
+    entries : tuple of Entry
+    held_out : int
+        How many rows the scores belong to; 0 without any.
+    interrupted : bool
+        Whether Ctrl-C ended the series. Then it has only the entries so far.
+    """
+
+    entries: tuple[Entry, ...]
+    held_out: int = 0
+    interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """One dict for each entry, with all its figures but not the solution: ``pandas.DataFrame(found.rows)``."""
+        names = [field.name for field in dataclasses.fields(Entry) if field.name != "solution"]
+        return [{name: getattr(entry, name) for name in names} for entry in self.entries]
+
+    @property
+    def solutions(self) -> tuple[Any, ...]:
+        """The solution of each entry; None where a solver failed."""
+        return tuple(entry.solution for entry in self.entries)
+
+    @property
+    def best(self) -> Entry:
+        """The entry with the largest score on the held-out rows; among equal ones the first.
+
+        Raises
+        ------
+        InvalidProblem
+            No rows were held out, or no solver has a score.
+        """
+        scored = [entry for entry in self.entries if entry.score is not None]
+        if not scored:
+            raise InvalidProblem(
+                "the best entry is that with the largest score on rows that were not fitted, and there is no score. "
+                "Pass held_out=0.2, say."
+            )
+        return max(scored, key=lambda entry: entry.score or 0.0)
+
+    def __repr__(self) -> str:
+        head, *lines = self._table()
+        widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
+        table = ["  ".join(map(str.ljust, cells, widths)).rstrip() for cells in (head, *lines)]
+        return "\n".join([f"<Comparison: {self._headline()}>", *table])
+
+    def _repr_html_(self) -> str:
+        head, *lines = self._table()
+        cells = "".join(f"<th>{html.escape(name)}</th>" for name in head)
+        rows = [f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in line)}</tr>" for line in lines]
+        return (
+            f"<table><caption>{html.escape(self._headline())}</caption><thead><tr>{cells}</tr></thead>"
+            f"<tbody>{''.join(rows)}</tbody></table>"
+        )
+
+    def _headline(self) -> str:
+        words = f"{len(self.entries)} runs"
+        words += f", scores on {self.held_out} held-out rows" if self.held_out else ""
+        return words + (", interrupted" if self.interrupted else "")
+
+    def _table(self) -> list[list[str]]:
+        """The head and the rows of a table, without columns that say nothing."""
+        rows = self.rows
+        told = [name for name in COLUMNS if any(row[name] is not None for row in rows)]
+        told = [name for name in told if name != "problem" or len({row["problem"] for row in rows}) > 1]
+        return [told, *([_in_words(row[name], name) for name in told] for row in rows)]
+
+
+def _in_words(value: Any, name: str) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    forms = {"residual": ".1e", "score": ".6g", "objective": ".6g", "seconds": ".3g"}
+    return format(value, forms.get(name, "g"))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of the matrices of a problem, such as those that answers are scored on.
+
+    Attributes
+    ----------
+    matrices : tuple of LinearOperator
+        The rows of each matrix of the problem, in their order.
+    confounds : numpy.ndarray of shape (n, c) or None
+        Those of the rows, if the problem has any.
+    """
+
+    matrices: tuple[LinearOperator, ...]
+    confounds: Any = None
+
+    @classmethod
+    def of(cls, problem: Problem[Any]) -> Rows:
+        """All rows of a problem."""
+        return cls(tuple(problem.matrices.values()), problem.confounds)
+
+    def __len__(self) -> int:
+        return int(self.matrices[0].shape[0])
+
+    def spread(self, most: int) -> Rows:
+        """These rows, or so many of them, evenly spaced."""
+        n = len(self)
+        if n <= most:
+            return self
+        numbers = np.linspace(0, n - 1, most).astype(np.intp)
+        confounds = None if self.confounds is None else self.confounds[numbers]
+        return Rows(tuple(chosen_rows(A, numbers) for A in self.matrices), confounds)
+
+    @property
+    def arguments(self) -> tuple[tuple[LinearOperator, ...], dict[str, Any]]:
+        """What `solution.score` and `solution.transform` take for these rows."""
+        return self.matrices, {} if self.confounds is None else {"confounds": self.confounds}
+
+
+def compare(
+    problems: Problem[Any] | Iterable[Problem[Any]] | Mapping[str, Problem[Any]],
+    solvers: str | Solver | Iterable[str | Solver] | Mapping[str, str | Solver] | None = None,
+    *,
+    held_out: Any = None,
+    rng: Any = None,
+    max_passes: float | None = None,
+    max_seconds: float | None = None,
+    callback: Callable[[Progress], Any] | None = None,
+    **options_: Any,
+) -> Comparison:
+    """Solve one problem, or several, by several solvers.
+
+    Parameters
+    ----------
+    problems : Problem, iterable of Problem, or mapping from str to Problem
+        What is solved. Several may differ in kernels, ridges or anything else, and in their kind: the keys of a mapping
+        are what the table calls them, and otherwise the fields in which they differ.
+    solvers : iterable of str or Solver, or mapping from str to these, optional
+        Names or instances; the keys of a mapping are what the table calls them. A solver runs on every problem that it
+        is for. By default all solvers of each problem but demonstrations of failure.
+    held_out : float, sequence of data, or mapping from str to data, optional
+        Rows that no solver sees, on which `solution.score` judges the answers. A number between 0 and 1 holds out that
+        fraction of the rows, drawn at random once for all problems. Else rows of each matrix of the problems, in
+        their order or by their names, beside which ``"confounds"`` may stand; then all rows of the problems are fitted.
+    rng : None, int, sequence of int, or numpy.random.Generator
+        The seed of every solve, and of the rows that are held out.
+    max_passes, max_seconds, callback
+        Of each solve; see `linspec.solve`.
+    **options_
+        Options of solvers that are given by name: each goes to every solver that has it.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InvalidProblem, InvalidOption, UnknownName, UnknownOption
+        Before any solve: for rows, names and options that make no sense.
+    NonFiniteData
+        When the data hold NaN or infinities.
+    KeyboardInterrupt
+        When Ctrl-C comes before there is an answer. Later, the entries so far are returned.
+
+    Notes
+    -----
+    A solver that fails has an entry with the status "FAILED" and the error. Rows in memory are copied when a fraction
+    of them is held out; those of files are not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> shared = rng.standard_normal((300, 1))
+    >>> X, Y = shared + rng.standard_normal((300, 30)), shared + rng.standard_normal((300, 20))
+    >>> problems = {f"ridge {r:g}": ls.CCA(X, Y, k=1, ridge=r) for r in (0.0, 1e3)}
+    >>> found = ls.compare(problems, ["gram"], held_out=0.3, rng=0)
+    >>> [row["status"] for row in found.rows]
+    ['CONVERGED', 'CONVERGED']
+    >>> found.best.problem
+    'ridge 1000'
+    """
+    named = _named(problems)
+    runs = _runs(named, solvers, options_)
+    seed = _seed(rng)
+    parted = {label: _parted(problem, held_out, seed) for label, problem in named.items()}
+    entries: list[Entry] = []
+    interrupted = False
+    limits = {"rng": seed, "max_passes": max_passes, "max_seconds": max_seconds, "callback": callback}
+    for label, name, solver, own in runs:
+        problem, rows = parted[label]
+        try:
+            entry = measured(problem, solver, own, rows=rows, **limits)
+        except KeyboardInterrupt:
+            if not entries:
+                raise
+            interrupted = True
+            break
+        except NonFiniteData:  # no other solver will fare better
+            raise
+        except Exception as error:  # noqa: BLE001  (whatever it is, the other solvers are still to run)
+            entry = Entry(
+                problem=label,
+                solver=name,
+                status=FAILED,
+                message=str(error) if isinstance(error, LinspecError) else one_line(error),
+            )
+        entries.append(dataclasses.replace(entry, problem=label, solver=name))
+        if entry.status == Status.INTERRUPTED.name:
+            interrupted = True
+            break
+    sizes = [len(rows) for _, rows in parted.values() if rows is not None]
+    found = Comparison(entries=tuple(entries), held_out=max(sizes, default=0), interrupted=interrupted)
+    if interrupted:
+        remember(found)
+    return found
+
+
+def measured(
+    problem: Problem[Any],
+    solver: str | Solver,
+    options_: Mapping[str, Any],
+    *,
+    rows: Rows | None = None,
+    **limits: Any,
+) -> Entry:
+    """Solve a problem, and gather the figures of the run.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : str or Solver
+    options_ : mapping
+        The solver's options.
+    rows : Rows, optional
+        To score the answer on.
+    **limits
+        The other arguments of `linspec.solve`.
+
+    Returns
+    -------
+    Entry
+    """
+    if isinstance(solver, str) and solver != AUTO:  # imports are no part of the time of a run
+        with_parts(options.build(registry.get_solver(solver, problem), options_))
+    wall, cpu = time.perf_counter(), time.process_time()
+    solution = solve(problem, solver, **limits, **options_)
+    seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
+    score, fault = _score(solution, rows)
+    tol = options_.get("tol") if isinstance(solver, str) else getattr(solver, "tol", None)
+    return Entry(
+        problem=problem.name,
+        solver=solution.solver,
+        status=solution.status.name,
+        message=" ".join(filter(None, (solution.message, fault))),
+        converged=solution.converged,
+        tol=tol or problem.default_tol,
+        score=score,
+        objective=solution.objective(
+            {f.name: getattr(solution, f.name) for f in dataclasses.fields(solution)}
+        ),
+        residual=solution.residual,
+        passes=solution.passes,
+        iterations=solution.iterations,
+        products=float(solution.history["columns"][-1]) if len(solution.history) else None,
+        seconds=seconds,
+        cpu_seconds=cpu_seconds,
+        solution=solution,
+    )
+
+
+def solvers_to_compare(problem: str) -> list[str]:
+    """The solvers of a problem, but for demonstrations of failure."""
+    return [
+        name
+        for name in registry.solvers(problem)
+        if "demonstration" not in registry.get_spec("solver", name, problem).traits
+    ]
+
+
+def split(problem: Problem[Any], fraction: float, rng: Any) -> tuple[Any, Rows]:
+    """Hold out a fraction of the rows of a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    fraction : float
+        Between 0 and 1.
+    rng : None, int, sequence of int, or numpy.random.Generator
+        Equal seeds hold out the same rows of problems with equally many.
+
+    Returns
+    -------
+    Problem, Rows
+        The problem on the other rows, and the rows that are held out.
+
+    Raises
+    ------
+    InvalidProblem
+        The answers of the problem have no score, or too few rows would be on one side.
+    MissingCapability
+        Rows of the data cannot be read by their numbers.
+    """
+    _check_scored(problem)
+    if not (options.is_number(fraction) and 0 < fraction < 1):
+        raise InvalidOption(
+            f"the fraction of rows that are held out must be above 0 and below 1; got {shown(fraction)}."
+        )
+    n = min(A.shape[0] for A in problem.matrices.values())
+    if math.isinf(n):
+        raise InvalidProblem(
+            "rows can be held out once they are counted, and these come slice by slice. Pass the rows to score on: "
+            "held_out=(X_test, Y_test)."
+        )
+    count = round(fraction * n)
+    if count < FEWEST or n - count < FEWEST:
+        raise InvalidProblem(
+            f"at least {FEWEST} rows must be held out, and as many be left; got {count} of {n}. Change held_out."
+        )
+    chosen = np.zeros(n, dtype=bool)
+    # A generator beside that of the solvers: what they draw does not depend on the rows that are held out.
+    chosen[random_generator(rng).spawn(1)[0].choice(n, count, replace=False)] = True
+    train, test = (problem.on_rows(np.flatnonzero(side)) for side in (~chosen, chosen))
+    train.check_sizes()
+    return train, Rows.of(test)
+
+
+# ---- what is asked for ------------------------------------------------------------------------
+
+
+def _named(problems: Any) -> dict[str, Problem[Any]]:
+    """The problems by what they are called."""
+    if isinstance(problems, Problem):
+        return {problems.name: problems}
+    if isinstance(problems, Mapping):
+        found = {str(label): problem for label, problem in problems.items()}
+    else:
+        listed = list(problems) if isinstance(problems, Iterable) else [problems]
+        for problem in listed:
+            _check_problem(problem)
+        found = dict(zip(_labels(listed), listed, strict=True))
+    if not found:
+        raise InvalidProblem("compare takes at least one problem; got none.")
+    for problem in found.values():
+        _check_problem(problem)
+    return found
+
+
+def _check_problem(problem: Any) -> None:
+    if not isinstance(problem, Problem):
+        raise InvalidProblem(
+            f"compare takes problems such as linspec.CCA(X, Y, k); got {type(problem).__name__}."
+        )
+
+
+def _labels(problems: Sequence[Problem[Any]]) -> list[str]:
+    """For each problem the fields in which it differs from others, or its number."""
+    told = [
+        {
+            field.name: str(getattr(problem, field.name))
+            for field in dataclasses.fields(problem)  # type: ignore[arg-type]  # every problem is one
+            if field.name not in problem.matrix_names
+            and not (field.kw_only and getattr(problem, field.name) is field.default)
+        }
+        for problem in problems
+    ]
+    names = dict.fromkeys(name for fields in told for name in fields)
+    varied = [name for name in names if len({fields.get(name) for fields in told}) > 1]
+    kinds = len({problem.name for problem in problems}) > 1
+    labels: list[str] = []
+    for problem, fields in zip(problems, told, strict=True):
+        words = [problem.name] if kinds else []
+        words += [f"{name}={fields[name]}" for name in varied if name in fields]
+        label = ", ".join(words) or problem.name
+        labels.append(f"{label} ({len(labels) + 1})" if label in labels else label)
+    return labels
+
+
+Asked = tuple[str, str, str | Solver, dict[str, Any]]
+"""The label of a problem, that of a solver, the solver, and its options."""
+
+
+def _runs(named: Mapping[str, Problem[Any]], solvers: Any, given: Mapping[str, Any]) -> list[Asked]:
+    """Every run, its solver and its options checked."""
+    listed = _listed(solvers)
+    runs: list[Asked] = []
+    taken: set[str] = set()
+    for label, problem in named.items():
+        pairs = {name: name for name in solvers_to_compare(problem.name)} if listed is None else listed
+        for name, solver in pairs.items():
+            if not _is_for(solver, problem):
+                continue
+            options_ = _options(solver, problem, given)
+            taken |= set(options_)
+            runs.append((label, name, solver, options_))
+    _check_all_used(named, listed, runs)
+    unused = [name for name in given if name not in taken]
+    if unused:
+        asked = ", ".join(dict.fromkeys(name for _, name, _, _ in runs))
+        raise UnknownOption(f"none of {asked} has an option {unused[0]!r}. Leave it out.")
+    return runs
+
+
+def _listed(solvers: Any) -> dict[str, str | Solver] | None:
+    """Solvers by what they are called; None for all."""
+    if solvers is None:
+        return None
+    if isinstance(solvers, Mapping):
+        found = {str(label): solver for label, solver in solvers.items()}
+    else:
+        several = isinstance(solvers, Iterable) and not isinstance(solvers, str)
+        found = {_called(solver): solver for solver in (solvers if several else [solvers])}
+    if not found:
+        raise InvalidOption("solvers must name at least one; got none.")
+    for solver in found.values():
+        if not isinstance(solver, str | Solver):
+            raise InvalidOption(f"a solver is a name or a Solver instance; got {shown(solver)}.")
+    return found
+
+
+def _called(solver: Any) -> str:
+    """A name, or the name of an instance with the options that are not its defaults."""
+    if not isinstance(solver, Solver):
+        return str(solver)
+    spec = registry.spec_of(type(solver))
+    values = {
+        option.name: (getattr(solver, option.name), option.default) for option in options.options_of(solver)
+    }
+    changed = ", ".join(f"{name}={value!r}" for name, (value, default) in values.items() if value != default)
+    return (spec.name if spec is not None else type(solver).__name__) + (f"({changed})" if changed else "")
+
+
+def _is_for(solver: str | Solver, problem: Problem[Any]) -> bool:
+    """Whether a solver is one of a problem, or may be."""
+    if isinstance(solver, Solver):
+        return registry.spec_of(type(solver)) is None or registry.spec_of(type(solver), problem) is not None
+    if solver == AUTO:
+        return True
+    try:
+        registry.get_spec("solver", solver, problem)
+    except LookupError:
+        return False
+    return True
+
+
+def _options(solver: str | Solver, problem: Problem[Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the options that a solver has, checked."""
+    if isinstance(solver, Solver):
+        return {}
+    if solver == AUTO:
+        own = {name: value for name, value in given.items() if name == "tol"}
+        automatic(problem, own)
+        return own
+    cls = registry.get_solver(solver, problem)
+    names = {option.name for option in options.options_of(cls)}
+    own = {name: value for name, value in given.items() if name in names}
+    options.build(cls, own)
+    return own
+
+
+def _check_all_used(
+    named: Mapping[str, Problem[Any]], listed: Mapping[str, Any] | None, runs: Sequence[Asked]
+) -> None:
+    """Refuse a solver that no problem has."""
+    used = {name for _, name, _, _ in runs}
+    for name, solver in (listed or {}).items():
+        if name not in used:
+            problem = next(iter(named.values()))
+            if isinstance(solver, str):
+                registry.get_spec("solver", solver, problem)  # says what there is, and what was perhaps meant
+            raise InvalidOption(
+                f"{name} is no solver of {', '.join(dict.fromkeys(p.name for p in named.values()))}."
+            )
+
+
+def _seed(rng: Any) -> Any:
+    """What every solve is given: the seed itself, or one that a generator draws."""
+    generator = random_generator(rng)
+    drawn = rng is None or isinstance(rng, np.random.Generator | np.random.BitGenerator)
+    return int(generator.integers(2**62)) if drawn else rng
+
+
+# ---- rows to score on -------------------------------------------------------------------------
+
+
+def _parted(problem: Problem[Any], held_out: Any, seed: Any) -> tuple[Problem[Any], Rows | None]:
+    """The problem that is solved, and the rows that answers are scored on, if any."""
+    if held_out is None:
+        return problem, None
+    _check_scored(problem)
+    if isinstance(held_out, Rows):
+        return problem, held_out
+    if options.is_number(held_out):
+        return split(problem, held_out, seed)
+    names = problem.matrix_names
+    if isinstance(held_out, Mapping):
+        given = {name: held_out.get(name) for name in (*names, "confounds")}
+        unknown = [name for name in held_out if name not in given]
+    elif isinstance(held_out, tuple | list) and len(held_out) == len(names):
+        given, unknown = {**dict(zip(names, held_out, strict=True)), "confounds": None}, []
+    else:
+        given, unknown = {}, [shown(held_out)]
+    lacking = [name for name in names if given.get(name) is None]
+    if unknown or lacking:
+        raise InvalidProblem(
+            f"held_out must be a fraction, or rows of {' and '.join(names)}; got "
+            f"{unknown[0] if unknown else f'no rows of {lacking[0]}'}."
+        )
+    if (given["confounds"] is None) != (problem.confounds is None):
+        raise InvalidProblem(
+            "held_out must have confounds if the problem has some, and only then: "
+            f"held_out={{{', '.join(f'{name!r}: ...' for name in (*names, 'confounds'))}}}."
+        )
+    return problem, Rows(
+        tuple(_test_rows(problem, {name: given[name] for name in names})), given["confounds"]
+    )
+
+
+def _test_rows(problem: Problem[Any], given: Mapping[str, Any]) -> Iterator[LinearOperator]:
+    """Rows to score on, checked against the matrices of the problem."""
+    first: tuple[str, LinearOperator] | None = None
+    for name, data in given.items():
+        A, of = as_operator(data, f"the held-out rows of {name}"), problem.matrices[name]
+        if A.shape[1] != of.shape[1]:
+            raise InvalidProblem(
+                f"the held-out rows of {name} must have {of.shape[1]} columns; got {A.shape[1]}."
+            )
+        if A.sweeps == 1:
+            raise SweptOnce(
+                f"the held-out rows of {name} are read once for each solver; got an iterator. Pass a callable that "
+                "returns a fresh one."
+            )
+        first = first or (f"the held-out rows of {name}", A)
+        check_rows(*first, f"those of {name}", A)
+        yield A
+
+
+def _check_scored(problem: Problem[Any]) -> None:
+    if not callable(getattr(problem.solution, "score", None)):
+        raise InvalidProblem(
+            f"answers of {problem.name} are not scored on rows: {problem.solution.__name__} has no score. Leave "
+            "held_out out."
+        )
+
+
+def _score(solution: Any, rows: Rows | None) -> tuple[float | None, str]:
+    """The score of the rows, or why there is none."""
+    if rows is None:
+        return None, ""
+    matrices, named = rows.arguments
+    try:
+        found = solution.score(*matrices, **named)
+    except LinspecError as error:
+        return None, f"There is no score: {one_line(error)}"
+    return float(getattr(found, "total", found)), ""

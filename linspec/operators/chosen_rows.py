@@ -1,0 +1,60 @@
+"""Some rows of data, in an order of their own, read where they are and never copied as a whole."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linspec.arrays import HostArray
+from linspec.operators.base import LinearOperator, Selection
+from linspec.operators.dense import DenseOperator, MappedOperator
+from linspec.operators.row_operator import RowOperator
+from linspec.operators.sparse import SparseOperator
+
+
+class ChosenRows(RowOperator):
+    """The rows of an operator that an array of numbers selects.
+
+    Parameters
+    ----------
+    operator : LinearOperator of shape (n, p)
+        Sliceable.
+    numbers : numpy.ndarray of shape (m,)
+        From 0 to n - 1.
+    """
+
+    def __init__(self, operator: LinearOperator, numbers: HostArray) -> None:
+        self.operator, self.numbers = operator, np.asarray(numbers, dtype=np.intp)
+        self.shape = (len(self.numbers), operator.shape[1])
+        self.dtype, self.home = operator.dtype, operator.home
+        self.sparse, self.readable = operator.sparse, operator.readable
+
+    @property
+    def stored_dtype(self) -> np.dtype[np.generic]:
+        return self.operator.stored_dtype
+
+    def in_dtype(self, dtype: np.dtype[np.generic]) -> LinearOperator | None:
+        found = self.operator.in_dtype(dtype)
+        return None if found is None else ChosenRows(found, self.numbers)
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        return self.operator.rows(self.numbers[selection])
+
+    def release(self) -> None:
+        self.operator.release()
+
+
+def chosen_rows(operator: LinearOperator, numbers: HostArray) -> LinearOperator:
+    """Some rows of data: a copy of those in memory, and a view of those in files and of other operators.
+
+    Parameters
+    ----------
+    operator : LinearOperator
+    numbers : numpy.ndarray of int
+
+    Raises
+    ------
+    MissingCapability
+        When the operator is known by its products only, or its rows come slice by slice.
+    """
+    held = isinstance(operator, DenseOperator | SparseOperator) and not isinstance(operator, MappedOperator)
+    return operator.rows(numbers) if held or not operator.sliceable else ChosenRows(operator, numbers)

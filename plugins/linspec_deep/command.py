@@ -1,0 +1,54 @@
+"""How the command line states deep CCA and shows the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from linspec.cli.kinds import Kind, Score, count_option, leading
+
+OF_NETS = (
+    ("width", "Columns of each hidden layer; 256 by default."),
+    ("depth", "Hidden layers of each net; 2 by default."),
+    ("batch", "Rows of a minibatch; 1000 by default."),
+    ("epochs", "Times that all rows are read; by default 10, or more until there are 200 steps."),
+)
+"""Options of the solver that have a name on the command line."""
+
+
+def _parameters() -> list[click.Parameter]:
+    return [count_option("features of each net, and canonical pairs")]
+
+
+def _of_nets() -> list[click.Parameter]:
+    return [click.Option([f"--{name}"], type=int, metavar="NUMBER", help=help_) for name, help_ in OF_NETS]
+
+
+def _answer(solution: Any) -> list[tuple[str, str]]:
+    rho = solution.correlations
+    return [
+        ("correlations", leading(rho, ".4f")),
+        ("sum", f"{float(rho.sum()):.6f}"),
+        ("nets", f"{solution.x_net} and {solution.y_net}"),
+    ]
+
+
+def _sum(fields: Mapping[str, Any]) -> float:
+    return float(fields["correlations"].sum())
+
+
+COMMAND = Kind(
+    name="deep-cca",
+    matrices=("X", "Y"),
+    parameters=_parameters,
+    answer=_answer,
+    score=Score("sum of correlations", "sum", _sum),
+    solver="dcca",
+    solver_parameters=_of_nets,
+    varied=tuple(name for name, _ in OF_NETS),
+    scored=True,
+    variates=True,
+)
+"""How the command line states the problem and shows its answer."""

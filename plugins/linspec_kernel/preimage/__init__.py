@@ -1,0 +1,1 @@
+"""Correlations of kernel functions k(·, u) of two views: the problem with its law, and its solvers."""

@@ -1,0 +1,190 @@
+"""Sets that a point u of kernel functions k(·, u) is kept in, and the nearest points of these sets.
+
+Problem: without a bound, u may have any length and no zeros.
+Method: three sets, all columns of a block at once. ("ratio", s) is {|u|₂ = 1, |u|₁ ≤ s}: the nearest point of y is y
+over its length where |y|₁ ≤ s|y|₂, else soft(y, θ) over its length, where θ makes |soft|₁ = s|soft|₂. With the q
+largest magnitudes in the support, their mean m and standard deviation σ,
+
+    θ = m − s σ/√(q − s²),
+
+and q is the least for which θ is at least the magnitude that comes next: a sort and sums. ("l1", b) and ("l2", b) are
+the balls |u|₁ ≤ b and |u|₂ ≤ b.
+Source: the ratio of the two lengths as a measure of sparsity, Hoyer 2004, J. Mach. Learn. Res. 5; the ball of |u|₁,
+Duchi et al. 2008, ICML, doi:10.1145/1390156.1390191.
+Where we differ: θ has a closed form, and no search. Sums are made of differences from the largest magnitude, so that
+nearly equal entries lose no digits. The set of "ratio" is not convex: where several entries are exactly equally large
+and more than s² of them, the nearest point is not unique, and the first of them gets more than the others.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray
+from linspec.errors import InvalidProblem, shown
+
+KINDS = ("ratio", "l1", "l2")
+"""The sets."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A set of points u.
+
+    Attributes
+    ----------
+    kind : {"ratio", "l1", "l2"}
+        {|u|₂ = 1, |u|₁ ≤ size}, {|u|₁ ≤ size}, or {|u|₂ ≤ size}.
+    size : float
+        At least 1 for "ratio", above 0 for the balls.
+    """
+
+    kind: str
+    size: float
+
+    @property
+    def radius(self) -> float:
+        """The unit of lengths in the set: 1 for "ratio", the radius of a ball."""
+        return 1.0 if self.kind == "ratio" else self.size
+
+    @property
+    def is_ball(self) -> bool:
+        """Whether the set has points of all lengths up to its radius."""
+        return self.kind != "ratio"
+
+    def nearest(self, Y: HostArray) -> HostArray:
+        """The nearest points of the set.
+
+        Parameters
+        ----------
+        Y : numpy.ndarray of shape (p, m)
+            Finite.
+
+        Returns
+        -------
+        numpy.ndarray of shape (p, m)
+        """
+        Y = np.asarray(Y, dtype=np.float64)
+        if 0 in Y.shape:
+            return Y.copy()
+        if self.kind == "ratio":
+            return _on_ratio(Y, self.size)
+        return _in_l1(Y, self.size) if self.kind == "l1" else _in_l2(Y, self.size)
+
+    def __str__(self) -> str:
+        return f"({self.kind!r}, {self.size:g})"
+
+
+def as_bound(given: Any, name: str, columns: int) -> Bound:
+    """The bound of an argument: a pair of a kind and a number, or None.
+
+    Parameters
+    ----------
+    given : tuple of (str, float), Bound, or None
+        None is ("ratio", √p), that is |u|₂ = 1 and nothing else.
+    name : str
+        What messages call it.
+    columns : int
+        p.
+
+    Raises
+    ------
+    InvalidProblem
+        It is none of these.
+    """
+    if given is None:
+        return Bound("ratio", math.sqrt(columns))
+    kind, size = (given.kind, given.size) if isinstance(given, Bound) else _pair(given, name)
+    if kind not in KINDS:
+        raise InvalidProblem(f"{name} must be of the kind {', '.join(KINDS)}; got {shown(kind)}.")
+    number = isinstance(size, int | float | np.integer | np.floating) and not isinstance(size, bool)
+    if not number or not 0 < float(size) < math.inf:
+        raise InvalidProblem(f"the number of {name} must be finite and above 0; got {shown(size)}.")
+    if kind == "ratio" and size < 1:
+        raise InvalidProblem(
+            f"{name}=('ratio', s) needs s of at least 1, since |u|₁ is never below |u|₂ = 1; got {float(size):g}. "
+            "1 keeps one column, the square root of the columns restricts nothing."
+        )
+    return Bound(kind, float(size))
+
+
+def _pair(given: Any, name: str) -> tuple[Any, Any]:
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise InvalidProblem(
+            f"{name} must be a pair such as ('ratio', 1.5), ('l1', 1.0) or ('l2', 1.0), or None; got {shown(given)}."
+        )
+    return given[0], given[1]
+
+
+def _on_ratio(Y: HostArray, s: float) -> HostArray:
+    A = np.abs(Y)
+    top = A.max(axis=0)
+    A = A / np.where(top > 0, top, 1.0)
+    A[0, top == 0] = 1.0  # every point of the set is as near to 0
+    lengths = np.linalg.norm(A, axis=0)
+    W = A / lengths
+    long = np.flatnonzero(A.sum(axis=0) > s * lengths)
+    if len(long):
+        W[:, long] = _thresholded(A[:, long], s)
+    found: HostArray = np.copysign(W, Y)
+    return found
+
+
+def _thresholded(A: HostArray, s: float) -> HostArray:
+    """soft(A, θ) over its length, for columns of magnitudes with the largest 1."""
+    p = len(A)
+    D = np.sort(1.0 - A, axis=0)  # distances from the largest magnitude, increasing
+    count = np.arange(1, p + 1, dtype=np.float64)[:, None]
+    D1, D2 = np.cumsum(D, axis=0), np.cumsum(D * D, axis=0)
+    # τ = 1 − θ between D[q − 1] and D[q] has q entries in the support; the ratio of lengths grows with τ.
+    after = np.vstack([D[1:], np.ones((1, D.shape[1]))])
+    sums = count * after - D1
+    squares = count * after**2 - 2 * after * D1 + D2
+    q = np.argmax(np.vstack([sums[:-1] ** 2 > s * s * squares[:-1], np.ones((1, D.shape[1]), bool)]), axis=0)
+    columns, support = np.arange(D.shape[1]), q + 1.0
+    d1, d2 = D1[q, columns], D2[q, columns]
+    room = np.maximum(support - s * s, 0.0)
+    spread = np.sqrt(np.maximum(support * d2 - d1**2, 0.0))
+    tied = (room == 0) | (spread == 0)
+    tau = (d1 + s * spread / np.sqrt(np.where(tied, 1.0, room))) / support
+    W = np.maximum(tau - (1.0 - A), 0.0)
+    for j in np.flatnonzero(tied | (W.sum(axis=0) == 0)):
+        W[:, j] = _of_ties(A[:, j], s)
+    lengths: HostArray = np.linalg.norm(W, axis=0)
+    found: HostArray = W / lengths
+    return found
+
+
+def _of_ties(a: HostArray, s: float) -> HostArray:
+    """A point on equally large entries with |w|₂ = 1 and |w|₁ = s: the first gets more than the others."""
+    w, ties = np.zeros(len(a)), np.flatnonzero(a == a.max())
+    m = len(ties)
+    if m == 1:
+        w[ties] = 1.0
+        return w
+    rest = (s * (m - 1) - math.sqrt((m - 1) * max(m - s * s, 0.0))) / (m * (m - 1))
+    w[ties] = max(rest, 0.0)
+    w[ties[0]] = s - (m - 1) * rest
+    return w
+
+
+def _in_l1(Y: HostArray, b: float) -> HostArray:
+    A = np.abs(Y)
+    Z = -np.sort(-A, axis=0)
+    excess = np.cumsum(Z, axis=0) - b
+    inside = excess[-1] <= 0
+    count = np.arange(1, len(Z) + 1, dtype=np.float64)[:, None]
+    q = len(Z) - 1 - np.argmax((count * Z > excess)[::-1], axis=0)
+    threshold = excess[q, np.arange(Z.shape[1])] / (q + 1)
+    found: HostArray = np.where(inside, Y, np.copysign(np.maximum(A - threshold, 0.0), Y))
+    return found
+
+
+def _in_l2(Y: HostArray, b: float) -> HostArray:
+    lengths = np.linalg.norm(Y, axis=0)
+    found: HostArray = Y * np.where(lengths > b, b / np.where(lengths > 0, lengths, 1.0), 1.0)
+    return found

@@ -1,0 +1,172 @@
+"""The law of preimage CCA: variates of points, freed of earlier ones, and how far a step of the gradient leads.
+
+Problem: how far is a pair of points from a stationary one, where the objective is not concave, and a set not convex?
+Method: points are brought into their sets and rounded as they are returned. With K = k(X, U) and H the centring, the
+variate of pair j is the part of Hk(X, uⱼ) that is orthogonal to the variates of pairs before it, in each view: the
+columns of Q in HK = QR, so that (HK − mean) R⁻¹ has orthonormal columns on the training rows. What pair j maximises is
+the objective of its variates times the shares |Pk|/|Hk| of both functions that they are: for the correlation,
+⟨Pk, Pl⟩ / (|Hk| |Hl|). Its gradient in uⱼ, with earlier pairs held, is g. The residual of the pair is
+|Proj(u + b²g) − u|/b, where b is the radius of the set: no unit, and zero exactly where u is a nearest point to
+u + b²g. For balls, which are convex, this says that u is stationary. For the set of "ratio" it implies that, and not
+conversely. Two sweeps.
+Source: the projected gradient as a measure of stationarity, Conn, Gould & Toint 2000, Trust-Region Methods, chapter 12;
+Birgin, Martínez & Raydan 2000, SIAM J. Optim. 10(4), doi:10.1137/S1052623497330963.
+Where we differ: (a) without the shares, a later point could come as near to an earlier one as it liked, since what is
+left of its function is divided by its own length: there would be no best point, and bounds would not bind. With linear
+kernels and no bound both ways lead to the pairs of CCA, whose variates have shares of 1. (b) A step of b² in place of 1
+makes the residual independent of the unit of u. (c) Uurtio, Bhadra & Rousu 2019 take u out of the data,
+X(I − uuᵀ/uᵀu); the variates of a kernel that is not linear then still correlate. Theirs is an option of a solver, and
+the law judges its answers, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from linspec import Conclusion
+from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.conclusion import fewer_than_asked
+from linspec.unit_vectors import signs
+from linspec_kernel.preimage.solution import ChosenKernel
+from linspec_kernel.preimage.views import Functions, View, shared, shared_slopes
+
+VACUOUS = (
+    "The ball restricts nothing for {views}: with a homogeneous kernel the objective does not change with the length "
+    "of u, so where a step leads back the gradient is zero, as without a bound. Zeros in u would come from stopping "
+    "early. Take ('ratio', s), which bounds |u|₁ relative to |u|₂."
+)
+
+
+@dataclass
+class _Side:
+    """One view, whose variates are freed of those before them as pairs are added."""
+
+    view: View
+    functions: Functions
+
+    def candidate(self, j: int) -> Array:
+        """The variate of function j, or zero where nothing is left of it."""
+        once = self.view.variates(self.functions.values[:, j : j + 1])
+        return self.view.taken_out(once)  # the second time for what the first has left by rounding
+
+
+def judged(
+    problem: Any,
+    moments: Any,
+    preimages: tuple[Array, Array],
+    starts: int,
+    agreeing: HostArray | None,
+) -> Conclusion:
+    """The pairs of variates that points give, and their residual."""
+    home, objective = moments.home, problem.value
+    points = _returned(problem, preimages)
+    sides = [_Side(view, view_functions(view, U)) for view, U in zip(moments.views, points, strict=True)]
+    x, y = sides
+    kept, values, correlations, slopes = [], [], [], ([], [])  # type: ignore[var-annotated]
+    for j in range(points[0].shape[1]):
+        P, Q = x.candidate(j), y.candidate(j)
+        if min(home.norm(P), home.norm(Q)) == 0:
+            continue
+        K = x.functions.values[:, j : j + 1], y.functions.values[:, j : j + 1]
+        S = shared_slopes(objective, moments.views, K, (P, Q))
+        values.append(float(shared(objective, moments.views, K, (P, Q))[0]))
+        p, q = P / home.norm(P), Q / home.norm(Q)
+        correlations.append(float(home.xp.sum(p * q)))
+        for slope, into in zip(S, slopes, strict=True):
+            into.append(slope)
+        for side, variate in zip(sides, (p, q), strict=True):
+            side.view.take_out(variate)
+        kept.append(j)
+    rho = np.clip(np.asarray(correlations, dtype=np.float64), -1.0, 1.0)
+    fields: dict[str, Any] = {
+        "correlations": rho,
+        "values": np.asarray(values, dtype=np.float64),
+        "starts": int(starts),
+        "agreeing": _chosen(agreeing, kept, starts),
+    }
+    residuals = np.zeros(len(kept))
+    index = np.asarray(kept, dtype=np.intp)
+    for name, side, into, A, bound in zip(
+        ("x", "y"), sides, slopes, (problem.X, problem.Y), problem.bounds, strict=True
+    ):
+        view, U = side.view, side.functions.points[:, index]
+        if kept:
+            G = gradients(view, side.functions.columns(index, home), into)
+            residuals = np.maximum(residuals, distances(bound, U, G))
+        turn = _triangle(view.basis, side.functions.values, index, view)
+        fields[f"{name}_preimages"] = A.home.place(U, A.dtype)
+        fields[f"{name}_weights"] = turn
+        values_mean = _host(home.xp.mean(side.functions.values, axis=0))[index] if problem.center else None
+        fields[f"{name}_mean"] = None if values_mean is None else values_mean @ turn
+        fields[f"{name}_kernel"] = ChosenKernel(view.kernel)
+        view.basis = None
+    findings = fewer_than_asked(len(kept), problem.k, "variates that earlier pairs do not explain")
+    said = ((None, VACUOUS.format(views=" and ".join(problem.vacuous))),) if problem.vacuous else ()
+    fields["residuals"] = residuals
+    return Conclusion(fields, float(residuals.max(initial=0.0)), (*findings, *said))
+
+
+def view_functions(view: View, U: HostArray) -> Functions:
+    """The functions of points with nothing taken out but the mean."""
+    view.basis = view.directions = None
+    return view.at(U)
+
+
+def gradients(view: View, functions: Functions, slopes: list[Array]) -> HostArray:
+    """Gradients of all pairs by one product, from derivatives by their functions."""
+    return view.gradient(functions, view.home.concat(slopes), freed=False)
+
+
+def distances(bound: Any, U: HostArray, G: HostArray) -> HostArray:
+    """|Proj(u + b²g) − u| / b of each column."""
+    b = bound.radius
+    found: HostArray = np.linalg.norm(bound.nearest(U + b * b * G) - U, axis=0) / b
+    return found
+
+
+def _returned(problem: Any, preimages: tuple[Array, Array]) -> list[HostArray]:
+    """The points in their sets, with a sign where the kernel leaves it open, rounded to the dtype of their view."""
+    points = [
+        bound.nearest(np.asarray(to_host(U), dtype=np.float64))
+        for bound, U in zip(problem.bounds, preimages, strict=True)
+    ]
+    (x, y), (even_x, even_y) = points, problem.parities
+    home = Home.of(x)
+    flips = [signs(U, home) if U.size else np.ones(U.shape[1]) for U in points]
+    free = problem.objective != "correlation"
+    if even_x == 1 or (free and even_x):
+        x = x * flips[0]
+    if even_y == 1 or (free and even_y):
+        y = y * flips[1]
+    if not free and even_x == even_y == -1:
+        x, y = x * flips[0], y * flips[0]
+    return [
+        np.asarray(to_host(A.home.place(U, A.dtype)), dtype=np.float64)
+        for A, U in zip((problem.X, problem.Y), (x, y), strict=True)
+    ]
+
+
+def _triangle(basis: Array | None, values: Array, index: HostArray, view: View) -> HostArray:
+    """R⁻¹ of HK = QR: what makes uncorrelated variates of unit length of the functions."""
+    if basis is None:
+        return np.zeros((0, 0))
+    at = view.home.xp.asarray(index, device=view.home.device)
+    found, view.basis = basis, None
+    centred = view.taken_out(view.home.xp.take(values, at, axis=1))
+    view.basis = found
+    R = np.triu(_host(basis.T @ centred))
+    return np.asarray(scipy.linalg.solve_triangular(R, np.eye(len(R))), dtype=np.float64)
+
+
+def _chosen(agreeing: HostArray | None, kept: list[int], starts: int) -> HostArray:
+    every = np.full(max(kept, default=-1) + 1, min(starts, 1)) if agreeing is None else np.asarray(agreeing)
+    found: HostArray = every[np.asarray(kept, dtype=np.intp)].astype(np.int64)
+    return found
+
+
+def _host(x: Array) -> HostArray:
+    return np.asarray(to_host(x), dtype=np.float64)

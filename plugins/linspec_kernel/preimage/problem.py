@@ -1,0 +1,207 @@
+"""Correlations of kernel functions of single points: the problem; its law is in `linspec_kernel.preimage.law`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from linspec import Conclusion, Problem, Solution
+from linspec.arrays import Array, HostArray
+from linspec.checks import check_flag, check_k, check_place, check_rows, finite_array, refuse_once
+from linspec.conclusion import NO_TERMS, Terms
+from linspec.errors import InvalidProblem, shown
+from linspec.kernels import Kernel, Polynomial, as_kernel
+from linspec_kernel.preimage.bounds import Bound, as_bound
+from linspec_kernel.preimage.law import judged
+from linspec_kernel.preimage.objectives import OBJECTIVES, Objective
+from linspec_kernel.preimage.solution import PreimageCCASolution
+from linspec_kernel.preimage.views import PreimageMoments
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PreimageCCA(Problem[PreimageCCASolution]):
+    """k pairs of points u and v whose kernel functions k(·, u) and k(·, v) are most correlated on the rows.
+
+    Where `KernelCCA` looks for any functions in the spaces of two kernels, this looks for those of single points: u has
+    an entry for each column of X, and its zeros say which columns do not matter. Pairs are found one after the other:
+    the variates of a pair are those of k(X, u) and k(Y, v), less what the variates of earlier pairs explain. A pair
+    maximises the correlation of its variates times the shares of its two functions that they are, so that points that
+    repeat earlier ones gain nothing.
+
+    Parameters
+    ----------
+    X : data of shape (n, p)
+        Anything that `linspec.as_operator` takes. Columns are taken as they are: bring them to one scale first, since
+        a bound treats all entries of u alike.
+    Y : data of shape (n, q)
+    k : int
+        The number of pairs, at most n − 1 (n without centring).
+    kernel_x : Kernel or str, default "linear"
+        `linspec.kernels.linear()`, `.polynomial(degree, offset)` or `.rbf(scale)`. Take ``polynomial(2, 0.0)`` for
+        relations that are not monotone, such as squares.
+    kernel_y : Kernel or str, optional
+        By default that of X.
+    bound_x : (str, float), optional
+        ("ratio", s): {|u|₂ = 1, |u|₁ ≤ s}. With s = 1 there is one column, with √p any number; about s² columns are
+        equally strong at the bound. ("l1", b), ("l2", b): the balls |u|₁ ≤ b, |u|₂ ≤ b, which restrict nothing for
+        linear and homogeneous polynomial kernels (see Notes). The default is |u|₂ = 1, which is ("ratio", √p): how
+        few columns are wanted depends on the data, and no bound makes zeros without being asked.
+    bound_y : (str, float), optional
+        By default of the kind and number of X, or |v|₂ = 1 if that has none.
+    objective : {"correlation", "hsic"}, default "correlation"
+        "hsic" is the Hilbert-Schmidt independence criterion of the variates, with Gaussian kernels of their root mean
+        squares: with the linear kernel it finds combinations Xu and Yv that depend on each other in any way.
+    center : bool, default True
+        Whether the values of the kernel functions are centred.
+
+    Notes
+    -----
+    Residual: the largest |Proj(u + b² g) − u|₂ / b over pairs and views, where g is the gradient of the objective in u,
+    Proj the nearest point of the bound's set, and b its radius (1 for "ratio"). It is zero exactly if one step along
+    the gradient leads back, so at stationary points. It says nothing about other stationary points: methods begin at
+    several points, and `agreeing` tells how many led to the best value.
+
+    With a homogeneous kernel the correlation does not change with the length of u. In a ball, the gradient at a point
+    that a step leads back to is then zero, as without any bound. Zeros of a method come from stopping early there.
+    """
+
+    X: Any
+    Y: Any
+    k: Any
+    kernel_x: Any = "linear"
+    kernel_y: Any = None
+    bound_x: Any = field(default=None, kw_only=True)
+    bound_y: Any = field(default=None, kw_only=True)
+    objective: Any = field(default="correlation", kw_only=True)
+    center: bool = field(default=True, kw_only=True)
+
+    name: ClassVar[str] = "preimage-cca"
+    tolerance: ClassVar[float] = 1e-4
+    solution: ClassVar[type[Solution]] = PreimageCCASolution
+    matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
+
+    def __post_init__(self) -> None:
+        refuse_once({"X": self.X, "Y": self.Y})
+        X, Y = self.adopt("X", self.X), self.adopt("Y", self.Y)
+        check_place("X", X, "Y", Y)
+        check_flag("center", self.center)
+        if self.objective not in OBJECTIVES:
+            raise InvalidProblem(
+                f"objective must be one of {', '.join(OBJECTIVES)}; got {shown(self.objective)}."
+            )
+        object.__setattr__(self, "kernel_x", _projecting(self.kernel_x, "kernel_x"))
+        other = self.kernel_x if self.kernel_y is None else self.kernel_y
+        object.__setattr__(self, "kernel_y", _projecting(other, "kernel_y"))
+        bounds = self.bound_x, self.bound_x if self.bound_y is None else self.bound_y
+        object.__setattr__(self, "bound_x", as_bound(bounds[0], "bound_x", X.shape[1]))
+        object.__setattr__(self, "bound_y", as_bound(bounds[1], "bound_y", Y.shape[1]))
+        self.check_sizes()
+
+    def __repr__(self) -> str:
+        return (
+            f"PreimageCCA(X={self.X.shape}, Y={self.Y.shape}, k={self.k}, kernel_x={self.kernel_x}, "
+            f"kernel_y={self.kernel_y}, bound_x={self.bound_x}, bound_y={self.bound_y}, objective={self.objective!r}, "
+            f"center={self.center})"
+        )
+
+    def check_sizes(self) -> None:
+        """X and Y have equally many rows, and k is at most what these allow."""
+        check_rows("X", self.X, "Y", self.Y)
+        n = min(self.X.shape[0], self.Y.shape[0])
+        limits = {"rows, centred" if self.center else "rows": max(n - self.center, 1)}
+        object.__setattr__(self, "k", check_k(self.k, limits))
+
+    @property
+    def value(self) -> Objective:
+        """The objective that is maximised."""
+        return OBJECTIVES[self.objective]
+
+    @property
+    def bounds(self) -> tuple[Bound, Bound]:
+        """Those of both views."""
+        return self.bound_x, self.bound_y
+
+    @property
+    def vacuous(self) -> tuple[str, ...]:
+        """The views whose bound is a ball that restricts nothing."""
+        found = zip(("X", "Y"), (self.kernel_x, self.kernel_y), self.bounds, strict=True)
+        return tuple(name for name, kernel, bound in found if bound.is_ball and kernel.homogeneous)
+
+    @property
+    def parities(self) -> tuple[int, int]:
+        """By view the factor of k(·, −u) over k(·, u): 1, −1, or 0 where there is none."""
+        return _parity(self.kernel_x), _parity(self.kernel_y)
+
+    @property
+    def certificate_products(self) -> int:
+        """Two: forward with the points, and adjoint for the gradients."""
+        return 2
+
+    def about_rows(self) -> Any:
+        """The problem itself: a kernel changes where a row is subtracted."""
+        return self
+
+    def divided(self, looks: Mapping[str, Any], exponents: Mapping[str, int]) -> Any:
+        """The problem itself: a point of length 1 has another meaning in other units."""
+        return self
+
+    def moments(self, form: str, expect: tuple[int, int]) -> Any:
+        """Both views, known by their products."""
+        return PreimageMoments(self)
+
+    def start(self, given: Any) -> dict[str, Array]:
+        """The points of an earlier answer: of both views, equally many columns, finite."""
+        found = {}
+        for name, A in (("x_preimages", self.X), ("y_preimages", self.Y)):
+            U = given.get(name) if isinstance(given, Mapping) else getattr(given, name, None)
+            U = None if U is None else finite_array(U, f"the {name} of start")
+            shape = None if U is None else tuple(U.shape)
+            if shape is None or len(shape) != 2 or shape[0] != A.shape[1] or shape[1] < 1:
+                raise InvalidProblem(
+                    f"start must have {name} of shape ({A.shape[1]}, m); got "
+                    f"{shown(given) if shape is None else shape}. Pass a solution of PreimageCCA on the same columns."
+                )
+            found[name] = A.home.blocks.place(U)
+        if found["x_preimages"].shape[1] != found["y_preimages"].shape[1]:
+            raise InvalidProblem("the points of start must be equally many for both views.")
+        return found
+
+    def in_own_units(self, start: Mapping[str, Any]) -> dict[str, Any]:
+        """The points as they are."""
+        return dict(start)
+
+    def conclude(  # type: ignore[override]
+        self,
+        moments: Any,
+        terms: Terms = NO_TERMS,
+        *,
+        x_preimages: Array,
+        y_preimages: Array,
+        starts: int = 1,
+        agreeing: HostArray | None = None,
+        kernels: tuple[Kernel, Kernel] | None = None,
+    ) -> Conclusion:
+        """Bring points into their sets, take earlier variates out of later ones, and judge all pairs.
+
+        `starts` is the number of points that each pair was sought from, and `agreeing` how many of them led to the
+        best value within 1 %. `kernels` are those of `moments.settle`, for moments that were not settled by the run.
+        """
+        moments.settle(None, kernels)
+        return judged(self, moments, (x_preimages, y_preimages), starts, agreeing)
+
+
+def _projecting(given: Any, name: str) -> Kernel:
+    kernel = as_kernel(given, name)
+    if not kernel.projects:
+        raise InvalidProblem(
+            f"{name} must be a linear, polynomial or rbf kernel, whose gradient in u takes products with X alone; got "
+            f"{kernel}. For others solve KernelCCA."
+        )
+    return kernel
+
+
+def _parity(kernel: Kernel) -> int:
+    if not kernel.homogeneous:
+        return 0
+    return (-1) ** kernel.degree if isinstance(kernel, Polynomial) else -1

@@ -1,0 +1,170 @@
+"""The solution of a preimage CCA: pairs of points, and the variates of their kernel functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linspec import Solution, as_operator
+from linspec.arrays import Array, HostArray, to_host
+from linspec.errors import InvalidProblem
+from linspec.families.cca.variates import CCAScore, score_variates
+from linspec.kernels import Kernel
+from linspec_kernel.preimage.bounds import Bound
+from linspec_kernel.preimage.views import View
+
+SUPPORT = 0.05
+"""Share of the largest magnitude above which an entry counts as one of the support."""
+
+
+class ChosenKernel:
+    """A kernel with all its numbers; text where a file is written.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> HostArray:
+        return np.asarray(repr(self.kernel))
+
+    def __repr__(self) -> str:
+        return repr(self.kernel)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PreimageCCASolution(Solution):
+    """Pairs of points whose kernel functions are correlated.
+
+    Attributes
+    ----------
+    x_preimages, y_preimages : array of shape (p, k), (q, k)
+        The points u and v of the pairs, in the order in which they were found. Signs that the kernel leaves open are
+        such that the largest entry is positive.
+    correlations : numpy.ndarray of shape (k,)
+        Correlations of the pairs of variates on the training rows, float64. Usually they decrease.
+    values : numpy.ndarray of shape (k,)
+        What each pair maximises: the correlation or HSIC of its variates, times the shares of their functions that
+        earlier variates leave. For the first pair, and wherever functions do not overlap, the shares are 1.
+    x_weights, y_weights : numpy.ndarray of shape (k, k)
+        Upper triangular: the variates are these combinations of k(·, u₁), …, k(·, u_k), less `x_mean` and `y_mean`.
+        They are uncorrelated and of unit length on the training rows; the functions themselves correlate.
+    x_mean, y_mean : numpy.ndarray of shape (k,) or None
+        Means of the variates over the training rows, which `transform` subtracts; None without centring.
+    residuals : numpy.ndarray of shape (k,)
+        For each pair its part of the residual, which is the largest of them.
+    starts : int
+        How many points each pair was sought from.
+    agreeing : numpy.ndarray of shape (k,)
+        For each pair, how many of these led to the best value within 1 %. Where few did, more starts may find more.
+    x_kernel, y_kernel : ChosenKernel
+        `kernel_x` and `kernel_y` are their kernels.
+    """
+
+    weight_fields: ClassVar[tuple[str, ...]] = ("x_preimages", "y_preimages")
+
+    x_preimages: Array
+    y_preimages: Array
+    correlations: HostArray
+    values: HostArray
+    residuals: HostArray
+    x_weights: HostArray
+    y_weights: HostArray
+    x_kernel: ChosenKernel
+    y_kernel: ChosenKernel
+    starts: int
+    agreeing: HostArray
+    x_mean: HostArray | None = None
+    y_mean: HostArray | None = None
+
+    def _headline(self) -> str:
+        total = float(self.correlations.sum())
+        return f"{len(self.correlations)} correlations, sum {total:.6f}"
+
+    @property
+    def kernel_x(self) -> Kernel:
+        """The kernel of X with all its numbers, also those that were taken from the data."""
+        return self.x_kernel.kernel
+
+    @property
+    def kernel_y(self) -> Kernel:
+        """The same of Y."""
+        return self.y_kernel.kernel
+
+    def supports(self, share: float = SUPPORT) -> tuple[HostArray, HostArray]:
+        """Which columns matter: entries of the points above a share of the largest of their point.
+
+        Parameters
+        ----------
+        share : float, default 0.05
+            From 0 to below 1; 0 asks for all that are not zero.
+
+        Returns
+        -------
+        pair of bool numpy.ndarray of shape (p, k), (q, k)
+        """
+        if not 0 <= share < 1:
+            raise InvalidProblem(f"share must be from 0 to below 1; got {share!r}.")
+        sizes = [np.abs(np.asarray(to_host(U))) for U in (self.x_preimages, self.y_preimages)]
+        x, y = (size > share * size.max(axis=0, initial=0.0) for size in sizes)
+        return x, y
+
+    def transform(self, X: Any = None, Y: Any = None) -> Any:
+        """Variates of rows: kernel functions of the points at these rows, combined and less their training means.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q), optional
+            Anything that `linspec.as_operator` takes; an RBF kernel needs rows, others products only.
+
+        Returns
+        -------
+        array of shape (n, k), or a pair of them when both are given
+            In the library and dtype of the rows.
+        """
+        views = (
+            ("X", X, self.x_preimages, self.kernel_x, self.x_weights, self.x_mean),
+            ("Y", Y, self.y_preimages, self.kernel_y, self.y_weights, self.y_mean),
+        )
+        found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
+        if not found:
+            raise InvalidProblem("transform needs X, Y or both; got neither.")
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def score(self, X: Any, Y: Any) -> CCAScore:
+        """The correlations that the variates have on rows, usually on new rows.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q)
+            Matching rows.
+
+        Returns
+        -------
+        CCAScore
+            ``correlations, total = solution.score(X, Y)``.
+        """
+        if X is None or Y is None:
+            raise InvalidProblem("score needs the rows of both views; got one. Pass X and Y.")
+        P, Q = self.transform(X, Y)
+        return score_variates(P, Q, centered=self.x_mean is not None)
+
+
+def _variates(
+    name: str, data: Any, points: Array, kernel: Kernel, weights: HostArray, mean: HostArray | None
+) -> Array:
+    A = as_operator(data, name)
+    if A.shape[1] != points.shape[0]:
+        raise InvalidProblem(
+            f"{name} must have {points.shape[0]} columns, as the training rows; got {A.shape[1]}."
+        )
+    view = View(A, kernel, Bound("ratio", 1.0), False, name)
+    view.settle(None)
+    Z = view.at(np.asarray(to_host(points), dtype=np.float64)).values @ view.home.place(weights)
+    Z = Z if mean is None else Z - view.home.place(mean)[None, :]
+    return A.home.place(Z, A.dtype)

@@ -1,0 +1,124 @@
+"""Where to begin: pairs of columns that are related by themselves, and random points.
+
+Problem: the objective has many stationary points, and from random starts in many columns a search ends at chance ones.
+Method: single columns are the sparsest points. The functions k(X, eᵢ) and k(Y, eⱼ) of some thousand rows are compared,
+all with all by one product, and the best pairs (eᵢ, eⱼ) are the starts, beside a few random points.
+Source: screening by single pairs, Fan & Lv 2008, J. R. Stat. Soc. B 70(5), doi:10.1111/j.1467-9868.2008.00674.x.
+Where we differ: Uurtio, Bhadra & Rousu 2019 begin at random points with entries from 0 to 1, which is an option here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import Array, HostArray
+from linspec_kernel.preimage.objectives import Objective
+from linspec_kernel.preimage.views import View, share
+
+COLUMNS = 1000
+"""The most columns of a view that are compared, some drawn at random where there are more."""
+
+NUMBERS = 2**25
+"""The most values of functions that are held for it."""
+
+
+class Screen:
+    """Functions of single columns, at the rows of two views.
+
+    Parameters
+    ----------
+    views : pair of View
+    objective : Objective
+    parities : pair of int
+        By view the factor of k(·, −u) over k(·, u), or 0.
+    rng : numpy.random.Generator
+
+    Attributes
+    ----------
+    columns : pair of numpy.ndarray
+        The numbers of the columns that take part.
+    """
+
+    def __init__(
+        self, views: tuple[View, View], objective: Objective, parities: tuple[int, int], rng: Any
+    ) -> None:
+        self.views, self.objective, self.parities = views, objective, parities
+        self.columns = tuple(_some(view, objective, rng) for view in views)
+        # A sign of u matters where the kernel is neither even nor odd, unless the sign of v is free.
+        signs = (True, False) if parities[0] == 0 and parities[1] != -1 else (False, False)
+        made = [
+            _functions(view, index, both)
+            for view, index, both in zip(views, self.columns, signs, strict=True)
+        ]
+        self.points = [points for points, _ in made]
+        self.values: list[Array] = [values for _, values in made]
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether some columns take no part."""
+        return any(len(index) < view.A.shape[1] for view, index in zip(self.views, self.columns, strict=True))
+
+    def best(self, count: int) -> tuple[HostArray, HostArray]:
+        """The best pairs of columns, less the variates that have been taken out of the views.
+
+        Parameters
+        ----------
+        count : int
+
+        Returns
+        -------
+        pair of numpy.ndarray of shape (p, count), (q, count)
+            Fewer columns where there are fewer pairs.
+        """
+        home = self.views[0].home
+        P, Q = (view.variates(K) for view, K in zip(self.views, self.values, strict=True))
+        C = self.objective.of_all(P, Q, home)
+        shares = [share(view, K, V) for view, K, V in zip(self.views, self.values, (P, Q), strict=True)]
+        C = C * np.outer(*shares)
+        odd = -1 in self.parities
+        size = np.abs(C) if odd else C
+        count = min(count, size.size)
+        found = (
+            np.argpartition(-size, count - 1, axis=None)[:count]
+            if count < size.size
+            else np.arange(size.size)
+        )
+        found = found[np.argsort(-size.reshape(-1)[found], kind="stable")]
+        i, j = np.unravel_index(found, size.shape)
+        signs = np.where(C[i, j] < 0, -1.0, 1.0) if odd else np.ones(count)
+        U, V = self._point(0, i), self._point(1, j)
+        return (U * signs, V) if self.parities[0] == -1 else (U, V * signs)
+
+    def _point(self, view: int, chosen: HostArray) -> HostArray:
+        rows, factors = self.points[view]
+        U = np.zeros((self.views[view].A.shape[1], len(chosen)))
+        U[rows[chosen], np.arange(len(chosen))] = factors[chosen]
+        return U
+
+
+def random_points(view: View, count: int, rng: Any) -> HostArray:
+    """Points of the set with normal directions."""
+    return view.bound.nearest(rng.standard_normal((view.A.shape[1], count)) * view.bound.radius)
+
+
+def uniform_points(view: View, count: int, rng: Any) -> HostArray:
+    """Points of the set nearest to ones with entries from 0 to 1, as published."""
+    return view.bound.nearest(rng.uniform(0.0, 1.0, (view.A.shape[1], count)))
+
+
+def _some(view: View, objective: Objective, rng: Any) -> HostArray:
+    n, p = (int(size) for size in view.A.shape)
+    most = max(min(COLUMNS, NUMBERS // max(n, 1)) // objective.width, 1)
+    return np.arange(p) if p <= most else np.sort(rng.choice(p, most, replace=False))
+
+
+def _functions(view: View, index: HostArray, both: bool) -> tuple[tuple[HostArray, HostArray], Array]:
+    """Rows and entries of points with one entry, and the values of their functions."""
+    rows = np.concatenate([index, index]) if both else index
+    factors = np.full(len(rows), view.bound.radius)
+    factors[len(index) :] *= -1
+    U = np.zeros((view.A.shape[1], len(rows)))
+    U[rows, np.arange(len(rows))] = factors
+    return (rows, factors), view.at(U).values

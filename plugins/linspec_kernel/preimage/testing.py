@@ -1,0 +1,315 @@
+"""Cases of preimage CCA, and the law computed a second time.
+
+The oracle evaluates kernels by their formulas on dense arrays, takes variates out by a QR factorisation, HSIC from the
+n x n kernel matrices, the gradients by differences, and nearest points by bisection. No oracle knows the best points,
+but for one theorem: with linear kernels and |u| = 1 alone, the pairs are those of a canonical correlation analysis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.spatial.distance
+
+from linspec.arrays import HostArray
+from linspec.kernels import RBF, Linear, Polynomial, linear, polynomial, rbf
+from linspec.testing import (
+    ROUNDING,
+    Case,
+    Law,
+    ProblemTesting,
+    Reading,
+    as_host,
+    orthonormal,
+    precision,
+    shift_of,
+)
+
+DIFFERENCE = 1e-5
+"""Step of the central differences, whose error is about its square."""
+
+BLUR = 1e-7
+"""What differences and bisection may miss of a residual."""
+
+
+def function(kernel: Any, A: HostArray, u: HostArray) -> HostArray:
+    """k(A, u) by definition."""
+    if isinstance(kernel, Linear):
+        return A @ u
+    if isinstance(kernel, Polynomial):
+        gamma = 1 / np.mean(np.sum(A**2, axis=1)) if isinstance(kernel.gamma, str) else kernel.gamma
+        values: HostArray = (gamma * (A @ u) + kernel.offset) ** kernel.degree
+        return values
+    if not isinstance(kernel, RBF):
+        raise TypeError(f"no such kernel here: {kernel}")
+    scale = kernel.scale
+    if isinstance(scale, str):
+        scale = float(np.median(scipy.spatial.distance.pdist(A))) * kernel.factor
+    found: HostArray = np.exp(-np.sum((A - u) ** 2, axis=1) / (2 * scale**2))
+    return found
+
+
+def correlation(c: HostArray, d: HostArray) -> float:
+    """The cosine of two variates."""
+    sizes = float(np.linalg.norm(c) * np.linalg.norm(d))
+    return float(c @ d) / sizes if sizes > 0 else 0.0
+
+
+def hsic(c: HostArray, d: HostArray) -> float:
+    """tr(KHLH)/(n − 1)² with Gaussian kernels of the variates over their root mean squares."""
+    n = len(c)
+    K, L = (np.exp(-((z[:, None] - z) ** 2) / (2 * np.mean(z**2))) for z in (c, d))
+    H = np.eye(n) - 1 / n
+    return float(np.trace(K @ H @ L @ H)) / (n - 1) ** 2
+
+
+def nearest(bound: tuple[str, float], y: HostArray) -> HostArray:
+    """The nearest point of a set, with a threshold by bisection."""
+    kind, size = bound
+    a = np.abs(y)
+    if kind == "l2":
+        return y * min(1.0, size / max(float(np.linalg.norm(y)), 1e-300))
+
+    def excess(t: float) -> float:
+        w = np.maximum(a - t, 0.0)
+        return float(w.sum() - size * (np.linalg.norm(w) if kind == "ratio" else 1.0))
+
+    low, high = 0.0, float(a.max())
+    if excess(0.0) > 0:
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    w = np.sign(y) * np.maximum(a - low, 0.0)
+    found: HostArray = w / np.linalg.norm(w) if kind == "ratio" else w
+    return found
+
+
+class PreimageOracle:
+    """The law, and what can be known of the pairs."""
+
+    def __init__(self, case: Case, reading: Reading) -> None:
+        given = case.parameters
+        self.k = int(given["k"])
+        self.center = bool(given.get("center", True))
+        self.X, self.Y = (A.astype(np.float64) for A in case.arrays.values())
+        self.kernels = given["kernel_x"], given.get("kernel_y") or given["kernel_x"]
+        free = [("ratio", float(np.sqrt(A.shape[1]))) for A in (self.X, self.Y)]
+        first = given.get("bound_x")
+        self.bounds = first or free[0], given.get("bound_y") or first or free[1]
+        self.objective: Callable[[HostArray, HostArray], float] = (
+            hsic if given.get("objective") == "hsic" else correlation
+        )
+        self.unit = precision(case) * max(shift_of(A) for A in (self.X, self.Y))
+        linear_pair = all(isinstance(kernel, Linear) for kernel in self.kernels)
+        self.is_cca = linear_pair and not first and self.objective is correlation
+        self.count = self.k
+        self.exact = np.zeros(0)
+        if linear_pair:
+            bases = []
+            for A in (self.X, self.Y):
+                A = A - A.mean(axis=0) if self.center else A
+                U, s, _ = np.linalg.svd(A / max(float(np.abs(A).max()), 1e-300), full_matrices=False)
+                bases.append(U[:, s > 100 * self.unit * max(float(s[0]), 1e-300)])
+            self.count = min(self.k, bases[0].shape[1], bases[1].shape[1])
+            self.exact = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)[: self.count]
+
+    @property
+    def attainable(self) -> float:
+        """The residual that rounding alone may leave."""
+        return ROUNDING * self.unit
+
+    def _points(self, solution: Any) -> tuple[HostArray, HostArray]:
+        return as_host(solution.x_preimages), as_host(solution.y_preimages)
+
+    def _variate(self, view: int, u: HostArray, Q: HostArray) -> HostArray:
+        c = function(self.kernels[view], (self.X, self.Y)[view], u)
+        c = c - c.mean() if self.center else c
+        found: HostArray = c - Q @ (Q.T @ c)
+        return found
+
+    def _value(self, points: list[HostArray], before: list[HostArray]) -> float:
+        """The objective of two variates, times the shares of their functions that they are."""
+        c = [self._variate(i, u, Q) for i, (u, Q) in enumerate(zip(points, before, strict=True))]
+        whole = [self._variate(i, u, Q[:, :0]) for i, (u, Q) in enumerate(zip(points, before, strict=True))]
+        shares = [
+            float(np.linalg.norm(a) / (np.linalg.norm(b) or 1.0)) for a, b in zip(c, whole, strict=True)
+        ]
+        return float(self.objective(c[0], c[1]) * shares[0] * shares[1])
+
+    def variates(self, solution: Any) -> tuple[HostArray, HostArray]:
+        """Orthonormal variates of the points, one after the other."""
+        found = []
+        for view, U in enumerate(self._points(solution)):
+            Q = np.zeros((len(self.X), 0))
+            for u in U.T:
+                c = self._variate(view, u, Q)
+                c = c - Q @ (Q.T @ c)
+                Q = np.hstack([Q, (c / np.linalg.norm(c))[:, None]])
+            found.append(Q)
+        return found[0], found[1]
+
+    def law(self, solution: Any) -> Law:
+        """The largest |Proj(u + b²g) − u|/b, with differences for g."""
+        points, bases, residual = self._points(solution), self.variates(solution), 0.0
+        for j in range(points[0].shape[1]):
+            before = [Q[:, :j] for Q in bases]
+            pair = [points[i][:, j] for i in (0, 1)]
+            for i in (0, 1):
+                u, (kind, size) = points[i][:, j], self.bounds[i]
+                b = 1.0 if kind == "ratio" else size
+                gradient = np.zeros(len(u))
+                for m, step in enumerate(DIFFERENCE * b * np.eye(len(u))):
+                    high, low = (
+                        self._value(
+                            [w + sign * step if i == side else w for side, w in enumerate(pair)], before
+                        )
+                        for sign in (1, -1)
+                    )
+                    gradient[m] = (high - low) / (2 * DIFFERENCE * b)
+                residual = max(
+                    residual, float(np.linalg.norm(nearest((kind, size), u + b * b * gradient) - u)) / b
+                )
+        return Law(residual, BLUR + 10 * self.attainable)
+
+    def errors(self, solution: Any) -> list[str]:
+        """Where the answer is not what its points say, or not that of the theorem."""
+        rounding, found = 100 * self.attainable + 1e-9, []
+        U, V = self._points(solution)
+        rho = as_host(solution.correlations)
+        if self.exact.size or self.count == 0:
+            if len(rho) != self.count:
+                return [f"there are {self.count} pairs to return; got {len(rho)}"]
+            if not self.count:
+                return []
+        for name, W, (kind, size) in (("x", U, self.bounds[0]), ("y", V, self.bounds[1])):
+            sums, lengths = np.abs(W).sum(axis=0), np.linalg.norm(W, axis=0)
+            inside = sums <= size * (1 + rounding) if kind != "l2" else lengths <= size * (1 + rounding)
+            inside &= (np.abs(lengths - 1) <= rounding) | (kind != "ratio")
+            if not inside.all():
+                found.append(f"{name}_preimages must lie in their set {(kind, size)}; some do not")
+        P, Q = self.variates(solution)
+        off = float(np.abs(np.sum(P * Q, axis=0) - rho).max(initial=0.0))
+        if not off <= rounding:
+            found.append(
+                f"a correlation of the points is wrong by {off:.2g}; rounding explains {rounding:.2g}"
+            )
+        for name, A, view, Z in (("x", self.X, 0, P), ("y", self.Y, 1, Q)):
+            W, mean = getattr(solution, f"{name}_weights"), getattr(solution, f"{name}_mean")
+            K = np.stack([function(self.kernels[view], A, u) for u in (U, V)[view].T], axis=1)
+            made = K @ as_host(W) - (0.0 if mean is None else as_host(mean))
+            misfit = float(np.abs(made - Z).max(initial=0.0))
+            size = float(np.abs(K).max(initial=1.0)) * float(np.abs(W).max(initial=1.0))
+            if not misfit <= rounding * max(1.0, size):
+                found.append(
+                    f"{name}_weights must make the variates of the points; they differ by {misfit:.2g}"
+                )
+        if self.is_cca and solution.converged:
+            # A Rayleigh quotient is off by the square of its residual over the gap, which planted cases have.
+            off, limit = float(np.abs(rho - self.exact).max()), rounding + 10 * solution.residual
+            if not off <= limit:
+                found.append(
+                    f"a canonical correlation is wrong by {off:.2g}; the residual explains {limit:.2g}"
+                )
+        return found
+
+
+def check_points(trial: Any) -> Iterator[str]:
+    """Points lie in their sets, variates are those of the points, however good these are."""
+    yield from trial.oracle.errors(replace(trial.solution, converged=False))
+
+
+def planted(k: int, *, rank: int = 4, center: bool = True, name: str = "linear", n: int = 60) -> Case:
+    """Views with planted canonical correlations."""
+    rng = np.random.default_rng([5, rank])
+    rho = np.array([0.95, 0.8, 0.5, 0.2])[:rank]
+    Q = orthonormal(rng, n, 2 * rank, centered=center)
+    U, V = Q[:, :rank], Q[:, :rank] * rho + Q[:, rank:] * np.sqrt(1 - rho**2)
+    X = U @ np.linalg.qr(rng.standard_normal((5, 5)))[0][:rank] * 3
+    Y = V @ np.linalg.qr(rng.standard_normal((4, 4)))[0][:rank] * 2
+    return Case(
+        name=name,
+        problem="preimage-cca",
+        arrays={"X": X + center * rng.standard_normal(5), "Y": Y + center * rng.standard_normal(4)},
+        parameters={"k": k, "kernel_x": linear(), "center": center},
+        truth={"correlations": rho[:k]},
+    )
+
+
+def algebraic(
+    name: str, kernel: Any, *, f: Any = np.square, n: int = 60, shape: tuple[int, int] = (6, 5), **given: Any
+) -> Case:
+    """Y₁ = f(X₁ + X₂) − Y₂ and some noise, as in Uurtio, Bhadra & Rousu 2019."""
+    gentle = given.pop("gentle", True)
+    rng = np.random.default_rng([11, n, *shape])
+    X, Y = rng.uniform(-1, 1, (n, shape[0])), rng.uniform(-1, 1, (n, shape[1]))
+    Y[:, 0] = f(X[:, :2].sum(axis=1)) - Y[:, 1] + 0.05 * rng.standard_normal(n)
+    arrays = {key: (A - A.mean(axis=0)) / A.std(axis=0) for key, A in (("X", X), ("Y", Y))}
+    return Case(
+        name=name,
+        problem="preimage-cca",
+        arrays=arrays,
+        parameters={"k": 1, "kernel_x": kernel, **given},
+        gentle=gentle,
+    )
+
+
+def cases() -> tuple[Case, ...]:
+    """Kernels, sets, objectives, numbers of pairs, dtypes and units."""
+    usual, square, sparse = planted(2), polynomial(2, 0.0, 1.0), ("ratio", 1.5)
+    quadratic = algebraic("quadratic", square, bound_x=sparse)
+    single = planted(1, name="single")
+    far = {name: A + 1e4 * A.std(axis=0) for name, A in single.arrays.items()}
+    constant = {name: np.ones_like(A) for name, A in usual.arrays.items()}
+    return (
+        usual,
+        quadratic,
+        algebraic("sparse-linear", linear(), f=np.exp, bound_x=sparse, k=2),
+        algebraic("one-column", linear(), f=np.exp, bound_x=("ratio", 1.0)),
+        algebraic(
+            "two-kernels", polynomial(3, 0.5, 0.5), kernel_y=linear(), bound_x=("ratio", 2.0), bound_y=sparse
+        ),
+        algebraic("ball-l1", linear(), f=np.exp, bound_x=("l1", 1.0)),
+        algebraic("ball-l2", polynomial(2, 1.0, 1.0), bound_x=("l2", 0.5), gentle=False),
+        algebraic("rbf", rbf(2.0), bound_x=sparse, gentle=False),
+        algebraic("scales-from-rows", polynomial(2, 1.0), kernel_y=rbf(), bound_x=sparse, gentle=False),
+        algebraic("hsic", linear(), objective="hsic", bound_x=sparse, gentle=False),
+        algebraic("quadratic-pairs", square, k=3, gentle=False),
+        planted(1, center=False, name="no-centring"),
+        planted(3, rank=2, name="k-above-rank"),
+        algebraic("wide", linear(), f=np.exp, bound_x=sparse, n=30, shape=(40, 50), gentle=False),
+        replace(usual, arrays=constant, truth={}, name="nothing-varies", gentle=False),
+        single.with_arrays(lambda A: A.astype(np.float32), "float32"),
+        replace(single, arrays=far, name="offset", dense_offset=True),
+        single.with_arrays(lambda A: np.rint(20 * A / np.abs(A).max()).astype(np.int8), "int8"),
+        single.with_arrays(lambda A: A * 1e15, "large-units"),
+        single.with_arrays(lambda A: A * 1e-15, "small-units"),
+    )
+
+
+def shapes(case: Case, solution: Any) -> dict[str, tuple[int, ...]]:
+    """Of points, of the triangular maps, and of what belongs to pairs."""
+    k, (p, q) = len(solution.correlations), (A.shape[1] for A in case.arrays.values())
+    square = {"x_weights": (k, k), "y_weights": (k, k)}
+    return {"x_preimages": (p, k), "y_preimages": (q, k), **square, "agreeing": (k,), "values": (k,)}
+
+
+def moved(case: Case, factor: float, seed: int) -> Case:
+    """Rows in another order and other units: with linear kernels the same points."""
+    order = np.random.default_rng(seed).permutation(len(case.main))
+    return replace(case, arrays={name: factor * A[order] for name, A in case.arrays.items()}, truth={})
+
+
+TESTING = ProblemTesting(
+    cases=cases,
+    oracle=PreimageOracle,
+    shapes=shapes,
+    moved=moved,
+    start_case=lambda: algebraic(
+        "many-rows", linear(), f=np.exp, n=300, shape=(20, 15), bound_x=("ratio", 2.0)
+    ),
+    answer_checks={"points": check_points},
+)
+"""How solvers of preimage CCA are judged."""

@@ -1,0 +1,360 @@
+"""Functions k(·, u) of one view at its rows, and the gradient of what is made of them, by products alone.
+
+Problem: everything here is a function of T = XU, n x m, and the gradient in U is one product with Xᵀ. So X may be
+sparse, in a file, streamed, or known by its products; kernels of distances also need the squared lengths of the rows.
+Method: variates are P k(X, U) with P = (I − QQᵀ)H: centred, and freed of the variates Q that were found before. With
+the derivative S of an objective by the variates, the derivative by k(X, U) is P S. Two sweeps: forward and adjoint.
+What is maximised is the objective times |P k|/|H k| of both views, see `linspec_kernel.preimage.law`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import Array, Home, HostArray, all_finite, random_generator, to_host
+from linspec.errors import MissingCapability, NonFiniteData
+from linspec.kernels import SAMPLE, Kernel, not_finite
+from linspec.operators import LinearOperator, SparseOperator, as_operator, uncounted
+from linspec_kernel.preimage.bounds import Bound
+from linspec_kernel.preimage.objectives import Objective
+
+ROUNDING = 100.0
+"""Multiple of the unit roundoff, relative to the values of a function, below which what centring leaves is rounding."""
+
+ROWS_BYTES = 8 << 20
+"""Bytes of rows that are read together."""
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Functions k(·, uⱼ) of one view.
+
+    Attributes
+    ----------
+    points : numpy.ndarray of shape (p, m)
+        U.
+    products, values, variates : array of shape (n, m)
+        XU, k(X, U) and P k(X, U). A variate that is rounding is zero.
+    """
+
+    points: HostArray
+    products: Array
+    values: Array
+    variates: Array
+
+    def columns(self, index: HostArray, home: Home) -> Functions:
+        """Some of the functions."""
+        if len(index) == self.points.shape[1] and (np.diff(index) == 1).all():
+            return self
+        at = home.xp.asarray(index, device=home.device)
+        taken = (home.xp.take(V, at, axis=1) for V in (self.products, self.values, self.variates))
+        return Functions(self.points[:, index], *taken)
+
+
+def joined(parts: list[Functions], home: Home) -> Functions:
+    """Functions side by side."""
+    if len(parts) == 1:
+        return parts[0]
+    blocks = (
+        [part.products for part in parts],
+        [part.values for part in parts],
+        [part.variates for part in parts],
+    )
+    return Functions(np.hstack([part.points for part in parts]), *(home.concat(block) for block in blocks))
+
+
+class View:
+    """One view: its rows, its kernel, its bound, and what has been taken out of its variates.
+
+    Parameters
+    ----------
+    A : LinearOperator of shape (n, p)
+    kernel : Kernel
+    bound : Bound
+    center : bool
+    name : str
+        What messages call it.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        With all its numbers once `settle` was called.
+    home : Home
+        Of blocks with n rows, float64.
+    basis : array of shape (n, r) or None
+        Orthonormal variates that are taken out.
+    largest : float
+        The largest length of a function seen so far.
+    directions : numpy.ndarray of shape (p, r) or None
+        Orthonormal directions that are taken out of the points: k(X, u) is then that of the rest of u.
+    """
+
+    def __init__(self, A: LinearOperator, kernel: Kernel, bound: Bound, center: bool, name: str) -> None:
+        self.A, self.kernel, self.bound, self.center, self.name = A, kernel, bound, center, name
+        self.home = A.home.blocks
+        self.basis: Array | None = None
+        self.directions: HostArray | None = None
+        self.squares: Array | None = None
+        self.largest = 0.0
+        self._is_measured = not _needs_lengths(kernel)
+
+    # ---- numbers that products do not give -----------------------------------------------------
+
+    @property
+    def setup(self) -> float:
+        """Sweeps that `settle` still makes."""
+        return (not self.kernel.is_resolved) + (not self._is_measured)
+
+    def settle(self, rng: Any) -> Kernel:
+        """Take numbers of the kernel that are not given from some rows, and lengths of rows from all."""
+        if not self.kernel.is_resolved:
+            n = int(self.A.shape[0])
+            index = np.sort(random_generator(rng).choice(n, min(n, SAMPLE), replace=False))
+            rows = entries_of(self.rows(index, "the numbers of a kernel that are not given"))
+            rows = (
+                rows.astype(np.float64) if hasattr(rows, "tocsr") else np.asarray(to_host(rows), np.float64)
+            )
+            if self.kernel.differences and not hasattr(rows, "tocsr"):
+                rows = rows - rows.mean(axis=0)
+            self.kernel = self.kernel.resolved(rows)
+        if not self._is_measured:
+            self.squares = self._lengths()
+            self._is_measured = True
+        return self.kernel
+
+    def given(self, kernel: Kernel) -> None:
+        """Take the numbers of the kernel from an earlier call of `settle`."""
+        self.kernel = kernel
+
+    def rows(self, index: HostArray, what: str) -> LinearOperator:
+        """Some rows in memory, of numbers that increase."""
+        if self.A.sliceable:
+            return self.A.rows(index)
+        if not self.A.streamed:
+            raise MissingCapability(
+                f"{what} are taken from rows of {self.name}, which is known by its products only. Give the kernel its "
+                "numbers, or pass an array, a sparse matrix or a file."
+            )
+        first, found = 0, []
+        for block in self.A.blocks():
+            inside = index[(index >= first) & (index < first + block.shape[0])] - first
+            if len(inside):
+                found.append(entries_of(block.rows(inside)))
+            first += int(block.shape[0])
+        return as_operator(_stacked(found), self.name)
+
+    def _lengths(self) -> Array:
+        if not (self.A.sliceable or self.A.streamed):
+            raise MissingCapability(
+                f"the kernel {self.kernel} needs the lengths of the rows of {self.name}, which is known by its "
+                "products only. Pass an array, a sparse matrix or a file, or take a linear or polynomial kernel."
+            )
+        found = [self.kernel.statistics(entries_of(part)) for part in row_parts(self.A)]
+        lengths = np.concatenate([np.asarray(to_host(part), dtype=np.float64) for part in found])
+        if not np.isfinite(lengths).all():
+            raise not_finite(self.A, self.name)
+        return self.home.place(lengths)
+
+    # ---- functions and gradients ----------------------------------------------------------------
+
+    def at(self, U: HostArray) -> Functions:
+        """The functions of some points: one product with X."""
+        P = self.home.place(self.without_directions(U))
+        T = self.home.place(self.A.matmat(P))
+        if not all_finite(T):
+            raise not_finite(self.A, self.name)
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = self.kernel.along(T, self.squares, P)
+        if not all_finite(K):
+            raise NonFiniteData(
+                f"values of the kernel of {self.name} overflow. Divide the rows by their size."
+            )
+        return Functions(U, T, K, self.variates(K))
+
+    def variates(self, K: Array) -> Array:
+        """P k(X, U); zero where rounding is all that is left."""
+        C = self.taken_out(K)
+        sizes = self.home.column_norms(K)
+        if (
+            self.bound.kind == "ratio"
+        ):  # points of one length: what is short beside other functions is rounding, too
+            self.largest = max(self.largest, float(sizes.max(initial=0.0)))
+            sizes = np.maximum(sizes, self.largest)
+        live = self.home.column_norms(C) > ROUNDING * float(np.finfo(self.A.dtype).eps) * sizes
+        if live.all():
+            return C
+        at = self.home.xp.asarray(live, device=self.home.device)[None, :]
+        return self.home.xp.where(at, C, self.home.xp.zeros_like(C))
+
+    def centred(self, V: Array) -> Array:
+        """H V."""
+        return V - self.home.xp.mean(V, axis=0)[None, :] if self.center else V
+
+    def taken_out(self, V: Array) -> Array:
+        """P V."""
+        V = self.centred(V)
+        return V if self.basis is None else V - self.basis @ (self.basis.T @ V)
+
+    def gradient(self, functions: Functions, slopes: Array, *, freed: bool = True) -> HostArray:
+        """The gradient in the points of what has these derivatives by the variates: one product with Xᵀ.
+
+        With ``freed=False`` the derivatives are those by Hk(X, U), before variates are taken out.
+        """
+        S = self.taken_out(slopes) if freed else self.centred(slopes)
+        sizes = self.home.column_norms(S)
+        units = np.where(sizes > 0, sizes, 1.0)
+        S = S / self.home.place(units)[None, :]  # float32 holds it, whatever the units of the data
+        U = self.home.place(functions.points)
+        G = self.kernel.pullback(self.A, functions.products, functions.values, S, U)
+        return self.without_directions(np.asarray(to_host(G), dtype=np.float64) * units)
+
+    def without_directions(self, U: HostArray) -> HostArray:
+        """Points less their parts in the directions that are taken out."""
+        B = self.directions
+        return U if B is None else U - B @ (B.T @ U)
+
+    def take_out(self, variate: Array) -> None:
+        """Free later variates of this one, an n x 1 block of length above 0."""
+        column = variate / self.home.norm(variate)
+        self.basis = column if self.basis is None else self.home.concat([self.basis, column])
+
+    def on(self, index: HostArray) -> View:
+        """The view of some of its rows in memory, no variates taken out."""
+        found = View(self.rows(index, "some rows"), self.kernel, self.bound, self.center, self.name)
+        if self.squares is not None:
+            found.squares = self.home.xp.take(
+                self.squares, self.home.xp.asarray(index, device=self.home.device), axis=0
+            )
+            found._is_measured = True
+        found.directions = self.directions
+        return found
+
+
+def shared(
+    objective: Objective, views: tuple[View, View], values: tuple[Array, Array], variates: tuple[Array, Array]
+) -> HostArray:
+    """What is maximised: the objective of the variates, times the shares of their functions that they are.
+
+    Parameters
+    ----------
+    objective : Objective
+    views : pair of View
+    values, variates : pair of arrays of shape (n, m)
+        k(X, U) and P k(X, U) of both views.
+
+    Returns
+    -------
+    numpy.ndarray of shape (m,)
+    """
+    home = views[0].home
+    found = objective.values(*variates, home)
+    for view, K, P in zip(views, values, variates, strict=True):
+        found = found * share(view, K, P)
+    return found
+
+
+def share(view: View, K: Array, P: Array) -> HostArray:
+    """|P k| / |H k| of each column: 1 before anything has been taken out, 0 for functions that are rounding."""
+    if view.basis is None:
+        return np.ones(int(P.shape[1]))
+    rest, whole = view.home.column_norms(P), view.home.column_norms(view.centred(K))
+    return np.divide(rest, whole, out=np.zeros(len(rest)), where=whole > 0)
+
+
+def shared_slopes(
+    objective: Objective, views: tuple[View, View], values: tuple[Array, Array], variates: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """The derivatives of `shared` by Hk(X, U), for `View.gradient` with ``freed=False``."""
+    home = views[0].home
+    S = objective.slopes(*variates, home)
+    if all(view.basis is None for view in views):
+        x, y = (view.taken_out(slope) for view, slope in zip(views, S, strict=True))
+        return x, y
+    shares = [share(view, K, P) for view, K, P in zip(views, values, variates, strict=True)]
+    both = shares[0] * shares[1]
+    total = objective.values(*variates, home) * both
+    found = []
+    for view, K, P, slope in zip(views, values, variates, S, strict=True):
+        C = view.centred(K)
+        rest, whole = (
+            np.divide(total, sizes, out=np.zeros(len(total)), where=sizes > 0)
+            for sizes in (home.column_norms(P) ** 2, home.column_norms(C) ** 2)
+        )
+        a, b, c = (home.place(numbers)[None, :] for numbers in (both, rest, whole))
+        found.append(view.taken_out(slope) * a + P * b - C * c)
+    return found[0], found[1]
+
+
+def _needs_lengths(kernel: Kernel) -> bool:
+    """Whether `along` needs statistics of the rows."""
+    return kernel.statistics(np.zeros((1, 1))) is not None
+
+
+def entries_of(rows: LinearOperator) -> Any:
+    """The entries of rows in memory: an array, or a SciPy matrix."""
+    bare, _ = uncounted(rows)
+    return bare.matrix if isinstance(bare, SparseOperator) else rows.dense()
+
+
+def row_parts(A: LinearOperator) -> Iterator[LinearOperator]:
+    """All rows, some megabytes at a time."""
+    if A.streamed:
+        yield from A.blocks()
+        return
+    n, size = int(A.shape[0]), max(ROWS_BYTES // max(A.row_bytes, 1), 1)
+    for start in range(0, n, size):
+        yield A.rows(slice(start, min(start + size, n)))
+        A.release()
+
+
+def _stacked(parts: list[Any]) -> Any:
+    if hasattr(parts[0], "tocsr"):
+        import scipy.sparse
+
+        return scipy.sparse.vstack(parts).tocsr()
+    return np.concatenate([np.asarray(to_host(part)) for part in parts])
+
+
+class PreimageMoments:
+    """What `run.moments` gives to solvers of `PreimageCCA`: both views.
+
+    Attributes
+    ----------
+    x, y : View
+    home : Home
+    """
+
+    held = spent = False  # every product is a sweep
+    form = "implicit"
+    sweep_cost = 1.0
+
+    def __init__(self, problem: Any) -> None:
+        self.x, self.y = (
+            View(A, kernel, bound, problem.center, name)
+            for name, A, kernel, bound in (
+                ("X", problem.X, problem.kernel_x, problem.bound_x),
+                ("Y", problem.Y, problem.kernel_y, problem.bound_y),
+            )
+        )
+        self.home = self.x.home
+
+    @property
+    def views(self) -> tuple[View, View]:
+        """Both."""
+        return self.x, self.y
+
+    @property
+    def setup_cost(self) -> float:
+        """Sweeps of one view before the first product."""
+        return max(view.setup for view in self.views)
+
+    def settle(self, rng: Any, kernels: tuple[Kernel, Kernel] | None = None) -> tuple[Kernel, Kernel]:
+        """Take numbers of kernels from some rows, or from these kernels, and lengths of rows where they are needed."""
+        for view, kernel in zip(self.views, kernels or (), strict=False):
+            if not view.kernel.is_resolved:
+                view.given(kernel)
+        return self.x.settle(rng), self.y.settle(rng)

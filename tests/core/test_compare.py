@@ -1,0 +1,294 @@
+"""`linspec.compare`: which rows judge which answers, what a row of the table says, and what is refused beforehand."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import linspec as ls
+from linspec.comparison import Rows, split
+from linspec.errors import InvalidOption, InvalidProblem, LinspecError, SweptOnce, UnknownName, UnknownOption
+from linspec.operators.chosen_rows import ChosenRows, chosen_rows
+from linspec.testing import check_operator
+
+N = 240
+
+
+@pytest.fixture
+def views() -> tuple[np.ndarray, np.ndarray]:
+    """Two views with one direction in common, and many columns for chance."""
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((N, 1))
+    return z + rng.standard_normal((N, 20)), z + rng.standard_normal((N, 15))
+
+
+def captured(X: np.ndarray, Y: np.ndarray, ridge: float, test: tuple[np.ndarray, np.ndarray]) -> float:
+    """What the first pair of a ridge CCA reaches on other rows, by whitening and an SVD."""
+    means = [view.mean(axis=0) for view in (X, Y)]
+    roots = []
+    for view, mean in zip((X, Y), means, strict=True):
+        values, vectors = np.linalg.eigh((view - mean).T @ (view - mean) + ridge * np.eye(view.shape[1]))
+        roots.append(vectors / np.sqrt(values) @ vectors.T)
+    U, _, Vt = np.linalg.svd(roots[0] @ (X - means[0]).T @ (Y - means[1]) @ roots[1])
+    p, q = (test[0] - means[0]) @ roots[0] @ U[:, 0], (test[1] - means[1]) @ roots[1] @ Vt[0]
+    return abs(float(p @ q / np.sqrt((p @ p) * (q @ q))))
+
+
+# ---- rows that no solver sees -----------------------------------------------------------------
+
+
+def test_the_score_is_that_of_rows_that_were_not_fitted(views):
+    X, Y = views
+    train, test = slice(0, 160), slice(160, N)
+    problems = {f"{r:g}": ls.CCA(X[train], Y[train], k=1, ridge=r) for r in (0.0, 50.0, 1000.0)}
+    found = ls.compare(problems, ["gram", "direct"], held_out=(X[test], Y[test]))
+    for entry in found.entries:
+        expected = captured(X[train], Y[train], float(entry.problem), (X[test], Y[test]))
+        assert entry.score == pytest.approx(expected, rel=1e-8)
+    assert found.held_out == 80
+    assert found.best.problem == "1000"  # with 35 columns for 160 rows, chance is fitted without a ridge
+    assert any(found.best.solution is solution for solution in found.solutions[4:])
+    objectives = [entry.objective for entry in found.entries if entry.solver == "gram"]
+    assert objectives == sorted(objectives, reverse=True)  # on fitted rows the least ridge seems best
+
+
+KINDS = ("dense", "sparse", "file", "int8")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fraction_parts_the_rows_and_keeps_pairs_weights_and_confounds_together(kind: str, tmp_path: Path):
+    number = np.arange(100)
+    X, Y = np.outer(number, [1, 0, 2]) % 101, np.outer(number, [1, 3])
+    if kind == "file":
+        np.save(tmp_path / "X.npy", X.astype(float))
+        data = tmp_path / "X.npy"
+    else:
+        data = {
+            "dense": X.astype(float),
+            "sparse": sparse.csr_array(X.astype(float)),
+            "int8": X.astype(np.int8),
+        }[kind]
+    weights, confounds = 1.0 + number, np.cos(number)[:, None]
+    problem = ls.CCA(data, Y.astype(float), k=1, sample_weight=weights, confounds=confounds)
+    train, rows = split(problem, 0.3, 5)
+    drawn = [
+        np.rint(np.hstack([as_dense(A)[:, :1] for A in matrices])).astype(int)
+        for matrices in (train.matrices.values(), rows.matrices)
+    ]
+    assert [len(part) for part in drawn] == [70, 30]
+    for part in drawn:
+        np.testing.assert_array_equal(part[:, 0], part[:, 1])
+    np.testing.assert_array_equal(np.sort(np.vstack(drawn)[:, 0]), number)
+    np.testing.assert_array_equal(train.sample_weight, weights[drawn[0][:, 0]])
+    np.testing.assert_array_equal(rows.confounds, confounds[drawn[1][:, 0]])
+    again = split(problem, 0.3, 5)[1]
+    np.testing.assert_array_equal(as_dense(again.matrices[1]), as_dense(rows.matrices[1]))
+    assert not np.array_equal(as_dense(split(problem, 0.3, 6)[1].matrices[1]), as_dense(rows.matrices[1]))
+
+
+def as_dense(A) -> np.ndarray:
+    return np.asarray(A.matmat(np.eye(A.shape[1])), dtype=float)
+
+
+def test_a_file_is_not_copied_when_rows_of_it_are_chosen(tmp_path: Path):
+    X = np.random.default_rng(1).standard_normal((50, 4))
+    np.save(tmp_path / "X.npy", X)
+    numbers = np.array([3, 4, 9, 40, 41])
+    of_file = chosen_rows(ls.as_operator(tmp_path / "X.npy"), numbers)
+    assert isinstance(of_file, ChosenRows)
+    assert check_operator(of_file, entries=X[numbers]) == []
+    of_sparse = chosen_rows(ls.as_operator(sparse.csr_array(X)), numbers)
+    assert check_operator(of_sparse, entries=X[numbers]) == []
+    assert check_operator(ChosenRows(ls.as_operator(sparse.csr_array(X)), numbers), entries=X[numbers]) == []
+
+
+def test_equal_rows_are_held_out_of_every_problem_and_every_run(views):
+    X, Y = views
+    problems = [ls.CCA(X, Y, k=1, ridge=r) for r in (1.0, 1.0, 9.0)]
+    found = ls.compare(problems, ["gram"], held_out=0.25, rng=3)
+    one, same, _ = found.entries
+    assert one.score == same.score
+    alone = ls.compare(problems[0], "gram", held_out=0.25, rng=3)
+    assert alone.entries[0].score == one.score
+    other = ls.compare(problems[0], "gram", held_out=0.25, rng=np.random.default_rng(3))
+    assert other.held_out == 60
+
+
+@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
+def test_rows_of_other_libraries_are_held_out(views, library: str):
+    xp = pytest.importorskip(library)
+    problem = ls.CCA(*(xp.asarray(view) for view in views), k=1, ridge=50.0)
+    (found,) = ls.compare(problem, "gram", held_out=0.3, rng=0).entries
+    (expected,) = ls.compare(ls.CCA(*views, k=1, ridge=50.0), "gram", held_out=0.3, rng=0).entries
+    assert found.score == pytest.approx(expected.score, rel=1e-10)
+    assert type(found.solution.x_weights) is type(xp.asarray(views[0]))
+
+
+def test_confounds_of_the_held_out_rows(views):
+    X, Y = views
+    Z = np.random.default_rng(2).standard_normal((N, 1))
+    big = 30.0 * Z  # what both views share through Z alone
+    problem = ls.CCA(X + big, Y + big, k=1, confounds=Z)
+    assert ls.compare(problem, "gram", held_out=0.3, rng=0).entries[0].score < 0.95
+    rows = {"X": (X + big)[:50], "Y": (Y + big)[:50], "confounds": Z[:50]}
+    assert ls.compare(problem, "gram", held_out=rows).held_out == 50
+    with pytest.raises(InvalidProblem, match="must have confounds"):
+        ls.compare(problem, "gram", held_out=((X + big)[:50], (Y + big)[:50]))
+
+
+# ---- what is run ------------------------------------------------------------------------------
+
+
+def test_figures_are_those_of_the_solutions(views):
+    problem = ls.CCA(*views, k=2)
+    found = ls.compare(problem, ["als", "gram"], rng=1, tol=1e-4, form="implicit")
+    als, gram = found.entries
+    alone = ls.solve(problem, "als", rng=1, tol=1e-4, form="implicit")
+    np.testing.assert_array_equal(als.solution.x_weights, alone.x_weights)
+    assert (als.passes, als.iterations, als.residual) == (alone.passes, alone.iterations, alone.residual)
+    assert als.tol == 1e-4
+    assert gram.products is None
+    assert als.products > 0
+    assert als.objective == pytest.approx(float(alone.correlations.sum()))
+    assert found.rows[0]["status"] == "CONVERGED"
+    assert "solution" not in found.rows[0]
+    assert found.rows[0]["score"] is None
+    assert found.rows[0]["cpu_seconds"] >= 0
+    with pytest.raises(InvalidProblem, match="held_out"):
+        found.best  # noqa: B018
+
+
+def test_all_solvers_but_demonstrations_run_by_default(views):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = ls.compare(ls.SVD(views[0], k=2), max_passes=20, rng=0)
+    assert [entry.solver for entry in found.entries] == list(ls.solvers("svd"))
+    exact = float((np.linalg.svd(views[0], compute_uv=False)[:2] ** 2).sum())
+    assert max(entry.objective for entry in found.entries) == pytest.approx(exact, rel=1e-10)
+
+
+def test_a_solver_runs_on_the_problems_that_it_is_for(views):
+    X, Y = views
+    kernel_cca = ls.get_problem("kernel-cca")
+    problems = [ls.CCA(X, Y, k=1, ridge=9.0), kernel_cca(X, Y, k=1, kernel_x="linear", ridge=9.0)]
+    found = ls.compare(problems, ["gram", "kcca"], held_out=0.3, rng=0)
+    assert [(entry.problem.partition(",")[0], entry.solver) for entry in found.entries] == [
+        ("cca", "gram"),
+        ("kernel-cca", "kcca"),
+    ]
+    # With linear kernels both are the same problem, and the same rows are held out.
+    assert found.entries[0].score == pytest.approx(found.entries[1].score, abs=1e-8)
+
+
+def test_instances_and_names_of_ones_own(views):
+    problem = ls.CCA(*views, k=1)
+    als = ls.get_solver("cca/als")
+    found = ls.compare(problem, {"loose": als(tol=1e-2), "gram": "gram"}, rng=0)
+    assert [entry.solver for entry in found.entries] == ["loose", "gram"]
+    assert ls.compare(problem, als(tol=1e-2), rng=0).entries[0].solver == "als(tol=0.01)"
+    assert ls.compare(problem, "auto").entries[0].objective > 0
+
+
+def test_a_solver_that_fails_has_a_row_and_harms_no_other(views):
+    class Products:
+        """Known by its products."""
+
+        shape, dtype = views[0].shape, views[0].dtype
+        matmat = staticmethod(lambda V: views[0] @ V)
+        rmatmat = staticmethod(lambda U: views[0].T @ U)
+
+    found = ls.compare(ls.SVD(Products(), k=1), ["direct", "block-krylov"], rng=0)
+    direct, krylov = found.entries
+    assert direct.failed
+    assert "needs the entries" in direct.message
+    assert direct.solution is None
+    assert krylov.status == "CONVERGED"
+
+
+def test_an_interrupt_ends_the_series_with_what_there_is(views):
+    problem = ls.CCA(*views, k=1)
+    calls = []
+
+    def press(progress):
+        calls.append(progress)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ls.compare(problem, ["als"], callback=press, form="implicit", tol=1e-12)
+    calls.clear()
+    found = ls.compare(problem, ["gram", "als", "direct"], callback=press, form="implicit", tol=1e-12)
+    assert [entry.solver for entry in found.entries] == ["gram"]
+    assert found.interrupted
+
+
+# ---- what is refused before any solve ---------------------------------------------------------
+
+
+def test_refusals(views):
+    X, Y = views
+    problem = ls.CCA(X, Y, k=1)
+    begun = []
+
+    def refusal(kind: type[LinspecError], match: str, *args, **named) -> None:
+        with pytest.raises(kind, match=match):
+            ls.compare(*args, callback=begun.append, **named)
+
+    refusal(InvalidProblem, "takes problems such as", X)
+    refusal(InvalidProblem, "at least one problem", [])
+    refusal(UnknownName, "Did you mean 'gram'", problem, ["als", "grm"])
+    refusal(InvalidOption, "at least one; got none", problem, [])
+    refusal(InvalidOption, "a name or a Solver instance", problem, [3])
+    refusal(InvalidOption, "is no solver of cca", problem, [ls.get_solver("svd/gram")()])
+    refusal(UnknownOption, "none of gram, als has an option 'steps'", problem, ["gram", "als"], steps=3)
+    refusal(InvalidOption, "a number > 0", problem, ["als"], tol=-1)
+    refusal(InvalidOption, "above 0 and below 1; got 1.5", problem, ["als"], held_out=1.5)
+    refusal(InvalidProblem, "at least 2 rows", problem, ["als"], held_out=1e-3)
+    refusal(InvalidProblem, "rows of X and Y", problem, ["als"], held_out=(X,))
+    refusal(InvalidProblem, "must have 15 columns; got 20", problem, ["als"], held_out=(X, X))
+    refusal(InvalidProblem, "equally many rows", problem, ["als"], held_out=(X[:9], Y[:8]))
+    refusal(SweptOnce, "read once for each solver", problem, ["als"], held_out=(iter([X[:9]]), Y[:9]))
+    refusal(InvalidProblem, "k must be", ls.CCA(X[:30], Y[:30], k=15), ["als"], held_out=0.6)
+    refusal(InvalidProblem, "SVDSolution has no score", ls.SVD(X, k=1), held_out=0.2)
+    refusal(InvalidProblem, "moments", ls.CCA(ls.Moments(X, Y, center=True), k=1), ["als"], held_out=0.2)
+    slices = ls.CCA(lambda: iter([X]), lambda: iter([Y]), k=1)
+    refusal(InvalidProblem, "held_out=.X_test, Y_test", slices, ["als"], held_out=0.2)
+    K = X @ X.T
+    precomputed = ls.get_problem("kernel-cca")(K, K, k=1, kernel_x="precomputed", ridge=1.0)
+    refusal(InvalidProblem, "its columns belong to them", precomputed, ["kcca"], held_out=0.2)
+    assert begun == []
+
+
+# ---- how it is shown --------------------------------------------------------------------------
+
+
+def test_a_comparison_is_shown_as_a_table(views):
+    problems = {"<b>": ls.CCA(*views, k=1), "other": ls.CCA(*views, k=1, ridge=2.0)}
+    found = ls.compare(problems, "gram", held_out=0.2, rng=0)
+    lines = repr(found).splitlines()
+    assert "2 runs, scores on 48 held-out rows" in lines[0]
+    assert lines[1].split()[:4] == ["problem", "solver", "score", "objective"]
+    assert len({line.index(word) for line, word in zip(lines[2:], ("CONVERGED",) * 2, strict=True)}) == 1
+    shown = found._repr_html_()
+    assert "&lt;b&gt;" in shown
+    assert "<b>" not in shown
+    assert shown.count("<tr>") == 3
+
+
+def test_problems_are_called_by_what_differs(views):
+    problems = [ls.CCA(*views, k=1, ridge=r, scale=s) for r, s in ((0.0, False), (2.0, False), (2.0, True))]
+    labels = [entry.problem for entry in ls.compare([*problems, problems[2]], "gram").entries]
+    assert labels[:2] == ["ridge=(0.0, 0.0)", "ridge=(2.0, 2.0)"]
+    assert "scale=True" in labels[2]
+    assert len(set(labels)) == 4
+
+
+def test_rows_can_be_thinned(views):
+    rows = Rows.of(ls.CCA(*views, k=1)).spread(7)
+    assert len(rows) == 7
+    np.testing.assert_array_equal(as_dense(rows.matrices[1])[[0, -1]], views[1][[0, -1]])
+    assert len(Rows.of(ls.CCA(*views, k=1)).spread(N)) == N

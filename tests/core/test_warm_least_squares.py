@@ -1,0 +1,138 @@
+"""Least squares begun at an earlier answer: what it saves, what it must not change, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linspec as ls
+from linspec.errors import InvalidProblem, NonFiniteData
+
+SWEEPING = {"cg": {"form": "implicit"}, "lsqr": {}, "nystrom-pcg": {"form": "implicit", "rank": 10}}
+"""Solvers that take a start, told to sweep the data, so that passes count their work."""
+
+SOLVERS = sorted(SWEEPING)
+
+
+@pytest.fixture
+def data() -> tuple[np.ndarray, np.ndarray]:
+    """A matrix with unequal columns and two right-hand sides."""
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((300, 60)) * np.geomspace(1, 1e-2, 60), rng.standard_normal((300, 2))
+
+
+def exact(A: np.ndarray, B: np.ndarray, ridge: float) -> np.ndarray:
+    return np.linalg.solve(A.T @ A + ridge * np.eye(A.shape[1]), A.T @ B)
+
+
+def solve(name: str, problem: ls.LeastSquares, **named):
+    return ls.solve(problem, name, rng=0, **SWEEPING[name], **named)
+
+
+def test_these_are_the_solvers_that_take_a_start():
+    traits = {name: ls.describe(f"least-squares/{name}").traits for name in ls.solvers("least-squares")}
+    assert sorted(name for name, words in traits.items() if "warm-start" in words) == SOLVERS
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_begun_at_the_solution_it_is_done(data, name: str):
+    A, B = data
+    start = exact(A, B, 0.5)
+    for given in (start, {"x": start}, ls.solve(ls.LeastSquares(A, B, ridge=0.5), "direct")):
+        found = solve(name, ls.LeastSquares(A, B, ridge=0.5), start=given)
+        assert found.iterations == 0
+        assert found.passes <= 3  # set-up and certificate
+        np.testing.assert_allclose(found.x, start, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_the_answer_for_a_neighbouring_ridge_saves_passes(data, name: str):
+    A, B = data
+    near = solve(name, ls.LeastSquares(A, B, ridge=0.5))
+    problem = ls.LeastSquares(A, B, ridge=0.501)
+    cold, warm = solve(name, problem), solve(name, problem, start=near)
+    assert warm.passes < 0.9 * cold.passes
+    assert warm.converged
+    np.testing.assert_allclose(warm.x, exact(A, B, 0.501), atol=1e-7 * np.abs(near.x).max() / 0.5)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_bad_start_changes_no_answer(data, name: str):
+    A, B = data
+    B = B.copy()
+    B[:, 1] = 0.0  # its answer is zero, whatever the start
+    start = np.random.default_rng(1).standard_normal((60, 2))
+    found = solve(name, ls.LeastSquares(A, B, ridge=0.5), start=start)
+    assert found.converged
+    np.testing.assert_allclose(found.x, exact(A, B, 0.5), atol=1e-7)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_starts_of_paths(data, name: str):
+    A, B = data
+    ridges = (0.4, 0.5, 2.0)
+    path = solve(name, ls.LeastSquares(A, B, ridge=ridges))
+    again = solve(name, ls.LeastSquares(A, B, ridge=ridges), start=path)
+    assert again.iterations == 0
+    np.testing.assert_array_equal(again.x, path.x)
+    one = solve(name, ls.LeastSquares(A, B, ridge=(0.5, 0.5)), start=path.x[1])
+    assert one.iterations == 0
+    vector = solve(name, ls.LeastSquares(A, B[:, 0], ridge=ridges), start=path.x[:, :, 0])
+    assert vector.iterations == 0
+    assert vector.x.shape == (3, 60)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("unit", [1.0, 1e200])
+def test_a_start_is_in_the_units_and_columns_of_the_data(data, name: str, unit: float):
+    """Also where columns are scaled, an intercept is fitted, and entries are divided by a power of two."""
+    A, B = data
+    ridge = 0.5 if unit == 1.0 else 0.0
+    problem = ls.LeastSquares(A * unit + unit, B, ridge=ridge, center=True, scale=True)
+    cold = solve(name, problem)
+    assert cold.iterations > 1
+    assert solve(name, problem, start=cold).iterations == 0
+
+
+def test_the_side_of_the_rows_gives_way_to_a_start():
+    rng = np.random.default_rng(2)
+    A, b = rng.standard_normal((30, 90)), rng.standard_normal(30)
+    problem = ls.LeastSquares(A, b, ridge=0.1)
+    found = ls.solve(problem, "cg", start=exact(A, b, 0.1))
+    assert found.iterations == 0
+    np.testing.assert_allclose(ls.solve(problem, "cg", start=np.ones(90)).x, exact(A, b, 0.1), atol=1e-7)
+
+
+def test_without_a_ridge_what_the_data_do_not_see_of_a_start_stays():
+    """The solution nearest the start: it differs from that of least norm by the start's part in the null space."""
+    rng = np.random.default_rng(3)
+    A, b, start = rng.standard_normal((20, 30)), rng.standard_normal(20), rng.standard_normal(30)
+    nearest = start + np.linalg.pinv(A) @ (b - A @ start)
+    for name in ("cg", "lsqr"):
+        np.testing.assert_allclose(ls.solve(ls.LeastSquares(A, b), name, start=start).x, nearest, atol=1e-6)
+
+
+@pytest.mark.parametrize("library", ["array_api_strict", "torch"])
+@pytest.mark.parametrize("name", SOLVERS)
+def test_starts_in_other_libraries(data, library: str, name: str):
+    xp = pytest.importorskip(library)
+    A, B = (xp.asarray(part) for part in data)
+    cold = solve(name, ls.LeastSquares(A, B, ridge=0.5))
+    assert solve(name, ls.LeastSquares(A, B, ridge=0.5), start=cold).iterations == 0
+    assert solve(name, ls.LeastSquares(A, B, ridge=0.5), start=np.asarray(cold.x)).iterations == 0
+
+
+def test_refusals(data):
+    A, B = data
+    problem, path = ls.LeastSquares(A, B), ls.LeastSquares(A, B, ridge=(1.0, 2.0))
+    for of, start, text in (
+        (problem, 3, "got 3"),
+        (problem, {}, "got {}"),
+        (problem, np.ones(60), r"shape \(60, 2\); got \(60,\)"),
+        (problem, np.ones((2, 60, 2)), r"got \(2, 60, 2\)"),
+        (path, np.ones((3, 60, 2)), r"\(60, 2\) or \(2, 60, 2\); got \(3, 60, 2\)"),
+    ):
+        with pytest.raises(InvalidProblem, match=text):
+            ls.solve(of, "cg", start=start)
+    with pytest.raises(NonFiniteData, match="the x of start"):
+        ls.solve(problem, "cg", start=np.full((60, 2), np.nan))

@@ -1,0 +1,138 @@
+"""AppGrad for kernels: the published iteration on the features, the exact answers, and what an iteration takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import linspec as ls
+from linspec.testing import cases
+from linspec_kernel import KernelCCA
+from linspec_kernel.testing import related
+
+RBF = ls.kernels.rbf()
+RIDGE = 0.5
+
+
+def views(n=120, seed=0):
+    return tuple(related(n, 4, 3, seed).values())
+
+
+def root(G):
+    values, vectors = np.linalg.eigh(G)
+    return (vectors / np.sqrt(values)) @ vectors.T
+
+
+def published(blocks, starts, metrics, step, *, alternating, steps):
+    """Algorithm 4 of Ma, Lu & Foster (2015): the sum of the correlations within the blocks after each step.
+
+    Gradients are X'(XΦ̃ − YΨ) + penalty Φ̃; `metrics` are X'X + penalty, and gradients are those by Φ̃.
+    """
+
+    def normalized(V, i):
+        return V @ root(V.T @ metrics[i] @ V)
+
+    (X, Y), tilde = blocks, [0 * V for V in starts]
+    normal = [normalized(V, i) for i, V in enumerate(starts)]
+    found = []
+    for _ in range(steps):
+        old = normal[0]
+        tilde[0] = tilde[0] - step * (metrics[0] @ tilde[0] - X.T @ (Y @ normal[1]))
+        normal[0] = normalized(tilde[0], 0)
+        other = normal[0] if alternating else old
+        tilde[1] = tilde[1] - step * (metrics[1] @ tilde[1] - Y.T @ (X @ other))
+        normal[1] = normalized(tilde[1], 1)
+        found.append(np.linalg.svd((X @ normal[0]).T @ (Y @ normal[1]), compute_uv=False).sum())
+    return found
+
+
+@pytest.mark.parametrize("update", ["alternating", "simultaneous"])
+@pytest.mark.parametrize("gradient", ["function", "coefficients"])
+def test_iterates_are_those_of_the_published_algorithm(gradient, update):
+    """On the columns with the linear kernel; by the coefficients, on the kernel matrices in place of the columns."""
+    X, Y = (A - A.mean(axis=0) for A in views())
+    # With the old functions a rotation between the starts of both views matters, and a pair has a sign only.
+    k = 2 if update == "alternating" else 1
+    problem = KernelCCA(X, Y, k, "linear", ridge=RIDGE)
+    moments, seen = problem.moments("auto", (1, 1)), []
+
+    def watch(progress):
+        now = progress.current()
+        if progress.iteration == 0:
+            seen.append([now["x_weights"], now["y_weights"]])
+        else:
+            seen.append(problem.conclude(moments, **now).fields["correlations"].sum())
+        return progress.iteration == 6
+
+    step = 1e-4 if gradient == "function" else 1e-8
+    ls.solve(
+        problem,
+        "kernel-appgrad",
+        rng=0,
+        extra=0,
+        step=step,
+        gradient=gradient,
+        update=update,
+        tol=1e-30,
+        callback=watch,
+    )
+    starts, sums = seen[0], seen[1:]
+    if gradient == "function":
+        blocks = [X, Y]
+        starts = [A.T @ V for A, V in zip(blocks, starts, strict=True)]
+        metrics = [A.T @ A + RIDGE * np.eye(A.shape[1]) for A in blocks]
+    else:
+        blocks = [A @ A.T for A in (X, Y)]
+        metrics = [K @ K + RIDGE * K for K in blocks]
+    alternating = update == "alternating"
+    signed = [
+        published(blocks, [starts[0], sign * starts[1]], metrics, step, alternating=alternating, steps=6)
+        for sign in (1, -1)
+    ]
+    assert min(np.abs(np.subtract(sums, expected)).max() for expected in signed) < 1e-8
+
+
+@pytest.mark.parametrize("storage", ["held", "tiled"])
+def test_it_finds_the_answer_of_the_eigenvectors(storage):
+    problem = KernelCCA(*views(), 3, RBF, ridge=RIDGE)
+    exact = ls.solve(problem, "kcca", rng=0).correlations
+    found = ls.solve(problem, "kernel-appgrad", rng=0, tol=1e-11, storage=storage)
+    assert found.converged
+    np.testing.assert_allclose(found.correlations, exact, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("gradient", ["function", "coefficients"])
+def test_it_finds_planted_correlations(gradient):
+    case = next(case for case in cases("kernel-cca") if case.name == "precomputed")
+    found = ls.solve(case.state(case.arrays), "kernel-appgrad", rng=0, tol=1e-10, gradient=gradient, extra=0)
+    np.testing.assert_allclose(found.correlations, case.truth["correlations"], atol=1e-8)
+
+
+def test_the_residual_of_an_iteration_is_the_law():
+    """It comes from a product that is one iteration old; the certificate has products of its own."""
+    problem = KernelCCA(*views(), 3, RBF, ridge=RIDGE)
+    for limit in (10, 30, 50):
+        with pytest.warns(ls.errors.ConvergenceWarning):
+            found = ls.solve(problem, "kernel-appgrad", rng=0, tol=1e-12, max_iterations=limit)
+        assert found.history["residual"][-1] == pytest.approx(found.residual, rel=0.2)
+
+
+@pytest.mark.parametrize(("gradient", "each"), [("function", 1.0), ("coefficients", 2.0)])
+def test_an_iteration_takes_one_pass_and_two_by_the_coefficients(gradient, each):
+    problem = KernelCCA(*views(600), 2, RBF, ridge=RIDGE)
+    with pytest.warns(ls.errors.ConvergenceWarning):
+        found = ls.solve(problem, "kernel-appgrad", rng=0, gradient=gradient, max_iterations=4)
+    np.testing.assert_allclose(np.diff(found.history["passes"]), each)
+    assert found.history["passes"][0] == pytest.approx(1 + (512 / 600) ** 2 + 1)  # rows, a block, the start
+    assert found.passes == pytest.approx(found.history["passes"][-1] + 2)  # the certificate
+
+
+@pytest.mark.parametrize("gradient", ["function", "coefficients"])
+def test_a_step_beyond_the_limit_of_stability_is_not_taken(gradient):
+    problem = KernelCCA(*views(), 2, RBF, ridge=RIDGE)
+    options = {"rng": 0, "gradient": gradient, "max_iterations": 40}
+    with pytest.warns(ls.errors.ConvergenceWarning):
+        usual = ls.solve(problem, "kernel-appgrad", **options)
+    with pytest.warns(ls.errors.ConvergenceWarning):
+        found = ls.solve(problem, "kernel-appgrad", step=1e9, **options)
+    np.testing.assert_allclose(found.correlations, usual.correlations, atol=1e-12)
