@@ -123,6 +123,8 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
 
     shared: Moments | None = None  # moments that were given instead of the data
     vector: bool = False
+    column_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by matrix, of those that have names
+    frame_library: str = ""  # of the first frame among the data
     exponents: ClassVar[Mapping[str, int]] = MappingProxyType({})  # powers of two that divide matrices
     excess: ClassVar[Sequence[int]] = (0, 0)  # additional powers for ridges
     held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
@@ -377,6 +379,24 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         if A.dtype.itemsize < dtype.itemsize:
             object.__setattr__(self, name, A.in_dtype(dtype) or A)
 
+    def name_columns(self, names: Mapping[str, Sequence[str]], library: str = "") -> None:
+        """Give names to the columns of matrices whose data have none, as those of files.
+
+        Parameters
+        ----------
+        names : mapping of str to sequence of str
+            By matrix. Those of other matrices, and of other columns than a matrix has, are left out.
+        library : str, default ""
+            The library in which tables are to be made.
+        """
+        known = {
+            name: tuple(columns)
+            for name, columns in names.items()
+            if name in self.matrix_names and getattr(self, name).shape[1] == len(columns)
+        }
+        object.__setattr__(self, "column_names", {**self.column_names, **known})
+        object.__setattr__(self, "frame_library", self.frame_library or library)
+
     def adopt(self, name: str, data: Any) -> LinearOperator:
         """Make one of the problem's matrices from data, in the constructor.
 
@@ -399,6 +419,9 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         if 0 in A.shape:
             raise InvalidProblem(f"{name} must have rows and columns; got shape {A.shape}.")
         object.__setattr__(self, name, A)
+        if A.column_names is not None:
+            object.__setattr__(self, "column_names", {**self.column_names, name: A.column_names})
+            object.__setattr__(self, "frame_library", self.frame_library or A.frame_library)
         return A
 
 

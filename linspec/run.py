@@ -520,6 +520,8 @@ class Run:
             setup_passes=self._shared_before,
             history=self._history.table(),
             solver=self.name,
+            column_names=dict(self.problem.column_names),
+            frame_library=self.problem.frame_library,
             problem=self.problem.name,
             tol=self.tol,
             options=stated_options(self._solver),

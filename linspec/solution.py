@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 import linspec
 from linspec import archive, registry
-from linspec.arrays import Array, HostArray, empty_at, from_host, is_array
+from linspec.arrays import Array, HostArray, empty_at, from_host, is_array, to_host
 from linspec.errors import InvalidFile, InvalidOption, MissingPackage, shown
+from linspec.frames import check_names, column_names_of, library_of, row_names_of, table
 from linspec.interrupts import HowItEnded
 from linspec.replacing import replaced
 from linspec.summary import Summary
@@ -113,6 +115,10 @@ class Solution:
         One record for each iteration: iteration, passes, columns, flops, seconds, residual.
     solver : str
         The qualified name of the solver that ran.
+    column_names : dict of str to tuple of str
+        The names of the columns, by the name of the matrix ("X", "A", "confounds"), of those that have names: frames.
+    frame_library : str
+        The library of the first frame among the data, "" where there was none. Tables are made in it.
     problem : str
         The name of the problem in the registry; "" where it is not known.
     tol : float or None
@@ -124,7 +130,8 @@ class Solution:
     Notes
     -----
     Each class describes its fields. `weight_fields` are the arrays in the library and dtype of the data, the
-    leading vectors first. `value_field` holds the decreasing numbers that belong to the vectors, or is "" if
+    leading vectors first. `weights_of` has, by matrix, the field with an entry for each of its columns, and the axis of
+    the field that counts them; `vector_name` is what one of the vectors is called. `value_field` holds the decreasing numbers that belong to the vectors, or is "" if
     there are none. `value_label` is the name of one of these numbers, `component_label` that of a row of `summary`.
     `ceiling` is their upper limit, or None. `certified` tells whether the residual judges the whole answer: if it is
     False, no answer of the class has converged, whatever its residual.
@@ -142,6 +149,8 @@ class Solution:
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ()
+    weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType({})
+    vector_name: ClassVar[str] = "vector"
     value_field: ClassVar[str] = ""
     value_label: ClassVar[str] = ""
     ceiling: ClassVar[float | None] = None
@@ -164,6 +173,8 @@ class Solution:
     setup_passes: float
     history: HostArray
     solver: str
+    column_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    frame_library: str = ""
     problem: str = ""
     tol: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
@@ -206,6 +217,117 @@ class Solution:
         given = {**parts, "status": Status[parts["status"]]}
         archive.check_kinds(cls, given)
         return cls(**given)
+
+    # ---- answers as tables --------------------------------------------------------------------
+
+    def weights_table(self, matrix: str = "", *, library: str | None = None) -> Any:
+        """The weights of the columns of a matrix, with the names of the columns.
+
+        Parameters
+        ----------
+        matrix : str, optional
+            Its name, "X" or "Y" for a CCA. It may be left out where only one matrix has weights.
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            The library of the table, "" for a list with a dict for each row. By default that of the frame the
+            data came as, else "".
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A row for each column of the matrix, and a column for each vector of the answer. The names are the index of
+            a pandas frame, and the first column, "column", of other tables. Columns without names are numbered from 0.
+
+        Raises
+        ------
+        InvalidOption
+            There is no such matrix or library.
+        MissingPackage
+            The library is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> solution = ls.solve(ls.SVD(np.diag([3.0, 2.0]), k=1))
+        >>> solution.weights_table()
+        [{'column': 0, 'component1': 1.0}, {'column': 1, 'component1': 0.0}]
+        """
+        known = list(self.weights_of)
+        if not matrix and len(known) == 1:
+            matrix = known[0]
+        if matrix not in known:
+            listed = ", ".join(map(repr, known)) or "no matrix: its tables are not known"
+            raise InvalidOption(f"matrix must be one of {listed}; got {shown(matrix)}.")
+        return self.table_of_columns(matrix, self._named_vectors(matrix), library)
+
+    def vectors_by_name(self, vectors: Array, axis: int = 0) -> dict[str, HostArray]:
+        """The columns (axis 0) or rows (axis 1) of an array on the host, under the names that tables give them."""
+        host = to_host(vectors)
+        host = host if axis == 0 else host.T
+        return {f"{self.vector_name}{i + 1}": np.asarray(host[:, i]) for i in range(host.shape[1])}
+
+    def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
+        """The weights of the columns of a matrix."""
+        name, axis = self.weights_of[matrix]
+        return self.vectors_by_name(getattr(self, name), axis)
+
+    def check_columns(self, matrix: str, data: Any) -> None:
+        """Refuse a frame whose columns are not those of the training data, by name and order.
+
+        Parameters
+        ----------
+        matrix : str
+            The name of the matrix.
+        data : data
+            New rows of it. Data without names pass.
+
+        Raises
+        ------
+        InvalidProblem
+        """
+        check_names(column_names_of(data), self.column_names.get(matrix), matrix, "the training data")
+
+    def names_of(self, matrix: str) -> dict[str, tuple[str, ...] | None]:
+        """The names of the columns of a matrix and of the confounds, as `linspec.affine_images.Taken` takes them."""
+        return {
+            "names": self.column_names.get(matrix),
+            "confound_names": self.column_names.get("confounds"),
+        }
+
+    def table_of_columns(
+        self, matrix: str, vectors: Mapping[str, HostArray], library: str | None = None, data: Any = None
+    ) -> Any:
+        """A table with a row for each column of a matrix.
+
+        Parameters
+        ----------
+        matrix : str
+            Its name.
+        vectors : mapping of str to numpy.ndarray of shape (p,)
+        library : str, optional
+            As for `weights_table`.
+        data : data, optional
+            Other data of this matrix; by default their library is that of the table.
+        """
+        count = len(next(iter(vectors.values()), ()))
+        names = self.column_names.get(matrix) or (column_names_of(data) if data is not None else None)
+        return table("column", names or range(count), vectors, self._library(library, data))
+
+    def table_of_rows(self, values: Array, data: Any, library: str | None = None) -> Any:
+        """A table with a row for each row of data, such as scores.
+
+        Parameters
+        ----------
+        values : array of shape (n, k)
+        data : data with n rows
+            Their labels are those of the table, if they are a pandas frame.
+        library : str, optional
+            As for `weights_table`; by default the library of the data.
+        """
+        return table("row", row_names_of(data), self.vectors_by_name(values), self._library(library, data))
+
+    def _library(self, asked: str | None, data: Any) -> str:
+        return (library_of(data) or self.frame_library) if asked is None else asked
 
     def __repr__(self) -> str:
         return (

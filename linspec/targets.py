@@ -39,6 +39,7 @@ from linspec.arrays import (
 )
 from linspec.block_algebra import EPS, rank_cut, whitening
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
+from linspec.frames import is_frame, is_series, labels_of
 from linspec.operators import sparse_kernels
 from linspec.operators.base import CenteredOperator, ProductOperator
 from linspec.operators.dense import DenseOperator
@@ -69,9 +70,10 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     Parameters
     ----------
     y : class vector of length n, or indicator matrix of shape (n, c)
-        A class vector is a list or a one-dimensional array of any library: integers, whole floats, bools or strings,
-        whose values are only names (-1 and 1 are two classes). A matrix, dense or `scipy.sparse`, holds zeros, and at
-        most one 1 in each row.
+        A class vector is a list, a one-dimensional array of any library or a series: integers, whole floats, bools,
+        strings or categories, whose values are only names (-1 and 1 are two classes). So is a frame with one column
+        of strings or categories. A matrix, dense, `scipy.sparse` or a frame, holds zeros, and at most one 1 in each
+        row.
     unlabelled : value or collection of values, default ()
         Entries of a class vector that mean "no class". None and NaN always mean this.
     sample_weight : array of shape (n,), optional
@@ -676,8 +678,8 @@ def _labels(given: Any, unlabelled: Any) -> _Dense | _Sparse:
     else:
         remedy = "its values, `.to_numpy()`" if hasattr(given, "to_numpy") else "an array or a sparse matrix"
         raise UnsupportedData(
-            "labels must be a class vector (a list or an array), or a label matrix (an array or a scipy.sparse "
-            f"matrix); got {type(given).__module__}.{type(given).__qualname__}. Pass {remedy}."
+            "labels must be a class vector (a list, an array or a series), or a label matrix (an array, a frame or a "
+            f"scipy.sparse matrix); got {type(given).__module__}.{type(given).__qualname__}. Pass {remedy}."
         )
     if given.ndim == 1:
         return _indicators(given, named)
@@ -690,7 +692,9 @@ def _labels(given: Any, unlabelled: Any) -> _Dense | _Sparse:
 
 
 def _as_array(given: Any) -> Any:
-    """Lists and arrays as arrays; other labels as they are."""
+    """Lists, frames and arrays as arrays; other labels as they are."""
+    if is_frame(given) or is_series(given):
+        return labels_of(given, "labels")
     if isinstance(given, list | tuple):
         given = _of_sequence(given)
     if is_array(given) and not isinstance(given, np.ma.MaskedArray):

@@ -174,7 +174,8 @@ def _check_file(target: Target) -> None:
 
 def _is_read(text: str, target: Target) -> bool:
     """Whether this input is that file; ``FILE:NAME`` means a part of one."""
-    for path in {text, text.rpartition(":")[0]} - {""}:
+    parts = text.split(":")
+    for path in {":".join(parts[:i]) for i in range(1, len(parts) + 1)} - {""}:
         with suppress(OSError, ValueError):
             if target.path.samefile(path):
                 return True

@@ -98,6 +98,8 @@ class DeepCCASolution(ls.Solution):
             ("X", X, self.x_net, self.x_feature_mean, self.x_weights),
             ("Y", Y, self.y_net, self.y_feature_mean, self.y_weights),
         )
+        for name, data, *_ in views:
+            self.check_columns(name, data)
         found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
         if not found:
             raise InvalidProblem("transform needs X, Y or both; got neither.")

@@ -149,6 +149,8 @@ class KernelCCASolution(Solution):
             ("X", X, self.x_map, self.x_weights, self.x_mean),
             ("Y", Y, self.y_map, self.y_weights, self.y_mean),
         )
+        for name, data, *_ in views:
+            self.check_columns(name, data)
         found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
         if not found:
             raise InvalidProblem("transform needs X, Y or both; got neither.")

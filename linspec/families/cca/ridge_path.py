@@ -227,7 +227,10 @@ def _problems(problem: CCA, ridges: Any, form: str) -> list[CCA]:
         expect = (cost.EXPECTED_PRODUCTS * len(given), problem.k)
         moments = Moments(problem.X, problem.Y, center=problem.center, form=form, expect=expect)
     k = None if problem.every else problem.k
-    return [CCA(moments, None, k, ridge=ridge, center=problem.center) for ridge in given]
+    made = [CCA(moments, None, k, ridge=ridge, center=problem.center) for ridge in given]
+    for each in made:  # the moments of weighted rows know no names
+        each.name_columns(problem.column_names, problem.frame_library)
+    return made
 
 
 def _test_rows(test: Any, problem: CCA) -> tuple[LinearOperator, LinearOperator]:

@@ -20,6 +20,7 @@ import numpy as np
 from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS, canonical_rotation, whitening
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, UnsupportedData
+from linspec.frames import check_names
 from linspec.large_means import without_large_means
 from linspec.moments import Moments
 from linspec.operators import AdjustedOperator, as_operator
@@ -119,7 +120,15 @@ def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:
     return CCAScore(found, captured(G, k, cut=joint.eps), rows)
 
 
-def loadings(data: Any, weights: Array, name: str, *, center: bool, confounds: Any = None) -> Array:
+def loadings(
+    data: Any,
+    weights: Array,
+    name: str,
+    *,
+    center: bool,
+    confounds: Any = None,
+    names: tuple[str, ...] | None = None,
+) -> Array:
     """The correlation of each column with each variate, about the means of these rows and less their confounds.
 
     Parameters
@@ -132,6 +141,8 @@ def loadings(data: Any, weights: Array, name: str, *, center: bool, confounds: A
         Whether means are subtracted.
     confounds : array of shape (n, c), optional
         Their effect in these rows is subtracted.
+    names : tuple of str, optional
+        The names of the columns of the training data.
 
     Returns
     -------
@@ -147,6 +158,7 @@ def loadings(data: Any, weights: Array, name: str, *, center: bool, confounds: A
         When the lengths of the columns are not known.
     """
     A = as_operator(data, name)
+    check_names(A.column_names, names, name, "the training data")
     A = without_large_means(A)[0] if center else A
     unit = look_at(name, A).exponent(A.dtype)
     A = rescaled(A, unit)

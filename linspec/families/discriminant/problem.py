@@ -24,6 +24,7 @@ from linspec.checks import check_k, check_place, check_ridge, check_rows, of_pai
 from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec.errors import InvalidProblem
 from linspec.families.discriminant.solution import DiscriminantSolution
+from linspec.frames import is_series
 from linspec.moments import Moments
 from linspec.operators import (
     CenteredOperator,
@@ -33,6 +34,7 @@ from linspec.operators import (
     as_operator,
 )
 from linspec.operators.rescaled import times_power_of_two
+from linspec.operators.tables import is_flat_list
 from linspec.problem import Problem, shared_moments
 from linspec.scaling import Look, reduced_ridge
 from linspec.solution import Solution, Status
@@ -119,9 +121,9 @@ class Discriminant(Problem[DiscriminantSolution]):
                 "Discriminant needs targets; got no H. Make H from labels: "
                 f"Discriminant(X, linspec.targets.lda(y), k).{of_pairs(self.X)}"
             )
-        if is_array(self.H) and self.H.ndim == 1:
+        if (is_array(self.H) and self.H.ndim == 1) or is_series(self.H) or is_flat_list(self.H):
             raise InvalidProblem(
-                f"H must have a column for each target; got shape {tuple(self.H.shape)}. Make targets of classes "
+                f"H must have a column for each target; got shape ({len(self.H)},). Make targets of classes "
                 "with linspec.targets.lda(y)."
             )
         given = shared.Y if shared else self.H

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,6 +61,8 @@ class DiscriminantSolution(Solution):
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("weights", "mean")
+    weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType({"X": ("weights", 0)})
+    vector_name: ClassVar[str] = "direction"
     value_field: ClassVar[str] = "eigenvalues"
     value_label: ClassVar[str] = "eigenvalue"
     shapes: ClassVar[Mapping[str, str]] = {
@@ -109,10 +112,27 @@ class DiscriminantSolution(Solution):
         """
         return self._taken.images(X, self.weights, "X", confounds)
 
+    def scores_table(self, X: Any, *, confounds: Any = None, library: str | None = None) -> Any:
+        """The rows in the subspace, as `transform` gives them, in a table with the labels of the rows.
+
+        Parameters
+        ----------
+        X : data of shape (n, p)
+        confounds : array of shape (n, c), optional
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`; by default the library of X.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A column for each direction. The index of a pandas frame labels the rows.
+        """
+        return self.table_of_rows(self.transform(X, confounds=confounds), X, library)
+
     @property
     def _taken(self) -> Taken:
         """What is taken out of rows. Their scale is in the weights."""
-        return Taken(self.mean, self.slopes, self.confound_mean)
+        return Taken(self.mean, self.slopes, self.confound_mean, **self.names_of("X"))
 
     def classifier(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,6 +47,8 @@ class SVDSolution(Solution):
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("Vh", "U", "mean")
+    weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType({"A": ("Vh", 1)})
+    vector_name: ClassVar[str] = "component"
     value_field: ClassVar[str] = "S"
     value_label: ClassVar[str] = "singular value"
     shapes: ClassVar[Mapping[str, str]] = {
@@ -124,7 +127,7 @@ class SVDSolution(Solution):
 
     @property
     def _taken(self) -> Taken:
-        return Taken(self.mean, self.slopes, self.confound_mean, self.scale)
+        return Taken(self.mean, self.slopes, self.confound_mean, self.scale, **self.names_of("A"))
 
     def transform(self, A: Any, *, confounds: Any = None) -> Array:
         """Scores of rows: the rows minus the training means, if the problem centres, times the vectors.
@@ -149,6 +152,23 @@ class SVDSolution(Solution):
             When the rows do not have the columns of the training data.
         """
         return self._taken.images(A, self.Vh.T, "A", confounds)
+
+    def scores_table(self, A: Any, *, confounds: Any = None, library: str | None = None) -> Any:
+        """The scores of rows, as `transform` gives them, in a table with the labels of the rows.
+
+        Parameters
+        ----------
+        A : data of shape (n, p)
+        confounds : array of shape (n, c), optional
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`; by default the library of A.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A column for each component. The index of a pandas frame labels the rows.
+        """
+        return self.table_of_rows(self.transform(A, confounds=confounds), A, library)
 
     def inverse_transform(self, scores: Any, *, confounds: Any = None) -> Array:
         """The rows in the subspace that have the given scores: scores times `Vh`, plus the training means.
