@@ -130,11 +130,12 @@ class Solution:
     Notes
     -----
     Each class describes its fields. `weight_fields` are the arrays in the library and dtype of the data, the
-    leading vectors first. `weights_of` has, by matrix, the field with an entry for each of its columns, and the axis of
-    the field that counts them; `vector_name` is what one of the vectors is called. `value_field` holds the decreasing numbers that belong to the vectors, or is "" if
-    there are none. `value_label` is the name of one of these numbers, `component_label` that of a row of `summary`.
-    `ceiling` is their upper limit, or None. `certified` tells whether the residual judges the whole answer: if it is
-    False, no answer of the class has converged, whatever its residual.
+    leading vectors first. `weights_of` has, by matrix, the field with an entry for each of its columns, and the
+    axis of the field that counts them; `vector_name` is what one of the vectors is called. `value_field` holds the
+    decreasing numbers that belong to the vectors, or is "" if there are none. `value_label` is the name of one of
+    these numbers, `component_label` that of a row of `summary`. `ceiling` is their upper limit, or None.
+    `certified` tells whether the residual judges the whole answer: if it is False, no answer of the class has
+    converged, whatever its residual.
 
     A class may have a method `score` that takes rows of the problem's matrices, and confounds by name, and returns
     a number, or an object with `total`: the larger, the better. `score_label` is what this number is called;
