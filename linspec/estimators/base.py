@@ -38,7 +38,10 @@ SPARSE = ("csr", "csc")
 S = TypeVar("S", bound=Solution)
 
 
-class ConvergenceWarning(errors.ConvergenceWarning, sklearn.exceptions.ConvergenceWarning):
+class ConvergenceWarning(
+    errors.ConvergenceWarning,
+    sklearn.exceptions.ConvergenceWarning,  # type: ignore[misc]
+):
     """The answer of a fit has not converged. Filters of linspec's and of scikit-learn's warning both know it."""
 
 
@@ -169,9 +172,7 @@ def checked_number(name: str, value: Any) -> float:
         When it is something else.
     """
     if np.ndim(value) != 0 or isinstance(value, str | bool) or value is None:
-        raise InvalidOption(
-            f"{name} must be one number; got {shown(value)}. RidgeCV chooses among several."
-        )
+        raise InvalidOption(f"{name} must be one number; got {shown(value)}. RidgeCV chooses among several.")
     return float(value)
 
 
@@ -179,7 +180,7 @@ def _takes_tol(solver: Any, problem: Problem[Any]) -> bool:
     """Whether the solver has a tolerance; an exact one has none."""
     if isinstance(solver, Solver):
         return False
-    return solver == "auto" or any(field.name == "tol" for field in fields(get_solver(solver, problem)))  # type: ignore[arg-type]
+    return solver == "auto" or any(field.name == "tol" for field in fields(get_solver(solver, problem)))
 
 
 def known_to_scikit_learn(X: Any) -> bool:

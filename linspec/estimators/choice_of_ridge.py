@@ -85,7 +85,8 @@ def errors_by_folds(
         often = np.ones(len(test)) if w is None else w[test]
         squares += _squares(path, A.rows(test), _dense(B.rows(test).dense()), often)
         total += float(often.sum())
-    return squares / (total * B.shape[1])
+    mean: HostArray = squares / (total * B.shape[1])
+    return mean
 
 
 def errors_by_gcv(
@@ -140,14 +141,16 @@ def errors_by_gcv(
     left = N - traces
     spent = left <= 1e-10 * N
     scores = N * squares / (targets.shape[1] * np.where(spent, 1.0, left) ** 2)
-    return np.where(spent, np.inf, scores)
+    found: HostArray = np.where(spent, np.inf, scores)
+    return found
 
 
 def _traces_of_values(stated: LeastSquares, A: Any, w: HostArray | None) -> HostArray:
     """Σ s²/(s² + λ) for each ridge λ, with the singular values of the data as the problem changes them."""
     S = solve(SVD(A, center=bool(stated.center), scale=stated.scale, sample_weight=w), rng=0).S
     squares = S[S > 0] ** 2
-    return np.sum(squares / (squares + np.asarray(stated.ridges)[:, None]), axis=1)
+    traces: HostArray = np.sum(squares / (squares + np.asarray(stated.ridges)[:, None]), axis=1)
+    return traces
 
 
 def _squares(path: LeastSquaresSolution, A: Any, targets: HostArray, often: HostArray) -> HostArray:

@@ -11,7 +11,6 @@ import scipy.sparse
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from linspec import targets
 from linspec.arrays import Array, HostArray, from_host, is_array, namespace, to_host
@@ -19,6 +18,7 @@ from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, sho
 from linspec.estimators.base import LinspecEstimator, checked_number, like
 from linspec.families.discriminant.classifier import LinearClassifier
 from linspec.families.discriminant.problem import Discriminant as Problem
+from linspec.families.discriminant.solution import DiscriminantSolution
 from linspec.row_model import weights_and_confounds
 
 TARGETS: Mapping[str, tuple[Any, dict[str, Any]]] = MappingProxyType(
@@ -35,8 +35,11 @@ TARGETS: Mapping[str, tuple[Any, dict[str, Any]]] = MappingProxyType(
 """What makes targets of labels, with its options."""
 
 
-class Discriminant(  # type: ignore[misc]
-    ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, LinspecEstimator
+class Discriminant(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    ClassifierMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    LinspecEstimator,
 ):
     """Directions that tell labels apart: LDA, orthonormal PLS, CCA with labels, hypergraphs.
 
@@ -101,6 +104,11 @@ class Discriminant(  # type: ignore[misc]
 
     _weights = "scalings_"
 
+    classes_: Any
+    solution_: DiscriminantSolution
+    _classifier: LinearClassifier | None
+    _why_none: str  # where there is no classifier
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -158,7 +166,7 @@ class Discriminant(  # type: ignore[misc]
         self.scalings_, self.mean_ = found.weights, found.mean
         self.eigenvalues_ = like(found.weights, found.eigenvalues)
         self.n_components_ = self._n_features_out = len(found.eigenvalues)
-        self._classifier = None if self.classes_ is None else self._classifier_of(X, labels, w)
+        self._find_classifier(X, labels, w)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -239,29 +247,32 @@ class Discriminant(  # type: ignore[misc]
     # ---- classes ------------------------------------------------------------------------------
 
     def _target(self) -> tuple[Any, dict[str, Any]]:
-        if not isinstance(self.target, str) or self.target not in TARGETS:
+        target: Any = self.target
+        if not isinstance(target, str) or target not in TARGETS:
             raise InvalidOption(
-                f"target must be one of {', '.join(map(repr, TARGETS))}; got {shown(self.target)}."
+                f"target must be one of {', '.join(map(repr, TARGETS))}; got {shown(target)}."
             )
-        return TARGETS[self.target]
+        return TARGETS[target]
 
-    def _classifier_of(self, X: Any, labels: HostArray, w: HostArray | None) -> LinearClassifier | str:
-        """The classifier, or why there is none; without reading the rows where the solution knows the classes."""
+    def _find_classifier(self, X: Any, labels: HostArray, w: HostArray | None) -> None:
+        """A classifier, or why there is none; without reading the rows where the solution knows the classes."""
+        self._classifier = None
+        if self.classes_ is None:
+            self._why_none = (
+                "classes of rows are predicted where fit had a class for each row; it had a matrix of labels. Pass "
+                "transform(X) to a classifier of several labels."
+            )
+            return
+        rows = {} if self.solution_.classes is not None else {"X": X, "y": labels, "sample_weight": w}
         try:
-            if self.solution_.classes is not None:
-                return self.solution_.classifier(priors=self.priors)
-            return self.solution_.classifier(X, labels, priors=self.priors, sample_weight=w)
+            self._classifier = self.solution_.classifier(**rows, priors=self.priors)
         except InvalidProblem as error:
-            return str(error)
+            self._why_none = str(error)
 
     def _classes_known(self) -> LinearClassifier:
-        check_is_fitted(self)
-        if isinstance(self._classifier, LinearClassifier):
-            return self._classifier
-        raise MissingCapability(
-            self._classifier or "classes of rows are predicted where fit had a class for each row; it had a matrix of "
-            "labels. Pass transform(X) to a classifier of several labels."
-        )
+        if self._classifier is None:
+            raise MissingCapability(self._why_none)
+        return self._classifier
 
 
 def _labels(y: Any) -> Any:
