@@ -10,8 +10,8 @@ peak memory beyond data and imports, and how near the answer is:
 - of coefficients w and intercept, the residual max ‖Aᵀ(b − A w) − alpha w‖ / ‖Aᵀb‖ over targets, A and b centred, and
   the distance from the reference in units of the largest coefficient.
 
-References are solves of linspec to 1e-12 (`block-krylov`) and 1e-10 (`lsqr`), whose own residual is printed. Without one,
-for it took too long, there is no distance. What a library refuses is printed as it says it.
+References are solves of linspec to 1e-12 (`block-krylov`) and 1e-10 (`lsqr`), whose own residual is printed. Where one
+takes too long, there is no distance. What a library refuses is printed as it says it.
 """
 
 from __future__ import annotations

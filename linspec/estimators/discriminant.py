@@ -77,8 +77,8 @@ class Discriminant(
     eigenvalues_ : array of shape (n_components_,)
         In decreasing order.
     mean_ : array of shape (n_features,)
-    classes_ : numpy.ndarray of shape (n_classes,) or None
-        The classes of rows that count; None if y was a matrix of labels.
+    classes_ : array of shape (n_classes,) or None
+        The classes of rows that count, numbers beside X and strings on the host; None if y was a matrix of labels.
     n_components_ : int
     n_features_in_ : int
     feature_names_in_ : numpy.ndarray of shape (n_features,)
@@ -155,8 +155,9 @@ class Discriminant(
         X, y = self._rows_and_targets(X, y, numeric=False)
         labels = _labels(y)
         w, _ = weights_and_confounds(sample_weight, None, labels.shape[0])
-        self.classes_, labels = _classes(labels, w)
-        self._numeric = self.classes_ is not None and self.classes_.dtype.kind in "biuf"
+        names, labels = _classes(labels, w)
+        self._numeric = names is not None and names.dtype.kind in "biuf"
+        self.classes_ = _beside_rows(names, X) if self._numeric else names
         if make is not targets.opls:  # centred anew by the problem, which knows the weights
             options = {**options, "sample_weight": w}
         H = make(_beside_rows(labels, X), **options)
@@ -197,7 +198,7 @@ class Discriminant(
         """
         X = self._new_rows(X, "predict")
         D = self._classes_known().decision(X)
-        names = self.classes_[to_host(namespace(D).argmax(D, axis=1))]
+        names = to_host(self.classes_)[to_host(namespace(D).argmax(D, axis=1))]
         return from_host(names, like=D) if self._numeric else names
 
     def decision_function(self, X: Any) -> Array:
