@@ -56,7 +56,6 @@ REGRESSIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"solver": "sparse_cg", "tol": 1e-10},
     ),
     "scikit-learn Ridge, lsqr, tol 1e-10": ("linear_model", "Ridge", {"solver": "lsqr", "tol": 1e-10}),
-    "scikit-learn Ridge, sag": ("linear_model", "Ridge", {"solver": "sag", "random_state": 0}),
     "scikit-learn Ridge, svd": ("linear_model", "Ridge", {"solver": "svd"}),
 }
 """Methods for regression."""
