@@ -33,7 +33,7 @@ TARGETS: dict[str, tuple[str, dict[str, Any]]] = {
 """The functions of `linspec.targets` that make targets of labels, with their arguments."""
 
 
-WEIGHTED = ("lda", "cca")
+WEIGHTED = ("lda", "cca", "hsl")
 """Those whose targets count rows."""
 
 

@@ -20,6 +20,7 @@ from linspec.families.discriminant.classifier import (
     pooled,
     prior_probabilities,
 )
+from linspec.row_model import weights_and_confounds
 from linspec.solution import Solution
 from linspec.targets import class_codes
 
@@ -142,6 +143,7 @@ class DiscriminantSolution(Solution):
         priors: Any = None,
         unlabelled: Any = (),
         confounds: Any = None,
+        sample_weight: Any = None,
     ) -> LinearClassifier:
         """A classifier in the subspace: linear discriminant analysis of the variates.
 
@@ -158,6 +160,8 @@ class DiscriminantSolution(Solution):
             Entries of y that mean "no class". None and NaN always mean this.
         confounds : array of shape (n, c), optional
             Those of the rows X, if the problem had confounds.
+        sample_weight : array of shape (n,), optional
+            How often each of the rows X counts, as in the problem. A class of which no row counts is left out.
 
         Returns
         -------
@@ -205,11 +209,14 @@ class DiscriminantSolution(Solution):
                 raise InvalidProblem(
                     f"X and y must have equally many rows; got {Z.shape[0]} and {len(codes)}."
                 )
+            often, _ = weights_and_confounds(sample_weight, None, len(codes))
+            if often is not None:
+                codes, classes = _that_count(codes, classes, often)
             if len(classes) < 2:
                 raise InvalidProblem(
                     "a classifier needs rows of at least two classes; got one. Pass more rows."
                 )
-            sizes, means, within = pooled(Z, codes, len(classes))
+            sizes, means, within = pooled(Z, codes, len(classes), often)
             within = within if self.penalty is None else within + self.penalty
             least = (OF_ROWS * float(np.finfo(host_dtype(Z)).eps)) ** 2
         return LinearClassifier(
@@ -273,3 +280,10 @@ class DiscriminantSolution(Solution):
             )
         least = DISTINCT * float(np.finfo(host_dtype(self.weights)).eps)
         return self.classes, self.class_sizes, self.class_means, self.within, least
+
+
+def _that_count(codes: HostArray, classes: HostArray, often: HostArray) -> tuple[HostArray, HostArray]:
+    """Codes and classes without the classes of which no row counts, whose rows are then in no class."""
+    there = np.bincount(codes[codes >= 0], often[codes >= 0], minlength=len(classes)) > 0
+    numbers = np.append(np.where(there, np.cumsum(there) - 1, -1), -1)  # the last is that of no class
+    return numbers[codes], classes[there]
