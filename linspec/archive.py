@@ -36,7 +36,18 @@ from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import BrokenPlugin, CannotSave, InvalidFile, MissingPackage, printable, shown
 from linspec.machine import available_memory
 
-__all__ = ["FORMAT", "HEADER", "Archive", "identity", "opened", "pack", "rebuilt", "with_derived", "write"]
+__all__ = [
+    "FORMAT",
+    "HEADER",
+    "Archive",
+    "check_kinds",
+    "identity",
+    "opened",
+    "pack",
+    "rebuilt",
+    "with_derived",
+    "write",
+]
 
 FORMAT = 1
 """The version of the format that is written. Readers take this and all older ones."""
@@ -358,7 +369,9 @@ class Archive:
     def _sparse(self, node: Mapping[str, Any]) -> Any:
         rows, columns = map(int, node["sparse"])
         parts = [self._array(node[part]) for part in _COMPRESSED]
-        if parts[0].dtype.kind != "f" or any(part.dtype.kind != "i" or part.ndim != 1 for part in parts[1:]):
+        if parts[0].dtype.kind not in "biuf" or any(
+            part.dtype.kind != "i" or part.ndim != 1 for part in parts[1:]
+        ):
             raise InvalidFile("a sparse matrix in it has entries or indices of the wrong kind")
         matrix = scipy.sparse.csr_array(tuple(parts), shape=(rows, columns))
         matrix.check_format(full_check=True)
@@ -410,14 +423,19 @@ def with_derived(classes: Types) -> Iterator[type]:
 def rebuilt(cls: Any, parts: Mapping[str, Any]) -> Any:
     """An object of a class, of the parts that were saved."""
     _check_shapes(cls, parts)
-    made = cls.from_saved_parts(parts) if hasattr(cls, "from_saved_parts") else cls(**parts)
-    fields = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
-    _check_kinds(cls, {each.name: getattr(made, each.name) for each in fields} or parts)
-    return made
+    if hasattr(cls, "from_saved_parts"):
+        return cls.from_saved_parts(parts)
+    check_kinds(cls, parts)
+    return cls(**parts)
 
 
-def _check_kinds(cls: Any, parts: Mapping[str, Any]) -> None:
-    """Refuse parts that are not what the class declares."""
+def check_kinds(cls: Any, parts: Mapping[str, Any]) -> None:
+    """Refuse arguments of a constructor that are not what the class declares.
+
+    Raises
+    ------
+    InvalidFile
+    """
     try:
         hints = typing.get_type_hints(cls if dataclasses.is_dataclass(cls) else cls.__init__)
     except (NameError, TypeError, AttributeError):  # names that are only known where the class was made
@@ -447,12 +465,15 @@ def _check_shapes(cls: Any, parts: Mapping[str, Any]) -> None:
     """Refuse arrays whose shapes do not fit together as the class says in `shapes`."""
     known: dict[str, int] = {}
     for name, axes in getattr(cls, "shapes", {}).items():
-        value, letters = parts.get(name), axes.split()
+        value = parts.get(name)
         if value is None:
             continue
         shape = tuple(getattr(value, "shape", ()))
-        if not shape or len(shape) != len(letters):
-            raise InvalidFile(f"{name} must have shape ({', '.join(letters)}); got {shown(value)}")
+        letters = next(
+            (one for one in map(str.split, axes.split("|")) if shape and len(one) == len(shape)), None
+        )
+        if letters is None:
+            raise InvalidFile(f"{name} must have the axes {axes}; got {shown(value)}")
         for letter, length in zip(letters, shape, strict=True):
             if known.setdefault(letter, length) != length:
                 raise InvalidFile(f"{name} has {length} {letter}, and other arrays have {known[letter]}")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -519,6 +519,8 @@ class Points:
     statistics : array of shape (n,), optional
         Those of the kernel; computed where they are not given.
     """
+
+    shapes: ClassVar[Mapping[str, str]] = {"rows": "m p | m", "center": "p", "statistics": "m"}
 
     def __init__(
         self, rows: Any, kernel: Kernel, center: HostArray | None = None, statistics: Array | None = None

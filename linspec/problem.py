@@ -45,6 +45,7 @@ from linspec.solution import (
     Solution,
     Status,
 )
+from linspec.summary import facts_as_html
 
 CENTRING = 10
 """A finding is reported if subtracting means from products may cause an error above this multiple of the
@@ -189,17 +190,24 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         return 1
 
     def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self._told())})"
+
+    def _repr_html_(self) -> str:
+        return facts_as_html(f"{type(self).__name__}: no answer yet, linspec.solve makes one", self._told())
+
+    def _told(self) -> list[tuple[str, str]]:
+        """The parameters that are shown, and their values as text."""
         own: Any = self
         fields = dataclasses.fields(own) if dataclasses.is_dataclass(own) else ()
         told = [f for f in fields if not f.kw_only or getattr(self, f.name) is not f.default]
         names = [field.name for field in told] or list(self.matrix_names)
         # An operator shows its shape and dtype and no entries; a long path of ridges is abbreviated. What can only be
         # given by name is shown where it was given.
-        shown = {
-            name: repr(value) if isinstance(value, LinearOperator) else reprlib.repr(value)
-            for name, value in ((name, getattr(self, name)) for name in names)
-        }
-        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in shown.items())})"
+        values = [(name, getattr(self, name)) for name in names]
+        return [
+            (name, repr(value) if isinstance(value, LinearOperator) else reprlib.repr(value))
+            for name, value in values
+        ]
 
     def check_sizes(self) -> None:
         """Check the problem's numbers against the number of rows, once these have been counted."""

@@ -20,6 +20,7 @@ from linspec.errors import InvalidFile, InvalidOption, MissingPackage, shown
 from linspec.frames import check_names, column_names_of, library_of, row_names_of, table
 from linspec.interrupts import HowItEnded
 from linspec.replacing import replaced
+from linspec.summary import Summary
 
 
 class Status(Enum):
@@ -132,13 +133,16 @@ class Solution:
     leading vectors first. `weights_of` has, by matrix, the field with an entry for each of its columns, and the axis
     of the field that counts them; `vector_name` is what one of the vectors is called. `value_field` holds the
     decreasing numbers that belong to the vectors, or is "" if there are none. `value_label` is the name of one of these
-    numbers. `ceiling` is their upper limit, or None. `certified` tells whether the residual judges the whole answer: if
-    it is False, no answer of the class has converged, whatever its residual. `shapes` gives the axes of arrays by
-    letters, "p k"; in a file that is read, axes of one letter must have one length. `saved_types` are classes of
-    objects that fields may consist of beside arrays, numbers, texts, tuples and mappings, so that `save` can write
-    them: those that derive from them may occur, too. An object of such a class is written as the arguments of its
-    constructor, attributes of the same names, or as what its method `saved_parts` returns, from which the class method
-    `from_saved_parts` makes it again.
+    numbers, `component_label` that of a row of `summary`. `ceiling` is their upper limit, or None. `certified` tells
+    whether the residual judges the whole answer: if it is False, no answer of the class has converged, whatever its
+    residual.
+
+    `shapes` gives the axes of arrays by letters, "p k": in a file that is read, axes of one letter must have one
+    length.
+    `saved_types` are classes of objects that fields may consist of beside arrays, numbers, texts, tuples and mappings,
+    so that `save` can write them; those that derive from them may occur, too. An object of such a class is written as
+    the arguments of its constructor, attributes of the same names, or as what its method `saved_parts` returns, of
+    which the class method `from_saved_parts` makes it again.
 
     A class may have a method `score` that takes rows of the problem's matrices, and their confounds by name, and
     returns a number, or an object with `total`: the larger, the better. `score_label` is what this number is called;
@@ -151,6 +155,7 @@ class Solution:
     value_field: ClassVar[str] = ""
     value_label: ClassVar[str] = ""
     ceiling: ClassVar[float | None] = None
+    component_label: ClassVar[str] = "component"
     certified: ClassVar[bool] = True
     shapes: ClassVar[Mapping[str, str]] = {}
     saved_types: ClassVar[tuple[type, ...]] = ()
@@ -210,7 +215,25 @@ class Solution:
         parts : mapping
             As `saved_parts` returns them; arrays are NumPy's.
         """
-        return cls(**{**parts, "status": Status[parts["status"]]})
+        given = {**parts, "status": Status[parts["status"]]}
+        archive.check_kinds(cls, given)
+        found = cls(**given)
+        found._check_names()
+        return found
+
+    def _check_names(self) -> None:
+        """Refuse names, from a file, that are no texts or not as many as there are columns."""
+        given: Mapping[str, Any] = self.column_names
+        for matrix, names in given.items():
+            if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+                raise InvalidFile(f"column_names of {shown(matrix)} must be texts; got {shown(names)}")
+            if matrix in self.weights_of:
+                field_name, axis = self.weights_of[matrix]
+                shape = getattr(self, field_name).shape[int(getattr(self, "path", False)) :]
+                if len(shape) <= axis or shape[axis] != len(names):
+                    raise InvalidFile(
+                        f"column_names of {matrix} has {len(names)} names; got {field_name} of {shape}"
+                    )
 
     # ---- answers as tables --------------------------------------------------------------------
 
@@ -348,6 +371,42 @@ class Solution:
 
     def _headline(self) -> str:
         return ""
+
+    def summary(self) -> Summary:
+        """The answer as a table: one row for each component, below how the run ended.
+
+        Returns
+        -------
+        list of dict
+            For each component its number from 1 on, the value that `value_label` names, and what is known of each:
+            its part of the residual, the bound of its error, its share of the variance. Printed, it is a table, in a
+            notebook one of HTML; ``.to_frame()`` makes a pandas frame of it.
+        """
+        columns = {name: np.asarray(values) for name, values in self._per_component().items()}
+        count = max((len(values) for values in columns.values()), default=0)
+        rows = [
+            {self.component_label: i + 1, **{name: values[i].item() for name, values in columns.items()}}
+            for i in range(count)
+        ]
+        return Summary(rows, f"{type(self).__name__} by {self.solver}", self._certificate())
+
+    def _per_component(self) -> dict[str, Any]:
+        """The columns of `summary`, arrays of one length."""
+        return {self.value_label: getattr(self, self.value_field)} if self.value_field else {}
+
+    def _certificate(self) -> list[tuple[str, str]]:
+        """How the run ended, in words."""
+        limit = "" if self.tol is None else f", tolerance {self.tol:.2g}"
+        iterations = f"{self.iterations} iteration{'' if self.iterations == 1 else 's'}"
+        return [
+            ("status", self.status.name),
+            ("residual", f"{self.residual:.2g} ({self.residual_kind}){limit}"),
+            ("cost", f"{self.passes:g} passes, {iterations}, {self.seconds:.3g} s"),
+            ("message", self.message),
+        ]
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
 
 
 @dataclass
@@ -488,11 +547,14 @@ def _class_of(header: Mapping[str, Any]) -> type[Solution]:
     for cls in (*candidates, *archive.with_derived([Solution])):
         if archive.identity(cls) == named:
             return cls
-    distribution = str(header.get("provider", "")).partition(":")[0]
+    provider = str(header.get("provider", ""))
+    distribution = provider.partition(":")[0]
     if distribution in ("", "local"):
         where = f"Import the module of {shown(str(named).partition(':')[0])} that defines it"
     else:
-        where = f"Install {shown(distribution)}, or do not disable its plugin"
+        where = (
+            f"Its plugin {shown(provider)} is not installed, or is disabled: install {shown(distribution)}"
+        )
     raise MissingPackage(
         f"the file holds the answer to the problem {shown(problem)}, of the class {shown(named)}, which is not known "
         f"here. {where}, and load the file again."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -61,6 +61,17 @@ class DeepCCASolution(ls.Solution):
     def _headline(self) -> str:
         total = float(self.correlations.sum())
         return f"{len(self.correlations)} correlations of learnt features, sum {total:.6f}"
+
+    @classmethod
+    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
+        found = super().from_saved_parts(parts)
+        for name, net, weights in (("x", found.x_net, found.x_weights), ("y", found.y_net, found.y_weights)):
+            if net.sizes[-1] != weights.shape[0]:
+                raise InvalidProblem(
+                    f"{name}_weights must have a row for each of the {net.sizes[-1]} features of {name}_net; got "
+                    f"{weights.shape[0]}."
+                )
+        return found
 
     def transform(self, X: Any = None, Y: Any = None) -> Any:
         """Canonical variates of rows: through the net, less the means of the training features, times the weights.

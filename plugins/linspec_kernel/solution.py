@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -86,6 +86,24 @@ class KernelCCASolution(Solution):
     def _headline(self) -> str:
         total = float(self.correlations.sum())
         return f"{len(self.correlations)} correlations, sum {total:.6f}"
+
+    def _per_component(self) -> dict[str, Any]:
+        columns = {**super()._per_component(), "residual": self.residuals}
+        return columns if self.bounds is None else {**columns, "bound": self.bounds}
+
+    @classmethod
+    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
+        found = super().from_saved_parts(parts)
+        for name, fitted, weights in (
+            ("x", found.x_map, found.x_weights),
+            ("y", found.y_map, found.y_weights),
+        ):
+            if fitted.map.columns != weights.shape[0]:
+                raise InvalidProblem(
+                    f"{name}_weights must have a row for each of the {fitted.map.columns} columns of {name}_map; got "
+                    f"{weights.shape[0]}."
+                )
+        return found
 
     @property
     def kernel_x(self) -> Kernel:

@@ -113,6 +113,10 @@ class CCASolution(Solution):
         total = float(self.correlations.sum())
         return f"{len(self.correlations)} correlations, sum {total:.6f}"
 
+    def _per_component(self) -> dict[str, Any]:
+        columns = {**super()._per_component(), "residual": self.residuals}
+        return columns if self.bounds is None else {**columns, "bound": self.bounds}
+
     def transform(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
         """Canonical variates of rows: X minus the training means, times the weights.
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from linspec.affine_images import Taken
 from linspec.arrays import Array, Home, HostArray, host_dtype, namespace, to_host
+from linspec.errors import InvalidProblem
 from linspec.solution import Solution
 
 
@@ -41,6 +42,7 @@ class LeastSquaresSolution(Solution):
     weight_fields: ClassVar[tuple[str, ...]] = ("x",)
     weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType({"A": ("x", 0)})
     vector_name: ClassVar[str] = "x"
+    component_label: ClassVar[str] = "ridge"
     shapes: ClassVar[Mapping[str, str]] = {
         "a_mean": "p",
         "a_scale": "p",
@@ -76,6 +78,23 @@ class LeastSquaresSolution(Solution):
             for i, path in enumerate(paths)
             for j, name in enumerate(names)
         }
+
+    def _per_component(self) -> dict[str, Any]:
+        return {"residual": self.residuals} if self.path else {}
+
+    @classmethod
+    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
+        found = super().from_saved_parts(parts)
+        shape = found.x.shape
+        if len(shape) not in (1 + found.path, 2 + found.path):
+            raise InvalidProblem(f"x must have another shape for path={found.path}; got {shape}.")
+        columns = (*shape, 1)[1:3] if found.path else (*shape, 1)[:2]
+        for means, count in zip((found.a_mean, found.b_mean), columns, strict=True):
+            if means is not None and len(means) != count:
+                raise InvalidProblem(
+                    f"x must have an entry for each mean; got {shape} and {len(means)} means."
+                )
+        return found
 
     @property
     def intercept(self) -> Array | None:

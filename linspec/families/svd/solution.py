@@ -113,6 +113,18 @@ class SVDSolution(Solution):
     def _headline(self) -> str:
         return f"S {np.array2string(self.S[:3], precision=4)}"
 
+    def _per_component(self) -> dict[str, Any]:
+        others = {
+            "explained variance": self.explained_variance,
+            "explained variance ratio"
+            if self.mean is not None
+            else "share of squares": self.explained_variance_ratio,
+        }
+        return {
+            **super()._per_component(),
+            **{name: values for name, values in others.items() if values is not None},
+        }
+
     @property
     def _taken(self) -> Taken:
         return Taken(self.mean, self.slopes, self.confound_mean, self.scale, **self.names_of("A"))
