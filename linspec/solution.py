@@ -217,7 +217,23 @@ class Solution:
         """
         given = {**parts, "status": Status[parts["status"]]}
         archive.check_kinds(cls, given)
-        return cls(**given)
+        found = cls(**given)
+        found._check_names()
+        return found
+
+    def _check_names(self) -> None:
+        """Refuse names, from a file, that are no texts or not as many as there are columns."""
+        given: Mapping[str, Any] = self.column_names
+        for matrix, names in given.items():
+            if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+                raise InvalidFile(f"column_names of {shown(matrix)} must be texts; got {shown(names)}")
+            if matrix in self.weights_of:
+                field_name, axis = self.weights_of[matrix]
+                shape = getattr(self, field_name).shape[int(getattr(self, "path", False)) :]
+                if len(shape) <= axis or shape[axis] != len(names):
+                    raise InvalidFile(
+                        f"column_names of {matrix} has {len(names)} names; got {field_name} of {shape}"
+                    )
 
     # ---- answers as tables --------------------------------------------------------------------
 

@@ -140,6 +140,8 @@ class PreimageCCASolution(Solution):
             ("X", X, self.x_preimages, self.kernel_x, self.x_weights, self.x_mean),
             ("Y", Y, self.y_preimages, self.kernel_y, self.y_weights, self.y_mean),
         )
+        for name, data, *_ in views:
+            self.check_columns(name, data)
         found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
         if not found:
             raise InvalidProblem("transform needs X, Y or both; got neither.")
