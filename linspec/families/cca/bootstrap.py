@@ -6,12 +6,14 @@ counts, which the problem takes as `sample_weight`: the data are not copied. Sol
 all rows. Pairs of a draw may come in another order and with other signs. They are matched to the pairs of all rows by
 the cosines between their variates on all rows, averaged over both views: the assignment with the largest sum of
 absolute values (Kuhn 1955), and then the signs. Correlations are not matched: the i-th of a draw is its i-th largest.
-Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, chapter 13 (percentile) and section 10.6; Davison &
-Hinkley 1997, Bootstrap Methods and their Application, section 5.2 ("basic" intervals on a transformed scale); Field &
-Welsh 2007, J. R. Stat. Soc. B 69:369 (groups).
+Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, chapter 13 (percentiles) and section 10.2 (bias);
+Field & Welsh 2007, J. R. Stat. Soc. B 69:369 (groups).
 Where we differ: sample correlations are too large, those of a draw are so once more, and the interval of percentiles
-counts the bias twice. So by default intervals are reflected about the estimate: with t = artanh of correlations and
-loadings, and t = the weight itself, from 2t − (upper quantile of the draws) to 2t − (lower quantile).
+counts the bias twice: with 20 rows for each column it covers correlations in 24 % to 97 % of data sets, not 95 %. So by
+default the interval of a correlation is t − b ± z·e on the scale t = artanh ρ, with the bias b and the root mean
+square e of the differences between the draws and t. The mean square is the variance plus b²: the bias is an estimate
+too, and a corrected correlation varies more than the plain one. Intervals of loadings and weights are percentiles;
+reflecting or shifting them covers less (measured).
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
+from scipy.special import ndtri
 
 from linspec import cost, machine
 from linspec.arrays import HostArray, is_array, random_generator, to_host
@@ -36,7 +39,7 @@ from linspec.solver import ALWAYS_AVAILABLE, Solver, solve
 
 __all__ = ["Bootstrap", "bootstrap"]
 
-METHODS = ("reflected", "percentile")
+METHODS = ("corrected", "percentile")
 
 LARGEST = 1 - 1e-15
 """Of a correlation whose artanh is taken."""
@@ -66,7 +69,7 @@ class Bootstrap:
     moved : numpy.ndarray of shape (k,)
         The share of draws in which the match of a pair has another place.
     level : float
-    method : {"reflected", "percentile"}
+    method : {"corrected", "percentile"}
     draws : int
         Draws that were solved. If Ctrl-C ended it, there are fewer than requested.
     unconverged : int
@@ -109,7 +112,7 @@ def bootstrap(
     solution: CCASolution | None = None,
     draws: int = 500,
     level: float = 0.95,
-    method: str = "reflected",
+    method: str = "corrected",
     groups: Any = None,
     rng: Any = None,
     **options: Any,
@@ -128,8 +131,9 @@ def bootstrap(
         At least 2. The ends of an interval of 95 % need some hundreds.
     level : float, default 0.95
         The coverage of the intervals.
-    method : {"reflected", "percentile"}, default "reflected"
-        "reflected" corrects the bias of sample correlations (`Bootstrap.bias`), which "percentile" counts twice.
+    method : {"corrected", "percentile"}, default "corrected"
+        For the correlations. "corrected" takes the bias of sample correlations (`Bootstrap.bias`) out, which
+        "percentile" counts twice. Intervals of loadings and weights are percentiles.
     groups : array of shape (n,), optional
         A label for each row. Whole groups are drawn: families, subjects, sites. Rows of one group need not be
         independent of each other.
@@ -259,16 +263,13 @@ class _Draws:
     def result(self, level: float, method: str, *, unconverged: int, interrupted: bool) -> Bootstrap:
         """The intervals."""
         drawn, rho = np.array(self.correlations), self.solution.correlations
-        x, y = (to_host(W).astype(np.float64) for W in _weights(self.solution))
-        values = {"x_weights": x, "y_weights": y}
-        values |= {f"{side}_loadings": A for side, A in zip("xy", self.whole.loadings, strict=True)}
-        intervals = {
-            name: _interval(np.array(self.fields[name]), value, level, method, bounded="loadings" in name)
-            for name, value in values.items()
-        }
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        intervals = {name: np.quantile(np.array(A), tails, axis=0) for name, A in self.fields.items()}
+        percentile = method == "percentile"
+        of_rho = np.quantile(drawn, tails, axis=0) if percentile else _corrected(drawn, rho, level)
         return Bootstrap(
             solution=self.solution,
-            correlations=np.clip(_interval(drawn, rho, level, method, bounded=True), 0.0, 1.0),
+            correlations=of_rho,
             bias=drawn.mean(axis=0) - rho,
             drawn=drawn,
             agreement=np.minimum(np.mean(self.cosines, axis=0), 1.0),
@@ -282,16 +283,12 @@ class _Draws:
         )
 
 
-def _interval(drawn: HostArray, value: HostArray, level: float, method: str, *, bounded: bool) -> HostArray:
-    """Lower and upper ends; `bounded` values are between -1 and 1."""
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    found: HostArray = np.quantile(drawn, tails, axis=0)
-    if method == "percentile":
-        return found
-    if not bounded:
-        return np.asarray(2 * value - found[::-1])
-    t, ends = (np.arctanh(np.clip(a, -LARGEST, LARGEST)) for a in (value, found))
-    return np.asarray(np.tanh(2 * t - ends[::-1]))
+def _corrected(drawn: HostArray, rho: HostArray, level: float) -> HostArray:
+    """t − b ± z·e on the scale t = artanh ρ."""
+    t, draws = (np.arctanh(np.clip(a, 0.0, LARGEST)) for a in (rho, drawn))
+    center = 2 * t - draws.mean(axis=0)
+    half = ndtri((1 + level) / 2) * np.sqrt(np.mean((draws - t) ** 2, axis=0))
+    return np.asarray(np.tanh(np.maximum([center - half, center + half], 0.0)))
 
 
 # ---- the draws -------------------------------------------------------------------------------------
