@@ -20,7 +20,7 @@ from datasets import arguments, titles_and_queries
 import linspec as ls
 from linspec.errors import LinspecError
 
-STATISTICS = ("wilks", "bartlett", "pillai", "hotelling_lawley", "roy")
+STATISTICS = ("wilks", "bartlett", "pillai", "hotelling_lawley", "tracy_widom", "roy")
 
 SIZES: tuple[tuple[int, int, int, int], ...] = ((40, 6, 4, 0), (100, 10, 8, 0), (100, 10, 8, 5))
 """Rows, columns, columns, confounds."""
@@ -64,14 +64,17 @@ def size(replicates: int) -> None:
             found = " | ".join(f"{100 * share:.1f}" for share in np.mean(rejected, axis=0))
             pairs = ", ".join(f"{r:g}" for r in rho) or "none"
             print(
-                f"| {n} | {p} + {q} | {c} | {pairs} | {found} | {1000 * seconds / replicates:.1f} |", flush=True
+                f"| {n} | {p} + {q} | {c} | {pairs} | {found} | {1000 * seconds / replicates:.1f} |",
+                flush=True,
             )
 
 
 def coverage(replicates: int, draws: int) -> None:
     """How often intervals contain what is true of the source."""
     print(f"coverage in % of {replicates} sets, {draws} draws each, of each pair")
-    print("| rows | columns | correlations | corrected | percentile | loadings | weights | agreement | CPU ms a draw |")
+    print(
+        "| rows | columns | correlations | corrected | percentile | loadings | weights | agreement | CPU ms a draw |"
+    )
     print("|" + "---|" * 9)
     for n, p, q, rho in COVERED:
         rng = np.random.default_rng(1)
@@ -134,7 +137,9 @@ def cost_of_draws(given: argparse.Namespace, draws: int) -> None:
     print(f"bootstrap: {(time.process_time() - begin) / draws:.2f} CPU s a draw; {found}")
     begin = time.process_time()
     null = ls.null_correlations(problem, "lobpcg", permutations=draws, rng=0, tol=1e-4)
-    print(f"null_correlations: {(time.process_time() - begin) / draws:.2f} CPU s a permutation; {null.max():.4f}")
+    print(
+        f"null_correlations: {(time.process_time() - begin) / draws:.2f} CPU s a permutation; {null.max():.4f}"
+    )
 
 
 def main() -> None:
@@ -143,11 +148,12 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", default=["size", "coverage", "wide", "draws"])
     parser.add_argument("--replicates", type=int, default=1000, help="sets of rows for the size")
     parser.add_argument("--intervals", type=int, default=300, help="sets of rows for the coverage")
+    parser.add_argument("--draws", type=int, default=199, help="bootstrap draws of each set")
     given = parser.parse_args()
     if "size" in given.parts:
         size(5 if given.quick else given.replicates)
     if "coverage" in given.parts:
-        coverage(*((2, 10) if given.quick else (given.intervals, 199)))
+        coverage(*((2, 10) if given.quick else (given.intervals, given.draws)))
     if "wide" in given.parts:
         wide(quick=given.quick)
     if "draws" in given.parts:

@@ -240,7 +240,9 @@ class _Draws:
         rho[: len(found.correlations)] = found.correlations[: self.k]
         self.correlations.append(rho)
         self.cosines.append(np.pad(cosines, (0, self.k - len(cosines))))
-        self.places.append(np.pad(order != np.arange(len(order)), (0, self.k - len(order)), constant_values=True))
+        self.places.append(
+            np.pad(order != np.arange(len(order)), (0, self.k - len(order)), constant_values=True)
+        )
         to_all = np.sqrt(rows / self.rows)  # weights of unit variates are shorter, the more rows there are
         for name, arrays, factor in (("weights", weights, to_all), ("loadings", structured.loadings, 1.0)):
             for side, A in zip("xy", arrays, strict=True):

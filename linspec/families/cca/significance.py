@@ -10,10 +10,12 @@ columns, q − j + 1 columns and ν − j + 1 degrees of freedom.
 Source: Rao 1973, Linear Statistical Inference and Its Applications, section 8c.5 (Λ to F); Bartlett 1941, Biometrika
 32:29, doi:10.1093/biomet/32.1.29, and Mardia, Kent & Bibby 1979, Multivariate Analysis, section 10.2.3 (Λ to
 chi-square, and the sequence); Pillai 1955, Ann. Math. Stat. 26:117, doi:10.1214/aoms/1177728599; McKeon 1974,
-Biometrika 61:381, doi:10.1093/biomet/61.2.381 (Hotelling-Lawley).
+Biometrika 61:381, doi:10.1093/biomet/61.2.381 (Hotelling-Lawley); Johnstone 2009, Ann. Appl. Stat. 3:1616,
+doi:10.1214/08-AOAS220 (the logarithm of Roy's root is nearly Tracy-Widom), with the gamma distribution of Chiani 2014,
+J. Multivar. Anal. 129:69, doi:10.1016/j.jmva.2014.04.002.
 Where we differ: McKeon's F needs (ν − p − q − 1)/2 above 1, or its numbers are negative; below that we take Pillai's F
-for the Hotelling-Lawley trace. The F of Roy's root is an upper bound of the distribution, so its p-value is a lower
-bound. A pair cannot exist without the earlier ones, so `components` takes the largest p-value up to each step.
+for the Hotelling-Lawley trace. The F of Roy's root, which other programs print, is a lower bound of its distribution, so its p-value
+is a lower bound, and useless for many columns. A pair cannot exist without the earlier ones, so `components` takes the largest p-value up to each step.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtrc, fdtrc
+from scipy.special import chdtrc, fdtrc, gammaincc
 
 from linspec.arrays import HostArray
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
@@ -35,7 +37,11 @@ from linspec.solver import solve
 
 __all__ = ["Approximation", "Significance", "frequencies", "significance"]
 
-NAMES = ("wilks", "bartlett", "pillai", "hotelling_lawley", "roy")
+NAMES = ("wilks", "bartlett", "pillai", "hotelling_lawley", "tracy_widom")
+"""The approximations with the right size."""
+
+GAMMA = (46.446, 0.186054, 9.84801)
+"""Shape, scale and shift of the gamma distribution that is nearly the Tracy-Widom distribution of order 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +86,10 @@ class Significance:
     pillai, hotelling_lawley : Approximation
         The traces, by F.
     roy : Approximation
-        Roy's root. Its F is an upper bound, so the p-values are too small; the permutation test has the right ones.
+        Roy's root, by the F that other programs print. It takes no account of the choice of the combinations, so the
+        p-values are lower bounds. Use `tracy_widom`.
+    tracy_widom : Approximation
+        Roy's root by the Tracy-Widom distribution: log(root), centred and scaled. It has no degrees of freedom (NaN).
     permutation : PermutationTest or None
         The test that was given for comparison.
     """
@@ -92,6 +101,7 @@ class Significance:
     pillai: Approximation
     hotelling_lawley: Approximation
     roy: Approximation
+    tracy_widom: Approximation
     permutation: PermutationTest | None = None
 
     def components(self, alpha: float = 0.05, by: str = "wilks") -> int:
@@ -101,7 +111,7 @@ class Significance:
         ----------
         alpha : float, default 0.05
             The accepted chance of one pair too many.
-        by : {"wilks", "bartlett", "pillai", "hotelling_lawley", "roy"}, default "wilks"
+        by : {"wilks", "bartlett", "pillai", "hotelling_lawley", "tracy_widom"}, default "wilks"
 
         Raises
         ------
@@ -116,7 +126,7 @@ class Significance:
 
     def __repr__(self) -> str:
         heads = ["pair", "correlation", "Wilks", "F", "df", "df error", "p Rao", "p Bartlett", "p Pillai"]
-        heads += ["p Hotelling", "p Roy >="] + ["p permuted"] * (self.permutation is not None)
+        heads += ["p Hotelling", "p Roy TW"] + ["p permuted"] * (self.permutation is not None)
         lines = ["".join(f"{head:>12}" for head in heads)]
         w = self.wilks
         assert w.df_error is not None  # noqa: S101
@@ -250,9 +260,7 @@ def _check_solution(solution: CCASolution, problem: CCA) -> None:
         )
 
 
-def _tests(
-    rho: HostArray, p: int, q: int, df: float, permutation: PermutationTest | None
-) -> Significance:
+def _tests(rho: HostArray, p: int, q: int, df: float, permutation: PermutationTest | None) -> Significance:
     """All tests of all hypotheses; j = 0, 1, … counts the pairs that are left to be there."""
     j = np.arange(len(rho))
     with np.errstate(divide="ignore", invalid="ignore"):  # a correlation of 1 has infinite statistics
@@ -269,6 +277,7 @@ def _tests(
             pillai=_pillai(_sums_from(squares), *sizes),
             hotelling_lawley=_hotelling_lawley(of_roots, *sizes),
             roy=_roy(roots, *sizes),
+            tracy_widom=_tracy_widom(roots, *sizes),
             permutation=permutation,
         )
 
@@ -318,7 +327,20 @@ def _hotelling_lawley(U: HostArray, p: Any, q: Any, df: Any) -> Approximation:
 
 
 def _roy(roots: HostArray, p: Any, q: Any, df: Any) -> Approximation:
-    """The F of the best single combination of the columns, as if it had been chosen beforehand: an upper bound."""
+    """The F of the best combination of the columns of one view, as if that had been chosen beforehand."""
     free = np.maximum(p, q)
     error = df - free
     return _f(roots, roots * error / free, free, error)
+
+
+def _tracy_widom(roots: HostArray, p: Any, q: Any, df: Any) -> Approximation:
+    """(log(root) − μ)/σ with the angles γ and φ of the sizes."""
+    gamma, phi = (
+        2 * np.arcsin(np.sqrt((size - 0.5) / (df - 1))) for size in (np.minimum(p, q), np.maximum(p, q))
+    )
+    mu = 2 * np.log(np.tan((phi + gamma) / 2))
+    sigma = np.cbrt(16 / (df - 1) ** 2 / (np.sin(phi + gamma) ** 2 * np.sin(phi) * np.sin(gamma)))
+    s = (np.log(roots) - mu) / sigma
+    shape, scale, shift = GAMMA
+    none = np.full(len(roots), np.nan)
+    return Approximation(roots, s, none, None, gammaincc(shape, np.maximum(s + shift, 0.0) / scale))

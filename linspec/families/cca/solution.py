@@ -387,8 +387,11 @@ class CCASolution(Solution):
         Source: Stewart & Love 1968, Psychological Bulletin 70:160, doi:10.1037/h0026143. The shares of several
         variates add up where the variates are uncorrelated: on the training rows with ridge 0.
         """
-        loaded = [self.loadings(**{name: data, "confounds": confounds, "sample_weight": sample_weight})
-                  for name, data in (("X", X), ("Y", Y)) if data is not None]
+        loaded = [
+            self.loadings(**{name: data, "confounds": confounds, "sample_weight": sample_weight})
+            for name, data in (("X", X), ("Y", Y))
+            if data is not None
+        ]
         if not loaded:
             raise InvalidProblem("variance_extracted needs X, Y or both; got neither.")
         return self._mean_squares(loaded, X, Y, confounds, sample_weight)
@@ -435,9 +438,7 @@ class CCASolution(Solution):
         of_x, of_y = self._mean_squares([*found], X, Y, confounds, sample_weight)
         return of_x, of_y
 
-    def _mean_squares(
-        self, found: list[Array], X: Any, Y: Any, confounds: Any, sample_weight: Any
-    ) -> Any:
+    def _mean_squares(self, found: list[Array], X: Any, Y: Any, confounds: Any, sample_weight: Any) -> Any:
         rows = self._rows(X, Y, confounds, sample_weight)
         views = [(name, data) for name, data in (("X", X), ("Y", Y)) if data is not None]
         means = [

@@ -28,7 +28,15 @@ from linspec.row_model import row_model, weights_and_confounds
 from linspec.scaling import look_at
 from linspec.sweeps.ways import settle
 
-__all__ = ["CCAScore", "cross_loadings", "loadings", "mean_squares", "score_variates", "structure", "varying_columns"]
+__all__ = [
+    "CCAScore",
+    "cross_loadings",
+    "loadings",
+    "mean_squares",
+    "score_variates",
+    "structure",
+    "varying_columns",
+]
 
 
 class _Score(NamedTuple):
@@ -269,9 +277,7 @@ def _moments(
 def _lengths(moments: Moments, of_variates: list[Array]) -> list[Array]:
     """One over the lengths of the columns of each view, then over those of the variates; 0 for those of length 0."""
     xp, columns = moments.home.xp, [d for d in moments.diagonal() if d is not None]
-    return [
-        reciprocal(xp.sqrt(xp.where(d > 0, d, xp.zeros_like(d)))) for d in (*columns, *of_variates)
-    ]
+    return [reciprocal(xp.sqrt(xp.where(d > 0, d, xp.zeros_like(d)))) for d in (*columns, *of_variates)]
 
 
 def _correlations(moments: Moments, products: Array, rows: Array, columns: Array) -> Array:
