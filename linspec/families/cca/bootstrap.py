@@ -189,7 +189,7 @@ def bootstrap(
     made, unconverged, stop = _Draws(solution, whole, total), 0, Request()
     with first_interrupt(stop.make), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        while made.count < draws and not stop.made:
+        for _ in range(draws):
             w = _drawn_counts(generator, problem.X.shape[0], counted, numbers)
             try:
                 found = solve(_with_counts(problem, w), solver, rng=generator, **options)

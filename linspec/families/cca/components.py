@@ -34,6 +34,7 @@ import scipy.linalg
 from linspec import cost, machine
 from linspec.arrays import HOST, Array, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.block_algebra import rank_cut, whitening
+from linspec.checks import is_number
 from linspec.errors import (
     ConvergenceWarning,
     InvalidOption,
@@ -176,8 +177,8 @@ def permutation_test(
     Notes
     -----
     Rows must be exchangeable: not ordered in time, and not from a few families. The data are read once, as a dense
-    float64 matrix for each view. Each permutation takes 2npq operations for one product, and about 2p²q + 3p³ for Wilks'
-    statistics of all K = min(p, q) steps. Roy's take about K⁴.
+    float64 matrix for each view. Each permutation takes 2npq operations for one product, and about 2p²q + 3p³ for
+    Wilks' statistics of all K = min(p, q) steps. Roy's take about K⁴.
 
     Examples
     --------
@@ -453,7 +454,7 @@ def _check_time(
     X: LinearOperator, Y: LinearOperator, permutations: int, statistic: str, max_seconds: float
 ) -> None:
     """Refuse a test that would take longer than it may, before anything is computed."""
-    if isinstance(max_seconds, bool) or not isinstance(max_seconds, int | float) or not max_seconds > 0:
+    if not is_number(max_seconds) or not max_seconds > 0:
         raise InvalidOption(f"max_seconds must be a positive number; got {max_seconds!r}.")
     n = X.shape[0]
     before, each = _seconds(n, min(n, X.shape[1]), min(n, Y.shape[1]), statistic)
@@ -473,7 +474,7 @@ def _check_time(
 
 def _seconds(n: float, p: float, q: float, statistic: str) -> tuple[float, float]:
     """What the bases and each permutation take, on one ordinary core."""
-    before = sum(4 * n * c**2 / cost.CHOLESKY_RATE + 10 * c**3 / cost.FACTOR_RATE for c in (p, q, min(p, q)))
+    before = sum((4 * n * c**2 + 10 * c**3) / cost.CHOLESKY_RATE for c in (p, q, min(p, q)))
     product = 2 * n * p * q / cost.DENSE_RATE
     if statistic == "roy":
         return before, product + min(p, q) ** 4 / cost.FACTOR_RATE
@@ -522,9 +523,9 @@ def _crossing_logs(M: HostArray) -> HostArray:
     """log det(I − AₖᵀAₖ) of the blocks Aₖ = M[k:, :k], for all steps k.
 
     They are principal minors of [[I, M], [Mᵀ, I]]: step k has the rows k, … of M and its columns 0, …, k − 1. Steps a,
-    …, b − 1 have the rows b, … and the columns 0, …, a − 1 in common. These are eliminated once, by a Cholesky factor of
-    order a, and each step is a minor of what is left, of order b − a. So all K steps take about K³ operations for each
-    block of steps, and not K⁴/12 together.
+    …, b − 1 have the rows b, … and the columns 0, …, a − 1 in common. These are eliminated once, by a Cholesky factor
+    of order a, and each step is a minor of what is left, of order b − a. So each block of steps takes about K³
+    operations, where all K steps by themselves would take K⁴/12.
     """
     K = min(M.shape)
     if K <= FEW_STEPS:  # one by one is faster

@@ -14,8 +14,9 @@ Biometrika 61:381, doi:10.1093/biomet/61.2.381 (Hotelling-Lawley); Johnstone 200
 doi:10.1214/08-AOAS220 (the logarithm of Roy's root is nearly Tracy-Widom), with the gamma distribution of Chiani 2014,
 J. Multivar. Anal. 129:69, doi:10.1016/j.jmva.2014.04.002.
 Where we differ: McKeon's F needs (ν − p − q − 1)/2 above 1, or its numbers are negative; below that we take Pillai's F
-for the Hotelling-Lawley trace. The F of Roy's root, which other programs print, is a lower bound of its distribution, so its p-value
-is a lower bound, and useless for many columns. A pair cannot exist without the earlier ones, so `components` takes the largest p-value up to each step.
+for the Hotelling-Lawley trace. The F of Roy's root, which other programs print, only gives a lower bound of the
+p-value, which is useless for many columns: the Tracy-Widom distribution gives the p-value. A pair cannot exist without
+the earlier ones, so `components` takes the largest p-value up to each step.
 """
 
 from __future__ import annotations
@@ -133,8 +134,8 @@ class Significance:
         columns = [self.correlations, w.values, w.statistics, w.df, w.df_error]
         columns += [getattr(self, name).p_values for name in NAMES]
         columns += [self.permutation.p_values] if self.permutation is not None else []
-        for j in range(len(self.correlations)):
-            lines.append(f"{j + 1:>12}" + "".join(f"{column[j]:>12.5g}" for column in columns))
+        rows = enumerate(zip(*columns, strict=True), start=1)
+        lines += [f"{j:>12}" + "".join(f"{value:>12.5g}" for value in row) for j, row in rows]
         return "\n".join(lines)
 
 

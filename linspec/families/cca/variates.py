@@ -207,9 +207,10 @@ class Structure(NamedTuple):
 
     def cosines(self, i: int, weights: HostArray) -> HostArray:
         """Inner products of the variates of view i, of length 1, with those that other weights make of these rows."""
-        products = self.gram_products[i].T @ times_power_of_two(weights, self.units[i])
+        products: HostArray = self.gram_products[i].T @ times_power_of_two(weights, self.units[i])
         length = self.lengths[i][:, None]
-        return np.divide(products, length, out=np.zeros_like(products), where=length > 0)
+        found: HostArray = np.divide(products, length, out=np.zeros_like(products), where=length > 0)
+        return found
 
 
 def structure(
