@@ -1,4 +1,4 @@
-"""Significance, redundancy, bootstrap: another program's table, regression's F, formulas by hand, planted correlations."""
+"""Significance, redundancy, bootstrap: another program's table, regression's F, formulas by hand, planted pairs."""
 
 from __future__ import annotations
 
@@ -243,6 +243,31 @@ def test_sparse_rows_with_weights_and_a_solver_that_begins_at_the_solution():
     assert found.solution.solver.endswith("lobpcg")
     np.testing.assert_allclose(exact.correlations, found.correlations, atol=0.2)
     assert (found.draws, found.unconverged) == (4, 0)
+
+
+@pytest.mark.parametrize("kind", ["torch", "array_api_strict"])
+def test_arrays_of_other_libraries_have_the_same_intervals_and_tests(kind):
+    library = pytest.importorskip(kind)
+    X, Y = planted(np.random.default_rng(17), 60, 3, 3)
+    rows = {"sample_weight": np.arange(60) % 3, "confounds": np.linspace(0, 1, 60) ** 2}
+    A, B = library.asarray(X), library.asarray(Y)
+    own, other = (
+        ls.bootstrap(ls.CCA(*views, 2, **rows), "gram", draws=4, rng=0) for views in ((X, Y), (A, B))
+    )
+    for name in ("correlations", "x_weights", "y_loadings", "agreement"):
+        np.testing.assert_allclose(getattr(other, name), getattr(own, name), atol=1e-10)
+    wanted, found = (ls.significance(ls.CCA(*views, **rows)) for views in ((X, Y), (A, B)))
+    np.testing.assert_allclose(found.wilks.p_values, wanted.wilks.p_values, rtol=1e-9)
+    assert type(own.solution.cross_loadings(X, Y, confounds=rows["confounds"])[0]) is np.ndarray
+    assert type(other.solution.cross_loadings(A, B, confounds=rows["confounds"])[0]) is type(A)
+
+
+def test_rows_that_are_read_once_are_enough_for_significance():
+    X, Y = planted(np.random.default_rng(18), 60)
+    once = ls.CCA(*(iter([A[:25], A[25:]]) for A in (X, Y)))
+    np.testing.assert_allclose(
+        ls.significance(once).wilks.p_values, ls.significance(ls.CCA(X, Y)).wilks.p_values, rtol=1e-9
+    )
 
 
 def test_a_bootstrap_refuses_what_it_cannot_draw():

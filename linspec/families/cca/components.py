@@ -34,7 +34,6 @@ import scipy.linalg
 from linspec import cost, machine
 from linspec.arrays import HOST, Array, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.block_algebra import rank_cut, whitening
-from linspec.checks import is_number
 from linspec.errors import (
     ConvergenceWarning,
     InvalidOption,
@@ -49,6 +48,7 @@ from linspec.families.cca.solution import CCASolution
 from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
 from linspec.operators import AdjustedOperator, LinearOperator, as_operator
 from linspec.operators.adjusted import EXPLAINED
+from linspec.options import is_number
 from linspec.row_model import row_model
 from linspec.solver import ALWAYS_AVAILABLE, Solver, solve
 from linspec.sweeps.finite import explain_non_finite
