@@ -10,10 +10,12 @@ from linspec import testing as testing
 from linspec.comparison import Comparison as Comparison
 from linspec.comparison import compare as compare
 from linspec.conclusion import Conclusion as Conclusion
+from linspec.families.cca.bootstrap import bootstrap as bootstrap
 from linspec.families.cca.components import null_correlations as null_correlations
 from linspec.families.cca.components import permutation_test as permutation_test
 from linspec.families.cca.problem import CCA as CCA
 from linspec.families.cca.ridge_path import ridge_path as ridge_path
+from linspec.families.cca.significance import significance as significance
 from linspec.families.cca.solution import CCASolution as CCASolution
 from linspec.families.discriminant.classifier import LinearClassifier as LinearClassifier
 from linspec.families.discriminant.problem import Discriminant as Discriminant

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from linspec import cost, machine
 from linspec.arrays import HOST, Array, Home, HostArray, random_generator, reciprocal, to_host
@@ -47,6 +48,7 @@ from linspec.families.cca.solution import CCASolution
 from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
 from linspec.operators import AdjustedOperator, LinearOperator, as_operator
 from linspec.operators.adjusted import EXPLAINED
+from linspec.options import is_number
 from linspec.row_model import row_model
 from linspec.solver import ALWAYS_AVAILABLE, Solver, solve
 from linspec.sweeps.finite import explain_non_finite
@@ -55,6 +57,9 @@ from linspec.sweeps.ways import settle
 __all__ = ["PermutationTest", "null_correlations", "permutation_test"]
 
 STATISTICS = ("wilks", "roy")
+
+FEW_STEPS, LEAST_BLOCK, LARGEST_BLOCK = 160, 16, 256
+"""With more than so many steps, the test computes blocks of them together, of least and of largest size."""
 
 TIE = 1e-9
 """Two statistics are equal below this relative difference: permutations of equal rows are ties."""
@@ -123,6 +128,7 @@ def permutation_test(
     permutations: int = 999,
     statistic: str = "wilks",
     projected: bool = True,
+    max_seconds: float = 3600.0,
     rng: Any = None,
 ) -> PermutationTest:
     """Test by permuting rows how many canonical correlations there are.
@@ -147,6 +153,9 @@ def permutation_test(
     projected : bool, default True
         Whether the part that permuted variates share with the removed pairs is subtracted from them. False is the test
         as published, which finds too many pairs with few rows and strong pairs.
+    max_seconds : float, default 3600.0
+        The test is refused beforehand if it would take longer by estimate. The message has the estimate. Infinity
+        refuses none; Ctrl-C ends the test with the permutations made.
     rng : None, int or numpy.random.Generator
 
     Returns
@@ -163,13 +172,13 @@ def permutation_test(
     MissingCapability, NonFiniteData
         If entries cannot be read, or are not finite.
     NoSuitableSolver
-        If orthonormal bases of both views do not fit into memory.
+        If orthonormal bases of both views do not fit into memory, or the estimate is above `max_seconds`.
 
     Notes
     -----
     Rows must be exchangeable: not ordered in time, and not from a few families. The data are read once, as a dense
-    float64 matrix for each view. Each permutation takes 2npq operations for one product, and p²(p + q) + K⁴/12 for the
-    statistics of all K = min(p, q) steps.
+    float64 matrix for each view. Each permutation takes 2npq operations for one product, and about 2p²q + 3p³ for
+    Wilks' statistics of all K = min(p, q) steps. Roy's take about K⁴.
 
     Examples
     --------
@@ -191,6 +200,7 @@ def permutation_test(
     if solution is not None:
         taken = problem.confounds if solution.confound_mean is not None else None
         X, Y = solution.transform(X, Y, confounds=taken)
+    _check_time(as_operator(X, "X"), as_operator(Y, "Y"), permutations, statistic, max_seconds)
     U, V, rho, home = _variates(X, Y, center=problem.center, confounds=problem.confounds)
     generator = random_generator(rng)
     n, steps = U.shape[0], len(rho)
@@ -440,6 +450,37 @@ def _check_memory(views: dict[str, LinearOperator]) -> None:
         )
 
 
+def _check_time(
+    X: LinearOperator, Y: LinearOperator, permutations: int, statistic: str, max_seconds: float
+) -> None:
+    """Refuse a test that would take longer than it may, before anything is computed."""
+    if not is_number(max_seconds) or not max_seconds > 0:
+        raise InvalidOption(f"max_seconds must be a positive number; got {max_seconds!r}.")
+    n = X.shape[0]
+    before, each = _seconds(n, min(n, X.shape[1]), min(n, Y.shape[1]), statistic)
+    if before + permutations * each <= max_seconds:
+        return
+    wide = X.shape[1] + Y.shape[1] - n
+    why = f" With {wide} columns more than rows, the bases alone may show that correlations are 1." * (
+        wide >= 0
+    )
+    raise NoSuitableSolver(
+        f"a permutation test of {X.shape[1]} + {Y.shape[1]} columns in {n} rows would take about "
+        f"{cost.human_seconds(before)} for the bases and {cost.human_seconds(each)} for each of {permutations} "
+        f"permutations; max_seconds is {max_seconds:g}.{why} Set rows aside and test a solution on them (solution=), "
+        "pass fewer columns or permutations, or a larger max_seconds."
+    )
+
+
+def _seconds(n: float, p: float, q: float, statistic: str) -> tuple[float, float]:
+    """What the bases and each permutation take, on one ordinary core."""
+    before = sum((4 * n * c**2 + 10 * c**3) / cost.CHOLESKY_RATE for c in (p, q, min(p, q)))
+    product = 2 * n * p * q / cost.DENSE_RATE
+    if statistic == "roy":
+        return before, product + min(p, q) ** 4 / cost.FACTOR_RATE
+    return before, product + (2 * p**2 * q + 3 * p**3) / cost.CHOLESKY_RATE
+
+
 def _check_problem(problem: Any, function: str) -> None:
     if not isinstance(problem, CCA):
         raise InvalidProblem(
@@ -474,7 +515,42 @@ def _projected_logs(M: HostArray) -> HostArray:
     else:
         whole = above[len(M) - 1 - np.arange(len(steps))]
     with np.errstate(invalid="ignore"):
-        found: HostArray = whole - np.array([_log_unshared(M[k:, :k]) for k in steps])
+        found: HostArray = whole - _crossing_logs(M)
+    return found
+
+
+def _crossing_logs(M: HostArray) -> HostArray:
+    """log det(I − AₖᵀAₖ) of the blocks Aₖ = M[k:, :k], for all steps k.
+
+    They are principal minors of [[I, M], [Mᵀ, I]]: step k has the rows k, … of M and its columns 0, …, k − 1. Steps a,
+    …, b − 1 have the rows b, … and the columns 0, …, a − 1 in common. These are eliminated once, by a Cholesky factor
+    of order a, and each step is a minor of what is left, of order b − a. So each block of steps takes about K³
+    operations, where all K steps by themselves would take K⁴/12.
+    """
+    K = min(M.shape)
+    if K <= FEW_STEPS:  # one by one is faster
+        return np.array([_log_unshared(M[k:, :k]) for k in range(K)])
+    size = min(max(K // 16, LEAST_BLOCK), LARGEST_BLOCK)
+    return np.concatenate([np.zeros(0), *(_logs_of_block(M, a, min(a + size, K)) for a in range(0, K, size))])
+
+
+def _logs_of_block(M: HostArray, a: int, b: int) -> HostArray:
+    """The steps a, …, b − 1."""
+    B, C, m = M[b:, :a], M[b:, a:b], b - a
+    try:
+        L = np.linalg.cholesky(np.eye(a) - B.T @ B)
+    except np.linalg.LinAlgError:  # a correlation of 1 to rounding
+        return np.array([_log_unshared(M[k:, :k]) for k in range(a, b)])
+    common = 2 * np.sum(np.log(np.diag(L)))
+    Z = scipy.linalg.solve_triangular(L, np.hstack([M[a:b, :a].T, -B.T @ C]), lower=True)
+    R = np.eye(2 * m) - Z.T @ Z
+    R[:m, m:] += M[a:b, a:b]
+    R[m:, :m] += M[a:b, a:b].T
+    R[m:, m:] -= C.T @ C
+    found = np.empty(m)
+    for t in range(m):  # rows a + t, …, b − 1 and columns a, …, a + t − 1
+        sign, log = np.linalg.slogdet(R[t : m + t, t : m + t])
+        found[t] = common + log if sign > 0 else -np.inf
     return found
 
 

@@ -173,8 +173,8 @@ def ridge_path(
     problems = _problems(problem, ridges, form)
     order = sorted(range(len(problems)), key=lambda i: -sum(problems[i].ridge))
     rows = None if test is None else _test_rows(test, problems[0])
-    solver, options = _chosen(problems[order[0]], solver, options)
-    warm, last = _begins_at_an_answer(problems[0], solver), options.pop("start", None)
+    solver, options = chosen_solver(problems[order[0]], solver, options)
+    warm, last = begins_at_an_answer(problems[0], solver), options.pop("start", None)
     found: dict[int, CCASolution] = {}
     stop = Request()
     with first_interrupt(stop.make):
@@ -253,8 +253,8 @@ def _test_rows(test: Any, problem: CCA) -> tuple[LinearOperator, LinearOperator]
     return rows
 
 
-def _chosen(problem: CCA, solver: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The solver of the whole path, and the options that it takes."""
+def chosen_solver(problem: CCA, solver: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The solver of all solves, by that of the first, and the options that it takes."""
     if solver != "auto":
         return solver, options
     arguments = {key: value for key, value in options.items() if key in RUN_ARGUMENTS}
@@ -262,7 +262,8 @@ def _chosen(problem: CCA, solver: Any, options: dict[str, Any]) -> tuple[Any, di
     return name, {**arguments, **own}
 
 
-def _begins_at_an_answer(problem: CCA, solver: Any) -> bool:
+def begins_at_an_answer(problem: CCA, solver: Any) -> bool:
+    """Whether the solver has the trait "warm-start"."""
     spec = (
         registry.spec_of(type(solver), problem)
         if isinstance(solver, Solver)

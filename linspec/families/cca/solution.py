@@ -12,7 +12,14 @@ import numpy as np
 from linspec.affine_images import Taken
 from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem, MissingCapability
-from linspec.families.cca.variates import CCAScore, loadings, score_variates
+from linspec.families.cca.variates import (
+    CCAScore,
+    cross_loadings,
+    loadings,
+    mean_squares,
+    score_variates,
+    varying_columns,
+)
 from linspec.solution import Solution
 
 
@@ -294,7 +301,9 @@ class CCASolution(Solution):
         P, Q = self.transform(X, Y, confounds=confounds)
         return score_variates(P, Q, centered=self.x_mean is not None)
 
-    def loadings(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
+    def loadings(
+        self, X: Any = None, Y: Any = None, *, confounds: Any = None, sample_weight: Any = None
+    ) -> Any:
         """Structure correlations: of each column of a view with each of its variates.
 
         Weights tell how a variate is computed. If columns are similar, their weights may have any sign and
@@ -307,6 +316,8 @@ class CCASolution(Solution):
             those of these rows. Slices are read twice.
         confounds : array of shape (n, c), optional
             Those of the rows, if the problem had confounds: their effect in these rows is subtracted.
+        sample_weight : array of shape (n,), optional
+            How often each row counts.
 
         Returns
         -------
@@ -320,14 +331,9 @@ class CCASolution(Solution):
         MissingCapability
             For operators that are known by their products only.
         """
-        center = self.x_mean is not None
-        for data, slopes in ((X, self.x_slopes), (Y, self.y_slopes)):
-            if data is not None:
-                Taken(slopes=slopes, confound_names=self.column_names.get("confounds")).beside(confounds)
+        rows = self._rows(X, Y, confounds, sample_weight)
         found = [
-            loadings(
-                data, weights, name, center=center, confounds=confounds, names=self.column_names.get(name)
-            )
+            loadings(data, weights, name, **rows)
             for data, weights, name in ((X, self.x_weights, "X"), (Y, self.y_weights, "Y"))
             if data is not None
         ]
@@ -336,7 +342,13 @@ class CCASolution(Solution):
         return found[0] if len(found) == 1 else tuple(found)
 
     def loadings_table(
-        self, X: Any = None, Y: Any = None, *, confounds: Any = None, library: str | None = None
+        self,
+        X: Any = None,
+        Y: Any = None,
+        *,
+        confounds: Any = None,
+        sample_weight: Any = None,
+        library: str | None = None,
     ) -> Any:
         """The structure correlations of `loadings` in a table, with the names of the columns.
 
@@ -345,6 +357,7 @@ class CCASolution(Solution):
         X, Y : data of shape (n, p), (n, q), optional
             As for `loadings`.
         confounds : array of shape (n, c), optional
+        sample_weight : array of shape (n,), optional
         library : {"pandas", "polars", "pyarrow", ""}, optional
             As for `weights_table`.
 
@@ -354,7 +367,7 @@ class CCASolution(Solution):
             A row for each column of the view, and a column for each pair; or two tables when both views are given.
         """
         views = {name: data for name, data in (("X", X), ("Y", Y)) if data is not None}
-        found = self.loadings(X, Y, confounds=confounds)
+        found = self.loadings(X, Y, confounds=confounds, sample_weight=sample_weight)
         parts = found if len(views) == 2 else (found,)
         tables = [
             self.table_of_columns(name, self.vectors_by_name(part), library, data=views[name])
@@ -384,6 +397,135 @@ class CCASolution(Solution):
         parts = found if len(given) == 2 else (found,)
         tables = [self.table_of_rows(part, data, library) for part, data in zip(parts, given, strict=True)]
         return tables[0] if len(tables) == 1 else tuple(tables)
+
+    def _rows(self, X: Any, Y: Any, confounds: Any, sample_weight: Any) -> dict[str, Any]:
+        """What correlations with columns are taken about, after a check of the confounds."""
+        for name, data, slopes in (("X", X, self.x_slopes), ("Y", Y, self.y_slopes)):
+            if data is not None:
+                self.check_columns(name, data)
+                Taken(slopes=slopes, confound_names=self.column_names.get("confounds")).beside(confounds)
+        return {"center": self._centers, "confounds": confounds, "sample_weight": sample_weight}
+
+    @property
+    def _centers(self) -> bool:
+        return self.x_mean is not None
+
+    def cross_loadings(
+        self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None
+    ) -> tuple[Array, Array]:
+        """The correlation of each column of a view with each variate of the other view.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q)
+            The training rows or other rows. If the problem centres, the means are those of these rows.
+        confounds : array of shape (n, c), optional
+            Those of the rows, if the problem had confounds: their effect in these rows is subtracted.
+        sample_weight : array of shape (n,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        pair of arrays of shapes (p, k) and (q, k)
+            Of the columns of X with the variates of Y, and of the columns of Y with the variates of X. 0 for a column
+            that does not vary.
+
+        Raises
+        ------
+        InvalidProblem, MissingCapability
+            As for `loadings`.
+
+        Notes
+        -----
+        On the training rows with ridge 0 they are the loadings times the correlations of the pairs.
+        """
+        rows = self._rows(X, Y, confounds, sample_weight)
+        return cross_loadings(X, Y, (self.x_weights, self.y_weights), **rows)
+
+    def variance_extracted(
+        self, X: Any = None, Y: Any = None, *, confounds: Any = None, sample_weight: Any = None
+    ) -> Any:
+        """The share of the variance of a view that each of its own variates explains.
+
+        Parameters
+        ----------
+        X, Y, confounds, sample_weight
+            As for `loadings`.
+
+        Returns
+        -------
+        numpy.ndarray of shape (k,), or a pair of them when both views are given
+            Means of the squared loadings, over the columns that vary: columns count alike, whatever their units.
+
+        Raises
+        ------
+        InvalidProblem, MissingCapability
+            As for `loadings`.
+
+        Notes
+        -----
+        Source: Stewart & Love 1968, Psychological Bulletin 70:160, doi:10.1037/h0026143. The shares of several
+        variates add up where the variates are uncorrelated: on the training rows with ridge 0.
+        """
+        loaded = [
+            self.loadings(**{name: data, "confounds": confounds, "sample_weight": sample_weight})
+            for name, data in (("X", X), ("Y", Y))
+            if data is not None
+        ]
+        if not loaded:
+            raise InvalidProblem("variance_extracted needs X, Y or both; got neither.")
+        return self._mean_squares(loaded, X, Y, confounds, sample_weight)
+
+    def redundancy(
+        self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None
+    ) -> tuple[HostArray, HostArray]:
+        """Redundancy indices: the share of the variance of a view that each variate of the other view explains.
+
+        Parameters
+        ----------
+        X, Y, confounds, sample_weight
+            As for `cross_loadings`.
+
+        Returns
+        -------
+        pair of numpy.ndarray of shape (k,)
+            Of X given the variates of Y, and of Y given the variates of X: means of the squared cross-loadings, over
+            the columns that vary.
+
+        Raises
+        ------
+        InvalidProblem, MissingCapability
+            As for `loadings`.
+
+        Notes
+        -----
+        Source: Stewart & Love 1968, Psychological Bulletin 70:160, doi:10.1037/h0026143. Their index is the variance
+        extracted times the squared correlation. It is the same on the training rows with ridge 0. On other rows, and
+        with a ridge, only the mean of the squared cross-loadings is a share of variance, so that is returned.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> rng = np.random.default_rng(0)
+        >>> X, Y = rng.standard_normal((100, 4)), rng.standard_normal((100, 3))
+        >>> solution = ls.solve(ls.CCA(X, Y))
+        >>> of_x, of_y = solution.redundancy(X, Y)
+        >>> bool(np.allclose(of_x, solution.variance_extracted(X) * solution.correlations**2))
+        True
+        """
+        found = self.cross_loadings(X, Y, confounds=confounds, sample_weight=sample_weight)
+        of_x, of_y = self._mean_squares([*found], X, Y, confounds, sample_weight)
+        return of_x, of_y
+
+    def _mean_squares(self, found: list[Array], X: Any, Y: Any, confounds: Any, sample_weight: Any) -> Any:
+        rows = self._rows(X, Y, confounds, sample_weight)
+        views = [(name, data) for name, data in (("X", X), ("Y", Y)) if data is not None]
+        means = [
+            mean_squares(correlations, varying_columns(data, name, **rows))
+            for correlations, (name, data) in zip(found, views, strict=True)
+        ]
+        return means[0] if len(means) == 1 else tuple(means)
 
     def supported(self, level: Any = 0.0) -> int:
         """The number of leading pairs whose correlations are certified to be above a level.

@@ -1,0 +1,347 @@
+"""Significance of canonical correlations by the distributions of normal rows.
+
+Problem: which canonical correlations are larger than chance gives, without permutations?
+Method: a sequence of hypotheses, "the correlations from the j-th on are zero", for j = 1, …, K = min(p, q). With
+squared sample correlations r², the statistics of the j-th hypothesis are, over i ≥ j, Wilks' Λ = ∏(1 − rᵢ²), Pillai's
+trace Σ rᵢ², the Hotelling-Lawley trace Σ rᵢ²/(1 − rᵢ²) and Roy's root rⱼ²/(1 − rⱼ²). Their distributions for normal
+rows are approximated by F distributions, that of Λ by a chi-square distribution too. With ν = n − 1 − c degrees of
+freedom (the mean and c confounds are taken out), each approximation is that of the first hypothesis for p − j + 1
+columns, q − j + 1 columns and ν − j + 1 degrees of freedom.
+Source: Rao 1973, Linear Statistical Inference and Its Applications, section 8c.5 (Λ to F); Bartlett 1941, Biometrika
+32:29, doi:10.1093/biomet/32.1.29, and Mardia, Kent & Bibby 1979, Multivariate Analysis, section 10.2.3 (Λ to
+chi-square, and the sequence); Pillai 1955, Ann. Math. Stat. 26:117, doi:10.1214/aoms/1177728599; McKeon 1974,
+Biometrika 61:381, doi:10.1093/biomet/61.2.381 (Hotelling-Lawley); Johnstone 2009, Ann. Appl. Stat. 3:1616,
+doi:10.1214/08-AOAS220 (the logarithm of Roy's root is nearly Tracy-Widom), with the gamma distribution of Chiani 2014,
+J. Multivar. Anal. 129:69, doi:10.1016/j.jmva.2014.04.002.
+Where we differ: McKeon's F needs (ν − p − q − 1)/2 above 1, or its numbers are negative; below that we take Pillai's F
+for the Hotelling-Lawley trace. The F of Roy's root, which other programs print, only gives a lower bound of the
+p-value, which is useless for many columns: the Tracy-Widom distribution gives the p-value. A pair cannot exist without
+the earlier ones, so `components` takes the largest p-value up to each step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import chdtrc, fdtrc, gammaincc
+
+from linspec.arrays import HostArray
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
+from linspec.families.cca.components import PermutationTest
+from linspec.families.cca.problem import CCA
+from linspec.families.cca.solution import CCASolution
+from linspec.row_model import row_model
+from linspec.solution import Status
+from linspec.solver import solve
+
+__all__ = ["Approximation", "Significance", "frequencies", "significance"]
+
+NAMES = ("wilks", "bartlett", "pillai", "hotelling_lawley", "tracy_widom")
+"""The approximations with the right size."""
+
+GAMMA = (46.446, 0.186054, 9.84801)
+"""Shape, scale and shift of the gamma distribution that is nearly the Tracy-Widom distribution of order 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Approximation:
+    """One statistic for each hypothesis, with its approximate distribution.
+
+    Attributes
+    ----------
+    values : numpy.ndarray of shape (K,)
+        Wilks' Λ, Pillai's trace, the Hotelling-Lawley trace, or Roy's root r²/(1 − r²).
+    statistics : numpy.ndarray of shape (K,)
+        F, or chi-square.
+    df : numpy.ndarray of shape (K,)
+        Degrees of freedom: of the numerator for F.
+    df_error : numpy.ndarray of shape (K,) or None
+        Degrees of freedom of the denominator of F, which may be fractions. None for chi-square.
+    p_values : numpy.ndarray of shape (K,)
+        Of each hypothesis by itself.
+    """
+
+    values: HostArray
+    statistics: HostArray
+    df: HostArray
+    df_error: HostArray | None
+    p_values: HostArray
+
+
+@dataclass(frozen=True, eq=False)
+class Significance:
+    """The table of tests of canonical correlations; its j-th rows test that the j-th and all later ones are zero.
+
+    Attributes
+    ----------
+    correlations : numpy.ndarray of shape (K,)
+        All K = min(p, q) canonical correlations.
+    df : float
+        ν = n − 1 − c: rows less the mean, if the problem centres, and less the confounds.
+    wilks : Approximation
+        Wilks' Λ by Rao's F, which is exact if p − j + 1 or q − j + 1 is 1 or 2.
+    bartlett : Approximation
+        Wilks' Λ by Bartlett's chi-square.
+    pillai, hotelling_lawley : Approximation
+        The traces, by F.
+    roy : Approximation
+        Roy's root, by the F that other programs print. It takes no account of the choice of the combinations, so the
+        p-values are lower bounds. Use `tracy_widom`.
+    tracy_widom : Approximation
+        Roy's root by the Tracy-Widom distribution: log(root), centred and scaled. It has no degrees of freedom (NaN).
+    permutation : PermutationTest or None
+        The test that was given for comparison.
+    """
+
+    correlations: HostArray
+    df: float
+    wilks: Approximation
+    bartlett: Approximation
+    pillai: Approximation
+    hotelling_lawley: Approximation
+    roy: Approximation
+    tracy_widom: Approximation
+    permutation: PermutationTest | None = None
+
+    def components(self, alpha: float = 0.05, by: str = "wilks") -> int:
+        """The number of leading pairs whose hypotheses are all rejected.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            The accepted chance of one pair too many.
+        by : {"wilks", "bartlett", "pillai", "hotelling_lawley", "tracy_widom"}, default "wilks"
+
+        Raises
+        ------
+        InvalidOption
+            When `alpha` is not between 0 and 1, or `by` is no statistic.
+        """
+        if not 0 < alpha < 1:
+            raise InvalidOption(f"alpha must be between 0 and 1; got {alpha!r}.")
+        if by not in NAMES:
+            raise InvalidOption(f"by must be one of {', '.join(NAMES)}; got {by!r}.")
+        return int(np.sum(np.maximum.accumulate(getattr(self, by).p_values) <= alpha))
+
+    def __repr__(self) -> str:
+        heads = ["pair", "correlation", "Wilks", "F", "df", "df error", "p Rao", "p Bartlett", "p Pillai"]
+        heads += ["p Hotelling", "p Roy TW"] + ["p permuted"] * (self.permutation is not None)
+        lines = ["".join(f"{head:>12}" for head in heads)]
+        w = self.wilks
+        assert w.df_error is not None  # noqa: S101
+        columns = [self.correlations, w.values, w.statistics, w.df, w.df_error]
+        columns += [getattr(self, name).p_values for name in NAMES]
+        columns += [self.permutation.p_values] if self.permutation is not None else []
+        rows = enumerate(zip(*columns, strict=True), start=1)
+        lines += [f"{j:>12}" + "".join(f"{value:>12.5g}" for value in row) for j, row in rows]
+        return "\n".join(lines)
+
+
+def significance(
+    problem: CCA, *, solution: CCASolution | None = None, permutation: PermutationTest | None = None
+) -> Significance:
+    """Test which canonical correlations are zero, by the approximate distributions of normal rows.
+
+    Parameters
+    ----------
+    problem : CCA
+        With ridge 0, views of full rank, and more rows than p + q + 1 and its confounds. Weights must be whole
+        numbers, and count rows. Its k and scale are not used: all pairs are tested.
+    solution : CCASolution, optional
+        A solution of this problem with all min(p, q) pairs. It is computed if it is left out.
+    permutation : PermutationTest, optional
+        Of the same problem, for comparison in the table (`linspec.permutation_test`).
+
+    Returns
+    -------
+    Significance
+
+    Raises
+    ------
+    InvalidProblem
+        If a condition fails. The message offers `linspec.permutation_test`.
+
+    Notes
+    -----
+    The p-values hold for independent rows, normal in one view given the other; nothing but the correlations and the
+    sizes is used, so they cost nothing beside the solution. `linspec.permutation_test` needs no normal rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> shared = rng.standard_normal((200, 2))
+    >>> X = np.hstack([shared, rng.standard_normal((200, 4))])
+    >>> Y = np.hstack([shared + rng.standard_normal((200, 2)), rng.standard_normal((200, 3))])
+    >>> ls.significance(ls.CCA(X, Y)).components()
+    2
+    """
+    if not isinstance(problem, CCA):
+        raise InvalidProblem(
+            f"significance takes a linspec.CCA; got {type(problem).__name__}. Pass linspec.CCA(X, Y)."
+        )
+    p, q = problem.X.shape[1], problem.Y.shape[1]
+    _check_ridge(problem)
+    w = frequencies(problem, "significance counts rows")
+    if solution is None:
+        solution = solve(_of_all_pairs(problem))
+    _check_solution(solution, problem)
+    rows = problem.X.shape[0] if w is None else float(w.sum())
+    model = row_model(center=bool(problem.center), weights=w, confounds=problem.confounds)
+    df = float(rows - problem.center - (0 if model.basis is None else model.basis.shape[1]))
+    if not np.isfinite(df) or df <= p + q:
+        raise _refused(
+            f"more than p + q = {p + q} rows, beside one for the means and one for each confound; got {df:g}"
+        )
+    if permutation is not None and len(permutation.correlations) != min(p, q):
+        raise InvalidProblem(
+            f"permutation must be a test of all {min(p, q)} pairs of this problem; got {len(permutation.correlations)}."
+        )
+    rho = np.asarray(solution.correlations, dtype=np.float64)
+    return _tests(rho, p, q, df, permutation)
+
+
+def frequencies(problem: CCA, purpose: str) -> HostArray | None:
+    """The weights of the problem, after a check that they are whole numbers."""
+    w: HostArray | None = problem.sample_weight
+    if w is not None and (w != np.round(w)).any():
+        at = int(np.argmax(w != np.round(w)))
+        raise InvalidProblem(
+            f"{purpose}, so sample_weight must say how many equal rows each stands for; got {w[at]:g} for row {at}. "
+            "Round the weights, or leave them out."
+        )
+    return w
+
+
+def _refused(needed: str) -> InvalidProblem:
+    return InvalidProblem(
+        f"the distributions of canonical correlations need {needed}; use linspec.permutation_test, which does not, "
+        "with a solution= and rows set aside where the data are wide or there is a ridge."
+    )
+
+
+def _check_ridge(problem: CCA) -> None:
+    if any(problem.ridge):
+        raise _refused(f"ridge 0; got {problem.ridge}")
+
+
+def _of_all_pairs(problem: CCA) -> CCA:
+    """The same problem with k = min(p, q)."""
+    pairs = min(problem.X.shape[1], problem.Y.shape[1])
+    if pairs > problem.X.shape[0]:
+        raise _refused(f"more rows than p + q; got {problem.X.shape[0]}")
+    twin = problem.with_matrices({})
+    object.__setattr__(twin, "k", pairs)
+    return twin
+
+
+def _check_solution(solution: CCASolution, problem: CCA) -> None:
+    p, q = problem.X.shape[1], problem.Y.shape[1]
+    if not isinstance(solution, CCASolution):
+        raise InvalidProblem(
+            f"solution must be a CCASolution; got {type(solution).__name__}. Leave it out to have it computed."
+        )
+    sizes = (solution.x_weights.shape[0], solution.y_weights.shape[0])
+    if sizes != (p, q):
+        raise InvalidProblem(f"solution must be of the {p} and {q} columns of the problem; got {sizes}.")
+    ranks = solution.ranks
+    if (ranks is not None and tuple(ranks) != (p, q)) or solution.status is Status.RANK_DEFICIENT:
+        raise _refused(
+            f"views of full rank {p} and {q}; got {'a lower one' if ranks is None else tuple(ranks)}"
+        )
+    if len(solution.correlations) < min(p, q):
+        raise _refused(f"all {min(p, q)} pairs; got {len(solution.correlations)}")
+    if not solution.converged:
+        raise MissingCapability(
+            f"significance needs a solution that has converged; got {solution.status.name}: {solution.message} Solve "
+            'it with "direct".'
+        )
+
+
+def _tests(rho: HostArray, p: int, q: int, df: float, permutation: PermutationTest | None) -> Significance:
+    """All tests of all hypotheses; j = 0, 1, … counts the pairs that are left to be there."""
+    j = np.arange(len(rho))
+    with np.errstate(divide="ignore", invalid="ignore"):  # a correlation of 1 has infinite statistics
+        squares = rho**2
+        roots = squares / (1 - squares)
+        logs = _sums_from(np.log1p(-squares))
+        of_roots = np.nan_to_num(_sums_from(roots), nan=np.inf, posinf=np.inf)
+        sizes = p - j, q - j, df - j
+        return Significance(
+            correlations=rho,
+            df=df,
+            wilks=_rao(logs, *sizes),
+            bartlett=_bartlett(logs, *sizes),
+            pillai=_pillai(_sums_from(squares), *sizes),
+            hotelling_lawley=_hotelling_lawley(of_roots, *sizes),
+            roy=_roy(roots, *sizes),
+            tracy_widom=_tracy_widom(roots, *sizes),
+            permutation=permutation,
+        )
+
+
+def _sums_from(values: HostArray) -> HostArray:
+    """Σ over i ≥ j, smallest first."""
+    found: HostArray = np.cumsum(values[::-1])[::-1]
+    return found
+
+
+def _f(values: HostArray, F: HostArray, df: Any, df_error: Any) -> Approximation:
+    F, df, df_error = (np.asarray(a, dtype=np.float64) for a in (F, df, df_error))
+    return Approximation(values, F, df, df_error, np.where(np.isinf(F), 0.0, fdtrc(df, df_error, F)))
+
+
+def _rao(logs: HostArray, p: Any, q: Any, df: Any) -> Approximation:
+    """Rao's F of Λ: t-th roots of Λ are nearly as a quotient of chi-squares."""
+    more = p**2 + q**2 - 5
+    t = np.sqrt(np.where(more > 0, (p**2 * q**2 - 4) / np.where(more > 0, more, 1), 1.0))
+    df_error = (df - (p + q + 1) / 2) * t - p * q / 2 + 1
+    return _f(np.exp(logs), np.expm1(-logs / t) * df_error / (p * q), p * q, df_error)
+
+
+def _bartlett(logs: HostArray, p: Any, q: Any, df: Any) -> Approximation:
+    """−(ν − (p + q + 1)/2) log Λ, chi-square with pq degrees of freedom."""
+    squares = -(df - (p + q + 1) / 2) * logs
+    freedom = np.asarray(p * q, dtype=np.float64)
+    return Approximation(np.exp(logs), squares, freedom, None, chdtrc(freedom, squares))
+
+
+def _pillai(V: HostArray, p: Any, q: Any, df: Any) -> Approximation:
+    s, m, N = np.minimum(p, q), (abs(p - q) - 1) / 2, (df - p - q - 1) / 2
+    free, error = s * (2 * m + s + 1), s * (2 * N + s + 1)
+    return _f(V, error / free * V / (s - V), free, error)
+
+
+def _hotelling_lawley(U: HostArray, p: Any, q: Any, df: Any) -> Approximation:
+    """McKeon's F, or Pillai's where there are too few rows for it."""
+    s, m, N = np.minimum(p, q), (abs(p - q) - 1) / 2, (df - p - q - 1) / 2
+    few = N <= 1
+    enough = np.where(few, 2.0, N)
+    b = (p + 2 * enough) * (q + 2 * enough) / (2 * (2 * enough + 1) * (enough - 1))
+    error = np.where(few, 2 * (s * N + 1), 4 + (p * q + 2) / (b - 1))
+    free = np.where(few, s * (2 * m + s + 1), p * q)
+    F = np.where(few, error * U / (s * free), error / free * U * 2 * enough / (error - 2))
+    return _f(U, F, free, error)
+
+
+def _roy(roots: HostArray, p: Any, q: Any, df: Any) -> Approximation:
+    """The F of the best combination of the columns of one view, as if that had been chosen beforehand."""
+    free = np.maximum(p, q)
+    error = df - free
+    return _f(roots, roots * error / free, free, error)
+
+
+def _tracy_widom(roots: HostArray, p: Any, q: Any, df: Any) -> Approximation:
+    """(log(root) − μ)/σ with the angles γ and φ of the sizes."""
+    gamma, phi = (
+        2 * np.arcsin(np.sqrt((size - 0.5) / (df - 1))) for size in (np.minimum(p, q), np.maximum(p, q))
+    )
+    mu = 2 * np.log(np.tan((phi + gamma) / 2))
+    sigma = np.cbrt(16 / (df - 1) ** 2 / (np.sin(phi + gamma) ** 2 * np.sin(phi) * np.sin(gamma)))
+    s = (np.log(roots) - mu) / sigma
+    shape, scale, shift = GAMMA
+    none = np.full(len(roots), np.nan)
+    return Approximation(roots, s, none, None, gammaincc(shape, np.maximum(s + shift, 0.0) / scale))

@@ -1,0 +1,315 @@
+"""Significance, redundancy, bootstrap: another program's table, regression's F, formulas by hand, planted pairs."""
+
+from __future__ import annotations
+
+import doctest
+
+import numpy as np
+import pytest
+import scipy.sparse
+import scipy.stats
+
+import linspec as ls
+import linspec.families.cca.bootstrap
+import linspec.families.cca.significance
+from linspec.errors import InvalidOption, InvalidProblem, NoSuitableSolver
+from linspec.families.cca.components import _crossing_logs, _log_unshared
+
+
+def planted(rng, n=200, p=5, q=4, rho=(0.8, 0.5)):
+    X, Y = rng.standard_normal((n, p)), rng.standard_normal((n, q))
+    for i, r in enumerate(rho):
+        Y[:, i] = r * X[:, i] + np.sqrt(1 - r**2) * Y[:, i]
+    return X, Y
+
+
+def residual(V, Z):
+    D = np.column_stack([np.ones(len(Z)), Z])
+    return V - D @ np.linalg.lstsq(D, V, rcond=None)[0]
+
+
+# ---- significance -----------------------------------------------------------------------------------
+
+ROWS = {
+    "wilks": "Wilks' lambda",
+    "pillai": "Pillai's trace",
+    "hotelling_lawley": "Hotelling-Lawley trace",
+    "roy": "Roy's greatest root",
+}
+
+
+@pytest.mark.parametrize("shape", [(60, 6, 4), (60, 4, 6), (80, 5, 5), (50, 1, 3), (50, 2, 2)], ids=str)
+def test_the_table_is_that_of_statsmodels(shape):
+    cancorr = pytest.importorskip("statsmodels.multivariate.cancorr")
+    n, p, q = shape
+    X, Y = planted(np.random.default_rng(n + p), n, p, q, (0.7,))
+    found = ls.significance(ls.CCA(X, Y))
+    other = cancorr.CanCorr(Y, X).corr_test()
+    for name, row in ROWS.items():
+        own = getattr(found, name)
+        mine = [own.values[0], own.df[0], own.df_error[0], own.statistics[0], own.p_values[0]]
+        np.testing.assert_allclose(mine, other.stats_mv.loc[row].to_numpy(float), rtol=1e-10)
+    table, w = other.stats.to_numpy(float), found.wilks
+    steps = np.column_stack([found.correlations, w.values, w.df, w.df_error, w.statistics, w.p_values])
+    # Its table of steps has other degrees of freedom than its table of the whole where p is not q: a regression's F
+    # (the next test) tells which ones are right.
+    columns = slice(None) if p == q else slice(3)
+    np.testing.assert_allclose(steps[:, columns], table[:, columns], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("confounds", [0, 3])
+def test_of_one_column_all_tests_are_the_f_of_its_regression(confounds):
+    rng = np.random.default_rng(1)
+    n, p = 40, 5
+    X, Y, Z = rng.standard_normal((n, p)), rng.standard_normal((n, 1)), rng.standard_normal((n, confounds))
+    found = ls.significance(ls.CCA(X, Y, confounds=Z if confounds else None))
+    A, b = residual(X, Z), residual(Y, Z)
+    rest = b - A @ np.linalg.lstsq(A, b, rcond=None)[0]
+    error = n - 1 - confounds - p
+    F = (np.sum(b**2) - np.sum(rest**2)) / p / (np.sum(rest**2) / error)
+    for name in ROWS:
+        own = getattr(found, name)
+        np.testing.assert_allclose([own.statistics[0], own.df_error[0]], [F, error], rtol=1e-10)
+        np.testing.assert_allclose(own.p_values[0], scipy.stats.f.sf(F, p, error), rtol=1e-10)
+
+
+def test_weights_are_repeated_rows_and_bartlett_is_the_printed_formula():
+    rng = np.random.default_rng(2)
+    X, Y = planted(rng, 60)
+    w = rng.integers(0, 4, 60)
+    R = np.repeat(np.arange(60), w)
+    one, other = ls.significance(ls.CCA(X, Y, sample_weight=w)), ls.significance(ls.CCA(X[R], Y[R]))
+    np.testing.assert_allclose(one.bartlett.p_values, other.bartlett.p_values, rtol=1e-9)
+    n, p, q = len(R), 5, 4  # Mardia, Kent & Bibby, equation 10.2.15
+    rho = other.correlations
+    chi = [-(n - (p + q + 3) / 2) * np.log(np.prod(1 - rho[s:] ** 2)) for s in range(4)]
+    np.testing.assert_allclose(other.bartlett.statistics, chi, rtol=1e-10)
+    np.testing.assert_array_equal(other.bartlett.df, [(p - s) * (q - s) for s in range(4)])
+
+
+def test_without_pairs_five_in_a_hundred_are_rejected():
+    """Of 200 sets, within three standard deviations; the bound that others print for Roy's root is far off."""
+    names = ("wilks", "bartlett", "pillai", "hotelling_lawley", "tracy_widom")
+    rng = np.random.default_rng(3)
+    found = [ls.significance(ls.CCA(*planted(rng, 50, rho=()))) for _ in range(200)]
+    for name in names:
+        share = np.mean([getattr(test, name).p_values[0] <= 0.05 for test in found])
+        assert abs(share - 0.05) <= 3 * np.sqrt(0.05 * 0.95 / 200), name
+    assert np.mean([test.roy.p_values[0] <= 0.05 for test in found]) > 0.2
+
+
+def test_the_table_counts_planted_pairs_beside_a_permutation_test():
+    problem = ls.CCA(*planted(np.random.default_rng(4)))
+    permutation = ls.permutation_test(problem, permutations=19, rng=0)
+    found = ls.significance(problem, permutation=permutation)
+    assert found.components() == permutation.components() == 2
+    assert "p permuted" in repr(found)
+    with pytest.raises(InvalidOption, match="by must be one of"):
+        found.components(by="roy")
+
+
+def test_what_the_distributions_need_is_refused_with_the_other_test():
+    X, Y = planted(np.random.default_rng(5), 30)
+    full = ls.CCA(X, Y)
+    for problem, solution, words in (
+        (ls.CCA(X, Y, ridge=1.0), None, "ridge 0; got"),
+        (full, ls.solve(ls.CCA(X, Y, 2)), "all 4 pairs; got 2"),
+        (ls.CCA(X[:10], Y[:10]), None, "more than p \\+ q = 9 rows.*got 9"),
+        (ls.CCA(X[:, [0, 1, 2, 2]], Y), None, "views of full rank 4 and 4"),
+        (ls.CCA(X, Y, confounds=np.random.default_rng(0).standard_normal((30, 20))), None, "got 9"),
+    ):
+        with pytest.raises(InvalidProblem, match=words) as refused:
+            ls.significance(problem, solution=solution)
+        assert "permutation_test" in str(refused.value)
+    with pytest.raises(InvalidProblem, match=r"got 0\.5 for row 0"):
+        ls.significance(ls.CCA(X, Y, sample_weight=np.full(30, 0.5)))
+
+
+# ---- structure --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ridge", [0.0, 5.0])
+def test_cross_loadings_and_redundancy_are_their_formulas(ridge):
+    rng = np.random.default_rng(6)
+    n = 80
+    X, Y = planted(rng, n)
+    Z, w = rng.standard_normal((n, 2)), rng.integers(0, 3, n)
+    X, Y = X + Z @ rng.standard_normal((2, 5)) + 3.0, Y + Z @ rng.standard_normal((2, 4))
+    solution = ls.solve(ls.CCA(X, Y, 2, ridge=ridge, sample_weight=w, confounds=Z))
+    R = np.repeat(np.arange(n), w)
+    A, B = (residual(V[R], Z[R]) for V in (X, Y))
+    P, Q = A @ solution.x_weights, B @ solution.y_weights
+
+    def r(V, W):
+        return np.array([[v @ u / np.sqrt(v @ v * (u @ u)) for u in W.T] for v in V.T])
+
+    rows = {"confounds": Z, "sample_weight": w}
+    np.testing.assert_allclose(solution.loadings(Y=Y, **rows), r(B, Q), atol=1e-12)
+    for found, wanted in zip(solution.cross_loadings(X, Y, **rows), (r(A, Q), r(B, P)), strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-12)
+    for found, wanted in zip(solution.redundancy(X, Y, **rows), (r(A, Q), r(B, P)), strict=True):
+        np.testing.assert_allclose(found, np.mean(wanted**2, axis=0), atol=1e-12)
+    extracted = solution.variance_extracted(X, **rows)
+    np.testing.assert_allclose(extracted, np.mean(r(A, P) ** 2, axis=0), atol=1e-12)
+    # Stewart and Love's product is the share of variance for canonical pairs alone
+    product = extracted * solution.correlations**2
+    assert np.allclose(product, solution.redundancy(X, Y, **rows)[0], rtol=1e-9) == (ridge == 0)
+
+
+def test_all_variates_explain_a_view_whole_and_constant_columns_do_not_count():
+    X, Y = planted(np.random.default_rng(7))
+    more = np.hstack([X[:, :4], np.full((len(X), 1), 2.0)])
+    solution = ls.solve(ls.CCA(more, scipy.sparse.csr_array(Y), 4))
+    np.testing.assert_allclose(solution.variance_extracted(more).sum(), 1, rtol=1e-10)
+    np.testing.assert_allclose(solution.variance_extracted(Y=Y).sum(), 1, rtol=1e-10)
+
+
+# ---- the bootstrap ----------------------------------------------------------------------------------
+
+
+class Given(np.random.Generator):
+    """A generator whose draws are listed."""
+
+    def __init__(self, counts):
+        super().__init__(np.random.PCG64(0))
+        self.counts = list(counts)
+
+    def multinomial(self, *_args, **_named):
+        return self.counts.pop(0)
+
+
+def test_a_draw_is_the_cca_of_the_rows_drawn():
+    X, Y = planted(np.random.default_rng(8), 60)
+    counts = np.random.default_rng(9).multinomial(60, np.full(60, 1 / 60), size=3)
+    found = ls.bootstrap(ls.CCA(X, Y, 2), "gram", draws=3, rng=Given(counts))
+    loaded = []
+    for drawn, w in zip(found.drawn, counts, strict=True):
+        R = np.repeat(np.arange(60), w)
+        A, B = (V[R] - V[R].mean(axis=0) for V in (X, Y))
+        U, rho, _ = np.linalg.svd(np.linalg.qr(A)[0].T @ np.linalg.qr(B)[0])
+        np.testing.assert_allclose(drawn, rho[:2], atol=1e-10)
+        P = np.linalg.qr(A)[0] @ U[:, :2]
+        L = np.array([[np.corrcoef(a, v)[0, 1] for v in P.T] for a in A.T])
+        loaded.append(L * np.sign(np.sum(L * found.solution.loadings(X), axis=0)))
+    ends = np.quantile(loaded, [0.025, 0.975], axis=0)
+    np.testing.assert_allclose(found.x_loadings, ends, atol=1e-9)
+    np.testing.assert_allclose(found.bias, found.drawn.mean(axis=0) - found.solution.correlations)
+
+
+def test_pairs_that_change_places_and_signs_are_matched():
+    """Correlations of .9 and .89 on 200 rows: the order is chance, and the directions are not."""
+    rng = np.random.default_rng(10)
+    X, Y = planted(rng, 200, 2, 2, (0.9, 0.89))
+    found = ls.bootstrap(ls.CCA(X, Y, 2), "gram", draws=40, rng=0)
+    assert (found.agreement > 0.7).all()
+    assert (found.moved > 0).all()
+    assert (np.diff(found.drawn, axis=1) <= 0).all()
+
+
+def test_groups_are_drawn_whole_and_widen_intervals():
+    """Each row three times: as if there were three times the rows, unless they are drawn together."""
+    X, Y = planted(np.random.default_rng(11), 80, 3, 3, (0.6,))
+    R = np.repeat(np.arange(80), 3)
+    widths = [
+        np.diff(ls.bootstrap(ls.CCA(A, B, 1), "gram", draws=50, rng=0, groups=g).correlations[:, 0])[0]
+        for A, B, g in ((X, Y, None), (X[R], Y[R], R), (X[R], Y[R], None))
+    ]
+    np.testing.assert_allclose(widths[0], widths[1], rtol=1e-6)  # the same draws of the same units
+    assert widths[2] < 0.75 * widths[1]
+
+
+def test_corrected_intervals_hold_what_percentiles_miss():
+    """200 rows, 8 + 8 columns, 24 sets: the second correlation, .4, is found too large."""
+    rng, inside = np.random.default_rng(12), []
+    for _ in range(24):
+        X, Y = planted(rng, 200, 8, 8, (0.8, 0.4))
+        found = ls.bootstrap(ls.CCA(X, Y, 2), "gram", draws=20, rng=rng)
+        plain = np.quantile(found.drawn, [0.025, 0.975], axis=0)
+        inside.append([e[0, 1] <= 0.4 <= e[1, 1] for e in (found.correlations, plain)])
+        assert found.bias[1] > 0
+    corrected, percentiles = np.sum(inside, axis=0)
+    assert corrected >= 20
+    assert percentiles <= 16
+
+
+def test_sparse_rows_with_weights_and_a_solver_that_begins_at_the_solution():
+    rng = np.random.default_rng(13)
+    X, Y = (scipy.sparse.csr_array(np.where(np.abs(A) > 0.8, A, 0.0)) for A in planted(rng, 300))
+    w = rng.integers(1, 3, 300)
+    exact, found = (
+        ls.bootstrap(ls.CCA(X, Y, 2, ridge=1.0, sample_weight=w), s, draws=4, rng=0, **o)
+        for s, o in (("gram", {}), ("lobpcg", {"tol": 1e-10}))
+    )
+    assert found.solution.solver.endswith("lobpcg")
+    np.testing.assert_allclose(exact.correlations, found.correlations, atol=0.2)
+    assert (found.draws, found.unconverged) == (4, 0)
+
+
+@pytest.mark.parametrize("kind", ["torch", "array_api_strict"])
+def test_arrays_of_other_libraries_have_the_same_intervals_and_tests(kind):
+    library = pytest.importorskip(kind)
+    X, Y = planted(np.random.default_rng(17), 60, 3, 3)
+    rows = {"sample_weight": np.arange(60) % 3, "confounds": np.linspace(0, 1, 60) ** 2}
+    A, B = library.asarray(X), library.asarray(Y)
+    own, other = (
+        ls.bootstrap(ls.CCA(*views, 2, **rows), "gram", draws=4, rng=0) for views in ((X, Y), (A, B))
+    )
+    for name in ("correlations", "x_weights", "y_loadings", "agreement"):
+        np.testing.assert_allclose(getattr(other, name), getattr(own, name), atol=1e-10)
+    wanted, found = (ls.significance(ls.CCA(*views, **rows)) for views in ((X, Y), (A, B)))
+    np.testing.assert_allclose(found.wilks.p_values, wanted.wilks.p_values, rtol=1e-9)
+    assert type(own.solution.cross_loadings(X, Y, confounds=rows["confounds"])[0]) is np.ndarray
+    assert type(other.solution.cross_loadings(A, B, confounds=rows["confounds"])[0]) is type(A)
+
+
+def test_rows_that_are_read_once_are_enough_for_significance():
+    X, Y = planted(np.random.default_rng(18), 60)
+    once = ls.CCA(*(iter([A[:25], A[25:]]) for A in (X, Y)))
+    np.testing.assert_allclose(
+        ls.significance(once).wilks.p_values, ls.significance(ls.CCA(X, Y)).wilks.p_values, rtol=1e-9
+    )
+
+
+def test_a_bootstrap_refuses_what_it_cannot_draw():
+    X, Y = planted(np.random.default_rng(14), 40)
+    problem = ls.CCA(X, Y, 1)
+    with pytest.raises(InvalidOption, match="draws must be an integer >= 2; got 1"):
+        ls.bootstrap(problem, draws=1)
+    with pytest.raises(InvalidOption, match="level must be between 0 and 1; got 95"):
+        ls.bootstrap(problem, level=95)
+    with pytest.raises(InvalidProblem, match=r"groups must have shape \(40,\)"):
+        ls.bootstrap(problem, groups=[1, 2])
+    with pytest.raises(InvalidProblem, match="got moments"):
+        ls.bootstrap(ls.CCA(ls.Moments(X, Y, center=True), k=1))
+    with pytest.raises(InvalidProblem, match=r"got 0\.5 for row 0"):
+        ls.bootstrap(ls.CCA(X, Y, 1, sample_weight=np.full(40, 0.5)))
+
+
+# ---- permutation tests of many columns ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(180, 170, 420), (170, 190, 900)], ids=str)
+def test_blocks_of_steps_are_the_steps_one_by_one(shape):
+    p, q, n = shape
+    rng = np.random.default_rng(15)
+    U, V = (np.linalg.qr(rng.standard_normal((n, c)))[0] for c in (p, q))
+    M = U.T @ V
+    one_by_one = [_log_unshared(M[k:, :k]) for k in range(min(p, q))]
+    np.testing.assert_allclose(_crossing_logs(M), one_by_one, rtol=1e-10, atol=1e-12)
+
+
+def test_a_permutation_test_that_takes_too_long_is_refused_before_it_begins():
+    zeros = np.broadcast_to(0.0, (8000, 5500))  # no entry is read
+    with pytest.raises(
+        NoSuitableSolver, match=r"5500 \+ 5500 columns in 8000 rows would take about .* 3000 .*solution="
+    ):
+        ls.permutation_test(ls.CCA(zeros, zeros, k=1))
+    X, Y = planted(np.random.default_rng(16), 60)
+    assert ls.permutation_test(ls.CCA(X, Y), permutations=9, max_seconds=np.inf, rng=0).permutations == 9
+    with pytest.raises(InvalidOption, match="max_seconds must be a positive number; got 0"):
+        ls.permutation_test(ls.CCA(X, Y), max_seconds=0)
+
+
+def test_the_examples_run():
+    for module in (linspec.families.cca.bootstrap, linspec.families.cca.significance):
+        assert doctest.testmod(module).failed == 0
