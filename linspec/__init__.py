@@ -70,7 +70,7 @@ _PUBLIC = {
     "problems": "linspec.registry",
     "project": "linspec.projection",
     "register": "linspec.registry",
-    "ridge_path": "linspec.families.cca.ridge_path",
+    "ridge_path": "linspec.families.ridge_path",
     "select": "linspec.solver",
     "solve": "linspec.solver",
     "solvers": "linspec.registry",

@@ -13,13 +13,13 @@ from linspec.conclusion import Conclusion as Conclusion
 from linspec.families.cca.components import null_correlations as null_correlations
 from linspec.families.cca.components import permutation_test as permutation_test
 from linspec.families.cca.problem import CCA as CCA
-from linspec.families.cca.ridge_path import ridge_path as ridge_path
 from linspec.families.cca.solution import CCASolution as CCASolution
 from linspec.families.discriminant.classifier import LinearClassifier as LinearClassifier
 from linspec.families.discriminant.problem import Discriminant as Discriminant
 from linspec.families.discriminant.solution import DiscriminantSolution as DiscriminantSolution
 from linspec.families.least_squares.problem import LeastSquares as LeastSquares
 from linspec.families.least_squares.solution import LeastSquaresSolution as LeastSquaresSolution
+from linspec.families.ridge_path import ridge_path as ridge_path
 from linspec.families.svd.problem import SVD as SVD
 from linspec.families.svd.solution import SVDSolution as SVDSolution
 from linspec.hookspecs import hookimpl as hookimpl

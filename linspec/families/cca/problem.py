@@ -113,10 +113,14 @@ class CCA(Problem[CCASolution]):
         self.adopt_rows()
         object.__setattr__(self, "every", self.k is None)
         self.check_sizes()
-        pair = self.ridge if isinstance(self.ridge, tuple | list) else (self.ridge, self.ridge)
+        object.__setattr__(self, "ridge", self.checked_ridge(self.ridge))
+
+    def checked_ridge(self, ridge: Any) -> tuple[float, float]:
+        """A number for both views, or one for each."""
+        pair = ridge if isinstance(ridge, tuple | list) else (ridge, ridge)
         if len(pair) != 2:
             raise InvalidProblem(f"ridge must be a number or a pair; got {len(pair)} numbers.")
-        object.__setattr__(self, "ridge", (check_ridge(pair[0]), check_ridge(pair[1])))
+        return check_ridge(pair[0]), check_ridge(pair[1])
 
     def check_sizes(self) -> None:
         """Check that X and Y have equally many rows, and that k is at most the smallest size."""

@@ -132,8 +132,12 @@ class Discriminant(Problem[DiscriminantSolution]):
         self.adopt_rows()
         object.__setattr__(self, "classes", classes_of(given, self.sample_weight))
         object.__setattr__(self, "every", self.k is None)
-        object.__setattr__(self, "ridge", check_ridge(self.ridge))
+        object.__setattr__(self, "ridge", self.checked_ridge(self.ridge))
         self.check_sizes()
+
+    def checked_ridge(self, ridge: Any) -> float:
+        """One ridge as the problem holds it, after a check."""
+        return check_ridge(ridge)
 
     def check_sizes(self) -> None:
         """X and H have equally many rows, and k is at most what the shapes allow."""
