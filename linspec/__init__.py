@@ -66,6 +66,7 @@ _PUBLIC = {
     "paired": "linspec.operators",
     "part": "linspec.options",
     "permutation_test": "linspec.families.cca.components",
+    "plots": "linspec.plots",
     "plugins": "linspec.registry",
     "problems": "linspec.registry",
     "project": "linspec.projection",

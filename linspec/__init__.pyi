@@ -5,6 +5,7 @@ from linspec import errors as errors
 from linspec import features as features
 from linspec import kernels as kernels
 from linspec import metrics as metrics
+from linspec import plots as plots
 from linspec import targets as targets
 from linspec import testing as testing
 from linspec.comparison import Comparison as Comparison
