@@ -239,7 +239,7 @@ def loadings(
         if bars and k > 1:
             told = f"component {(component or 0) % k + 1}" + (f", {told}" if told else "")
         if told:
-            axes.set_title(told)
+            axes.set_title(told, loc="left")
     return axes
 
 

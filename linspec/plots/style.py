@@ -35,7 +35,6 @@ LINE: dict[str, Any] = {"linewidth": 1.4, "markersize": 4.5}
 STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 10.5,
-    "axes.titlelocation": "left",
     "axes.linewidth": 0.8,
     "axes.edgecolor": MUTED,
     "axes.spines.top": False,
