@@ -3,7 +3,7 @@
 Residuals are drawn on a logarithmic axis. A direct solver has no way to show, only an end: it is a diamond at its cost.
 Where its residual lies far below what the others reach, the diamond sits on the lower edge with the residual written
 beside it, so that rounding errors do not squeeze the rest of the picture. The end of other curves is a point, filled
-where the run converged.
+where the run converged. Far below the tolerance, it sits on the edge, too.
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ LEGEND_COLUMNS = 7
 
 FEW = 15
 """Up to so many points, each is marked."""
+
+FAR = 1e-8
+"""Residuals below this share of the tolerance are written, not drawn."""
 
 WIDE = 30
 """From this ratio of the largest to the smallest cost on, the axis is logarithmic."""
@@ -179,7 +182,8 @@ def residual_panel(axes: Axes, curves: Sequence[Curve]) -> None:
             _diamond(axes, curve, ys[-1], low)
         else:
             axes.plot(xs, ys, color=curve.colour, label=curve.label, **_line_style(xs))
-            _end(axes, curve, xs[-1], ys[-1])
+            _end(axes, curve, xs[-1], max(ys[-1], low))
+            _written(axes, curve, ys[-1], low)
     for tol in {curve.tol for curve in curves if curve.tol and not curve.direct}:
         axes.axhline(tol, **THIN)
         place: Any = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
@@ -272,12 +276,18 @@ def _residual_range(curves: Sequence[Curve]) -> tuple[float, float]:
     seen = [y for y in seen if 0 < y < float("inf")]
     if not seen:
         seen = [max(curve.residual or 0.0, 1e-17) for curve in curves] or [1.0]
-    return min(seen) / 5, max(seen) * 3
+    tols = [curve.tol for curve in curves if curve.tol and not curve.direct]
+    return max(min(seen) / 5, FAR * min(tols, default=0.0)), max(seen) * 3
 
 
 def _diamond(axes: Axes, curve: Curve, residual: float, low: float) -> None:
     """A direct solver: at its residual, or on the lower edge with the residual in words."""
     axes.plot([curve.end], [max(residual, low)], label=curve.label, **_diamond_style(curve))
+    _written(axes, curve, residual, low)
+
+
+def _written(axes: Axes, curve: Curve, residual: float, low: float) -> None:
+    """A residual below the lower edge, in words."""
     if residual < low:
         place: Any = {"xytext": (7, 5), "textcoords": "offset points"}
         axes.annotate(f"{residual:.0e}", (curve.end, low), fontsize=8, color=curve.colour, **place)
@@ -303,7 +313,8 @@ def _diamond_style(curve: Curve) -> dict[str, Any]:
 def _end(axes: Axes, curve: Curve, x: float, y: float) -> None:
     """The end of a curve, filled where it converged."""
     fill = curve.colour if curve.converged else "white"
-    axes.plot([x], [y], "o", markersize=6, color=curve.colour, markerfacecolor=fill, zorder=4)
+    style: Any = {"markersize": 6, "markerfacecolor": fill, "zorder": 4, "clip_on": False}
+    axes.plot([x], [y], "o", color=curve.colour, **style)
 
 
 def _cost_axis(axes: Axes, curves: Sequence[Curve]) -> None:

@@ -59,7 +59,7 @@ def new_figure(size: tuple[float, float]) -> Iterator[Any]:
     with styled():
         from matplotlib.figure import Figure
 
-        yield Figure(figsize=size, layout="constrained")
+        yield Figure(figsize=size, dpi=STYLE["savefig.dpi"], layout="constrained")
 
 
 @contextmanager
