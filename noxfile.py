@@ -160,6 +160,14 @@ def deep(session: nox.Session) -> None:
 
 
 @nox.session
+def estimators(session: nox.Session) -> None:
+    """scikit-learn's checks of all estimators, with every solver and target, and with arrays of other libraries."""
+    session.install(*DEV, "torch==2.13.0")
+    env = {"LINSPEC_SLOW": "1", "SCIPY_ARRAY_API": "1"}
+    session.run("pytest", "-n", "auto", "tests/estimators", *session.posargs, env=env)
+
+
+@nox.session
 def gpu(session: nox.Session) -> None:
     """Every test that takes an array backend, on CuPy."""
     session.install(*DEV, f".[{_cupy_extra(session)}]")

@@ -23,6 +23,9 @@ from linspec.families.least_squares.solution import LeastSquaresSolution as Leas
 from linspec.families.ridge_path import ridge_path as ridge_path
 from linspec.families.svd.problem import SVD as SVD
 from linspec.families.svd.solution import SVDSolution as SVDSolution
+from linspec.held_out.result import CrossValidation as CrossValidation
+from linspec.held_out.scores import HeldOutScore as HeldOutScore
+from linspec.held_out.validation import cross_validate as cross_validate
 from linspec.hookspecs import hookimpl as hookimpl
 from linspec.kernel_operator import KernelOperator as KernelOperator
 from linspec.moments import Moments as Moments
@@ -48,6 +51,7 @@ from linspec.registry import test_matrices as test_matrices
 from linspec.run import Run as Run
 from linspec.solution import Solution as Solution
 from linspec.solution import Status as Status
+from linspec.solution import load_solution as load_solution
 from linspec.solver import LeastSquaresState as LeastSquaresState
 from linspec.solver import Selection as Selection
 from linspec.solver import Solver as Solver

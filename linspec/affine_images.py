@@ -15,6 +15,7 @@ from typing import Any
 
 from linspec.arrays import Array, Home, HostArray, host_dtype, reciprocal
 from linspec.errors import InvalidProblem
+from linspec.frames import check_names, column_names_of
 from linspec.operators import as_operator
 from linspec.row_model import weights_and_confounds
 from linspec.sweeps.images import Images
@@ -30,6 +31,7 @@ def affine_images(
     mean: Array | None = None,
     offset: Array | None = None,
     expected: str = "columns of the training data",
+    names: tuple[str, ...] | None = None,
 ) -> Array:
     """(A − 1 meanᵀ) V + 1 offsetᵀ for the rows A.
 
@@ -46,6 +48,8 @@ def affine_images(
         Added to the products.
     expected : str, default "columns of the training data"
         What the p columns of the data are, in messages.
+    names : tuple of str, optional
+        The names of the p columns, for data that have names.
 
     Returns
     -------
@@ -55,9 +59,10 @@ def affine_images(
     Raises
     ------
     InvalidProblem
-        When the data do not have a column for each row of V.
+        When the data do not have a column for each row of V, or other names.
     """
     A = as_operator(data, name)
+    check_names(A.column_names, names, name, "the training data")
     if A.shape[1] != V.shape[0]:
         raise InvalidProblem(f"{name} must have the {V.shape[0]} {expected}; got {A.shape[1]}.")
     W = A.home.blocks.place(V)
@@ -82,12 +87,16 @@ class Taken:
     confound_mean : numpy.ndarray of shape (c,) or None
     scale : array of shape (p,) or None
         What the columns are divided by afterwards.
+    names, confound_names : tuple of str or None
+        The names of the columns, and of the confounds, where the training data had any.
     """
 
     mean: Array | None = None
     slopes: Array | None = None
     confound_mean: HostArray | None = None
     scale: Array | None = None
+    names: tuple[str, ...] | None = None
+    confound_names: tuple[str, ...] | None = None
 
     def images(self, data: Any, V: Array, name: str, confounds: Any = None) -> Array:
         """(A − 1 meanᵀ − Z slopes) diag(scale)⁻¹ V for the rows A, whose confounds less their training means are Z.
@@ -112,7 +121,7 @@ class Taken:
         """
         V = V if self.scale is None else V * reciprocal(self.scale)[:, None]
         Z = self.beside(confounds)
-        found = affine_images(data, V, name, mean=self.mean)
+        found = affine_images(data, V, name, mean=self.mean, names=self.names)
         return found if Z is None else found - _of_confounds(Z, self.slopes, found, V)
 
     def restored(self, scores: Any, V: Array, name: str, confounds: Any = None) -> Array:
@@ -162,6 +171,7 @@ class Taken:
                 f"the solution takes {count} confounds out of its columns; got none for these rows. Pass confounds=, "
                 f"an array with a row for each and {count} columns."
             )
+        check_names(column_names_of(confounds), self.confound_names, "confounds", "the training rows")
         _, Z = weights_and_confounds(None, confounds, rows)
         got = 0 if Z is None else Z.shape[1]
         if Z is None or got != count:

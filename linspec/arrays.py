@@ -297,6 +297,23 @@ def from_host(host: HostArray, *, like: Array) -> Array:
     return home.place(host, dtype=np.float32 if narrow else host.dtype)
 
 
+def empty_at(library: ModuleType, device: Any = None) -> Array:
+    """An array without entries, of a library on a device; its own device by default.
+
+    Raises
+    ------
+    InvalidOption
+        It is no library of arrays.
+    """
+    try:
+        xp = namespace(library.empty(0))
+        return xp.empty(0) if device is None else xp.empty(0, device=device)
+    except (AttributeError, TypeError) as error:
+        raise InvalidOption(
+            f"namespace must be a library of arrays, such as numpy, cupy or torch; got {shown(library)}."
+        ) from error
+
+
 def reciprocal(d: Array) -> Array:
     """1/d if d is positive and 0 otherwise, so a column of zeros gets the weight 0 and not infinity."""
     xp = namespace(d)

@@ -16,11 +16,12 @@ from linspec.arrays import (
     is_array,
     plain_array,
 )
-from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, UnsupportedData, shown
+from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, UnsupportedData, called, shown
 from linspec.operators import (
     LinearOperator,
 )
 from linspec.operators.streamed import ONCE, is_stream
+from linspec.operators.tables import array_of_list, is_flat_list
 from linspec.options import is_number
 
 
@@ -36,6 +37,14 @@ def check_rows(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -
         raise InvalidProblem(
             f"{name_a} and {name_b} must have equally many rows; got {A.shape[0]} and {B.shape[0]}."
         )
+
+
+def vector_of_list(data: Any, name: str) -> Any:
+    """A list of numbers as an array; anything else unchanged."""
+    if not is_flat_list(data) or not len(data):
+        return data
+    with called(name):
+        return array_of_list(data)
 
 
 def of_pairs(data: Any) -> str:

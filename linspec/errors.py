@@ -26,8 +26,10 @@ __all__ = [
     "AmbiguousName",
     "BrokenPlugin",
     "BudgetTooSmall",
+    "CannotSave",
     "ConvergenceWarning",
     "InvalidDeclaration",
+    "InvalidFile",
     "InvalidOption",
     "InvalidProblem",
     "LinspecError",
@@ -110,6 +112,14 @@ class OutOfMemory(LinspecError, MemoryError):
 
 class MissingPackage(LinspecError, ImportError):
     """A method needs an optional package that is not installed; the message has the command that installs it."""
+
+
+class CannotSave(LinspecError, TypeError):
+    """A solution holds something for which a file has no form, such as a function; nothing was written."""
+
+
+class InvalidFile(LinspecError, ValueError):
+    """A file cannot be read as a saved answer: damaged, of a newer format, or of something else."""
 
 
 class NoSuitableSolver(LinspecError, ValueError):

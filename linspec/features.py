@@ -15,7 +15,8 @@ of the features of the training rows after centring, where an answer for the ker
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -169,6 +170,8 @@ class KernelMap(FeatureMap):
         How many training rows there are; by default as many as landmarks.
     """
 
+    shapes: ClassVar[Mapping[str, str]] = {"turn": "m D", "numbers": "m"}
+
     def __init__(
         self,
         landmarks: Points,
@@ -230,6 +233,8 @@ class FourierMap(FeatureMap):
     W : numpy.ndarray of shape (p, D)
     b : numpy.ndarray of shape (D,)
     """
+
+    shapes: ClassVar[Mapping[str, str]] = {"W": "p D", "b": "D"}
 
     def __init__(self, W: HostArray, b: HostArray) -> None:
         self.W, self.b = W, b

@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -429,7 +429,8 @@ def rbf(scale: float | str = "median", *, factor: float = 1.0) -> RBF:
     Parameters
     ----------
     scale : float or "median", default "median"
-        s, in the units of the data. "median" is the median distance between at most 1,000 rows, drawn from the
+        s, in the units of the data. "median" is the median distance between at most 1,000 rows (if most of them are
+        equal, between those that differ), drawn from the
         generator of the run.
     factor : float, default 1.0
         By which the median is multiplied.
@@ -519,6 +520,8 @@ class Points:
     statistics : array of shape (n,), optional
         Those of the kernel; computed where they are not given.
     """
+
+    shapes: ClassVar[Mapping[str, str]] = {"rows": "m p | m", "center": "p", "statistics": "m"}
 
     def __init__(
         self, rows: Any, kernel: Kernel, center: HostArray | None = None, statistics: Array | None = None
@@ -712,9 +715,18 @@ def _exponential_of_negative(T: Array) -> Array:
     return xp.exp(xp.where(T > 0, xp.zeros_like(T), T))
 
 
+SAME_ROWS = 1e-7
+"""Rows are equal if their distance is at most this share of the largest."""
+
+
 def _with_median(kernel: _OfDistances, distances: HostArray) -> Kernel:
     upper = distances[np.triu_indices(len(distances), 1)]
     median = float(np.median(upper)) if len(upper) else 0.0
+    differ = upper > SAME_ROWS * np.max(upper, initial=0.0)
+    if differ.any() and 2 * np.count_nonzero(differ) < len(
+        upper
+    ):  # most rows are equal, as those of few classes are
+        median = float(np.median(upper[differ]))
     if not 0 < median < math.inf:
         raise InvalidProblem(
             f"scale='median' needs rows that differ; the median distance between {len(distances)} of them is "

@@ -254,10 +254,11 @@ def f1(u: Any, support: Any, threshold: float = 0.05) -> float:
 
     Parameters
     ----------
-    u : array of shape (p,)
-        Weights. Entry i is selected if ``|u[i]| > threshold * max(|u|)``.
-    support : array of bool of shape (p,), or of distinct integers
-        The true support, as a mask or as indices.
+    u : array of shape (p,) or (p, k)
+        Weights. Entry i of a column is selected if ``|u[i]| > threshold * max(|u|)``, the largest entry of its column.
+        The score of a block is the mean of those of its columns.
+    support : array of bool of shape (p,) or (p, k), or of distinct integers
+        The true support, as a mask or as indices; of a block that of all its columns, or a mask with a column for each.
     threshold : float, default 0.05
         A fraction of the largest entry, so the scale of u does not matter. 0 selects every nonzero entry.
 
@@ -269,16 +270,18 @@ def f1(u: Any, support: Any, threshold: float = 0.05) -> float:
     Raises
     ------
     InvalidProblem
-        u is not one-dimensional, the support is empty or does not fit, the threshold is not in [0, 1).
+        u is not one vector or a block, a support is empty or does not fit, the threshold is not in [0, 1).
     NonFiniteData
         NaN or infinity in u.
     """
-    sizes, true = _magnitudes(u, support)
+    pairs = _magnitudes(u, support)
     if not 0 <= threshold < 1:
         raise InvalidProblem(f"threshold must be at least 0 and below 1; got {threshold!r}.")
-    singled_out = sizes > threshold * sizes.max()
-    hits = float(np.sum(singled_out & true))
-    return 2 * hits / float(np.sum(singled_out) + np.sum(true))
+    return float(np.mean([_f1(sizes > threshold * sizes.max(), true) for sizes, true in pairs]))
+
+
+def _f1(found: HostArray, true: HostArray) -> float:
+    return 2 * float(np.sum(found & true)) / float(np.sum(found) + np.sum(true))
 
 
 def auc(u: Any, support: Any) -> float:
@@ -289,12 +292,13 @@ def auc(u: Any, support: Any) -> float:
     Parameters
     ----------
     u, support
-        As for `f1`, but the support must not contain every entry.
+        As for `f1`, but a support must not contain every entry.
 
     Returns
     -------
     float
-        1 if every entry of the support is larger than every other entry; 0.5 for no information.
+        1 if every entry of the support is larger than every other entry; 0.5 for no information. Of a block the mean
+        over its columns.
 
     Raises
     ------
@@ -306,7 +310,10 @@ def auc(u: Any, support: Any) -> float:
     The Mann-Whitney statistic: with R the sum of the ranks of |u| on a support of s among p entries,
     (R − s(s + 1)/2) / (s(p − s)).
     """
-    sizes, true = _magnitudes(u, support)
+    return float(np.mean([_auc(sizes, true) for sizes, true in _magnitudes(u, support)]))
+
+
+def _auc(sizes: HostArray, true: HostArray) -> float:
     inside = int(np.sum(true))
     outside = len(true) - inside
     if outside == 0:
@@ -316,19 +323,23 @@ def auc(u: Any, support: Any) -> float:
     return float((ranks[true].sum() - inside * (inside + 1) / 2) / (inside * outside))
 
 
-def _magnitudes(u: Any, support: Any) -> tuple[HostArray, HostArray]:
-    """|u| on the host, and the support as a mask."""
+def _magnitudes(u: Any, support: Any) -> list[tuple[HostArray, HostArray]]:
+    """|u| on the host, and the support as a mask, for each column."""
     u = finite_array(u, "u")
-    if u.ndim != 1 or u.shape[0] == 0:
+    if u.ndim not in (1, 2) or 0 in u.shape:
         raise InvalidProblem(
-            f"u must be one vector of weights; got shape {tuple(u.shape)}. Pass one column: weights[:, 0]."
+            f"u must be one vector of weights or a block of them; got shape {tuple(u.shape)}."
         )
-    sizes = np.abs(to_host(u).astype(np.float64))
+    sizes = np.abs(to_host(u).astype(np.float64)).reshape(u.shape[0], -1)
     chosen = to_host(support) if is_array(support) else np.asarray(support)
-    mask = _mask(chosen, len(sizes))
-    if not mask.any():
+    count = sizes.shape[1]
+    if chosen.ndim == 2 and u.ndim == 2 and chosen.shape[1] == count and chosen.dtype == np.bool_:
+        masks = [_mask(column, len(sizes)) for column in chosen.T]
+    else:
+        masks = [_mask(chosen, len(sizes))] * count
+    if not all(mask.any() for mask in masks):
         raise InvalidProblem("support must hold at least one entry; got none.")
-    return sizes, mask
+    return list(zip(sizes.T, masks, strict=True))
 
 
 def _mask(chosen: HostArray, length: int) -> HostArray:

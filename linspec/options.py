@@ -368,6 +368,33 @@ def options_of(owner: Any) -> tuple[Option, ...]:
     return tuple(_read(cls, field) for field in dataclasses.fields(cls) if field.init)
 
 
+def stated_options(instance: Any) -> dict[str, Any]:
+    """The values of all options, as numbers, texts and tuples of these.
+
+    Parameters
+    ----------
+    instance : Solver, Normalizer or TestMatrix
+
+    Returns
+    -------
+    dict
+        A part is the name of its class with the options that are not at their defaults.
+    """
+    return {each.name: _stated(getattr(instance, each.name)) for each in options_of(instance)}
+
+
+def _stated(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, tuple | list):
+        return tuple(_stated(each) for each in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        given = [each for each in options_of(value) if getattr(value, each.name) != each.default]
+        told = ", ".join(f"{each.name}={_stated(getattr(value, each.name))!r}" for each in given)
+        return f"{type(value).__name__}({told})"
+    return shown(value)
+
+
 def validate(instance: Any) -> None:
     """Check the options of an instance; base classes call it from ``__post_init__``.
 

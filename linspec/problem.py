@@ -28,7 +28,7 @@ from linspec.arrays import (
     namespace,
     to_host,
 )
-from linspec.checks import check_flag
+from linspec.checks import check_flag, check_ridge
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem
 from linspec.large_means import without_large_means
@@ -45,6 +45,7 @@ from linspec.solution import (
     Solution,
     Status,
 )
+from linspec.summary import facts_as_html
 
 CENTRING = 10
 """A finding is reported if subtracting means from products may cause an error above this multiple of the
@@ -122,8 +123,13 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
 
     shared: Moments | None = None  # moments that were given instead of the data
     vector: bool = False
+    column_names: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # by matrix, of those that have names
+    frame_library: str = ""  # of the first frame among the data
     exponents: ClassVar[Mapping[str, int]] = MappingProxyType({})  # powers of two that divide matrices
     excess: ClassVar[Sequence[int]] = (0, 0)  # additional powers for ridges
+    held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {}
+    )  # by name, "module:Class" of a linspec.HeldOutScore; the first is what cross_validate takes by itself
     taken: ClassVar[Mapping[str, HostArray]] = MappingProxyType(
         {}
     )  # the rows that were subtracted from centred matrices
@@ -187,17 +193,24 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         return 1
 
     def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in self._told())})"
+
+    def _repr_html_(self) -> str:
+        return facts_as_html(f"{type(self).__name__}: no answer yet, linspec.solve makes one", self._told())
+
+    def _told(self) -> list[tuple[str, str]]:
+        """The parameters that are shown, and their values as text."""
         own: Any = self
         fields = dataclasses.fields(own) if dataclasses.is_dataclass(own) else ()
         told = [f for f in fields if not f.kw_only or getattr(self, f.name) is not f.default]
         names = [field.name for field in told] or list(self.matrix_names)
         # An operator shows its shape and dtype and no entries; a long path of ridges is abbreviated. What can only be
         # given by name is shown where it was given.
-        shown = {
-            name: repr(value) if isinstance(value, LinearOperator) else reprlib.repr(value)
-            for name, value in ((name, getattr(self, name)) for name in names)
-        }
-        return f"{type(self).__name__}({', '.join(f'{name}={text}' for name, text in shown.items())})"
+        values = [(name, getattr(self, name)) for name in names]
+        return [
+            (name, repr(value) if isinstance(value, LinearOperator) else reprlib.repr(value))
+            for name, value in values
+        ]
 
     def check_sizes(self) -> None:
         """Check the problem's numbers against the number of rows, once these have been counted."""
@@ -208,6 +221,33 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         for name, A in matrices.items():
             object.__setattr__(twin, name, A)
         return twin
+
+    def with_numbers(self, *, ridge: Any = None, k: Any = None) -> Self:
+        """The same problem with another ridge, as the problem holds it, or another k; None leaves it as it is."""
+        twin = self.with_matrices({})
+        for name, value in (("ridge", ridge), ("k", k), ("every", None if k is None else False)):
+            if value is not None:
+                object.__setattr__(twin, name, value)
+        return twin
+
+    def of_rows(self, selection: HostArray) -> Self:
+        """The same problem on some rows.
+
+        Parameters
+        ----------
+        selection : numpy.ndarray of int
+            Their numbers.
+        """
+        twin = self.with_matrices({name: A.rows(selection) for name, A in self.matrices.items()})
+        object.__setattr__(twin, "shared", None)
+        for name in ("sample_weight", "confounds"):
+            if getattr(self, name) is not None:
+                object.__setattr__(twin, name, getattr(self, name)[selection])
+        return twin
+
+    def checked_ridge(self, ridge: Any) -> Any:
+        """One ridge as the problem holds it, after a check."""
+        return check_ridge(ridge)
 
     def sizes(self) -> cost.Sizes:
         """The sizes for estimates of time and memory: those of the first two matrices."""
@@ -339,6 +379,24 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         if A.dtype.itemsize < dtype.itemsize:
             object.__setattr__(self, name, A.in_dtype(dtype) or A)
 
+    def name_columns(self, names: Mapping[str, Sequence[str]], library: str = "") -> None:
+        """Give names to the columns of matrices whose data have none, as those of files.
+
+        Parameters
+        ----------
+        names : mapping of str to sequence of str
+            By matrix. Those of other matrices, and of other columns than a matrix has, are left out.
+        library : str, default ""
+            The library in which tables are to be made.
+        """
+        known = {
+            name: tuple(columns)
+            for name, columns in names.items()
+            if name in self.matrix_names and getattr(self, name).shape[1] == len(columns)
+        }
+        object.__setattr__(self, "column_names", {**self.column_names, **known})
+        object.__setattr__(self, "frame_library", self.frame_library or library)
+
     def adopt(self, name: str, data: Any) -> LinearOperator:
         """Make one of the problem's matrices from data, in the constructor.
 
@@ -361,6 +419,9 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         if 0 in A.shape:
             raise InvalidProblem(f"{name} must have rows and columns; got shape {A.shape}.")
         object.__setattr__(self, name, A)
+        if A.column_names is not None:
+            object.__setattr__(self, "column_names", {**self.column_names, name: A.column_names})
+            object.__setattr__(self, "frame_library", self.frame_library or A.frame_library)
         return A
 
 

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 from linspec.arrays import Home, HostArray, host_dtype, namespace, reciprocal
 from linspec.checks import check_flag
 from linspec.errors import InvalidProblem
+from linspec.frames import column_names_of
 from linspec.moments import Moments
 from linspec.operators import AdjustedOperator, LinearOperator, uncounted
 from linspec.operators.chosen_rows import chosen_rows
@@ -26,6 +27,7 @@ class RowsOfProblem:
     """The part of `linspec.Problem` that is about weights, confounds, centre and scale."""
 
     shared: Moments | None
+    column_names: Mapping[str, tuple[str, ...]]
     means: ClassVar[Mapping[str, str]] = MappingProxyType(
         {}
     )  # by matrix, the solution's field with its column means
@@ -63,6 +65,9 @@ class RowsOfProblem:
                 "data themselves."
             )
         rows = min(A.shape[0] for A in self.matrices.values())
+        names = column_names_of(self.confounds)
+        if names is not None:
+            object.__setattr__(self, "column_names", {**self.column_names, "confounds": names})
         w, Z = weights_and_confounds(self.sample_weight, self.confounds, rows)
         object.__setattr__(self, "sample_weight", w)
         object.__setattr__(self, "confounds", Z)

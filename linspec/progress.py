@@ -1,23 +1,94 @@
-"""One line on a terminal that shows the progress of a run."""
+"""How far a run has come: a bar in a notebook and on a terminal, one line of text elsewhere.
+
+Problem: `linspec.solve(..., progress=True)` is called in scripts, at prompts and in notebooks, and what one of them
+shows is noise in another.
+Method: a notebook gets one element of HTML that is updated in its place, through IPython, which every notebook has. A
+terminal gets a bar by rich, or the line where rich is not installed. A direct solver reports nothing on its way, so its
+bar only shows that time passes. For an iterative one the bar is the share done of what will end the run first: the
+budget of passes or seconds, or the way from the first residual down to the tolerance, measured in digits.
+Where we differ: rich can draw in notebooks by ipywidgets, which need not be there. The element needs nothing more.
+"""
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
 from typing import Any
+
+__all__ = ["Goal", "report_progress"]
+
+INTERVAL = 0.2
+"""Seconds between two drawings."""
+
+Callback = Callable[[Any], None]
+
+
+@dataclass
+class Goal:
+    """What will end a run.
+
+    Attributes
+    ----------
+    tol : float
+        Tolerance; 0 where it is not known.
+    max_passes, max_seconds : float
+        Budgets, infinite where there is none.
+    """
+
+    tol: float = 0.0
+    max_passes: float = math.inf
+    max_seconds: float = math.inf
+    first: float = 0.0
+
+    def share(self, progress: Any) -> float:
+        """The share that is done, from 0 to 1."""
+        self.first = self.first or progress.residual
+        shares = [progress.passes / self.max_passes, progress.seconds / self.max_seconds]
+        if 0 < self.tol < self.first < math.inf and progress.residual > 0:
+            shares.append(math.log(self.first / progress.residual) / math.log(self.first / self.tol))
+        return float(min(1.0, max(0.0, *shares)))
 
 
 @contextmanager
-def report_progress(name: str, wanted: bool) -> Iterator[tuple[Callable[[Any], None], ...]]:
-    """Callbacks that keep one line of standard error up to date, or none if progress is off.
+def report_progress(name: str, wanted: bool, goal: Goal) -> Iterator[tuple[Callback, ...]]:
+    """Callbacks that show how far a run has come, or none if progress is off.
 
-    The line is redrawn at most five times a second and cleared at the end.
+    Parameters
+    ----------
+    name : str
+        What is running.
+    wanted : bool
+    goal : Goal
+        What will end it.
     """
     if not wanted:
         yield ()
         return
+    display = _notebook_display()
+    if display is not None:
+        with _in_notebook(display, name, goal) as show:
+            yield (show,)
+        return
+    bar = _rich_bar() if sys.stderr.isatty() else None
+    with _on_line(name) if bar is None else _on_terminal(bar, name, goal) as show:
+        yield (show,)
+
+
+def _state(progress: Any) -> str:
+    return f"{progress.passes:g} passes, residual {progress.residual:.1e}"
+
+
+# ---- one line of text -------------------------------------------------------------------------
+
+
+@contextmanager
+def _on_line(name: str) -> Iterator[Callback]:
+    """One line of standard error, redrawn at most five times a second and cleared at the end."""
     stream = sys.stderr
     last = 0.0
     width = 0
@@ -25,7 +96,7 @@ def report_progress(name: str, wanted: bool) -> Iterator[tuple[Callable[[Any], N
     def show(progress: Any) -> None:
         nonlocal last, width
         now = time.monotonic()
-        if now - last < 0.2:
+        if now - last < INTERVAL:
             return
         last = now
         line = (
@@ -37,8 +108,90 @@ def report_progress(name: str, wanted: bool) -> Iterator[tuple[Callable[[Any], N
         width = len(line)
 
     try:
-        yield (show,)
+        yield show
     finally:
         if width:
             stream.write("\r" + " " * width + "\r")
             stream.flush()
+
+
+# ---- a terminal -------------------------------------------------------------------------------
+
+
+@contextmanager
+def _on_terminal(bar: Any, name: str, goal: Goal) -> Iterator[Callback]:
+    with bar:
+        task = bar.add_task(name, total=None, state="")
+
+        def show(progress: Any) -> None:
+            bar.update(task, total=1.0, completed=goal.share(progress), state=_state(progress))
+
+        yield show
+
+
+def _rich_bar() -> Any:
+    """A bar that vanishes at the end; None without rich."""
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    except ImportError:
+        return None
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[state]}", markup=False),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=Console(stderr=True), transient=True)
+
+
+# ---- a notebook -------------------------------------------------------------------------------
+
+
+def _notebook_display() -> Any:
+    """The function that shows an object below the cell of a notebook; None anywhere else."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if getattr(shell, "kernel", None) is None:
+        return None
+    from IPython.display import display
+
+    return display
+
+
+class _Markup:
+    """An element of HTML, and the text for places that show none."""
+
+    def __init__(self, html: str, text: str) -> None:
+        self._html, self._text = html, text
+
+    def _repr_html_(self) -> str:
+        return self._html
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+@contextmanager
+def _in_notebook(display: Any, name: str, goal: Goal) -> Iterator[Callback]:
+    """An element below the cell; at the end it is replaced by what was reached."""
+
+    def drawn(share: str, state: str) -> _Markup:
+        text = f"{name}: {state}"
+        return _Markup(f"<div><progress {share} max='1'></progress> {escape(text)}</div>", text)
+
+    handle = display(drawn("", "running"), display_id=True)
+    last, reached = time.monotonic(), ("value='1'", "ended")
+
+    def show(progress: Any) -> None:
+        nonlocal last, reached
+        reached = f"value='{goal.share(progress):.3f}'", f"{_state(progress)}, {progress.seconds:.1f} s"
+        if time.monotonic() - last >= INTERVAL:
+            last = time.monotonic()
+            handle.update(drawn(*reached))
+
+    try:
+        yield show
+    finally:
+        handle.update(drawn(*reached))

@@ -22,6 +22,7 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, host_dtype, is_array, to_host
 from linspec.errors import InvalidProblem, NonFiniteData, shown
+from linspec.frames import is_frame, is_series, numbers_of
 
 DEPENDENT = 64
 """A direction of the confounds is null if its length is at most this many roundings of the longest, times their
@@ -142,6 +143,9 @@ def weights_and_confounds(
 
 
 def _numbers(values: Any, name: str, dimensions: str) -> HostArray:
+    if is_frame(values) or is_series(values):
+        found = numbers_of(values, name).values
+        values = found[:, 0] if is_series(values) else found
     if hasattr(values, "toarray"):
         values = values.toarray()
     host = to_host(values) if is_array(values) else np.asarray(values)

@@ -34,7 +34,7 @@ from linspec.log import LOG, tells
 from linspec.moments import Moments
 from linspec.operators import CountedOperator, Ledger, uncounted
 from linspec.operators.streamed import ONCE
-from linspec.options import options_of
+from linspec.options import options_of, stated_options
 from linspec.parts import with_parts
 from linspec.pauses import Ended, looking
 from linspec.problem import Problem
@@ -520,6 +520,11 @@ class Run:
             setup_passes=self._shared_before,
             history=self._history.table(),
             solver=self.name,
+            column_names=dict(self.problem.column_names),
+            frame_library=self.problem.frame_library,
+            problem=self.problem.name,
+            tol=self.tol,
+            options=stated_options(self._solver),
             **conclusion.fields,
         )
         self._made.append(solution)

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, ClassVar
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from linspec.arrays import HostArray
+import linspec
+from linspec import archive, registry
+from linspec.arrays import Array, HostArray, empty_at, from_host, is_array, to_host
+from linspec.errors import InvalidFile, InvalidOption, MissingPackage, shown
+from linspec.frames import check_names, column_names_of, library_of, row_names_of, table
 from linspec.interrupts import HowItEnded
+from linspec.replacing import replaced
+from linspec.summary import Summary
 
 
 class Status(Enum):
@@ -105,24 +115,51 @@ class Solution:
         One record for each iteration: iteration, passes, columns, flops, seconds, residual.
     solver : str
         The qualified name of the solver that ran.
+    column_names : dict of str to tuple of str
+        The names of the columns, by the name of the matrix ("X", "A", "confounds"), of those that have names: frames.
+    frame_library : str
+        The library of the first frame among the data, "" where there was none. Tables are made in it.
+    problem : str
+        The name of the problem in the registry; "" where it is not known.
+    tol : float or None
+        The tolerance that was in force.
+    options : dict of str
+        The options of the solver, also those that were left at their defaults. A part, such as a normalizer, is its
+        name with the options that were given.
 
     Notes
     -----
     Each class describes its fields. `weight_fields` are the arrays in the library and dtype of the data, the
-    leading vectors first. `value_field` holds the decreasing numbers that belong to the vectors, or is "" if
-    there are none. `value_label` is the name of one of these numbers. `ceiling` is their upper limit, or
-    None. `certified` tells whether the residual judges the whole answer: if it is False, no answer of the class has
-    converged, whatever its residual. A class may have a method `score` that takes rows of the problem's matrices, and
-    their confounds by name, and returns a number, or an object with `total`: the larger, the better. `score_label` is
-    what this number is called; `linspec.compare` compares by it.
+    leading vectors first. `weights_of` has, by matrix, the field with an entry for each of its columns, and the
+    axis of the field that counts them; `vector_name` is what one of the vectors is called. `value_field` holds the
+    decreasing numbers that belong to the vectors, or is "" if there are none. `value_label` is the name of one of
+    these numbers, `component_label` that of a row of `summary`. `ceiling` is their upper limit, or None.
+    `certified` tells whether the residual judges the whole answer: if it is False, no answer of the class has
+    converged, whatever its residual.
+
+    A class may have a method `score` that takes rows of the problem's matrices, and confounds by name, and returns
+    a number, or an object with `total`: the larger, the better. `score_label` is what this number is called;
+    `linspec.compare` compares by it.
+
+    `shapes` gives the axes of arrays by letters, "p k": in a file that is read, axes of one letter must have one
+    length.
+    `saved_types` are classes of objects that fields may consist of beside arrays, numbers, texts, tuples and mappings,
+    so that `save` can write them; those that derive from them may occur, too. An object of such a class is written as
+    the arguments of its constructor, attributes of the same names, or as what its method `saved_parts` returns, of
+    which the class method `from_saved_parts` makes it again.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ()
+    weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType({})
+    vector_name: ClassVar[str] = "vector"
     value_field: ClassVar[str] = ""
     value_label: ClassVar[str] = ""
     ceiling: ClassVar[float | None] = None
+    component_label: ClassVar[str] = "component"
     certified: ClassVar[bool] = True
     score_label: ClassVar[str] = "score"
+    shapes: ClassVar[Mapping[str, str]] = {}
+    saved_types: ClassVar[tuple[type, ...]] = ()
 
     status: Status = HowItEnded()  # type: ignore[assignment]  # noqa: RUF009  # a descriptor: read as what it is
     converged: bool
@@ -137,6 +174,177 @@ class Solution:
     setup_passes: float
     history: HostArray
     solver: str
+    column_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    frame_library: str = ""
+    problem: str = ""
+    tol: float | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the solution into a file, from which `linspec.load_solution` reads it: arrays and a text, no pickle.
+
+        Parameters
+        ----------
+        path : path
+            An existing file is replaced, whole or not at all. The format is that of `numpy.savez`, whatever the suffix:
+            ``numpy.load(path)`` has the arrays by the names of the fields.
+
+        Raises
+        ------
+        CannotSave
+            A field holds something else than numbers, texts and arrays, such as a kernel that is a function. Nothing
+            is written.
+        OSError
+            The file cannot be written.
+        """
+        contents = packed(self, {})
+        with replaced(Path(path)) as stream:
+            archive.write(stream, *contents)
+
+    def saved_parts(self) -> dict[str, Any]:
+        """What `save` writes, by name: by default all fields."""
+        parts = {each.name: vars(self)[each.name] for each in dataclasses.fields(self)}
+        return {**parts, "status": parts["status"].name}
+
+    @classmethod
+    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
+        """The solution that consists of these parts.
+
+        Parameters
+        ----------
+        parts : mapping
+            As `saved_parts` returns them; arrays are NumPy's.
+        """
+        given = {**parts, "status": Status[parts["status"]]}
+        archive.check_kinds(cls, given)
+        found = cls(**given)
+        found._check_names()
+        return found
+
+    def _check_names(self) -> None:
+        """Refuse names, from a file, that are no texts or not as many as there are columns."""
+        given: Mapping[str, Any] = self.column_names
+        for matrix, names in given.items():
+            if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+                raise InvalidFile(f"column_names of {shown(matrix)} must be texts; got {shown(names)}")
+            if matrix in self.weights_of:
+                field_name, axis = self.weights_of[matrix]
+                shape = getattr(self, field_name).shape[int(getattr(self, "path", False)) :]
+                if len(shape) <= axis or shape[axis] != len(names):
+                    raise InvalidFile(
+                        f"column_names of {matrix} has {len(names)} names; got {field_name} of {shape}"
+                    )
+
+    # ---- answers as tables --------------------------------------------------------------------
+
+    def weights_table(self, matrix: str = "", *, library: str | None = None) -> Any:
+        """The weights of the columns of a matrix, with the names of the columns.
+
+        Parameters
+        ----------
+        matrix : str, optional
+            Its name, "X" or "Y" for a CCA. It may be left out where only one matrix has weights.
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            The library of the table, "" for a list with a dict for each row. By default that of the frame the
+            data came as, else "".
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A row for each column of the matrix, and a column for each vector of the answer. The names are the index of
+            a pandas frame, and the first column, "column", of other tables. Columns without names are numbered from 0.
+
+        Raises
+        ------
+        InvalidOption
+            There is no such matrix or library.
+        MissingPackage
+            The library is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> solution = ls.solve(ls.SVD(np.diag([3.0, 2.0]), k=1))
+        >>> solution.weights_table()
+        [{'column': 0, 'component1': 1.0}, {'column': 1, 'component1': 0.0}]
+        """
+        known = list(self.weights_of)
+        if not matrix and len(known) == 1:
+            matrix = known[0]
+        if matrix not in known:
+            listed = ", ".join(map(repr, known)) or "no matrix: its tables are not known"
+            raise InvalidOption(f"matrix must be one of {listed}; got {shown(matrix)}.")
+        return self.table_of_columns(matrix, self._named_vectors(matrix), library)
+
+    def vectors_by_name(self, vectors: Array, axis: int = 0) -> dict[str, HostArray]:
+        """The columns (axis 0) or rows (axis 1) of an array on the host, under the names that tables give them."""
+        host = to_host(vectors)
+        host = host if axis == 0 else host.T
+        return {f"{self.vector_name}{i + 1}": np.asarray(host[:, i]) for i in range(host.shape[1])}
+
+    def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
+        """The weights of the columns of a matrix."""
+        name, axis = self.weights_of[matrix]
+        return self.vectors_by_name(getattr(self, name), axis)
+
+    def check_columns(self, matrix: str, data: Any) -> None:
+        """Refuse a frame whose columns are not those of the training data, by name and order.
+
+        Parameters
+        ----------
+        matrix : str
+            The name of the matrix.
+        data : data
+            New rows of it. Data without names pass.
+
+        Raises
+        ------
+        InvalidProblem
+        """
+        check_names(column_names_of(data), self.column_names.get(matrix), matrix, "the training data")
+
+    def names_of(self, matrix: str) -> dict[str, tuple[str, ...] | None]:
+        """The names of the columns of a matrix and of the confounds, as `linspec.affine_images.Taken` takes them."""
+        return {
+            "names": self.column_names.get(matrix),
+            "confound_names": self.column_names.get("confounds"),
+        }
+
+    def table_of_columns(
+        self, matrix: str, vectors: Mapping[str, HostArray], library: str | None = None, data: Any = None
+    ) -> Any:
+        """A table with a row for each column of a matrix.
+
+        Parameters
+        ----------
+        matrix : str
+            Its name.
+        vectors : mapping of str to numpy.ndarray of shape (p,)
+        library : str, optional
+            As for `weights_table`.
+        data : data, optional
+            Other data of this matrix; by default their library is that of the table.
+        """
+        count = len(next(iter(vectors.values()), ()))
+        names = self.column_names.get(matrix) or (column_names_of(data) if data is not None else None)
+        return table("column", names or range(count), vectors, self._library(library, data))
+
+    def table_of_rows(self, values: Array, data: Any, library: str | None = None) -> Any:
+        """A table with a row for each row of data, such as scores.
+
+        Parameters
+        ----------
+        values : array of shape (n, k)
+        data : data with n rows
+            Their labels are those of the table, if they are a pandas frame.
+        library : str, optional
+            As for `weights_table`; by default the library of the data.
+        """
+        return table("row", row_names_of(data), self.vectors_by_name(values), self._library(library, data))
+
+    def _library(self, asked: str | None, data: Any) -> str:
+        return (library_of(data) or self.frame_library) if asked is None else asked
 
     def __repr__(self) -> str:
         return (
@@ -164,6 +372,42 @@ class Solution:
     def _headline(self) -> str:
         return ""
 
+    def summary(self) -> Summary:
+        """The answer as a table: one row for each component, below how the run ended.
+
+        Returns
+        -------
+        list of dict
+            For each component its number from 1 on, the value that `value_label` names, and what is known of each:
+            its part of the residual, the bound of its error, its share of the variance. Printed, it is a table, in a
+            notebook one of HTML; ``.to_frame()`` makes a pandas frame of it.
+        """
+        columns = {name: np.asarray(values) for name, values in self._per_component().items()}
+        count = max((len(values) for values in columns.values()), default=0)
+        rows = [
+            {self.component_label: i + 1, **{name: values[i].item() for name, values in columns.items()}}
+            for i in range(count)
+        ]
+        return Summary(rows, f"{type(self).__name__} by {self.solver}", self._certificate())
+
+    def _per_component(self) -> dict[str, Any]:
+        """The columns of `summary`, arrays of one length."""
+        return {self.value_label: getattr(self, self.value_field)} if self.value_field else {}
+
+    def _certificate(self) -> list[tuple[str, str]]:
+        """How the run ended, in words."""
+        limit = "" if self.tol is None else f", tolerance {self.tol:.2g}"
+        iterations = f"{self.iterations} iteration{'' if self.iterations == 1 else 's'}"
+        return [
+            ("status", self.status.name),
+            ("residual", f"{self.residual:.2g} ({self.residual_kind}){limit}"),
+            ("cost", f"{self.passes:g} passes, {iterations}, {self.seconds:.3g} s"),
+            ("message", self.message),
+        ]
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
 
 @dataclass
 class History:
@@ -178,3 +422,158 @@ class History:
     def table(self) -> HostArray:
         """The history as a structured float64 array."""
         return np.array(self.rows, dtype=[(name, np.float64) for name in HISTORY_FIELDS])
+
+
+def packed(solution: Solution, about: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What `linspec.archive.write` writes of a solution.
+
+    Parameters
+    ----------
+    solution : Solution
+    about : mapping of str to numpy.ndarray
+        Further arrays.
+
+    Returns
+    -------
+    dict
+        The header.
+    dict of str to numpy.ndarray
+        The arrays, among them a plain one for each field that is none itself.
+    """
+    parts = solution.saved_parts()
+    nodes, arrays = archive.pack(parts, solution.saved_types)
+    others = {name: value for name, value in parts.items() if value is not None and name not in arrays}
+    plain = {name: _plain(value) for name, value in others.items() if not isinstance(value, Mapping)}
+    header = {
+        "linspec": linspec.__version__,
+        "class": archive.identity(type(solution)),
+        "provider": _provider(solution.problem),
+        "fields": nodes,
+    }
+    return header, {**about, **plain, **arrays}
+
+
+def load_solution(
+    path: str | os.PathLike[str], *, like: Array = None, namespace: Any = None, device: Any = None
+) -> Any:
+    """Read a solution that `Solution.save` or ``linspec solve --out FILE.npz`` has written.
+
+    Neither the training data nor the solver is needed. No code of the file is run, and nothing that it names is
+    imported but the package of its problem, if that is installed as a plugin.
+
+    Parameters
+    ----------
+    path : path
+    like : array, optional
+        Weights and what belongs to them are placed in the library and on the device of this array. By default they are
+        NumPy arrays.
+    namespace : module, optional
+        The library instead: ``torch``, ``cupy``.
+    device : optional
+        The device, in the words of that library, by default its own.
+
+    Returns
+    -------
+    Solution
+        Of the class that was saved. It transforms, scores and predicts as the one that was saved.
+
+    Raises
+    ------
+    InvalidFile
+        The file is damaged, of a newer format, too large for the memory, or something else.
+    MissingPackage
+        The plugin of the problem is not installed, or a class is not imported; the message names it.
+    FileNotFoundError
+        There is no such file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((50, 4))
+    >>> solution = ls.solve(ls.SVD(A, k=2))
+    >>> solution.save("axes.npz")
+    >>> bool((ls.load_solution("axes.npz").transform(A) == solution.transform(A)).all())
+    True
+    """
+    there = _there(like, namespace, device)
+    with archive.opened(path) as file:
+        cls = _class_of(file.header)
+        parts = file.unpack(file.header["fields"], cls.saved_types)
+        unknown = parts.keys() - {each.name for each in dataclasses.fields(cls)}
+        if unknown:
+            raise InvalidFile(
+                f"{cls.__name__} has no field {shown(min(unknown))}, which linspec {shown(file.header.get('linspec'))} "
+                "wrote"
+            )
+        for name in filter(None, (*cls.weight_fields, cls.value_field)):
+            value = parts.get(name)
+            if value is not None and not (is_array(value) and value.dtype.kind == "f"):
+                raise InvalidFile(f"{name} must be an array of real numbers; got {shown(value)}")
+        found = archive.rebuilt(cls, parts)
+    if there is None:
+        return found
+    placed = [each.name for each in dataclasses.fields(cls) if _belongs_to_library(cls, each)]
+    return dataclasses.replace(
+        found, **{name: from_host(parts[name], like=there) for name in placed if is_array(parts.get(name))}
+    )
+
+
+def _there(like: Any, library: Any, device: Any) -> Array:
+    """An array where weights are to be; None: they stay NumPy arrays."""
+    if like is None and library is None and device is None:
+        return None
+    if like is None and library is not None:
+        return empty_at(library, device)
+    if not is_array(like) or library is not None or device is not None:
+        raise InvalidOption(
+            "give an array as like, or the library as namespace and perhaps a device; got "
+            f"like={shown(like)}, namespace={shown(library)}, device={shown(device)}."
+        )
+    return like
+
+
+def _belongs_to_library(cls: type[Solution], each: dataclasses.Field[Any]) -> bool:
+    """Whether a field is in the library of the data: by its role, or because it is declared as an `Array`."""
+    return each.name in cls.weight_fields or each.type in ("Array", "Array | None", Array, Array | None)
+
+
+def _class_of(header: Mapping[str, Any]) -> type[Solution]:
+    """The class of the solution that a file holds: that of its problem, or one that is imported already."""
+    problem, named = header["fields"].get("problem"), header["class"]
+    candidates: list[type[Solution]] = (
+        [registry.get_problem(problem).solution] if problem in registry.problems() else []
+    )
+    for cls in (*candidates, *archive.with_derived([Solution])):
+        if archive.identity(cls) == named:
+            return cls
+    provider = str(header.get("provider", ""))
+    distribution = provider.partition(":")[0]
+    if distribution in ("", "local"):
+        where = f"Import the module of {shown(str(named).partition(':')[0])} that defines it"
+    else:
+        where = (
+            f"Its plugin {shown(provider)} is not installed, or is disabled: install {shown(distribution)}"
+        )
+    raise MissingPackage(
+        f"the file holds the answer to the problem {shown(problem)}, of the class {shown(named)}, which is not known "
+        f"here. {where}, and load the file again."
+    )
+
+
+def _provider(problem: str) -> str:
+    """The plugin that provides a problem, ``distribution:entry``."""
+    if problem not in registry.problems():
+        return ""
+    return registry.provider_of(registry.spec_of(registry.get_problem(problem)))
+
+
+def _plain(value: Any) -> HostArray:
+    """A field that is no array as one that `numpy.load` reads; a number that is missing is nan."""
+    if isinstance(value, tuple | list):
+        value = [np.nan if each is None else each for each in value]
+    try:
+        found = np.asarray(value)
+    except ValueError:  # of several lengths
+        found = np.asarray(repr(value))
+    return found.astype(str) if found.dtype.hasobject else found

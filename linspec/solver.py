@@ -26,7 +26,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -57,7 +57,7 @@ from linspec.operators.rescaled import OutOfRange
 from linspec.operators.streamed import ONCE
 from linspec.parts import with_parts
 from linspec.problem import Problem
-from linspec.progress import report_progress
+from linspec.progress import Goal, report_progress
 from linspec.run import Progress, Run, as_interrupted
 from linspec.scaling import Look
 from linspec.solution import Solution, Status
@@ -263,7 +263,8 @@ def solve(
         Called with a `Progress` after each iteration; returning True (Python's or NumPy's) stops the run. What
         `progress.current()` returns are copies.
     progress : bool, default False
-        Show the progress on a terminal.
+        Show how far the run is: a bar below the cell of a notebook, a bar on a terminal if rich is installed, or else
+        one line on standard error.
     start : Solution, mapping or array, optional
         An answer to a problem like this one (with another ridge, other rows, fewer pairs) to begin at; a mapping with
         its arrays will do, and for least squares x itself. Solvers with the trait "warm-start" take one.
@@ -331,7 +332,10 @@ def solve(
     limits = {"rng": rng, "max_passes": max_passes, "max_seconds": max_seconds, "began": began}
     if solver == "auto":
         limits["tol"] = options_.get("tol")
-    with _naming_lack_of_memory(name), report_progress(name, progress) as reporter:
+    with (
+        _naming_lack_of_memory(name),
+        _reporting(name, bool(progress), problem, instance, limits) as reporter,
+    ):
         watching = (*callbacks, *reporter)
         solution: S = _run(problem, instance, spec, name, callbacks=watching, start=begin, **limits)
         if solver == "auto" and solution.status in (Status.ILL_CONDITIONED, Status.INACCURATE):
@@ -339,6 +343,17 @@ def solve(
     if solution.status is Status.INTERRUPTED:
         remember(solution)
     return solution
+
+
+def _reporting(
+    name: str, wanted: bool, problem: Problem[Any], instance: Solver, limits: Mapping[str, Any]
+) -> AbstractContextManager[tuple[Callable[[Any], None], ...]]:
+    """Callbacks that show how far the run is."""
+    tol = getattr(instance, "tol", limits.get("tol")) or problem.default_tol
+    most = [
+        math.inf if limits[each] is None else float(limits[each]) for each in ("max_passes", "max_seconds")
+    ]
+    return report_progress(name, wanted, Goal(tol, *most))
 
 
 @contextmanager

@@ -39,6 +39,7 @@ from linspec.arrays import (
 )
 from linspec.block_algebra import EPS, rank_cut, whitening
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
+from linspec.frames import is_frame, is_series, labels_of
 from linspec.operators import sparse_kernels
 from linspec.operators.base import CenteredOperator, ProductOperator
 from linspec.operators.dense import DenseOperator
@@ -69,9 +70,10 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     Parameters
     ----------
     y : class vector of length n, or indicator matrix of shape (n, c)
-        A class vector is a list or a one-dimensional array of any library: integers, whole floats, bools or strings,
-        whose values are only names (-1 and 1 are two classes). A matrix, dense or `scipy.sparse`, holds zeros, and at
-        most one 1 in each row.
+        A class vector is a list, a one-dimensional array of any library or a series: integers, whole floats, bools,
+        strings or categories, whose values are only names (-1 and 1 are two classes). So is a frame with one column
+        of strings or categories. A matrix, dense, `scipy.sparse` or a frame, holds zeros, and at most one 1 in each
+        row.
     unlabelled : value or collection of values, default ()
         Entries of a class vector that mean "no class". None and NaN always mean this.
     sample_weight : array of shape (n,), optional
@@ -249,7 +251,13 @@ def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
 
 
 def hsl(
-    Y: Any, laplacian: str = "zhou", weights: Any = None, *, self_loops: bool = True, unlabelled: Any = ()
+    Y: Any,
+    laplacian: str = "zhou",
+    weights: Any = None,
+    *,
+    self_loops: bool = True,
+    unlabelled: Any = (),
+    sample_weight: Any = None,
 ) -> Any:
     """Hypergraph spectral learning: each label is a hyperedge that joins the rows that have it.
 
@@ -273,6 +281,9 @@ def hsl(
         Σ_e w(e) h(v, e) (δ(e) − h(v, e)), that is of w(e) (δ(e) − 1) for 0/1 labels.
     unlabelled : value or collection of values, default ()
         As for `lda`.
+    sample_weight : array of shape (n,), optional
+        How often each row counts, as in ``Discriminant(X, H, sample_weight=w)``, which is given the same weights: s(v)
+        for the row v makes δ(e) = Σ_v s(v) h(v, e). Without self-loops each is 0, or at least 1.
 
     Returns
     -------
@@ -286,7 +297,7 @@ def hsl(
     InvalidProblem
         Negative labels or weights; a number of weights that differs from that of the labels; no label with a row and a
         weight; labels or weights above 1e50, or not zero and below 1e-50; no rows or columns; a number of dimensions
-        other than one or two.
+        other than one or two; a `sample_weight` between 0 and 1 without self-loops.
     InvalidOption
         An unknown Laplacian; `self_loops=False` with a Laplacian other than "clique"; `unlabelled` as for `lda`.
     NonFiniteData, UnsupportedData
@@ -321,9 +332,15 @@ def hsl(
             f"hsl takes labels that are zero or more; got {low.min():g} in column {int(low.argmin())}. Code a missing "
             "label as 0; for labels of either sign use linspec.targets.opls or cca."
         )
-    keep = (high > 0) & (w > 0)
+    often, _ = weights_and_confounds(sample_weight, None, labels.shape[0])
+    if not self_loops and often is not None and ((often > 0) & (often < 1)).any():
+        raise InvalidProblem(
+            "self_loops=False takes sample_weight of 0 or at least 1, because a row that counts less than once has no "
+            f"tie to itself to leave out; got {often[(often > 0) & (often < 1)][0]:g}. Multiply them by a constant."
+        )
+    keep = (high > 0) & (w > 0) & (labels.sums(often) > 0)
     if not self_loops:
-        keep &= labels.members() > 1
+        keep &= labels.members(often) > 1
     if not keep.any():
         raise InvalidProblem(
             "hsl needs a label with rows and a positive weight"
@@ -331,7 +348,7 @@ def hsl(
         )
     _check_range("labels", high[keep])
     labels, w = labels.take(keep), w[keep]
-    size = labels.sums()
+    size = labels.sums(often)
     if not self_loops:
         degrees, columns = labels.ties(size, w), np.sqrt(w)
     elif laplacian == "clique":
@@ -497,10 +514,11 @@ class _Dense:
             return to_host(self.home.blocks.place(weights) @ self.matrix)
         return to_host(self.home.blocks.xp.sum(self.matrix, axis=0))
 
-    def members(self) -> HostArray:
-        """The number of rows with each label."""
-        xp = self.home.blocks.xp
-        return to_host(xp.sum(xp.astype(self.matrix != 0, xp.int64), axis=0))
+    def members(self, weights: HostArray | None = None) -> HostArray:
+        """The number of rows with each label, or the sum of their weights."""
+        blocks = self.home.blocks
+        there = _Dense(blocks.xp.astype(self.matrix != 0, self.matrix.dtype), self.home, self.dtype)
+        return there.sums(weights)
 
     def neither_zero_nor_one(self) -> HostArray:
         """The entries other than 0 and 1."""
@@ -594,8 +612,8 @@ class _Sparse:
             entries = entries * np.repeat(weights, np.diff(self.matrix.indptr))
         return np.bincount(self.matrix.indices, entries, minlength=self.shape[1])
 
-    def members(self) -> HostArray:
-        return np.bincount(self.matrix.indices, minlength=self.shape[1])
+    def members(self, weights: HostArray | None = None) -> HostArray:
+        return self._with(np.ones(self.matrix.nnz)).sums(weights)
 
     def neither_zero_nor_one(self) -> HostArray:
         strange: HostArray = self.matrix.data[self.matrix.data != 1]
@@ -676,8 +694,8 @@ def _labels(given: Any, unlabelled: Any) -> _Dense | _Sparse:
     else:
         remedy = "its values, `.to_numpy()`" if hasattr(given, "to_numpy") else "an array or a sparse matrix"
         raise UnsupportedData(
-            "labels must be a class vector (a list or an array), or a label matrix (an array or a scipy.sparse "
-            f"matrix); got {type(given).__module__}.{type(given).__qualname__}. Pass {remedy}."
+            "labels must be a class vector (a list, an array or a series), or a label matrix (an array, a frame or a "
+            f"scipy.sparse matrix); got {type(given).__module__}.{type(given).__qualname__}. Pass {remedy}."
         )
     if given.ndim == 1:
         return _indicators(given, named)
@@ -690,7 +708,9 @@ def _labels(given: Any, unlabelled: Any) -> _Dense | _Sparse:
 
 
 def _as_array(given: Any) -> Any:
-    """Lists and arrays as arrays; other labels as they are."""
+    """Lists, frames and arrays as arrays; other labels as they are."""
+    if is_frame(given) or is_series(given):
+        return labels_of(given, "labels")
     if isinstance(given, list | tuple):
         given = _of_sequence(given)
     if is_array(given) and not isinstance(given, np.ma.MaskedArray):

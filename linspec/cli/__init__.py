@@ -16,6 +16,7 @@ from linspec.cli.compare import compare, measure
 from linspec.cli.failures import Program
 from linspec.cli.listing import check, describe, plugins, solvers
 from linspec.cli.solve import solve
+from linspec.cli.transform import transform
 from linspec.kinds import resolve
 
 __all__ = ["main"]
@@ -40,5 +41,5 @@ def main(ctx: click.Context) -> None:
 DEMO = "linspec.families.cca.demo:demo"
 """The first thing to try: a problem of one family, on data that come with scikit-learn."""
 
-for command in (resolve(DEMO), solve, compare, solvers, describe, plugins, check, measure):
+for command in (resolve(DEMO), solve, transform, compare, solvers, describe, plugins, check, measure):
     main.add_command(command)

@@ -5,8 +5,9 @@ that is broken, pickled or of another kind must end in a sentence, not in a trac
 Method: the suffix decides. What is no regular file is refused before it is opened: a pipe would wait, and a device
 never end. A `.npy` file is mapped and never loaded whole; everything that is sparse in its file stays sparse;
 nothing is ever unpickled; what would not fit into memory is refused before it is read. ``file.npz:name`` picks an
-array, ``file.svm:labels`` the labels as a column and ``file.svm:classes`` the labels as one indicator column a class.
-Source: the formats of NumPy, SciPy, NIST (Matrix Market) and LIBSVM.
+array, ``file.svm:labels`` the labels as a column and ``file.svm:classes`` the labels as one indicator column a class;
+``file.csv:a,b`` and ``file.parquet:a..c`` pick columns by name.
+Source: the formats of NumPy, SciPy, NIST (Matrix Market), LIBSVM and Apache Parquet.
 """
 
 from __future__ import annotations
@@ -17,19 +18,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from linspec.cli.delimited import read_delimited
+from linspec.cli.columns import NamedMatrix
+from linspec.cli.delimited import names_in_text, read_delimited
 from linspec.cli.failures import Failure
 from linspec.cli.matrix_market import read_matrix_market
 from linspec.cli.numpy_files import read_npy, read_npz
+from linspec.cli.parquet import names_in_parquet, read_parquet
 from linspec.cli.svmlight import read_svmlight
 
 if TYPE_CHECKING:
     from linspec.arrays import Array
 
-__all__ = ["FORMATS", "described", "read_matrix"]
+__all__ = ["FORMATS", "column_names_in", "described", "read_matrix", "read_named"]
 
 #: What can be read, in words.
-FORMATS = ".npy, .npz, .mtx, .svm, .svmlight, .libsvm, .csv, .tsv, .txt; .gz after the text formats"
+FORMATS = ".npy, .npz, .mtx, .svm, .svmlight, .libsvm, .parquet, .csv, .tsv, .txt; .gz after the text formats"
 
 
 @dataclass(frozen=True)
@@ -52,18 +55,28 @@ class _Source:
 
 
 def read_matrix(text: str) -> Array:
+    """Read a matrix of numbers, without the names of its columns; otherwise as `read_named`."""
+    found = read_named(text)
+    if found.text:
+        raise Failure(found.text)
+    return found.values
+
+
+def read_named(text: str) -> NamedMatrix:
     """Read a matrix.
 
     Parameters
     ----------
     text : str
-        A path, with ``:name`` after it for one array of an `.npz` file and ``:labels`` or ``:classes`` after an
-        svmlight file.
+        A path, with ``:name`` after it for one array of an `.npz` file, ``:labels`` or ``:classes`` after an
+        svmlight file, and columns after delimited text and `.parquet`.
 
     Returns
     -------
-    numpy.ndarray, numpy.memmap or scipy.sparse.csr_array
-        Two-dimensional, but for a one-dimensional `.npy` or `.npz` array, which is returned as it is.
+    NamedMatrix
+        Its values are a numpy.ndarray, numpy.memmap, scipy.sparse.csr_array or, of a large `.parquet` file, an
+        operator. They have two dimensions, but for a one-dimensional `.npy` or `.npz` array, which is returned as it
+        is, and for the texts of a single column.
 
     Raises
     ------
@@ -72,21 +85,37 @@ def read_matrix(text: str) -> Array:
     """
     source = _located(text)
     reader = _READERS.get(source.suffix)
-    if reader is None or (source.compressed and source.suffix in (".npy", ".npz")):
+    if reader is None or (source.compressed and source.suffix in (".npy", ".npz", ".parquet")):
         ending = "".join(source.path.suffixes[-2:]) if source.compressed else source.path.suffix
         raise Failure(
             f"{source.path}: files with the suffix {ending!r} cannot be read. The formats: {FORMATS}."
         )
-    if source.member and source.suffix not in (".npz", *_SVMLIGHT):
+    if source.member and source.suffix not in (".npz", ".parquet", *_SVMLIGHT, *_TEXT):
         raise Failure(
-            f"{source.path} holds one matrix; got the name {source.member!r} after it. Leave it out."
+            f"{source.path} holds one matrix, whose columns have no names; got {source.member!r} after it. Leave it "
+            "out."
         )
-    return reader(source)
+    found = reader(source)
+    return found if isinstance(found, NamedMatrix) else NamedMatrix(found)
+
+
+def column_names_in(text: str) -> tuple[str, ...] | None:
+    """The names of all columns of a file, without reading it; None of files that have none, and of picked columns."""
+    source = _located(text)
+    if source.member:
+        return None
+    if source.suffix == ".parquet":
+        return names_in_parquet(source.path)
+    return names_in_text(source.path, tabbed=source.suffix == ".tsv") if source.suffix in _TEXT else None
 
 
 def described(matrix: Any) -> str:
     """Shape, dtype and kind of a matrix in words."""
+    if isinstance(matrix, NamedMatrix):
+        return f"{len(matrix.values)} texts" if matrix.text else described(matrix.values)
     shape = " x ".join(map(str, matrix.shape))
+    if getattr(matrix, "streamed", False):
+        return f"{shape}, {matrix.dtype}, read in slices"
     if hasattr(matrix, "nnz"):
         return f"{shape}, sparse, {matrix.nnz} entries"
     return f"{shape}, {matrix.dtype}"
@@ -95,9 +124,12 @@ def described(matrix: Any) -> str:
 def _located(text: str) -> _Source:
     path, member = Path(text), ""
     if not path.exists():
-        front, colon, name = text.rpartition(":")
-        if colon and Path(front).exists():
-            path, member = Path(front), name
+        parts = text.split(":")
+        fronts = [":".join(parts[:i]) for i in range(len(parts) - 1, 0, -1)]
+        there = next((front for front in fronts if Path(front).exists()), None)
+        front, colon, _ = text.partition(":")
+        if there:
+            path, member = Path(there), text[len(there) + 1 :]
         elif colon and not path.is_symlink() and Path(front).suffix:
             raise Failure(f"{front}: {_absent(Path(front))}")
         else:
@@ -138,15 +170,21 @@ def _read_svmlight(source: _Source) -> Array:
     return read_svmlight(source.path, source.member)
 
 
-def _read_text(source: _Source) -> Array:
-    return read_delimited(source.path, tabbed=source.suffix == ".tsv")
+def _read_text(source: _Source) -> NamedMatrix:
+    return read_delimited(source.path, source.member, tabbed=source.suffix == ".tsv")
+
+
+def _read_parquet(source: _Source) -> NamedMatrix:
+    return read_parquet(source.path, source.member)
 
 
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
+_TEXT = (".csv", ".tsv", ".txt")
 _READERS: dict[str, Callable[[_Source], Any]] = {
     ".npy": _read_npy,
     ".npz": _read_npz,
     ".mtx": _read_matrix_market,
     **dict.fromkeys(_SVMLIGHT, _read_svmlight),
-    **dict.fromkeys((".csv", ".tsv", ".txt"), _read_text),
+    ".parquet": _read_parquet,
+    **dict.fromkeys(_TEXT, _read_text),
 }

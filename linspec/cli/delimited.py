@@ -4,9 +4,9 @@ Problem: such files say neither what separates their fields nor whether the firs
 field that is no number must be named by line and place.
 Method: the first line that is neither blank nor a comment (``#``) decides: the separator is the tab in a `.tsv`
 file, else the first of comma, semicolon and tab that it contains, else blanks; it is a header when none of
-its fields is a number and some field can be a name. NumPy's reader does the rest; only when it objects is the file read
-again, line by line, for the culprit.
-Source: RFC 4180 for the quotes; NumPy's ``loadtxt`` for the reading.
+its fields is a number and some field can be a name. NumPy's reader does the rest, or that of pyarrow where it is
+installed and the file is large and plain; only when they object is the file read again, line by line, for the culprit.
+Source: RFC 4180 for the quotes; NumPy's ``loadtxt`` and pyarrow's ``open_csv`` for the reading.
 Where we differ: a missing field is an error that names it, not a NaN. A quoted field ends on its line, and nothing else
 stands beside its quotes: a quote that is not closed would swallow the lines after it.
 """
@@ -16,20 +16,25 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+from linspec.cli.columns import NamedMatrix, chosen_columns
 from linspec.cli.failures import Failure, in_one_line
 from linspec.cli.memory import check_memory
 from linspec.cli.text import Survey, opened, surveyed, text_errors
 
-if TYPE_CHECKING:
-    from linspec.arrays import Array
-
-__all__ = ["number_in", "read_delimited"]
+__all__ = ["names_in_text", "number_in", "read_delimited"]
 
 MISSING = frozenset({"", "?", "-", ".", "na", "n/a", "nan", "nil", "none", "null"})
 """What stands for a number that is not known, and is no name of a column."""
+
+LARGE = 4 << 20
+"""Bytes from which on pyarrow is worth the time of its import."""
+
+BLOCK = 1 << 20
+"""Bytes that pyarrow parses at a time."""
 
 HIDDEN = "\0"
 """Stands for a separator inside quotes while a line is split; no text file has it."""
@@ -42,19 +47,23 @@ def number_in(text: str) -> float:
     return float(text)
 
 
-def read_delimited(path: Path, *, tabbed: bool = False) -> Array:
-    """Read the numbers of a text file.
+def read_delimited(path: Path, wanted: str = "", *, tabbed: bool = False) -> NamedMatrix:
+    """Read the numbers of a text file, or the texts of a single column.
 
     Parameters
     ----------
     path : Path
         Where it is.
+    wanted : str, default ""
+        Columns, as `linspec.cli.columns.chosen_columns` takes them; those of a file without names are called 1, 2, ...
     tabbed : bool, default False
         Whether tabs separate the fields, whatever else a line contains.
 
     Returns
     -------
-    numpy.ndarray of shape (rows, columns), float64
+    NamedMatrix
+        Its values are a numpy.ndarray of shape (rows, columns), float64. If there is a line of names, and its single
+        column begins with a text, they are its texts.
 
     Raises
     ------
@@ -62,41 +71,217 @@ def read_delimited(path: Path, *, tabbed: bool = False) -> Array:
         It is not text, not numbers, or its lines differ in length; or it does not fit into memory.
     """
     with text_errors(path):
-        return _read(path, surveyed(path), tabbed)
+        return _read(path, surveyed(path), wanted, tabbed)
 
 
-def _read(path: Path, survey: Survey, tabbed: bool) -> Array:
-    import numpy as np
+def names_in_text(path: Path, *, tabbed: bool = False) -> tuple[str, ...] | None:
+    """The names of the columns, where the first line has some."""
+    with text_errors(path):
+        start, first = _first_line(path)
+        fields = _fields(first, _separator(first, tabbed), path, start)
+    return tuple(fields) if _are_names(fields) else None
 
+
+def _are_names(fields: list[str]) -> bool:
+    """Whether the fields of the first line are names of columns."""
+    return not any(map(_is_like_number, fields)) and any(map(_is_name, fields))
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How a text file is laid out.
+
+    Attributes
+    ----------
+    path : Path
+    start : int
+        The number, from 1, of the first line with numbers.
+    separator : str or None
+        None for blanks.
+    names : list of str or None
+        The names of all columns.
+    width : int
+        Fields of a line.
+    columns : list of int or None
+        Those that are read; None for all.
+    """
+
+    path: Path
+    start: int
+    separator: str | None
+    names: list[str] | None
+    width: int
+    columns: list[int] | None
+
+    @property
+    def chosen(self) -> tuple[str, ...] | None:
+        """The names of the columns that are read."""
+        if self.names is None:
+            return None
+        return tuple(self.names if self.columns is None else (self.names[j] for j in self.columns))
+
+    def reads(self, place: int) -> bool:
+        """Whether the field of this number, from 0, is read."""
+        return self.columns is None or place in self.columns
+
+
+def _read(path: Path, survey: Survey, wanted: str, tabbed: bool) -> NamedMatrix:
     start, first = _first_line(path)
     separator = _separator(first, tabbed)
-    names = _fields(first, separator, path, start)
-    named = not any(map(_is_like_number, names)) and any(map(_is_name, names))
-    check_memory(
-        path, 8 * survey.lines * len(names), f"a matrix of {survey.lines:,} x {len(names):,} numbers"
+    fields = _fields(first, separator, path, start)
+    named = _are_names(fields)
+    names = fields if named else None
+    columns = (
+        chosen_columns(names or [str(j + 1) for j in range(len(fields))], wanted, str(path))
+        if wanted
+        else None
     )
-    with opened(path) as stream:
-        for _ in range(start if named else start - 1):
-            stream.readline()
-        lines = _checked(stream, start + named, separator, path) if survey.quotes else stream
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # "no data", which is said below
-                numbers = np.loadtxt(lines, delimiter=separator, quotechar='"', ndmin=2)
-        except ValueError as error:
-            if isinstance(error, UnicodeDecodeError):
-                raise
-            raise _culprit(path, start + named, separator, error) from error
+    layout = _Layout(path, start + named, separator, names, len(fields), columns)
+    count = layout.width if columns is None else len(columns)
+    check_memory(path, 8 * survey.lines * count, f"a matrix of {survey.lines:,} x {count:,} numbers")
+    if named and count == 1 and _begins_with_text(layout):
+        return _texts(layout)
+    numbers = _numbers_by_arrow(layout, survey)
+    if numbers is None:
+        numbers = _numbers(layout, survey)
     if not numbers.size:
         raise Failure(
             f"{path} has no line of numbers; its first line, {first[:40]!r}, is read as column names."
         )
-    if named and numbers.shape[1] != len(names):
+    if names and columns is None and numbers.shape[1] != len(names):
         raise Failure(
             f"{path}, line {start}: {len(names)} column names stand above lines of {numbers.shape[1]} numbers. Name "
             "each column once, with quotes around a name that holds separators, or remove the names."
         )
-    return numbers
+    chosen = layout.chosen
+    return NamedMatrix(numbers, chosen if chosen and len(set(chosen)) == len(chosen) else None)
+
+
+def _numbers(layout: _Layout, survey: Survey) -> Any:
+    """The numbers, by NumPy's reader."""
+    import numpy as np
+
+    with opened(layout.path) as stream:
+        for _ in range(layout.start - 1):
+            stream.readline()
+        lines: Iterable[str] = stream
+        if survey.quotes:
+            lines = _checked(lines, layout.start, layout.separator, layout.path)
+        if layout.columns is not None:
+            lines = _of_one_width(lines, layout)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # "no data", which is said by the caller
+                return np.loadtxt(
+                    lines, delimiter=layout.separator, quotechar='"', ndmin=2, usecols=layout.columns
+                )
+        except ValueError as error:
+            if isinstance(error, UnicodeDecodeError):
+                raise
+            raise _culprit(layout, error) from error
+
+
+def _numbers_by_arrow(layout: _Layout, survey: Survey) -> Any:
+    """The same numbers, by pyarrow where it is installed; None where it is not, or where it stumbles.
+
+    It is faster, as strict, and rounds as well, but it says less of what is wrong: then NumPy's reader begins anew. It
+    knows no comments, and quotes otherwise.
+    """
+    plain = layout.separator is not None and not survey.quotes and not survey.hashes
+    if not plain or survey.size < LARGE or layout.path.suffix.lower() == ".gz":
+        return None
+    try:
+        import pyarrow as pa
+        from pyarrow import csv
+    except ImportError:
+        return None
+    import numpy as np
+
+    names = [str(j) for j in range(layout.width)]
+    chosen = names if layout.columns is None else [names[j] for j in layout.columns]
+    numbers = np.empty((survey.lines, len(chosen)), order="F")
+    rows = 0
+    try:
+        with (
+            layout.path.open("rb") as stream,
+            csv.open_csv(
+                stream,
+                csv.ReadOptions(column_names=names, skip_rows=layout.start - 1, block_size=BLOCK),
+                csv.ParseOptions(delimiter=layout.separator, quote_char=False),
+                csv.ConvertOptions(
+                    column_types=dict.fromkeys(chosen, pa.float64()), include_columns=chosen, null_values=[]
+                ),
+            ) as batches,
+        ):
+            for batch in batches:
+                for j, column in enumerate(batch.columns):
+                    if column.null_count:
+                        return None
+                    numbers[rows : rows + len(column), j] = column.to_numpy()
+                rows += batch.num_rows
+    except (pa.ArrowException, ValueError):
+        return None
+    return numbers[:rows]
+
+
+def _begins_with_text(layout: _Layout) -> bool:
+    """Whether the first field of the column that is read is no number, and not missing."""
+    for _, fields in _lines_of_fields(layout):
+        field = fields[layout.columns[0] if layout.columns else 0] if len(fields) == layout.width else ""
+        return not _is_like_number(field) and field.lower() not in MISSING
+    return False
+
+
+def _texts(layout: _Layout) -> NamedMatrix:
+    """The texts of a single column."""
+    import numpy as np
+
+    place = layout.columns[0] if layout.columns else 0
+    name = (layout.names or [""])[place]
+    texts = []
+    for number, fields in _lines_of_fields(layout):
+        if len(fields) != layout.width:
+            raise _wrong_width(layout, number, len(fields))
+        if fields[place].lower() in MISSING:
+            raise Failure(
+                f"{layout.path}, line {number}, field {place + 1}: a text is needed in column {name!r}; got "
+                f"{_got(fields[place])}. Fill or drop such rows."
+            )
+        texts.append(fields[place])
+    said = f"{layout.path}, line {layout.start}, field {place + 1}: a number is needed; got {_got(texts[0])} in column"
+    return NamedMatrix(
+        np.asarray(texts), (name,), f"{said} {name!r}. Remove such columns and fill or drop such rows."
+    )
+
+
+def _lines_of_fields(layout: _Layout) -> Iterator[tuple[int, list[str]]]:
+    """The fields of each line that says something, with the number of the line."""
+    with opened(layout.path) as stream:
+        for number, line in _spoken(stream):
+            if number >= layout.start:
+                yield number, _fields(line, layout.separator, layout.path, number)
+
+
+def _of_one_width(lines: Iterable[str], layout: _Layout) -> Iterator[str]:
+    """The lines, once each has the fields of the first: NumPy does not count where it reads some of them."""
+    for number, line in enumerate(lines, layout.start):
+        text = _without_comment(line).rstrip("\r\n")
+        if text.strip():
+            fields = _fields(text, layout.separator, layout.path, number) if '"' in text else None
+            count = len(text.split(layout.separator) if fields is None else fields)
+            if count != layout.width:
+                raise _wrong_width(layout, number, count)
+        yield line
+
+
+def _wrong_width(layout: _Layout, number: int, count: int) -> Failure:
+    return Failure(
+        f"{layout.path}, line {number}: {layout.width} fields are needed, as on the lines before; got {count}."
+    )
+
+
+def _got(field: str) -> str:
+    return repr(field[:40]) if field else "an empty field"
 
 
 def _first_line(path: Path) -> tuple[int, str]:
@@ -202,24 +387,21 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _culprit(path: Path, start: int, separator: str | None, error: ValueError) -> Failure:
+def _culprit(layout: _Layout, error: ValueError) -> Failure:
     """The failure that names the first line at fault."""
     width = 0
-    with opened(path) as stream:
-        for number, line in _spoken(stream):
-            if number < start:
-                continue
-            fields = _fields(line, separator, path, number)
-            for place, field in enumerate(fields, 1):
-                if not _is_number(field):
-                    got = repr(field[:40]) if field else "an empty field"
-                    return Failure(
-                        f"{path}, line {number}, field {place}: a number is needed; got {got}. Remove such columns "
-                        "and fill or drop such rows."
-                    )
-            width = width or len(fields)
-            if len(fields) != width:
+    for number, fields in _lines_of_fields(layout):
+        for place, field in enumerate(fields):
+            if layout.reads(place) and not _is_number(field):
+                names = layout.names or ()
+                column = f" in column {names[place]!r}" if len(names) == len(fields) else ""
                 return Failure(
-                    f"{path}, line {number}: {width} fields are needed, as on the lines before; got {len(fields)}."
+                    f"{layout.path}, line {number}, field {place + 1}: a number is needed; got {_got(field)}{column}. "
+                    "Remove such columns and fill or drop such rows."
                 )
-    return Failure(f"{path} cannot be read as numbers ({in_one_line(str(error))}).")
+        width = width or len(fields)
+        if len(fields) != width:
+            return Failure(
+                f"{layout.path}, line {number}: {width} fields are needed, as on the lines before; got {len(fields)}."
+            )
+    return Failure(f"{layout.path} cannot be read as numbers ({in_one_line(str(error))}).")

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-__all__ = ["INTERRUPTED", "Interrupts", "held", "quitting", "raising", "undone_if_killed"]
+__all__ = ["INTERRUPTED", "Interrupts", "held", "quitting", "raising"]
 
 INTERRUPTED = 130
 """Exit status of a command that Ctrl-C has ended: 128 + SIGINT."""
@@ -111,28 +111,6 @@ def raising() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def undone_if_killed(undo: Callable[[], Any]) -> Iterator[None]:
-    """Call a function before SIGTERM or SIGHUP ends the process, where they would end it."""
-    ending = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    if threading.current_thread() is not threading.main_thread():
-        ending = []
-    ending = [number for number in ending if signal.getsignal(number) is signal.SIG_DFL]
-
-    def end(signum: int, _: FrameType | None) -> None:
-        undo()
-        signal.signal(signum, signal.SIG_DFL)
-        signal.raise_signal(signum)
-
-    for number in ending:
-        signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number in ending:
-            signal.signal(number, signal.SIG_DFL)
 
 
 def _replaceable() -> Any:

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from linspec import registry
+from linspec.cli.columns import NamedMatrix
 from linspec.cli.failures import Failure
 from linspec.kinds import resolve
 
@@ -76,6 +77,15 @@ class Kind:
         Takes the values of the parameters, returns what is said of them beside k, ridge and centring.
     share : str
         At the head of a column: the score over the best one.
+    second_columns : str
+        The option that picks columns for the second matrix.
+    labels : tuple of str
+        The matrices that may be a column of texts.
+    path : bool
+        Whether the problem takes several ridges at once. Others are solved once for each.
+    explained : callable or None
+        Takes a solution, the matrices and the confounds, and reads the matrices again. Returns the head and the rows of
+        a table that says how much of the matrices the answer explains.
     solver : str
         What `solve` takes without ``--solver``.
     solver_parameters : callable or None
@@ -99,6 +109,10 @@ class Kind:
     arrange: Callable[[list[Any], dict[str, Any]], tuple[list[Any], dict[str, Any]]] | None = None
     words: Callable[[Mapping[str, Any]], list[str]] | None = None
     share: str = "of best"
+    second_columns: str = "--y-columns"
+    labels: tuple[str, ...] = ()
+    path: bool = False
+    explained: Callable[[Any, Sequence[Any], Any], tuple[list[str], list[list[str]]]] | None = None
     solver: str = "auto"
     solver_parameters: Callable[[], list[click.Parameter]] | None = None
     varied: tuple[str, ...] = ()
@@ -126,14 +140,23 @@ class Kind:
 
     def construct(self, matrices: Sequence[Any], values: Mapping[str, Any]) -> Any:
         """The problem with these matrices and the values of its parameters."""
-        arranged = list(matrices)
+        read = [given if isinstance(given, NamedMatrix) else NamedMatrix(given) for given in matrices]
+        for name, matrix in zip(self.matrices, read, strict=True):
+            if matrix.text and name not in self.labels:
+                raise Failure(matrix.text)
+        names = {name: matrix.names for name, matrix in zip(self.matrices, read, strict=True) if matrix.names}
+        arranged = [matrix.values for matrix in read]
+        if not self.path and isinstance(values.get("ridge"), tuple | list):
+            raise Failure(f"--ridge must be one number here; got {_in_words(values['ridge'])}.")
         given = {name: value for name, value in values.items() if value is not None}
         for name in ROW_FILES:
             if name in given:
                 given[name] = _of_rows(given[name])
         if self.arrange is not None:
             arranged, given = self.arrange(arranged, given)
-        return registry.get_problem(self.name)(*arranged, **given)
+        problem = registry.get_problem(self.name)(*arranged, **given)
+        problem.name_columns(names)
+        return problem
 
     def stated(self, values: Mapping[str, Any]) -> str:
         """The parameters in words, such as "k = 10, ridge 1"."""
@@ -142,7 +165,7 @@ class Kind:
             words.append("k by rank" if values["k"] is None else f"k = {values['k']}")
         ridges = [values[name] for name in ("ridge", "ridge_y") if values.get(name) is not None]
         if any(ridges):
-            words.append("ridge " + " and ".join(f"{ridge:g}" for ridge in ridges))
+            words.append("ridge " + " and ".join(map(_in_words, ridges)))
         if "center" in values:
             words.append("centred" if values["center"] else "not centred")
         words += ["scaled"] if values.get("scale") else []
@@ -179,9 +202,30 @@ def count_option(what: str, *, by_default: str = "") -> click.Option:
     return click.Option(["-k"], type=int, required=not by_default, metavar="K", help=text)
 
 
+class _Ridges(click.ParamType):  # type: ignore[type-arg]  # of older releases it is not generic
+    """A number, or several with commas between them."""
+
+    name = "float"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """A float, or a tuple of several."""
+        if isinstance(value, float | int | tuple):
+            return value
+        one: click.ParamType[Any] = click.FLOAT  # its own type wants a number already
+        found = tuple(float(one.convert(text.strip(), param, ctx)) for text in str(value).split(","))
+        return found[0] if len(found) == 1 else found
+
+
 def ridge_option(help_: str) -> click.Option:
-    """The ridge, 0 by default."""
-    return click.Option(["--ridge"], type=float, default=0.0, show_default=True, metavar="NUMBER", help=help_)
+    """The ridge, 0 by default; several with commas between them."""
+    text = f"{help_} Several, as in 1,10,100: `solve` shows an answer for each."
+    return click.Option(
+        ["--ridge"], type=_Ridges(), default=0.0, show_default=True, metavar="NUMBER", help=text
+    )
+
+
+def _in_words(ridge: Any) -> str:
+    return ", ".join(f"{value:g}" for value in ridge) if isinstance(ridge, tuple | list) else f"{ridge:g}"
 
 
 def center_option(

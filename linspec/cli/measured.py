@@ -33,7 +33,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import linspec
 from linspec import registry
-from linspec.cli.data import read_matrix
+from linspec.cli.data import read_named
 from linspec.cli.failures import Failure, in_one_line
 from linspec.cli.interrupts import Interrupts, held, raising
 from linspec.cli.kinds import Kind, Score, kind_named
@@ -346,7 +346,7 @@ def _stated(kind: Kind, request: Request) -> tuple[Any, Rows | None]:
     """The problem of a request, and the rows that are held out; the others are stated, so that none fails later."""
     from linspec.comparison import split  # here: help loads no array library
 
-    matrices = [read_matrix(file) for file in request.files]
+    matrices = [read_named(file) for file in request.files]
     found: list[tuple[Any, Rows | None]] = []
     for values in (*request.others, request.values):
         problem = kind.construct(matrices, values)

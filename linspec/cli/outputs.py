@@ -15,8 +15,8 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -24,12 +24,10 @@ from typing import IO
 import click
 
 from linspec.cli.failures import Failure, printable
-from linspec.cli.interrupts import held, undone_if_killed
+from linspec.cli.interrupts import held
+from linspec.replacing import replaced
 
-__all__ = ["Target", "Writer", "check_room", "check_target", "replaced", "write_all"]
-
-
-PERMISSIONS = 0o777
+__all__ = ["Target", "Writer", "check_room", "check_target", "write_all"]
 
 Writer = Callable[[IO[bytes], str], None]
 """Writes to a stream, in the format of a suffix."""
@@ -148,30 +146,6 @@ def write_all(files: Iterable[tuple[Target | None, Writer]]) -> None:
         raise Failure(" ".join(failures))
 
 
-@contextmanager
-def replaced(path: Path) -> Iterator[IO[bytes]]:
-    """A stream whose content takes the place of a file at the end, unless an exception comes first."""
-    draft = path.with_name(f".linspec-{secrets.token_hex(4)}.part")
-
-    def remove() -> None:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-
-    with undone_if_killed(remove):
-        try:
-            with draft.open("x+b") as stream:
-                with suppress(FileNotFoundError):
-                    mode = path.stat().st_mode & PERMISSIONS
-                    if draft.stat().st_mode & PERMISSIONS != mode:  # some file systems have none to change
-                        draft.chmod(mode)
-                yield stream
-                stream.flush()
-                os.fsync(stream.fileno())
-            draft.replace(path)
-        finally:
-            remove()
-
-
 def _check_file(target: Target) -> None:
     """Raise what is wrong with the file, or the folder it is to be in."""
     path, folder = target.path, target.path.parent
@@ -200,7 +174,8 @@ def _check_file(target: Target) -> None:
 
 def _is_read(text: str, target: Target) -> bool:
     """Whether this input is that file; ``FILE:NAME`` means a part of one."""
-    for path in {text, text.rpartition(":")[0]} - {""}:
+    parts = text.split(":")
+    for path in {":".join(parts[:i]) for i in range(1, len(parts) + 1)} - {""}:
         with suppress(OSError, ValueError):
             if target.path.samefile(path):
                 return True

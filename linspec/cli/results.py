@@ -1,6 +1,6 @@
 """Solutions in files: `.npz` with all arrays, or `.json` for other languages.
 
-Neither format needs unpickling.
+Neither format needs unpickling. The first is that of `Solution.save`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ __all__ = ["FORMATS", "least_bytes", "plain", "write_solution"]
 
 FORMATS = (".npz", ".json")
 
+ASKED = ("problem", "tol", "options")
+"""Fields that say what was asked, as "about" does."""
+
 
 def write_solution(solution: Any, about: Mapping[str, Any], stream: IO[bytes], suffix: str) -> None:
     """Write a solution.
@@ -23,21 +26,25 @@ def write_solution(solution: Any, about: Mapping[str, Any], stream: IO[bytes], s
     Parameters
     ----------
     solution : Solution
-        Each of its fields that is not None becomes an array, or an entry.
+        Each of its fields that is not None becomes an array, or an entry. `linspec.load_solution` reads the `.npz`.
     about : mapping
         What was asked: files, parameters, seed, version; kept as one JSON text under "about".
     stream : binary file
     suffix : str
         One of `FORMATS`.
     """
-    fields = {field.name: getattr(solution, field.name) for field in dataclasses.fields(solution)}
-    fields = {name: value for name, value in fields.items() if value is not None}
-    fields["status"] = solution.status.name
     if suffix == ".json":
+        fields = {each.name: getattr(solution, each.name) for each in dataclasses.fields(solution)}
+        fields = {name: value for name, value in fields.items() if value is not None and name not in ASKED}
         text = json.dumps({**plain(fields), "about": plain(about)}, indent=1, allow_nan=False)
         stream.write(text.encode() + b"\n")
     else:
-        _write_npz(stream, fields, about)
+        import numpy as np
+
+        from linspec import archive
+        from linspec.solution import packed
+
+        archive.write(stream, *packed(solution, {"about": np.asarray(json.dumps(plain(about)))}))
 
 
 def least_bytes(problem: Any) -> float:
@@ -45,17 +52,6 @@ def least_bytes(problem: Any) -> float:
     columns = next(iter(problem.matrices.values())).shape[1]
     width = getattr(problem, "k", None) or problem.width
     return float((4 if problem.single else 8) * columns * width)
-
-
-def _write_npz(stream: Any, fields: Mapping[str, Any], about: Mapping[str, Any]) -> None:
-    import numpy as np
-
-    from linspec.arrays import is_array, to_host
-
-    arrays: dict[str, Any] = {
-        name: to_host(value) if is_array(value) else np.asarray(value) for name, value in fields.items()
-    }
-    np.savez(stream, about=np.asarray(json.dumps(plain(about))), **arrays)
 
 
 def plain(value: Any) -> Any:

@@ -16,6 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from linspec import options, registry
+from linspec.cli.columns import column_options, with_columns
 from linspec.cli.failures import Command, Failure
 from linspec.cli.kinds import Kind, kind_named, offered
 from linspec.errors import UnknownOption
@@ -145,13 +146,20 @@ def problem_command(
 ) -> Command:
     """A command that takes the matrices of a problem, and parameters."""
     files: list[click.Parameter] = [
-        click.Argument([name.lower()], metavar=f"{name}-FILE", type=click.Path(path_type=str))
-        for name in kind.matrices
+        click.Argument(
+            [name.lower()], metavar=f"{name}-FILE", type=click.Path(path_type=str), required=number == 0
+        )
+        for number, name in enumerate(kind.matrices)
     ]
+    columns = column_options(kind.matrices, kind.second_columns)
+
+    def picked(**given: Any) -> Any:
+        return action(**with_columns(kind.matrices, given))
+
     return Command(
         kind.name,
-        callback=action,
-        params=[*files, *parameters],
+        callback=picked,
+        params=[*files, *columns, *parameters],
         help=f"{kind.title}\n\n{summary}",
         short_help=kind.title,
     )

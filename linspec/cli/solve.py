@@ -10,8 +10,8 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from linspec.cli import plots
-from linspec.cli.data import described, read_matrix
-from linspec.cli.failures import Command
+from linspec.cli.data import described, read_named
+from linspec.cli.failures import Command, Failure
 from linspec.cli.interrupts import INTERRUPTED, held
 from linspec.cli.kinds import Kind
 from linspec.cli.measured import Limits, Outcome, loaded, measured_solve
@@ -28,7 +28,7 @@ from linspec.cli.settings import (
     run_parameters,
     solver_options,
 )
-from linspec.cli.tables import show_facts, status_in_words
+from linspec.cli.tables import show_facts, show_table, status_in_words
 
 if TYPE_CHECKING:
     from linspec.comparison import Rows
@@ -37,7 +37,11 @@ if TYPE_CHECKING:
 __all__ = ["solve"]
 
 FILES = """Files: .npy (read in blocks, never loaded whole), .npz (dense: FILE.npz:NAME picks an array; or of
-scipy.sparse), .mtx, .svm (FILE.svm:labels and FILE.svm:classes for the labels), .csv, .tsv, .txt."""
+scipy.sparse), .mtx, .svm (FILE.svm:labels and FILE.svm:classes for the labels), .parquet, .csv, .tsv, .txt
+(FILE:a,b..d picks columns by name, FILE:~a all others)."""
+
+LARGEST, VECTORS = 5, 3
+"""Weights with names that are shown of a vector, and vectors of which they are shown."""
 
 JUDGED = {
     "recomputed": "recomputed by a sweep",
@@ -66,6 +70,9 @@ def _command(kind: Kind) -> Command:
         click.Option(["--out"], metavar="FILE", help="Write the solution to FILE.npz or FILE.json."),
         click.Option(["--plot"], metavar="FILE", help=f"Draw {what}, to FILE.png."),
     ]
+    if kind.explained is not None:
+        text = "Show how much of each matrix the answer explains; the data are read again for that."
+        parameters.append(click.Option(["--explained"], is_flag=True, help=text))
     return problem_command(kind, action, FILES, parameters)
 
 
@@ -80,7 +87,15 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
     name, tol = given["solver"], given["tol"]
     options = solver_options(kind.name, name, [*kind.option_texts(given), *given["options"]], tol)
     values = kind.values(given)
-    matrices = {matrix: read_matrix(text) for matrix, text in files.items()}
+    ridges = values.get("ridge")
+    if given.get("explained") and values.get("sample_weight") is not None:
+        raise Failure("--explained counts every row once; got --sample-weight. Leave one of them out.")
+    if isinstance(ridges, tuple) and not kind.path:
+        _check_one_by_one(given, out or plot)
+        matrices = {matrix: read_named(text) for matrix, text in files.items()}
+        _solve_each(kind, given, values, matrices)
+        return
+    matrices = {matrix: read_named(text) for matrix, text in files.items()}
     problem = kind.construct(list(matrices.values()), values)
     problem, rows = _parted(problem, given)
     name, reason, options = _chosen(problem, name, options)
@@ -97,10 +112,17 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
                 ("solver", solution.solver),
                 ("chosen", reason),
                 *kind.answer(solution),
+                *_largest_weights(solution),
                 ("held out", _on_held_out(solution, outcome, rows)),
                 *_ending(solution, seconds),
             ]
         )
+        if isinstance(ridges, tuple):
+            _show_path(ridges, solution)
+        if given.get("explained") and kind.explained is not None:
+            click.echo()
+            head, shares = kind.explained(solution, list(problem.matrices.values()), problem.confounds)
+            show_table(head, shares, right=head)
         about = {"problem": kind.name, "files": files, **values, "options": options, "seed": given["seed"]}
         about |= {"held_out": given.get("held_out"), "score": outcome.held_out} if rows else {}
         about = {**about, "seconds": seconds, "linspec": _version()}
@@ -112,6 +134,97 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
         )
     if interrupts.came or solution.status.name == "INTERRUPTED":
         click.get_current_context().exit(INTERRUPTED)
+
+
+def _check_one_by_one(given: Mapping[str, Any], target: Any) -> None:
+    """Refuse what belongs to one answer where there are several."""
+    if target is not None:
+        raise Failure(f"{target.option} is for one answer; got several ridges. Name one, or leave it out.")
+    if given.get("ridge_y") is not None:
+        raise Failure("--ridge-y stands beside one ridge; got several. Leave it out.")
+    if given.get("explained"):
+        raise Failure("--explained is for one answer; got several ridges. Name one, or leave it out.")
+
+
+def _solve_each(
+    kind: Kind, given: Mapping[str, Any], values: Mapping[str, Any], matrices: Mapping[str, Any]
+) -> None:
+    """One solve for each ridge, told as a table."""
+    rows: list[list[str]] = []
+    head: list[str] = []
+    problems = {
+        ridge: kind.construct(list(matrices.values()), {**values, "ridge": ridge})
+        for ridge in values["ridge"]
+    }
+    with held() as interrupts:
+        for ridge, problem in problems.items():
+            if interrupts.came:
+                break
+            texts = [*kind.option_texts(given), *given["options"]]
+            options = solver_options(kind.name, given["solver"], texts, given["tol"])
+            problem, left_out = _parted(problem, given)
+            name, _, options = _chosen(problem, given["solver"], options)
+            solution, outcome = _run(problem, name, options, given, left_out)
+            answer = kind.answer(solution)[:2]
+            if outcome.held_out is not None:
+                answer.append(("held out", f"{outcome.held_out:.6f}"))
+            figures = [
+                f"{solution.residual:.1e}",
+                status_in_words(solution.status.name),
+                f"{solution.passes:g}",
+            ]
+            head = [
+                "ridge",
+                *(label for label, _ in answer),
+                "residual",
+                "status",
+                "passes",
+                "seconds",
+                "solver",
+            ]
+            answers = [text for _, text in answer]
+            rows.append([f"{ridge:g}", *answers, *figures, f"{outcome.seconds or 0.0:.3g}", solution.solver])
+        if rows:
+            show_facts(
+                [
+                    ("problem", f"{kind.name}, {kind.stated(values)}"),
+                    *((m, f"{given[m.lower()]} ({described(data)})") for m, data in matrices.items()),
+                ]
+            )
+            click.echo()
+            show_table(head, rows, right=["ridge", "sum", "held out", "residual", "passes", "seconds"])
+    if interrupts.came:
+        click.get_current_context().exit(INTERRUPTED)
+
+
+def _show_path(ridges: tuple[float, ...], solution: Any) -> None:
+    """One row for each ridge of a path."""
+    from linspec.arrays import to_host
+
+    rows = []
+    for ridge, x, residual in zip(ridges, to_host(solution.x), solution.residuals, strict=True):
+        norm = float((x.astype(float) ** 2).sum()) ** 0.5
+        rows.append([f"{ridge:g}", f"{norm:.6g}", f"{float(residual):.1e}"])
+    click.echo()
+    show_table(
+        ["ridge", "norm of coefficients", "residual"],
+        rows,
+        right=["ridge", "norm of coefficients", "residual"],
+    )
+
+
+def _largest_weights(solution: Any) -> list[tuple[str, str]]:
+    """The largest weights of the first vectors, by the names of their columns."""
+    found: list[tuple[str, str]] = []
+    for matrix in solution.weights_of:
+        if matrix not in solution.column_names or getattr(solution, "path", False):
+            continue
+        rows = solution.weights_table(matrix, library="")
+        for vector in list(rows[0])[1 : VECTORS + 1]:
+            largest = sorted(rows, key=lambda row: -abs(row[vector]))[:LARGEST]
+            text = ",  ".join(f"{row['column']} {row[vector]:.4g}" for row in largest)
+            found.append((f"{matrix}, {vector}", text + (",  …" if len(rows) > LARGEST else "")))
+    return found
 
 
 def _chosen(problem: Any, name: str, options: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:

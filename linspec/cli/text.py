@@ -38,7 +38,7 @@ class Survey:
         Bytes, after decompression.
     lines : int
         Line ends.
-    quotes, colons : int
+    quotes, colons, hashes : int
         How often these marks occur.
     """
 
@@ -46,6 +46,7 @@ class Survey:
     lines: int
     quotes: int
     colons: int
+    hashes: int = 0
 
 
 def opened_bytes(path: Path) -> BinaryIO:
@@ -90,7 +91,7 @@ def surveyed(path: Path) -> Survey:
         It holds a zero byte, or a line that is longer, or more lines, than the memory can hold.
     """
     room = machine.available_memory()
-    size = lines = quotes = colons = line = 0
+    size = lines = quotes = colons = hashes = line = 0
     with opened_bytes(path) as stream:
         while piece := stream.read(PIECE):
             place = piece.find(b"\0")
@@ -101,6 +102,7 @@ def surveyed(path: Path) -> Survey:
             size += len(piece)
             quotes += piece.count(b'"')
             colons += piece.count(b":")
+            hashes += piece.count(b"#")
             # Lines may end in \n, in \r\n or, in old files, in \r.
             lines += max(piece.count(b"\n"), piece.count(b"\r"))
             end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
@@ -109,4 +111,4 @@ def surveyed(path: Path) -> Survey:
                 check_memory(path, PER_CHARACTER * line, f"a line of more than {line:,} characters")
             if 8 * lines > room:
                 check_memory(path, 8 * lines, f"a file of more than {lines:,} lines")
-    return Survey(size=size, lines=lines + 1, quotes=quotes, colons=colons)
+    return Survey(size=size, lines=lines + 1, quotes=quotes, colons=colons, hashes=hashes)

@@ -244,8 +244,7 @@ def _problems(problem: Any, ridges: Any, form: str) -> list[Any]:
 
 
 def _with_ridge(problem: Any, ridge: Any, moments: Moments) -> Any:
-    twin = problem.with_matrices({})
-    object.__setattr__(twin, "ridge", ridge)
+    twin = problem.with_numbers(ridge=ridge)
     object.__setattr__(twin, "shared", moments)
     return twin
 

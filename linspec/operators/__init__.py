@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from linspec.arrays import is_array
 from linspec.errors import BrokenPlugin, InvalidProblem, LinspecError, UnsupportedData, called, shown
 from linspec.faults import Contained, one_line
+from linspec.frames import is_frame, is_series
 from linspec.operators.adjusted import AdjustedOperator, Adjustment, WeightedRows
 from linspec.operators.base import (
     AdjointOperator,
@@ -31,6 +33,7 @@ from linspec.operators.row_operator import RowOperator
 from linspec.operators.sketched import HeldSketch, SeededSketch, Sketch, tile_width
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 from linspec.operators.streamed import StreamedOperator, is_stream
+from linspec.operators.tables import array_of_list, of_frame
 
 __all__ = [
     "AdjointOperator",
@@ -73,12 +76,14 @@ def as_operator(
 
     Parameters
     ----------
-    data : array, sparse matrix, memory map, path of a `.npy` file, operator, iterator or callable
+    data : array, sparse matrix, frame, memory map, path of a `.npy` file, operator, list, iterator or callable
         NumPy, CuPy, torch and array-api-strict arrays; `scipy.sparse` and `cupyx.scipy.sparse` matrices;
         `numpy.memmap`; a linspec or SciPy LinearOperator, or any object with `shape`, `dtype`, `matmat` and
         `rmatmat`; and the data of the adapters of installed plugins. Nothing is copied; integers and bools
-        become floats block by block. An iterator of row slices (dense arrays or SciPy sparse matrices with
-        equally many columns) is read once. A callable that takes no arguments and returns a new iterator can
+        become floats block by block. Frames and series of pandas, polars and pyarrow, and lists of rows, are
+        copied into one array, but for pandas frames of one NumPy dtype; sparse columns of pandas stay sparse. An
+        iterator of row slices (dense arrays, SciPy sparse matrices or frames with equally many columns) is read
+        once. A list of slices, and a callable that takes no arguments and returns a new iterator, can
         be read several times. Their first slice is read here. The number of rows is known after the first
         sweep; until then `shape[0]` is `math.inf`. The indices of a sparse matrix are read once, to check that
         its arrays fit together.
@@ -94,18 +99,25 @@ def as_operator(
     Returns
     -------
     LinearOperator
+        Of a frame it has `column_names` and, where pandas has an index, `row_names`.
 
     Raises
     ------
     UnsupportedData
-        The dtype is complex, object or string, or the data cannot be multiplied.
+        The dtype is complex, object or string, or the data cannot be multiplied. Of a frame the message names
+        the columns.
     InvalidProblem
         The data do not have two dimensions, or not `rows` rows, or a file cannot be read.
+    NonFiniteData
+        A value of a frame is missing or not finite; the message names its row and column.
     """
     operator = _made(data, name, rows)
     if rows is not None and (np.ndim(rows) > 0 or operator.shape[0] != rows):
         raise InvalidProblem(f"{name} has {operator.shape[0]} rows; got rows={shown(rows)}. Leave rows out.")
-    return operator if dtype is None else _in_dtype(operator, name, dtype)
+    if dtype is None:
+        return operator
+    found = _in_dtype(operator, name, dtype)
+    return found if found is operator else found.with_names_of(operator)
 
 
 def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator:
@@ -128,6 +140,10 @@ def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator
 def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
     if isinstance(data, LinearOperator):
         return data
+    if is_frame(data) or is_series(data):
+        return of_frame(data, name)
+    if isinstance(data, list | tuple):
+        return _of_list(data, name, rows)
     with called(name):  # the operators do not know what their data are called
         operator = _known(data)
     failed = ""
@@ -138,11 +154,26 @@ def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
     if operator is None:
         remedy = "its values, `.to_numpy()`" if hasattr(data, "to_numpy") else "numpy.asarray(...) of it"
         raise UnsupportedData(
-            f"{name} must be an array, a sparse matrix, a .npy file, an object with shape, dtype, matmat and rmatmat, "
-            f"or an iterator of row slices; got {type(data).__module__}.{type(data).__qualname__}. "
+            f"{name} must be an array, a sparse matrix, a frame, a .npy file, an object with shape, dtype, matmat and "
+            f"rmatmat, or an iterator of row slices; got {type(data).__module__}.{type(data).__qualname__}. "
             f"Pass {remedy}.{failed}"
         )
     return operator
+
+
+def _of_list(data: Any, name: str, rows: int | None) -> LinearOperator:
+    """The operator of a list: of rows of numbers, or of slices that can be read several times."""
+    if isinstance(data, list) and data and _is_slice(data[0]):
+        known = all(_is_slice(part) for part in data)
+        return StreamedOperator(
+            partial(iter, data), sum(part.shape[0] for part in data) if known else rows, name
+        )
+    with called(name):
+        return DenseOperator(array_of_list(data))
+
+
+def _is_slice(entry: Any) -> bool:
+    return is_frame(entry) or ((is_array(entry) or is_scipy_sparse(entry)) and entry.ndim == 2)
 
 
 def _known(data: Any) -> LinearOperator | None:

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -58,6 +58,12 @@ class LinearOperator(ABC):
         Means and spreads of the columns, where the reading that counted the rows has gathered them.
     adjustment : Adjustment or None
         What is taken out of the rows of `operator`, where sweeps are to see through to that.
+    column_names : tuple of str or None
+        The names of the columns, of data that have any: frames. Sums, products and parts of it have none.
+    row_names : sequence or None
+        The labels of the rows: the index of a pandas frame.
+    frame_library : str
+        The library of the frame that the data came from, "" for other data.
     """
 
     shape: tuple[int, int]
@@ -72,6 +78,9 @@ class LinearOperator(ABC):
     sweeps: float = math.inf
     statistics: Any = None
     adjustment: Any = None
+    column_names: tuple[str, ...] | None = None
+    row_names: Any = None
+    frame_library: str = ""
 
     __array_ufunc__ = None  # NumPy numbers and arrays leave `2 * A` and `x @ A` to the methods below
 
@@ -192,6 +201,12 @@ class LinearOperator(ABC):
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
         """The same matrix with products in another working dtype; None where those of others decide."""
         return self if dtype == self.dtype else None
+
+    def with_names_of(self, other: LinearOperator) -> Self:
+        """The operator itself, once it has the names of another one."""
+        self.column_names, self.row_names = other.column_names, other.row_names
+        self.frame_library = other.frame_library
+        return self
 
     def blocks(self) -> Iterator[LinearOperator]:
         """The rows of streamed data, some after the other: each block holds until the next is asked for.

@@ -204,6 +204,7 @@ class CountedOperator(LinearOperator):
         self.centres_entries = operator.centres_entries
         self.concurrent = operator.concurrent
         self.sweeps = operator.sweeps
+        self.with_names_of(operator)
 
     @property
     def shape(self) -> Any:  # type: ignore[override]  # the rows of a stream are known later

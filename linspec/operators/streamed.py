@@ -32,10 +32,12 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, UnsupportedData, called, shown
+from linspec.frames import check_names, is_frame
 from linspec.operators import sparse_kernels
 from linspec.operators.base import LinearOperator
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
+from linspec.operators.tables import of_frame
 from linspec.operators.turns import in_turn
 from linspec.pauses import pause
 
@@ -63,8 +65,8 @@ class StreamedOperator(LinearOperator):
     Parameters
     ----------
     source : iterator or callable
-        Of slices: dense arrays of any supported library, or SciPy sparse matrices, with equally many columns. Slices
-        without rows are skipped.
+        Of slices: dense arrays of any supported library, SciPy sparse matrices, or frames, with equally many columns.
+        Slices without rows are skipped. Frames have the columns of the first by name and order.
     rows : int, optional
         How many rows there are, where that is known before they are read.
     name : str, default "data"
@@ -243,17 +245,19 @@ class StreamedOperator(LinearOperator):
     def _taken(self, given: Any, number: int, start: int) -> LinearOperator | None:
         """A slice as an operator, held against the first; None of one without rows."""
         what = f"{self.name}: slice {number} (from row {start})"
-        operator = _as_slice(given, what)
+        operator = _as_slice(given, what, self.name, start)
         if operator.shape[0] == 0:
             return None
         if start == 0 and not self._width:
             self._width, self.dtype, self.home = operator.shape[1], operator.dtype, operator.home
             self._sparse, self._stored = isinstance(operator, SparseOperator), operator.stored_dtype
+            self.column_names, self.frame_library = operator.column_names, operator.frame_library
         self._compare(operator, what)
         return operator
 
     def _compare(self, operator: LinearOperator, what: str) -> None:
         """Refuse a slice that is unlike the first."""
+        check_names(operator.column_names, self.column_names, what, "the first slice")
         if operator.shape[1] != self._width:
             raise InvalidProblem(
                 f"{what} has {operator.shape[1]} columns; the first has {self._width}. All slices must have the "
@@ -475,8 +479,10 @@ def _check_signature(source: Callable[..., Any], name: str) -> None:
         ) from error
 
 
-def _as_slice(given: Any, what: str) -> LinearOperator:
+def _as_slice(given: Any, what: str, name: str, start: int) -> LinearOperator:
     """One slice as an operator."""
+    if is_frame(given):
+        return of_frame(given, name, start)
     array = is_array(given)
     if not array and not is_scipy_sparse(given):
         if isinstance(given, tuple | list) and len(given) == 2 and all(hasattr(x, "shape") for x in given):
@@ -486,7 +492,7 @@ def _as_slice(given: Any, what: str) -> LinearOperator:
             )
         remedy = "its values, `.to_numpy()`" if hasattr(given, "to_numpy") else "numpy.asarray(...) of it"
         raise UnsupportedData(
-            f"{what} must be an array or a SciPy sparse matrix; got {type(given).__module__}."
+            f"{what} must be an array, a SciPy sparse matrix or a frame; got {type(given).__module__}."
             f"{type(given).__qualname__}. Give {remedy}."
         )
     if array and not isinstance(given, np.ndarray):

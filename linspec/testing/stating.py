@@ -62,6 +62,7 @@ def check_fields(stated: Stated) -> Iterator[str]:
         ("weight_fields", answer.weight_fields),
         ("value_field", filter(None, [answer.value_field])),
         ("means", stated.cls.means.values()),
+        ("shapes", answer.shapes),
     ):
         for name in names:
             if name not in known:

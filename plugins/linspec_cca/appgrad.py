@@ -81,7 +81,7 @@ class AppGrad(Solver):
             [self.step, self.step] if self.step else steps_from_data(problem, run, moments, self.test_matrix)
         )
         pair = tilde.normalized(normalizer)
-        tilde = _auxiliary(pair, self.auxiliary, problem.X.shape[0])
+        tilde = _auxiliary(pair, self.auxiliary, moments.total)
         iteration = Iteration(problem, moments, normalizer, steps)
         update = iteration.alternating if self.update == "alternating" else iteration.simultaneous
         k, (turned, rho) = problem.k, pair.canonical()
@@ -109,7 +109,7 @@ class Iteration:
     def __init__(self, problem: Any, moments: Any, normalizer: Any, steps: list[float]) -> None:
         self.problem, self.moments, self.normalizer = problem, moments, normalizer
         self.steps = list(steps)
-        self.n = problem.X.shape[0]
+        self.n = moments.total
 
     def simultaneous(self, tilde: Pair, pair: Pair) -> tuple[Pair, Pair]:
         """Both new blocks from the old ones, in one sweep."""
@@ -188,11 +188,11 @@ def steps_from_data(
         if dx is not None and dy is not None:
             phi, psi = phi * reciprocal(dx), psi * reciprocal(dy)
         pair = next_pair(problem, moments, pair, phi, psi)
-    n = problem.X.shape[0] if scales is None else 1
+    n = moments.total if scales is None else 1
     return [STEP * n / value if value > 0 else 1.0 for value in largest]
 
 
-def _auxiliary(pair: Pair, kind: str, n: int) -> Pair:
+def _auxiliary(pair: Pair, kind: str, n: float) -> Pair:
     """Φ̃, Ψ̃ at zero, or the multiples Φ M, Ψ Mᵀ of the start that fit the other view best (M = ΦᵀCΨ)."""
     M = to_host(pair.phi.T @ pair.Cpsi) * float(np.sqrt(n) if kind == "start" else 0.0)
     return pair.turned(M, M.T)

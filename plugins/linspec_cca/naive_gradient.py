@@ -34,7 +34,7 @@ class NaiveGradient(Solver):
         run.plan(setup=moments.setup_cost + moments.sweep_cost, iteration=moments.sweep_cost)
         normalizer = run.part(self.normalizer)
         pair = start(problem, run, moments, run.part(self.test_matrix), problem.k).normalized(normalizer)
-        step = self.step / problem.X.shape[0]
+        step = self.step / moments.total
         while run.proceed(
             residual=pair.canonical_residual(),
             current=partial(pair.weights, problem.k),

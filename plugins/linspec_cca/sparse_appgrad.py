@@ -136,7 +136,7 @@ class _SparseIteration(Iteration):
         given = (solver.x_threshold, solver.y_threshold)
         width = problem.k if self.rows else 0
         self.thresholds = [
-            _of_chance(A.shape, width) if t is None else t
+            _of_chance(self.n, A.shape[1], width) if t is None else t
             for t, A in zip(given, (problem.X, problem.Y), strict=True)
         ]
 
@@ -187,13 +187,12 @@ class _SparseIteration(Iteration):
         return found
 
 
-def _of_chance(shape: tuple[int, int], width: int) -> float:
+def _of_chance(n: float, p: int, width: int) -> float:
     """The largest of p correlations over n rows with one variate, or the longest of p rows of them, under chance."""
-    n, p = shape
     return float(min((np.sqrt(width) + np.sqrt(2 * np.log(p))) / np.sqrt(n), LEAST))
 
 
-def _turned(pair: Pair, n: int) -> tuple[Pair, Pair]:
+def _turned(pair: Pair, n: float) -> tuple[Pair, Pair]:
     """The auxiliary blocks for normalised blocks, and the normalised blocks, both turned to canonical pairs."""
     pair, rho = pair.canonical()
     factor = np.diag(rho * np.sqrt(n))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -15,13 +13,6 @@ from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidProblem
 from linspec.families.cca.variates import CCAScore, score_variates
 from linspec_deep.nets import Net, side_by_side
-
-FORMAT = "linspec deep-cca 1"
-"""The first entry of a file's description; another number stands for another layout."""
-
-NUMBERS = ("residual", "passes", "columns", "flops", "seconds", "setup_passes")
-WORDS = ("converged", "message", "residual_kind", "iterations", "solver", "rows")
-ARRAYS = ("x_weights", "y_weights", "correlations", "x_feature_mean", "y_feature_mean", "history")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -48,6 +39,14 @@ class DeepCCASolution(ls.Solution):
     value_label: ClassVar[str] = "canonical correlation"
     ceiling: ClassVar[float | None] = 1.0
     score_label: ClassVar[str] = "total correlation captured"
+    shapes: ClassVar[Mapping[str, str]] = {
+        "x_weights": "k r",
+        "y_weights": "l r",
+        "correlations": "r",
+        "x_feature_mean": "k",
+        "y_feature_mean": "l",
+    }
+    saved_types: ClassVar[tuple[type, ...]] = (Net,)
     certified: ClassVar[bool] = False  # the law judges the CCA of the features, and not the nets
 
     x_net: Net
@@ -62,6 +61,17 @@ class DeepCCASolution(ls.Solution):
     def _headline(self) -> str:
         total = float(self.correlations.sum())
         return f"{len(self.correlations)} correlations of learnt features, sum {total:.6f}"
+
+    @classmethod
+    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
+        found = super().from_saved_parts(parts)
+        for name, net, weights in (("x", found.x_net, found.x_weights), ("y", found.y_net, found.y_weights)):
+            if net.sizes[-1] != weights.shape[0]:
+                raise InvalidProblem(
+                    f"{name}_weights must have a row for each of the {net.sizes[-1]} features of {name}_net; got "
+                    f"{weights.shape[0]}."
+                )
+        return found
 
     def transform(self, X: Any = None, Y: Any = None) -> Any:
         """Canonical variates of rows: through the net, less the means of the training features, times the weights.
@@ -88,6 +98,8 @@ class DeepCCASolution(ls.Solution):
             ("X", X, self.x_net, self.x_feature_mean, self.x_weights),
             ("Y", Y, self.y_net, self.y_feature_mean, self.y_weights),
         )
+        for name, data, *_ in views:
+            self.check_columns(name, data)
         found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
         if not found:
             raise InvalidProblem("transform needs X, Y or both; got neither.")
@@ -117,71 +129,6 @@ class DeepCCASolution(ls.Solution):
         P, Q = self.transform(X, Y)
         return score_variates(P, Q, centered=True)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the solution into a file of arrays and a description, without pickle.
-
-        Parameters
-        ----------
-        path : path
-            An existing file is replaced. The format is that of `numpy.savez`, whatever the suffix.
-        """
-        nets = {"x": self.x_net, "y": self.y_net}
-        arrays: dict[str, Any] = {name: np.asarray(to_host(getattr(self, name))) for name in ARRAYS}
-        for view, net in nets.items():
-            arrays[f"{view}_shift"], arrays[f"{view}_scale"] = net.shift, np.array(net.scale)
-            for layer, (W, b) in enumerate(zip(net.weights, net.biases, strict=True)):
-                arrays[f"{view}_layer_{layer}"], arrays[f"{view}_bias_{layer}"] = W, b
-        description = {
-            "format": FORMAT,
-            "status": self.status.name,
-            "layers": {view: len(net.weights) for view, net in nets.items()},
-            **{name: getattr(self, name) for name in WORDS},
-        }
-        numbers = np.array([getattr(self, name) for name in NUMBERS], dtype=np.float64)
-        with open(path, "wb") as file:  # noqa: PTH123 (a path as anybody gives it)
-            np.savez(file, description=np.array(json.dumps(description)), numbers=numbers, **arrays)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a solution that `save` wrote. Its arrays are NumPy's.
-
-        Parameters
-        ----------
-        path : path
-
-        Returns
-        -------
-        DeepCCASolution
-
-        Raises
-        ------
-        InvalidProblem
-            The file is not one of a deep CCA, or of another format.
-        FileNotFoundError
-            There is no such file.
-        """
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                held = {name: file[name] for name in file.files}
-            described = json.loads(str(held["description"][()]))
-            if described["format"] != FORMAT:
-                raise ValueError(f"its format is {described['format']!r}")  # noqa: TRY301
-            nets: dict[str, Any] = {
-                f"{view}_net": _read_net(held, view, described["layers"][view]) for view in "xy"
-            }
-            return cls(
-                status=ls.Status[described["status"]],
-                **{name: described[name] for name in WORDS},
-                **dict(zip(NUMBERS, held["numbers"].tolist(), strict=True)),
-                **{name: held[name] for name in ARRAYS},
-                **nets,
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-            raise InvalidProblem(
-                f"{os.fspath(path)!r} must be a file that DeepCCASolution.save wrote, of the format {FORMAT!r}; got "
-                f"another one ({type(error).__name__}: {error})."
-            ) from error
-
 
 def _variates(name: str, data: Any, net: Net, mean: HostArray, weights: Array) -> Array:
     """Variates of rows, in the library of the data."""
@@ -198,9 +145,3 @@ def _variates(name: str, data: Any, net: Net, mean: HostArray, weights: Array) -
     else:
         parts = [(net(to_host(A.dense())) - mean) @ W]
     return A.home.place(np.concatenate(parts), A.dtype)
-
-
-def _read_net(held: dict[str, Any], view: str, layers: int) -> Net:
-    weights = tuple(held[f"{view}_layer_{layer}"] for layer in range(layers))
-    biases = tuple(held[f"{view}_bias_{layer}"] for layer in range(layers))
-    return Net(held[f"{view}_shift"], float(held[f"{view}_scale"]), weights, biases)

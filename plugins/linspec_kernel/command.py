@@ -88,9 +88,9 @@ def _with_kernels(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any
     return matrices, given
 
 
-def _of_other_kernels(values: Mapping[str, Any]) -> list[str]:
+def of_other_kernels(values: Mapping[str, Any], usual: str = "rbf") -> list[str]:
     """Parameters of kernels that were not chosen."""
-    chosen = {values.get("kernel") or "rbf", values.get("kernel_y")}
+    chosen = {values.get("kernel") or usual, values.get("kernel_y")}
     scales = [] if chosen & {"rbf", "laplacian"} else ["kernel_scale", "scale_factor"]
     return scales + ([] if "polynomial" in chosen else ["degree", "offset"])
 
@@ -124,7 +124,7 @@ COMMAND = Kind(
     words=_words,
     share="PCC",
     varied=(*OF_KERNELS, "ridge", "ridge_y"),
-    unused=_of_other_kernels,
+    unused=of_other_kernels,
     scored=True,
     variates=True,
 )

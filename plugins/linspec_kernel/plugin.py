@@ -90,4 +90,21 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             reference="Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel CCA",
             traits=("iterative", "randomized", "warm-start", "automatic"),
         ),
+        SolverSpec(
+            name="scca-hsic",
+            problem="preimage-cca",
+            target="linspec_kernel.preimage.scca_hsic:SCCAHSIC",
+            summary="Combinations of columns that depend on each other in any way: HSIC by features of one variable.",
+            reference="Uurtio, Bhadra & Rousu 2018, ICDM, Sparse non-linear CCA, doi:10.1109/ICDM.2018.00172",
+            traits=("iterative", "randomized", "warm-start"),
+        ),
+        SolverSpec(
+            name="kcca-preimage",
+            problem="preimage-cca",
+            target="linspec_kernel.preimage.kcca_preimage:KCCAPreimage",
+            summary="Points nearest to the functions of kernel CCA: a rival to compare with, or a start to polish.",
+            reference="Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel CCA",
+            needs=Needs(dense=True, rows=True),
+            traits=("randomized", "approximate"),
+        ),
     )

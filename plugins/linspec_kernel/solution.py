@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -12,22 +13,19 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import InvalidProblem
 from linspec.families.cca.variates import CCAScore, score_variates
 from linspec.features import FeatureMap, KernelMap
-from linspec.kernels import Kernel
+from linspec.kernels import Kernel, Points
 
 
 class Fitted:
-    """The feature map of a view, with its numbers from the training rows; text where a file is written.
+    """The feature map of a view, with its numbers from the training rows.
 
     Attributes
     ----------
     map : FeatureMap
     """
 
-    def __init__(self, features: FeatureMap, kernel: Kernel) -> None:
-        self.map, self.kernel = features, kernel
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> HostArray:
-        return np.asarray(repr(self))
+    def __init__(self, map: FeatureMap, kernel: Kernel) -> None:  # noqa: A002  # the name of the attribute
+        self.map, self.kernel = map, kernel
 
     def __repr__(self) -> str:
         return f"{type(self.map).__name__}({self.map.inputs} -> {self.map.columns}, {self.kernel})"
@@ -62,6 +60,16 @@ class KernelCCASolution(Solution):
     value_label: ClassVar[str] = "canonical correlation"
     ceiling: ClassVar[float | None] = 1.0
     score_label: ClassVar[str] = "total correlation captured"
+    shapes: ClassVar[Mapping[str, str]] = {
+        "x_weights": "m k",
+        "x_landmarks": "m",
+        "x_mean": "k",
+        "y_weights": "l k",
+        "y_landmarks": "l",
+        "y_mean": "k",
+        **dict.fromkeys(("correlations", "residuals", "bounds"), "k"),
+    }
+    saved_types: ClassVar[tuple[type, ...]] = (Fitted, FeatureMap, Points, Kernel)
 
     x_weights: Array
     y_weights: Array
@@ -78,6 +86,24 @@ class KernelCCASolution(Solution):
     def _headline(self) -> str:
         total = float(self.correlations.sum())
         return f"{len(self.correlations)} correlations, sum {total:.6f}"
+
+    def _per_component(self) -> dict[str, Any]:
+        columns = {**super()._per_component(), "residual": self.residuals}
+        return columns if self.bounds is None else {**columns, "bound": self.bounds}
+
+    @classmethod
+    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
+        found = super().from_saved_parts(parts)
+        for name, fitted, weights in (
+            ("x", found.x_map, found.x_weights),
+            ("y", found.y_map, found.y_weights),
+        ):
+            if fitted.map.columns != weights.shape[0]:
+                raise InvalidProblem(
+                    f"{name}_weights must have a row for each of the {fitted.map.columns} columns of {name}_map; got "
+                    f"{weights.shape[0]}."
+                )
+        return found
 
     @property
     def kernel_x(self) -> Kernel:
@@ -123,6 +149,8 @@ class KernelCCASolution(Solution):
             ("X", X, self.x_map, self.x_weights, self.x_mean),
             ("Y", Y, self.y_map, self.y_weights, self.y_mean),
         )
+        for name, data, *_ in views:
+            self.check_columns(name, data)
         found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
         if not found:
             raise InvalidProblem("transform needs X, Y or both; got neither.")

@@ -98,7 +98,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "0 columns": lambda: cca(X[:, :0]),
     "1-D": lambda: cca(X[:, 0]),
     "3-D": lambda: cca(X[:, :, None]),
-    "a list": lambda: cca(X.tolist()),
+    "a list of texts": lambda: cca(X.astype(str).tolist()),
     "no Y": lambda: ls.CCA(X, k=2),
     "not a problem": lambda: ls.solve(X, "gram"),
     "unknown solver": lambda: cca(solver="gramm"),

@@ -439,6 +439,13 @@ def test_wide_data_are_measured():
     assert rest[-1] == "CONVERGED"
 
 
+def test_cross_validation_is_measured():
+    """Gram matrices that are held cost one pass for the whole grid."""
+    images, _, titles = measured("measure_crossval.py", "--ridges", "2")
+    assert images[1] == "1"
+    assert float(titles[1]) > 1
+
+
 def test_other_libraries_are_measured_and_find_the_same():
     rows = measured("measure_cca_peers.py", "--rounds", "1", "--sets", "titles")
     answers = {row[0]: row[-1] for row in rows}

@@ -73,6 +73,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         scipy.sparse.save_npz(path / f"{name}.npz", scipy.sparse.csr_array(np.where(data > 0, data, 0.0)))
     np.save(path / "y.npy", shared.argmax(axis=1))
     scipy.sparse.save_npz(path / "labels.npz", scipy.sparse.csr_array(shared > 0.5))
+    lines = [f"{a:.6f},{b:.6f},{c:.6f},{'rose' if a > 0 else 'lily'}" for a, b, c in shared]
+    (path / "flowers.csv").write_text("\n".join(["petal,sepal,stem,species", *lines]) + "\n")
     return path
 
 
@@ -127,6 +129,7 @@ def test_an_experiment_names_the_data_that_it_lacks(folder: Path, monkeypatch: p
         ("lazy_accuracy", "newsgroups20/X.npz"),
         ("cca_at_equal_time", "ptb/ptb.npz"),
         ("cca_gradients", "mnist/mnist.npz"),
+        ("sparse_kernel_cca", "mnist/mnist.npz"),
         ("two_stage_equivalence", "scene/scene.npz"),
         ("two_stage_use", "yeast/yeast.npz"),
         ("two_stage_scaling", "newsgroups20/X.npz"),

@@ -462,10 +462,24 @@ def test_support_scores_of_hand_made_vectors(array):
     assert metrics.f1(array(np.zeros(5)), truth) == 0.0
 
 
+def test_support_scores_of_a_block_are_the_means_of_those_of_its_columns(array):
+    U = array(np.array([[0.0, 4.0], [-3.0, 0.1], [2.0, 0.0], [0.0, 0.3], [1.0, 0.0]]))
+    both = array(np.array([[False, True], [True, False], [True, False], [False, True], [False, False]]))
+    # In column 2 three entries are above a hundredth of 4, two of them in the support: precision 2/3, recall 1.
+    assert metrics.f1(U, both, 0.01) == pytest.approx(0.8)
+    assert metrics.f1(U, both) == pytest.approx((0.8 + 1.0) / 2)
+    assert metrics.f1(U, [1, 2]) == pytest.approx((0.8 + 0.0) / 2)
+    assert metrics.auc(U, both) == 1.0
+    # In column 2 the support {1, 2} has 0.1, above one of the three others, and 0, which ties with one.
+    assert metrics.auc(U, [1, 2]) == pytest.approx((1.0 + (1 + 0.5) / 6) / 2)
+
+
 @pytest.mark.parametrize(
     ("u", "support", "words"),
     [
-        (np.ones((3, 2)), [0], "one vector of weights"),
+        (np.ones((3, 2, 1)), [0], "one vector of weights"),
+        (np.ones((3, 2)), np.ones((3, 1), dtype=bool), r"shape \(3,\)"),
+        (np.ones((3, 2)), np.eye(3, 2, 1, dtype=bool), "at least one entry"),
         (np.ones(3), [True, False], r"shape \(3,\)"),
         (np.ones(3), [0, 3], "between 0 and 2"),
         (np.ones(3), [-1], "between 0 and 2"),

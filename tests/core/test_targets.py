@@ -38,9 +38,9 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     return request.param
 
 
-def hsl(Y, name, weights=None):
+def hsl(Y, name, weights=None, **options):
     loops = "without" not in name
-    return targets.hsl(Y, name.split()[0], weights, self_loops=loops)
+    return targets.hsl(Y, name.split()[0], weights, self_loops=loops, **options)
 
 
 def host(H) -> np.ndarray:
@@ -114,6 +114,25 @@ def test_hsl_has_the_row_sums_of_a_normalised_similarity(name):
     assert values[-1] == pytest.approx(1, abs=1e-13)
     assert values[0] > -1e-13
     assert np.all(np.abs(vectors[:, -1]) > 0)
+
+
+@pytest.mark.parametrize("name", LAPLACIANS)
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_hsl_of_weighted_rows_is_that_of_repeated_ones(name, sparse):
+    """The similarity of two rows is that of any two of their copies; a row of weight 0 is in no edge."""
+    Y = some_labels(weighted=True)
+    often = np.random.default_rng(5).integers(0, 4, len(Y))
+    Y[:, -1] = 0
+    Y[0, -1], often[0] = 1.5, 1  # an edge of a single row, which counts once
+    H = host(hsl(scipy.sparse.csr_array(Y) if sparse else Y, name, sample_weight=often))[often > 0]
+    copies = similarity(Y.repeat(often, axis=0), name)
+    first = (np.cumsum(often) - often)[often > 0]
+    np.testing.assert_allclose(H @ H.T, copies[np.ix_(first, first)], atol=1e-13)
+
+
+def test_the_clique_without_self_loops_takes_no_weights_below_one():
+    with pytest.raises(InvalidProblem, match=r"sample_weight of 0 or at least 1.*got 0.5"):
+        targets.hsl(np.ones((3, 1)), "clique", self_loops=False, sample_weight=[1, 0.5, 0])
 
 
 def test_the_clique_without_self_loops_by_hand():

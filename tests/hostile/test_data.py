@@ -1042,6 +1042,9 @@ GOOD = {
     "columns": lambda: np.asfortranarray(X),
     "list of slices": lambda: lambda: [X[:50], X[50:]],
 }
+LOOP: list[object] = [[1.0, 2.0]]
+LOOP.append(LOOP)
+
 REFUSED = {
     "masked": np.ma.masked_less(X, 0),
     "masked nowhere": np.ma.array(X),
@@ -1058,7 +1061,10 @@ REFUSED = {
     "cube": X[None],
     "no rows": X[:0],
     "no columns": X[:, :0],
-    "list": X.tolist(),
+    "list of texts": X.astype(str).tolist(),
+    "list of nothing": [[]],
+    "empty list": [],
+    "list that holds itself": LOOP,
     "ragged": [[1, 2], [3]],
     "refusing": Refusing(),
     "class": np.ndarray,

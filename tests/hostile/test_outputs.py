@@ -274,7 +274,7 @@ def test_a_full_disk_keeps_the_old_file_and_the_answer_is_shown(
 def test_one_file_that_fails_does_not_take_the_other_with_it(folder: Path):
     pytest.importorskip("matplotlib.figure")
     (folder / "p.png").write_bytes(OLD)
-    with files_of_at_most(10_000):  # enough for the solution
+    with files_of_at_most(15_000):  # enough for the solution
         run(*SOLVE, "--out", "r.npz", "--plot", "p.png", code=2)
     kept(folder / "p.png")
     with np.load(folder / "r.npz") as saved:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from linspec.cli.kinds import Kind, Score, center_option, count_option, leading, ridge_option, row_options
+from linspec.cli.tables import percent
 
 
 def _cca_parameters() -> list[click.Parameter]:
@@ -38,6 +39,23 @@ def _sum_of_correlations(fields: Mapping[str, Any]) -> float:
     return float(fields["correlations"].sum())
 
 
+def _explained(solution: Any, matrices: Sequence[Any], confounds: Any) -> tuple[list[str], list[list[str]]]:
+    """The mean over the columns of a view, standardized, of the share that a variate explains: of either view."""
+    import numpy as np
+
+    from linspec.arrays import to_host
+
+    loadings = solution.loadings(*matrices, confounds=confounds)
+    shares = [np.mean(np.asarray(to_host(part), dtype=np.float64) ** 2, axis=0) for part in loadings]
+    found = solution.score(*matrices, confounds=confounds).correlations
+    head = ["pair", "of X by its variate", "of X by that of Y", "of Y by its variate", "of Y by that of X"]
+    rows = [
+        [str(i + 1), *(percent(float(share[i]) * factor) for share in shares for factor in (1.0, r**2))]
+        for i, r in enumerate(found.tolist())
+    ]
+    return head, rows
+
+
 COMMAND = Kind(
     name="cca",
     matrices=("X", "Y"),
@@ -46,6 +64,7 @@ COMMAND = Kind(
     score=Score("sum of correlations", "sum", _sum_of_correlations),
     arrange=_with_ridge_pair,
     share="PCC",
+    explained=_explained,
     varied=("ridge", "ridge_y"),
     scored=True,
     variates=True,

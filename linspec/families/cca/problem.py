@@ -92,6 +92,12 @@ class CCA(Problem[CCASolution]):
         {"X": ("x_from_x", "x_from_y"), "Y": ("y_from_x", "y_from_y")}
     )
     matrix_names: ClassVar[tuple[str, ...]] = ("X", "Y")
+    held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "correlations": "linspec.families.cca.held_out:SumOfCorrelations",
+            "tcc": "linspec.families.cca.held_out:TotalCaptured",
+        }
+    )
 
     every: ClassVar[bool] = False  # whether k follows from the sizes
 

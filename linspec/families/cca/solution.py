@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -65,10 +67,26 @@ class CCASolution(Solution):
         *("x_weights", "y_weights", "x_mean", "y_mean"),
         *("x_from_x", "y_from_x", "x_from_y", "y_from_y"),
     )
+    weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType(
+        {"X": ("x_weights", 0), "Y": ("y_weights", 0)}
+    )
+    vector_name: ClassVar[str] = "pair"
     value_field: ClassVar[str] = "correlations"
     value_label: ClassVar[str] = "canonical correlation"
     ceiling: ClassVar[float | None] = 1.0
     score_label: ClassVar[str] = "total correlation captured"
+    shapes: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("x_weights", "x_from_x", "x_from_y"), "p k"),
+        **dict.fromkeys(("y_weights", "y_from_x", "y_from_y"), "q k"),
+        **dict.fromkeys(("correlations", "residuals", "bounds"), "k"),
+        "x_mean": "p",
+        "x_scale": "p",
+        "y_mean": "q",
+        "y_scale": "q",
+        "confound_mean": "c",
+        "x_slopes": "c p",
+        "y_slopes": "c q",
+    }
 
     x_weights: Array
     y_weights: Array
@@ -94,6 +112,10 @@ class CCASolution(Solution):
     def _headline(self) -> str:
         total = float(self.correlations.sum())
         return f"{len(self.correlations)} correlations, sum {total:.6f}"
+
+    def _per_component(self) -> dict[str, Any]:
+        columns = {**super()._per_component(), "residual": self.residuals}
+        return columns if self.bounds is None else {**columns, "bound": self.bounds}
 
     def transform(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
         """Canonical variates of rows: X minus the training means, times the weights.
@@ -126,7 +148,7 @@ class CCASolution(Solution):
         """What is taken out of rows of X or Y. Their scale is in the weights."""
         side = name.lower()
         mean, slopes = getattr(self, f"{side}_mean"), getattr(self, f"{side}_slopes")
-        return Taken(mean, slopes, self.confound_mean)
+        return Taken(mean, slopes, self.confound_mean, **self.names_of(name))
 
     def predict(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
         """The other view of rows, by least squares on their variates.
@@ -301,15 +323,67 @@ class CCASolution(Solution):
         center = self.x_mean is not None
         for data, slopes in ((X, self.x_slopes), (Y, self.y_slopes)):
             if data is not None:
-                Taken(slopes=slopes).beside(confounds)
+                Taken(slopes=slopes, confound_names=self.column_names.get("confounds")).beside(confounds)
         found = [
-            loadings(data, weights, name, center=center, confounds=confounds)
+            loadings(
+                data, weights, name, center=center, confounds=confounds, names=self.column_names.get(name)
+            )
             for data, weights, name in ((X, self.x_weights, "X"), (Y, self.y_weights, "Y"))
             if data is not None
         ]
         if not found:
             raise InvalidProblem("loadings need X, Y or both; got neither.")
         return found[0] if len(found) == 1 else tuple(found)
+
+    def loadings_table(
+        self, X: Any = None, Y: Any = None, *, confounds: Any = None, library: str | None = None
+    ) -> Any:
+        """The structure correlations of `loadings` in a table, with the names of the columns.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q), optional
+            As for `loadings`.
+        confounds : array of shape (n, c), optional
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A row for each column of the view, and a column for each pair; or two tables when both views are given.
+        """
+        views = {name: data for name, data in (("X", X), ("Y", Y)) if data is not None}
+        found = self.loadings(X, Y, confounds=confounds)
+        parts = found if len(views) == 2 else (found,)
+        tables = [
+            self.table_of_columns(name, self.vectors_by_name(part), library, data=views[name])
+            for name, part in zip(views, parts, strict=True)
+        ]
+        return tables[0] if len(tables) == 1 else tuple(tables)
+
+    def scores_table(
+        self, X: Any = None, Y: Any = None, *, confounds: Any = None, library: str | None = None
+    ) -> Any:
+        """The variates of `transform` in a table, with the labels of the rows.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q), optional
+        confounds : array of shape (n, c), optional
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`; by default the library of the data.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A column for each pair; two tables when both views are given. The index of a pandas frame labels the rows.
+        """
+        given = [data for data in (X, Y) if data is not None]
+        found = self.transform(X, Y, confounds=confounds)
+        parts = found if len(given) == 2 else (found,)
+        tables = [self.table_of_rows(part, data, library) for part, data in zip(parts, given, strict=True)]
+        return tables[0] if len(tables) == 1 else tuple(tables)
 
     def supported(self, level: Any = 0.0) -> int:
         """The number of leading pairs whose correlations are certified to be above a level.

@@ -20,6 +20,7 @@ import numpy as np
 from linspec.arrays import Array, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS, canonical_rotation, whitening
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData, UnsupportedData
+from linspec.frames import check_names
 from linspec.large_means import without_large_means
 from linspec.moments import Moments
 from linspec.operators import AdjustedOperator, as_operator
@@ -28,7 +29,7 @@ from linspec.row_model import row_model, weights_and_confounds
 from linspec.scaling import look_at
 from linspec.sweeps.ways import settle
 
-__all__ = ["CCAScore", "loadings", "score_variates"]
+__all__ = ["CCAScore", "captured", "componentwise", "loadings", "score_variates"]
 
 
 class _Score(NamedTuple):
@@ -115,11 +116,19 @@ def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:
     if centered:
         still = squares - sums**2 / rows <= max(rows * EPS, 16 * joint.eps**2) * squares
         G = G * np.outer(~still, ~still)
-    found = _componentwise(G, k)
-    return CCAScore(found, _captured(G, k, cut=joint.eps), rows)
+    found = componentwise(G, k)
+    return CCAScore(found, captured(G, k, cut=joint.eps), rows)
 
 
-def loadings(data: Any, weights: Array, name: str, *, center: bool, confounds: Any = None) -> Array:
+def loadings(
+    data: Any,
+    weights: Array,
+    name: str,
+    *,
+    center: bool,
+    confounds: Any = None,
+    names: tuple[str, ...] | None = None,
+) -> Array:
     """The correlation of each column with each variate, about the means of these rows and less their confounds.
 
     Parameters
@@ -132,6 +141,8 @@ def loadings(data: Any, weights: Array, name: str, *, center: bool, confounds: A
         Whether means are subtracted.
     confounds : array of shape (n, c), optional
         Their effect in these rows is subtracted.
+    names : tuple of str, optional
+        The names of the columns of the training data.
 
     Returns
     -------
@@ -147,6 +158,7 @@ def loadings(data: Any, weights: Array, name: str, *, center: bool, confounds: A
         When the lengths of the columns are not known.
     """
     A = as_operator(data, name)
+    check_names(A.column_names, names, name, "the training data")
     A = without_large_means(A)[0] if center else A
     unit = look_at(name, A).exponent(A.dtype)
     A = rescaled(A, unit)
@@ -202,7 +214,7 @@ def _joint(P: Array, Q: Array) -> _Joint:
     return _Joint(home.concat([home.place(P), home.place(Q)]), home, int(P.shape[0]), eps)
 
 
-def _componentwise(G: HostArray, k: int) -> HostArray:
+def componentwise(G: HostArray, k: int) -> HostArray:
     """The correlation of each column of one block with the same of the other."""
     lengths = np.sqrt(np.maximum(np.diag(G), 0.0))
     products = lengths[:k] * lengths[k:]
@@ -212,7 +224,7 @@ def _componentwise(G: HostArray, k: int) -> HostArray:
     return clipped
 
 
-def _captured(G: HostArray, k: int, cut: float) -> float:
+def captured(G: HostArray, k: int, cut: float) -> float:
     """The sum of the canonical correlations of both blocks."""
     Tx, Ty = whitening(G[:k, :k], cut), whitening(G[k:, k:], cut)
     if 0 in (Tx.shape[1], Ty.shape[1]):

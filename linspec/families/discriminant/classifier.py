@@ -146,7 +146,9 @@ class LinearClassifier:
         return f"<LinearClassifier: {len(self.classes)} classes, {self.means.shape[1]} directions>"
 
 
-def pooled(Z: Array, codes: HostArray, count: int) -> tuple[HostArray, HostArray, HostArray]:
+def pooled(
+    Z: Array, codes: HostArray, count: int, weights: HostArray | None = None
+) -> tuple[HostArray, HostArray, HostArray]:
     """Sizes and means of classes, and the scatter about these means.
 
     Parameters
@@ -156,7 +158,9 @@ def pooled(Z: Array, codes: HostArray, count: int) -> tuple[HostArray, HostArray
     codes : numpy.ndarray of shape (n,)
         The index of each row's class, -1 for rows without class, which are left out.
     count : int
-        The number of classes.
+        The number of classes, each with a row that counts.
+    weights : numpy.ndarray of shape (n,), optional
+        How often each row counts.
 
     Returns
     -------
@@ -165,11 +169,12 @@ def pooled(Z: Array, codes: HostArray, count: int) -> tuple[HostArray, HostArray
     """
     there = codes >= 0
     rows, codes = np.asarray(to_host(Z), dtype=np.float64)[there], codes[there]
-    sizes = np.bincount(codes, minlength=count)
-    sums = [np.bincount(codes, column, minlength=count) for column in rows.T]
+    often = np.ones(len(codes)) if weights is None else weights[there]
+    sizes = np.bincount(codes, often, minlength=count)
+    sums = [np.bincount(codes, often * column, minlength=count) for column in rows.T]
     means = (np.stack(sums, axis=1) if sums else np.zeros((count, 0))) / sizes[:, None]
     rows = rows - means[codes]
-    return sizes, means, rows.T @ rows
+    return sizes, means, rows.T @ (often[:, None] * rows)
 
 
 def covariance_of(within: HostArray, means: HostArray, sizes: HostArray, least: float) -> HostArray:
@@ -189,7 +194,7 @@ def covariance_of(within: HostArray, means: HostArray, sizes: HostArray, least: 
     InvalidProblem
         When the rows of each class do not differ along some direction.
     """
-    rows = int(sizes.sum())
+    rows = float(sizes.sum())
     centred = (means - (sizes @ means) / rows) * np.sqrt(sizes)[:, None]
     T = whitening(within + centred.T @ centred)
     share = float(np.linalg.eigvalsh(T.T @ within @ T)[0]) if T.shape[1] else 1.0

@@ -7,7 +7,17 @@ from typing import Any
 
 import click
 
-from linspec.cli.kinds import Kind, Score, center_option, count_option, leading, ridge_option, row_options
+from linspec.cli.failures import Failure
+from linspec.cli.kinds import (
+    SHOWN,
+    Kind,
+    Score,
+    center_option,
+    count_option,
+    leading,
+    ridge_option,
+    row_options,
+)
 
 NO_TARGET = "none"
 """The file of labels is the target matrix itself."""
@@ -23,7 +33,7 @@ TARGETS: dict[str, tuple[str, dict[str, Any]]] = {
 """The functions of `linspec.targets` that make targets of labels, with their arguments."""
 
 
-WEIGHTED = ("lda", "cca")
+WEIGHTED = ("lda", "cca", "hsl")
 """Those whose targets count rows."""
 
 
@@ -50,6 +60,10 @@ def _with_targets(matrices: list[Any], values: dict[str, Any]) -> tuple[list[Any
     data, labels = matrices
     name = values.pop("target", NO_TARGET)
     if name == NO_TARGET:
+        if getattr(getattr(labels, "dtype", None), "kind", "") == "U":
+            raise Failure(
+                "--target none takes targets that are numbers; Y-FILE holds text. Choose another target."
+            )
         return matrices, values
     from linspec import targets
 
@@ -75,7 +89,13 @@ def _as_labels(matrix: Any) -> Any:
 
 def _eigenvalues(solution: Any) -> list[tuple[str, str]]:
     values = solution.eigenvalues
-    return [("eigenvalues", leading(values, ".5g") or "none"), ("sum", f"{float(values.sum()):.6g}")]
+    found = [("eigenvalues", leading(values, ".5g") or "none"), ("sum", f"{float(values.sum()):.6g}")]
+    if solution.classes is not None and solution.classes.dtype.kind in "UO":
+        sizes = zip(solution.classes.tolist(), solution.class_sizes.tolist(), strict=True)
+        named = [f"{name} ({size:g} rows)" for name, size in sizes]
+        more = f" … ({len(named)} in all)" if len(named) > SHOWN else ""
+        found.append(("classes", ", ".join(named[:SHOWN]) + more))
+    return found
 
 
 def _sum_of_eigenvalues(fields: Mapping[str, Any]) -> float:
@@ -90,6 +110,8 @@ COMMAND = Kind(
     score=Score("sum of eigenvalues", "sum", _sum_of_eigenvalues),
     arrange=_with_targets,
     words=_target,
+    second_columns="--target-column",
+    labels=("Y",),
     varied=("target", "ridge"),
 )
 """How the command line states the problem and shows its answer."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -20,10 +20,11 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.block_algebra import metric_rounding, ratio, whitening_above_noise, whitening_of_products
-from linspec.checks import check_k, check_place, check_ridge, check_rows, of_pairs
+from linspec.checks import check_k, check_place, check_rows, of_pairs
 from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec.errors import InvalidProblem
 from linspec.families.discriminant.solution import DiscriminantSolution
+from linspec.frames import is_series
 from linspec.moments import Moments
 from linspec.operators import (
     CenteredOperator,
@@ -33,10 +34,11 @@ from linspec.operators import (
     as_operator,
 )
 from linspec.operators.rescaled import times_power_of_two
+from linspec.operators.tables import is_flat_list
 from linspec.problem import Problem, shared_moments
 from linspec.scaling import Look, reduced_ridge
 from linspec.solution import Solution, Status
-from linspec.targets import classes_of
+from linspec.targets import classes_of, lda
 from linspec.unit_vectors import chosen, lengths_in, signs
 from linspec.whitener import leading_svd
 
@@ -103,6 +105,9 @@ class Discriminant(Problem[DiscriminantSolution]):
     means: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "mean"})
     scaled: ClassVar[Mapping[str, str]] = MappingProxyType({"X": "weights"})
     matrix_names: ClassVar[tuple[str, ...]] = ("X", "H")
+    held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"pillai": "linspec.families.discriminant.held_out:PillaiTrace"}
+    )
 
     factor: ClassVar[Array | None] = None
     every: ClassVar[bool] = False
@@ -116,9 +121,9 @@ class Discriminant(Problem[DiscriminantSolution]):
                 "Discriminant needs targets; got no H. Make H from labels: "
                 f"Discriminant(X, linspec.targets.lda(y), k).{of_pairs(self.X)}"
             )
-        if is_array(self.H) and self.H.ndim == 1:
+        if (is_array(self.H) and self.H.ndim == 1) or is_series(self.H) or is_flat_list(self.H):
             raise InvalidProblem(
-                f"H must have a column for each target; got shape {tuple(self.H.shape)}. Make targets of classes "
+                f"H must have a column for each target; got shape ({len(self.H)},). Make targets of classes "
                 "with linspec.targets.lda(y)."
             )
         given = shared.Y if shared else self.H
@@ -134,10 +139,6 @@ class Discriminant(Problem[DiscriminantSolution]):
         object.__setattr__(self, "every", self.k is None)
         object.__setattr__(self, "ridge", self.checked_ridge(self.ridge))
         self.check_sizes()
-
-    def checked_ridge(self, ridge: Any) -> float:
-        """One ridge as the problem holds it, after a check."""
-        return check_ridge(ridge)
 
     def check_sizes(self) -> None:
         """X and H have equally many rows, and k is at most what the shapes allow."""
@@ -164,6 +165,17 @@ class Discriminant(Problem[DiscriminantSolution]):
     def certificate_products(self) -> int:
         """One. For float32 weights two: the first product turns them, the second judges them after rounding."""
         return 2 if self.single else 1
+
+    def of_rows(self, selection: HostArray) -> Self:
+        """The same problem on some rows; targets of classes are made anew for the sizes of the classes there."""
+        twin = super().of_rows(selection)
+        if self.classes is not None:
+            codes = self.H.matrix.indices[selection]  # each row has one class
+            made = lda(self.classes[0][codes], sample_weight=twin.sample_weight)
+            H = as_operator(made, "H")
+            object.__setattr__(twin, "H", H.in_dtype(self.H.dtype) or H)
+            object.__setattr__(twin, "classes", classes_of(made, twin.sample_weight))
+        return twin
 
     def looked_at(self) -> dict[str, Look]:
         """The looks at X, at the labels and at the block that multiplies the labels."""

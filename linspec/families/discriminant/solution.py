@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +23,7 @@ from linspec.families.discriminant.classifier import (
 )
 from linspec.moments import Moments
 from linspec.operators import as_operator
+from linspec.row_model import weights_and_confounds
 from linspec.solution import Solution
 from linspec.targets import class_codes
 
@@ -66,9 +69,24 @@ class DiscriminantSolution(Solution):
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("weights", "mean")
+    weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType({"X": ("weights", 0)})
+    vector_name: ClassVar[str] = "direction"
     value_field: ClassVar[str] = "eigenvalues"
     value_label: ClassVar[str] = "eigenvalue"
     score_label: ClassVar[str] = "Pillai's trace"
+    shapes: ClassVar[Mapping[str, str]] = {
+        "weights": "p k",
+        "eigenvalues": "k",
+        "mean": "p",
+        "scale": "p",
+        "penalty": "k k",
+        "within": "k k",
+        "confound_mean": "f",
+        "slopes": "f p",
+        "classes": "c",
+        "class_sizes": "c",
+        "class_means": "c k",
+    }
 
     weights: Array
     eigenvalues: HostArray
@@ -155,10 +173,27 @@ class DiscriminantSolution(Solution):
         Sp, C, Sh = (to_host(block) for block in moments.dense())
         return float(np.sum((whitening(Sp, DEPENDENT).T @ C @ whitening(Sh, DEPENDENT)) ** 2))
 
+    def scores_table(self, X: Any, *, confounds: Any = None, library: str | None = None) -> Any:
+        """The rows in the subspace, as `transform` gives them, in a table with the labels of the rows.
+
+        Parameters
+        ----------
+        X : data of shape (n, p)
+        confounds : array of shape (n, c), optional
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`; by default the library of X.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A column for each direction. The index of a pandas frame labels the rows.
+        """
+        return self.table_of_rows(self.transform(X, confounds=confounds), X, library)
+
     @property
     def _taken(self) -> Taken:
         """What is taken out of rows. Their scale is in the weights."""
-        return Taken(self.mean, self.slopes, self.confound_mean)
+        return Taken(self.mean, self.slopes, self.confound_mean, **self.names_of("X"))
 
     def classifier(
         self,
@@ -168,6 +203,7 @@ class DiscriminantSolution(Solution):
         priors: Any = None,
         unlabelled: Any = (),
         confounds: Any = None,
+        sample_weight: Any = None,
     ) -> LinearClassifier:
         """A classifier in the subspace: linear discriminant analysis of the variates.
 
@@ -184,6 +220,8 @@ class DiscriminantSolution(Solution):
             Entries of y that mean "no class". None and NaN always mean this.
         confounds : array of shape (n, c), optional
             Those of the rows X, if the problem had confounds.
+        sample_weight : array of shape (n,), optional
+            How often each of the rows X counts, as in the problem. A class of which no row counts is left out.
 
         Returns
         -------
@@ -231,11 +269,14 @@ class DiscriminantSolution(Solution):
                 raise InvalidProblem(
                     f"X and y must have equally many rows; got {Z.shape[0]} and {len(codes)}."
                 )
+            often, _ = weights_and_confounds(sample_weight, None, len(codes))
+            if often is not None:
+                codes, classes = _that_count(codes, classes, often)
             if len(classes) < 2:
                 raise InvalidProblem(
                     "a classifier needs rows of at least two classes; got one. Pass more rows."
                 )
-            sizes, means, within = pooled(Z, codes, len(classes))
+            sizes, means, within = pooled(Z, codes, len(classes), often)
             within = within if self.penalty is None else within + self.penalty
             least = (OF_ROWS * float(np.finfo(host_dtype(Z)).eps)) ** 2
         return LinearClassifier(
@@ -299,3 +340,10 @@ class DiscriminantSolution(Solution):
             )
         least = DISTINCT * float(np.finfo(host_dtype(self.weights)).eps)
         return self.classes, self.class_sizes, self.class_means, self.within, least
+
+
+def _that_count(codes: HostArray, classes: HostArray, often: HostArray) -> tuple[HostArray, HostArray]:
+    """Codes and classes without the classes of which no row counts, whose rows are then in no class."""
+    there = np.bincount(codes[codes >= 0], often[codes >= 0], minlength=len(classes)) > 0
+    numbers = np.append(np.where(there, np.cumsum(there) - 1, -1), -1)  # the last is that of no class
+    return numbers[codes], classes[there]

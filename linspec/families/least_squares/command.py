@@ -29,6 +29,8 @@ COMMAND = Kind(
     parameters=_least_squares_parameters,
     answer=_coefficients,
     score=None,
+    second_columns="--target-column",
+    path=True,
     varied=("ridge",),
 )
 """How the command line states the problem and shows its answer."""

@@ -17,10 +17,19 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.block_algebra import ratio
-from linspec.checks import check_flag, check_place, check_ridges, check_rows, finite_array, of_pairs
+from linspec.checks import (
+    check_flag,
+    check_place,
+    check_ridges,
+    check_rows,
+    finite_array,
+    of_pairs,
+    vector_of_list,
+)
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem, shown
 from linspec.families.least_squares.solution import LeastSquaresSolution
+from linspec.frames import is_series
 from linspec.moments import Moments
 from linspec.operators.rescaled import times_power_of_two
 from linspec.problem import Problem
@@ -40,7 +49,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     ----------
     A : data of shape (n, p)
         Anything that `linspec.as_operator` takes. The solution has its dtype and precision.
-    B : data of shape (n, m), or an array of shape (n,)
+    B : data of shape (n, m), or an array, a series or a list of shape (n,)
         Right-hand sides. If their dtype is narrower, they are multiplied in the dtype of A.
     ridge : float or sequence of floats, default 0.0
         The ridge, which is added to the unnormalised AᵀA. With 0 the solution is the one of least norm. A
@@ -78,6 +87,12 @@ class LeastSquares(Problem[LeastSquaresSolution]):
     means: ClassVar[Mapping[str, str]] = MappingProxyType({"A": "a_mean", "B": "b_mean"})
     scaled: ClassVar[Mapping[str, str]] = MappingProxyType({"A": "x"})
     matrix_names: ClassVar[tuple[str, ...]] = ("A", "B")
+    held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "mse": "linspec.families.least_squares.held_out:SquaredErrors",
+            "r2": "linspec.families.least_squares.held_out:Explained",
+        }
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shared", None)
@@ -85,11 +100,11 @@ class LeastSquares(Problem[LeastSquaresSolution]):
             raise InvalidProblem(
                 f"LeastSquares needs right-hand sides; got no B. Call LeastSquares(A, B).{of_pairs(self.A)}"
             )
-        B = self.B
-        vector = is_array(B) and B.ndim == 1
-        object.__setattr__(self, "vector", vector)
+        B = vector_of_list(self.B, "B")
+        flat = is_array(B) and B.ndim == 1
+        object.__setattr__(self, "vector", flat or is_series(B))
         A = self.adopt("A", self.A)
-        B = self.adopt("B", B[:, None] if vector else B)
+        B = self.adopt("B", B[:, None] if flat else B)
         check_place("A", A, "B", B)
         self.promote("B", A.dtype)
         check_flag("center", self.center)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from linspec.affine_images import Taken
-from linspec.arrays import Array, Home, HostArray, host_dtype, namespace
+from linspec.arrays import Array, Home, HostArray, host_dtype, namespace, to_host
+from linspec.errors import InvalidProblem
 from linspec.solution import Solution
 
 
@@ -35,6 +40,18 @@ class LeastSquaresSolution(Solution):
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x",)
+    component_label: ClassVar[str] = "ridge"
+    weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType({"A": ("x", 0)})
+    vector_name: ClassVar[str] = "x"
+    shapes: ClassVar[Mapping[str, str]] = {
+        "a_mean": "p",
+        "a_scale": "p",
+        "a_slopes": "c p",
+        "b_mean": "m",
+        "b_slopes": "c m",
+        "confound_mean": "c",
+        "residuals": "r",
+    }
 
     x: Array
     residuals: HostArray
@@ -48,6 +65,36 @@ class LeastSquaresSolution(Solution):
 
     def _headline(self) -> str:
         return f"x {tuple(self.x.shape)}"
+
+    def _per_component(self) -> dict[str, Any]:
+        return {"residual": self.residuals} if self.path else {}
+
+    @classmethod
+    def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:
+        found = super().from_saved_parts(parts)
+        shape = found.x.shape
+        if len(shape) not in (1 + found.path, 2 + found.path):
+            raise InvalidProblem(f"x must have another shape for path={found.path}; got {shape}.")
+        columns = (*shape, 1)[1:3] if found.path else (*shape, 1)[:2]
+        for means, count in zip((found.a_mean, found.b_mean), columns, strict=True):
+            if means is not None and len(means) != count:
+                raise InvalidProblem(
+                    f"x must have an entry for each mean; got {shape} and {len(means)} means."
+                )
+        return found
+
+    def _named_vectors(self, matrix: str) -> dict[str, HostArray]:
+        """The coefficients of each right-hand side, by its name; of a path also by the place of the ridge in it."""
+        x = to_host(self.x)
+        x = x if self.path else x[None]
+        x = x[..., None] if x.ndim == 2 else x
+        names = self.column_names.get("B") or tuple(f"{self.vector_name}{i + 1}" for i in range(x.shape[2]))
+        paths = [f"[{i}]" for i in range(len(x))] if self.path else [""]
+        return {
+            f"{name}{path}": np.asarray(x[i, :, j])
+            for i, path in enumerate(paths)
+            for j, name in enumerate(names)
+        }
 
     @property
     def intercept(self) -> Array | None:
@@ -113,7 +160,8 @@ class LeastSquaresSolution(Solution):
         x, xp = self.x, namespace(self.x)
         axis = 1 if self.path else 0  # of the columns of A
         columns = xp.reshape(xp.moveaxis(x, axis, 0), (x.shape[axis], -1))
-        found = Taken(self.a_mean, self.a_slopes, self.confound_mean).images(A, columns, "A", confounds)
+        taken = Taken(self.a_mean, self.a_slopes, self.confound_mean, **self.names_of("A"))
+        found = taken.images(A, columns, "A", confounds)
         m = 1 if x.ndim == 1 + axis else x.shape[-1]
         there, home = namespace(found), Home.of(found)
         found = there.reshape(found, (found.shape[0], -1, m))

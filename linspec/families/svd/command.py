@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from linspec.cli.kinds import Kind, Score, center_option, count_option, leading, row_options
+from linspec.cli.kinds import SHOWN, Kind, Score, center_option, count_option, leading, row_options
+from linspec.cli.tables import percent
 
 
 def _svd_parameters() -> list[click.Parameter]:
@@ -16,7 +17,17 @@ def _svd_parameters() -> list[click.Parameter]:
 
 
 def _singular_values(solution: Any) -> list[tuple[str, str]]:
-    return [("singular values", leading(solution.S, ".5g"))]
+    return [("singular values", leading(solution.S, ".5g")), *_explained(solution)]
+
+
+def _explained(solution: Any) -> list[tuple[str, str]]:
+    """The share of the variance in each component; without centring, of the squares about zero."""
+    shares = solution.explained_variance_ratio
+    if shares is None or not len(shares):
+        return []
+    label = "of the squares" if solution.mean is None else "of the variance"
+    first = "  ".join(percent(float(share)) for share in shares[:SHOWN])
+    return [(label, f"{first}, together {percent(float(shares.sum()))}")]
 
 
 def _captured(fields: Mapping[str, Any]) -> float:

@@ -69,6 +69,12 @@ class SVD(Problem[SVDSolution]):
     means: ClassVar[Mapping[str, str]] = MappingProxyType({"A": "mean"})
     scaled: ClassVar[Mapping[str, str]] = MappingProxyType({"A": ""})
     matrix_names: ClassVar[tuple[str, ...]] = ("A",)
+    held_out_scores: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "reconstruction": "linspec.families.svd.held_out:Reconstruction",
+            "log-likelihood": "linspec.families.svd.held_out:LogLikelihood",
+        }
+    )
 
     every: ClassVar[bool] = False  # whether k follows from the sizes
 

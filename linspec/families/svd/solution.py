@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,8 +47,19 @@ class SVDSolution(Solution):
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("Vh", "U", "mean")
+    weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType({"A": ("Vh", 1)})
+    vector_name: ClassVar[str] = "component"
     value_field: ClassVar[str] = "S"
     value_label: ClassVar[str] = "singular value"
+    shapes: ClassVar[Mapping[str, str]] = {
+        "S": "k",
+        "Vh": "k p",
+        "U": "n k",
+        "mean": "p",
+        "scale": "p",
+        "confound_mean": "c",
+        "slopes": "c p",
+    }
 
     S: HostArray
     Vh: Array
@@ -101,9 +113,21 @@ class SVDSolution(Solution):
     def _headline(self) -> str:
         return f"S {np.array2string(self.S[:3], precision=4)}"
 
+    def _per_component(self) -> dict[str, Any]:
+        others = {
+            "explained variance": self.explained_variance,
+            "explained variance ratio"
+            if self.mean is not None
+            else "share of squares": self.explained_variance_ratio,
+        }
+        return {
+            **super()._per_component(),
+            **{name: values for name, values in others.items() if values is not None},
+        }
+
     @property
     def _taken(self) -> Taken:
-        return Taken(self.mean, self.slopes, self.confound_mean, self.scale)
+        return Taken(self.mean, self.slopes, self.confound_mean, self.scale, **self.names_of("A"))
 
     def transform(self, A: Any, *, confounds: Any = None) -> Array:
         """Scores of rows: the rows minus the training means, if the problem centres, times the vectors.
@@ -128,6 +152,23 @@ class SVDSolution(Solution):
             When the rows do not have the columns of the training data.
         """
         return self._taken.images(A, self.Vh.T, "A", confounds)
+
+    def scores_table(self, A: Any, *, confounds: Any = None, library: str | None = None) -> Any:
+        """The scores of rows, as `transform` gives them, in a table with the labels of the rows.
+
+        Parameters
+        ----------
+        A : data of shape (n, p)
+        confounds : array of shape (n, c), optional
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`; by default the library of A.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A column for each component. The index of a pandas frame labels the rows.
+        """
+        return self.table_of_rows(self.transform(A, confounds=confounds), A, library)
 
     def inverse_transform(self, scores: Any, *, confounds: Any = None) -> Array:
         """The rows in the subspace that have the given scores: scores times `Vh`, plus the training means.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import click
 
 from linspec.cli.kinds import Kind, Score, center_option, count_option, leading
-from linspec_kernel.command import OF_KERNELS, kernel_of, kernel_options
+from linspec_kernel.command import OF_KERNELS, kernel_of, kernel_options, of_other_kernels
 
 KERNELS = ("linear", "polynomial", "rbf")
 
@@ -93,5 +94,9 @@ COMMAND = Kind(
     score=Score("sum of the objective", "sum", _sum),
     arrange=_with_kernels,
     words=_words,
+    varied=(*OF_KERNELS, *OF_BOUNDS),
+    unused=partial(of_other_kernels, usual="linear"),
+    scored=True,
+    variates=True,
 )
 """How the command line states the problem and shows its answer."""

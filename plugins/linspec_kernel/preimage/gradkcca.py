@@ -4,9 +4,9 @@ Problem: pairs (u, v), one after the other, that maximise the correlation (or HS
 sets.
 Method: all starts of a pair are columns of one block, so a product with X serves all. They are pairs of columns that
 are related by themselves, and some random points; each climbs by a spectral projected gradient (see
-`linspec_kernel.preimage.ascent`). Where there are many rows, starts climb on 2,000 of them, and the best is polished on
-all. The variates of a pair are taken out of those of the next: K is replaced by (I − QQᵀ)HK, whatever the kernel, and X
-stays as it is. An iteration takes two sweeps of each view, forward and adjoint.
+`linspec_kernel.preimage.ascent`). Where there are many rows, starts climb on 2,000 of them, and what is best on all
+rows is polished on all. The variates of a pair are taken out of those of the next: K is replaced by (I − QQᵀ)HK,
+whatever the kernel, and X stays as it is. An iteration takes two sweeps of each view, forward and adjoint.
 Source: Uurtio, Bhadra & Rousu 2019, ICML, PMLR 97, Large-scale sparse kernel canonical correlation analysis.
 Where we differ: (a) they climb from one random start after the other, and alternate between u and v. ``starts=
 "uniform", search="alternating", together=False, sample=0`` is that. (b) Their gradient is of functions that are not
@@ -29,6 +29,7 @@ from linspec.arrays import HostArray, to_host
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidOption
 from linspec_kernel.preimage.ascent import STILL, Ended, Search
+from linspec_kernel.preimage.objectives import Objective
 from linspec_kernel.preimage.starts import Screen, random_points, uniform_points
 from linspec_kernel.preimage.views import View
 
@@ -37,6 +38,9 @@ AGREES = 0.01
 
 SAMPLE = 2000
 """Rows on which starts are compared, if there are more."""
+
+ROUGHLY = 1e-5
+"""Relative changes of the value that end a start that is polished afterwards, on other rows or with more features."""
 
 RANDOM = 4
 """Of so many screened starts one is random."""
@@ -56,8 +60,8 @@ SCREENED = "Starts were sought among {m} and {w} columns drawn at random, since 
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradKCCA(Solver):
-    """Projected gradients from many starts at once (Uurtio, Bhadra & Rousu 2019; Birgin, Martínez & Raydan 2000)."""
+class FromStarts(Solver):
+    """Pairs of points, each found by projected gradients from many starts at once."""
 
     repeats: int = option(8, "starts of each pair", at_least=1, at_most=1000)
     starts: str = option(
@@ -98,23 +102,19 @@ class GradKCCA(Solver):
         screening = float(seeks and self.starts == "screened" and not few)
         run.plan(setup=moments.setup_cost + reading + screening + 2.0, iteration=2.0)
         kernels = moments.settle(run.rng)
-        climb = _Climb(self, problem, run, kernels, rows if few else None, given)
-        for j in range(problem.k):
-            if run.ended or (
-                j and not run.affords(3.0)
-            ):  # a product to take variates out, and the first gradient
-                break
-            climb.pair(j)
-        if not run.ended and len(climb.found) < problem.k:
-            run.end(Status.BUDGET)
-        elif not run.ended and (self.search == "alternating" or self.deflation == "data"):
-            run.note(Status.APPROXIMATE, PUBLISHED if self.search == "alternating" else OTHER_ROWS)
-            run.end(Status.APPROXIMATE)
-        elif not run.ended and climb.told > run.tol:
-            run.end(Status.STAGNATED)
-        if not climb.is_over:
-            run.proceed(residual=climb.told, current=climb.answer)
+        objectives = self.objectives(problem, run, rows if few else n)
+        climb = Climb(self, problem, run, kernels, objectives, rows if few else None, given)
+        climb.every_pair()
         return run.finish(**climb.answer())
+
+    def objectives(self, problem: Any, run: Run, rows: int) -> tuple[Objective, Objective]:
+        """What starts climb, on so many rows, and what the best of them is polished by."""
+        return problem.value, problem.value
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradKCCA(FromStarts):
+    """Projected gradients from many starts at once (Uurtio, Bhadra & Rousu 2019; Birgin, Martínez & Raydan 2000)."""
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -127,16 +127,18 @@ class GradKCCA(Solver):
         return Estimate(one.seconds + starts.seconds, one.bytes + held, f"{EXPECTED} iterations a pair")
 
 
-class _Climb:
+class Climb:
     """The pairs found so far, and the search of the next.
 
     Parameters
     ----------
-    solver : GradKCCA
+    solver : FromStarts
     problem : PreimageCCA
     run : Run
     kernels : pair of Kernel
         With all their numbers.
+    objectives : pair of Objective
+        What starts climb, and what the best of them is polished by.
     rows : int or None
         On how many rows starts are compared; None: on all.
     given : pair of numpy.ndarray or None
@@ -154,14 +156,16 @@ class _Climb:
 
     def __init__(
         self,
-        solver: GradKCCA,
+        solver: FromStarts,
         problem: Any,
         run: Run,
         kernels: Any,
+        objectives: tuple[Objective, Objective],
         rows: int | None,
         given: tuple[HostArray, HostArray] | None,
     ) -> None:
         self.solver, self.problem, self.run, self.kernels, self.given = solver, problem, run, kernels, given
+        self.rough, self.exact = objectives
         self.views: tuple[View, View] = run.moments("implicit").views  # type: ignore[attr-defined]
         self.few = self.views
         if rows is not None:
@@ -181,6 +185,24 @@ class _Climb:
                 run.note(None, SCREENED.format(m=m, w=w))
         self.spare = self._starts() if seeks else self._bounded(given)
 
+    def every_pair(self) -> None:
+        """Find one pair after the other, and bring the run to its end."""
+        run, k, solver = self.run, self.problem.k, self.solver
+        for j in range(k):
+            # A product to take variates out, and the first gradient.
+            if run.ended or (j and not run.affords(3.0)):
+                break
+            self.pair(j)
+        if not run.ended and len(self.found) < k:
+            run.end(Status.BUDGET)
+        elif not run.ended and (solver.search == "alternating" or solver.deflation == "data"):
+            run.note(Status.APPROXIMATE, PUBLISHED if solver.search == "alternating" else OTHER_ROWS)
+            run.end(Status.APPROXIMATE)
+        elif not run.ended and self.told > run.tol:
+            run.end(Status.STAGNATED)
+        if not self.is_over:
+            run.proceed(residual=self.told, current=self.answer)
+
     # ---- one pair -------------------------------------------------------------------------------
 
     def pair(self, j: int) -> None:
@@ -192,18 +214,22 @@ class _Climb:
             ended = None
         else:
             ended = self._from_starts(self.spare if j == 0 else self._starts())
+            if self.is_rough and self.run.affords(
+                3.0
+            ):  # chance relations of some rows, or of few features, end here
+                ended.values = self._search(self.views, self.exact).at(*ended.points).values
             best = ended.best
             points = ended.points[0][:, [best]], ended.points[1][:, [best]]
             value = ended.values[best]
             agreeing = int(np.sum(ended.values >= value - AGREES * abs(value)))
-            if self.few is self.views or not self.solver.sample:
-                self.told = max([*self.residuals, float(ended.residuals[best])])
-            else:
+            if self.is_rough:
                 ended = None
+            else:
+                self.told = max([*self.residuals, float(ended.residuals[best])])
         done = self.solver.search == "alternating" and ended is not None
         done = done or (ended is not None and float(ended.residuals[ended.best]) <= self.run.tol)
         if not self.is_over and not done and self.run.affords(2.0):
-            polished = self._climbed(self.views, points, still=0.0)
+            polished = self._climbed(self.views, self.exact, points, still=0.0)
             points, residual = polished.points, float(polished.residuals[0])
         else:
             residual = float(ended.residuals[ended.best]) if ended is not None else np.inf
@@ -213,33 +239,46 @@ class _Climb:
         self.agreeing.append(agreeing)
         self.told = max(self.residuals)
 
+    @property
+    def is_rough(self) -> bool:
+        """Whether starts climb on some of the rows, or by another objective than the one that counts."""
+        return self.rough is not self.exact or (self.few is not self.views and self.solver.sample > 0)
+
     def _from_starts(self, starts: tuple[HostArray, HostArray]) -> Ended:
         """All starts climbed, on some of the rows if that is wanted."""
         views = self.few if self.solver.sample else self.views
         U, V = starts
+        still = ROUGHLY if self.is_rough else STILL
         if self.solver.together:
-            return self._climbed(views, (U, V))
+            return self._climbed(views, self.rough, (U, V), still)
         ends: list[Ended] = []
         for r in range(U.shape[1]):
             if self.is_over or (ends and views is self.views and not self.run.affords(2.0)):
                 break
-            ends.append(self._climbed(views, (U[:, [r]], V[:, [r]])))
+            ends.append(self._climbed(views, self.rough, (U[:, [r]], V[:, [r]]), still))
         return _side_by_side(ends)
 
     def _climbed(
-        self, views: tuple[View, View], points: tuple[HostArray, HostArray], still: float = STILL
+        self,
+        views: tuple[View, View],
+        objective: Objective,
+        points: tuple[HostArray, HostArray],
+        still: float = STILL,
     ) -> Ended:
+        search = self._search(views, objective)
+        if self.solver.search == "alternating":
+            return search.alternating(*points)
+        return search.spectral(*points, still=still)
+
+    def _search(self, views: tuple[View, View], objective: Objective) -> Search:
         costs = 1.0 if views is self.views else 0.0
-        search = Search(
+        return Search(
             views,
-            self.problem.value,
+            objective,
             self.run.tol,
             lambda sweeps: self.run.affords(costs * sweeps),
             self._proceed,
         )
-        if self.solver.search == "alternating":
-            return search.alternating(*points)
-        return search.spectral(*points, still=still)
 
     def _proceed(self, ended: Ended) -> bool:
         """Tell the run of the best column, and ask whether to go on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -67,6 +68,14 @@ class PreimageCCASolution(Solution):
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x_preimages", "y_preimages")
+    score_label: ClassVar[str] = "total correlation captured"
+    shapes: ClassVar[Mapping[str, str]] = {
+        "x_preimages": "p k",
+        "y_preimages": "q k",
+        **dict.fromkeys(("x_weights", "y_weights"), "k k"),
+        **dict.fromkeys(("correlations", "values", "residuals", "agreeing", "x_mean", "y_mean"), "k"),
+    }
+    saved_types: ClassVar[tuple[type, ...]] = (ChosenKernel, Kernel)
 
     x_preimages: Array
     y_preimages: Array
@@ -131,6 +140,8 @@ class PreimageCCASolution(Solution):
             ("X", X, self.x_preimages, self.kernel_x, self.x_weights, self.x_mean),
             ("Y", Y, self.y_preimages, self.kernel_y, self.y_weights, self.y_mean),
         )
+        for name, data, *_ in views:
+            self.check_columns(name, data)
         found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
         if not found:
             raise InvalidProblem("transform needs X, Y or both; got neither.")

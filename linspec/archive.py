@@ -1,0 +1,479 @@
+"""Objects in `.npz` files, without pickle: arrays by name, and one JSON text that says how they belong together.
+
+Problem: an answer is to be kept for years, read in another process and by other people. A pickle runs code when it is
+read, and breaks when a module moves.
+Method: the file is an uncompressed `.npz`. Its entry "linspec" is a JSON text, the header: the version of the format,
+what the writer says of the file, and the fields of the object as a tree. A leaf is a number, a text, or the name of an
+array with its dtype and shape. A sparse matrix is its compressed rows. An object of another class is the parts that its
+class names, by default the arguments of its constructor. A reader makes objects of those classes alone that the caller
+allows, looks them up among the classes that are imported already, and never imports what a file names. Before an array
+is read, the header, the header of the array, the bytes in the file and the memory that is free are compared.
+Source: NumPy's format of arrays (NEP 1).
+Where we differ: ``numpy.load`` trusts the shapes in a file, and a compressed file may expand to any size.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+import math
+import os
+import stat
+import types
+import typing
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import scipy.sparse
+from numpy.lib import format as npy
+
+from linspec.arrays import HostArray, is_array, to_host
+from linspec.errors import BrokenPlugin, CannotSave, InvalidFile, MissingPackage, printable, shown
+from linspec.machine import available_memory
+
+__all__ = [
+    "FORMAT",
+    "HEADER",
+    "Archive",
+    "check_kinds",
+    "identity",
+    "opened",
+    "pack",
+    "rebuilt",
+    "with_derived",
+    "write",
+]
+
+FORMAT = 1
+"""The version of the format that is written. Readers take this and all older ones."""
+
+HEADER = "linspec"
+"""The name of the header among the arrays."""
+
+EXPANSION = 30
+"""Bytes of memory that a byte of JSON may take as Python objects."""
+
+Types = Sequence[type]
+
+
+# ---- writing ----------------------------------------------------------------------------------
+
+
+def pack(parts: Mapping[str, Any], allowed: Types) -> tuple[dict[str, Any], dict[str, HostArray]]:
+    """The fields of an object as a tree for JSON, and the arrays that it names.
+
+    Parameters
+    ----------
+    parts : mapping of str to object
+        Numbers, texts, None, arrays of any library, SciPy sparse matrices, tuples, lists and mappings of these, and
+        objects of the allowed classes.
+    allowed : sequence of type
+        Objects of these classes, and of those that derive from them, may be among the parts.
+
+    Returns
+    -------
+    dict
+        For each part its node.
+    dict of str to numpy.ndarray
+        Arrays by the name that nodes give them: a field that is an array has that of the field.
+
+    Raises
+    ------
+    CannotSave
+        A part is something else; the message names it.
+    """
+    packer = _Packer(tuple(allowed))
+    top = sorted(
+        parts, key=lambda name: not is_array(parts[name])
+    )  # so that an array has the name of its field
+    nodes = {name: packer.node(parts[name], name) for name in top}
+    return {name: nodes[name] for name in parts}, packer.arrays
+
+
+class _Packer:
+    """What has been packed so far; an array that occurs twice is kept once."""
+
+    def __init__(self, allowed: tuple[type, ...]) -> None:
+        self.allowed = allowed
+        self.arrays: dict[str, HostArray] = {}
+        self._known: dict[int, tuple[Any, dict[str, Any]]] = {}
+
+    def node(self, value: Any, name: str) -> Any:
+        """The node of a value; `name` says where it is, and becomes the name of its array."""
+        if value is None or isinstance(value, bool | int | float | str | np.generic):
+            return _leaf(value.item() if isinstance(value, np.generic) else value)
+        if is_array(value):
+            return self._array(value, name)
+        if scipy.sparse.issparse(value):
+            return self._sparse(value, name)
+        if isinstance(value, list | tuple):
+            nodes = [self.node(inner, f"{name}.{i}") for i, inner in enumerate(value)]
+            return {"tuple": nodes} if isinstance(value, tuple) else nodes
+        if isinstance(value, Mapping):
+            pairs = [
+                (self.node(key, name), self.node(inner, f"{name}.{key}")) for key, inner in value.items()
+            ]
+            return {"mapping": [list(pair) for pair in pairs]}
+        return self._object(value, name)
+
+    def _array(self, value: Any, name: str) -> dict[str, Any]:
+        if id(value) in self._known:
+            return self._known[id(value)][1]
+        host = to_host(value)
+        if host.dtype.hasobject:
+            texts = [self.node(inner, name) for inner in host.reshape(-1).tolist()]
+            return {"values": texts, "shape": list(host.shape)}
+        name = self._free(name)
+        self.arrays[name] = host
+        node = {"array": name, "dtype": _stated(host.dtype), "shape": list(host.shape)}
+        if host is not value:
+            node["library"] = type(value).__module__.partition(".")[0]
+        self._known[id(value)] = value, node  # the value is kept, or its number would be another's
+        return node
+
+    def _free(self, name: str) -> str:
+        """A name for an entry of the file, which no other has."""
+        name = name.encode("ascii", "backslashreplace").decode()
+        while name in self.arrays or name == HEADER:
+            name += "_"
+        return name
+
+    def _sparse(self, value: Any, name: str) -> dict[str, Any]:
+        rows = scipy.sparse.csr_array(value)
+        parts = {part: self._array(getattr(rows, part), f"{name}.{part}") for part in _COMPRESSED}
+        return {"sparse": list(rows.shape), **parts}
+
+    def _object(self, value: Any, name: str) -> dict[str, Any]:
+        if not isinstance(value, self.allowed):
+            remedy = f"Objects of {type(value).__name__} can be saved if `saved_types` of the solution names the class."
+            if callable(value):
+                remedy = (
+                    "A function has no form in a file: take a class of your own, with numbers as its fields."
+                )
+            raise CannotSave(f"{name} cannot be saved; it is {shown(value)}. {remedy}")
+        parts = _parts_of(value, name)
+        nodes = {part: self.node(inner, f"{name}.{part}") for part, inner in parts.items()}
+        return {"object": identity(type(value)), "parts": nodes}
+
+
+_COMPRESSED = ("data", "indices", "indptr")
+
+
+def _leaf(value: Any) -> Any:
+    """A number or a text that JSON has; one of a class that derives from these is one of them."""
+    for kind in (bool, int, str):
+        if isinstance(value, kind):
+            return kind(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"number": repr(float(value))}
+    return None if value is None else float(value)
+
+
+def _parts_of(value: Any, name: str) -> Mapping[str, Any]:
+    """What an object is made of: what its class says, or the arguments of its constructor."""
+    if hasattr(value, "saved_parts"):
+        parts: Mapping[str, Any] = value.saved_parts()
+        return parts
+    try:
+        return {part: getattr(value, part) for part in inspect.signature(type(value)).parameters}
+    except (AttributeError, ValueError, TypeError) as error:
+        raise CannotSave(
+            f"{name} cannot be saved: {type(value).__name__} has no attribute for each argument of its constructor "
+            f"({error}). Give the class the methods saved_parts and from_saved_parts."
+        ) from error
+
+
+def identity(cls: type) -> str:
+    """What a file calls a class: its package and its name, which stay where a module moves within the package."""
+    return f"{cls.__module__.partition('.')[0]}:{cls.__qualname__}"
+
+
+def write(stream: IO[bytes], header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Write a file.
+
+    Parameters
+    ----------
+    stream : binary file
+    header : mapping
+        What JSON has; the version of the format is added.
+    arrays : mapping of str to numpy.ndarray
+    """
+    text = json.dumps({"format": FORMAT, **header}, allow_nan=False)
+    entries = {HEADER: np.frombuffer(text.encode(), dtype=np.uint8), **arrays}
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED, allowZip64=True) as file:
+        for name, array in entries.items():
+            with file.open(f"{name}.npy", "w", force_zip64=True) as member:
+                npy.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
+# ---- reading ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[Archive]:
+    """A file that `write` made, of this version of the format or an older one.
+
+    Parameters
+    ----------
+    path : path
+
+    Raises
+    ------
+    InvalidFile
+        It is no such file, it is damaged, of a newer format, or does not fit into memory. So is what the block raises
+        where the file holds other things than it should.
+    FileNotFoundError, PermissionError
+        As `open` raises them.
+    """
+    regular = stat.S_ISREG(Path(path).stat().st_mode)  # asked first: to open a pipe waits for its writer
+    with Path(path).open("rb") if regular else nullcontext() as stream:
+        try:
+            if stream is None:
+                raise InvalidFile("it is no regular file")  # noqa: TRY301
+            with zipfile.ZipFile(stream) as file:
+                yield Archive(file)
+        except (MissingPackage, BrokenPlugin, MemoryError):
+            raise
+        except Exception as error:  # each way of being broken has errors of its own
+            reason = " ".join(printable(str(error)).split()).rstrip(".")[:300] or type(error).__name__
+            remedy = (
+                ""
+                if isinstance(error, _Newer)
+                else " It may be damaged, or have been written by something else."
+            )
+            raise InvalidFile(
+                f"{printable(str(path))} cannot be read as a saved answer: {reason}.{remedy}"
+            ) from error
+
+
+class _Newer(InvalidFile):
+    """The file is sound, and this version of linspec too old for it."""
+
+
+class Archive:
+    """A file that is being read.
+
+    Attributes
+    ----------
+    header : dict
+        As it was given to `write`.
+    """
+
+    def __init__(self, file: zipfile.ZipFile) -> None:
+        self._file = file
+        self._entries = {entry.filename.removesuffix(".npy"): entry for entry in file.infolist()}
+        if len(self._entries) != len(file.infolist()):
+            raise InvalidFile("two of its entries have one name")
+        if HEADER not in self._entries:
+            raise InvalidFile(
+                f"it has no entry {HEADER!r}, as files of solution.save and `linspec solve --out` have"
+            )
+        self._arrays: dict[str, HostArray] = {}
+        self._check_memory(EXPANSION * self._entries[HEADER].file_size)
+        header = json.loads(self._read(HEADER).tobytes())
+        if not isinstance(header, dict) or type(header.get("format")) is not int or header["format"] < 1:
+            raise InvalidFile("its header does not state a format")
+        if header["format"] > FORMAT:
+            raise _Newer(
+                f"it has format {header['format']}, which linspec {shown(header.get('linspec', '?'))} wrote, and this "
+                f"version reads formats up to {FORMAT}. Update linspec"
+            )
+        self._check_memory(sum(entry.file_size for entry in self._entries.values()))
+        self.header: dict[str, Any] = header
+
+    @staticmethod
+    def _check_memory(needed: int) -> None:
+        available = available_memory()
+        if needed > available:
+            raise InvalidFile(f"it takes {needed:,} bytes of memory, and {available:,} are available")
+
+    def unpack(self, nodes: Any, allowed: Types) -> dict[str, Any]:
+        """The fields that `pack` made nodes of.
+
+        Parameters
+        ----------
+        nodes : dict
+        allowed : sequence of type
+            As for `pack`.
+
+        Raises
+        ------
+        MissingPackage
+            An object is of a class that is not imported.
+        Exception
+            Of many kinds, which `opened` makes an `InvalidFile`, where the file holds other things.
+        """
+        if not isinstance(nodes, dict):
+            raise InvalidFile("its header lists no fields")
+        return {name: self._value(node, allowed) for name, node in nodes.items()}
+
+    def _value(self, node: Any, allowed: Types) -> Any:
+        if isinstance(node, list):
+            return [self._value(inner, allowed) for inner in node]
+        if not isinstance(node, dict):
+            return node
+        if "array" in node:
+            return self._array(node)
+        if "sparse" in node:
+            return self._sparse(node)
+        if "object" in node:
+            return rebuilt(_class_named(node["object"], allowed), self.unpack(node["parts"], allowed))
+        return self._simple(node, allowed)
+
+    def _simple(self, node: Mapping[str, Any], allowed: Types) -> Any:
+        """What JSON lacks."""
+        if "number" in node:
+            return float(node["number"])
+        if "values" in node:
+            return _of_objects(self._value(node["values"], allowed), node["shape"])
+        if "tuple" in node:
+            return tuple(self._value(inner, allowed) for inner in node["tuple"])
+        return {self._value(key, allowed): self._value(inner, allowed) for key, inner in node["mapping"]}
+
+    def _array(self, node: Mapping[str, Any]) -> HostArray:
+        """An array, once it is sure that it is what the header says."""
+        name = node["array"]
+        if name not in self._arrays:
+            self._arrays[name] = self._read(name, node)
+        return self._arrays[name]
+
+    def _read(self, name: str, stated: Mapping[str, Any] | None = None) -> HostArray:
+        entry = self._entries.get(name)
+        if entry is None:
+            raise InvalidFile(f"the array {shown(name)} is missing")
+        with self._file.open(entry) as member:
+            shape, dtype = _header_of(member)
+            held = entry.file_size - member.tell()
+        if dtype.hasobject or math.prod(shape) * dtype.itemsize != held or min(shape, default=0) < 0:
+            raise InvalidFile(
+                f"the array {shown(name)} of shape {shape} and dtype {dtype} does not have the {held:,} bytes there"
+            )
+        if stated is None:
+            if dtype != np.uint8 or len(shape) != 1:
+                raise InvalidFile(f"its entry {HEADER!r} is no text")
+        elif (list(shape), _stated(dtype)) != (stated["shape"], stated["dtype"]):
+            raise InvalidFile(
+                f"the array {shown(name)} has shape {shape} and dtype {dtype}, and the header says "
+                f"{shown(stated['shape'])} and {shown(stated['dtype'])}"
+            )
+        with self._file.open(entry) as member:
+            array = npy.read_array(member, allow_pickle=False)
+            member.read(1)  # the checksum is looked at where the member ends
+        return array
+
+    def _sparse(self, node: Mapping[str, Any]) -> Any:
+        rows, columns = map(int, node["sparse"])
+        parts = [self._array(node[part]) for part in _COMPRESSED]
+        if parts[0].dtype.kind not in "biuf" or any(
+            part.dtype.kind != "i" or part.ndim != 1 for part in parts[1:]
+        ):
+            raise InvalidFile("a sparse matrix in it has entries or indices of the wrong kind")
+        matrix = scipy.sparse.csr_array(tuple(parts), shape=(rows, columns))
+        matrix.check_format(full_check=True)
+        return matrix
+
+
+def _header_of(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and dtype that the header of an array declares."""
+    version = npy.read_magic(member)
+    if version not in ((1, 0), (2, 0)):
+        raise InvalidFile(f"an array in it has the version {version} of NumPy's format")
+    read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, _, dtype = read(member)
+    return shape, dtype
+
+
+def _stated(dtype: np.dtype[Any]) -> Any:
+    """A dtype as JSON has it."""
+    return json.loads(json.dumps(npy.dtype_to_descr(dtype)))
+
+
+def _of_objects(values: list[Any], shape: list[int]) -> HostArray:
+    """An array of Python objects."""
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found.reshape(shape)
+
+
+def _class_named(name: Any, allowed: Types) -> type:
+    """The class of this identity among those that are allowed and imported."""
+    found = next((cls for cls in with_derived(allowed) if identity(cls) == name), None)
+    if found is None:
+        package = shown(str(name).partition(":")[0])
+        raise MissingPackage(
+            f"the file holds an object of the class {shown(name)}, which is not imported here, or is nothing that "
+            f"such an answer consists of. Import the module of {package} that defines it, and load the file again: "
+            "linspec imports nothing that a file names."
+        )
+    return found
+
+
+def with_derived(classes: Types) -> Iterator[type]:
+    """Classes and all that derive from them, those that were made last first."""
+    for cls in classes:
+        yield from with_derived(cls.__subclasses__()[::-1])
+        yield cls
+
+
+def rebuilt(cls: Any, parts: Mapping[str, Any]) -> Any:
+    """An object of a class, of the parts that were saved."""
+    _check_shapes(cls, parts)
+    if hasattr(cls, "from_saved_parts"):
+        return cls.from_saved_parts(parts)
+    check_kinds(cls, parts)
+    return cls(**parts)
+
+
+def check_kinds(cls: Any, parts: Mapping[str, Any]) -> None:
+    """Refuse arguments of a constructor that are not what the class declares.
+
+    Raises
+    ------
+    InvalidFile
+    """
+    try:
+        hints = typing.get_type_hints(cls if dataclasses.is_dataclass(cls) else cls.__init__)
+    except (NameError, TypeError, AttributeError):  # names that are only known where the class was made
+        return
+    for name, value in parts.items():
+        if name in hints and not _is_of(value, hints[name]):
+            raise InvalidFile(f"{shown(name)} of {cls.__name__} is {shown(value)}")
+
+
+def _is_of(value: Any, hint: Any) -> bool:
+    """Whether a value may be one of this type, as far as that can be told at a glance."""
+    origin = typing.get_origin(hint) or hint
+    if origin in (typing.Union, types.UnionType):
+        return any(_is_of(value, one) for one in typing.get_args(hint))
+    if hint is None:
+        return value is None
+    if hint is Any or not isinstance(origin, type):
+        return True
+    if origin is float:
+        return isinstance(value, float | int) and not isinstance(value, bool)
+    if origin is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, origin)
+
+
+def _check_shapes(cls: Any, parts: Mapping[str, Any]) -> None:
+    """Refuse arrays whose shapes do not fit together as the class says in `shapes`."""
+    known: dict[str, int] = {}
+    for name, axes in getattr(cls, "shapes", {}).items():
+        value = parts.get(name)
+        if value is None:
+            continue
+        shape = tuple(getattr(value, "shape", ()))
+        letters = next(
+            (one for one in map(str.split, axes.split("|")) if shape and len(one) == len(shape)), None
+        )
+        if letters is None:
+            raise InvalidFile(f"{name} must have the axes {axes}; got {shown(value)}")
+        for letter, length in zip(letters, shape, strict=True):
+            if known.setdefault(letter, length) != length:
+                raise InvalidFile(f"{name} has {length} {letter}, and other arrays have {known[letter]}")

@@ -1,0 +1,154 @@
+"""Columns of a file by name: ``a,b``, ranges ``first..last``, and ``~a,b`` for all others.
+
+Problem: a file of people has names, classes and numbers side by side, and a problem takes some of its columns as one
+matrix and others as another.
+Method: ``FILE:COLUMNS`` picks columns, wherever a command takes a file that has names. ``--columns`` and the option for
+the second matrix put the same text behind the files. Without a second file the first one holds both matrices. Then the
+first matrix has all columns that the second one does not name, unless it names its own.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import click
+
+from linspec.cli.failures import Failure
+
+__all__ = ["NamedMatrix", "chosen_columns", "column_options", "with_columns"]
+
+REST = "~"
+"""Before columns: all others."""
+
+RANGE = ".."
+LISTED = 10
+"""Names that a message lists at most."""
+
+
+@dataclass(frozen=True)
+class NamedMatrix:
+    """A matrix from a file, with the names of its columns.
+
+    Attributes
+    ----------
+    values : array, sparse matrix or LinearOperator of shape (n, p)
+        Or an array of n texts.
+    names : tuple of str or None
+        None: the file has none.
+    text : str
+        If the values are texts, what to say where numbers are needed.
+    """
+
+    values: Any
+    names: tuple[str, ...] | None = None
+    text: str = ""
+
+
+def chosen_columns(names: Sequence[str], text: str, where: str) -> list[int]:
+    """The numbers of the columns that a text picks.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of all columns, in the order of the file.
+    text : str
+        Names and ranges with commas between them, in quotes where a name holds commas; "" for all columns.
+    where : str
+        The file, in messages.
+
+    Raises
+    ------
+    Failure
+        There is no such column, a name stands for several, or one is picked twice, or none is left.
+    """
+    if not text:
+        return list(range(len(names)))
+    rest = text.startswith(REST)
+    parts = next(csv.reader([text.removeprefix(REST)], skipinitialspace=True), [])
+    found = [j for part in parts for j in _span(names, part.strip(), where)]
+    twice = next((j for i, j in enumerate(found) if j in found[:i]), None)
+    if twice is not None:
+        raise Failure(f"{where}: the column {names[twice]!r} is picked twice. Name it once.")
+    if rest:
+        found = [j for j in range(len(names)) if j not in set(found)]
+    if not found:
+        raise Failure(f"{where}: no column is left of {_listed(names)}. Name some.")
+    return found
+
+
+def _span(names: Sequence[str], part: str, where: str) -> list[int]:
+    """The columns of one name or range."""
+    if part in names or RANGE not in part:
+        return [_place(names, part, where)]
+    first, _, last = part.partition(RANGE)
+    start, stop = (_place(names, name.strip(), where) for name in (first, last))
+    if stop < start:
+        raise Failure(f"{where}: the range {part!r} ends before it begins: {last!r} stands before {first!r}.")
+    return list(range(start, stop + 1))
+
+
+def _place(names: Sequence[str], name: str, where: str) -> int:
+    count = list(names).count(name)
+    if count > 1:
+        raise Failure(f"{where}: {count} columns are called {name!r}. Rename them, to pick one by its name.")
+    if not count:
+        close = get_close_matches(name, names, 1)
+        hint = f"Did you mean {close[0]!r}?" if close else f"There are {_listed(names)}."
+        raise Failure(f"{where}: no column is called {name!r}. {hint}")
+    return list(names).index(name)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return ", ".join(map(repr, names[:LISTED])) + more
+
+
+def column_options(matrices: Sequence[str], second: str) -> list[click.Parameter]:
+    """The options that pick columns of the first matrix and of the second.
+
+    Parameters
+    ----------
+    matrices : sequence of str
+        The matrices of a problem.
+    second : str
+        The option of the second, such as ``"--target-column"``.
+    """
+    text = "Columns of {}-FILE by name: a,b or a range a..c, in delimited text with names and in .parquet."
+    options: list[click.Parameter] = [
+        click.Option(["--columns"], metavar="NAMES", help=text.format(matrices[0]))
+    ]
+    if len(matrices) > 1:
+        more = (
+            f" Without {matrices[1]}-FILE, of {matrices[0]}-FILE: {matrices[0]} has the other columns then."
+        )
+        help_ = text.format(matrices[1]) + more
+        options.append(click.Option([second, "second_columns"], metavar="NAMES", help=help_))
+    return options
+
+
+def with_columns(matrices: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was given, with the columns behind the files.
+
+    Raises
+    ------
+    click.MissingParameter
+        The second file is missing, and its columns are not named.
+    """
+    made = dict(given)
+    first, *others = (matrix.lower() for matrix in matrices)
+    own, second = made.pop("columns", None), made.pop("second_columns", None)
+    for name in others:
+        if made[name] is None:
+            if name != others[0] or not second:
+                raise click.MissingParameter(param_hint=f"'{name.upper()}-FILE'", param_type="argument")
+            made[name] = made[first]
+            own = own or (second.removeprefix(REST) if second.startswith(REST) else f"{REST}{second}")
+    if own:
+        made[first] = f"{made[first]}:{own}"
+    if second:
+        made[others[0]] = f"{made[others[0]]}:{second}"
+    return made

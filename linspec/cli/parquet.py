@@ -1,0 +1,144 @@
+"""Matrices from Parquet files, some columns of them by name.
+
+Problem: a Parquet file is compressed, and holds texts and numbers side by side.
+Method: pyarrow reads the columns that are asked for. What takes a large share of the memory is not held: its rows come
+as slices, batch by batch, and every pass reads the file again. The number of rows is in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from linspec import machine
+from linspec.cli.columns import NamedMatrix, chosen_columns
+from linspec.cli.failures import Failure, in_one_line, install_hint
+from linspec.cli.memory import check_memory
+
+__all__ = ["names_in_parquet", "read_parquet"]
+
+SHARE = 0.25
+"""Of the available memory: what takes more is read in slices."""
+
+BATCH_BYTES = 16 << 20
+"""Of the rows of a slice, as float64."""
+
+DEFAULT_ROWS = 65536
+"""Rows of a slice at most."""
+
+
+def read_parquet(path: Path, wanted: str = "") -> NamedMatrix:
+    """Read columns of a Parquet file.
+
+    Parameters
+    ----------
+    path : Path
+    wanted : str
+        As `linspec.cli.columns.chosen_columns` takes them.
+
+    Returns
+    -------
+    NamedMatrix
+        An array, an operator that reads slices, or the texts of a single column.
+
+    Raises
+    ------
+    Failure
+        pyarrow is not installed, the file is damaged, a column is missing or holds no numbers.
+    """
+    with _opened(path) as file:
+        every = list(file.schema_arrow.names)
+        names = tuple(every[j] for j in chosen_columns(every, wanted, str(path)))
+        rows = file.metadata.num_rows
+        if not rows:
+            raise Failure(f"{path} has no rows.")
+        size = 8 * rows * len(names)
+        kind = file.schema_arrow.field(every.index(names[0])).type if len(names) == 1 else None
+        if kind is not None and _is_text(kind):
+            check_memory(path, size, f"a column of {rows:,} texts")
+            return _texts(path, names)
+    if size > SHARE * machine.available_memory():
+        return _in_slices(path, names, rows)
+    (table,) = _tables(path, names, 0)
+    from linspec.frames import numbers_of
+
+    return NamedMatrix(numbers_of(table, str(path)).values, names)
+
+
+def names_in_parquet(path: Path) -> tuple[str, ...]:
+    """The names of the columns."""
+    with _opened(path) as file:
+        return tuple(file.schema_arrow.names)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """The file, of which only the end is read; what goes wrong while it is open is a Failure."""
+    try:
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise install_hint(f"{path}: .parquet needs pyarrow", "parquet") from error
+    # pyarrow takes no names that are not UTF-8, but files.
+    with _reading(path), path.open("rb") as stream, pq.ParquetFile(stream) as file:
+        yield file
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    value = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(value) or pa.types.is_large_string(value))
+
+
+def _texts(path: Path, names: tuple[str, ...]) -> NamedMatrix:
+    """The texts of a column, all there."""
+    import numpy as np
+
+    (table,) = _tables(path, names, 0)
+    texts = table.column(0).to_pylist()
+    gap = next((i for i, text in enumerate(texts) if text is None), None)
+    if gap is not None:
+        raise Failure(
+            f"{path}: a value is missing at row {gap}, column {names[0]!r}. Drop or impute such rows."
+        )
+    said = f"{path}: numbers are needed; the column {names[0]!r} holds text, such as {texts[0][:40]!r}."
+    return NamedMatrix(np.asarray(texts), names, said)
+
+
+def _in_slices(path: Path, names: tuple[str, ...], rows: int) -> NamedMatrix:
+    """An operator whose every pass reads the file."""
+    from linspec.operators import as_operator
+
+    batch = max(1, min(DEFAULT_ROWS, BATCH_BYTES // (8 * len(names))))
+    source = partial(_tables, path, names, batch)
+    return NamedMatrix(as_operator(source, str(path), rows=rows), names)
+
+
+def _tables(path: Path, names: tuple[str, ...], batch: int) -> Iterator[Any]:
+    """The columns of all rows, so many rows at a time; all at once for 0."""
+    import pyarrow as pa
+
+    with _opened(path) as file:
+        if not batch:
+            yield file.read(columns=list(names)).select(list(names))
+            return
+        for piece in file.iter_batches(batch_size=batch, columns=list(names)):
+            yield pa.Table.from_batches([piece]).select(list(names))
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Refuse, in a sentence, what is no Parquet file, or a damaged one."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, EOFError) as error:
+        if isinstance(error, PermissionError | FileNotFoundError | MemoryError):
+            raise
+        raise Failure(
+            f"{path} is not a Parquet file, or it is damaged ({in_one_line(str(error))}). Write it again."
+        ) from error

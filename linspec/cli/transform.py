@@ -1,0 +1,153 @@
+"""`linspec transform`: what a saved answer makes of new rows.
+
+Problem: an answer that `solve` has written is to be used on other files, by people who write no program.
+Method: the file names its problem, which says what the matrices are called. Columns are picked by the names that the
+answer knows, so that their order in the new file does not matter and other columns may stand beside them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from functools import partial
+from typing import IO, Any
+
+import click
+
+from linspec.cli.data import column_names_in, read_matrix, read_named
+from linspec.cli.failures import Command, Failure
+from linspec.cli.kinds import kind_named
+from linspec.cli.outputs import check_room, check_target, write_all
+from linspec.cli.tables import show_facts
+
+__all__ = ["transform"]
+
+SUFFIXES = (".csv", ".npy")
+
+ABOUT = """Scores of new rows by a result of `linspec solve --out RESULT.npz`: components, canonical variates,
+discriminant directions; of least squares, predictions.
+
+Columns of files with names are picked by the names that the result knows. Without --out the numbers are printed."""
+
+
+def _transform(**given: Any) -> None:
+    """Everything that can be refused is refused before the rows are read."""
+    import linspec
+
+    files = [text for text in (given["result"], given["x"], given["y"]) if text]
+    out = check_target("--out", given["out"], SUFFIXES, inputs=[*files, given["confounds"] or ""])
+    solution = linspec.load_solution(given["result"])
+    matrices = _matrices(solution)
+    if len(matrices) == 1 and given["y"] is not None:
+        raise Failure(
+            f"answers to {solution.problem} take one file of rows; got {given['y']!r} too. Leave it out."
+        )
+    asked = [(given["x"], given["columns"]), (given["y"], given["y_columns"])]
+    data = [
+        _read(text, columns, matrix, solution)
+        for matrix, (text, columns) in zip(matrices, asked, strict=False)
+        if text is not None
+    ]
+    names, scores = _scores(solution, matrices, data, given["confounds"])
+    if out is None:
+        buffer = io.BytesIO()
+        _write(names, scores, buffer, ".csv")
+        click.echo(buffer.getvalue().decode(), nl=False)
+        return
+    check_room(out, 8 * scores.size)
+    rows, columns = scores.shape
+    show_facts([("result", f"{given['result']} ({solution.problem})"), ("scores", f"{rows} x {columns}")])
+    write_all([(out, partial(_write, names, scores))])
+
+
+def _matrices(solution: Any) -> list[str]:
+    """The matrices whose rows the solution takes."""
+    if not hasattr(solution, "transform") and not hasattr(solution, "predict"):
+        raise Failure(f"answers to {solution.problem!r} make nothing of new rows.")
+    every = list(kind_named(solution.problem).matrices)
+    known = [matrix for matrix in every if matrix in solution.weights_of]
+    return known or every
+
+
+def _read(text: str, columns: str | None, matrix: str, solution: Any) -> Any:
+    """The rows of a matrix: the columns that are named, else those that the solution knows by name."""
+    wanted = solution.column_names.get(matrix)
+    if columns:
+        text = f"{text}:{columns}"
+    elif wanted and column_names_in(text):
+        buffer = io.StringIO()
+        csv.writer(buffer, quoting=csv.QUOTE_ALL, lineterminator="").writerow(wanted)
+        text = f"{text}:{buffer.getvalue()}"
+    found = read_named(text)
+    if found.text:
+        raise Failure(found.text)
+    if columns and wanted and found.names:
+        from linspec.frames import check_names  # here: help loads no array library
+
+        check_names(found.names, wanted, matrix, "the result")
+    return found.values
+
+
+def _scores(
+    solution: Any, matrices: Sequence[str], data: Sequence[Any], confounds: str | None
+) -> tuple[list[str], Any]:
+    """The names and the numbers of the columns."""
+    import numpy as np
+
+    from linspec.arrays import to_host
+
+    named = {} if confounds is None else {"confounds": read_matrix(confounds)}
+    if not hasattr(solution, "transform"):
+        found = to_host(solution.predict(*data, **named))
+        if getattr(solution, "path", False):
+            found = np.concatenate([part.reshape(part.shape[0], -1) for part in found], axis=1)
+        found = found.reshape(found.shape[0], -1)
+        given = solution.column_names.get("B", ())
+        fits = len(given) == found.shape[1]
+        return list(given) if fits else [f"b{i + 1}" for i in range(found.shape[1])], found
+    parts = solution.transform(*data, **named)
+    parts = parts if len(data) > 1 else (parts,)
+    names = [
+        f"{matrix.lower()}_{solution.vector_name}{i + 1}"
+        if len(data) > 1
+        else f"{solution.vector_name}{i + 1}"
+        for matrix, part in zip(matrices, parts, strict=False)
+        for i in range(part.shape[1])
+    ]
+    return names, np.concatenate([to_host(part) for part in parts], axis=1)
+
+
+def _write(names: Sequence[str], scores: Any, stream: IO[bytes], suffix: str) -> None:
+    """Write numbers so that they are read again exactly; names where the format has some."""
+    import numpy as np
+
+    if suffix == ".npy":
+        np.save(stream, scores)
+        return
+    head = io.StringIO()
+    csv.writer(head, lineterminator="\n").writerow(names)
+    stream.write(head.getvalue().encode())
+    np.savetxt(stream, scores, fmt="%.9g" if scores.dtype == np.float32 else "%.17g", delimiter=",")
+
+
+transform = Command(
+    "transform",
+    callback=_transform,
+    params=[
+        click.Argument(["result"], metavar="RESULT.npz", type=click.Path(path_type=str)),
+        click.Argument(["x"], metavar="FILE", type=click.Path(path_type=str)),
+        click.Argument(["y"], metavar="[Y-FILE]", required=False, type=click.Path(path_type=str)),
+        click.Option(
+            ["--columns"], metavar="NAMES", help="Columns of FILE by name, where the result knows none."
+        ),
+        click.Option(["--y-columns"], metavar="NAMES", help="The same of Y-FILE."),
+        click.Option(
+            ["--confounds"], metavar="FILE", help="The confounds of the rows, if the problem had some."
+        ),
+        click.Option(["--out"], metavar="FILE", help="Write the numbers to FILE.csv or FILE.npy."),
+    ],
+    help=ABOUT,
+    short_help="What a saved answer makes of new rows.",
+)
+"""The command."""

@@ -1,0 +1,197 @@
+"""What all estimators have in common: rows that are checked, a problem that is solved, arrays beside X.
+
+Problem: an estimator of scikit-learn keeps its parameters as they were given, checks the rows at every call, counts
+their columns, and answers in the library of X. linspec has options, problems and solutions.
+Method: rows that scikit-learn knows are checked by it, which also remembers the names of columns. All other data of
+linspec (files, operators, slices of rows) are passed on as they are. Numbers that linspec keeps on the host are copied
+to where the weights are.
+Source: scikit-learn's guide for developers of estimators; its array-API support, which the setting
+`array_api_dispatch` turns on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import scipy.sparse
+import sklearn.exceptions
+from sklearn import get_config
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from linspec import errors
+from linspec.arrays import HOST, Array, Home, HostArray, from_host, host_dtype, is_array, to_host
+from linspec.errors import InvalidOption, InvalidProblem, shown
+from linspec.operators import LinearOperator, as_operator
+from linspec.problem import Problem
+from linspec.registry import get_solver
+from linspec.solution import Solution
+from linspec.solver import Solver, solve
+
+SPARSE = ("csr", "csc")
+"""Sparse formats that are taken as they are; others are converted to the first."""
+
+S = TypeVar("S", bound=Solution)
+
+
+class ConvergenceWarning(
+    errors.ConvergenceWarning,
+    sklearn.exceptions.ConvergenceWarning,  # type: ignore[misc]
+):
+    """The answer of a fit has not converged. Filters of linspec's and of scikit-learn's warning both know it."""
+
+
+class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Parameters, checks and the solve of every estimator. `_weights` names the attribute that lies beside X."""
+
+    _weights: ClassVar[str]
+
+    solver: Any
+    tol: float | None
+    max_passes: float | None
+    random_state: Any
+    solver_options: dict[str, Any] | None
+    solution_: Any
+    n_features_in_: int
+
+    # ---- the solve ----------------------------------------------------------------------------
+
+    def _solved(self, problem: Problem[S]) -> S:
+        """The solution, with a warning where it has not converged."""
+        options = dict(self.solver_options or {})
+        if self.tol is not None and _takes_tol(self.solver, problem):
+            options.setdefault("tol", self.tol)
+        seed = seed_of(self.random_state)
+        solution = solve(problem, self.solver, rng=seed, max_passes=self.max_passes, **options)
+        if not solution.converged:
+            text = f"{type(self).__name__}: {solution.solver} has not converged ({solution.status.name}): "
+            errors.warn(f"{text}{solution.message}", ConvergenceWarning)
+        return solution
+
+    # ---- rows ---------------------------------------------------------------------------------
+
+    def _rows(self, X: Any, *, fitting: bool = False, least: int = 1) -> Any:
+        """X, checked: an array, a sparse matrix, or an operator."""
+        if not known_to_scikit_learn(X):
+            return self._operator(X, fitting=fitting)
+        X = validate_data(
+            self, X, reset=fitting, accept_sparse=SPARSE, dtype="numeric", ensure_min_samples=least
+        )
+        return _exact(X)
+
+    def _rows_and_targets(self, X: Any, y: Any, *, least: int = 2, numeric: bool = True) -> tuple[Any, Any]:
+        """X and y of a fit, checked, with y in the library and on the device of X."""
+        if y is None:  # the check says that y is missing
+            validate_data(self, X, y, skip_check_array=True)
+        y = beside(y, X) if numeric else y
+        if known_to_scikit_learn(y):
+            kind = "numeric" if numeric else None
+            y = check_array(
+                y, accept_sparse=SPARSE, dtype=kind, ensure_2d=False, input_name="y", estimator=self
+            )
+        X = self._rows(X, fitting=True, least=least)
+        if not isinstance(X, LinearOperator) and hasattr(y, "shape"):
+            check_consistent_length(X, y)
+        return X, y
+
+    def _new_rows(self, X: Any, method: str) -> Any:
+        """Rows for a fitted estimator: with the columns, and from the library, of the rows of the fit."""
+        check_is_fitted(self)
+        self._check_place(X, method)
+        return self._rows(X)
+
+    def _check_place(self, X: Any, method: str) -> None:
+        """Refuse rows from another library or device than those of the fit, if scikit-learn keeps them apart."""
+        if not get_config()["array_api_dispatch"]:
+            return
+        here = Home.of(X) if is_array(X) else HOST
+        fitted = Home.of(getattr(self, self._weights))
+        if here != fitted and not (here.on_host and fitted.on_host):
+            raise InvalidProblem(
+                f"Inputs passed to {type(self).__name__}.{method}() must use the same namespace and the same device as "
+                f"those passed to fit(); got {here} after a fit with {fitted}. Convert them, or fit again."
+            )
+
+    def _operator(self, X: Any, *, fitting: bool) -> LinearOperator:
+        """Data that scikit-learn does not know."""
+        A = as_operator(X, "X")
+        if fitting:
+            self.__dict__.pop("feature_names_in_", None)
+            self.n_features_in_ = int(A.shape[1])
+        elif A.shape[1] != self.n_features_in_:
+            raise InvalidProblem(f"X must have {self.n_features_in_} columns, as in fit; got {A.shape[1]}.")
+        return A
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.array_api_support = True
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def like(weights: Array, numbers: HostArray) -> Array:
+    """Numbers of the host in the library and dtype of the weights, and on their device."""
+    return Home.of(weights).place(np.asarray(numbers), host_dtype(weights))
+
+
+def beside(y: Any, X: Any) -> Any:
+    """y in the library and on the device of X, if scikit-learn is told to keep arrays where they are."""
+    if not get_config()["array_api_dispatch"] or not is_array(y):
+        return y
+    home = Home.of(X) if is_array(X) else HOST
+    if Home.of(y) == home:
+        return y
+    host = to_host(y)
+    return host if home.on_host or host.dtype.kind not in "biuf" else from_host(host, like=X)
+
+
+def seed_of(random_state: Any) -> Any:
+    """What linspec takes as `rng` for a `random_state` of scikit-learn.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+    """
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(np.iinfo(np.int32).max))
+    return random_state
+
+
+def checked_number(name: str, value: Any) -> float:
+    """A ridge that is one number.
+
+    Raises
+    ------
+    InvalidOption
+        When it is something else.
+    """
+    if np.ndim(value) != 0 or isinstance(value, str | bool) or value is None:
+        raise InvalidOption(f"{name} must be one number; got {shown(value)}. RidgeCV chooses among several.")
+    return float(value)
+
+
+def _takes_tol(solver: Any, problem: Problem[Any]) -> bool:
+    """Whether the solver has a tolerance; an exact one has none."""
+    if isinstance(solver, Solver):
+        return False
+    return solver == "auto" or any(field.name == "tol" for field in fields(get_solver(solver, problem)))
+
+
+def known_to_scikit_learn(X: Any) -> bool:
+    """Whether scikit-learn can check the data: arrays, frames, sparse matrices, sequences."""
+    if isinstance(X, LinearOperator | str):
+        return False
+    known = is_array(X) or scipy.sparse.issparse(X) or isinstance(X, Sequence) or np.isscalar(X) or X is None
+    return known or hasattr(X, "__array__") or hasattr(X, "__dataframe__")
+
+
+def _exact(X: Any) -> Any:
+    """Integers and bools with products in float64, converted block by block; other data as they are."""
+    dtype = host_dtype(X) if is_array(X) else X.dtype
+    return X if dtype.kind == "f" else as_operator(X, "X", dtype=np.float64)

@@ -1,0 +1,155 @@
+"""Canonical correlations, as an estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from linspec.arrays import Array
+from linspec.estimators.two_views import TwoViews
+from linspec.families.cca import problem as cca
+
+
+class CCA(TwoViews):
+    """Canonical pairs of X and y.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Pairs. By default as many as there are rows or columns of a view, if these are at most 4096.
+    ridge : float or pair of floats, default 0.0
+        Added to the unnormalised Gram matrices of X and y.
+    center : bool, default True
+        Whether the columns are centred; sparse rows stay sparse.
+    scale : bool, default False
+        Whether columns are divided by their standard deviations, before the ridge is added.
+    solver : str or linspec.Solver, default "auto"
+        A solver of `linspec.CCA`, by name.
+    tol : float, optional
+        The residual to stop at. By default that of the problem, 1e-6; exact solvers have none.
+    max_passes : float, optional
+        Ceiling on the readings of the data.
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+        Seed of everything random.
+    solver_options : dict, optional
+        Options of the solver that is named.
+
+    Attributes
+    ----------
+    x_weights_ : array of shape (n_features, n_components_)
+        Weights of the columns of X. Variates of the training rows have unit length, up to the ridge.
+    y_weights_ : array of shape (n_targets, n_components_)
+    correlations_ : array of shape (n_components_,)
+        Canonical correlations in decreasing order, with the ridge.
+    n_components_ : int
+    n_features_in_ : int
+    feature_names_in_ : numpy.ndarray of shape (n_features,)
+        Only if the columns of X have names.
+    solution_ : linspec.CCASolution
+        The answer with its residual, bounds and costs.
+
+    Warns
+    -----
+    ConvergenceWarning
+        The residual of the answer is above the tolerance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.estimators import CCA
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 5))
+    >>> Y = X[:, :2] + 0.5 * rng.standard_normal((300, 2))
+    >>> cca = CCA(n_components=2).fit(X[:200], Y[:200])
+    >>> cca.transform(X[200:]).shape, bool(cca.score(X[200:], Y[200:]) > 1.5)
+    ((100, 2), True)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        ridge: Any = 0.0,
+        center: bool = True,
+        scale: bool = False,
+        solver: Any = "auto",
+        tol: float | None = None,
+        max_passes: float | None = None,
+        random_state: Any = None,
+        solver_options: dict[str, Any] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.ridge = ridge
+        self.center = center
+        self.scale = scale
+        self.solver = solver
+        self.tol = tol
+        self.max_passes = max_passes
+        self.random_state = random_state
+        self.solver_options = solver_options
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find the pairs of two views.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+            What scikit-learn takes, and anything else that `linspec.as_operator` takes.
+        y : data of shape (n_samples, n_targets) or (n_samples,)
+            The second view, of the same kinds.
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        CCA
+            Itself.
+        """
+        X, Y = self._views(X, y)
+        self._solve_views(
+            cca.CCA(
+                *(X, Y, self.n_components),
+                ridge=self.ridge,
+                center=self.center,
+                scale=self.scale,
+                sample_weight=sample_weight,
+            )
+        )
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """The second view of rows, by least squares on their variates.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_targets), or (n_samples,) if y was a vector
+        """
+        X = self._new_rows(X, "predict")
+        found = self.solution_.predict(X)
+        return found[:, 0] if self._one_column else found
+
+    def inverse_transform(self, X: Any, y: Any = None) -> Any:
+        """Rows of X, or of both views, from their own variates, by least squares.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_components_)
+            Variates of X.
+        y : array of shape (n_samples, n_components_), optional
+            Variates of y.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features), or a pair of it and (n_samples, n_targets) when y is given
+        """
+        check_is_fitted(self)
+        P = check_array(X, input_name="X", estimator=self)
+        if y is None:
+            return self.solution_.inverse_transform(P)
+        return self.solution_.inverse_transform(P, check_array(y, input_name="y", estimator=self))

@@ -1,0 +1,311 @@
+"""Discriminant directions of classes and labels, and the classifier in their subspace, as an estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from linspec import targets
+from linspec.arrays import Array, HostArray, from_host, is_array, namespace, to_host
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
+from linspec.estimators.base import LinspecEstimator, checked_number, like
+from linspec.families.discriminant.classifier import LinearClassifier
+from linspec.families.discriminant.problem import Discriminant as Problem
+from linspec.families.discriminant.solution import DiscriminantSolution
+from linspec.row_model import weights_and_confounds
+
+TARGETS: Mapping[str, tuple[Any, dict[str, Any]]] = MappingProxyType(
+    {
+        "lda": (targets.lda, {}),
+        "opls": (targets.opls, {}),
+        "cca": (targets.cca, {}),
+        "hsl": (targets.hsl, {}),
+        "hsl-zhou": (targets.hsl, {}),
+        "hsl-clique": (targets.hsl, {"laplacian": "clique"}),
+        "hsl-star": (targets.hsl, {"laplacian": "star"}),
+    }
+)
+"""What makes targets of labels, with its options."""
+
+
+class Discriminant(
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    ClassifierMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    LinspecEstimator,
+):
+    """Directions that tell labels apart: LDA, orthonormal PLS, CCA with labels, hypergraphs.
+
+    With a class for every row it is a classifier, too: linear discriminant analysis of the variates.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Directions. By default as many as the labels and the data distinguish.
+    target : {"lda", "opls", "cca", "hsl", "hsl-clique", "hsl-star"}, default "lda"
+        The function of `linspec.targets` that makes targets of labels; "hsl" is the hypergraph of Zhou, Huang &
+        Schölkopf, the others are those of the clique and of the star expansion.
+    ridge : float, default 1.0
+        Added to the unnormalised Gram matrix of X. With 0 and more columns than rows, any labels are met exactly, and
+        there is no scatter within classes to predict with.
+    priors : None, "uniform" or sequence of positive numbers, optional
+        Probabilities of the classes, in sorted order. None: their frequencies.
+    scale : bool, default False
+        Whether columns are divided by their standard deviations, before the ridge is added.
+    solver : str or linspec.Solver, default "auto"
+        A solver of `linspec.Discriminant`, by name.
+    tol : float, optional
+        The residual to stop at. By default that of the problem, 1e-6; exact solvers have none.
+    max_passes : float, optional
+        Ceiling on the readings of the data.
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+        Seed of everything random.
+    solver_options : dict, optional
+        Options of the solver that is named.
+
+    Attributes
+    ----------
+    scalings_ : array of shape (n_features, n_components_)
+        Weights of the columns.
+    eigenvalues_ : array of shape (n_components_,)
+        In decreasing order.
+    mean_ : array of shape (n_features,)
+    classes_ : array of shape (n_classes,) or None
+        The classes of rows that count, numbers beside X and strings on the host; None if y was a matrix of labels.
+    n_components_ : int
+    n_features_in_ : int
+    feature_names_in_ : numpy.ndarray of shape (n_features,)
+        Only if the columns of X have names.
+    solution_ : linspec.DiscriminantSolution
+        The answer with its residual and costs. It numbers the classes in the order of `classes_`.
+
+    Warns
+    -----
+    ConvergenceWarning
+        The residual of the answer is above the tolerance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.estimators import Discriminant
+    >>> y = np.repeat(["ash", "elm", "oak"], 40)
+    >>> X = np.random.default_rng(0).standard_normal((120, 5)) + 4 * np.eye(3, 5).repeat(40, axis=0)
+    >>> discriminant = Discriminant().fit(X, y)
+    >>> discriminant.transform(X).shape, discriminant.predict(X[::40]).tolist()
+    ((120, 2), ['ash', 'elm', 'oak'])
+    """
+
+    _weights = "scalings_"
+
+    classes_: Any
+    solution_: DiscriminantSolution
+    _classifier: LinearClassifier | None
+    _why_none: str  # where there is no classifier
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        target: str = "lda",
+        ridge: float = 1.0,
+        priors: Any = None,
+        scale: bool = False,
+        solver: Any = "auto",
+        tol: float | None = None,
+        max_passes: float | None = None,
+        random_state: Any = None,
+        solver_options: dict[str, Any] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.target = target
+        self.ridge = ridge
+        self.priors = priors
+        self.scale = scale
+        self.solver = solver
+        self.tol = tol
+        self.max_passes = max_passes
+        self.random_state = random_state
+        self.solver_options = solver_options
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find the directions.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+            What scikit-learn takes, and anything else that `linspec.as_operator` takes.
+        y : array of shape (n_samples,), or matrix of shape (n_samples, n_labels)
+            The class of each row, or a column for each label, dense or sparse.
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        Discriminant
+            Itself.
+        """
+        make, options = self._target()
+        X, y = self._rows_and_targets(X, y, numeric=False)
+        labels = _labels(y)
+        w, _ = weights_and_confounds(sample_weight, None, labels.shape[0])
+        names, labels = _classes(labels, w)
+        self._numeric = names is not None and names.dtype.kind in "biuf"
+        self.classes_ = _beside_rows(names, X) if self._numeric else names
+        if make is not targets.opls:  # centred anew by the problem, which knows the weights
+            options = {**options, "sample_weight": w}
+        H = make(_beside_rows(labels, X), **options)
+        ridge = checked_number("ridge", self.ridge)
+        problem = Problem(X, H, self.n_components, ridge=ridge, scale=self.scale, sample_weight=w)
+        found = self.solution_ = self._solved(problem)
+        self.scalings_, self.mean_ = found.weights, found.mean
+        self.eigenvalues_ = like(found.weights, found.eigenvalues)
+        self.n_components_ = self._n_features_out = len(found.eigenvalues)
+        self._find_classifier(X, labels, w)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """The rows in the subspace.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_components_)
+        """
+        X = self._new_rows(X, "transform")
+        return self.solution_.transform(X)
+
+    def predict(self, X: Any) -> Array:
+        """The likeliest class of each row.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Classes as they were given: numbers in the library of X, strings on the host.
+        """
+        X = self._new_rows(X, "predict")
+        D = self._classes_known().decision(X)
+        names = to_host(self.classes_)[to_host(namespace(D).argmax(D, axis=1))]
+        return from_host(names, like=D) if self._numeric else names
+
+    def decision_function(self, X: Any) -> Array:
+        """The discriminant functions: log prior times likelihood, up to a term of the row.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes), or (n_samples,) for two classes
+            Of two classes the function of the second less that of the first.
+        """
+        X = self._new_rows(X, "decision_function")
+        D = self._classes_known().decision(X)
+        return D[:, 1] - D[:, 0] if D.shape[1] == 2 else D
+
+    def predict_proba(self, X: Any) -> Array:
+        """The posterior probability of each class.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+        """
+        X = self._new_rows(X, "predict_proba")
+        return self._classes_known().probabilities(X)
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """The logarithms of `predict_proba`, exact where probabilities underflow.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+        """
+        X = self._new_rows(X, "predict_log_proba")
+        return self._classes_known().log_probabilities(X)
+
+    # ---- classes ------------------------------------------------------------------------------
+
+    def _target(self) -> tuple[Any, dict[str, Any]]:
+        target: Any = self.target
+        if not isinstance(target, str) or target not in TARGETS:
+            raise InvalidOption(
+                f"target must be one of {', '.join(map(repr, TARGETS))}; got {shown(target)}."
+            )
+        return TARGETS[target]
+
+    def _find_classifier(self, X: Any, labels: HostArray, w: HostArray | None) -> None:
+        """A classifier, or why there is none; without reading the rows where the solution knows the classes."""
+        self._classifier = None
+        if self.classes_ is None:
+            self._why_none = (
+                "classes of rows are predicted where fit had a class for each row; it had a matrix of labels. Pass "
+                "transform(X) to a classifier of several labels."
+            )
+            return
+        rows = {} if self.solution_.classes is not None else {"X": X, "y": labels, "sample_weight": w}
+        try:
+            self._classifier = self.solution_.classifier(**rows, priors=self.priors)
+        except InvalidProblem as error:
+            self._why_none = str(error)
+
+    def _classes_known(self) -> LinearClassifier:
+        if self._classifier is None:
+            raise MissingCapability(self._why_none)
+        return self._classifier
+
+
+def _labels(y: Any) -> Any:
+    """A class vector or a matrix of labels, on the host."""
+    if scipy.sparse.issparse(y):
+        return y
+    if not is_array(y):
+        raise InvalidProblem(f"y must be an array or a sparse matrix; got {type(y).__name__}.")
+    host = to_host(y)
+    if host.ndim == 2 and host.shape[1] == 1:
+        host = column_or_1d(host, warn=True)
+    if host.ndim == 1:
+        check_classification_targets(host)
+    return host
+
+
+def _classes(labels: Any, w: HostArray | None) -> tuple[HostArray | None, Any]:
+    """The classes of rows that count, and the number of each row's class; matrices of labels as they are."""
+    if labels.ndim == 2:
+        return None, labels
+    classes = np.unique(labels if w is None else labels[w > 0])
+    if len(classes) < 2:
+        raise InvalidProblem("y must have rows of at least two classes; got one class. Pass more rows.")
+    codes = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return classes, np.where(classes[codes] == labels, codes, 0)  # a row of another class counts 0 times
+
+
+def _beside_rows(labels: Any, X: Any) -> Any:
+    """Labels in the library and on the device of X; of rows on the host as they are."""
+    if scipy.sparse.issparse(X) or isinstance(X, np.ndarray):
+        return labels
+    there = X if is_array(X) else X.home.zeros((1,), np.float32)
+    if isinstance(there, np.ndarray):
+        return labels
+    return from_host(labels.toarray() if scipy.sparse.issparse(labels) else labels, like=there)

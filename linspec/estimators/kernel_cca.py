@@ -1,0 +1,121 @@
+"""Kernel canonical correlations, as an estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from linspec.estimators.two_views import TwoViews
+from linspec.kernels import as_kernel
+from linspec.registry import get_problem
+
+SHARE = 1e-4
+"""The default of the ridge over the number of rows, for kernels with k(x, x) = 1."""
+
+
+class KernelCCA(TwoViews):
+    """Canonical pairs of functions of X and y, in the spaces of two kernels.
+
+    Parameters
+    ----------
+    n_components : int, default 1
+        Pairs.
+    kernel_x : linspec kernel, str or callable, default "rbf"
+        A kernel of `linspec.kernels`, its name, or a function of two blocks of rows.
+    kernel_y : linspec kernel, str or callable, optional
+        By default that of X. A precomputed one cannot be cut by cross-validation, which cuts y by rows alone.
+    ridge : float or pair of floats, optional
+        Above 0, added to the unnormalised Gram matrices of the features. By default 1e-4 times the rows.
+    center : bool, default True
+        Whether the features are centred.
+    solver : str or linspec.Solver, default "auto"
+        A solver of the problem "kernel-cca", by name.
+    tol : float, optional
+        The residual to stop at. By default that of the problem, 1e-6; exact solvers have none.
+    max_passes : float, optional
+        Ceiling on the readings of the data and of the kernel matrices.
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+        Seed of everything random.
+    solver_options : dict, optional
+        Options of the solver that is named.
+
+    Attributes
+    ----------
+    x_weights_, y_weights_ : array of shape (m, n_components_)
+        Coefficients of the functions, of the training rows, of landmarks, or of features.
+    correlations_ : array of shape (n_components_,)
+        Canonical correlations in decreasing order, with the ridge.
+    n_components_ : int
+    n_features_in_ : int
+    feature_names_in_ : numpy.ndarray of shape (n_features,)
+        Only if the columns of X have names.
+    solution_ : linspec.Solution
+        The answer with its residual, bounds and costs.
+
+    Warns
+    -----
+    ConvergenceWarning
+        The residual of the answer is above the tolerance, or there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.estimators import KernelCCA
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((300, 2))
+    >>> Y = X[:, :1] ** 2 + 0.3 * rng.standard_normal((300, 1))
+    >>> kcca = KernelCCA(ridge=0.3).fit(X[:200], Y[:200])
+    >>> bool(kcca.score(X[200:], Y[200:]) > 0.8)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        kernel_x: Any = "rbf",
+        kernel_y: Any = None,
+        ridge: Any = None,
+        center: bool = True,
+        solver: Any = "auto",
+        tol: float | None = None,
+        max_passes: float | None = None,
+        random_state: Any = None,
+        solver_options: dict[str, Any] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel_x = kernel_x
+        self.kernel_y = kernel_y
+        self.ridge = ridge
+        self.center = center
+        self.solver = solver
+        self.tol = tol
+        self.max_passes = max_passes
+        self.random_state = random_state
+        self.solver_options = solver_options
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Find the pairs of functions of two views.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+            What scikit-learn takes, and anything else that `linspec.as_operator` takes and whose entries can be read.
+        y : data of shape (n_samples, n_targets) or (n_samples,)
+            The second view, of the same kinds.
+
+        Returns
+        -------
+        KernelCCA
+            Itself.
+        """
+        X, Y = self._views(X, y)
+        ridge = SHARE * X.shape[0] if self.ridge is None else self.ridge
+        kernels = {"kernel_x": self.kernel_x, "kernel_y": self.kernel_y}
+        problem: Any = get_problem("kernel-cca")  # of a plugin
+        self._solve_views(problem(X, Y, self.n_components, ridge=ridge, center=self.center, **kernels))
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = as_kernel(self.kernel_x, "kernel_x").precomputed
+        return tags

@@ -1,0 +1,168 @@
+"""Principal components and truncated SVD, as an estimator."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from linspec.arrays import Array, to_host
+from linspec.estimators.base import LinspecEstimator, like
+from linspec.families.svd.problem import SVD
+
+
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator):  # type: ignore[misc]
+    """Principal components of dense or sparse rows, or their truncated SVD.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        By default as many as there are rows or columns, if these are at most 4096. If the data have lower rank,
+        `n_components_` is smaller.
+    center : bool, default True
+        Whether the columns are centred; sparse rows stay sparse. False: a truncated SVD.
+    scale : bool, default False
+        Whether columns are divided by their standard deviations (without centring by their root mean squares).
+    whiten : bool, default False
+        Whether scores are divided by their standard deviations over the training rows.
+    solver : str or linspec.Solver, default "auto"
+        A solver of `linspec.SVD`, by name.
+    tol : float, optional
+        The residual to stop at. By default that of the problem, 1e-6; exact solvers have none.
+    max_passes : float, optional
+        Ceiling on the readings of the data.
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+        Seed of everything random.
+    solver_options : dict, optional
+        Options of the solver that is named.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components_, n_features)
+        Right singular vectors; the largest entry of each is positive.
+    explained_variance_ : array of shape (n_components_,) or None
+        Variances of the scores; None without centring.
+    explained_variance_ratio_ : array of shape (n_components_,) or None
+        Their shares in the variance of all columns; without centring the shares in the sum of squares. None for
+        operators that only give products.
+    singular_values_ : array of shape (n_components_,)
+    mean_ : array of shape (n_features,) or None
+    scale_ : array of shape (n_features,) or None
+        What columns are divided by.
+    n_components_ : int
+    n_features_in_ : int
+    feature_names_in_ : numpy.ndarray of shape (n_features,)
+        Only if the columns of X have names.
+    solution_ : linspec.SVDSolution
+        The answer with its residual and costs.
+
+    Warns
+    -----
+    ConvergenceWarning
+        The residual of the answer is above the tolerance.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> from linspec.estimators import PCA
+    >>> X = scipy.sparse.random_array((200, 30), density=0.1, rng=0)
+    >>> pca = PCA(n_components=3, random_state=0).fit(X)
+    >>> pca.transform(X).shape, bool(pca.solution_.converged)
+    ((200, 3), True)
+    """
+
+    _weights = "components_"
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        center: bool = True,
+        scale: bool = False,
+        whiten: bool = False,
+        solver: Any = "auto",
+        tol: float | None = None,
+        max_passes: float | None = None,
+        random_state: Any = None,
+        solver_options: dict[str, Any] | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.center = center
+        self.scale = scale
+        self.whiten = whiten
+        self.solver = solver
+        self.tol = tol
+        self.max_passes = max_passes
+        self.random_state = random_state
+        self.solver_options = solver_options
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the components of rows.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+            What scikit-learn takes, and anything else that `linspec.as_operator` takes.
+        y : None
+            Not used.
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        PCA
+            Itself.
+        """
+        A = self._rows(X, fitting=True, least=2 if self.center else 1)
+        problem = SVD(A, self.n_components, center=self.center, scale=self.scale, sample_weight=sample_weight)
+        found = self.solution_ = self._solved(problem)
+        self.components_ = found.Vh
+        self.n_components_ = self._n_features_out = int(found.Vh.shape[0])
+        self.mean_, self.scale_ = found.mean, found.scale
+        self.singular_values_ = like(found.Vh, found.S)
+        for name in ("explained_variance", "explained_variance_ratio"):
+            numbers = getattr(found, name)
+            setattr(self, f"{name}_", None if numbers is None else like(found.Vh, numbers))
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Scores of rows.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_components_)
+        """
+        X = self._new_rows(X, "transform")
+        scores = self.solution_.transform(X)
+        return scores / like(scores, self._deviations()) if self.whiten else scores
+
+    def inverse_transform(self, X: Any) -> Array:
+        """The rows in the subspace that have the given scores.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_components_)
+            Scores.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        scores = check_array(X, input_name="X", estimator=self)
+        if self.whiten:
+            scores = scores * like(scores, self._deviations())
+        return self.solution_.inverse_transform(scores)
+
+    def _deviations(self) -> Any:
+        """Standard deviations of the scores of the training rows; no smaller than rounding."""
+        S = to_host(self.solution_.S)
+        least = np.finfo(np.float64).eps * max(float(S.max(initial=0.0)), np.finfo(np.float64).tiny)
+        return np.maximum(S, least) / np.sqrt(max(self.solution_.rows - 1, 1))

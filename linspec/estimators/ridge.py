@@ -1,0 +1,260 @@
+"""Least squares with a ridge, given or chosen, as estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+
+from linspec.arrays import Array
+from linspec.errors import InvalidOption, shown
+from linspec.estimators.base import LinspecEstimator, checked_number, like
+from linspec.estimators.choice_of_ridge import errors_by_folds, errors_by_gcv
+from linspec.families.least_squares.problem import LeastSquares
+
+
+class LinearRegressor(MultiOutputMixin, RegressorMixin, LinspecEstimator):  # type: ignore[misc]
+    """Coefficients, an intercept, and predictions."""
+
+    _weights = "coef_"
+
+    fit_intercept: bool
+    scale: bool
+
+    def _fit_with(self, X: Any, y: Any, ridge: float, sample_weight: Any) -> None:
+        problem = LeastSquares(
+            X, y, ridge, center=self.fit_intercept, scale=self.scale, sample_weight=sample_weight
+        )
+        found = self.solution_ = self._solved(problem)
+        self.coef_ = found.x if found.x.ndim == 1 else found.x.T
+        intercept = found.intercept
+        self.intercept_ = 0.0 if intercept is None else float(intercept) if intercept.ndim == 0 else intercept
+
+    def predict(self, X: Any) -> Array:
+        """Targets of rows.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_targets)
+        """
+        X = self._new_rows(X, "predict")
+        return self.solution_.predict(X)
+
+
+class Ridge(LinearRegressor):
+    """Ridge regression: min ‖y − X w − c‖² + alpha ‖w‖².
+
+    Parameters
+    ----------
+    alpha : float, default 1.0
+        The ridge, added to the unnormalised Gram matrix, as in scikit-learn. 0: the solution of least norm.
+    fit_intercept : bool, default True
+        Whether there is an intercept c, which no ridge shrinks; sparse rows stay sparse.
+    scale : bool, default False
+        Whether columns are divided by their standard deviations before the ridge is added. `coef_` belongs to the
+        columns as they are given.
+    solver : str or linspec.Solver, default "auto"
+        A solver of `linspec.LeastSquares`, by name.
+    tol : float, optional
+        The residual to stop at. By default that of the problem; exact solvers have none.
+    max_passes : float, optional
+        Ceiling on the readings of the data.
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+        Seed of everything random.
+    solver_options : dict, optional
+        Options of the solver that is named.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,) or (n_targets, n_features)
+    intercept_ : float or array of shape (n_targets,)
+    n_features_in_ : int
+    feature_names_in_ : numpy.ndarray of shape (n_features,)
+        Only if the columns of X have names.
+    solution_ : linspec.LeastSquaresSolution
+        The answer with its residual and costs.
+
+    Warns
+    -----
+    ConvergenceWarning
+        The residual of the answer is above the tolerance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.estimators import Ridge
+    >>> X = np.arange(10.0)[:, None]
+    >>> ridge = Ridge(alpha=0.0).fit(X, 2 * X[:, 0] + 1)
+    >>> ridge.coef_.round(6).tolist(), round(ridge.intercept_, 6)
+    ([2.0], 1.0)
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        scale: bool = False,
+        solver: Any = "auto",
+        tol: float | None = None,
+        max_passes: float | None = None,
+        random_state: Any = None,
+        solver_options: dict[str, Any] | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.scale = scale
+        self.solver = solver
+        self.tol = tol
+        self.max_passes = max_passes
+        self.random_state = random_state
+        self.solver_options = solver_options
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit coefficients.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+            What scikit-learn takes, and anything else that `linspec.as_operator` takes.
+        y : data of shape (n_samples,) or (n_samples, n_targets)
+            Dense or sparse.
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        Ridge
+            Itself.
+        """
+        alpha = checked_number("alpha", self.alpha)
+        X, y = self._rows_and_targets(X, y)
+        self._fit_with(X, y, alpha, sample_weight)
+        return self
+
+
+class RidgeCV(LinearRegressor):
+    """Ridge regression with the ridge chosen by folds or by generalized cross-validation.
+
+    Parameters
+    ----------
+    alphas : sequence of floats, default (0.1, 1.0, 10.0)
+        The ridges to choose among.
+    cv : None, int, splitter of scikit-learn, or iterable of splits
+        None: generalized cross-validation (Golub, Heath & Wahba 1979), of all rows in one run; scikit-learn leaves one
+        row out there. Otherwise the folds.
+    fit_intercept : bool, default True
+        Whether there is an intercept, which no ridge shrinks; sparse rows stay sparse.
+    scale : bool, default False
+        Whether columns are divided by their standard deviations before the ridge is added.
+    solver : str or linspec.Solver, default "auto"
+        A solver of `linspec.LeastSquares` that takes a path of ridges, by name.
+    tol : float, optional
+        The residual to stop at. By default that of the problem; exact solvers have none.
+    max_passes : float, optional
+        Ceiling on the readings of the data in each solve.
+    random_state : None, int, numpy.random.RandomState or numpy.random.Generator
+        Seed of everything random, the probes of generalized cross-validation included.
+    solver_options : dict, optional
+        Options of the solver that is named.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The ridge with the least error; of equal errors that of the largest ridge.
+    errors_ : array of shape (n_alphas,)
+        The estimated mean squared error of prediction for each ridge, over targets and rows.
+    coef_, intercept_, solution_, n_features_in_, feature_names_in_
+        Those of `Ridge` with this ridge, fitted on all rows.
+
+    Warns
+    -----
+    ConvergenceWarning
+        The residual of an answer is above the tolerance.
+
+    References
+    ----------
+    Golub, Heath & Wahba 1979, Technometrics 21(2):215, doi:10.1080/00401706.1979.10489751.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.estimators import RidgeCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((60, 40))
+    >>> y = 0.1 * X.sum(axis=1) + rng.standard_normal(60)
+    >>> RidgeCV(alphas=[0.01, 1, 100]).fit(X, y).alpha_
+    100.0
+    """
+
+    def __init__(
+        self,
+        alphas: Sequence[float] = (0.1, 1.0, 10.0),
+        *,
+        cv: Any = None,
+        fit_intercept: bool = True,
+        scale: bool = False,
+        solver: Any = "auto",
+        tol: float | None = None,
+        max_passes: float | None = None,
+        random_state: Any = None,
+        solver_options: dict[str, Any] | None = None,
+    ) -> None:
+        self.alphas = alphas
+        self.cv = cv
+        self.fit_intercept = fit_intercept
+        self.scale = scale
+        self.solver = solver
+        self.tol = tol
+        self.max_passes = max_passes
+        self.random_state = random_state
+        self.solver_options = solver_options
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Choose the ridge, and fit coefficients with it on all rows.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+            What scikit-learn takes; without folds anything else that `linspec.as_operator` takes.
+        y : data of shape (n_samples,) or (n_samples, n_targets)
+            Dense or sparse.
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts, in the fits and in the errors.
+        groups : array of shape (n_samples,), optional
+            For splitters that keep groups together.
+
+        Returns
+        -------
+        RidgeCV
+            Itself.
+        """
+        alphas = _checked_ridges(self.alphas)
+        X, y = self._rows_and_targets(X, y)
+
+        def problem(X: Any, y: Any, ridges: tuple[float, ...], weights: Any) -> LeastSquares:
+            return LeastSquares(
+                X, y, ridges, center=self.fit_intercept, scale=self.scale, sample_weight=weights
+            )
+
+        if self.cv is None:
+            errors = errors_by_gcv(problem, self._solved, X, y, alphas, sample_weight, self.random_state)
+        else:
+            errors = errors_by_folds(problem, self._solved, X, y, alphas, sample_weight, self.cv, groups)
+        self.alpha_ = max(alpha for alpha, error in zip(alphas, errors, strict=True) if error == errors.min())
+        self._fit_with(X, y, self.alpha_, sample_weight)
+        self.errors_ = like(self.coef_, errors)
+        return self
+
+
+def _checked_ridges(alphas: Any) -> tuple[float, ...]:
+    given = np.atleast_1d(np.asarray(alphas))
+    if given.ndim != 1 or len(given) == 0 or given.dtype.kind not in "iuf":
+        raise InvalidOption(f"alphas must be a sequence of numbers; got {shown(alphas)}.")
+    return tuple(float(alpha) for alpha in given)

@@ -1,0 +1,82 @@
+"""What estimators of two views have in common: y is the second view, a matrix beside X or one column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
+
+from linspec.arrays import Array, is_array
+from linspec.estimators.base import SPARSE, LinspecEstimator, beside, known_to_scikit_learn, like
+from linspec.problem import Problem
+
+
+class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator):  # type: ignore[misc]
+    """Canonical variates of rows of X, or of X and y."""
+
+    _weights = "x_weights_"
+
+    def _views(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """X and y of a fit, checked, y with two dimensions."""
+        X, y = self._rows_and_targets(X, y)
+        self._one_column = is_array(y) and y.ndim == 1
+        return X, _with_columns(y)
+
+    def _solve_views(self, problem: Problem[Any]) -> None:
+        found = self.solution_ = self._solved(problem)
+        self.x_weights_, self.y_weights_ = found.x_weights, found.y_weights
+        self.correlations_ = like(found.x_weights, found.correlations)
+        self.n_components_ = self._n_features_out = len(found.correlations)
+
+    def transform(self, X: Any, y: Any = None) -> Any:
+        """Canonical variates of rows.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+        y : data of shape (n_samples, n_targets), optional
+
+        Returns
+        -------
+        array of shape (n_samples, n_components_), or a pair of them when y is given
+        """
+        X = self._new_rows(X, "transform")
+        return self.solution_.transform(X) if y is None else self.solution_.transform(X, self._second(y, X))
+
+    def score(self, X: Any, y: Any) -> float:
+        """The sum of the correlations that the pairs have on rows, usually on new rows.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+        y : data of shape (n_samples, n_targets)
+
+        Returns
+        -------
+        float
+            Correlations have their signs: a pair that fits the training rows by chance adds nothing in the mean. There
+            is no ridge in it.
+        """
+        X = self._new_rows(X, "score")
+        return float(self.solution_.score(X, self._second(y, X)).correlations.sum())
+
+    def _second(self, y: Any, X: Any) -> Any:
+        """Rows of the second view beside those of X, checked."""
+        y = beside(y, X)
+        if known_to_scikit_learn(y):
+            y = check_array(y, accept_sparse=SPARSE, ensure_2d=False, input_name="y", estimator=self)
+        return _with_columns(y)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.one_d_labels = False
+        tags.target_tags.two_d_labels = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _with_columns(y: Any) -> Array:
+    """A vector as a matrix of one column."""
+    return y[:, None] if is_array(y) and y.ndim == 1 else y

@@ -1,0 +1,126 @@
+"""The correlation that canonical weights of training rows hold on other rows.
+
+Problem: score all ridges and all k of one split from second moments of its training rows and of its held-out rows.
+Method: Sx = UΛUᵀ and Sy = VMVᵀ are decomposed once. For each pair of ridges the leading singular triplets of
+(Λ + rx)^(-1/2) UᵀCV (M + ry)^(-1/2) give the weights of the largest k, and the leading columns those of every smaller
+one. The Gram matrix of the held-out variates about the training means gives the correlations.
+Source: the scores are those of `linspec.families.cca.variates`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HOST, HostArray, namespace
+from linspec.block_algebra import EPS
+from linspec.families.cca.variates import captured, componentwise
+from linspec.held_out.grams import Split
+from linspec.held_out.scores import HeldOutScore, Metric, still, weighted_rows
+from linspec.whitener import leading_svd
+
+
+class TotalCaptured(HeldOutScore):
+    """Total correlation captured by k pairs of variates: `total` of `CCASolution.score`.
+
+    It is the sum after the best rotation, so every further pair adds something by chance.
+    """
+
+    label = "total correlation captured"
+    together = True
+
+    def of_moments(
+        self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
+    ) -> HostArray:
+        held, found = split.held_out, np.zeros((len(ridges), len(ks)))
+        most = max(k or 1 for k in ks)
+        for i, weights in enumerate(_weights(problem, split, ridges, most)):
+            sides = list(zip("XY", weights, strict=True))
+            G = np.block([[A.T @ held[a, b] @ B for b, B in sides] for a, A in sides])
+            means = np.concatenate([held.means[a] @ A for a, A in sides])
+            found[i] = self._scored(problem, G, means, held.count, held.rows, ks)
+        return found
+
+    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
+        scores: HostArray = self.of_solutions(problem, [solution], ks)[0]
+        return scores
+
+    def of_solutions(self, problem: Any, solutions: Sequence[Any], ks: Sequence[int | None]) -> HostArray:
+        """All variates by one product with each view: the solutions differ in nothing but their weights."""
+        xp = namespace(solutions[0].x_weights)
+        weights = {
+            name: xp.concat([getattr(solution, name) for solution in solutions], axis=1)
+            for name in ("x_weights", "y_weights")
+        }
+        P, Q = replace(solutions[0], **weights).transform(problem.X, problem.Y, confounds=problem.confounds)
+        (P, w), (Q, _) = weighted_rows(P, problem), weighted_rows(Q, problem)
+        edges = np.cumsum([0, *(len(solution.correlations) for solution in solutions)]).tolist()
+        return np.asarray(
+            [self._of_variates(problem, P[:, a:b], Q[:, a:b], w, ks) for a, b in pairwise(edges)]
+        )
+
+    def _of_variates(
+        self, problem: Any, P: HostArray, Q: HostArray, w: HostArray, ks: Sequence[int | None]
+    ) -> HostArray:
+        Z, count = np.hstack([P, Q]), float(w.sum())
+        G = Z.T @ (Z * w[:, None])
+        return self._scored(problem, G, w @ Z / count, count, int(np.count_nonzero(w)), ks)
+
+    def _scored(
+        self,
+        problem: Any,
+        G: HostArray,
+        means: HostArray,
+        count: float,
+        rows: int,
+        ks: Sequence[int | None],
+    ) -> HostArray:
+        """For each k, from the Gram matrix of all variates of X and of Y, of which still ones count for nothing."""
+        if problem.center:
+            live = ~still(np.diag(G), means, count, rows)
+            G = G * np.outer(live, live)
+        pairs, found = len(G) // 2, np.zeros(len(ks))
+        for j, k in enumerate(ks):
+            first = np.arange(pairs if k is None else min(k, pairs))
+            some = np.concatenate([first, pairs + first])
+            if len(first):
+                found[j] = self._of(G[np.ix_(some, some)], len(first))
+        return found
+
+    def _of(self, G: HostArray, k: int) -> float:
+        return captured(G, k, cut=EPS)
+
+
+class SumOfCorrelations(TotalCaptured):
+    """The sum of the correlations of the pairs as they stand, with their signs: chance adds as much as it takes."""
+
+    label = "sum of correlations"
+
+    def _of(self, G: HostArray, k: int) -> float:
+        return float(componentwise(G, k).sum())
+
+
+def _weights(problem: Any, split: Split, ridges: Sequence[Any], k: int) -> Any:
+    """Per ridge, canonical weights of both views for the training rows, k columns or as many as there are."""
+    X, Y = (Metric(split.training[name, name], A) for name, A in problem.matrices.items())
+    C, between = split.training["X", "Y"], None
+    for rx, ry in ridges:
+        if X.shares(rx) and Y.shares(ry):
+            between = X.vectors.T @ C @ Y.vectors if between is None else between
+            dx, dy = 1 / np.sqrt(X.values + rx), 1 / np.sqrt(Y.values + ry)
+            U, _, V = _leading(dx[:, None] * between * dy, k)
+            yield X.vectors @ (dx[:, None] * U), Y.vectors @ (dy[:, None] * V)
+        else:
+            Bx, By = X.inverse_root(rx), Y.inverse_root(ry)
+            U, _, V = _leading(Bx.T @ C @ By, k)
+            yield Bx @ U, By @ V
+
+
+def _leading(T: HostArray, k: int) -> Any:
+    if 0 in T.shape:
+        return np.zeros((T.shape[0], 0)), np.zeros(0), np.zeros((T.shape[1], 0))
+    return leading_svd(T, k, HOST)

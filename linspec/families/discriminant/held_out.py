@@ -1,0 +1,72 @@
+"""How much of held-out targets discriminant directions of training rows explain.
+
+Problem: score all ridges and all k of one split from second moments of its training rows and of its held-out rows.
+Method: M = XᵀX = UΛUᵀ is decomposed once. For each ridge the left singular vectors of (Λ + r)^(-1/2) UᵀXᵀH give the
+weights W. The score is Pillai's trace of the held-out rows, the sum of the squared canonical correlations of X W with
+the targets, about their own means where X is centred. It lies between 0 and k, and neither the scale of the targets nor
+the ridge is in it.
+Source: Pillai 1955, Ann. Math. Stat. 26:117, doi:10.1214/aoms/1177728599.
+Where we differ: targets of `linspec.targets.lda` are made anew from the classes of the training rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HOST, HostArray, reciprocal, to_host
+from linspec.block_algebra import whitening
+from linspec.held_out.grams import Split
+from linspec.held_out.scores import HeldOutScore, Metric, weighted_rows
+from linspec.whitener import leading_svd
+
+
+class PillaiTrace(HeldOutScore):
+    """The sum of the squared canonical correlations of the variates of held-out rows with their targets."""
+
+    label = "Pillai's trace"
+
+    def of_moments(
+        self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
+    ) -> HostArray:
+        training, held = split.training, split.held_out
+        turn = _turn(problem, split.squares["H"])
+        eigen, C = Metric(training["X", "X"], problem.X), training["X", "H"] @ turn
+        of = held.spread if problem.center else lambda a, b: held[a, b]
+        Sx, Sxh, T = of("X", "X"), of("X", "H") @ turn, whitening(turn.T @ of("H", "H") @ turn)
+        most, found = max(k or problem.targets for k in ks), np.zeros((len(ridges), len(ks)))
+        for i, ridge in enumerate(ridges):
+            B = eigen.inverse_root(ridge)
+            if 0 in (B.shape[1], C.shape[1]):
+                continue
+            U, s, _ = leading_svd(B.T @ C, most, HOST)
+            W = B @ U[:, s > problem.resolution * s[0]]
+            found[i] = _traces(W.T @ Sx @ W, W.T @ (Sxh @ T), ks)
+        return found
+
+    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
+        P, w = weighted_rows(solution.transform(problem.X, confounds=problem.confounds), problem)
+        H = np.asarray(to_host(problem.H.dense()), dtype=np.float64)
+        H = H if problem.factor is None else H @ to_host(problem.factor)
+        if problem.center:
+            P, H = (block - w @ block / w.sum() for block in (P, H))
+        wH = H * w[:, None]
+        return _traces(P.T @ (P * w[:, None]), P.T @ (wH @ whitening(H.T @ wH)), ks)
+
+
+def _turn(problem: Any, squares: HostArray) -> HostArray:
+    """What multiplies the labels to be the targets of the training rows."""
+    if problem.factor is not None:
+        return np.asarray(to_host(problem.factor))
+    return np.diag(np.ones(len(squares)) if problem.classes is None else reciprocal(np.sqrt(squares)))
+
+
+def _traces(S: HostArray, C: HostArray, ks: Sequence[int | None]) -> HostArray:
+    """‖TᵀC‖² for each k, with T that whitens the leading k variates."""
+    found = np.zeros(len(ks))
+    for j, k in enumerate(ks):
+        T = whitening(S[:k, :k])
+        found[j] = float(np.sum((T.T @ C[:k]) ** 2))
+    return found

@@ -1,0 +1,97 @@
+"""The error of predictions for rows that were not fitted, and generalized cross-validation.
+
+Problem: score all ridges of one split from second moments of its training rows and of its held-out rows.
+Method: AᵀA = UΛUᵀ is decomposed once, and x = U(Λ + r)⁻¹UᵀAᵀB for each ridge. The sum of squares of the errors on
+held-out rows is that of (B − A x), a quadratic form of their second moments.
+Generalized cross-validation needs no split. With ‖b − A x‖² and the trace of A(AᵀA + rI)⁻¹Aᵀ, which makes fitted
+values of right-hand sides, both from the eigenvalues,
+
+    GCV(r) = (1/n) ‖b − A x‖² / ((1/n) (n − s − Σ λ/(λ + r)))²
+
+for the s directions that are taken out of all rows (the mean, confounds).
+Source: Golub, Heath & Wahba 1979, Technometrics 21:215, doi:10.1080/00401706.1979.10489751, equation 2.3.
+Where we differ: their model has no intercept, s = 0. The columns of several right-hand sides count together, and n is
+the sum of the weights where rows are weighted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray, to_host
+from linspec.held_out.grams import Grams, Split
+from linspec.held_out.scores import HeldOutScore, Metric, weighted_rows
+
+
+class SquaredErrors(HeldOutScore):
+    """The mean of the squared errors of predictions, over held-out rows (by weight) and right-hand sides."""
+
+    label = "mean squared error"
+    higher = False
+
+    def of_moments(
+        self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
+    ) -> HostArray:
+        held, total = split.held_out, float(split.spreads["B"].sum())
+        found = [
+            self._of(_error(held, x), total, held.count, problem.B.shape[1])
+            for x in _coefficients(problem, split.training, ridges)
+        ]
+        return np.asarray(found)[:, None]
+
+    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
+        predicted, w = weighted_rows(solution.predict(problem.A, confounds=problem.confounds), problem)
+        B = np.asarray(to_host(problem.B.dense()), dtype=np.float64)
+        errors = B - np.reshape(predicted, B.shape)
+        about = B - w @ B / w.sum()
+        error, total = (float(np.sum(w @ D**2)) for D in (errors, about))
+        return np.asarray([self._of(error, total, float(w.sum()), B.shape[1])])
+
+    def generalized(self, problem: Any, training: Grams, ridges: Sequence[Any], freedom: float) -> HostArray:
+        eigen = Metric(training["A", "A"], problem.A)
+        live = eigen.values > eigen.cut * np.max(eigen.values, initial=0.0)
+        values = eigen.values[live]
+        z = (eigen.vectors[:, live].T @ training["A", "B"]) ** 2 / values[:, None]
+        beyond = max(float(np.trace(training["B", "B"]) - z.sum()), 0.0)  # no ridge explains it
+        found = np.empty(len(ridges))
+        for i, ridge in enumerate(ridges):
+            error = beyond + float(np.sum((ridge / (values + ridge))[:, None] ** 2 * z))
+            free = freedom - float(np.sum(values / (values + ridge)))
+            found[i] = training.count * error / free**2 if free > 1e-9 * training.count else np.inf
+        return found / int(problem.B.shape[1])
+
+    def _of(self, error: float, total: float, count: float, columns: int) -> float:
+        return error / (count * columns)
+
+
+class Explained(SquaredErrors):
+    """R²: one less the squared errors over the squares of the held-out right-hand sides about their own means."""
+
+    label = "R²"
+    higher = True
+
+    def _of(self, error: float, total: float, count: float, columns: int) -> float:
+        return 1 - error / total if total > 0 else np.nan
+
+
+def _coefficients(problem: Any, training: Grams, ridges: Sequence[Any]) -> Iterator[HostArray]:
+    """The coefficients for each ridge."""
+    eigen, AtB, turned = Metric(training["A", "A"], problem.A), training["A", "B"], None
+    for ridge in ridges:
+        if eigen.shares(ridge):
+            turned = eigen.vectors.T @ AtB if turned is None else turned
+            yield eigen.vectors @ (turned / (eigen.values + ridge)[:, None])
+        else:
+            factor = eigen.whitener(ridge)
+            x = factor.solve_adjoint(factor.solve(AtB))
+            rest = AtB - training["A", "A"] @ x - ridge * x
+            yield x + factor.solve_adjoint(factor.solve(rest))  # one refinement
+
+
+def _error(held: Grams, x: HostArray) -> float:
+    """‖B − A x‖² of the held-out rows."""
+    squares = np.trace(held["B", "B"]) - 2 * np.sum(x * held["A", "B"]) + np.sum(x * (held["A", "A"] @ x))
+    return max(float(squares), 0.0)

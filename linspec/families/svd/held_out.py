@@ -1,0 +1,91 @@
+"""How well singular vectors of training rows describe other rows.
+
+Problem: score all k of one split from second moments of its training rows and of its held-out rows.
+Method: the eigenvectors of the training moments, decreasing, and the squares of the held-out rows along them. They make
+two scores. The share of the squares that k vectors reconstruct grows with k, so it says how much there is and not
+where to stop. The likelihood of rows under probabilistic principal components (Tipping & Bishop 1999) counts what is
+left out as noise of equal variance in all other directions, and is largest at some k.
+Source: Tipping & Bishop 1999, J. R. Stat. Soc. B 61:611, doi:10.1111/1467-9868.00196, equations 4 and 8.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray, to_host
+from linspec.errors import MissingCapability
+from linspec.held_out.grams import Split
+from linspec.held_out.scores import HeldOutScore, weighted_rows
+
+
+class Reconstruction(HeldOutScore):
+    """The share of the squares of the held-out rows, less the training means, that k vectors reconstruct."""
+
+    label = "share reconstructed"
+
+    def of_moments(
+        self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
+    ) -> HostArray:
+        values, V = np.linalg.eigh(split.training["A", "A"])
+        values, V = np.maximum(values[::-1], 0.0) / split.training.count, V[:, ::-1]
+        held = split.held_out["A", "A"]
+        along = np.sum(V * (held @ V), axis=0)
+        arguments = values, float(values.sum()), along, float(np.trace(held)), split.held_out.count
+        found = [self._of(len(values) if k is None else k, len(values), *arguments) for k in ks]
+        return np.tile(np.asarray(found), (len(ridges), 1))
+
+    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
+        scores, w = weighted_rows(solution.transform(problem.A, confounds=problem.confounds), problem)
+        rows = np.asarray(to_host(problem.A.dense()), dtype=np.float64)
+        back = solution._taken  # of the same family
+        if back.mean is not None:
+            rows = rows - to_host(back.mean)
+        Z = back.beside(problem.confounds)
+        rows = rows if Z is None else rows - Z @ to_host(back.slopes)
+        rows = rows if back.scale is None else rows * _reciprocal(to_host(back.scale))
+        if solution.total_squares is None:
+            raise MissingCapability(
+                "the score needs the squares of all entries. Pass data whose rows can be read."
+            )
+        count = float(solution.rows)
+        values = np.asarray(solution.S) ** 2 / count
+        along = w @ scores**2
+        arguments = values, solution.total_squares / count, along, float(np.sum(w @ rows**2)), float(w.sum())
+        found = [
+            self._of(min(len(values) if k is None else k, len(values)), rows.shape[1], *arguments) for k in ks
+        ]
+        return np.asarray(found)
+
+    def _of(
+        self, k: int, p: int, values: HostArray, total: float, along: HostArray, squares: float, count: float
+    ) -> float:
+        """Of k vectors: variances of training rows along them and in all, squares of held-out rows likewise."""
+        return float(along[:k].sum()) / squares if squares > 0 else np.nan
+
+
+class LogLikelihood(Reconstruction):
+    """The mean log-likelihood of a held-out row under probabilistic principal components."""
+
+    label = "log-likelihood of a row"
+
+    def _of(
+        self, k: int, p: int, values: HostArray, total: float, along: HostArray, squares: float, count: float
+    ) -> float:
+        noise = (total - float(values[:k].sum())) / max(p - k, 1)
+        least = p * np.finfo(np.float64).eps * total
+        if (k < p and noise <= least) or np.min(values[:k], initial=math.inf) <= least:
+            return -math.inf  # the model has no width in some direction
+        mahalanobis = float(np.sum(along[:k] / values[:k]))
+        logarithms = float(np.sum(np.log(values[:k])))
+        if k < p:
+            mahalanobis += (squares - float(along[:k].sum())) / noise
+            logarithms += (p - k) * math.log(noise)
+        return -0.5 * (p * math.log(2 * math.pi) + logarithms + mahalanobis / count)
+
+
+def _reciprocal(scale: HostArray) -> HostArray:
+    return np.divide(1.0, scale, out=np.zeros(len(scale)), where=scale > 0)

@@ -1,0 +1,489 @@
+"""Data frames: their numbers as arrays, their labels as class vectors, and answers as frames.
+
+Problem: data of people have names. They come as frames of pandas, polars or pyarrow, whose columns have dtypes of their
+own and may lack values, and the answer should say `petal length` and not `column 2`.
+Method: narwhals reads all three libraries by one interface. A frame becomes one array with the common dtype of its
+columns; a pandas frame with sparse columns becomes a sparse matrix. What is no number, and what is missing, is refused
+by the names of its row and column. Names go beside the numbers: an operator has `column_names` and `row_names`, a
+solution has `column_names`, and its tables are frames of the library that the data came from.
+Source: the rule for the names of new data is that of scikit-learn (SLEP 007, `feature_names_in_`): other names, or the
+same names in another order, are refused. Where one side has no names, only the number of columns is compared.
+Where we differ: scikit-learn warns where one side has no names; here nothing is said.
+
+`import linspec` loads none of these libraries: classes are known by the names of their modules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from linspec.arrays import HostArray, all_finite
+from linspec.errors import (
+    InvalidOption,
+    InvalidProblem,
+    MissingPackage,
+    NonFiniteData,
+    UnsupportedData,
+    shown,
+)
+
+__all__ = [
+    "LIBRARIES",
+    "Frame",
+    "check_names",
+    "class_vector",
+    "column_names_of",
+    "first_difference",
+    "is_frame",
+    "is_series",
+    "labels_of",
+    "library_of",
+    "numbers_of",
+    "row_names_of",
+    "table",
+]
+
+LIBRARIES = ("pandas", "polars", "pyarrow")
+"""Those whose frames are taken, and that tables can be made in."""
+
+_KINDS = {
+    **dict.fromkeys([("pandas", "DataFrame"), ("polars", "DataFrame")], "frame"),
+    **dict.fromkeys([("pyarrow", "Table"), ("pyarrow", "RecordBatch")], "frame"),
+    **dict.fromkeys([("pandas", "Series"), ("polars", "Series")], "series"),
+    **dict.fromkeys([("pandas", "Index"), ("pandas", "ExtensionArray")], "series"),
+    **dict.fromkeys([("pyarrow", "Array"), ("pyarrow", "ChunkedArray")], "series"),
+    ("polars", "LazyFrame"): "lazy",
+}
+"""What objects are, by the library and the name of one of their classes."""
+
+NAMED = 5
+"""Columns that a message names at most."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The numbers of a frame, and their names.
+
+    Attributes
+    ----------
+    values : numpy.ndarray or scipy.sparse.csr_array of shape (n, p)
+        Bools, integers or floats. It may be the memory of the frame, so it is never written to.
+    columns : tuple of str or None
+        The names of the columns; None where they are only numbered.
+    rows : sequence or None
+        The labels of the rows: the index of a pandas frame.
+    library : str
+        One of `LIBRARIES`.
+    """
+
+    values: Any
+    columns: tuple[str, ...] | None
+    rows: Any
+    library: str
+
+
+def is_frame(x: Any) -> bool:
+    """Whether `x` is a table of pandas, polars or pyarrow, a lazy one included."""
+    return _kind(x)[1] in ("frame", "lazy")
+
+
+def is_series(x: Any) -> bool:
+    """Whether `x` is one column of pandas, polars or pyarrow."""
+    return _kind(x)[1] == "series"
+
+
+def _kind(x: Any) -> tuple[str, str]:
+    """The library of a frame or a column, and which of them it is; "" for anything else."""
+    for cls in type(x).__mro__:
+        library = cls.__module__.partition(".")[0]
+        kind = _KINDS.get((library, cls.__name__))
+        if kind is not None:
+            return library, kind
+    return "", ""
+
+
+def _narwhals(native: Any) -> Any:
+    """The library that reads all of them."""
+    try:
+        import narwhals
+    except ImportError as error:
+        raise MissingPackage(
+            f"a {type(native).__name__} of {_kind(native)[0] or 'frames'} is read by narwhals, which is not installed. "
+            "Install it: pip install 'linspec[frames]'; or pass the values, an array."
+        ) from error
+    return narwhals
+
+
+# ---- from frames to numbers ------------------------------------------------------------------------
+
+
+def numbers_of(native: Any, what: str = "data", first: int = 0) -> Frame:
+    """The numbers of a frame, or of a series as one column.
+
+    Parameters
+    ----------
+    native : frame or series
+    what : str, default "data"
+        What messages call it.
+    first : int, default 0
+        The number of its first row, in messages.
+
+    Returns
+    -------
+    Frame
+        The dtype is the common one of the columns. A pandas frame with columns of one NumPy dtype is not copied.
+
+    Raises
+    ------
+    UnsupportedData
+        A column holds no numbers, or the frame is lazy.
+    InvalidProblem
+        Two columns have one name.
+    NonFiniteData
+        A value is missing or not finite.
+    MissingPackage
+        narwhals is not installed.
+    """
+    library, kind = _kind(native)
+    if kind == "lazy":
+        raise UnsupportedData(f"{what} must hold its rows; got a LazyFrame of polars. Pass {what}.collect().")
+    nw = _narwhals(native)
+    if kind == "series":
+        native = _as_series(native)
+        name = nw.from_native(native, series_only=True).name
+        frame = nw.from_native(native, series_only=True).to_frame()
+        columns: tuple[str, ...] | None = None if name in (None, "") else (str(name),)
+        native = frame.to_native()
+    else:
+        native = _as_table(native)
+        columns = _column_names(native, library, what)
+    reading = _Reading(what, columns, row_names_of(native), first)
+    values = _pandas_values(native, reading) if library == "pandas" else None
+    if values is None:
+        values = _values_by_column(nw.from_native(native, eager_only=True), nw, reading)
+    reading.check_finite(values)
+    return Frame(values, columns, reading.rows, library)
+
+
+def library_of(x: Any) -> str:
+    """The library of a frame or a series; "" for other data."""
+    return _kind(x)[0]
+
+
+def column_names_of(x: Any) -> tuple[str, ...] | None:
+    """The names of the columns of a frame; None for other data."""
+    library, kind = _kind(x)
+    return _column_names(x, library, "data") if kind == "frame" else None
+
+
+def row_names_of(native: Any) -> Any:
+    """The labels of the rows: the index of a pandas frame or series, but for consecutive numbers; else None."""
+    if _kind(native)[0] != "pandas" or not hasattr(native, "index"):
+        return None
+    return None if type(native.index).__name__ == "RangeIndex" else native.index
+
+
+def _as_series(native: Any) -> Any:
+    """A series that narwhals knows."""
+    library, name = _kind(native)[0], type(native).__name__
+    if library == "pandas" and name != "Series":
+        import pandas as pd
+
+        return native if isinstance(native, pd.Series) else pd.Series(native)
+    if library == "pyarrow" and name != "ChunkedArray":
+        import pyarrow as pa
+
+        return pa.chunked_array([native])
+    return native
+
+
+def _as_table(native: Any) -> Any:
+    """A frame that narwhals knows: a table of a batch."""
+    if type(native).__name__ == "RecordBatch":
+        import pyarrow as pa
+
+        return pa.Table.from_batches([native])
+    return native
+
+
+def _column_names(native: Any, library: str, what: str) -> tuple[str, ...] | None:
+    """The names of the columns; None where they are numbers from 0, as pandas gives them."""
+    given = list(native.column_names if library == "pyarrow" else native.columns)
+    if library == "pandas" and given == list(range(len(given))):
+        return None
+    names = tuple(", ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in given)
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidProblem(
+                f"the columns of {what} must have different names; got {name!r} twice. Rename one."
+            )
+        seen.add(name)
+    return names
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What messages say of a frame that is read."""
+
+    what: str
+    columns: tuple[str, ...] | None
+    rows: Any
+    first: int
+
+    def column(self, j: int) -> str:
+        """A column as messages call it."""
+        return f"column {j}" if self.columns is None else f"column {shown(self.columns[j])}"
+
+    def missing(self, value: str, row: int, j: int) -> NonFiniteData:
+        """The error of a value that is missing or not finite."""
+        label = "" if self.rows is None else f" ({shown(self.rows[row])})"
+        return NonFiniteData(
+            f"{self.what} must be finite; got {value} at row {self.first + row}{label}, {self.column(j)}. Drop or "
+            "impute such rows."
+        )
+
+    def no_numbers(self, found: Mapping[int, str]) -> UnsupportedData:
+        """The error of columns that hold something else, by their numbers."""
+        parts = [f"{kind} in {self.column(j)}" for j, kind in list(found.items())[:NAMED]]
+        more = f" and {len(found) - NAMED} more columns" if len(found) > NAMED else ""
+        it = "it" if len(found) == 1 else "them"
+        return UnsupportedData(
+            f"{self.what} must hold numbers; got {', '.join(parts)}{more}. Leave {it} out, or make numbers of {it}: "
+            "indicator columns of categories, say."
+        )
+
+    def check_finite(self, values: Any) -> None:
+        """Refuse NaN and infinity, by the names of their row and column."""
+        entries = values.data if scipy.sparse.issparse(values) else values
+        if all_finite(entries):
+            return
+        if scipy.sparse.issparse(values):
+            at = int(np.argmin(np.isfinite(entries)))
+            row, j = int(np.searchsorted(values.indptr, at, side="right")) - 1, int(values.indices[at])
+            value = entries[at]
+        else:
+            row, j = np.argwhere(~np.isfinite(values))[0].tolist()
+            value = values[row, j]
+        raise self.missing("a missing value" if np.isnan(value) else str(value), row, j)
+
+
+def _pandas_values(native: Any, reading: _Reading) -> Any:
+    """The numbers of a pandas frame whose columns are NumPy's, or sparse; None where others are among them."""
+    dtypes = list(native.dtypes)
+    if any(type(dtype).__name__ == "SparseDtype" for dtype in dtypes):
+        return _sparse_values(native, dtypes, reading)
+    kinds = set(dtypes)
+    if not dtypes or not all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in kinds):
+        return None
+    return native.to_numpy() if len(kinds) == 1 else native.to_numpy(dtype=np.result_type(*kinds))
+
+
+def _sparse_values(native: Any, dtypes: Sequence[Any], reading: _Reading) -> Any:
+    """The numbers of a pandas frame with sparse columns: one sparse matrix, in which dense columns have all entries."""
+    bad = {
+        j: shown(str(dtype))
+        for j, dtype in enumerate(dtypes)
+        if getattr(getattr(dtype, "subtype", dtype), "kind", "O") not in "biuf"
+    }
+    if bad:
+        raise reading.no_numbers(bad)
+    common = np.result_type(*{np.dtype(getattr(dtype, "subtype", dtype)) for dtype in dtypes})
+    entries, indices, counts = [], [], [0]
+    for j, dtype in enumerate(dtypes):
+        column = native.iloc[:, j].array
+        if hasattr(dtype, "subtype") and dtype.fill_value == 0:
+            values, places = column.sp_values, column.sp_index.indices
+        else:  # every entry says something
+            values = np.asarray(column)
+            places = np.arange(len(values), dtype=np.int32)
+        entries.append(values.astype(common, copy=False))
+        indices.append(places)
+        counts.append(counts[-1] + len(places))
+    parts = (np.concatenate(entries), np.concatenate(indices), np.asarray(counts))
+    return scipy.sparse.csr_array(scipy.sparse.csc_array(parts, shape=native.shape))
+
+
+def _values_by_column(frame: Any, nw: Any, reading: _Reading) -> HostArray:
+    """The numbers of any frame, copied column by column into one array."""
+    series = [frame.get_column(name) for name in frame.columns]
+    bad = {j: _words(column.dtype, nw) for j, column in enumerate(series) if not _is_numeric(column.dtype)}
+    if bad:
+        raise reading.no_numbers(bad)
+    gaps = [(_first_null(column), j) for j, column in enumerate(series) if column.null_count()]
+    if gaps:
+        raise reading.missing("a missing value", *min(gaps))
+    arrays = [_array(column, nw) for column in series]
+    dtype = np.result_type(*{array.dtype for array in arrays}) if arrays else np.dtype(np.float64)
+    values = np.empty(frame.shape, dtype, order="F")
+    for j, array in enumerate(arrays):
+        values[:, j] = array
+    return values
+
+
+def _is_numeric(dtype: Any) -> bool:
+    return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
+
+
+def _first_null(column: Any) -> int:
+    return int(np.argmax(np.asarray(column.is_null().to_numpy(), dtype=bool)))
+
+
+def _array(column: Any, nw: Any) -> HostArray:
+    """A column without gaps, as an array of a dtype that NumPy multiplies."""
+    array = np.asarray(column.to_numpy())
+    return (
+        array
+        if array.dtype.kind in "biuf"
+        else np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    )
+
+
+def _words(dtype: Any, nw: Any) -> str:
+    """What a column that has no numbers holds."""
+    if dtype in (nw.Categorical, nw.Enum):
+        return "categories"
+    if dtype == nw.String:
+        return "text"
+    if dtype in (nw.Date, nw.Datetime):
+        return "dates"
+    return "Python objects" if dtype == nw.Object else str(dtype)
+
+
+# ---- labels ----------------------------------------------------------------------------------------
+
+
+def class_vector(native: Any) -> HostArray:
+    """The entries of a series as an array: classes as they are, None for what is missing.
+
+    Parameters
+    ----------
+    native : series
+        Of numbers, bools, strings or categories.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n,)
+    """
+    nw = _narwhals(native)
+    series = nw.from_native(_as_series(native), series_only=True)
+    if _is_numeric(series.dtype) and not series.null_count():
+        return np.asarray(series.to_numpy())
+    found = np.empty(len(series), dtype=object)
+    found[:] = series.to_list()
+    found[np.asarray(series.is_null().to_numpy(), dtype=bool)] = None
+    return found
+
+
+def labels_of(native: Any, what: str) -> HostArray:
+    """The labels of a frame: a class vector of one column without numbers, else the matrix of its numbers."""
+    if is_series(native):
+        return class_vector(native)
+    nw = _narwhals(native)
+    if _kind(native)[1] != "lazy":
+        frame = nw.from_native(_as_table(native), eager_only=True)
+        if frame.shape[1] == 1 and not _is_numeric(frame.get_column(frame.columns[0]).dtype):
+            return class_vector(frame.get_column(frame.columns[0]).to_native())
+    values = numbers_of(native, what).values
+    found: HostArray = values
+    return found
+
+
+# ---- names -----------------------------------------------------------------------------------------
+
+
+def first_difference(found: Sequence[str], wanted: Sequence[str]) -> str:
+    """What tells some names from others, in words; "" where nothing does."""
+    missing = [name for name in wanted if name not in set(found)]
+    unknown = [name for name in found if name not in set(wanted)]
+    parts = [
+        f"{words} {', '.join(map(shown, names[:NAMED]))}{', …' if len(names) > NAMED else ''}"
+        for words, names in (("without", missing), ("with", unknown))
+        if names
+    ]
+    if parts:
+        return "got them " + " and ".join(parts)
+    at = next((j for j, names in enumerate(zip(found, wanted, strict=False)) if names[0] != names[1]), None)
+    if at is None:
+        return ""
+    return f"got them in another order: column {at} is {shown(found[at])} and was {shown(wanted[at])}"
+
+
+def check_names(found: Sequence[str] | None, wanted: Sequence[str] | None, what: str, of: str) -> None:
+    """Refuse columns with other names, or in another order; data without names have none to compare.
+
+    Parameters
+    ----------
+    found, wanted : sequence of str or None
+    what, of : str
+        The data, and where the wanted names come from, in messages.
+
+    Raises
+    ------
+    InvalidProblem
+    """
+    if found is None or wanted is None or tuple(found) == tuple(wanted):
+        return
+    raise InvalidProblem(
+        f"{what} must have the columns of {of}; {first_difference(found, wanted)}. Select them by name, in that order."
+    )
+
+
+# ---- answers as frames -----------------------------------------------------------------------------
+
+
+def table(index: str, labels: Any, columns: Mapping[str, HostArray], library: str) -> Any:
+    """A table of numbers, with a label for each row.
+
+    Parameters
+    ----------
+    index : str
+        What the labels are.
+    labels : sequence or None
+        None: the rows have none.
+    columns : mapping of str to numpy.ndarray of shape (n,)
+    library : str
+        One of `LIBRARIES`, or "" for a list with a dict for each row.
+
+    Returns
+    -------
+    list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+        The labels are the index of a pandas frame, and the first column of the others.
+
+    Raises
+    ------
+    InvalidOption
+        There is no such library.
+    MissingPackage
+        It is not installed.
+    """
+    if library not in ("", *LIBRARIES):
+        raise InvalidOption(f'library must be {", ".join(map(repr, LIBRARIES))} or ""; got {shown(library)}.')
+    while index in columns:
+        index += "_"
+    if not library:
+        names = {} if labels is None else {index: list(labels)}
+        whole = {**names, **{name: values.tolist() for name, values in columns.items()}}
+        return [dict(zip(whole, row, strict=True)) for row in zip(*whole.values(), strict=True)]
+    try:
+        if library == "pandas":
+            import pandas as pd
+
+            rows = labels if isinstance(labels, pd.Index) else None
+            if labels is not None and rows is None:
+                rows = pd.Index(list(labels), name=index)
+            return pd.DataFrame(dict(columns), index=rows)
+        names = {} if labels is None else {index: list(labels)}
+        import narwhals
+
+        return narwhals.from_dict({**names, **columns}, backend=library).to_native()
+    except ImportError as error:
+        raise MissingPackage(
+            f"a table of {library} needs {error.name or library}, which is not installed. Install it, or pass "
+            'library="" for a list of rows.'
+        ) from error

@@ -1,0 +1,111 @@
+"""Scores of one split by solving: what is done where no Gram matrices can be held.
+
+Problem: views may be too wide for Gram matrices, and a score need not be a function of second moments.
+Method: for each split the problem on the training rows is solved for each ridge with the largest k, from the largest
+ridge down. All ridges of a split share the moments of its rows where the problem takes moments, so a sparse Gram matrix
+that fits is formed once; a solver with the trait "warm-start" begins at the answer for the ridge before. The leading
+columns of a solution are scored for the smaller k.
+Where we differ: passes are readings of all rows. A sweep over the training rows counts as their share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from linspec import cost, registry
+from linspec.arrays import HostArray
+from linspec.errors import MissingCapability
+from linspec.held_out.folds import Folds
+from linspec.held_out.scores import HeldOutScore
+from linspec.options import RUN_ARGUMENTS
+from linspec.solution import Status
+from linspec.solver import Solver, automatic, solve
+
+
+def scored_by_solving(
+    problem: Any,
+    folds: Folds,
+    score: HeldOutScore,
+    ridges: Sequence[Any],
+    ks: Sequence[int | None],
+    solver: str | Solver,
+    form: str,
+    options: dict[str, Any],
+) -> tuple[HostArray, float]:
+    """The scores of all splits, shape (splits, ridges, ks), and the passes.
+
+    Raises
+    ------
+    MissingCapability
+        Rows cannot be taken from a matrix.
+    KeyboardInterrupt
+        When Ctrl-C ends a solve: the scores would be those of an unfinished answer.
+    """
+    for name, A in problem.matrices.items():
+        if not A.sliceable:
+            raise MissingCapability(
+                f"one solve for each ridge and split needs rows that can be taken; got {A!r} for {name}. Pass an "
+                'array, a sparse matrix or a file, or fewer columns, for which form="dense" reads slices once.'
+            )
+    found = np.empty((len(folds.splits), len(ridges), len(ks)))
+    passes = 0.0
+    most = max((k for k in ks if k is not None), default=None)
+    for split, (training, held_out) in enumerate(folds.splits):
+        fitted = problem.of_rows(training).with_numbers(k=most)
+        rest = problem.of_rows(held_out)
+        made, swept = _solutions(fitted, ridges, solver, form, options)
+        found[split] = score.of_solutions(rest, made, ks)
+        passes += (swept * len(training) + (1 if score.together else len(made)) * len(held_out)) / folds.rows
+    return found, passes
+
+
+def _solutions(
+    problem: Any, ridges: Sequence[Any], solver: str | Solver, form: str, options: dict[str, Any]
+) -> tuple[list[Any], float]:
+    """A solution for each ridge, and the passes over the rows that they took."""
+    problem = _sharing(problem, len(ridges), form)
+    order = sorted(range(len(ridges)), key=lambda i: -_size(ridges[i]))
+    problems = [problem.with_numbers(ridge=ridge) for ridge in ridges]
+    solver, options = _chosen(problems[order[0]], solver, options)
+    warm, start = _begins_at_an_answer(problem, solver), options.pop("start", None)
+    found: dict[int, Any] = {}
+    for i in order:
+        found[i] = solve(problems[i], solver, start=start, **options)
+        if found[i].status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        start = found[i] if warm else None
+    return [found[i] for i in range(len(ridges))], sum(solution.passes for solution in found.values())
+
+
+def _sharing(problem: Any, ridges: int, form: str) -> Any:
+    """The problem on moments that all its ridges share, where it takes moments."""
+    adjusted = problem.adjusted()
+    twin = adjusted.with_numbers()
+    moments = twin.moments(form, (cost.EXPECTED_PRODUCTS * ridges, twin.width))
+    object.__setattr__(twin, "shared", moments)
+    return twin if twin.moments("auto", (1, 1)) is moments else adjusted
+
+
+def _size(ridge: Any) -> float:
+    return 0.0 if ridge is None else float(np.sum(ridge))
+
+
+def _chosen(problem: Any, solver: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The solver of all ridges, and the options that it takes."""
+    if solver != "auto":
+        return solver, dict(options)
+    arguments = {key: value for key, value in options.items() if key in RUN_ARGUMENTS}
+    name, own = automatic(problem, {key: value for key, value in options.items() if key not in arguments})
+    return name, {**arguments, **own}
+
+
+def _begins_at_an_answer(problem: Any, solver: Any) -> bool:
+    spec = (
+        registry.spec_of(type(solver), problem)
+        if isinstance(solver, Solver)
+        else registry.get_spec("solver", solver, problem)
+    )
+    return spec is not None and "warm-start" in spec.traits

@@ -1,0 +1,244 @@
+"""Which rows are fitted and which are held out, split by split, and the sets of rows that all splits are made of.
+
+Problem: splits come as a number of folds, as labels, as pairs of row numbers or from a splitter of scikit-learn, and
+the moments of all their rows are to be gathered in one sweep.
+Method: two rows that are on the same side of every split are never told apart. Such rows make up a cell. Each training
+set and each held-out set is a union of cells, so the moments of the cells are enough. k folds are k cells, and k splits
+of a growing time series are k + 1.
+Where we differ: splits drawn at random may make up as many cells as there are rows. Beyond a few cells a split, each
+training set and each held-out set is a cell of its own, and cells overlap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray, is_array, random_generator, to_host
+from linspec.errors import InvalidOption, InvalidProblem, shown
+from linspec.options import is_number
+
+CELLS_A_SPLIT = 2
+"""More cells a split than this are not worth keeping apart: a split by itself has two sets of rows."""
+
+NEVER = -1
+"""The label of rows that are in every training set, as in scikit-learn's PredefinedSplit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """Splits of n rows into those that are fitted and those that are held out.
+
+    Attributes
+    ----------
+    rows : int
+        How many rows there are.
+    splits : tuple of (numpy.ndarray, numpy.ndarray)
+        Per split, the numbers of the training rows and of the held-out rows, in increasing order.
+    cells : tuple of numpy.ndarray
+        Sets of row numbers, in increasing order.
+    training, held_out : tuple of tuple of int
+        Per split, the cells of which each side is the union.
+    """
+
+    rows: int
+    splits: tuple[tuple[HostArray, HostArray], ...]
+    cells: tuple[HostArray, ...]
+    training: tuple[tuple[int, ...], ...]
+    held_out: tuple[tuple[int, ...], ...]
+
+    @property
+    def complements(self) -> bool:
+        """Whether every split holds out one cell and fits all others, each cell once: then prefixes and suffixes do."""
+        count = len(self.cells)
+        if [list(held) for held in self.held_out] != [[i] for i in range(count)]:
+            return False
+        return all(len(training) == count - 1 for training in self.training)
+
+
+def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, rng: Any = None) -> Folds:
+    """The splits that a splitter makes of n rows.
+
+    Parameters
+    ----------
+    splitter : int, array of n labels, object with a method split, or iterable of pairs of row numbers
+    rows : int or infinity
+        Infinity for a stream, whose rows have not been counted.
+    y : array of shape (n,), optional
+        What ``splitter.split`` is given as y.
+    groups : array of shape (n,), optional
+        Rows of one group stay together.
+    rng : None, int or numpy.random.Generator
+        It shuffles the rows of a number of folds.
+
+    Raises
+    ------
+    InvalidOption
+        The splitter is none of these.
+    InvalidProblem
+        There are no splits, a side of a split has no row, or rows that are not there, or row numbers twice; labels or
+        groups of another number of rows.
+    """
+    labels = _labels(splitter)
+    n = _count(rows, labels, groups)
+    named = None if groups is None else _of_rows(groups, n, "groups")
+    if is_number(splitter, int):
+        labels = _drawn(int(splitter), n, named, rng)
+    if labels is None:
+        given = _pairs(splitter, n, y, named)
+    elif named is not None and not is_number(splitter, int):
+        raise InvalidOption(
+            "groups are kept together by a number of folds or a splitter; got fold labels as well. Leave groups out."
+        )
+    else:
+        given = _by_label(labels, n)
+    splits = tuple(_checked(pair, n, number) for number, pair in enumerate(given))
+    if not splits:
+        raise InvalidProblem("a splitter must give at least one split; got none. Pass splitter=5.")
+    return _with_cells(n, splits)
+
+
+def _labels(splitter: Any) -> HostArray | None:
+    """The splitter as an array of labels, if it is one."""
+    if is_array(splitter) and splitter.ndim == 1:
+        return to_host(splitter)
+    if isinstance(splitter, list | tuple | range) and not any(_is_pair(item) for item in splitter):
+        return np.asarray(splitter)
+    return None
+
+
+def _is_pair(item: Any) -> bool:
+    return isinstance(item, tuple | list) and len(item) == 2
+
+
+def _count(rows: float, labels: HostArray | None, groups: Any) -> int:
+    if labels is not None and rows not in (math.inf, len(labels)):
+        raise InvalidProblem(
+            f"fold labels must be one for each of {rows:g} rows; got {len(labels)}. Pass an array with a label a row."
+        )
+    for array in (labels, groups):
+        if rows == math.inf and array is not None:
+            rows = len(array)
+    if rows == math.inf:
+        raise InvalidProblem(
+            "the number of rows of a stream is not known, so they cannot be split beforehand. Pass an array with the "
+            "fold label of each row: splitter=np.arange(n) % 5."
+        )
+    return int(rows)
+
+
+def _of_rows(values: Any, n: int, name: str) -> HostArray:
+    array = to_host(values) if is_array(values) else np.asarray(values)
+    if array.ndim != 1 or len(array) != n:
+        raise InvalidProblem(f"{name} must have one entry for each of {n} rows; got shape {array.shape}.")
+    return array
+
+
+def _drawn(folds: int, n: int, groups: HostArray | None, rng: Any) -> HostArray:
+    """A label for each row: of rows in random order, or of whole groups, the largest first into the smallest fold."""
+    numbers = None if groups is None else np.unique(groups, return_inverse=True)[1]
+    most = n if numbers is None else int(numbers.max(initial=-1)) + 1
+    if not 2 <= folds <= most:
+        what = "rows" if groups is None else "groups"
+        raise InvalidProblem(f"folds must be between 2 and the number of {what}, {most}; got {folds}.")
+    generator = random_generator(rng)
+    if numbers is None:
+        return generator.permutation(np.arange(n) % folds)
+    sizes = np.bincount(numbers)
+    order = generator.permutation(len(sizes))
+    order = order[np.argsort(-sizes[order], kind="stable")]
+    filled, fold = np.zeros(folds), np.zeros(len(sizes), dtype=int)
+    for group in order:
+        fold[group] = int(np.argmin(filled))
+        filled[fold[group]] += sizes[group]
+    return fold[numbers]
+
+
+def _pairs(splitter: Any, n: int, y: Any, groups: HostArray | None) -> Iterable[Any]:
+    if callable(getattr(splitter, "split", None)) and not isinstance(splitter, str):
+        made: Iterable[Any] = splitter.split(np.zeros((n, 1)), y, groups)
+        return made
+    if isinstance(splitter, Iterable) and not isinstance(splitter, str | bytes | dict):
+        return splitter
+    raise InvalidOption(
+        "splitter must be a number of folds, an array of fold labels, an object with a method split(X, y, groups), or "
+        f"pairs of row numbers; got {shown(splitter)}. Pass splitter=5."
+    )
+
+
+def _by_label(labels: HostArray, n: int) -> Iterable[tuple[HostArray, HostArray]]:
+    if labels.ndim != 1 or len(labels) != n:
+        raise InvalidProblem(f"fold labels must be one for each of {n} rows; got shape {labels.shape}.")
+    names = [name for name in np.unique(labels) if name != NEVER]
+    if len(names) < 2 and len(names) == len(np.unique(labels)):
+        raise InvalidProblem(
+            f"fold labels must have at least two different values; got {len(names)}. Pass splitter=5."
+        )
+    return [(np.flatnonzero(labels != name), np.flatnonzero(labels == name)) for name in names]
+
+
+def _checked(pair: Any, n: int, number: int) -> tuple[HostArray, HostArray]:
+    if not _is_pair(pair):
+        raise InvalidOption(
+            f"a split must be a pair (training rows, held-out rows); got {shown(pair)} as split {number}."
+        )
+    sides = []
+    for rows, name in zip(pair, ("training", "held-out"), strict=True):
+        array = to_host(rows) if is_array(rows) else np.asarray(rows)
+        array = np.flatnonzero(array) if array.dtype == bool and array.shape == (n,) else array
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise InvalidOption(f"split {number} must name its {name} rows by numbers; got {shown(rows)}.")
+        if not array.size:
+            raise InvalidProblem(f"split {number} has no {name} rows. Ask for fewer folds, or other labels.")
+        array = np.sort(array).astype(np.int64)
+        if array[0] < 0 or array[-1] >= n:
+            raise InvalidProblem(
+                f"split {number} must name rows from 0 to {n - 1}; got {array[0]} to {array[-1]}."
+            )
+        if np.any(array[1:] == array[:-1]):
+            raise InvalidProblem(
+                f"split {number} names a {name} row twice. Rows that count more often have a sample_weight."
+            )
+        sides.append(array)
+    if np.isin(sides[0], sides[1], assume_unique=True).any():
+        raise InvalidProblem(
+            f"split {number} has rows that are both fitted and held out. Leave one side out."
+        )
+    return sides[0], sides[1]
+
+
+def _with_cells(n: int, splits: Sequence[tuple[HostArray, HostArray]]) -> Folds:
+    """The coarsest sets of which all sides are unions; the sides themselves where these are too many."""
+    codes = np.zeros(n, dtype=np.int64)
+    for training, held_out in splits:
+        side = np.zeros(n, dtype=np.int64)
+        side[training], side[held_out] = 1, 2
+        _, first, codes = np.unique(3 * codes + side, return_index=True, return_inverse=True)
+        if len(first) > CELLS_A_SPLIT * len(splits) + 1:
+            sides = [side for split in splits for side in split]
+            pairs = [((2 * i,), (2 * i + 1,)) for i in range(len(splits))]
+            return Folds(n, tuple(splits), tuple(sides), *zip(*pairs, strict=True))
+    order = np.argsort(codes, kind="stable")
+    cells = np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
+    cells.sort(key=lambda cell: _met(cell, splits))
+    cells = [cell for cell in cells if any(_within(cell, side) for split in splits for side in split)]
+    unions = [
+        tuple(tuple(i for i, cell in enumerate(cells) if _within(cell, split[side])) for split in splits)
+        for side in (0, 1)
+    ]
+    return Folds(n, tuple(splits), tuple(cells), unions[0], unions[1])
+
+
+def _within(cell: HostArray, side: HostArray) -> bool:
+    """Whether a cell is on one side of a split: its first row tells."""
+    at = int(np.searchsorted(side, cell[0]))
+    return at < len(side) and bool(side[at] == cell[0])
+
+
+def _met(cell: HostArray, splits: Sequence[tuple[HostArray, HostArray]]) -> int:
+    """The first split that holds a cell out; cells in this order are those of k folds in theirs."""
+    return next((i for i, split in enumerate(splits) if _within(cell, split[1])), len(splits))

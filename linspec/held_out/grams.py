@@ -1,0 +1,151 @@
+"""Gram matrices of training rows and of held-out rows, from which the same is taken out.
+
+Problem: means, slopes of confounds and lengths of columns are estimated on training rows alone, and taken out of
+held-out rows as `transform` of a solution would take them out.
+Method: taking them out of a row is an affine map, a ↦ diag(f)(a − m − Γᵀ(z − m_z)). The Gram matrix of mapped rows
+follows from the Gram matrix about the training means of rows and confounds side by side. So the held-out rows need not
+be read again.
+Where we differ: what confounds leave of a column they explain is rounding; such a column counts as zero, as in a solve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray, reciprocal
+from linspec.block_algebra import whitening
+from linspec.held_out.row_sums import RowSums
+from linspec.operators.adjusted import EXPLAINED
+
+
+@dataclass(frozen=True, eq=False)
+class Grams:
+    """Gram and cross matrices of some rows, with everything taken out that the training rows say.
+
+    ``grams["X", "Y"]`` is XᵀY; the names are those of the matrices of the problem.
+
+    Attributes
+    ----------
+    rows : int
+        Rows that count.
+    count : float
+        What they count together.
+    means : mapping from str to numpy.ndarray
+        Per matrix, the column means of these rows after that. They are zero for the training rows if the problem
+        centres.
+    """
+
+    rows: int
+    count: float
+    means: Mapping[str, HostArray]
+    _matrix: HostArray
+    _places: Mapping[str, slice]
+
+    def __getitem__(self, names: tuple[str, str]) -> HostArray:
+        left, right = names
+        block: HostArray = self._matrix[self._places[left], self._places[right]]
+        return block
+
+    def spread(self, left: str, right: str) -> HostArray:
+        """The same about the means of these rows themselves."""
+        spread: HostArray = self[left, right] - np.outer(self.means[left] * self.count, self.means[right])
+        return spread
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """What one split says.
+
+    Attributes
+    ----------
+    training, held_out : Grams
+    spreads : mapping from str to numpy.ndarray
+        Per matrix, the sums of squares of the held-out columns as they were given, about their own means.
+    squares : mapping from str to numpy.ndarray
+        Per matrix, the sums of squares of the training columns as they were given, about zero.
+    rank : int
+        The largest rank that the training rows can have: their number less the directions taken out.
+    """
+
+    training: Grams
+    held_out: Grams
+    spreads: Mapping[str, HostArray]
+    squares: Mapping[str, HostArray]
+    rank: int
+
+
+def split_of(problem: Any, training: RowSums, held_out: RowSums) -> Split:
+    """Take out of both sides what the training rows say.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its matrices, `center`, `scale`, `scaled` and `confounds`.
+    training, held_out : RowSums
+        Of the columns of the matrices, and of the confounds behind them.
+    """
+    places, width = {}, 0
+    for name, A in problem.matrices.items():
+        places[name] = slice(width, width + A.shape[1])
+        width += A.shape[1]
+    taken = _Taken(problem, training, places, width)
+    spreads = {name: np.diag(held_out.gram)[place] for name, place in places.items()}
+    lengths = np.diag(training.gram) + training.count * (training.origin + training.mean) ** 2
+    squares = {name: lengths[place] for name, place in places.items()}
+    rank = training.rows - bool(problem.center) - taken.confounds
+    return Split(taken.out_of(training), taken.out_of(held_out), spreads, squares, rank)
+
+
+class _Taken:
+    """What the training rows say: means, slopes of confounds, factors of columns."""
+
+    def __init__(self, problem: Any, training: RowSums, places: Mapping[str, slice], width: int) -> None:
+        self.places, self.width = places, width
+        zero = np.zeros_like(training.mean)
+        self.point = (training.origin, training.mean) if problem.center else (zero, zero)
+        S = training.about(*self.point)
+        beside = S[width:, width:]
+        T = whitening(beside)
+        self.confounds = T.shape[1]
+        self.slopes = T @ (T.T @ S[width:, :width])
+        for name in places.keys() - problem.means.keys():  # targets, of which nothing is taken out
+            self.slopes[:, places[name]] = 0.0
+        self.factors = np.ones(width)
+        left = np.diag(self._mapped(S))
+        explained = left <= EXPLAINED * np.diag(S)[:width]
+        self.factors[explained] = 0.0
+        for name in problem.scaled if problem.scale else ():
+            if name in places:
+                own = places[name]
+                lengths = np.sqrt(np.where(explained[own], 0.0, left[own]) / training.count)
+                self.factors[own] = reciprocal(lengths)
+
+    def out_of(self, sums: RowSums) -> Grams:
+        """The Gram matrices of mapped rows."""
+        matrix = self._mapped(sums.about(*self.point))
+        if not np.all(self.factors == 1.0):
+            matrix *= self.factors[:, None]
+            matrix *= self.factors[None, :]
+        gap = sums.less(*self.point)
+        means = (gap[: self.width] - gap[self.width :] @ self.slopes) * self.factors
+        return Grams(
+            sums.rows,
+            sums.count,
+            {name: means[place] for name, place in self.places.items()},
+            matrix,
+            self.places,
+        )
+
+    def _mapped(self, S: HostArray) -> HostArray:
+        """(I −Γᵀ) S (I −Γᵀ)ᵀ."""
+        A = S[: self.width, : self.width]
+        if not self.confounds:
+            return A
+        C = S[self.width :, : self.width]
+        half = S[self.width :, self.width :] @ self.slopes - C
+        mapped: HostArray = A - C.T @ self.slopes + self.slopes.T @ half
+        return mapped

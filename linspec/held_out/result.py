@@ -1,0 +1,235 @@
+"""What cross-validation returns: the scores of all settings on all splits, and the settings that they choose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linspec.arrays import HostArray
+from linspec.errors import InvalidOption, MissingCapability, shown
+from linspec.problem import Problem
+from linspec.solver import solve
+
+MOST_ROWS = 8
+"""Settings that a short table shows."""
+
+
+class Setting(NamedTuple):
+    """A ridge and a k. A problem without one of them has None."""
+
+    ridge: Any
+    k: int | None
+
+
+class ScoreRow(NamedTuple):
+    """One row of the tidy table: a split, a setting, and its score."""
+
+    split: int
+    ridge: Any
+    k: int | None
+    score: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossValidation:
+    """The scores of every ridge and k on the held-out rows of every split.
+
+    Attributes
+    ----------
+    scores : numpy.ndarray of shape (splits, ridges, ks)
+        float64, read-only.
+    ridges : tuple
+        As the problem holds them: numbers, pairs for a CCA, None for a problem without a ridge.
+    ks : tuple of int or None
+    label : str
+        What is scored.
+    higher : bool
+        Whether higher scores are better.
+    method : {"folds", "gcv"}
+    one_pass : bool
+        Whether the scores come from second moments that one sweep gathered. Otherwise each ridge and split was solved.
+    passes : float
+        Readings of all rows; a sweep over part of them counts as its share.
+    sizes : tuple of (int, int)
+        Per split, the numbers of training and of held-out rows.
+    problem : Problem
+        The problem that was given.
+    """
+
+    scores: HostArray
+    ridges: tuple[Any, ...]
+    ks: tuple[int | None, ...]
+    label: str
+    higher: bool
+    method: str
+    one_pass: bool
+    passes: float
+    sizes: tuple[tuple[int, int], ...]
+    problem: Problem[Any]
+
+    @property
+    def mean(self) -> HostArray:
+        """The mean score over the splits, shape (ridges, ks). Each split counts once."""
+        mean: HostArray = np.mean(self.scores, axis=0)
+        return mean
+
+    @property
+    def standard_error(self) -> HostArray:
+        """The standard deviation of the scores over the splits by the root of their number, shape (ridges, ks).
+
+        NaN for one split. Training sets share rows, so it is a rough guide: an unbiased estimate does not exist.
+        """
+        splits = len(self.scores)
+        if splits < 2:
+            return np.full(self.scores.shape[1:], math.nan)
+        with np.errstate(invalid="ignore"):
+            error: HostArray = np.std(self.scores, axis=0, ddof=1) / math.sqrt(splits)
+        return error
+
+    @property
+    def best(self) -> Setting:
+        """The setting with the best mean score; of equal ones that with the least k, and of these the largest ridge.
+
+        Raises
+        ------
+        MissingCapability
+            When no mean score is a number.
+        """
+        return self._simplest(self._gains() == np.max(self._gains()))
+
+    @property
+    def one_standard_error(self) -> Setting:
+        """The simplest setting whose mean score is within one standard error of the best: least k, then largest ridge.
+
+        The standard error is that of the best setting (Breiman, Friedman, Olshen & Stone 1984, section 3.4.3).
+
+        Raises
+        ------
+        MissingCapability
+            With one split, or by generalized cross-validation, where there is no standard error.
+        """
+        gains = self._gains()
+        i, j = self._place(self.best)
+        error = self.standard_error[i, j]
+        if not math.isfinite(error):
+            raise MissingCapability(
+                f"one standard error needs the scores of at least two splits; got {len(self.scores)}. Take best."
+            )
+        return self._simplest(gains >= gains[i, j] - error)
+
+    def solve(self, rule: str = "best", solver: Any = "auto", **options: Any) -> Any:
+        """Solve the problem on all rows with the chosen ridge and k.
+
+        Parameters
+        ----------
+        rule : {"best", "one-standard-error"}, default "best"
+        solver, **options
+            As for `linspec.solve`.
+
+        Returns
+        -------
+        Solution
+        """
+        return solve(self.chosen(rule), solver, **options)
+
+    def chosen(self, rule: str = "best") -> Problem[Any]:
+        """The problem with the chosen ridge and k.
+
+        Parameters
+        ----------
+        rule : {"best", "one-standard-error"}, default "best"
+        """
+        if rule not in ("best", "one-standard-error"):
+            raise InvalidOption(f'rule must be "best" or "one-standard-error"; got {shown(rule)}.')
+        setting = self.best if rule == "best" else self.one_standard_error
+        return self.problem.with_numbers(ridge=setting.ridge, k=setting.k)
+
+    @property
+    def rows(self) -> list[ScoreRow]:
+        """The scores as a tidy table: a row for each split, ridge and k."""
+        return [
+            ScoreRow(split, ridge, k, float(self.scores[split, i, j]))
+            for split in range(len(self.scores))
+            for i, ridge in enumerate(self.ridges)
+            for j, k in enumerate(self.ks)
+        ]
+
+    def _gains(self) -> HostArray:
+        """Mean scores of which higher ones are better; -inf where they are no numbers."""
+        gains = self.mean if self.higher else -self.mean
+        gains = np.where(np.isnan(gains), -math.inf, gains)
+        if np.all(gains == -math.inf):
+            raise MissingCapability(
+                f"no mean {self.label} is a number: some held-out rows do not vary. Take fewer, larger folds."
+            )
+        return gains
+
+    def _place(self, setting: Setting) -> tuple[int, int]:
+        return self.ridges.index(setting.ridge), self.ks.index(setting.k)
+
+    def _simplest(self, among: HostArray) -> Setting:
+        found = [(i, j) for i, j in np.argwhere(among).tolist()]
+        i, j = min(found, key=lambda at: (self.ks[at[1]] or 0, -_size(self.ridges[at[0]])))
+        return Setting(self.ridges[i], self.ks[j])
+
+    def __repr__(self) -> str:
+        return f"<CrossValidation of {self.problem.name}: {self._headline()}>"
+
+    def _headline(self) -> str:
+        settings = (
+            f"{len(self.ridges)} ridges x {len(self.ks)} k"
+            if self.ks != (None,)
+            else f"{len(self.ridges)} ridges"
+        )
+        if self.ridges == (None,):
+            settings = f"{len(self.ks)} k"
+        splits = f" x {len(self.scores)} splits" if self.method == "folds" else ""
+        passes = f"{self.passes:g} pass" + ("" if self.passes == 1 else "es")
+        passes += "" if self.one_pass else ", each ridge and split solved"
+        try:
+            best, (i, j) = _said(self.best), self._place(self.best)
+        except MissingCapability:
+            return f"{settings}{splits}, {passes}, no score is a number"
+        error = self.standard_error[i, j]
+        value = f"{self.mean[i, j]:.6g}" + (f" ± {error:.2g}" if math.isfinite(error) else "")
+        return f"{settings}{splits}, {passes}, best {best}: {self.label} {value}"
+
+    def _repr_html_(self) -> str:
+        """The best settings, and how good they are."""
+        order = np.argsort(
+            -np.where(np.isnan(self.mean), -math.inf, self.mean if self.higher else -self.mean), axis=None
+        )
+        cells = []
+        for place in order[:MOST_ROWS].tolist():
+            i, j = divmod(place, len(self.ks))
+            told = (
+                _ridge(self.ridges[i]),
+                self.ks[j],
+                f"{self.mean[i, j]:.6g}",
+                f"{self.standard_error[i, j]:.2g}",
+            )
+            cells.append("".join(f"<td>{'' if text is None else escape(str(text))}</td>" for text in told))
+        head = "".join(f"<th>{escape(name)}</th>" for name in ("ridge", "k", self.label, "standard error"))
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        return f"<table><caption>{escape(self._headline())}</caption><tr>{head}</tr>{body}</table>"
+
+
+def _size(ridge: Any) -> float:
+    return 0.0 if ridge is None else float(np.sum(ridge))
+
+
+def _ridge(ridge: Any) -> str:
+    pair: Sequence[float] = ridge if isinstance(ridge, tuple) else (ridge,)
+    if ridge is None:
+        return ""
+    return f"{pair[0]:g}" if len(set(pair)) == 1 else f"({', '.join(f'{r:g}' for r in pair)})"
+
+
+def _said(setting: Setting) -> str:
+    told = [f"ridge {_ridge(setting.ridge)}"] if setting.ridge is not None else []
+    return ", ".join(told + ([f"k {setting.k}"] if setting.k is not None else []))

@@ -1,0 +1,167 @@
+"""What a problem scores on rows that were not fitted, and the factorisations that its ridges share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from linspec.arrays import HOST, HostArray, to_host
+from linspec.block_algebra import EPS
+from linspec.errors import MissingCapability
+from linspec.held_out.grams import Grams, Split
+from linspec.operators import LinearOperator
+from linspec.whitener import Whitener, squared_cut
+
+SAFE = 1e-6
+"""A ridge below this fraction of the largest eigenvalue is factorised by itself, with the columns scaled first."""
+
+
+class HeldOutScore(ABC):
+    """A number that says how well an answer fits rows that were not fitted.
+
+    A problem names its scores in `Problem.held_out_scores`. A score that is a function of second moments defines
+    `of_moments`, and takes part in cross-validation in one pass. Every score defines `of_solution`.
+
+    Attributes
+    ----------
+    label : str
+        What tables call it.
+    higher : bool
+        Whether higher scores are better.
+    together : bool
+        Whether `of_solutions` reads the held-out rows once for all solutions.
+    """
+
+    label: ClassVar[str]
+    higher: ClassVar[bool] = True
+    together: ClassVar[bool] = False
+
+    @abstractmethod
+    def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
+        """The scores of a solution, and of the leading part of it for each k.
+
+        Parameters
+        ----------
+        problem : Problem
+            On the held-out rows, with their weights and confounds.
+        solution : Solution
+            Of the training rows, with the largest k.
+        ks : sequence of int or None
+
+        Returns
+        -------
+        numpy.ndarray of shape (len(ks),)
+        """
+
+    def of_solutions(self, problem: Any, solutions: Sequence[Any], ks: Sequence[int | None]) -> HostArray:
+        """The scores of the solutions for several ridges, shape (len(solutions), len(ks)), one after the other."""
+        return np.asarray([self.of_solution(problem, solution, ks) for solution in solutions])
+
+    def of_moments(
+        self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
+    ) -> HostArray:
+        """The scores of all ridges and k of one split, from second moments alone.
+
+        Parameters
+        ----------
+        problem : Problem
+        split : Split
+        ridges : sequence
+            Each as the problem holds it.
+        ks : sequence of int or None
+
+        Returns
+        -------
+        numpy.ndarray of shape (len(ridges), len(ks))
+        """
+        raise NotImplementedError
+
+    def generalized(self, problem: Any, training: Grams, ridges: Sequence[Any], freedom: float) -> HostArray:
+        """The scores of generalized cross-validation, shape (len(ridges),), from the moments of all rows.
+
+        Parameters
+        ----------
+        problem : Problem
+        training : Grams
+            Of all rows.
+        ridges : sequence
+        freedom : float
+            What the rows count, less the directions that are taken out of them.
+        """
+        raise MissingCapability(
+            f'generalized cross-validation is for least squares; got {type(problem).__name__}. Pass method="folds".'
+        )
+
+    @property
+    def by_moments(self) -> bool:
+        """Whether the score is a function of second moments."""
+        return type(self).of_moments is not HeldOutScore.of_moments
+
+
+class Metric:
+    """S + ridge·I for several ridges: one eigendecomposition S = UΛUᵀ, of which every ridge makes a factor.
+
+    The eigendecomposition knows eigenvalues up to the rounding of the largest one. A ridge far below that one gets a
+    factor of its own (`linspec.whitener.Whitener`), whose columns are scaled first and whose rank is decided.
+
+    Parameters
+    ----------
+    S : numpy.ndarray of shape (p, p)
+    operator : LinearOperator
+        The matrix that it is of: its shape and dtype say what is rounding.
+    """
+
+    def __init__(self, S: HostArray, operator: LinearOperator) -> None:
+        self.S, self.cut = S, squared_cut(operator)
+
+    @cached_property
+    def _pairs(self) -> tuple[HostArray, HostArray]:
+        values, vectors = np.linalg.eigh(self.S)
+        return np.maximum(values, 0.0), vectors
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest eigenvalue, at least, within the order of the matrix."""
+        return float(np.max(np.sum(np.abs(self.S), axis=0), initial=0.0))
+
+    def shares(self, ridge: float) -> bool:
+        """Whether the eigendecomposition serves for this ridge."""
+        return ridge > SAFE * self.largest
+
+    @property
+    def vectors(self) -> HostArray:
+        """U."""
+        return self._pairs[1]
+
+    @property
+    def values(self) -> HostArray:
+        """Λ, none below zero."""
+        return self._pairs[0]
+
+    def whitener(self, ridge: float) -> Whitener:
+        """The factor of a ridge of its own."""
+        return Whitener(self.S, ridge, self.cut, HOST)
+
+    def inverse_root(self, ridge: float) -> HostArray:
+        """B of shape (p, r) with B Bᵀ the (pseudo-)inverse of S + ridge·I, and Bᵀ(S + ridge·I)B = I."""
+        if self.shares(ridge):
+            return self.vectors / np.sqrt(self.values + ridge)
+        factor = self.whitener(ridge)
+        return np.asarray(factor.solve_adjoint(np.eye(factor.rank)))
+
+
+def still(squares: HostArray, means: HostArray, count: float, rows: int) -> HostArray:
+    """Which variates do not vary about their own means beyond rounding."""
+    found: HostArray = squares - count * means**2 <= max(rows, 16) * EPS * squares
+    return found
+
+
+def weighted_rows(block: Any, problem: Any) -> tuple[HostArray, HostArray]:
+    """Rows in float64 on the host and the weight of each, of a problem on these rows."""
+    rows = np.asarray(to_host(block), dtype=np.float64)
+    w = problem.sample_weight
+    return rows, np.ones(len(rows)) if w is None else w

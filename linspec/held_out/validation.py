@@ -1,0 +1,316 @@
+"""Choosing the ridge and k of a problem by rows that were not fitted.
+
+Problem: fit every ridge on the training rows of every split, and score every k on the rows held out.
+Method: where Gram matrices can be held, one sweep gathers the moments of all sets of rows that the splits are made of
+(`linspec.held_out.row_sums`). Those of training sets are merged from them. A split costs an eigendecomposition of each
+metric, a ridge a small decomposition, and a k nothing but its score: the leading columns of an answer are the answer
+for a smaller k. Held-out scores are functions of the moments of the held-out rows, so no row is read again. Where no
+Gram matrices can be held, each ridge and split is solved (`linspec.held_out.by_solving`).
+Source: Stone 1974, J. R. Stat. Soc. B 36:111, doi:10.1111/j.2517-6161.1974.tb00994.x (cross-validatory choice).
+Where we differ: he holds out one row at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from linspec import cost, machine
+from linspec.arrays import HostArray
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NoSuitableSolver, shown
+from linspec.held_out.by_solving import scored_by_solving
+from linspec.held_out.folds import Folds, folds_of
+from linspec.held_out.grams import Split, split_of
+from linspec.held_out.result import CrossValidation
+from linspec.held_out.row_sums import bytes_held, gathered, training_and_held_out, union
+from linspec.held_out.scores import HeldOutScore
+from linspec.options import is_number
+from linspec.problem import Problem
+
+__all__ = ["cross_validate"]
+
+METHODS, FORMS = ("folds", "gcv"), ("auto", "dense", "sparse", "implicit")
+
+
+def cross_validate(  # noqa: PLR0913
+    problem: Problem[Any],
+    *,
+    ridges: Any = None,
+    ks: Any = None,
+    method: str = "folds",
+    splitter: Any = 5,
+    groups: Any = None,
+    y: Any = None,
+    score: str | None = None,
+    form: str = "auto",
+    solver: Any = "auto",
+    rng: Any = None,
+    **options: Any,
+) -> CrossValidation:
+    """Score every ridge and every k of a problem on rows that were not fitted, in one pass where that is possible.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its data, centring, weights, confounds and scale are used. Means, slopes of confounds and lengths of columns are
+        those of the training rows of each split, and held-out rows count with their weights.
+    ridges : sequence, optional
+        Ridges as the problem takes one: numbers, for a CCA also pairs. The default is the ridge of the problem, or
+        those of its path.
+    ks : sequence of int, optional
+        For problems with a k. The default is the k of the problem.
+    method : {"folds", "gcv"}, default "folds"
+        "gcv" is generalized cross-validation of a `linspec.LeastSquares`: without splits, in one pass.
+    splitter : int, array of n labels, object with a method split, or iterable of pairs, default 5
+        How many folds, of rows in random order; or the fold of each row (a row labelled -1 is in all training sets); or
+        a splitter of scikit-learn, whose ``split(X, y, groups)`` is called with n rows of zeros; or pairs of the
+        training rows and the held-out rows, by number. For rows in the order of time pass labels of blocks,
+        ``np.arange(n) * 5 // n``, or scikit-learn's ``TimeSeriesSplit``.
+    groups : array of shape (n,), optional
+        Rows of one group are on the same side of every split.
+    y : array of shape (n,), optional
+        What a splitter is given as y, such as classes to stratify by.
+    score : str, optional
+        One of the scores of the problem, by default the first. CCA: "correlations" (the sum of those of the pairs, with
+        their signs), "tcc" (total correlation captured). LeastSquares: "mse" (mean squared error), "r2". SVD:
+        "reconstruction" (the share of squares), "log-likelihood". Discriminant: "pillai" (Pillai's trace).
+    form : {"auto", "dense", "sparse", "implicit"}, default "auto"
+        "dense" holds the Gram matrices of all sets of rows. "sparse" and "implicit" solve for each ridge and split, on
+        sparse Gram matrices of each training set or by sweeps. "auto" is "dense" if they fit into three eighths of the
+        available memory; otherwise each ridge and split is solved, on what `linspec.Moments` chooses to hold.
+    solver : str or Solver, default "auto"
+        As for `linspec.solve`, where each ridge and split is solved.
+    rng : None, int or numpy.random.Generator
+        Shuffles the rows of a number of folds, and seeds each solve where each ridge and split is solved.
+    **options
+        Options of the solver and other arguments of `linspec.solve`, where each ridge and split is solved.
+
+    Returns
+    -------
+    CrossValidation
+
+    Raises
+    ------
+    InvalidProblem
+        A k that a training set has not enough rows or columns for, a ridge or k for a problem without one, labels of
+        another number of rows, a split with an empty side, or training rows that all weigh nothing.
+    InvalidOption
+        An unknown method, form, score or splitter.
+    MissingCapability
+        The rows cannot be taken; or Gram matrices cannot be held, and the rows come as slices; or the problem has no
+        scores.
+    NoSuitableSolver
+        ``form="dense"`` and the Gram matrices do not fit into the memory.
+    NonFiniteData
+        An entry is not finite.
+
+    Notes
+    -----
+    For k take "correlations" and "log-likelihood", which have a maximum. More pairs capture more in all, also by
+    chance, and more vectors reconstruct more: "tcc" and "reconstruction" say what each further k adds, and their best k
+    is the largest. `CrossValidation.one_standard_error` takes the simplest setting that is about as good as the best.
+
+    The Gram matrices of the training rows square their condition number. For ill-conditioned columns without a ridge
+    pass ``form="implicit"``, with a solver such as "direct".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> shared = rng.standard_normal((300, 2))
+    >>> X = shared @ rng.standard_normal((2, 40)) + 2 * rng.standard_normal((300, 40))
+    >>> Y = shared @ rng.standard_normal((2, 30)) + 2 * rng.standard_normal((300, 30))
+    >>> found = ls.cross_validate(ls.CCA(X, Y, 5), ridges=[1, 10, 100, 1000], ks=range(1, 6), rng=0)
+    >>> found.passes, found.scores.shape
+    (1.0, (5, 4, 5))
+    """
+    if not isinstance(problem, Problem):
+        raise InvalidProblem(
+            f"cross_validate takes a problem such as linspec.CCA(X, Y, k); got {type(problem).__name__}."
+        )
+    _check_word("method", method, METHODS)
+    _check_word("form", form, FORMS)
+    scored, ridges, ks = _score_of(problem, score), _ridges(problem, ridges), _ks(problem, ks)
+    if method == "gcv":
+        return _generalized(problem, scored, ridges, ks)
+    rows = min(A.shape[0] for A in problem.matrices.values())
+    folds = folds_of(splitter, rows, y=y, groups=groups, rng=rng)
+    _check_training(problem, folds, ks)
+    held = _holds(problem, folds, scored, form)
+    if held:
+        _refuse_options(solver, options)
+        scores, passes = _of_moments(problem, folds, scored, ridges, ks), 1.0
+    else:
+        how = form if form in ("sparse", "implicit") else "auto"
+        options = {"rng": rng, **options}
+        scores, passes = scored_by_solving(problem, folds, scored, ridges, ks, solver, how, options)
+    scores.flags.writeable = False
+    sizes = tuple((len(training), len(held_out)) for training, held_out in folds.splits)
+    return CrossValidation(
+        scores, ridges, ks, scored.label, scored.higher, method, held, passes, sizes, problem
+    )
+
+
+def _of_moments(
+    problem: Problem[Any],
+    folds: Folds,
+    score: HeldOutScore,
+    ridges: tuple[Any, ...],
+    ks: tuple[int | None, ...],
+) -> HostArray:
+    """All scores from one sweep."""
+    cells = gathered(problem, folds)
+    found = np.empty((len(folds.splits), len(ridges), len(ks)))
+    for number, (training, held_out) in enumerate(training_and_held_out(cells, folds)):
+        for side, name in ((training, "training"), (held_out, "held-out")):
+            if not side.count > 0:
+                raise InvalidProblem(
+                    f"the {name} rows of split {number} all have weight 0. Ask for fewer folds, or other labels."
+                )
+        split = split_of(problem, training, held_out)
+        _check_rank(split, number, ks)
+        found[number] = score.of_moments(problem, split, ridges, ks)
+    return found
+
+
+def _generalized(
+    problem: Problem[Any], score: HeldOutScore, ridges: tuple[Any, ...], ks: tuple[int | None, ...]
+) -> CrossValidation:
+    """Generalized cross-validation: no row is held out."""
+    rows = min(A.shape[0] for A in problem.matrices.values())
+    if rows == np.inf:
+        raise InvalidProblem(
+            "the number of rows of a stream is not known beforehand. Pass folds by labels, or slices of known length."
+        )
+    every = np.arange(int(rows))
+    everything = Folds(int(rows), ((every, every),), (every,), ((0,),), ((0,),))
+    total = union(gathered(problem, everything))
+    split = split_of(problem, total, total)
+    freedom = total.count - (total.rows - split.rank)
+    found = score.generalized(problem, split.training, ridges, freedom)[None, :, None]
+    found.flags.writeable = False
+    return CrossValidation(
+        found,
+        ridges,
+        ks,
+        "generalized cross-validation",
+        False,  # lower is better
+        "gcv",
+        True,
+        1.0,
+        ((int(rows), 0),),
+        problem,
+    )
+
+
+# ---- arguments ------------------------------------------------------------------------------------------------------
+
+
+def _check_word(name: str, value: Any, words: Sequence[str]) -> None:
+    if value not in words:
+        raise InvalidOption(f"{name} must be one of {', '.join(words)}; got {shown(value)}.")
+
+
+def _score_of(problem: Problem[Any], name: str | None) -> HeldOutScore:
+    known = problem.held_out_scores
+    if not known:
+        raise MissingCapability(
+            f"{type(problem).__name__} has no score of held-out rows. A problem names its scores in held_out_scores: "
+            "see linspec.HeldOutScore."
+        )
+    if name is not None and name not in known:
+        raise InvalidOption(
+            f"score must be one of {', '.join(known)} for {type(problem).__name__}; got {shown(name)}."
+        )
+    module, _, cls = known[name or next(iter(known))].partition(":")
+    found: HeldOutScore = getattr(import_module(module), cls)()
+    return found
+
+
+def _ridges(problem: Problem[Any], ridges: Any) -> tuple[Any, ...]:
+    if not hasattr(problem, "ridge"):
+        if ridges is not None:
+            raise InvalidProblem(f"{type(problem).__name__} has no ridge; got ridges. Leave them out.")
+        return (None,)
+    if ridges is None:
+        return tuple(getattr(problem, "ridges", (problem.ridge,)))
+    given = _several("ridges", ridges)
+    return tuple(
+        problem.checked_ridge(tuple(r) if isinstance(r, np.ndarray) and r.ndim else r) for r in given
+    )
+
+
+def _ks(problem: Problem[Any], ks: Any) -> tuple[int | None, ...]:
+    if not hasattr(problem, "k"):
+        if ks is not None:
+            raise InvalidProblem(f"{type(problem).__name__} has no k; got ks. Leave them out.")
+        return (None,)
+    given = (problem.k,) if ks is None else _several("ks", ks)
+    for k in given:
+        if not is_number(k, int) or k < 1:
+            raise InvalidProblem(f"ks must be integers of at least 1; got {shown(k)}.")
+    return tuple(int(k) for k in given)
+
+
+def _several(name: str, values: Any) -> list[Any]:
+    if not isinstance(values, Iterable) or isinstance(values, str):
+        raise InvalidProblem(f"{name} must be a sequence; got {shown(values)}. Pass [{shown(values)}].")
+    given = list(values)
+    if not given:
+        raise InvalidProblem(f"{name} must hold at least one value; got an empty sequence.")
+    return given
+
+
+def _check_training(problem: Problem[Any], folds: Folds, ks: tuple[int | None, ...]) -> None:
+    """Refuse a k that the columns, or the rows of some training set, are too few for, before anything is read."""
+    most = max((k for k in ks if k is not None), default=0)
+    if most:
+        problem.with_numbers(k=most).check_sizes()
+    for number, (training, _) in enumerate(folds.splits):
+        if most > len(training):
+            raise InvalidProblem(
+                f"k must be at most the {len(training)} training rows of split {number}; got {most}. Pass smaller ks, "
+                "or fewer folds."
+            )
+
+
+def _check_rank(split: Split, number: int, ks: tuple[int | None, ...]) -> None:
+    most = max(k or 0 for k in ks)
+    if most > split.rank:
+        raise InvalidProblem(
+            f"k must be at most {split.rank} on split {number}, whose {split.training.rows} training rows lose "
+            f"{split.training.rows - split.rank} to what is taken out of them; got {most}. Pass smaller ks, or fewer "
+            "folds."
+        )
+
+
+def _holds(problem: Problem[Any], folds: Folds, score: HeldOutScore, form: str) -> bool:
+    """Whether the Gram matrices of all sets of rows are held."""
+    if form in ("sparse", "implicit") or not score.by_moments:
+        if form == "dense":
+            raise MissingCapability(
+                f"the score {score.label} is not a function of second moments. Leave form out."
+            )
+        return False
+    columns = sum(A.shape[1] for A in problem.matrices.values())
+    columns += 0 if problem.confounds is None else problem.confounds.shape[1]
+    needed, there = bytes_held(columns, folds), cost.MOMENTS_SHARE * machine.available_memory()
+    if form == "dense" and needed > there:
+        raise NoSuitableSolver(
+            f"the Gram matrices of {len(folds.cells)} sets of rows of {columns} columns take "
+            f'{cost.human_bytes(needed)}; {cost.human_bytes(there)} may be used. Pass form="implicit", or fewer folds.'
+        )
+    return form == "dense" or needed <= there
+
+
+def _refuse_options(solver: Any, options: dict[str, Any]) -> None:
+    if solver != "auto" or options:
+        given = [*([f"solver={shown(solver)}"] if solver != "auto" else []), *options]
+        raise InvalidOption(
+            f"no solver runs where Gram matrices are held; got {', '.join(given)}. Leave them out, or pass "
+            'form="implicit".'
+        )

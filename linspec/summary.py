@@ -1,0 +1,99 @@
+"""Tables of an answer: text at a prompt, HTML in a notebook, records for programs.
+
+Problem: who has solved a problem wants to see first whether the answer can be trusted, and then its numbers.
+Method: a table is a list of mappings, one for each component, below lines that state the certificate. It is shown as
+text or as an HTML table without style; whatever is shown is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from linspec.errors import MissingPackage
+
+__all__ = ["Summary", "facts_as_html"]
+
+SHOWN = 30
+"""Rows of a table that are shown; the list has all."""
+
+
+class Summary(list[dict[str, Any]]):
+    """One mapping for each component, with the same keys; shown as a table below the certificate.
+
+    Parameters
+    ----------
+    rows : iterable of mappings
+    title : str
+        What the table is of.
+    facts : sequence of (str, str)
+        Shown above the table.
+    """
+
+    def __init__(
+        self, rows: Iterable[Mapping[str, Any]], title: str, facts: Sequence[tuple[str, str]]
+    ) -> None:
+        super().__init__(dict(row) for row in rows)
+        self.title, self.facts = title, tuple(facts)
+
+    def to_frame(self) -> Any:
+        """The table as a ``pandas.DataFrame``.
+
+        Raises
+        ------
+        MissingPackage
+            pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingPackage("to_frame needs pandas: pip install pandas.") from error
+        return pd.DataFrame(list(self))
+
+    def _cells(self) -> list[list[str]]:
+        """Names of columns and the rows that are shown."""
+        names = list(self[0]) if self else []
+        return [names, *([_shown(row[name]) for name in names] for row in self[:SHOWN])]
+
+    @property
+    def _rest(self) -> str:
+        return f"... {len(self)} rows in all" if len(self) > SHOWN else ""
+
+    def __repr__(self) -> str:
+        width = max(len(name) for name, _ in self.facts) if self.facts else 0
+        lines = [self.title, *(f"{name.ljust(width)}  {text}" for name, text in self.facts)]
+        if self:
+            cells = self._cells()
+            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+            aligned = (zip(row, widths, strict=True) for row in cells)
+            lines += ["", *("  ".join(text.rjust(width) for text, width in row) for row in aligned)]
+        return "\n".join([*lines, *filter(None, [self._rest])])
+
+    def _repr_html_(self) -> str:
+        html = facts_as_html(self.title, self.facts)
+        if not self:
+            return html
+        names, *rows = self._cells()
+        head = "".join(f"<th>{escape(name)}</th>" for name in names)
+        body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows)
+        rest = f"<div>{escape(self._rest)}</div>" if self._rest else ""
+        return f"{html}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+
+
+def facts_as_html(title: str, facts: Iterable[tuple[str, str]]) -> str:
+    """A small HTML table of two columns, with everything escaped.
+
+    Parameters
+    ----------
+    title : str
+    facts : iterable of (str, str)
+    """
+    rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in facts)
+    return f"<div>{escape(title)}</div><table><tbody>{rows}</tbody></table>"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

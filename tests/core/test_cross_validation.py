@@ -1,0 +1,541 @@
+"""Cross-validation: every score is that of an explicit loop over splits, ridges and k; one reading is enough."""
+
+from __future__ import annotations
+
+import doctest
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse
+import scipy.sparse.linalg
+import scipy.stats
+
+import linspec as ls
+import linspec.held_out.validation
+from linspec.errors import (
+    InvalidOption,
+    InvalidProblem,
+    MissingCapability,
+    NonFiniteData,
+    NoSuitableSolver,
+)
+from linspec.testing.backends import backends
+
+RIDGES, KS = [0.0, 1e-3, 5.0, 300.0], [1, 2, 4]
+
+
+def some_views(n=120, p=9, q=7, seed=0):
+    rng = np.random.default_rng(seed)
+    shared = rng.standard_normal((n, 4)) * [2.0, 1.5, 1.0, 0.7]
+    X = shared @ rng.standard_normal((4, p)) + rng.standard_normal((n, p)) + 3.0
+    Y = shared @ rng.standard_normal((4, q)) + rng.standard_normal((n, q)) - 1.0
+    return X, Y
+
+
+LABELS = np.random.default_rng(1).permutation(np.arange(120) % 4)
+
+
+def splits_of(labels):
+    return [(np.flatnonzero(labels != fold), np.flatnonzero(labels == fold)) for fold in np.unique(labels)]
+
+
+# ---- the loop, written out ----
+
+
+@dataclass
+class Rows:
+    """What is taken out of rows, learnt from training rows: by textbook formulas, row by row."""
+
+    center: bool = True
+    scale: bool = False
+    weights: np.ndarray | None = None
+    confounds: np.ndarray | None = None
+
+    def both(self, A, training, held_out):
+        """Weighted training and held-out rows, and both roots of weights."""
+        w = np.ones(len(A)) if self.weights is None else self.weights
+        D = [np.ones((len(A), 1))] if self.center else []
+        D = np.hstack([*D, *([] if self.confounds is None else [self.confounds])] or [np.zeros((len(A), 0))])
+        root = np.sqrt(w)[:, None]
+        slopes = np.linalg.lstsq((D * root)[training], (A * root)[training], rcond=None)[0]
+        left = A - D @ slopes
+        if self.scale:
+            left /= np.sqrt(np.average(left[training] ** 2, axis=0, weights=w[training]))
+        return (left * root)[training], (left * root)[held_out]
+
+    def stated(self):
+        return {
+            "center": self.center,
+            "scale": self.scale,
+            "sample_weight": self.weights,
+            "confounds": self.confounds,
+        }
+
+
+def inverse_root(S):
+    values, U = np.linalg.eigh(S)
+    return U / np.sqrt(values) @ U.T
+
+
+def cca_weights(X, Y, rx, ry, k):
+    Bx, By = inverse_root(X.T @ X + rx * np.eye(X.shape[1])), inverse_root(Y.T @ Y + ry * np.eye(Y.shape[1]))
+    U, _, Vt = np.linalg.svd(Bx @ X.T @ Y @ By)
+    return Bx @ U[:, :k], By @ Vt[:k].T
+
+
+def of_cca(X, Y, rows, splits, ridges, ks, score):
+    found = np.empty((len(splits), len(ridges), len(ks)))
+    for s, (training, held_out) in enumerate(splits):
+        (A, held_a), (B, held_b) = rows.both(X, training, held_out), rows.both(Y, training, held_out)
+        for i, ridge in enumerate(ridges):
+            rx, ry = ridge if isinstance(ridge, tuple) else (ridge, ridge)
+            for j, k in enumerate(ks):
+                P, Q = (Z @ W for Z, W in zip((held_a, held_b), cca_weights(A, B, rx, ry, k), strict=True))
+                if score == "tcc":
+                    bases = np.linalg.qr(P)[0], np.linalg.qr(Q)[0]
+                    found[s, i, j] = np.linalg.svd(bases[0].T @ bases[1], compute_uv=False).sum()
+                else:
+                    lengths = np.linalg.norm(P, axis=0) * np.linalg.norm(Q, axis=0)
+                    found[s, i, j] = np.sum(np.sum(P * Q, axis=0) / lengths)
+    return found
+
+
+def of_least_squares(A, B, rows, splits, ridges, score):
+    found = np.empty((len(splits), len(ridges), 1))
+    of_targets = Rows(rows.center, False, rows.weights, rows.confounds)
+    for s, (training, held_out) in enumerate(splits):
+        (F, H), (b, d) = rows.both(A, training, held_out), of_targets.both(B, training, held_out)
+        w = np.ones(len(A)) if rows.weights is None else rows.weights
+        about = B[held_out] - np.average(B[held_out], axis=0, weights=w[held_out])
+        total = np.sum(w[held_out, None] * about**2)
+        for i, ridge in enumerate(ridges):
+            x = np.linalg.solve(F.T @ F + ridge * np.eye(F.shape[1]), F.T @ b)
+            error = np.sum((d - H @ x) ** 2)
+            found[s, i, 0] = 1 - error / total if score == "r2" else error / w[held_out].sum() / B.shape[1]
+    return found
+
+
+ROWS = {
+    "centred": Rows(),
+    "as they are": Rows(center=False),
+    "scaled": Rows(scale=True),
+    "weighted": Rows(weights=np.random.default_rng(2).integers(0, 4, 120) / 2.0),
+    "confounded": Rows(confounds=np.random.default_rng(3).standard_normal((120, 2)) + 5.0),
+    "all": Rows(
+        scale=True,
+        weights=np.random.default_rng(2).random(120) + 0.1,
+        confounds=np.random.default_rng(3).standard_normal((120, 1)),
+    ),
+}
+
+
+@pytest.fixture(params=ROWS)
+def rows(request):
+    return ROWS[request.param]
+
+
+@pytest.mark.parametrize("score", ["tcc", "correlations"])
+def test_cca_scores_are_those_of_a_loop(rows, score):
+    X, Y = some_views()
+    ridges = [*RIDGES, (5.0, 300.0)]
+    found = ls.cross_validate(
+        ls.CCA(X, Y, 4, **rows.stated()), ridges=ridges, ks=KS, splitter=LABELS, score=score
+    )
+    np.testing.assert_allclose(
+        found.scores, of_cca(X, Y, rows, splits_of(LABELS), ridges, KS, score), atol=1e-10
+    )
+    assert found.one_pass
+    assert found.passes == 1
+
+
+@pytest.mark.parametrize("score", ["mse", "r2"])
+def test_least_squares_scores_are_those_of_a_loop(rows, score):
+    A, B = some_views()
+    found = ls.cross_validate(
+        ls.LeastSquares(A, B, **rows.stated()), ridges=RIDGES, splitter=LABELS, score=score
+    )
+    np.testing.assert_allclose(
+        found.scores, of_least_squares(A, B, rows, splits_of(LABELS), RIDGES, score), rtol=1e-10
+    )
+
+
+def test_svd_scores_are_those_of_a_loop(rows):
+    A, _ = some_views()
+    problem, ks = ls.SVD(A, 4, **rows.stated()), [1, 3, 8]
+    shares = ls.cross_validate(problem, ks=ks, splitter=LABELS).scores
+    likelihoods = ls.cross_validate(problem, ks=ks, splitter=LABELS, score="log-likelihood").scores
+    w = np.ones(len(A)) if rows.weights is None else rows.weights
+    for s, (training, held_out) in enumerate(splits_of(LABELS)):
+        F, H = rows.both(A, training, held_out)
+        _, S, Vt = np.linalg.svd(F, full_matrices=False)
+        variances = S**2 / w[training].sum()
+        for j, k in enumerate(ks):
+            rest = H - H @ Vt[:k].T @ Vt[:k]
+            assert shares[s, 0, j] == pytest.approx(1 - np.sum(rest**2) / np.sum(H**2), abs=1e-10)
+            model = np.r_[variances[:k], np.full(A.shape[1] - k, variances[k:].mean())]
+            normal = scipy.stats.multivariate_normal(cov=(Vt.T * model) @ Vt)
+            keep = w[held_out] > 0
+            each = w[held_out][keep], H[keep] / np.sqrt(w[held_out][keep])[:, None]
+            mean = np.average(normal.logpdf(each[1]), weights=each[0])
+            assert likelihoods[s, 0, j] == pytest.approx(mean, rel=1e-10)
+
+
+@pytest.mark.parametrize("name", ["centred", "as they are", "scaled", "weighted", "confounded"])
+def test_discriminant_scores_are_those_of_a_loop(name):
+    rows, rng = ROWS[name], np.random.default_rng(5)
+    X, _ = some_views()
+    y = rng.integers(0, 4, len(X))
+    X = X + rng.standard_normal((4, X.shape[1]))[y]
+    weights = rows.weights
+    problem = ls.Discriminant(X, ls.targets.lda(y, sample_weight=weights), 3, **rows.stated())
+    found = ls.cross_validate(problem, ridges=RIDGES[1:], ks=[1, 3], splitter=LABELS).scores
+    w = np.ones(len(X)) if weights is None else weights
+    one_hot = np.eye(4)[y]
+    for s, (training, held_out) in enumerate(splits_of(LABELS)):
+        F, H = rows.both(X, training, held_out)
+        root = np.sqrt(w)[:, None]
+        targets = (one_hot * root)[training] / np.sqrt(w[training] @ one_hot[training])
+        for i, ridge in enumerate(RIDGES[1:]):
+            C, M = F.T @ targets, F.T @ F + ridge * np.eye(F.shape[1])
+            W = scipy.linalg.eigh(C @ C.T, M)[1][:, ::-1]
+            for j, k in enumerate([1, 3]):
+                P, T = H @ W[:, :k], (one_hot * root)[held_out]
+                if rows.center:
+                    constant = root[held_out] / np.linalg.norm(root[held_out])
+                    P, T = P - constant @ (constant.T @ P), T - constant @ (constant.T @ T)
+                bases = [scipy.linalg.orth(Z, rcond=1e-8) for Z in (P, T)]
+                assert found[s, i, j] == pytest.approx(np.sum((bases[0].T @ bases[1]) ** 2), abs=1e-10)
+
+
+# ---- splits ----
+
+
+def test_a_fold_ten_million_times_larger_costs_no_digit():
+    X, Y = some_views()
+    X, Y = X.copy(), Y.copy()
+    X[LABELS == 2] *= 1e7
+    Y[LABELS == 2] *= 1e7
+    found = ls.cross_validate(ls.CCA(X, Y, 4), ridges=[1.0], ks=[1, 4], splitter=LABELS, score="tcc")
+    splits = splits_of(LABELS)
+    exact = of_cca(X, Y, Rows(), splits, [1.0], [1, 4], "tcc")
+    np.testing.assert_allclose(found.scores[2], exact[2], atol=1e-10)  # trained on the small folds alone
+    by_rows = ls.cross_validate(ls.LeastSquares(X, Y, center=True), ridges=[1.0], splitter=LABELS)
+    small = of_least_squares(X, Y, Rows(), splits, [1.0], "mse")[2]
+    np.testing.assert_allclose(by_rows.scores[2], small, rtol=1e-10)
+
+
+def test_splitters_of_scikit_learn():
+    selection = pytest.importorskip("sklearn.model_selection")
+    X, Y = some_views()
+    groups, y = np.arange(120) // 7, np.arange(120) % 3
+    for splitter, given in (
+        (selection.KFold(5), {}),
+        (selection.GroupKFold(4), {"groups": groups}),
+        (selection.StratifiedKFold(3), {"y": y}),
+        (selection.TimeSeriesSplit(4, gap=3), {}),
+        (selection.ShuffleSplit(6, test_size=0.3, random_state=0), {}),
+        (selection.PredefinedSplit(np.where(np.arange(120) < 30, -1, LABELS)), {}),
+    ):
+        problem = ls.CCA(X, Y, 2, ridge=5.0)
+        found = ls.cross_validate(problem, ks=KS[:2], splitter=splitter, score="tcc", **given)
+        splits = list(splitter.split(X, y, given.get("groups")))
+        exact = of_cca(X, Y, Rows(), splits, [5.0], KS[:2], "tcc")
+        np.testing.assert_allclose(found.scores, exact, atol=1e-10)
+        assert found.sizes == tuple((len(a), len(b)) for a, b in splits)
+        assert found.passes == 1
+
+
+def test_a_number_of_folds_shuffles_and_keeps_groups_together():
+    X, Y = some_views()
+    groups = np.repeat(np.arange(40), 3)
+    problem = ls.LeastSquares(X, Y)
+    first, second = (ls.cross_validate(problem, splitter=3, groups=groups, rng=0).scores for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, ls.cross_validate(problem, splitter=3, groups=groups, rng=1).scores)
+    seen = ls.cross_validate(problem, splitter=3, groups=groups, rng=0).sizes
+    assert sorted(seen) == [(78, 42), (81, 39), (81, 39)]  # whole groups of three rows
+
+
+def test_rows_labelled_never_are_in_every_training_set():
+    X, Y = some_views()
+    labels = np.where(np.arange(120) < 20, -1, LABELS)
+    found = ls.cross_validate(ls.LeastSquares(X, Y), ridges=[1.0], splitter=labels)
+    splits = [(np.flatnonzero(labels != fold), np.flatnonzero(labels == fold)) for fold in range(4)]
+    exact = of_least_squares(X, Y, Rows(center=False), splits, [1.0], "mse")
+    np.testing.assert_allclose(found.scores, exact, rtol=1e-10)
+
+
+# ---- data of any kind ----
+
+
+@pytest.mark.parametrize("backend", [b for b in backends() if b.readable], ids=lambda backend: backend.name)
+def test_data_of_any_kind_have_the_same_scores(backend):
+    if backend.missing():
+        pytest.skip(backend.missing())
+    X, Y = (np.round(4 * A) / 4 * (np.abs(A) > 2) for A in some_views())  # exact in float32, and sparse
+    before = [backend.wrap(A.astype(np.float64 if backend.float64 else np.float32)) for A in (X, Y)]
+    content = [backend.snapshot(A) for A in before]
+    found = ls.cross_validate(ls.CCA(*before, 2), ridges=[5.0], ks=[1, 2], splitter=LABELS, score="tcc")
+    exact = of_cca(X, Y, Rows(), splits_of(LABELS), [5.0], [1, 2], "tcc")
+    np.testing.assert_allclose(found.scores, exact, atol=1e-10)
+    assert [backend.snapshot(A) for A in before] == content
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_sparse_rows_are_multiplied_as_such(name):
+    rng, rows = np.random.default_rng(0), ROWS[name]
+    X, Y = (scipy.sparse.random(120, p, 0.02, format="csr", rng=rng).toarray() for p in (80, 60))
+    X[:, :2], Y[:, 0] = (
+        rng.random((120, 2)) + 1e5 * rows.center,
+        3.0,
+    )  # large means cancel, constants say nothing
+    data = scipy.sparse.csr_matrix(X), scipy.sparse.csr_array(Y)
+    dense, sparse = (
+        ls.cross_validate(ls.CCA(*views, 2, ridge=0.1, **rows.stated()), splitter=LABELS).scores
+        for views in ((X, Y), data)
+    )
+    np.testing.assert_allclose(sparse, dense, atol=1e-9)
+
+
+def slices(*arrays, size=17):
+    for a in range(0, len(arrays[0]), size):
+        block = tuple(A[a : a + size] for A in arrays)
+        yield block if len(block) > 1 else block[0]
+
+
+def test_an_iterator_is_read_once_where_labels_are_given():
+    X, Y = some_views()
+    views = ls.paired(slices(X, Y))
+    found = ls.cross_validate(ls.CCA(*views, 4), ridges=RIDGES, ks=KS, splitter=LABELS, score="tcc")
+    exact = of_cca(X, Y, Rows(), splits_of(LABELS), RIDGES, KS, "tcc")
+    np.testing.assert_allclose(found.scores, exact, atol=1e-10)
+    with pytest.raises(InvalidProblem, match="fold label of each row"):
+        ls.cross_validate(ls.SVD(slices(X), 2), splitter=5)
+    for labels in (LABELS[:-1], np.r_[LABELS, 0]):
+        with pytest.raises(InvalidProblem, match="splits must be of the rows"):
+            ls.cross_validate(ls.SVD(slices(X), 2), splitter=labels)
+
+
+# ---- without Gram matrices ----
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_solving_each_ridge_and_split_gives_the_same_scores(name):
+    X, Y = some_views()
+    rows, y = ROWS[name].stated(), np.arange(120) % 3
+    problems = [
+        (ls.CCA(X, Y, 2, **rows), "direct", {"ridges": [1.0, (3.0, 30.0)], "ks": [1, 2]}),
+        (ls.LeastSquares(X, Y[:, 0], **rows), "direct", {"ridges": [1.0, 30.0]}),
+        (ls.SVD(X, 2, **rows), "direct", {"ks": [1, 3]}),
+        (ls.SVD(X, 2, **rows), "direct", {"ks": [1, 3], "score": "log-likelihood"}),
+        (
+            ls.Discriminant(X, ls.targets.lda(y, sample_weight=rows["sample_weight"]), **rows),
+            "direct",
+            {"ridges": [1.0, 30.0], "ks": [1, 2]},
+        ),
+    ]
+    for problem, solver, grid in problems:
+        held = ls.cross_validate(problem, splitter=LABELS, **grid)
+        solved = ls.cross_validate(problem, splitter=LABELS, form="implicit", solver=solver, **grid)
+        np.testing.assert_allclose(solved.scores, held.scores, rtol=1e-9, atol=1e-9)
+        assert held.one_pass
+        assert not solved.one_pass
+        assert solved.passes > 1
+
+
+def test_ridges_of_a_training_set_share_its_sparse_gram_matrices():
+    rng = np.random.default_rng(0)
+    X, Y = (scipy.sparse.random(300, p, 0.05, format="csr", rng=rng) for p in (40, 30))
+    found = ls.cross_validate(
+        ls.CCA(X, Y, 2, center=False),
+        ridges=[1.0, 10.0],
+        form="sparse",
+        solver="lobpcg",
+        splitter=3,
+        rng=0,
+        tol=1e-10,
+    )
+    problem, grid = ls.CCA(X, Y, 2, center=False), {"ridges": [1.0, 10.0], "splitter": 3, "rng": 0}
+    rough = [ls.cross_validate(problem, **grid, form="sparse", solver="lobpcg", tol=1e-2) for _ in range(2)]
+    np.testing.assert_array_equal(rough[0].scores, rough[1].scores)  # a seed is that of the solves, too
+    held = ls.cross_validate(problem, **grid)
+    np.testing.assert_allclose(found.scores, held.scores, atol=1e-4)
+    assert found.passes == pytest.approx(3 * 2 / 3 + 1)  # each training set once, each held-out row once
+
+
+# ---- what is chosen ----
+
+
+def test_rules_choose_the_best_and_the_simplest_within_one_standard_error():
+    X, Y = some_views()
+    found = ls.cross_validate(ls.CCA(X, Y, 4), ridges=RIDGES, ks=[1, 2, 4], splitter=LABELS)
+    mean = found.scores.mean(axis=0)
+    i, j = np.unravel_index(np.argmax(mean), mean.shape)
+    assert found.best == ((RIDGES[i], RIDGES[i]), KS[j])
+    error = np.std(found.scores[:, i, j], ddof=1) / 2
+    within = [
+        (k, -ridge)
+        for a, ridge in enumerate(RIDGES)
+        for b, k in enumerate(KS)
+        if mean[a, b] >= mean[i, j] - error
+    ]
+    k, ridge = min(within)
+    assert found.one_standard_error == ((-ridge, -ridge), k)
+    solution = found.solve("one-standard-error", "gram")
+    again = ls.solve(ls.CCA(X, Y, k, ridge=-ridge), "gram")
+    np.testing.assert_array_equal(solution.correlations, again.correlations)
+    assert len(found.rows) == found.scores.size
+    assert found.rows[-1] == (3, (300.0, 300.0), 4, found.scores[-1, -1, -1])
+    assert "sum of correlations" in repr(found)
+    assert found._repr_html_().count("<tr>") == 9
+    with pytest.raises(ValueError, match="read-only"):
+        found.scores[0] = 0
+
+
+def test_planted_numbers_are_found():
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((400, 3))
+    X = shared @ rng.standard_normal((3, 30)) + rng.standard_normal((400, 30))
+    Y = shared @ rng.standard_normal((3, 25)) + rng.standard_normal((400, 25))
+    pairs = ls.cross_validate(ls.CCA(X, Y, 8), ridges=[1, 10, 100], ks=range(1, 9), rng=0)
+    assert pairs.one_standard_error.k == 3
+    vectors = ls.cross_validate(
+        ls.SVD(X, 8, center=True), ks=range(1, 9), score="log-likelihood", splitter=10, rng=0
+    )
+    assert vectors.best.k == 3
+
+
+@pytest.mark.parametrize("name", ["centred", "as they are", "weighted", "confounded"])
+def test_generalized_cross_validation_is_its_formula(name):
+    rows, (A, B) = ROWS[name], some_views()
+    found = ls.cross_validate(ls.LeastSquares(A, B, **rows.stated()), ridges=RIDGES, method="gcv")
+    every = np.arange(len(A))
+    F, b = rows.both(A, every, every)[0], rows.both(B, every, every)[0]
+    n = len(A) if rows.weights is None else rows.weights.sum()
+    taken = rows.center + (0 if rows.confounds is None else rows.confounds.shape[1])
+    for ridge, score in zip(RIDGES, found.scores[0, :, 0], strict=True):
+        hat = F @ np.linalg.solve(F.T @ F + ridge * np.eye(F.shape[1]), F.T)
+        errors = np.sum((b - hat @ b) ** 2) / B.shape[1]
+        assert score == pytest.approx(n * errors / (n - taken - np.trace(hat)) ** 2, rel=1e-10)
+    assert found.passes == 1
+    assert found.best.ridge == RIDGES[int(np.argmin(found.scores))]
+    with pytest.raises(MissingCapability, match="one standard error"):
+        _ = found.one_standard_error
+    with pytest.raises(MissingCapability, match="for least squares"):
+        ls.cross_validate(ls.CCA(A, B, 2), method="gcv")
+
+
+class Norm(ls.HeldOutScore):
+    label = "squares of the leading values"
+
+    def of_solution(self, problem, solution, ks):
+        rows = problem.A.dense() @ solution.Vh.T
+        return np.array([np.sum(rows[:, :k] ** 2) for k in ks])
+
+
+class Foreign(ls.SVD):
+    held_out_scores: ClassVar = {"norm": f"{__name__}:Norm"}
+
+
+def test_a_problem_of_somebody_else_names_its_score():
+    A, _ = some_views()
+    found = ls.cross_validate(Foreign(A, 2), ks=[1, 2], splitter=LABELS, solver="gram")
+    assert not found.one_pass
+    for s, (training, held_out) in enumerate(splits_of(LABELS)):
+        Vt = np.linalg.svd(A[training])[2]
+        exact = [np.sum((A[held_out] @ Vt[:k].T) ** 2) for k in (1, 2)]
+        np.testing.assert_allclose(found.scores[s, 0], exact, rtol=1e-8)
+
+
+def test_the_example_of_the_docstring_runs():
+    found = doctest.testmod(linspec.held_out.validation)
+    assert (found.failed, found.attempted > 0) == (0, True)
+
+
+# ---- what is refused ----
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "given"),
+    [
+        (InvalidProblem, "between 2 and the number of rows, 120", {"splitter": 1}),
+        (
+            InvalidProblem,
+            "between 2 and the number of groups, 2",
+            {"splitter": 3, "groups": np.arange(120) % 2},
+        ),
+        (InvalidProblem, "one for each of 120 rows; got 119", {"splitter": LABELS[1:]}),
+        (InvalidProblem, "at least two different values", {"splitter": np.zeros(120)}),
+        (InvalidProblem, "no held-out rows", {"splitter": [(range(100), [])]}),
+        (InvalidProblem, "both fitted and held out", {"splitter": [([0, 1, 2, 3, 4], [4])]}),
+        (InvalidProblem, "from 0 to 119", {"splitter": [(range(60), [120])]}),
+        (InvalidProblem, "twice", {"splitter": [([0, 0, 1, 2, 3], [4])]}),
+        (InvalidOption, "splitter must be", {"splitter": "five"}),
+        (InvalidOption, "kept together by", {"splitter": LABELS, "groups": LABELS}),
+        (InvalidProblem, "one entry for each of 120 rows", {"groups": [1, 2]}),
+        (InvalidProblem, "between 1 and 7 for .* 7 columns of Y; got 8", {"ks": [8]}),
+        (InvalidProblem, "at most 4 on split 0", {"ks": [5], "splitter": [(range(5), range(5, 120))]}),
+        (
+            InvalidProblem,
+            "at most the 3 training rows of split 0",
+            {"ks": [4], "splitter": [(range(3), [5])]},
+        ),
+        (InvalidProblem, "integers of at least 1", {"ks": [0]}),
+        (InvalidProblem, "must be a sequence", {"ridges": 3.0}),
+        (InvalidProblem, "at least one value", {"ridges": []}),
+        (InvalidProblem, "at least 0", {"ridges": [-1.0]}),
+        (InvalidOption, "score must be one of correlations, tcc", {"score": "r2"}),
+        (InvalidOption, "method must be", {"method": "loo"}),
+        (InvalidOption, "no solver runs", {"solver": "gram"}),
+        (InvalidProblem, "all have weight 0", {"sample_weight": (LABELS == 0) * 1.0, "splitter": LABELS}),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(error, words, given):
+    X, Y = some_views()
+    problem = ls.CCA(X, Y, 2, sample_weight=given.pop("sample_weight", None))
+    with pytest.raises(error, match=words):
+        ls.cross_validate(problem, **given)
+
+
+def test_entries_that_are_not_finite_are_named():
+    X, _ = some_views()
+    X[57, 3] = math.nan
+    for data in (X, scipy.sparse.csr_matrix(X * (np.abs(X) > 4) + 0 * X)):
+        with pytest.raises(NonFiniteData, match="A must be finite; got nan at row 57, column 3"):
+            ls.cross_validate(ls.SVD(data, 2))
+
+
+def test_gram_matrices_beyond_memory_are_refused_or_avoided(monkeypatch):
+    X, Y = some_views()
+    monkeypatch.setattr("linspec.machine.available_memory", lambda: 2**14)
+    with pytest.raises(NoSuitableSolver, match="Gram matrices of 4 sets of rows of 16 columns"):
+        ls.cross_validate(ls.CCA(X, Y, 2), splitter=LABELS, form="dense")
+    problem = ls.LeastSquares(X, Y, ridge=1.0)
+    solved = ls.cross_validate(problem, splitter=LABELS, solver="lsqr", tol=1e-12)
+    assert not solved.one_pass
+    assert "each ridge and split solved" in repr(solved)
+    exact = of_least_squares(X, Y, Rows(center=False), splits_of(LABELS), [1.0], "mse")
+    np.testing.assert_allclose(solved.scores, exact, rtol=1e-8)
+
+
+def test_operators_known_by_their_products_have_no_rows_to_hold_out():
+    X, Y = (scipy.sparse.linalg.aslinearoperator(A) for A in some_views())
+    for form in ("auto", "implicit"):
+        with pytest.raises(MissingCapability, match="needs rows that can be taken"):
+            ls.cross_validate(ls.CCA(X, Y, 2), form=form)
+
+
+def test_problems_without_a_ridge_or_k_say_so():
+    X, Y = some_views()
+    with pytest.raises(InvalidProblem, match="SVD has no ridge"):
+        ls.cross_validate(ls.SVD(X, 2), ridges=[1.0])
+    with pytest.raises(InvalidProblem, match="LeastSquares has no k"):
+        ls.cross_validate(ls.LeastSquares(X, Y), ks=[1])
+    with pytest.raises(InvalidProblem, match="takes a problem"):
+        ls.cross_validate(X)
+    path = ls.LeastSquares(X, Y, ridge=[1.0, 10.0])
+    assert ls.cross_validate(path).ridges == (1.0, 10.0)

@@ -1,0 +1,531 @@
+"""Data frames of pandas, polars and pyarrow: numbers, names, labels, and what is refused by name."""
+
+from __future__ import annotations
+
+import builtins
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec.errors import InvalidOption, InvalidProblem, MissingPackage, NonFiniteData, UnsupportedData
+from linspec.operators import SparseOperator, as_operator, uncounted
+
+pytest.importorskip("narwhals", reason="frames are read by narwhals, the extra 'frames'")
+
+LIBRARIES = ("pandas", "polars", "pyarrow")
+HEIGHT = [1.5, 2.0, -1.0, 0.5, 3.0, 2.5]
+AGE = [3, 1, 4, 1, 5, 9]
+SMOKES = [True, False, True, True, False, False]
+NUMBERS = np.column_stack([HEIGHT, AGE, SMOKES]).astype(float)
+SPECIES = ["elm", "ash", "oak", "elm", "ash", "oak"]
+NAMES = ("height", "age", "smokes")
+
+
+def frame(library: str, **columns: Any) -> Any:
+    """A frame; without columns that of the people above."""
+    columns = columns or {"height": HEIGHT, "age": AGE, "smokes": SMOKES}
+    if library == "pandas":
+        return pytest.importorskip("pandas", reason="no pandas").DataFrame(columns)
+    if library == "polars":
+        return pytest.importorskip("polars", reason="no polars").DataFrame(columns)
+    return pytest.importorskip("pyarrow", reason="no pyarrow").table(columns)
+
+
+def series(library: str, values: list[Any], name: str = "y") -> Any:
+    if library == "pandas":
+        return pytest.importorskip("pandas", reason="no pandas").Series(values, name=name)
+    if library == "polars":
+        return pytest.importorskip("polars", reason="no polars").Series(name, values)
+    return pytest.importorskip("pyarrow", reason="no pyarrow").array(values)
+
+
+def selected(data: Any, names: list[str]) -> Any:
+    return data.select(names) if hasattr(data, "select") else data[names]
+
+
+def rows_of(table: Any) -> list[dict[str, Any]]:
+    """Any table as a list of rows, the index of pandas as a column."""
+    if isinstance(table, list):
+        return table
+    if hasattr(table, "to_pylist"):
+        return table.to_pylist()
+    if hasattr(table, "to_dicts"):
+        return table.to_dicts()
+    return table.reset_index().to_dict("records")
+
+
+# ---- numbers and names ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_numbers_and_names_of_a_frame(library: str) -> None:
+    A = as_operator(frame(library), "A")
+    np.testing.assert_array_equal(A.dense(), NUMBERS)
+    assert A.column_names == NAMES
+    assert A.dtype == np.float64
+    assert A.row_names is None
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_common_dtype_decides_the_precision(library: str) -> None:
+    narrow = frame(library, a=np.array([1, 2], np.int8), b=np.array([True, False]))
+    assert as_operator(narrow).dtype == np.float32
+    mixed = frame(library, a=np.array([1, 2], np.int8), b=np.array([0.5, 1], np.float32))
+    assert as_operator(mixed).dtype == np.float32
+    assert as_operator(mixed, dtype="float64").dtype == np.float64
+    assert as_operator(mixed, dtype="float64").column_names == ("a", "b")
+    wide = frame(library, a=np.array([1, 2], np.float32), b=np.array([1, 2**40]))
+    np.testing.assert_array_equal(as_operator(wide).dense(), [[1, 1], [2, 2.0**40]])
+
+
+def test_a_pandas_frame_of_one_dtype_is_not_copied() -> None:
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    data = pd.DataFrame(np.arange(12.0).reshape(4, 3), columns=list("abc"))
+    A: Any = as_operator(data)
+    assert np.shares_memory(A.array, data.to_numpy())
+
+
+def test_names_of_pandas_that_are_no_texts() -> None:
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    assert as_operator(pd.DataFrame(np.eye(3))).column_names is None
+    assert as_operator(pd.DataFrame(np.eye(2), columns=[2020, 2021])).column_names == ("2020", "2021")
+    levels = pd.MultiIndex.from_tuples([("left", "a"), ("right", "a")])
+    assert as_operator(pd.DataFrame(np.eye(2), columns=levels)).column_names == ("left, a", "right, a")
+    with pytest.raises(InvalidProblem, match="the columns of Z must have different names; got 'a' twice"):
+        as_operator(pd.DataFrame(np.eye(2), columns=["a", "a"]), "Z")
+
+
+def test_columns_of_extension_dtypes() -> None:
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    whole = pd.DataFrame(
+        {"a": pd.array([1, 2], dtype="Int64"), "b": pd.array([True, False], dtype="boolean")}
+    )
+    np.testing.assert_array_equal(as_operator(whole).dense(), [[1, 1], [2, 0]])
+    whole.loc[1, "b"] = pd.NA
+    with pytest.raises(NonFiniteData, match="a missing value at row 1, column 'b'"):
+        as_operator(whole)
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_decimals_are_numbers(library: str) -> None:
+    from decimal import Decimal
+
+    np.testing.assert_array_equal(
+        as_operator(frame(library, a=[Decimal("1.25"), Decimal("2.50")])).dense(), [[1.25], [2.5]]
+    )
+
+
+def test_sparse_columns_of_pandas_stay_sparse() -> None:
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    matrix = scipy.sparse.random_array((30, 5), density=0.3, rng=np.random.default_rng(0), format="csc")
+    data = pd.DataFrame.sparse.from_spmatrix(matrix, columns=list("abcde"))
+    A = as_operator(data)
+    assert isinstance(A, SparseOperator)
+    assert A.nnz == matrix.nnz
+    assert A.column_names == tuple("abcde")
+    np.testing.assert_array_equal(A.dense(), matrix.toarray())
+    data["dense"] = np.arange(30.0)
+    data["ones"] = pd.arrays.SparseArray(np.where(np.arange(30) == 3, 5.0, 1.0), fill_value=1.0)
+    mixed = as_operator(data)
+    assert isinstance(mixed, SparseOperator)
+    wanted = np.column_stack([matrix.toarray(), np.arange(30.0), np.where(np.arange(30) == 3, 5.0, 1.0)])
+    np.testing.assert_array_equal(mixed.dense(), wanted)
+    data.loc[7, "dense"] = np.nan
+    with pytest.raises(NonFiniteData, match="a missing value at row 7, column 'dense'"):
+        as_operator(data)
+
+
+def test_a_batch_of_pyarrow_and_arrays_of_it() -> None:
+    pa = pytest.importorskip("pyarrow", reason="no pyarrow")
+    A = as_operator(pa.record_batch({"a": [1.0, 2.0], "b": [3, 4]}))
+    np.testing.assert_array_equal(A.dense(), [[1, 3], [2, 4]])
+    assert A.column_names == ("a", "b")
+    np.testing.assert_array_equal(as_operator(pa.array([1, 2])).dense(), [[1], [2]])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_series_is_one_column(library: str) -> None:
+    A = as_operator(series(library, AGE, "age"))
+    np.testing.assert_array_equal(A.dense()[:, 0], AGE)
+    assert A.column_names == (None if library == "pyarrow" else ("age",))
+
+
+# ---- what is refused --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("data", ["text", "dates", "categories"])
+def test_columns_without_numbers_are_named(library: str, data: str) -> None:
+    import datetime as dt
+
+    given = frame(library, a=[1.0, 2.0], day=[dt.date(2020, 1, 1)] * 2, b=["x", "y"])
+    wanted = {
+        "text": "text in column 'b'",
+        "dates": "in column 'day'",
+        "categories": "categories in column 'c'",
+    }
+    if data == "categories":
+        given = {
+            "pandas": lambda: frame("pandas", a=[1, 2], c=["x", "y"]).astype({"c": "category"}),
+            "polars": lambda: frame("polars", c=["x", "y"]).cast(pytest.importorskip("polars").Categorical),
+            "pyarrow": lambda: frame(
+                "pyarrow", c=pytest.importorskip("pyarrow").array(["x", "y"]).dictionary_encode()
+            ),
+        }[library]()
+    with pytest.raises(UnsupportedData, match=f"^X must hold numbers; got .*{wanted[data]}") as caught:
+        as_operator(given, "X")
+    assert "Leave" in str(caught.value)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_missing_values_are_named_by_the_first_row(library: str) -> None:
+    given = frame(library, a=[1.0, 2.0, None, 4.0], b=[1, None, 3, 4])
+    with pytest.raises(
+        NonFiniteData, match=r"^B must be finite; got a missing value at row 1, column 'b'\. Drop"
+    ):
+        as_operator(given, "B")
+    with pytest.raises(NonFiniteData, match="got inf at row 1, column 'a'"):
+        as_operator(frame(library, a=[1.0, np.inf]))
+    with pytest.raises(NonFiniteData, match="row 2"):
+        as_operator(series(library, [1.0, 2.0, None]))
+
+
+def test_row_labels_are_in_messages() -> None:
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    given = pd.DataFrame({"a": [1.0, np.nan]}, index=["Ann", "Bob"])
+    with pytest.raises(NonFiniteData, match=r"row 1 \('Bob'\), column 'a'"):
+        as_operator(given)
+
+
+def test_a_lazy_frame_is_refused_with_its_remedy() -> None:
+    given = frame("polars").lazy()
+    with pytest.raises(UnsupportedData, match=r"LazyFrame of polars\. Pass X\.collect\(\)"):
+        as_operator(given, "X")
+
+
+def test_without_narwhals_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    given, imported = frame("pandas"), builtins.__import__
+
+    def absent(name: str, *rest: Any) -> Any:
+        if name == "narwhals":
+            raise ImportError(name)
+        return imported(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", absent)
+    with pytest.raises(MissingPackage, match=r"pip install 'linspec\[frames\]'"):
+        as_operator(given)
+
+
+# ---- new data ---------------------------------------------------------------------------------
+
+
+def solved(data: Any) -> list[tuple[Any, Callable[[Any], Any]]]:
+    """A solution of each family on three columns, and what it does with new rows."""
+    y = ls.targets.lda(SPECIES)
+    svd = ls.solve(ls.SVD(data, k=2, center=True))
+    cca = ls.solve(ls.CCA(data, NUMBERS[:, :1], k=1, ridge=1.0))
+    least = ls.solve(ls.LeastSquares(data, np.ones(6), ridge=1.0))
+    discriminant = ls.solve(ls.Discriminant(data, y, ridge=1.0))
+    return [
+        (svd, svd.transform),
+        (cca, cca.transform),
+        (cca, lambda X: cca.score(X, NUMBERS[:, :1]).correlations),
+        (cca, cca.predict),
+        (cca, cca.loadings),
+        (least, least.predict),
+        (discriminant, discriminant.transform),
+        (discriminant, discriminant.probabilities),
+        (discriminant, discriminant.classifier(data, SPECIES).probabilities),
+    ]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_new_frames_must_have_the_names_in_their_order(library: str) -> None:
+    data = frame(library)
+    for solution, use in solved(data):
+        assert next(iter(solution.column_names.values())) == NAMES
+        np.testing.assert_allclose(use(data), use(NUMBERS))  # an array has no names to compare
+        with pytest.raises(InvalidProblem, match="another order: column 0 is 'age' and was 'height'"):
+            use(selected(data, ["age", "height", "smokes"]))
+        with pytest.raises(InvalidProblem, match="without 'smokes'"):
+            use(selected(data, ["height", "age"]))
+        other = frame(library, height=HEIGHT, years=AGE, smokes=SMOKES)
+        with pytest.raises(InvalidProblem, match="without 'age' and with 'years'"):
+            use(other)
+
+
+def test_an_answer_to_arrays_takes_frames() -> None:
+    for solution, use in solved(NUMBERS):
+        assert solution.column_names == {}
+        np.testing.assert_allclose(use(frame("pandas")), use(NUMBERS))
+
+
+def test_names_survive_pickling_and_moments() -> None:
+    data = frame("pandas")
+    problem = pickle.loads(pickle.dumps(ls.SVD(data, k=1)))
+    solution = pickle.loads(pickle.dumps(ls.solve(problem)))
+    assert solution.column_names == {"A": NAMES}
+    moments = ls.Moments(data, center=True)
+    assert uncounted(moments.X)[0].column_names == NAMES
+    assert ls.solve(ls.SVD(moments, k=1, center=True)).column_names == {"A": NAMES}
+
+
+def test_names_survive_a_file(tmp_path: Any) -> None:
+    data = frame("polars")
+    solution = ls.solve(ls.CCA(selected(data, ["height", "age"]), selected(data, ["smokes"]), k=1))
+    solution.save(tmp_path / "pairs.npz")
+    loaded = ls.load_solution(tmp_path / "pairs.npz")
+    assert loaded.column_names == {"X": ("height", "age"), "Y": ("smokes",)}
+    assert loaded.weights_table("X").equals(solution.weights_table("X"))
+    with pytest.raises(InvalidProblem, match="another order"):
+        loaded.transform(selected(data, ["age", "height"]))
+
+
+def test_confounds_have_names_too() -> None:
+    data, extra = frame("pandas"), frame("pandas", day=AGE, hour=HEIGHT)
+    found = ls.solve(
+        ls.CCA(data[["height"]], data[["age"]], k=1, confounds=extra[["hour"]].round(), ridge=1.0)
+    )
+    assert found.column_names == {"X": ("height",), "Y": ("age",), "confounds": ("hour",)}
+    least = ls.solve(ls.LeastSquares(data[["smokes"]], np.ones(6), confounds=extra))
+    svd = ls.solve(ls.SVD(data, k=1, confounds=extra))
+    for use in (
+        lambda Z: least.predict(data[["smokes"]], confounds=Z),
+        lambda Z: svd.transform(data, confounds=Z),
+        lambda Z: found.loadings(data[["height"]], confounds=Z),
+    ):
+        with pytest.raises(
+            InvalidProblem, match="confounds must have the columns of the training rows; got them"
+        ):
+            use(extra[["hour", "day"]])
+    np.testing.assert_allclose(
+        svd.transform(data, confounds=extra), svd.transform(data, confounds=extra.to_numpy())
+    )
+
+
+def test_names_along_a_path_of_ridges() -> None:
+    data = frame("pandas")
+    problem = ls.CCA(data[["smokes"]], data[["height", "age"]], k=1, sample_weight=AGE)
+    solution = ls.ridge_path(problem, [1.0, 2.0]).solutions[1]
+    assert solution.column_names == {"X": ("smokes",), "Y": ("height", "age")}
+    assert list(solution.weights_table("Y").index) == ["height", "age"]
+
+
+def test_kernels_compare_names() -> None:
+    data = frame("pandas")
+    KernelCCA = ls.get_problem("kernel-cca")
+    found = ls.solve(KernelCCA(data, NUMBERS[:, :1], k=1, ridge=1.0))
+    np.testing.assert_allclose(found.transform(data), found.transform(NUMBERS))
+    with pytest.raises(InvalidProblem, match="another order"):
+        found.transform(data[["age", "height", "smokes"]])
+
+
+# ---- chunks -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_frames_as_slices(library: str) -> None:
+    data = frame(library)
+    chunks = [data[:2], data[2:3], data[3:]]
+    exact = ls.solve(ls.SVD(NUMBERS, k=2, center=True))
+    for source in (iter(chunks), chunks, lambda: iter(chunks)):
+        found = ls.solve(ls.SVD(source, k=2, center=True), "gram")
+        np.testing.assert_allclose(found.S, exact.S)
+        np.testing.assert_allclose(found.Vh, exact.Vh, atol=1e-12)
+        assert found.column_names == {"A": NAMES}
+        assert found.frame_library == library
+    assert as_operator(chunks).shape == (6, 3)
+    X, Y = ls.paired(lambda: ((chunk, selected(chunk, ["age"])) for chunk in chunks))
+    pair = ls.solve(ls.CCA(X, Y, k=1), "gram")
+    assert pair.column_names == {"X": NAMES, "Y": ("age",)}
+
+
+def test_chunks_with_other_names_are_refused_by_their_number() -> None:
+    data = frame("pandas")
+    chunks = [data[:2], data[2:4], data[4:][["age", "height", "smokes"]]]
+    with pytest.raises(
+        InvalidProblem, match=r"slice 2 \(from row 4\) must have the columns of the first slice; .*order"
+    ):
+        ls.solve(ls.SVD(iter(chunks), k=1), "gram")
+    chunks[2] = data[4:].assign(height=[1.0, np.nan])
+    with pytest.raises(
+        NonFiniteData, match=r"^A must be finite; got a missing value at row 5, column 'height'"
+    ):
+        ls.solve(ls.SVD(iter(chunks), k=1), "gram")
+
+
+def test_a_list_of_arrays_is_slices_that_are_read_again() -> None:
+    chunks = [NUMBERS[:2], NUMBERS[2:]]
+    found = ls.solve(ls.SVD(chunks, k=1), "block-krylov")
+    np.testing.assert_allclose(found.S, np.linalg.norm(NUMBERS, 2))
+    pickle.loads(pickle.dumps(as_operator(chunks)))
+
+
+def test_lists_of_rows() -> None:
+    np.testing.assert_array_equal(as_operator(NUMBERS.tolist()).dense(), NUMBERS)
+    found = ls.solve(ls.LeastSquares([[1, 0], [0, 2], [0, 0]], [3, 4, 5]))
+    np.testing.assert_allclose(found.x, [3, 2])
+    with pytest.raises(InvalidProblem, match="row 1 has 1 entries, and row 0 has 2"):
+        as_operator([[1, 2], [3]])
+    with pytest.raises(UnsupportedData, match=r"^Z must hold numbers; got 'a' at row 1, column 1"):
+        as_operator([[1, 2], [3, "a"]], "Z")
+    with pytest.raises(NonFiniteData, match="got None at row 0, column 1"):
+        as_operator([[1, None], [3, 4]])
+    with pytest.raises(InvalidProblem, match="two dimensions"):
+        as_operator([1, 2, 3])
+
+
+# ---- labels, targets, weights -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_labels_of_a_series(library: str) -> None:
+    wanted = ls.targets.lda(SPECIES).toarray()
+    found = ls.targets.lda(series(library, SPECIES))
+    np.testing.assert_array_equal(found.toarray(), wanted)
+    np.testing.assert_array_equal(ls.targets.lda(frame(library, species=SPECIES)).toarray(), wanted)
+    gaps = ls.targets.lda(series(library, [*SPECIES[:5], None])).toarray()
+    np.testing.assert_array_equal(gaps, ls.targets.lda([*SPECIES[:5], None]).toarray())
+    coded = ls.targets.opls(frame(library, a=[1, 0, 1], b=[0, 1, 1]))
+    np.testing.assert_allclose(coded, ls.targets.opls(np.array([[1, 0], [0, 1], [1, 1]])))
+    solution = ls.solve(ls.Discriminant(frame(library), found, ridge=1.0))
+    assert solution.classes.tolist() == ["ash", "elm", "oak"]
+    assert set(solution.predict(frame(library))) <= set(SPECIES)
+
+
+def test_categories_are_labels() -> None:
+    wanted = ls.targets.lda(SPECIES).toarray()
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    for given in (pd.Categorical(SPECIES), pd.Series(SPECIES, dtype="category"), pd.Index(SPECIES)):
+        np.testing.assert_array_equal(ls.targets.lda(given).toarray(), wanted)
+    pl = pytest.importorskip("polars", reason="no polars")
+    np.testing.assert_array_equal(ls.targets.lda(pl.Series(SPECIES, dtype=pl.Categorical)).toarray(), wanted)
+    pa = pytest.importorskip("pyarrow", reason="no pyarrow")
+    np.testing.assert_array_equal(ls.targets.lda(pa.array(SPECIES).dictionary_encode()).toarray(), wanted)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_series_is_a_right_hand_side_weights_and_confounds(library: str) -> None:
+    data = frame(library)
+    b, w = series(library, HEIGHT[::-1], "price"), series(library, AGE, "w")
+    found = ls.solve(ls.LeastSquares(selected(data, ["height", "age"]), b, sample_weight=w))
+    R = np.sqrt(AGE)
+    exact = np.linalg.lstsq(NUMBERS[:, :2] * R[:, None], HEIGHT[::-1] * R, rcond=None)[0]
+    np.testing.assert_allclose(found.x, exact)
+    confounded = ls.solve(ls.SVD(NUMBERS[:, :2], k=1, confounds=selected(data, ["smokes"])))
+    np.testing.assert_allclose(confounded.S, ls.solve(ls.SVD(NUMBERS[:, :2], k=1, confounds=NUMBERS[:, 2])).S)
+    with pytest.raises(UnsupportedData, match="B must hold numbers; got text in column"):
+        ls.LeastSquares(data, series(library, SPECIES, "species"))
+    with pytest.raises(InvalidProblem, match=r"targets\.lda\(y\)"):
+        ls.Discriminant(data, series(library, SPECIES))
+
+
+# ---- tables -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_weights_in_a_table_of_the_library(library: str) -> None:
+    data = frame(library)
+    solution = ls.solve(ls.SVD(data, k=2, center=True))
+    table = solution.weights_table()
+    assert type(table) is type(data)
+    rows = rows_of(table)
+    assert [row["column"] for row in rows] == list(NAMES)
+    np.testing.assert_allclose([[row["component1"], row["component2"]] for row in rows], solution.Vh.T)
+    assert rows_of(solution.weights_table(library="")) == rows
+    scores = solution.scores_table(data)
+    assert type(scores) is type(data)
+    np.testing.assert_allclose(
+        [row["component2"] for row in rows_of(scores)], solution.transform(NUMBERS)[:, 1]
+    )
+
+
+def test_tables_of_pairs_directions_and_coefficients() -> None:
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    data = frame("pandas").set_index(pd.Index(list("uvwxyz"), name="person"))
+    cca = ls.solve(ls.CCA(data[["height"]], data[["age", "smokes"]], k=1))
+    x, y = cca.loadings_table(data[["height"]], data[["age", "smokes"]])
+    assert (list(x.index), list(y.index), list(y.columns)) == (["height"], ["age", "smokes"], ["pair1"])
+    P = cca.transform(Y=data[["age", "smokes"]])[:, 0]
+    np.testing.assert_allclose(y.loc["smokes", "pair1"], np.corrcoef(P, SMOKES)[0, 1])
+    assert list(cca.weights_table("Y").index) == ["age", "smokes"]
+    with pytest.raises(InvalidOption, match="matrix must be one of 'X', 'Y'"):
+        cca.weights_table()
+    with pytest.raises(InvalidOption, match="library must be"):
+        cca.weights_table("X", library="excel")
+    scores = cca.scores_table(X=data[["height"]])
+    assert scores.index.equals(data.index)
+    discriminant = ls.solve(ls.Discriminant(data, ls.targets.lda(SPECIES), ridge=1.0))
+    assert list(discriminant.weights_table().columns) == ["direction1", "direction2"]
+    assert list(discriminant.scores_table(data).index) == list("uvwxyz")
+    least = ls.solve(ls.LeastSquares(data[["height", "age"]], data["smokes"]))
+    assert least.weights_table().loc["age", "smokes"] == least.x[1]
+    path = ls.solve(ls.LeastSquares(data[["height", "age"]], data["smokes"], ridge=[1.0, 2.0]))
+    assert path.weights_table().loc["age", "smokes[1]"] == path.x[1, 1]
+
+
+def test_without_names_columns_are_numbered() -> None:
+    solution = ls.solve(ls.LeastSquares(NUMBERS, NUMBERS[:, :2]))
+    rows = solution.weights_table()
+    assert [row["column"] for row in rows] == [0, 1, 2]
+    assert list(rows[0]) == ["column", "x1", "x2"]
+
+
+# ---- jobs -------------------------------------------------------------------------------------
+
+
+def test_job_loadings_of_words_with_their_names() -> None:
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    rng = np.random.default_rng(0)
+    sea, town = rng.poisson(2.0, (2, 400))
+    topics = {"ship": sea, "wave": sea, "harbour": sea + town, "street": town, "house": town}
+    counts = pd.DataFrame({word: rng.poisson(rate) for word, rate in topics.items()})
+    views = counts[["ship", "street", "house"]], counts[["wave", "harbour"]]
+    solution = ls.solve(ls.CCA(*views, k=2))
+    words, others = solution.loadings_table(*views)
+    assert words["pair1"].abs().idxmax() in ("ship", "street", "house")
+    corr = np.corrcoef(views[0]["ship"], solution.transform(views[0])[:, 0])[0, 1]
+    np.testing.assert_allclose(words.loc["ship", "pair1"], corr)
+    assert others.index.tolist() == ["wave", "harbour"]
+
+
+def test_job_cca_of_a_parquet_file_by_columns_with_p_values(tmp_path: Any) -> None:
+    pd, pq = pytest.importorskip("pandas", reason="no pandas"), pytest.importorskip("pyarrow.parquet")
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal(200)
+    made = {f"gene{i}": shared * (i == 0) + rng.standard_normal(200) for i in range(3)}
+    made |= {f"trait{i}": shared * (i == 1) + rng.standard_normal(200) for i in range(2)}
+    pd.DataFrame(made).to_parquet(tmp_path / "people.parquet")
+
+    X = pq.read_table(tmp_path / "people.parquet", columns=["gene0", "gene1", "gene2"])
+    Y = pq.read_table(tmp_path / "people.parquet", columns=["trait0", "trait1"])
+    problem = ls.CCA(X, Y, k=2)
+    solution = ls.solve(problem)
+    test = ls.permutation_test(problem, permutations=99, rng=0)
+    assert test.p_values[0] <= 0.05 < test.p_values[1]
+    top = max(rows_of(solution.weights_table("X")), key=lambda row: abs(row["pair1"]))
+    assert top["column"] == "gene0"
+
+
+def test_job_pca_of_chunks_of_a_csv(tmp_path: Any) -> None:
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    data = pd.DataFrame(
+        np.random.default_rng(0).standard_normal((500, 4)) * [9, 1, 1, 1], columns=list("abcd")
+    )
+    data.to_csv(tmp_path / "rows.csv", index=False)
+
+    def chunks() -> Any:
+        return pd.read_csv(tmp_path / "rows.csv", chunksize=60)
+
+    solution = ls.solve(ls.SVD(chunks, k=2, center=True))
+    assert solution.weights_table()["component1"].abs().idxmax() == "a"
+    share = (
+        np.linalg.svd(data - data.mean(), compute_uv=False)[:2] ** 2
+        / ((data - data.mean()) ** 2).to_numpy().sum()
+    )
+    np.testing.assert_allclose(solution.explained_variance_ratio, share)

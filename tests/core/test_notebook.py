@@ -1,0 +1,130 @@
+"""A notebook, by a real kernel: progress below the cell, tables, and an interrupt that leaves an answer."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("ipykernel")
+client = pytest.importorskip("jupyter_client")
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 120.0
+
+SETUP = """
+import asyncio
+import numpy as np
+import linspec as ls
+X, Y = (np.random.default_rng(seed).standard_normal((4000, 60)) for seed in (0, 1))
+def say(progress):
+    if progress.iteration == 3:
+        print("at 3", flush=True)
+def long(**more):  # is not done before it is interrupted
+    return ls.solve(ls.CCA(X, Y, k=3), "naive-gradient", tol=1e-300, max_iterations=10**9, rng=0, callback=say, **more)
+"""
+
+
+class Notebook:
+    """A kernel, and what its cells show."""
+
+    def __init__(self) -> None:
+        paths = [str(ROOT), str(ROOT / "plugins"), os.environ.get("PYTHONPATH", "")]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+        self.manager = client.KernelManager(kernel_name="python3")
+        self.manager.start_kernel(env=environment)
+        self.client = self.manager.client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=PATIENCE)
+
+    def run(self, code: str, *, interrupt_at: str = "") -> list[dict[str, Any]]:
+        """The messages of a cell, each with its type; an interrupt is sent when a text is printed."""
+        sent = self.client.execute(code)
+        shown: list[dict[str, Any]] = []
+        while True:
+            message = self.client.get_iopub_msg(timeout=PATIENCE)
+            if message["parent_header"].get("msg_id") != sent:
+                continue
+            content = message["content"]
+            if message["msg_type"] == "status" and content["execution_state"] == "idle":
+                return shown
+            shown.append({"type": message["msg_type"], **content})
+            if interrupt_at and interrupt_at in content.get("text", ""):
+                self.manager.interrupt_kernel()
+                interrupt_at = ""
+
+    def says(self, code: str, **more: Any) -> str:
+        """What a cell prints, and its error."""
+        return "".join(each.get("text", "") + each.get("ename", "") for each in self.run(code, **more))
+
+    def close(self) -> None:
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture(scope="module")
+def notebook():
+    opened = Notebook()
+    try:
+        assert opened.says(SETUP) == ""
+        yield opened
+    finally:
+        opened.close()
+
+
+def test_progress_is_one_element_that_is_updated_in_its_place(notebook):
+    shown = notebook.run("found = ls.solve(ls.SVD(X, k=3), 'block-krylov', progress=True)")
+    elements = [each for each in shown if each["type"] in ("display_data", "update_display_data")]
+    assert elements[0]["type"] == "display_data"
+    assert {each["type"] for each in elements[1:]} == {"update_display_data"}
+    assert len({each["transient"]["display_id"] for each in elements}) == 1
+    assert "<progress" in elements[-1]["data"]["text/html"]
+    assert "residual" in elements[-1]["data"]["text/plain"]
+    assert not [each for each in shown if each["type"] == "stream"]
+
+
+def test_an_answer_is_shown_as_a_table(notebook):
+    shown = notebook.run("ls.solve(ls.SVD(X, k=3))")
+    data = next(each for each in shown if each["type"] == "execute_result")["data"]
+    assert "CONVERGED" in data["text/html"]
+    assert data["text/plain"].startswith("<SVDSolution")
+
+
+@pytest.mark.parametrize("before", ["", "await asyncio.sleep(0)\n"], ids=["plain", "await"])
+@pytest.mark.parametrize("more", ["", "progress=True"])
+def test_an_interrupt_leaves_the_best_answer_so_far(notebook, before, more):
+    notebook.run("s = None")
+    assert "KeyboardInterrupt" not in notebook.says(f"{before}s = long({more})", interrupt_at="at 3")
+    assert notebook.says("print(s.status.name, s.x_weights.shape)") == "INTERRUPTED (60, 3)\n"
+
+
+def test_the_second_interrupt_ends_a_loop_of_solves(notebook):
+    """The first one is kept by the answer, whose status nobody has read; the second is Python's own."""
+    said = notebook.says("kept = [long()]", interrupt_at="at 3")
+    assert "KeyboardInterrupt" not in said
+    loop = "found = []\nfor i in range(2):\n    found.append(long())\n    print('next', flush=True)"
+    sent = notebook.client.execute(loop)
+    interrupts, errors = 0, []
+    while True:
+        message = notebook.client.get_iopub_msg(timeout=PATIENCE)
+        if message["parent_header"].get("msg_id") != sent:
+            continue
+        content = message["content"]
+        if "at 3" in content.get("text", "") and interrupts < 2:
+            notebook.manager.interrupt_kernel()
+            interrupts += 1
+        errors += [content["ename"]] if message["msg_type"] == "error" else []
+        if message["msg_type"] == "status" and content["execution_state"] == "idle":
+            break
+    assert (interrupts, errors) == (2, ["KeyboardInterrupt"])
+    assert notebook.says("print(len(found), found[0].status.name)") == "1 INTERRUPTED\n"
+
+
+def test_the_next_cell_starts_afresh(notebook):
+    notebook.says("one = long()", interrupt_at="at 3")
+    notebook.says("two = long()", interrupt_at="at 3")
+    assert notebook.says("print(one.status.name, two.status.name)") == "INTERRUPTED INTERRUPTED\n"

@@ -1,0 +1,640 @@
+"""Answers in files: they come back with the same bits, in other processes, and broken files are refused in one line."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import subprocess
+import sys
+import textwrap
+import zipfile
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec import archive
+from linspec.arrays import to_host
+from linspec.errors import CannotSave, InvalidFile, InvalidOption, LinspecError, MissingPackage
+from linspec.kernels import Kernel
+from linspec.solution import HISTORY_FIELDS as HISTORY
+from linspec.testing import cases, testing_of
+
+# What is left at its default takes too long here: problem -> solver and options.
+QUICK = {"deep-cca": ("dcca", {"width": 8, "epochs": 3})}
+
+
+def solved(problem: str) -> tuple[Any, Any]:
+    """The first planted case of a problem, and its answer."""
+    missing = testing_of(problem).missing() if getattr(testing_of(problem), "missing", None) else ""
+    if missing:
+        pytest.skip(missing)
+    case = cases(problem)[0]
+    name, options = QUICK.get(problem, ("auto", {}))
+    return case, ls.solve(ls.get_problem(problem)(**case.arrays, **case.parameters), name, rng=0, **options)
+
+
+def same(one: Any, other: Any, where: str = "") -> None:
+    """Refuse what differs in a bit, in dtype or in class."""
+    if hasattr(one, "dtype") and hasattr(one, "shape") and not scipy.sparse.issparse(one):
+        one, other = to_host(one), to_host(other)
+        assert (one.dtype, one.shape) == (other.dtype, other.shape), where
+        assert one.tobytes() == other.tobytes(), where
+    elif scipy.sparse.issparse(one):
+        assert (one != other).nnz == 0, where
+    elif isinstance(one, float):
+        assert np.float64(one).tobytes() == np.float64(other).tobytes(), where
+    elif isinstance(one, tuple | list):
+        assert type(one) is type(other), where
+        for i, pair in enumerate(zip(one, other, strict=True)):
+            same(*pair, f"{where}[{i}]")
+    elif dataclasses.is_dataclass(one) or type(one).__module__.startswith("linspec"):
+        assert type(one) is type(other), where
+        for name in vars(one):
+            same(getattr(one, name), getattr(other, name), f"{where}.{name}")
+    else:
+        assert one == other, where
+
+
+def uses(solution: Any, arrays: Any) -> list[Any]:
+    """What an answer makes of rows, by all its methods that take them."""
+    rows = list(arrays.values())
+    found = []
+    for name in ("transform", "predict", "loadings", "score"):
+        method = getattr(solution, name, None)
+        if method is None or (name == "predict" and getattr(solution, "classes", 0) is None):
+            continue
+        views = rows if hasattr(solution, "x_weights") else rows[:1]
+        found.append(method(*views))
+    return found
+
+
+@pytest.mark.parametrize("problem", ls.problems())
+def test_an_answer_comes_back_with_the_same_bits(problem, tmp_path):
+    case, solution = solved(problem)
+    solution.save(tmp_path / "answer.npz")
+    again = ls.load_solution(tmp_path / "answer.npz")
+    same(solution, again)
+    made = uses(solution, case.arrays)
+    assert made or problem not in ("cca", "svd", "discriminant", "least-squares", "kernel-cca")
+    same(made, uses(again, case.arrays))
+    assert repr(again) == repr(solution)
+    with np.load(tmp_path / "answer.npz", allow_pickle=False) as file:  # by the names of the fields
+        for field in dataclasses.fields(solution):
+            value = getattr(solution, field.name)
+            if isinstance(value, np.ndarray):
+                same(file[field.name], value)
+        assert {name: file[name].dtype.hasobject for name in file.files if file[name].dtype.hasobject} == {}
+
+
+def test_the_header_says_what_was_asked_and_how_it_ended(tmp_path):
+    rng = np.random.default_rng(0)
+    problem = ls.SVD(rng.standard_normal((60, 8)), k=2)
+    ls.solve(problem, "block-krylov", tol=1e-7, rng=0).save(tmp_path / "a.npz")
+    with np.load(tmp_path / "a.npz") as file:
+        header = json.loads(file["linspec"].tobytes())
+    fields = header["fields"]
+    assert (header["format"], header["linspec"]) == (1, ls.__version__)
+    assert (fields["problem"], fields["solver"], fields["tol"]) == ("svd", "block-krylov", 1e-7)
+    assert fields["status"] == "CONVERGED"
+    assert fields["residual"] <= 1e-7
+    assert dict(fields["options"]["mapping"])["tol"] == 1e-7
+    again = ls.load_solution(tmp_path / "a.npz")
+    assert again.options["tol"] == 1e-7
+    assert set(again.options) == {option.name for option in ls.describe("svd/block-krylov").options}
+
+
+def test_a_file_written_by_hand_is_read_and_later_fields_have_their_defaults(tmp_path):
+    """By the description of format 1 in docs/answers.md, with NumPy and JSON alone."""
+    Vh = np.eye(2, 3)
+    arrays = {
+        "Vh": Vh,
+        "S": np.array([3.0, 2.0]),
+        "past": np.zeros(0, dtype=[(name, "<f8") for name in HISTORY]),
+    }
+    fields = {
+        **{
+            name: {"array": name, "dtype": "<f8", "shape": list(array.shape)}
+            for name, array in arrays.items()
+        },
+        "history": {"array": "past", "dtype": [[name, "<f8"] for name in HISTORY], "shape": [0]},
+        "status": "BUDGET",
+        "converged": False,
+        "message": "over",
+        "residual": {"number": "inf"},
+        "rows": 7,
+        "residual_kind": "recomputed",
+        "iterations": 3,
+        "passes": 3,
+        "columns": 9.0,
+        "flops": 0,
+        "seconds": 1.5,
+        "setup_passes": 0.0,
+        "solver": "gram",
+        "problem": "svd",
+    }
+    del fields["past"]
+    header = {
+        "format": 1,
+        "linspec": "0.1.0",
+        "class": "linspec:SVDSolution",
+        "provider": "",
+        "fields": fields,
+    }
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    np.savez(tmp_path / "a.npz", linspec=text, **arrays)
+    found = ls.load_solution(tmp_path / "a.npz")
+    assert type(found) is ls.SVDSolution
+    assert (found.status, found.residual, found.rows) == (ls.Status.BUDGET, float("inf"), 7)
+    assert (found.tol, found.options, found.mean) == (None, {}, None)
+    A = np.arange(6.0).reshape(2, 3)
+    assert np.array_equal(found.transform(A), A @ Vh.T)
+
+
+# ---- what an answer may consist of ------------------------------------------------------------
+
+
+KERNELS = [
+    ("rbf", ls.kernels.rbf(2.0), np.asarray),
+    ("median", ls.kernels.rbf(), scipy.sparse.csr_array),
+    ("polynomial", ls.kernels.polynomial(3), np.asarray),
+    ("linear", ls.kernels.linear(), scipy.sparse.csc_array),
+    ("laplacian", ls.kernels.laplacian(), np.asarray),
+]
+
+
+def views(n: int = 60) -> tuple[Any, Any]:
+    rng = np.random.default_rng(1)
+    shared = rng.standard_normal((n, 2))
+    return (
+        shared @ rng.standard_normal((2, 4)) + 0.1 * rng.standard_normal((n, 4)),
+        shared @ rng.standard_normal((2, 3)) + 0.1 * rng.standard_normal((n, 3)),
+    )
+
+
+@pytest.mark.parametrize("name, kernel, kind", KERNELS, ids=[name for name, _, _ in KERNELS])
+@pytest.mark.parametrize("solver", ["kcca", "nystrom-kcca", "rff-kcca"])
+def test_kernels_and_features_come_back(name, kernel, kind, solver, tmp_path):
+    if solver == "rff-kcca" and name not in ("rbf", "laplacian"):
+        pytest.skip("Fourier features are those of kernels of differences")
+    X, Y = (kind(view) for view in views())
+    options = {} if solver == "kcca" else {"landmarks" if solver == "nystrom-kcca" else "features": 20}
+    problem = ls.get_problem("kernel-cca")(X, Y, 2, kernel, ridge=0.1)
+    solution = ls.solve(problem, solver, rng=0, **options)
+    solution.save(tmp_path / "a.npz")
+    again = ls.load_solution(tmp_path / "a.npz")
+    same(solution.transform(X, Y), again.transform(X, Y))
+    assert again.kernel_x == solution.kernel_x
+
+
+def test_a_precomputed_kernel_comes_back(tmp_path):
+    X, Y = views()
+    K, L = X @ X.T, Y @ Y.T
+    solution = ls.solve(ls.get_problem("kernel-cca")(K, L, 2, "precomputed", ridge=0.1), "kcca")
+    solution.save(tmp_path / "a.npz")
+    same(solution.transform(K, L), ls.load_solution(tmp_path / "a.npz").transform(K, L))
+
+
+@dataclass(frozen=True)
+class Shifted(Kernel):
+    """xᵀz + c, a kernel of somebody else's."""
+
+    c: float = 1.0
+
+    def diagonal(self, X):
+        return (X * X).sum(axis=1) + self.c
+
+    def tile(self, X, Z, sx=None, sz=None):
+        return X @ Z.T + self.c
+
+
+def test_a_kernel_of_ones_own_comes_back_and_a_function_is_refused_before_anything_is_written(tmp_path):
+    X, Y = views()
+    KernelCCA = ls.get_problem("kernel-cca")
+    solution = ls.solve(KernelCCA(X, Y, 2, Shifted(2.0), ridge=0.1), "kcca")
+    solution.save(tmp_path / "a.npz")
+    again = ls.load_solution(tmp_path / "a.npz")
+    assert again.kernel_x == Shifted(2.0)
+    same(solution.transform(X, Y), again.transform(X, Y))
+
+    before = (tmp_path / "a.npz").read_bytes()
+    by_function = ls.solve(KernelCCA(X, Y, 2, lambda a, b: a @ b.T, ridge=0.1), "kcca")
+    with pytest.raises(CannotSave, match=r"kernel\.of cannot be saved.*function.*class of your own"):
+        by_function.save(tmp_path / "a.npz")
+    assert (tmp_path / "a.npz").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["a.npz"]
+
+
+@pytest.mark.parametrize("classes", [["ash", "elm", "oak"], [3, 1, 2], [True, False, True]], ids=str)
+@pytest.mark.parametrize("dtype", [None, object])
+def test_classes_come_back_as_they_were_given(classes, dtype, tmp_path):
+    y = np.array(classes, dtype=dtype).repeat(20)
+    X = np.random.default_rng(0).standard_normal((60, 4)) + np.repeat(np.eye(3, 4) * 3, 20, axis=0)
+    solution = ls.solve(ls.Discriminant(X, ls.targets.lda(y)))
+    solution.save(tmp_path / "a.npz")
+    again = ls.load_solution(tmp_path / "a.npz")
+    assert again.classes.tolist() == solution.classes.tolist()
+    assert again.classes.dtype == solution.classes.dtype
+    assert again.predict(X).tolist() == solution.predict(X).tolist()
+
+
+def test_confounds_and_scale_and_paths_come_back(tmp_path):
+    X, Y = views()
+    Z = np.random.default_rng(5).standard_normal((60, 2))
+    for problem in (
+        ls.CCA(X, Y, k=2, ridge=0.1, confounds=Z, scale=True),
+        ls.LeastSquares(X, Y, ridge=[0.1, 1.0], center=True, confounds=Z),
+        ls.SVD(X, k=2, center=True, confounds=Z, scale=True),
+    ):
+        solution = ls.solve(problem)
+        solution.save(tmp_path / "a.npz")
+        again = ls.load_solution(tmp_path / "a.npz")
+        same(solution, again)
+        method = "predict" if hasattr(again, "predict") else "transform"
+        same(getattr(solution, method)(X, confounds=Z), getattr(again, method)(X, confounds=Z))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Odd(ls.Solution):
+    """An answer of a third party, with all that a field may hold."""
+
+    weight_fields: ClassVar[tuple[str, ...]] = ("weights",)
+    weights: Any
+    names: Any = None
+
+
+ODD = {
+    "texts": ("ähre", "", "a\x00b", "\ud800"),
+    "numbers": (1, 2.5, float("nan"), -float("inf"), None, True, 2**70),
+    "mapping": {"X": ("a", "b"), 3: [1, [2]]},
+    "nested": [np.arange(3), (scipy.sparse.eye_array(3, format="csr"), np.float32(1.5))],
+    "times": np.array(["2026-01-01", "NaT"], dtype="M8[D]"),
+    "empty": (np.zeros((0, 3)), (), {}),
+    "alike": {1: np.ones(2), "1": np.zeros(2)},
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_answer_of_a_third_party_comes_back(name, tmp_path):
+    _, model = solved("svd")
+    shared = {field.name: getattr(model, field.name) for field in dataclasses.fields(ls.Solution)}
+    odd = Odd(**{**shared, "problem": "odd"}, weights=np.asfortranarray(np.ones((3, 2))), names=ODD[name])
+    odd.save(tmp_path / "a.npz")
+    again = ls.load_solution(tmp_path / "a.npz")
+    assert again.weights.flags.f_contiguous
+    if name == "mapping":
+        assert again.names == odd.names
+    elif name == "alike":
+        assert [array.tolist() for array in again.names.values()] == [[1, 1], [0, 0]]
+    else:
+        same(json_like(odd.names), json_like(again.names))
+
+
+def json_like(value: Any) -> Any:
+    """NumPy's numbers as Python's, which is how they come back."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return type(value)(json_like(each) for each in value) if isinstance(value, tuple | list) else value
+
+
+# ---- libraries and devices --------------------------------------------------------------------
+
+
+def test_weights_come_back_as_numpy_and_go_where_they_are_wanted(tmp_path):
+    strict = pytest.importorskip("array_api_strict")
+    X, Y = views()
+    device = strict.Device("device1")
+    A, B = (strict.asarray(view, device=device) for view in (X, Y))
+    solution = ls.solve(ls.LeastSquares(A, B, center=True))
+    solution.save(tmp_path / "a.npz")
+    plain = ls.load_solution(tmp_path / "a.npz")
+    assert all(isinstance(array, np.ndarray) for array in (plain.x, plain.a_mean, plain.b_mean))
+    for placed in (
+        ls.load_solution(tmp_path / "a.npz", like=A),
+        ls.load_solution(tmp_path / "a.npz", namespace=strict, device=device),
+    ):
+        assert placed.x.device == placed.a_mean.device == device
+        assert placed.predict(A).device == device
+        same(placed.predict(A), solution.predict(A))
+    same(plain.predict(A), solution.predict(A))
+    for wrong in ({"like": 3}, {"device": "cpu"}, {"namespace": json}, {"like": A, "namespace": strict}):
+        with pytest.raises(InvalidOption, match="namespace"):
+            ls.load_solution(tmp_path / "a.npz", **wrong)
+
+
+# ---- another process --------------------------------------------------------------------------
+
+
+def elsewhere(code: str, *, fails: bool = False, **environment: str) -> str:
+    """What another process prints, or the last line of its complaint."""
+    import os
+
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    assert (done.returncode != 0) == fails, done.stderr
+    return done.stderr.strip().splitlines()[-1] if fails else done.stdout.strip()
+
+
+def test_the_job_lda_is_kept_and_applied_to_new_rows_in_another_process(tmp_path):
+    rng = np.random.default_rng(0)
+    species = np.array(["ash", "elm", "oak"])
+    y = species[rng.integers(3, size=300)]
+    X = rng.standard_normal((300, 6)) + 4.0 * (y[:, None] == species) @ np.eye(3, 6)
+    solution = ls.solve(ls.Discriminant(X[:200], ls.targets.lda(y[:200])))
+    solution.save(tmp_path / "lda.npz")
+    np.save(tmp_path / "new.npy", X[200:])
+    elsewhere(f"""
+        import numpy as np
+        import linspec as ls
+        lda = ls.load_solution({str(tmp_path / "lda.npz")!r})
+        rows = np.load({str(tmp_path / "new.npy")!r})
+        np.save({str(tmp_path / "classes.npy")!r}, lda.predict(rows))
+        np.save({str(tmp_path / "chances.npy")!r}, lda.probabilities(rows))
+    """)
+    found = np.load(tmp_path / "classes.npy")
+    assert np.mean(found == y[200:]) > 0.95
+    same(found, solution.predict(X[200:]))
+    same(np.load(tmp_path / "chances.npy"), solution.probabilities(X[200:]))
+
+
+def test_what_out_writes_is_loaded_and_still_plain_arrays(tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    from linspec.cli import main
+
+    X, Y = views()
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "Y.npy", Y)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["solve", "cca", "X.npy", "Y.npy", "-k", "2", "--out", "r.npz"])
+    assert done.exit_code == 0, done.output
+    again = ls.load_solution("r.npz")
+    same(again.correlations, ls.solve(ls.CCA(X, Y, k=2)).correlations)
+    with np.load("r.npz", allow_pickle=False) as file:
+        assert json.loads(str(file["about"]))["files"] == {"X": "X.npy", "Y": "Y.npy"}
+        same(file["x_weights"], again.x_weights)
+        assert (str(file["status"]), float(file["residual"])) == ("CONVERGED", again.residual)
+        assert file["loss_bounds"].shape == (2,)
+
+
+def test_a_plugin_that_is_missing_is_named(tmp_path):
+    _, solution = solved("kernel-cca")
+    solution.save(tmp_path / "a.npz")
+    code = f"import linspec as ls; ls.load_solution({str(tmp_path / 'a.npz')!r})"
+    said = elsewhere(code, fails=True, LINSPEC_DISABLE_PLUGINS="linspec:kernel")
+    assert "MissingPackage" in said
+    assert "'kernel-cca'" in said
+    assert "plugin 'linspec:kernel' is not installed, or is disabled" in said
+
+
+# ---- broken and hostile files -----------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory) -> bytes:
+    path = tmp_path_factory.mktemp("sound") / "a.npz"
+    X, Y = views()
+    ls.solve(ls.get_problem("kernel-cca")(X, Y, 2, "rbf", ridge=0.1), "kcca").save(path)
+    return path.read_bytes()
+
+
+def taken_apart(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    with np.load(io.BytesIO(data)) as file:
+        arrays = {name: file[name] for name in file.files}
+    return json.loads(arrays.pop("linspec").tobytes()), arrays
+
+
+def refused(path, data: bytes, *said: str) -> None:
+    """Refuse a file that is read, or that is refused in another way than by one line."""
+    path.write_bytes(data)
+    with pytest.raises(LinspecError) as found:
+        ls.load_solution(path)
+    message = str(found.value)
+    assert isinstance(found.value, InvalidFile | MissingPackage)
+    assert "\n" not in message
+    assert len(message) < 700
+    for text in said:
+        assert text in message, message
+
+
+def changed(data: bytes, change: Any) -> bytes:
+    """The file after a change of its header or its arrays."""
+    header, arrays = taken_apart(data)
+    change(header, arrays)
+    stream = io.BytesIO()
+    archive.write(stream, header, arrays)
+    return stream.getvalue()
+
+
+def _set(path: str, value: Any) -> Any:
+    def change(header: Any, arrays: Any) -> None:
+        *first, last = path.split("/")
+        for name in first:
+            header = header[name]
+        header[last] = value
+
+    return change
+
+
+def _array(name: str, value: Any) -> Any:
+    """Another array, and a header that says so."""
+
+    def change(header: Any, arrays: Any) -> None:
+        arrays[name] = value
+        header["fields"][name] = {"array": name, "dtype": value.dtype.str, "shape": list(value.shape)}
+
+    return change
+
+
+SPARSE_PARTS = {name: {"array": "x_mean"} for name in ("data", "indices", "indptr")}
+
+CHANGES: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "newer": (_set("format", 2), ("format 2", "Update linspec")),
+    "no format": (_set("format", "1"), ("format",)),
+    "format true": (_set("format", True), ("format",)),
+    "negative": (_set("format", -1), ("format",)),
+    "no fields": (_set("fields", []), ()),
+    "another class": (_set("class", "os:system"), ("not known here",)),
+    "class is no text": (_set("class", ["os"]), ()),
+    "problem is no text": (_set("fields/problem", {"tuple": []}), ()),
+    "unknown field": (_set("fields/extra", 1), ("no field 'extra'",)),
+    "status": (_set("fields/status", "SPLENDID"), ("SPLENDID",)),
+    "a float": (_set("fields/residual", "low"), ("residual",)),
+    "a flag": (_set("fields/converged", 1), ("converged",)),
+    "a map": (_set("fields/x_map", None), ("x_map",)),
+    "a kernel": (_set("fields/x_map/parts/kernel", {"object": "linspec_kernel:Fitted", "parts": {}}), ()),
+    "another object": (_set("fields/x_map/object", "subprocess:Popen"), ("imports nothing that a file names",)),
+    "a scale": (_set("fields/x_map/parts/kernel/parts/scale", -1.0), ("above 0",)),
+    "arguments": (_set("fields/x_map/parts/kernel/parts/evil", 1), ("evil",)),
+    "missing array": (lambda header, arrays: arrays.pop("x_weights"), ("'x_weights' is missing",)),
+    "stated shape": (_set("fields/x_weights/shape", [2, 60]), ("shape",)),
+    "stated dtype": (_set("fields/x_weights/dtype", "<f4"), ("dtype",)),
+    "a name that is no text": (_set("fields/x_weights/array", [1]), ()),
+    "wrong shape": (_array("x_weights", np.ones((60, 3))), ("k",)),
+    "no dimensions": (_array("correlations", np.array(1.0)), ("correlations",)),
+    "rows of another map": (_array("x_weights", np.ones((7, 2))), ("x_weights",)),
+    "texts for numbers": (_array("x_weights", np.full((60, 2), "a")), ("x_weights",)),
+    "complex": (_array("x_weights", np.ones((60, 2), dtype=complex)), ("x_weights",)),
+    "a number for an array": (_set("fields/x_weights", 1.0), ("x_weights",)),
+    "an array for a text": (_set("fields/message", {"values": [1], "shape": [1]}), ("message",)),
+    "shape of objects": (_set("fields/bounds", {"values": [1, 2], "shape": [3]}), ()),
+    "unhashable": (_set("fields/options", {"mapping": [[[1], 2]]}), ()),
+    "a node of another kind": (_set("fields/options", {"code": "print(1)"}), ()),
+    "sparse": (
+        _set("fields/x_mean", {"sparse": [2, 2], **SPARSE_PARTS}), ()
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change, said", CHANGES.values(), ids=list(CHANGES))
+def test_a_file_with_a_header_or_arrays_that_are_wrong_is_refused(change, said, sound, tmp_path):
+    refused(tmp_path / "a.npz", changed(sound, change), *said)
+
+
+ANYTHING: list[Any] = [
+    None, True, -1, 1.5, "", "x_weights", [], [1, [2]], {}, {"array": "x_weights"}, {"number": "x"}, {"tuple": 5},
+    {"mapping": [[1, 2]]}, {"object": "linspec:KernelMap", "parts": {}}, {"object": 1}, {"sparse": [1, 1]},
+]  # fmt: skip
+
+
+def places(node: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The ways to all nodes of a header."""
+    keys = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
+    return [place for key in keys for place in ((*above, key), *places(node[key], (*above, key)))]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_changed_a_file_is_read_or_refused_in_one_line(seed, sound, tmp_path):
+    """Any node of the header replaced by anything, and any bytes: no other error, and what is read can be shown."""
+    rng = np.random.default_rng(seed)
+    path = tmp_path / "a.npz"
+    for trial in range(60):
+        if trial % 3:
+            header, arrays = taken_apart(sound)
+            ways = places(header)
+            *first, last = ways[rng.integers(len(ways))]
+            node = header
+            for key in first:
+                node = node[key]
+            node[last] = ANYTHING[rng.integers(len(ANYTHING))]
+            stream = io.BytesIO()
+            archive.write(stream, header, arrays)
+            path.write_bytes(stream.getvalue())
+        else:
+            data = bytearray(sound)
+            data[rng.integers(len(data))] = rng.integers(256)
+            path.write_bytes(data[: len(data) if trial % 2 else rng.integers(len(data))])
+        said = ""
+        try:
+            said = ls.load_solution(path)._repr_html_()
+        except (InvalidFile, MissingPackage) as error:
+            said = str(error)
+        assert said
+        assert "\n" not in said
+
+
+def with_entry(data: bytes, name: str, content: bytes, how: int = zipfile.ZIP_STORED) -> bytes:
+    """The file with other bytes for one entry."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(stream, "w") as new:
+        for entry in old.namelist():
+            new.writestr(entry, content if entry == name else old.read(entry), how if entry == name else None)
+    return stream.getvalue()
+
+
+def header_of(shape: str, descr: str = "'<f8'") -> bytes:
+    text = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"
+    text = text.ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+def test_bytes_that_are_wrong_are_refused(sound, tmp_path):
+    path = tmp_path / "a.npz"
+    for data in (b"", b"PK", b"nothing", sound[:1000], sound[:-30], sound[200:]):
+        refused(path, data)
+    flipped = bytearray(sound)
+    flipped[sound.index(b"x_weights.npy") + 300] ^= 1
+    refused(path, bytes(flipped))
+    stream = io.BytesIO()
+    np.savez(stream, a=np.ones(3))
+    refused(path, stream.getvalue(), "no entry 'linspec'")
+    stream = io.BytesIO()
+    np.savez(stream, linspec=np.array([object()]), a=np.ones(3))
+    refused(path, stream.getvalue())
+    for content in (b"", b"{}", header_of("(2,)", "'|u1'") + b"[]", header_of("(3,)", "'|u1'") + b"\xff{}"):
+        refused(path, with_entry(sound, "linspec.npy", content))
+
+
+def test_headers_of_arrays_are_held_to_the_bytes(sound, tmp_path):
+    path = tmp_path / "a.npz"
+    for shape in (
+        "(10**9, 10**9)",
+        "(1000000000, 1000000000)",
+        "(-60, -2)",
+        "(60, 3)",
+        "'ab'",
+        "(60, 2), open('x', 'w')",
+    ):
+        refused(path, with_entry(sound, "x_weights.npy", header_of(shape) + bytes(960)))
+    refused(path, with_entry(sound, "x_weights.npy", header_of("(60, 2)", "'|O'") + bytes(960)))
+
+
+def test_what_would_expand_beyond_memory_is_refused_before_it_is_read(sound, tmp_path, monkeypatch):
+    path = tmp_path / "a.npz"
+    monkeypatch.setenv("LINSPEC_MAX_MEMORY", "20M")
+    bomb = header_of("(40000000,)") + bytes(30_000_000)
+    refused(path, with_entry(sound, "x_weights.npy", bomb, zipfile.ZIP_DEFLATED), "bytes of memory")
+    text = header_of("(30000000,)", "'|u1'") + b" " * 30_000_000
+    refused(path, with_entry(sound, "linspec.npy", text, zipfile.ZIP_DEFLATED), "bytes of memory")
+    deep = b"[" * 200_000
+    refused(path, with_entry(sound, "linspec.npy", header_of("(200000,)", "'|u1'") + deep))
+
+
+def test_a_compressed_file_is_read(sound, tmp_path):
+    header, arrays = taken_apart(sound)
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    np.savez_compressed(tmp_path / "a.npz", linspec=text, **arrays)
+    (tmp_path / "b.npz").write_bytes(sound)
+    same(ls.load_solution(tmp_path / "b.npz"), ls.load_solution(tmp_path / "a.npz"))
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    import os
+
+    with pytest.raises(FileNotFoundError):
+        ls.load_solution(tmp_path / "none.npz")
+    with pytest.raises(InvalidFile, match="no regular file"):
+        ls.load_solution(tmp_path)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(InvalidFile, match="no regular file"):
+            ls.load_solution(tmp_path / "pipe")
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    _, solution = solved("svd")
+    solution.save(tmp_path / "a.npz")
+    before = (tmp_path / "a.npz").read_bytes()
+    (tmp_path / "link.npz").symlink_to("a.npz")
+
+    def fails(stream, *contents):
+        stream.write(b"half")
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(archive, "write", fails)
+        with pytest.raises(OSError, match="no space left"):
+            solution.save(tmp_path / "a.npz")
+    assert (tmp_path / "a.npz").read_bytes() == before
+    solution.save(tmp_path / "link.npz")
+    assert (tmp_path / "link.npz").is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npz", "link.npz"]

@@ -1,0 +1,116 @@
+"""Tables of answers: the certificate first, one row for each component, and nothing that a page would act on."""
+
+from __future__ import annotations
+
+import dataclasses
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import linspec as ls
+from linspec.errors import MissingPackage
+
+
+def rows(n: int = 50, p: int = 6) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((n, p)) * np.arange(1, p + 1)
+
+
+class Page(HTMLParser):
+    """The texts of cells, in order, and the tags; an element that is not closed is an error."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.tags: set[str] = set()
+        self._open: list[str] = []
+        self.feed(html)
+        assert self._open == []
+
+    def handle_starttag(self, tag, attrs):
+        self._open.append(tag)
+        self.tags.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_a_summary_has_the_numbers_of_each_component():
+    A = rows()
+    solution = ls.solve(ls.SVD(A, k=3, center=True))
+    table = solution.summary()
+    exact = np.linalg.svd(A - A.mean(axis=0), compute_uv=False)
+    assert [row["component"] for row in table] == [1, 2, 3]
+    assert [row["singular value"] for row in table] == pytest.approx(exact[:3])
+    assert [row["explained variance"] for row in table] == pytest.approx(exact[:3] ** 2 / 49)
+    assert [row["explained variance ratio"] for row in table] == pytest.approx(
+        exact[:3] ** 2 / (exact**2).sum()
+    )
+    text = repr(table)
+    assert text.index("CONVERGED") < text.index("singular value")
+    assert f"{exact[0]:.6g}" in text
+
+
+def test_summaries_of_the_other_problems():
+    X, Y = rows(), rows(p=4)[:, ::-1] + rows(p=4)
+    cca = ls.solve(ls.CCA(X, Y, k=2, ridge=1.0)).summary()
+    assert set(cca[0]) == {"component", "canonical correlation", "residual", "bound"}
+    path = ls.solve(ls.LeastSquares(X, Y, ridge=[0.1, 1.0]))
+    assert [row["ridge"] for row in path.summary()] == [1, 2]
+    assert [row["residual"] for row in path.summary()] == path.residuals.tolist()
+    one = ls.solve(ls.LeastSquares(X, Y)).summary()
+    assert one == []
+    assert "CONVERGED" in repr(one)
+
+
+def test_a_long_table_is_shown_in_part_and_kept_whole():
+    A = rows(80, 50)
+    table = ls.solve(ls.SVD(A, k=40)).summary()
+    assert len(table) == 40
+    assert "40 rows in all" in repr(table)
+    assert "40 rows in all" in table._repr_html_()
+
+
+def test_a_summary_becomes_a_frame(monkeypatch):
+    table = ls.solve(ls.SVD(rows(), k=2)).summary()
+    with monkeypatch.context() as patched:
+        patched.setitem(__import__("sys").modules, "pandas", None)
+        with pytest.raises(MissingPackage, match="pip install pandas"):
+            table.to_frame()
+    pytest.importorskip("pandas")
+    frame = table.to_frame()
+    assert list(frame.columns) == list(table[0])
+    assert frame["singular value"].tolist() == [row["singular value"] for row in table]
+
+
+def test_html_shows_the_certificate_first_and_is_escaped():
+    solution = ls.solve(ls.SVD(rows(), k=2))
+    evil = dataclasses.replace(solution, message="<script>alert('x')</script> & more", solver="<b>")
+    for shown in (evil, evil.summary()):
+        page = Page(shown._repr_html_())
+        assert page.tags <= {"div", "table", "thead", "tbody", "tr", "th", "td"}
+        assert "<script>" in "".join(page.texts)
+        assert page.texts.index("status") < page.texts.index("singular value")
+        assert "CONVERGED" in page.texts
+
+
+def test_html_of_a_problem_shows_its_data_and_numbers():
+    page = Page(ls.CCA(rows(), rows(p=4), k=2, ridge=0.5)._repr_html_())
+    text = " ".join(page.texts)
+    assert "50 x 6" in text
+    assert "50 x 4" in text
+    assert "0.5" in text
+
+
+def test_progress_is_shown_where_there_is_no_notebook_and_no_terminal(capsys):
+    X, Y = (np.random.default_rng(seed).standard_normal((2000, 40)) for seed in (0, 1))
+    ls.solve(
+        ls.CCA(X, Y, k=3), "naive-gradient", tol=1e-300, max_iterations=10**9, max_seconds=0.6, progress=True
+    )
+    lines = capsys.readouterr().err.split("\r")
+    assert lines[1].startswith("naive-gradient: iteration ")
+    assert "residual" in lines[1]
+    assert lines[-2].isspace()  # and is cleared

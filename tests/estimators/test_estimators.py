@@ -1,0 +1,476 @@
+"""What estimators answer, beside scikit-learn's own, formulas written out, and solves by hand."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pickle
+import pkgutil
+import subprocess
+import sys
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse
+import sklearn
+from sklearn.base import clone
+from sklearn.decomposition import PCA as TheirPCA  # noqa: N811
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import ConvergenceWarning as TheirWarning
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.linear_model import Ridge as TheirRidge
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import linspec as ls
+import linspec.estimators
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
+from linspec.estimators import (
+    CCA,
+    PCA,
+    ConvergenceWarning,
+    Discriminant,
+    KernelCCA,
+    Ridge,
+    RidgeCV,
+    choice_of_ridge,
+)
+
+N, P = 80, 6
+ALL = [PCA(2), CCA(2), Ridge(), RidgeCV(), Discriminant(), KernelCCA()]
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Rows with means far from zero, two targets with noise, three classes, whole weights."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((N, P)) @ rng.standard_normal((P, P)) + 5.0
+    Y = X @ rng.standard_normal((P, 2)) + rng.standard_normal((N, 2)) - 3.0
+    y = np.digitize(Y[:, 0], np.quantile(Y[:, 0], [0.3, 0.6]))
+    return X, Y, y, rng.integers(0, 4, N)
+
+
+@pytest.fixture(scope="module")
+def counts():
+    return scipy.sparse.random_array((120, 40), density=0.1, rng=np.random.default_rng(1), format="csr")
+
+
+def fitted(estimator, data):
+    X, Y, y, _ = data
+    return estimator.fit(X, y if isinstance(estimator, Discriminant) else Y)
+
+
+# ---- principal components --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+def test_pca_is_that_of_scikit_learn(data, whiten):
+    X = data[0]
+    ours, theirs = PCA(3, whiten=whiten).fit(X), TheirPCA(3, whiten=whiten).fit(X)
+    signs = np.sign(np.sum(ours.components_ * theirs.components_, axis=1))
+    np.testing.assert_allclose(ours.components_ * signs[:, None], theirs.components_, atol=1e-8)
+    for name in ("explained_variance_", "explained_variance_ratio_", "singular_values_", "mean_"):
+        np.testing.assert_allclose(getattr(ours, name), getattr(theirs, name), rtol=1e-10)
+    scores = ours.transform(X)
+    np.testing.assert_allclose(scores * signs, theirs.transform(X), atol=1e-7)
+    np.testing.assert_allclose(ours.inverse_transform(scores), theirs.inverse_transform(scores * signs))
+
+
+@pytest.mark.parametrize("solver", ["auto", "block-krylov"])
+def test_sparse_centred_rows_have_the_components_of_dense_ones(counts, solver):
+    settings = {"solver": solver, "random_state": 0, "tol": None if solver == "auto" else 1e-12}
+    sparse, dense = (PCA(4, **settings).fit(rows) for rows in (counts, counts.toarray()))
+    exact = np.linalg.svd(counts.toarray() - counts.toarray().mean(axis=0))
+    for found in (sparse, dense):
+        np.testing.assert_allclose(found.singular_values_, exact.S[:4], rtol=1e-9)
+    np.testing.assert_allclose(sparse.transform(counts), dense.transform(counts.toarray()), atol=1e-6)
+
+
+def test_without_centring_it_is_a_truncated_svd(counts):
+    found = PCA(3, center=False).fit(counts)
+    np.testing.assert_allclose(found.singular_values_, np.linalg.svd(counts.toarray()).S[:3], rtol=1e-10)
+    assert found.mean_ is None
+    assert found.explained_variance_ is None
+
+
+def test_scaled_columns_are_standardised(data):
+    X = data[0]
+    ours, theirs = PCA(2, scale=True).fit(X), TheirPCA(2).fit(StandardScaler().fit_transform(X))
+    np.testing.assert_allclose(ours.singular_values_, theirs.singular_values_, rtol=1e-10)
+
+
+# ---- regression ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("targets", ["vector", "matrix"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_ridge_is_that_of_scikit_learn(data, targets, intercept, sparse):
+    X, Y, _, w = data
+    y = Y[:, 0] if targets == "vector" else Y
+    ours = Ridge(2.5, fit_intercept=intercept).fit(scipy.sparse.csr_array(X) if sparse else X, y, w)
+    theirs = TheirRidge(2.5, fit_intercept=intercept).fit(X, y, w)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-8)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-7)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-7)
+    assert ours.score(X, y) == pytest.approx(theirs.score(X, y))
+
+
+def test_targets_may_be_sparse(counts):
+    Y = scipy.sparse.random_array((120, 3), density=0.2, rng=np.random.default_rng(2), format="coo")
+    for estimator in (Ridge(), RidgeCV(), RidgeCV(cv=3), CCA(2), Discriminant(target="opls")):
+        dense, sparse = clone(estimator), clone(estimator)
+        dense.fit(counts.toarray(), Y.toarray())
+        sparse.fit(counts, Y)
+        name = "predict" if hasattr(estimator, "alpha") or hasattr(estimator, "alphas") else "transform"
+        np.testing.assert_allclose(getattr(sparse, name)(counts), getattr(dense, name)(counts), atol=1e-5)
+
+
+def test_ridge_takes_one_number():
+    with pytest.raises(InvalidOption, match=r"alpha must be one number; got \[1, 2\]. RidgeCV chooses"):
+        Ridge([1, 2]).fit(np.eye(4), np.arange(4))
+    with pytest.raises(InvalidOption, match="alphas must be a sequence of numbers; got 'many'"):
+        RidgeCV("many").fit(np.eye(4), np.arange(4))
+
+
+def gcv(X, Y, ridge, w):
+    """N ‖(I − H) Y‖² / (N − tr H)² over the targets, with every row written down as often as it counts."""
+    X, Y = X.repeat(w, axis=0), Y.repeat(w, axis=0)
+    n = len(X)
+    mean = np.full((n, n), 1 / n)
+    Xc = X - mean @ X
+    H = mean + Xc @ np.linalg.solve(Xc.T @ Xc + ridge * np.eye(X.shape[1]), Xc.T)
+    return n * np.sum((Y - H @ Y) ** 2) / (n - np.trace(H)) ** 2 / Y.shape[1]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_generalized_cross_validation_by_the_hat_matrix(data, weighted):
+    X, Y, _, w = data
+    ridges = [0.01, 1.0, 100.0, 1e4]
+    found = RidgeCV(ridges).fit(X, Y, w if weighted else None)
+    often = w if weighted else np.ones(N, dtype=int)
+    exact = [gcv(X, Y, ridge, often) for ridge in ridges]
+    np.testing.assert_allclose(found.errors_, exact, rtol=1e-6)
+    assert found.alpha_ == ridges[int(np.argmin(exact))]
+    np.testing.assert_allclose(found.coef_, Ridge(found.alpha_).fit(X, Y, w if weighted else None).coef_)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_random_signs_estimate_the_trace(monkeypatch, weighted):
+    """Unbiased, with a standard deviation of N − tr H of at most √(2 (N − tr H) / probes)."""
+    monkeypatch.setattr(choice_of_ridge, "EXACT", 10)
+    monkeypatch.setattr(choice_of_ridge, "PROBES", 400)
+    rng = np.random.default_rng(3)
+    X, Y, w = rng.standard_normal((60, 25)) + 2, rng.standard_normal((60, 2)), rng.integers(0, 3, 60)
+    Y += X[:, :2]
+    often = w if weighted else np.ones(60, dtype=int)
+    found = RidgeCV([1.0, 30.0, 1e3], random_state=0).fit(X, Y, w if weighted else None)
+    exact = np.array([gcv(X, Y, ridge, often) for ridge in (1.0, 30.0, 1e3)])
+    left = often.sum() - 26
+    np.testing.assert_allclose(found.errors_, exact, rtol=2 * 4 * np.sqrt(2 / left / 400))
+
+
+def test_all_degrees_of_freedom_may_be_spent(data):
+    X = np.random.default_rng(0).standard_normal((8, 20))
+    found = RidgeCV([0.0, 1.0]).fit(X, np.arange(8.0))
+    assert np.isinf(found.errors_[0])
+    assert found.alpha_ == 1.0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_folds_have_the_errors_of_scikit_learn(data, weighted):
+    X, Y, _, w = data
+    w = w + 1.0 if weighted else np.ones(N)
+    folds, ridges, squares = KFold(4, shuffle=True, random_state=0), (0.1, 10.0, 1e3), np.zeros(3)
+    for train, test in folds.split(X):
+        for i, ridge in enumerate(ridges):
+            theirs = TheirRidge(ridge).fit(X[train], Y[train], w[train])
+            squares[i] += np.sum(w[test, None] * (theirs.predict(X[test]) - Y[test]) ** 2)
+    found = RidgeCV(ridges, cv=folds).fit(scipy.sparse.csr_array(X), Y, w if weighted else None)
+    np.testing.assert_allclose(found.errors_, squares / w.sum() / 2, rtol=1e-6)
+    assert found.alpha_ == ridges[int(np.argmin(squares))]
+
+
+def test_groups_stay_together(data):
+    """Copies of rows, one in each of two halves, would give the least ridge away."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.standard_normal((20, 30))] * 2)
+    y, groups = np.tile(rng.standard_normal(20), 2), np.tile(np.arange(20), 2)
+    apart = RidgeCV((1e-3, 1e3), cv=GroupKFold(4)).fit(X, y, groups=groups)
+    assert apart.alpha_ == 1e3
+    assert RidgeCV((1e-3, 1e3), cv=KFold(4)).fit(X, y).alpha_ == 1e-3
+
+
+# ---- two views -------------------------------------------------------------------------------------
+
+
+def test_cca_gives_variates_and_pairs(data):
+    X, Y, _, _ = data
+    cca = CCA(2)
+    scores = cca.fit_transform(X, Y)
+    assert isinstance(scores, np.ndarray)
+    P, Q = cca.transform(X, Y)
+    np.testing.assert_array_equal(cca.transform(X), P)
+    np.testing.assert_allclose(scores, P)
+    angles = scipy.linalg.subspace_angles(X - X.mean(axis=0), Y - Y.mean(axis=0))
+    np.testing.assert_allclose(cca.correlations_, np.sort(np.cos(angles))[::-1], atol=1e-10)
+    np.testing.assert_allclose(np.diag(P.T @ Q), cca.correlations_, atol=1e-10)
+    assert cca.score(X, Y) == pytest.approx(cca.correlations_.sum())
+
+
+def test_cca_with_all_pairs_predicts_as_least_squares_do(data):
+    X, Y, _, _ = data
+    for target in (Y, Y[:, 0]):
+        found = CCA().fit(X, target).predict(X)
+        assert found.shape == target.shape
+        np.testing.assert_allclose(found, TheirRidge(0.0).fit(X, target).predict(X), atol=1e-8)
+
+
+def test_rows_come_back_from_all_their_variates(data):
+    X, _, _, _ = data
+    Z = X @ np.random.default_rng(0).standard_normal((P, P))
+    cca = CCA().fit(X, Z)
+    for found, rows in zip(cca.inverse_transform(*cca.transform(X, Z)), (X, Z), strict=True):
+        np.testing.assert_allclose(found, rows, atol=1e-6)
+
+
+def test_kernel_cca_with_linear_kernels_is_cca(data):
+    X, Y, _, _ = data
+    kernel = KernelCCA(2, kernel_x="linear", ridge=1.0).fit(X[:60], Y[:60])
+    plain = CCA(2, ridge=1.0).fit(X[:60], Y[:60])
+    np.testing.assert_allclose(kernel.correlations_, plain.correlations_, atol=1e-8)
+    assert kernel.score(X[60:], Y[60:]) == pytest.approx(plain.score(X[60:], Y[60:]), abs=1e-6)
+    gram = KernelCCA(2, kernel_x="precomputed", kernel_y="linear", ridge=1.0)
+    np.testing.assert_allclose(gram.fit(X @ X.T, Y).correlations_, CCA(2, ridge=1.0).fit(X, Y).correlations_)
+    assert gram.__sklearn_tags__().input_tags.pairwise
+
+
+# ---- discriminants ---------------------------------------------------------------------------------
+
+
+def test_probabilities_are_those_of_scikit_learn(data):
+    X, _, y, _ = data
+    names = np.array(["oak", "elm", "ash"])[y]
+    ours = Discriminant(ridge=0.0).fit(X, names)
+    theirs = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.0).fit(X, names)  # scatter over n, as ours
+    assert ours.classes_.tolist() == theirs.classes_.tolist()
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=1e-7)
+    np.testing.assert_allclose(ours.predict_log_proba(X), np.log(ours.predict_proba(X)))
+    assert (ours.predict(X) == theirs.predict(X)).all()
+
+
+def test_two_classes_have_one_function(data):
+    X, _, y, _ = data
+    found = Discriminant().fit(X, y == 0)
+    log = found.predict_log_proba(X)
+    np.testing.assert_allclose(found.decision_function(X), log[:, 1] - log[:, 0])
+    np.testing.assert_array_equal(found.predict(X), found.decision_function(X) > 0)
+
+
+@pytest.mark.parametrize("target", ["lda", "opls", "cca", "hsl", "hsl-clique", "hsl-star"])
+def test_a_class_of_rows_that_do_not_count_is_left_out(data, target):
+    X, _, y, w = data
+    w = np.where(y == 1, 0, w + 1)
+    found = Discriminant(target=target).fit(X, y, w)
+    without = Discriminant(target=target).fit(
+        X[y != 1].repeat(w[y != 1], axis=0), y[y != 1].repeat(w[y != 1])
+    )
+    assert found.classes_.tolist() == [0, 2]
+    np.testing.assert_allclose(found.eigenvalues_, without.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(found.predict_proba(X), without.predict_proba(X), atol=1e-7)
+
+
+def test_priors_and_uniform_ones(data):
+    X, _, y, _ = data
+    found = Discriminant(priors=[1, 1, 1]).fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(found, Discriminant(priors="uniform").fit(X, y).predict_proba(X))
+
+
+def test_labels_of_which_a_row_has_several(data):
+    X, Y, _, _ = data
+    labels = np.greater(Y, Y.mean(axis=0)).astype(int)
+    found = Discriminant(target="cca").fit(X, labels)
+    pairs = ls.solve(ls.CCA(X, labels, ridge=(1.0, 0.0)))
+    np.testing.assert_allclose(found.eigenvalues_, pairs.correlations**2, atol=1e-9)
+    assert found.classes_ is None
+    with pytest.raises(MissingCapability, match="fit had a class for each row; it had a matrix of labels"):
+        found.predict(X)
+
+
+def test_what_discriminants_refuse(data):
+    X, _, y, _ = data
+    with pytest.raises(InvalidOption, match=r"target must be one of 'lda', 'opls'.*got 'pca'"):
+        Discriminant(target="pca").fit(X, y)
+    with pytest.raises(InvalidProblem, match="at least two classes; got one class"):
+        Discriminant().fit(X, np.zeros(N))
+    with pytest.raises(MissingCapability, match="Solve with a ridge"):
+        Discriminant(ridge=0.0).fit(X[:5], y[[0, 1, 2, 3, 4]] * 0 + [0, 0, 1, 1, 1]).predict(X)
+    with pytest.warns(DataConversionWarning):
+        Discriminant().fit(X, y[:, None])
+
+
+# ---- what all have -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=lambda estimator: type(estimator).__name__)
+def test_clones_and_pickles(data, estimator):
+    X = data[0]
+    found = fitted(clone(estimator), data)
+    again = pickle.loads(pickle.dumps(found))
+    method = "predict" if hasattr(found, "coef_") else "transform"
+    np.testing.assert_array_equal(getattr(again, method)(X), getattr(found, method)(X))
+    assert again.solution_.residual == found.solution_.residual
+    with pytest.raises(NotFittedError):
+        getattr(clone(found), method)(X)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [PCA(2), CCA(2), Discriminant(), KernelCCA(2)],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_names_of_columns_go_in_and_out(data, estimator):
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(data[0], columns=[f"gene {i}" for i in range(P)])
+    found = fitted(clone(estimator).set_output(transform="pandas"), (X, *data[1:]))
+    assert found.feature_names_in_.tolist() == list(X.columns)
+    prefix = type(estimator).__name__.lower()
+    assert found.transform(X).columns.tolist() == [f"{prefix}0", f"{prefix}1"]
+    with pytest.raises(ValueError, match="feature names"):
+        found.transform(X[X.columns[::-1]])
+    assert not hasattr(fitted(found, (ls.as_operator(data[0]), *data[1:])), "feature_names_in_")
+
+
+@pytest.mark.parametrize("estimator", ALL[:5], ids=lambda estimator: type(estimator).__name__)
+def test_files_and_slices_of_rows(data, estimator, tmp_path):
+    X, Y, y, _ = data
+    np.save(tmp_path / "X.npy", X)
+    second = y if isinstance(estimator, Discriminant) else Y
+    reference = fitted(clone(estimator), data)
+    method = "predict" if hasattr(reference, "coef_") else "transform"
+
+    def slices():
+        yield from np.array_split(X, 4)
+
+    for rows in (tmp_path / "X.npy", ls.as_operator(X), slices):
+        found = clone(estimator).fit(rows, second)
+        np.testing.assert_allclose(getattr(found, method)(rows), getattr(reference, method)(X), atol=1e-6)
+        assert found.n_features_in_ == P
+        with pytest.raises(InvalidProblem, match="X must have 6 columns, as in fit; got 5"):
+            getattr(found, method)(ls.as_operator(X[:, :5]))
+
+
+def test_an_answer_that_has_not_converged_warns_once(counts):
+    solver = PCA(2, solver="block-krylov", random_state=0, tol=1e-12, max_passes=3)
+    solver.set_params(solver_options={"form": "implicit"})
+    with pytest.warns(ConvergenceWarning, match=r"PCA: block-krylov has not converged \(BUDGET\)") as caught:
+        solver.fit(counts)
+    assert [w.category for w in caught] == [ConvergenceWarning]
+    assert caught[0].filename == __file__
+    assert not solver.solution_.converged
+    for category in (TheirWarning, ls.errors.ConvergenceWarning):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", category)
+            solver.fit(counts)
+
+
+def test_options_go_to_the_solver_that_is_named(counts):
+    found = PCA(2, solver="spca", solver_options={"power_iterations": 5}, random_state=0, tol=1.0)
+    by_hand = ls.solve(ls.SVD(counts, 2, center=True), "spca", rng=0, power_iterations=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        np.testing.assert_array_equal(found.fit(counts).components_, by_hand.Vh)
+    instance = ls.get_solver("spca")(power_iterations=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        again = clone(PCA(2, solver=instance, random_state=0)).fit(counts)
+    np.testing.assert_array_equal(again.components_, by_hand.Vh)
+    with pytest.raises(TypeError, match="Name a solver"):
+        PCA(2, solver_options={"power_iterations": 5}).fit(counts)
+
+
+def test_random_states_of_either_kind(counts):
+    def components(random_state):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return PCA(2, solver="spca", random_state=random_state).fit(counts).components_
+
+    for make in (np.random.RandomState, np.random.default_rng):
+        np.testing.assert_array_equal(components(make(1)), components(make(1)))
+        assert not np.array_equal(components(make(1)), components(make(2)))
+
+
+# ---- pipelines and searches ------------------------------------------------------------------------
+
+
+def test_a_pipeline_is_searched(data):
+    X, _, y, _ = data
+    line = make_pipeline(StandardScaler(), PCA(), Discriminant())
+    grid = {"pca__n_components": [1, 4], "discriminant__ridge": [1.0, 1e4], "pca__solver": ["gram", "direct"]}
+    search = GridSearchCV(line, grid, cv=3).fit(X, y)
+    assert search.best_params_["pca__n_components"] == 4
+    assert search.best_score_ > 0.5
+
+
+def test_ridges_of_cca_are_searched():
+    """Nearly as many columns as rows fit anything without a ridge."""
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((80, 1))
+    X = shared @ rng.standard_normal((1, 50)) + rng.standard_normal((80, 50))
+    Y = shared + rng.standard_normal((80, 1))
+    search = GridSearchCV(CCA(1), {"ridge": [1e-6, 1e3]}, cv=4).fit(X, Y)
+    assert search.best_params_ == {"ridge": 1e3}
+
+
+@pytest.mark.parametrize("workers", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+def test_scores_with_groups_and_workers(data, workers):
+    X, Y, _, _ = data
+    options = {"groups": np.arange(N) % 5, "cv": GroupKFold(5)}
+    one = cross_val_score(Ridge(), scipy.sparse.csr_array(X), Y, **options)
+    with joblib.parallel_config(workers, n_jobs=2):
+        np.testing.assert_array_equal(cross_val_score(Ridge(), scipy.sparse.csr_array(X), Y, **options), one)
+    assert one.min() > 0.5
+
+
+def test_weights_and_groups_are_routed(data):
+    X, Y, _, w = data
+    with sklearn.config_context(enable_metadata_routing=True):
+        ridge = RidgeCV((0.1, 1e3), cv=GroupKFold(4)).set_fit_request(sample_weight=True, groups=True)
+        line = make_pipeline(PCA(3).set_fit_request(sample_weight=True), ridge)
+        groups = np.arange(N) % 8
+        line.fit(X, Y, sample_weight=w, groups=groups)
+        components = PCA(3).fit(X, sample_weight=w)
+    np.testing.assert_allclose(line[0].components_, components.components_)
+    by_hand = RidgeCV((0.1, 1e3), cv=GroupKFold(4)).fit(components.transform(X), Y, w, groups)
+    np.testing.assert_allclose(line[1].errors_, by_hand.errors_)
+
+
+# ---- the package -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", [module.name for module in pkgutil.iter_modules(linspec.estimators.__path__)]
+)
+def test_examples(name):
+    module = importlib.import_module(f"linspec.estimators.{name}")
+    assert doctest.testmod(module).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import sys, linspec as ls; ls.CCA, ls.solve, dir(ls); print('sklearn' in sys.modules)", "False"),
+        (
+            "import sys; sys.modules['sklearn'] = None; import linspec.estimators",
+            "linspec.estimators needs scikit-learn, which is not installed. Run: pip install 'linspec[sklearn]'",
+        ),
+    ],
+    ids=["not-loaded", "missing"],
+)
+def test_scikit_learn_is_loaded_on_demand(code, said):
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert said in run.stdout + run.stderr
