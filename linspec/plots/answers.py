@@ -37,9 +37,6 @@ NUMBERED = 6
 GOLDEN = 0.6180339887
 """Multiples of it, without their whole parts, are spread evenly (Weyl)."""
 
-WEIGHTS = {"X": ("x_weights", "weights"), "Y": ("y_weights",), "A": ("Vh", "x")}
-"""By matrix, the fields that may have its weights."""
-
 
 # ---- values -----------------------------------------------------------------------------------
 
@@ -177,8 +174,8 @@ def loadings(
     of : Solution, or array of shape (p, k) or (p,)
         A solution, whose weights are drawn; or any numbers with a row for each column of the data, such as
         ``solution.loadings(X)``.
-    view : {"X", "Y", "A"}, optional
-        Of a solution, which matrix. The default is the first.
+    view : str, optional
+        Of a solution, which matrix, such as "X" or "Y". The default is the first.
     data : data of shape (n, p), optional
         For a solution with a method `loadings`: rows of the view. The correlations of their columns with the variates
         are drawn, which do not depend on the units of the columns, and not the weights.
@@ -212,7 +209,9 @@ def loadings(
     if values.ndim == 1:
         values = values[:, None]
     if values.ndim != 2 or not values.size:
-        raise InvalidProblem(f"loadings draws p x k numbers; got shape {values.shape}.")
+        raise InvalidProblem(
+            f"loadings draws p x k numbers; got shape {values.shape}. Pass those of one ridge of a path."
+        )
     if most < 1:
         raise InvalidOption(f"most must be at least 1; got {shown(most)}.")
     p, k = values.shape
@@ -245,9 +244,9 @@ def loadings(
 
 def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, Sequence[str] | None]:
     """The numbers, what they are, and the names of the columns if they are known."""
-    if not hasattr(type(of), "weight_fields"):
+    there = getattr(type(of), "weights_of", None)
+    if there is None:
         return _numbers(of), "value", None
-    there = {matrix: field for matrix, fields in WEIGHTS.items() for field in fields if hasattr(of, field)}
     if not there:
         raise InvalidProblem(f"the weights of {type(of).__name__} are not known. Pass an array of them.")
     view = view or next(iter(there))
@@ -260,9 +259,9 @@ def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, 
                 f"{type(of).__name__} has no loadings. Leave data out, to draw its weights."
             )
         return _numbers(of.loadings(**{view: data})), "correlation with the variate", known
-    field = there[view]
-    values = _numbers(getattr(of, field))
-    return (values.T if field == "Vh" else values), "coefficient" if field == "x" else "weight", known
+    field, axis = there[view]
+    values = np.moveaxis(_numbers(getattr(of, field)), axis, 0)
+    return values, "coefficient" if field == "x" else "weight", known
 
 
 def _size(rows: int, columns: int) -> tuple[float, float]:

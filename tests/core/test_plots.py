@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -133,7 +133,7 @@ class Named:
 
     weights: Any
     column_names: Any
-    weight_fields = ("weights",)
+    weights_of = MappingProxyType({"X": ("weights", 0)})
 
 
 def test_names_of_a_solution_are_taken_and_vectors_of_svd_are_columns():
@@ -282,9 +282,12 @@ def test_cross_validation_of_one_ridge_is_over_k_and_of_one_k_has_its_folds():
     assert ax.get_xlabel() == "k"
     splits = [line.get_ydata() for line in ax.get_lines() if line.get_linewidth() == 0.6]
     np.testing.assert_array_equal(splits, found.scores[:, 0])
-    found = of_folds((3.0, 9.0), (None,))
+    found = ls.cross_validate(ls.LeastSquares(X, Y), ridges=[3.0, 900.0], rng=0)
     ax = drawn(ls.plots.cross_validation(found, folds=False))
     np.testing.assert_array_equal(ax.containers[0][0].get_ydata(), found.mean[:, 0])
+    assert ax.get_ylabel() == "mean squared error, held-out rows"
+    by_formula = ls.cross_validate(ls.LeastSquares(X, Y), ridges=[3.0, 900.0], method="gcv")
+    assert drawn(ls.plots.cross_validation(by_formula)).get_ylabel() == "generalized cross-validation"
     with pytest.raises(InvalidProblem, match="scores of all settings"):
         ls.plots.cross_validation(SOLUTION)
 
