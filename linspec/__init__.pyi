@@ -5,6 +5,7 @@ from linspec import errors as errors
 from linspec import features as features
 from linspec import kernels as kernels
 from linspec import metrics as metrics
+from linspec import plots as plots
 from linspec import targets as targets
 from linspec import testing as testing
 from linspec.comparison import Comparison as Comparison
@@ -14,7 +15,6 @@ from linspec.families.cca.bootstrap import bootstrap as bootstrap
 from linspec.families.cca.components import null_correlations as null_correlations
 from linspec.families.cca.components import permutation_test as permutation_test
 from linspec.families.cca.problem import CCA as CCA
-from linspec.families.cca.ridge_path import ridge_path as ridge_path
 from linspec.families.cca.significance import significance as significance
 from linspec.families.cca.solution import CCASolution as CCASolution
 from linspec.families.discriminant.classifier import LinearClassifier as LinearClassifier
@@ -22,6 +22,7 @@ from linspec.families.discriminant.problem import Discriminant as Discriminant
 from linspec.families.discriminant.solution import DiscriminantSolution as DiscriminantSolution
 from linspec.families.least_squares.problem import LeastSquares as LeastSquares
 from linspec.families.least_squares.solution import LeastSquaresSolution as LeastSquaresSolution
+from linspec.families.ridge_path import ridge_path as ridge_path
 from linspec.families.svd.problem import SVD as SVD
 from linspec.families.svd.solution import SVDSolution as SVDSolution
 from linspec.held_out.result import CrossValidation as CrossValidation

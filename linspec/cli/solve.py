@@ -32,6 +32,7 @@ from linspec.cli.tables import show_facts, show_table, status_in_words
 
 if TYPE_CHECKING:
     from linspec.comparison import Rows
+    from linspec.plots.answers import Cloud
 
 __all__ = ["solve"]
 
@@ -266,18 +267,19 @@ def _draw(
     plots.draw_run(kind, solution, outcome, clouds, stream, suffix)
 
 
-def _clouds(solution: Any, problem: Any, rows: Rows | None) -> list[plots.Cloud]:
+def _clouds(solution: Any, problem: Any, rows: Rows | None) -> list[Cloud]:
     """The variates of some fitted rows, and of some that were held out, in pairs."""
     from linspec.arrays import to_host
     from linspec.comparison import Rows
+    from linspec.plots.answers import MOST_POINTS, Cloud
 
     found = []
-    fitted = Rows.of(problem).spread(plots.MOST_POINTS)
+    fitted = Rows.of(problem).spread(MOST_POINTS)
     for label, part in (("fitted rows", fitted), ("held-out rows", rows)):
         if part is not None:
             matrices, named = part.arguments
             P, Q = solution.transform(*matrices, **named)
-            found.append(plots.Cloud(label, to_host(P), to_host(Q)))
+            found.append(Cloud(label, to_host(P), to_host(Q)))
     return found
 
 

@@ -73,8 +73,10 @@ class Direct(Solver):
         n, p = problem.X.shape
         if problem.sweeps == 1:
             return self._by_rows(problem, run)
+        # A Gram matrix of the columns that several ridges share costs no pass more, and XXᵀ is not shared.
+        shared = problem.ridge > 0 and problem.shared is not None and problem.shared.form == "dense"
         # No slice has whole columns: XXᵀ is never formed of slices.
-        wide = p > n and not problem.X.streamed
+        wide = p > n and not problem.X.streamed and not shared
         return self._dual(problem, run) if wide else self._primal(problem, run)
 
     # ---- at least as many rows as columns -------------------------------------------------------

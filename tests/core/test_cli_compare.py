@@ -261,14 +261,16 @@ def test_pairs_stand_below_the_course_of_a_run_or_beside_its_correlations(curved
 
 def test_many_rows_are_thinned_in_a_picture(tmp_path: Path, drawn):
     pytest.importorskip("matplotlib")
+    from linspec.plots.answers import MOST_POINTS, Cloud
+
     rng = np.random.default_rng(0)
-    clouds = [plots.Cloud("fitted rows", *rng.standard_normal((2, 5000, 1)))]
+    clouds = [Cloud("fitted rows", *rng.standard_normal((2, 5000, 1)))]
     outcome = SimpleNamespace(direct=True, status="CONVERGED", solver="gram")
     values = SimpleNamespace(value_field="S", value_label="value", ceiling=1.0, certified=True)
     answer = type("Answer", (), vars(values))()
     answer.S = [0.5]
     plots.draw_run(SimpleNamespace(name="cca"), answer, outcome, clouds, None, ".png")
-    assert len(all_axes(drawn[0])[1].collections[0].get_offsets()) == plots.MOST_POINTS
+    assert len(all_axes(drawn[0])[1].collections[0].get_offsets()) == MOST_POINTS
 
 
 def test_runs_of_several_problems_have_a_line_each(curved, drawn):

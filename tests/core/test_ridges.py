@@ -12,11 +12,12 @@ from typing import Any
 import array_api_strict
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
-import linspec.families.cca.ridge_path
+import linspec.families.ridge_path
 from linspec import metrics, registry
 from linspec.errors import InvalidProblem, MissingCapability
 
@@ -231,7 +232,8 @@ def test_what_cannot_be_done_is_said_before_any_work():
     with pytest.raises(InvalidProblem, match="k must be between 1 and 20"):
         ls.ridge_path(ls.CCA(X, Y, 21), [1.0])
     with pytest.raises(
-        InvalidProblem, match=r"takes a linspec\.CCA; got ndarray\. Pass linspec\.CCA\(X, Y, k\)"
+        InvalidProblem,
+        match=r"takes a linspec\.CCA or a linspec\.Discriminant; got ndarray\. Pass linspec\.CCA\(X, Y, k\)",
     ):
         ls.ridge_path(X, [1.0])  # type: ignore[arg-type]
     with pytest.raises(InvalidProblem, match="test rows of Y must have 20 columns; got 19"):
@@ -254,7 +256,7 @@ def test_what_cannot_be_done_is_said_before_any_work():
 
 
 def test_the_example_runs():
-    assert doctest.testmod(linspec.families.cca.ridge_path).failed == 0
+    assert doctest.testmod(linspec.families.ridge_path).failed == 0
 
 
 def test_the_measuring_script_prints_both_paths():
@@ -266,3 +268,96 @@ def test_the_measuring_script_prints_both_paths():
     rows = [line for line in run.stdout.splitlines() if line.startswith(("| 100 |", "| 1 |"))]
     assert len(rows) == 2
     assert all(row.count("CONVERGED") == 2 for row in rows)
+
+
+# ---- discriminants --------------------------------------------------------------------------------------------------
+
+
+def classes_in(n=200, p=25, c=4, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, c, n)
+    return rng.standard_normal((c, p))[y] + rng.standard_normal((n, p)) + 2.0, y
+
+
+def exact_discriminant(X, H, ridge, k):
+    """Eigenvalues, and the projection onto the span of the weights in units of M, by a dense eigensolver."""
+    X = X - X.mean(axis=0)
+    M, C = X.T @ X + ridge * np.eye(X.shape[1]), X.T @ H
+    values, W = scipy.linalg.eigh(C @ C.T, M)
+    W = W[:, ::-1][:, :k]
+    return values[::-1][:k], W @ W.T
+
+
+@pytest.mark.parametrize("convert", [np.asarray, scipy.sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("p", [25, 300], ids=["tall", "wide"])
+def test_a_path_of_discriminants_is_exact_and_takes_one_pass(p, convert):
+    X, y = classes_in(p=p)
+    H = ls.targets.lda(y)
+    path = ls.ridge_path(ls.Discriminant(convert(X), H), [1.0, 300.0, 30.0], solver="direct", form="dense")
+    assert path.passes == 1.0
+    assert [solution.passes for solution in path.solutions] == [0.0, 1.0, 0.0]
+    assert path.ridges == (1.0, 300.0, 30.0)
+    for ridge, solution in zip(path.ridges, path.solutions, strict=True):
+        values, onto = exact_discriminant(X, H.toarray(), ridge, 3)
+        np.testing.assert_allclose(solution.eigenvalues, values, rtol=1e-10)
+        np.testing.assert_allclose(solution.weights @ solution.weights.T, onto, atol=1e-10 * onto.max())
+        assert solution.converged
+        np.testing.assert_array_equal(solution.classes, range(4))
+
+
+@pytest.mark.parametrize("solver", ["direct", "two-stage"])
+@pytest.mark.parametrize("form", ["auto", "implicit"])
+@pytest.mark.parametrize("p", [25, 300], ids=["tall", "wide"])
+def test_each_discriminant_of_a_path_is_that_of_its_own_problem(solver, form, p):
+    X, y = classes_in(p=p)
+    Y = np.eye(4)[y] @ np.array([[1.0, 0, 0], [0, 1, 0], [0, 1, 1], [0, 0, 0]])
+    w, ridges = np.random.default_rng(1).integers(1, 4, len(X)).astype(float), [2.0, 50.0]
+    given = {"sample_weight": w, "scale": True, "confounds": np.arange(len(X)) / 100}
+    H = ls.targets.cca(scipy.sparse.csr_array(Y), sample_weight=w)  # labels times a small block
+    tol = {"tol": 1e-10} if solver == "two-stage" else {}
+    path = ls.ridge_path(ls.Discriminant(X, H, 2, **given), ridges, solver=solver, form=form, rng=0, **tol)
+    for ridge, solution in zip(ridges, path.solutions, strict=True):
+        own = ls.solve(ls.Discriminant(X, H, 2, ridge=ridge, **given), solver, rng=0, **tol)
+        np.testing.assert_allclose(solution.eigenvalues, own.eigenvalues, rtol=1e-10)
+        np.testing.assert_allclose(solution.weights, own.weights, atol=1e-10 * np.abs(own.weights).max())
+        np.testing.assert_allclose(solution.scale, own.scale)
+
+
+def test_targets_of_other_rows_choose_the_ridge_of_a_discriminant():
+    X, y = classes_in(n=260, p=90, seed=3)
+    new = slice(110, None)
+    test = X[new], ls.targets.lda(y[new])
+    path = ls.ridge_path(
+        ls.Discriminant(X[:110], ls.targets.lda(y[:110])), [0.01, 1.0, 100.0, 1e4], test=test
+    )
+    for solution, total in zip(path.solutions, path.totals, strict=True):
+        P, H = solution.transform(X[new]), np.eye(4)[y[new]][:, 1:]
+        P, H = np.linalg.qr(P - P.mean(axis=0))[0], np.linalg.qr(H - H.mean(axis=0))[0]
+        assert total == pytest.approx(float(np.sum((P.T @ H) ** 2)), rel=1e-10)  # Pillai's trace by angles
+    assert path.best == int(np.argmax(path.totals))
+    assert path.best_ridge == path.ridges[path.best] > 0.01
+    assert path.best_solution.score(*test) == path.totals[path.best]
+    assert "(best)" in repr(path)
+
+
+def test_the_score_of_a_discriminant_does_not_know_scales_and_can_be_computed_from_any_targets():
+    X, y = classes_in(p=6)
+    solution = ls.solve(ls.Discriminant(X, ls.targets.lda(y)))
+    score = solution.score(X, ls.targets.lda(y))
+    # without a ridge on the fitted rows, the eigenvalues are the squared canonical correlations
+    assert score == pytest.approx(float(solution.eigenvalues.sum()), rel=1e-10)
+    labels = np.eye(4)[y] * [1.0, 5.0, 100.0, 1e-3]
+    for H in (labels, scipy.sparse.csr_array(labels), ls.targets.cca(labels), ls.targets.opls(labels)):
+        assert solution.score(X, H) == pytest.approx(score, rel=1e-9)
+    with pytest.raises(InvalidProblem, match="equally many rows"):
+        solution.score(X[1:], labels)
+
+
+def test_ridge_paths_are_for_cca_and_discriminants():
+    X, y = classes_in()
+    with pytest.raises(InvalidProblem, match="takes several ridges itself"):
+        ls.ridge_path(ls.LeastSquares(X, X[:, :2]), [1.0])
+    with pytest.raises(InvalidProblem, match="ridge must be a number"):
+        ls.ridge_path(ls.Discriminant(X, ls.targets.lda(y)), [(1.0, 2.0)])
+    with pytest.raises(InvalidProblem, match=r"\(X_test, H_test\)"):
+        ls.ridge_path(ls.Discriminant(X, ls.targets.lda(y)), [1.0], test=X)

@@ -30,10 +30,10 @@ from linspec import cost, machine
 from linspec.arrays import HostArray, is_array, random_generator, to_host
 from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, NoSuitableSolver, warn
 from linspec.families.cca.problem import CCA
-from linspec.families.cca.ridge_path import begins_at_an_answer, chosen_solver
 from linspec.families.cca.significance import frequencies
 from linspec.families.cca.solution import CCASolution
 from linspec.families.cca.variates import Structure, structure
+from linspec.families.ridge_path import begins_at_an_answer, chosen_solver
 from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
 from linspec.solver import ALWAYS_AVAILABLE, Solver, solve
 

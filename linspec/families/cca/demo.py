@@ -196,16 +196,19 @@ def _draw(
     """Draw convergence above, and the weights of the leading pairs and their correlations with pixels below."""
     import numpy as np
 
+    from linspec.plots.courses import legend_below, residual_panel, score_panel
+    from linspec.plots.style import new_figure
+
     weights = [np.asarray(exact.x_weights), np.asarray(exact.y_weights)]
     loadings = [_loadings(view, phi) for view, phi in zip(views, weights, strict=True)]
     curves = plots.curves_of(outcomes, "passes")
     best = float(exact.correlations.sum())
-    with plots.new_figure((10.5, 8.4)) as figure:
+    with new_figure((10.5, 8.4)) as figure:
         above, below = figure.subfigures(2, 1, height_ratios=(1.0, 1.05), hspace=0.04)
         panels = above.subplots(1, 2)
-        plots.residual_panel(panels[0], curves)
-        plots.score_panel(panels[1], curves, best, "PCC (% of the exact sum)")
-        plots.legend_below(above, panels[0])
+        residual_panel(panels[0], curves)
+        score_panel(panels[1], curves, best, "PCC (% of the exact sum)")
+        legend_below(above, panels[0])
         grid = below.subplots(2, PAIRS_DRAWN)
         for row, (halves, label) in enumerate(
             ((weights, "weights"), (loadings, "correlation with the score"))

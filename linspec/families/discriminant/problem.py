@@ -20,7 +20,7 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.block_algebra import metric_rounding, ratio, whitening_above_noise, whitening_of_products
-from linspec.checks import check_k, check_place, check_ridge, check_rows, of_pairs
+from linspec.checks import check_k, check_place, check_rows, of_pairs
 from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec.errors import InvalidProblem
 from linspec.families.discriminant.solution import DiscriminantSolution
@@ -137,7 +137,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         self.adopt_rows()
         object.__setattr__(self, "classes", classes_of(given, self.sample_weight))
         object.__setattr__(self, "every", self.k is None)
-        object.__setattr__(self, "ridge", check_ridge(self.ridge))
+        object.__setattr__(self, "ridge", self.checked_ridge(self.ridge))
         self.check_sizes()
 
     def check_sizes(self) -> None:

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec.affine_images import Taken
-from linspec.arrays import Array, HostArray, host_dtype
+from linspec.arrays import Array, HostArray, host_dtype, to_host
+from linspec.block_algebra import whitening
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.families.discriminant.classifier import (
     DISTINCT,
@@ -20,9 +21,15 @@ from linspec.families.discriminant.classifier import (
     pooled,
     prior_probabilities,
 )
+from linspec.moments import Moments
+from linspec.operators import as_operator
 from linspec.row_model import weights_and_confounds
 from linspec.solution import Solution
 from linspec.targets import class_codes
+
+DEPENDENT = 1e-12
+"""Combinations of targets, or of variates, with a smaller share of the squares are rounding: centred classes depend on
+each other."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -66,6 +73,7 @@ class DiscriminantSolution(Solution):
     vector_name: ClassVar[str] = "direction"
     value_field: ClassVar[str] = "eigenvalues"
     value_label: ClassVar[str] = "eigenvalue"
+    score_label: ClassVar[str] = "Pillai's trace"
     shapes: ClassVar[Mapping[str, str]] = {
         "weights": "p k",
         "eigenvalues": "k",
@@ -112,6 +120,58 @@ class DiscriminantSolution(Solution):
         array of shape (n, k)
         """
         return self._taken.images(X, self.weights, "X", confounds)
+
+    def score(self, X: Any, H: Any, *, confounds: Any = None) -> float:
+        """How much the directions explain of the targets of rows, usually of new rows: Pillai's trace.
+
+        It is the sum of the squared canonical correlations of the variates with the targets, about the means of these
+        rows if the problem centres. It lies between 0 and k. Neither the ridge nor the scale of the targets matters.
+
+        Parameters
+        ----------
+        X : data of shape (n, p)
+            Any kind of data that `linspec.as_operator` takes.
+        H : data of shape (n, t)
+            The targets of the same rows, such as those that `linspec.targets` makes of their labels. They may have
+            other columns than the training targets.
+        confounds : array of shape (n, c), optional
+            Those of the rows, if the problem had confounds.
+
+        Returns
+        -------
+        float
+            The larger, the better. With few rows chance adds about k t / n to it.
+
+        Raises
+        ------
+        InvalidProblem
+            The numbers of columns or of rows differ, or there are no rows.
+        NonFiniteData
+            The variates or the targets have NaN or infinity.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> rng = np.random.default_rng(0)
+        >>> y = np.tile(["ash", "elm", "oak"], 80)
+        >>> X = rng.standard_normal((240, 5)) + 4 * np.tile(np.eye(3, 5), (80, 1))
+        >>> solution = ls.solve(ls.Discriminant(X[:120], ls.targets.lda(y[:120])))
+        >>> bool(1.5 < solution.score(X[120:], ls.targets.lda(y[120:])) < 2)
+        True
+        """
+        P, targets = self.transform(X, confounds=confounds), as_operator(H, "the targets H")
+        if P.shape[0] != targets.shape[0]:
+            raise InvalidProblem(
+                f"X and H must have equally many rows; got {P.shape[0]} and {targets.shape[0]}."
+            )
+        if not P.shape[0]:
+            raise InvalidProblem("X and H must have rows for a score; got none.")
+        if not P.shape[1]:
+            return 0.0
+        moments = Moments(P, targets, center=self.mean is not None, form="dense", names=("the variates", "H"))
+        Sp, C, Sh = (to_host(block) for block in moments.dense())
+        return float(np.sum((whitening(Sp, DEPENDENT).T @ C @ whitening(Sh, DEPENDENT)) ** 2))
 
     def scores_table(self, X: Any, *, confounds: Any = None, library: str | None = None) -> Any:
         """The rows in the subspace, as `transform` gives them, in a table with the labels of the rows.

@@ -1,0 +1,508 @@
+"""The values of an answer, its weights or loadings, and the rows in its subspace.
+
+Problem: how many components are there, which columns make them, and where do rows lie?
+Method: values over their number (Cattell's scree) with the values that chance gives; bars or a map of signed numbers on
+a scale that is symmetric about 0; rows as points.
+Source: Cattell 1966, doi:10.1207/s15327906mbr0102_10; Horn 1965, doi:10.1007/BF02289447 (values of data without
+structure beside those of the data).
+Where we differ: the null values come from permuted rows (`linspec.null_correlations`), not from normal random numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linspec.arrays import HostArray, to_host
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
+from linspec.plots.style import BAND, COLOURS, LINE, MARKERS, MUTED, THIN, axes_for, whole_numbers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["MOST_POINTS", "Cloud", "loadings", "scores", "scree", "variates"]
+
+MOST_POINTS = 2000
+"""Rows whose variates are drawn; of more, evenly spaced ones."""
+
+FEW_ROWS = 40
+"""Up to so many columns of the data, each has its name in a map."""
+
+NUMBERED = 6
+"""Up to so many components, a map has the numbers in its cells."""
+
+GOLDEN = 0.6180339887
+"""Multiples of it, without their whole parts, are spread evenly (Weyl)."""
+
+
+# ---- values -----------------------------------------------------------------------------------
+
+
+def scree(
+    solution: Any,
+    *,
+    null: Any = None,
+    held_out: Sequence[float] | None = None,
+    alpha: float = 0.05,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the values of an answer in decreasing order, and beside them what chance gives.
+
+    Parameters
+    ----------
+    solution : Solution, PermutationTest or sequence of float
+        A solution with a list of values (correlations, singular values, eigenvalues), a permutation test, whose
+        correlations are drawn, or the values themselves.
+    null : array of shape (permutations, k), or PermutationTest, optional
+        Values without structure, as `linspec.null_correlations` returns them: their band from the quantile `alpha` to
+        1 − `alpha`, and their median, are drawn. Or a test: values with a p-value above `alpha` are drawn hollow.
+    held_out : sequence of float, optional
+        The same values on rows that were not fitted.
+    alpha : float, default 0.05
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. The default is a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InvalidProblem
+        The solution has no list of values, or `null` has another shape.
+    InvalidOption
+        `alpha` is not between 0 and one half.
+    MissingPackage
+        matplotlib is not installed.
+    """
+    if not 0 < alpha < 0.5:
+        raise InvalidOption(f"alpha must be between 0 and 0.5; got {shown(alpha)}.")
+    values, label, top = _values(solution)
+    test = next((given for given in (null, solution) if hasattr(given, "p_values")), None)
+    with axes_for(ax) as axes:
+        lowest = 0.0
+        if null is not None and test is not null:
+            _band(axes, _null(null), alpha)
+        real = np.ones(len(values), bool)
+        if test is not None:
+            p = np.asarray(test.p_values)[: len(values)]
+            real = np.r_[p, np.ones(len(values) - len(p))] <= alpha
+        places = np.arange(1, len(values) + 1)
+        axes.plot(places, values, "-", color=COLOURS[0], linewidth=LINE["linewidth"])
+        of_all = "fitted" if held_out is not None else "data"
+        words = {True: f"p ≤ {alpha:g}" if test is not None else of_all, False: f"p > {alpha:g}"}
+        for which, told in words.items():
+            if (real == which).any():
+                fill = COLOURS[0] if which else "white"
+                style: dict[str, Any] = {"color": COLOURS[0], "markerfacecolor": fill, "markersize": 5}
+                axes.plot(places[real == which], values[real == which], "o", label=told, **style)
+        if held_out is not None:
+            reached = np.asarray(held_out, dtype=float)
+            ks = np.arange(1, len(reached) + 1)
+            axes.plot(ks, reached, "s--", color=COLOURS[1], label="held-out rows", **LINE)
+            lowest = min(lowest, *reached.tolist())
+        if test is not None or null is not None or held_out is not None:
+            axes.legend(loc="best")
+        axes.set_ylim(1.1 * lowest, top and 1.02 * top)
+        axes.set_xlabel("number of the pair" if top else "number")
+        axes.set_ylabel(label)
+        whole_numbers(axes)
+    return axes
+
+
+def _values(solution: Any) -> tuple[HostArray, str, float | None]:
+    """The values, what one is called, and their ceiling."""
+    cls = type(solution)
+    if getattr(cls, "value_field", ""):
+        return _numbers(getattr(solution, cls.value_field)), cls.value_label, cls.ceiling
+    if hasattr(solution, "p_values"):
+        return _numbers(solution.correlations), "canonical correlation", 1.0
+    if hasattr(cls, "value_field"):
+        raise InvalidProblem(
+            f"scree draws a decreasing list of values; {cls.__name__} has none. Draw its coefficients with "
+            "linspec.plots.loadings."
+        )
+    values = _numbers(solution)
+    if values.ndim != 1:
+        raise InvalidProblem(
+            f"scree takes a solution or a list of values; got an array of shape {values.shape}."
+        )
+    return values, "value", None
+
+
+def _null(null: Any) -> HostArray:
+    found = np.atleast_2d(_numbers(null))
+    if found.ndim != 2 or not found.size:
+        raise InvalidProblem(
+            f"null must have a row for each permutation; got shape {found.shape}. Pass what "
+            "linspec.null_correlations returns."
+        )
+    return found
+
+
+def _band(axes: Axes, null: HostArray, alpha: float) -> None:
+    """The band of the null values and their median; a line alone for one permutation."""
+    places = np.arange(1, null.shape[1] + 1)
+    if len(null) > 1:
+        low, high = np.quantile(null, [alpha, 1 - alpha], axis=0)
+        told = f"chance, {100 * alpha:g} to {100 * (1 - alpha):g} % of {len(null)} permutations"
+        axes.fill_between(places, low, high, color=BAND, linewidth=0, label=told)
+    axes.plot(places, np.median(null, axis=0), label="chance, median" if len(null) > 1 else "chance", **THIN)
+
+
+# ---- weights and loadings ---------------------------------------------------------------------
+
+
+def loadings(
+    of: Any,
+    *,
+    view: str = "",
+    data: Any = None,
+    names: Sequence[str] | None = None,
+    component: int | None = None,
+    most: int = 25,
+    label: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw weights or loadings: a map of all components, or bars of one.
+
+    Parameters
+    ----------
+    of : Solution, or array of shape (p, k) or (p,)
+        A solution, whose weights are drawn; or any numbers with a row for each column of the data, such as
+        ``solution.loadings(X)``.
+    view : str, optional
+        Of a solution, which matrix, such as "X" or "Y". The default is the first.
+    data : data of shape (n, p), optional
+        For a solution with a method `loadings`: rows of the view. The correlations of their columns with the variates
+        are drawn, which do not depend on the units of the columns, and not the weights.
+    names : sequence of str, optional
+        A name for each of the p columns. The default is `solution.column_names` if there are any, else numbers from 0.
+    component : int, optional
+        Draw the bars of this one, counted from 0, the largest first. One component has bars anyway.
+    most : int, default 25
+        Of more columns, those with the largest absolute values are drawn.
+    label : str, optional
+        What the numbers are.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. The default is a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InvalidProblem
+        The numbers have another shape, or there are not as many names as columns.
+    InvalidOption
+        For `view`, `component` and `most`.
+    MissingCapability
+        `data` for a solution that has no loadings.
+    MissingPackage
+        matplotlib is not installed.
+    """
+    values, told, known = _numbers_of_columns(of, view, data)
+    if values.ndim == 1:
+        values = values[:, None]
+    if values.ndim != 2 or not values.size:
+        raise InvalidProblem(
+            f"loadings draws p x k numbers; got shape {values.shape}. Pass those of one ridge of a path."
+        )
+    if most < 1:
+        raise InvalidOption(f"most must be at least 1; got {shown(most)}.")
+    p, k = values.shape
+    if component is not None and not -k <= component < k:
+        raise InvalidOption(f"component must be from 0 to {k - 1}; got {shown(component)}.")
+    names = [str(name) for name in (known or range(p))] if names is None else [str(name) for name in names]
+    if len(names) != p:
+        raise InvalidProblem(f"names must have one for each of the {p} columns; got {len(names)}.")
+    label, bars = label or told, component is not None or k == 1
+    column = values[:, component or 0]
+    size = np.abs(column) if bars else np.abs(values).max(axis=1)
+    kept = np.argsort(-size, kind="stable")[:most]
+    kept = kept if bars else np.sort(kept)  # a map keeps the order of the columns
+    with axes_for(ax, _size(len(kept), 1 if bars else k)) as axes:
+        if bars:
+            _bars(axes, column[kept], label)
+        else:
+            _map(axes, values[kept], label)
+        axes.set_yticks(range(len(kept)), [names[i] for i in kept])
+        axes.tick_params(axis="y", length=0)
+        if len(kept) > FEW_ROWS:
+            axes.tick_params(axis="y", labelsize=6)
+        told = "" if len(kept) == p else f"the {len(kept)} largest of {p} columns"
+        if bars and k > 1:
+            told = f"component {(component or 0) % k + 1}" + (f", {told}" if told else "")
+        if told:
+            axes.set_title(told, loc="left")
+    return axes
+
+
+def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, Sequence[str] | None]:
+    """The numbers, what they are, and the names of the columns if they are known."""
+    there = getattr(type(of), "weights_of", None)
+    if there is None:
+        return _numbers(of), "value", None
+    if not there:
+        raise InvalidProblem(f"the weights of {type(of).__name__} are not known. Pass an array of them.")
+    view = view or next(iter(there))
+    if view not in there:
+        raise InvalidOption(f"view must be one of {', '.join(there)}; got {shown(view)}.")
+    known = (getattr(of, "column_names", None) or {}).get(view)
+    if data is not None:
+        if not hasattr(of, "loadings"):
+            raise MissingCapability(
+                f"{type(of).__name__} has no loadings. Leave data out, to draw its weights."
+            )
+        return _numbers(of.loadings(**{view: data})), "correlation with the variate", known
+    field, axis = there[view]
+    values = np.moveaxis(_numbers(getattr(of, field)), axis, 0)
+    return values, "coefficient" if field == "x" else "weight", known
+
+
+def _size(rows: int, columns: int) -> tuple[float, float]:
+    """Inches of a figure of so many names and components."""
+    return (4.8 if columns == 1 else min(3.2 + 0.55 * columns, 12.0)), min(1.1 + 0.24 * rows, 14.0)
+
+
+def _bars(axes: Axes, values: HostArray, label: str) -> None:
+    colours = [COLOURS[0] if value >= 0 else COLOURS[1] for value in values]
+    axes.barh(range(len(values)), values, height=0.7, color=colours)
+    axes.axvline(0, color=MUTED, linewidth=0.8)
+    axes.set_ylim(len(values) - 0.5, -0.5)
+    axes.grid(visible=False, axis="y")
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel(label)
+
+
+def _map(axes: Axes, values: HostArray, label: str) -> None:
+    """Red and blue are opposite signs, 0 is white. Few components have their numbers, too."""
+    scale = float(np.nanmax(np.abs(values))) or 1.0
+    image = axes.imshow(values, cmap="RdBu_r", vmin=-scale, vmax=scale, aspect="auto")
+    k = values.shape[1]
+    if k <= NUMBERED and len(values) <= FEW_ROWS:
+        digits = 2 if scale >= 0.1 else 3
+        for (i, j), value in np.ndenumerate(values):
+            ink = "white" if abs(value) > 0.65 * scale else "black"
+            told = f"{value:.{digits}f}" if 1e-3 <= scale < 100 else f"{value:.0e}"
+            axes.text(j, i, told.replace("-", "−"), ha="center", va="center", fontsize=8, color=ink)
+    axes.grid(visible=False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    axes.set_xticks(range(k), [str(j + 1) for j in range(k)])
+    axes.tick_params(axis="x", length=0)
+    axes.set_xlabel("component")
+    if axes.figure is not None:
+        bar = axes.figure.colorbar(image, ax=axes, label=label, shrink=0.8, pad=0.02, aspect=25)
+        bar.outline.set_visible(False)
+
+
+# ---- rows -------------------------------------------------------------------------------------
+
+
+def scores(
+    points: Any,
+    classes: Any = None,
+    *,
+    components: Sequence[int] = (0, 1),
+    label: str = "direction",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw rows in two dimensions, with a colour and a marker for each class.
+
+    Parameters
+    ----------
+    points : array of shape (n, k)
+        Such as ``solution.transform(X)``. With one component, rows are drawn above each other by class.
+    classes : sequence of n values, optional
+        The class of each row. Rows without a class (None) are grey.
+    components : sequence of two int, default (0, 1)
+        Which columns, counted from 0.
+    label : str, default "direction"
+        What a column is called.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. The default is a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InvalidProblem
+        The points are no matrix, or there are not as many classes as rows.
+    InvalidOption
+        For `components`.
+    MissingPackage
+        matplotlib is not installed.
+    """
+    Z = _numbers(points)
+    if Z.ndim != 2 or not Z.size:
+        raise InvalidProblem(f"scores draws an n x k array; got shape {Z.shape}. Pass solution.transform(X).")
+    names, codes = _codes(classes, len(Z))
+    one = Z.shape[1] == 1
+    if one:
+        spread = 0.6 * (np.arange(len(Z)) * GOLDEN % 1 - 0.5)
+        Z, components = np.column_stack([Z[:, 0], codes + spread]), (0, 1)
+    if len(components) != 2 or not all(0 <= j < Z.shape[1] for j in components):
+        raise InvalidOption(f"components must be two of 0 to {Z.shape[1] - 1}; got {shown(components)}.")
+    with axes_for(ax, (5.4, 4.0)) as axes:
+        size = 14 if len(Z) <= MOST_POINTS else 5
+        for code in sorted(set(codes.tolist())):
+            own = Z[codes == code][:, components]
+            colour = MUTED if code < 0 else COLOURS[code % len(COLOURS)]
+            # After all colours the markers change, too, so that many classes remain distinct.
+            marker = "." if code < 0 else MARKERS[(code % len(COLOURS) + code // len(COLOURS)) % len(MARKERS)]
+            style: dict[str, Any] = {"s": size, "linewidths": 0, "alpha": 0.75, "rasterized": True}
+            told = "no class" if code < 0 else names[code]
+            axes.scatter(*own.T, color=colour, marker=marker, label=told, **style)
+        axes.set_xlabel(f"{label} {components[0] + 1}")
+        if one:
+            axes.set_yticks(range(len(names)), names)
+            axes.grid(visible=False, axis="y")
+        else:
+            axes.set_ylabel(f"{label} {components[1] + 1}")
+            if names != [""]:
+                _legend_beside(axes, len(names))
+    return axes
+
+
+def _codes(classes: Any, rows: int) -> tuple[list[str], HostArray]:
+    """The names of the classes in sorted order, and the number of each row's; -1 without a class."""
+    if classes is None:
+        return [""], np.zeros(rows, int)
+    given = np.asarray(to_host(classes)).tolist() if hasattr(classes, "shape") else list(classes)
+    if len(given) != rows:
+        raise InvalidProblem(f"classes must have a value for each of the {rows} rows; got {len(given)}.")
+    known = sorted(
+        {value for value in given if not _nothing(value)}, key=lambda value: (str(type(value)), value)
+    )
+    number = {value: code for code, value in enumerate(known)}
+    codes: HostArray = np.array([-1 if _nothing(value) else number[value] for value in given], int)
+    return [str(value) for value in known], codes
+
+
+def _nothing(value: Any) -> bool:
+    return value is None or value != value  # noqa: PLR0124  # NaN alone differs from itself
+
+
+def _legend_beside(axes: Axes, entries: int) -> None:
+    """A legend to the right of the points, so that it hides none."""
+    style: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
+    legend = axes.legend(ncols=1 + (entries - 1) // 16, handletextpad=0.2, **style)
+    for handle in legend.legend_handles:
+        if handle is not None:
+            handle.set_alpha(1.0)
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Variates of some rows, in pairs: column i of one block belongs to column i of the other.
+
+    Attributes
+    ----------
+    label : str
+        Which rows these are.
+    P, Q : numpy.ndarray of shape (n, k)
+    """
+
+    label: str
+    P: Any
+    Q: Any
+
+    @property
+    def correlations(self) -> list[float]:
+        """The correlation of each pair over these rows; 0 where a variate does not vary."""
+        P, Q = (np.asarray(block, dtype=np.float64) for block in (self.P, self.Q))
+        P, Q = P - P.mean(axis=0), Q - Q.mean(axis=0)
+        lengths = np.linalg.norm(P, axis=0) * np.linalg.norm(Q, axis=0)
+        return [
+            float(c / size) if size > 0 else 0.0 for c, size in zip((P * Q).sum(axis=0), lengths, strict=True)
+        ]
+
+
+def variates(
+    P: Any,
+    Q: Any,
+    *,
+    held_out: tuple[Any, Any] | None = None,
+    pair: int = 0,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the two variates of a pair against each other.
+
+    Parameters
+    ----------
+    P, Q : array of shape (n, k)
+        Variates of the fitted rows, as ``solution.transform(X, Y)`` returns them.
+    held_out : (array, array), optional
+        Those of other rows.
+    pair : int, default 0
+        Which pair, counted from 0.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. The default is a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        In standard deviations of the fitted rows, with their line of regression; the title has the correlations. Of
+        more than 2000 rows, evenly spaced ones are drawn.
+
+    Raises
+    ------
+    InvalidProblem
+        The blocks differ in shape.
+    InvalidOption
+        For `pair`.
+    MissingPackage
+        matplotlib is not installed.
+    """
+    clouds = [Cloud("fitted rows", _numbers(P), _numbers(Q))]
+    if held_out is not None:
+        clouds.append(Cloud("held-out rows", *(_numbers(block) for block in held_out)))
+    for cloud in clouds:
+        if cloud.P.ndim != 2 or cloud.P.shape != cloud.Q.shape or not cloud.P.size:
+            raise InvalidProblem(
+                f"variates must be two n x k arrays; got {cloud.P.shape} and {cloud.Q.shape}."
+            )
+    k = min(cloud.P.shape[1] for cloud in clouds)
+    if not 0 <= pair < k:
+        raise InvalidOption(f"pair must be from 0 to {k - 1}; got {shown(pair)}.")
+    with axes_for(ax, (4.2, 4.2)) as axes:
+        cloud_panel(axes, clouds, pair)
+        axes.set_ylabel("variate of Y / st. dev.")
+        if len(clouds) > 1:
+            opaque(axes.legend(loc="upper left"))
+    return axes
+
+
+def cloud_panel(axes: Axes, clouds: Sequence[Cloud], pair: int) -> None:
+    """One pair of one or more sets of rows, in standard deviations of the first."""
+    scales = [float(np.std(block[:, pair])) or 1.0 for block in (clouds[0].P, clouds[0].Q)]
+    reached = [cloud.correlations[pair] for cloud in clouds]
+    for cloud, colour in zip(clouds, COLOURS, strict=False):
+        drawn = np.unique(np.linspace(0, len(cloud.P) - 1, MOST_POINTS).astype(int))
+        x, y = cloud.P[drawn, pair] / scales[0], cloud.Q[drawn, pair] / scales[1]
+        axes.scatter(x, y, s=10, alpha=0.4, linewidths=0, color=colour, label=cloud.label, rasterized=True)
+    axes.axline((0, 0), slope=reached[0], **THIN)
+    words = ("fitted", "held out")
+    told = ", ".join(f"{value:.2f} {word}" for value, word in zip(reached, words, strict=False))
+    axes.set_title(f"pair {pair + 1}: {told}", fontsize=10)
+    axes.set_xlabel("variate of X / st. dev.")
+
+
+def opaque(legend: Any) -> None:
+    """The points of a legend larger than in the picture, and without transparency."""
+    for handle in legend.legend_handles:
+        handle.set_alpha(1.0)
+        handle.set_sizes([24.0])
+
+
+def _numbers(values: Any) -> HostArray:
+    """As a float64 array on the host."""
+    found: HostArray = np.asarray(to_host(values) if hasattr(values, "shape") else values, dtype=np.float64)
+    return found

@@ -1,0 +1,300 @@
+"""What the ridge does: values or scores over the ridge, and the scores of cross-validation.
+
+Problem: which ridge, and which k?
+Method: the ridge is on a logarithmic axis, with 0 at its left end; pairs of ridges that differ stand side by side.
+Means over splits have bars of one standard error, and lines mark the best setting and the simplest one that is within
+one standard error of it.
+Source: Breiman, Friedman, Olshen & Stone 1984, Classification and Regression Trees, section 3.4.3 (one standard error).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from linspec.arrays import HostArray, to_host
+from linspec.errors import InvalidProblem, MissingCapability, shown
+from linspec.plots.style import COLOURS, LINE, MUTED, THIN, axes_for, whole_numbers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["cross_validation", "ridge_path"]
+
+NAMED = 8
+"""Up to so many lines have colours and names of their own."""
+
+MANY_DIGITS = 4
+"""Powers of ten from this one on are written as powers."""
+
+ZERO = 10.0
+"""The ridge 0 is drawn this factor below the least positive one."""
+
+
+def ridge_path(
+    path: Any,
+    *,
+    ridges: Sequence[float] | None = None,
+    names: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw what each ridge of a path gives.
+
+    Parameters
+    ----------
+    path : RidgePath or LeastSquaresSolution
+        Of `linspec.ridge_path`: the scores on the test rows, with the best ridge marked; without test rows the values
+        (correlations or eigenvalues), which only fall as the ridge grows. Of least squares with several ridges: the
+        coefficients.
+    ridges : sequence of float, optional
+        For least squares, the ridges of the problem, in its order. The solution does not hold them.
+    names : sequence of str, optional
+        For least squares, a name for each coefficient. The default is `column_names` of the solution if there are any.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. The default is a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InvalidProblem
+        The path is something else, or `ridges` or `names` are missing or do not fit.
+    MissingPackage
+        matplotlib is not installed.
+    """
+    if hasattr(path, "solutions"):
+        given, columns, label = _of_path(path)
+        told: Sequence[str] = [f"{i + 1}" for i in range(columns.shape[1])]
+        scored = path.totals is not None
+    else:
+        given, columns = _of_coefficients(path, ridges)
+        told, label, scored = _names(path, names, columns.shape[1]), "coefficient", False
+    xs, order = _places(given)
+    with axes_for(ax, (5.2, 3.8)) as axes:
+        few = columns.shape[1] <= NAMED
+        for i, column in enumerate(columns.T):
+            colour = COLOURS[i % len(COLOURS)] if few else COLOURS[0]
+            style = LINE if few else {"linewidth": 0.8, "markersize": 2.5, "alpha": 0.5}
+            name = told[i] if few and columns.shape[1] > 1 else ""
+            form = "o" if _pairs(given) else "o-"  # pairs of ridges have no order to join them in
+            axes.plot(xs[order], column[order], form, color=colour, label=name or "_", **style)
+        if scored:
+            best = path.best
+            words = _in_words(given[best], in_full=_pairs(given))
+            _mark(axes, xs[best], f"best: {words}", right=bool(xs[best] <= np.median(xs)))
+        elif label == "coefficient":
+            axes.axhline(0, color=MUTED, linewidth=0.8)
+        elif np.min(columns) >= 0:
+            axes.set_ylim(bottom=0)
+        if few and columns.shape[1] > 1:
+            _legend_beside(axes, "" if label == "coefficient" else "number")
+        axes.set_ylabel(label)
+        _ridge_axis(axes, given, xs)
+    return axes
+
+
+def _of_path(path: Any) -> tuple[Sequence[Any], HostArray, str]:
+    """The ridges, a column for each line, and what it shows."""
+    cls = type(path.solutions[0])
+    if path.totals is not None:
+        return path.ridges, np.asarray(path.totals)[:, None], f"{cls.score_label}, test rows"
+    values = [np.asarray(getattr(solution, cls.value_field)) for solution in path.solutions]
+    columns = np.full((len(values), max(map(len, values))), np.nan)  # some ridges may have fewer
+    for row, found in zip(columns, values, strict=True):
+        row[: len(found)] = found
+    return path.ridges, columns, f"{cls.value_label}, fitted rows"
+
+
+def _of_coefficients(solution: Any, ridges: Sequence[float] | None) -> tuple[Sequence[Any], HostArray]:
+    if not getattr(solution, "path", False):
+        raise InvalidProblem(
+            "ridge_path draws a path of linspec.ridge_path, or a solution of least squares with several ridges; got "
+            f"{type(solution).__name__}."
+        )
+    x = np.asarray(to_host(solution.x), dtype=np.float64)
+    count = 0 if ridges is None else len(ridges)
+    if ridges is None or count != len(x):
+        raise InvalidProblem(
+            f"ridges must have the {len(x)} ridges of the problem; got {count or shown(ridges)}. Pass "
+            "ridges=problem.ridges."
+        )
+    return list(ridges), x.reshape(len(x), -1)
+
+
+def _names(solution: Any, names: Sequence[str] | None, count: int) -> list[str]:
+    known = (getattr(solution, "column_names", None) or {}).get("A")
+    if names is None and known is not None and len(known) == count:
+        names = known
+    told = [str(name) for name in (range(count) if names is None else names)]
+    if len(told) != count:
+        raise InvalidProblem(f"names must have one for each of the {count} coefficients; got {len(told)}.")
+    return told
+
+
+# ---- cross-validation -------------------------------------------------------------------------
+
+
+def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None) -> Axes:
+    """Draw the scores of cross-validation: over the ridge, a line for each k, or over k if there is one ridge.
+
+    Parameters
+    ----------
+    result : object
+        With `scores` of shape (splits, ridges, ks), `mean` and `standard_error` of shape (ridges, ks), `ridges`, `ks`,
+        `label`, `best` and `one_standard_error`, as cross-validation returns it.
+    folds : bool, default True
+        Whether the scores of the splits are drawn thin behind their mean, where there is one line.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. The default is a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Means with bars of one standard error. Lines mark the best setting, and the simplest one within one standard
+        error of it.
+
+    Raises
+    ------
+    InvalidProblem
+        The result has no scores.
+    MissingPackage
+        matplotlib is not installed.
+    """
+    if not all(
+        hasattr(result, name) for name in ("scores", "mean", "standard_error", "ridges", "ks", "best")
+    ):
+        raise InvalidProblem(
+            f"cross_validation draws the scores of all settings and splits; got {type(result).__name__}."
+        )
+    over_k = len(result.ridges) == 1 and len(result.ks) > 1
+    scores, mean, error = (np.asarray(block) for block in (result.scores, result.mean, result.standard_error))
+    if over_k:
+        scores, mean, error = scores.transpose(0, 2, 1), mean.T, error.T
+        xs, order = np.asarray(result.ks, dtype=float), np.argsort(result.ks)
+        lines: Sequence[Any] = result.ridges
+    else:
+        (xs, order), lines = _places(result.ridges), result.ks
+    with axes_for(ax, (5.2, 3.8)) as axes:
+        if folds and len(lines) == 1 and len(scores) > 1:
+            for number, split in enumerate(scores[:, order, 0]):
+                told = "one split" if number == 0 else "_"
+                axes.plot(xs[order], split, color=MUTED, linewidth=0.6, alpha=0.5, label=told)
+        for i, line in enumerate(lines):
+            colour = COLOURS[i % len(COLOURS)]
+            told = "mean" if len(lines) == 1 else f"k = {line}"
+            bars = error[order, i] if np.isfinite(error).any() else None
+            style: dict[str, Any] = {"elinewidth": 0.9, "capsize": 2, **LINE}
+            form = "o" if not over_k and _pairs(result.ridges) else "o-"
+            axes.errorbar(xs[order], mean[order, i], yerr=bars, fmt=form, color=colour, label=told, **style)
+        _settings(axes, result, xs, over_k=over_k)
+        axes.set_ylabel(result.label + ", held-out rows" * (getattr(result, "method", "") != "gcv"))
+        if len(lines) > 1 or len(scores) > 1:
+            _legend_beside(axes, "")
+        if over_k:
+            axes.set_xlabel("k")
+            whole_numbers(axes)
+        else:
+            _ridge_axis(axes, result.ridges, xs)
+    return axes
+
+
+def _settings(axes: Axes, result: Any, xs: HostArray, *, over_k: bool) -> None:
+    """Lines at the best setting, and at the simplest one within a standard error."""
+
+    def place(setting: Any) -> float:
+        at = result.ks.index(setting.k) if over_k else result.ridges.index(setting.ridge)
+        return float(xs[at])
+
+    def words(setting: Any) -> str:
+        return f", k = {setting.k}" if not over_k and len(result.ks) > 1 else ""
+
+    best = result.best
+    try:
+        simple = result.one_standard_error
+    except MissingCapability:  # one split has no standard error
+        simple = best
+    x, y = place(best), place(simple)
+    if (x, words(best)) == (y, words(simple)):
+        _mark(axes, x, f"best{words(best)}", right=bool(x <= np.median(xs)))
+    elif x == y:
+        told = f"best{words(best)}; within 1 s.e.{words(simple)}"
+        _mark(axes, x, told, right=bool(x <= np.median(xs)))
+    else:
+        _mark(axes, x, f"best{words(best)}", right=x > y)
+        _mark(axes, y, f"within 1 s.e.{words(simple)}", right=y > x)
+
+
+# ---- axes -------------------------------------------------------------------------------------
+
+
+def _places(ridges: Sequence[Any]) -> tuple[HostArray, HostArray]:
+    """Abscissae of ridges, and their order: numbers where they are numbers, else places side by side."""
+    sizes: HostArray = np.array([float(np.sum(ridge)) for ridge in ridges])
+    order = np.argsort(sizes, kind="stable")
+    if _pairs(ridges):
+        return np.argsort(order).astype(float), order
+    xs: HostArray = np.array([_distinct(ridge)[0] for ridge in ridges], dtype=float)
+    positive = xs[xs > 0]
+    xs[xs == 0] = positive.min() / ZERO if len(positive) else 1.0
+    return xs, order
+
+
+def _distinct(ridge: Any) -> list[float]:
+    return sorted({float(value) for value in np.atleast_1d(np.asarray(ridge, dtype=float))})
+
+
+def _pairs(ridges: Sequence[Any]) -> bool:
+    """Whether some ridge is a pair of numbers that differ."""
+    return any(len(_distinct(ridge)) > 1 for ridge in ridges)
+
+
+def _in_words(ridge: Any, *, in_full: bool) -> str:
+    """A pair in full, or the number that both are."""
+    found = np.atleast_1d(np.asarray(ridge, dtype=float)).tolist()
+    return f"{found[0]:g}" if not in_full else f"({', '.join(f'{value:g}' for value in found)})"
+
+
+def _ridge_axis(axes: Axes, ridges: Sequence[Any], xs: HostArray) -> None:
+    axes.set_xlabel("ridge")
+    if _pairs(ridges):
+        axes.set_xticks(xs, [_in_words(ridge, in_full=True) for ridge in ridges])
+        axes.set_xlabel("ridge of X and of Y")
+        return
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axes.set_xscale("log")
+    zero = next((x for x, ridge in zip(xs, ridges, strict=True) if not np.any(ridge)), None)
+    wide = xs.max() > 300 * xs.min()
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0), numticks=9))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+    def told(x: float, _: Any = None) -> str:
+        if zero is not None and x < 2 * zero:
+            return "0" if abs(x / zero - 1) < 1e-6 else ""  # rounding of the axis
+        power = round(math.log10(x))
+        return f"$10^{{{power}}}$" if abs(power) >= MANY_DIGITS and x == 10.0**power else f"{x:g}"
+
+    axes.xaxis.set_major_formatter(FuncFormatter(told))
+    if zero is not None:
+        ticks = [zero, *(x for x in axes.get_xticks() if 2 * zero < x <= 1.01 * xs.max())]
+        axes.set_xticks(ticks)
+
+
+def _mark(axes: Axes, x: float, told: str, *, right: bool = True) -> None:
+    """A line at an abscissa, with words at the top."""
+    axes.axvline(x, zorder=1, **THIN)
+    place: Any = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+    side: Any = {"xytext": (4 if right else -4, -2), "ha": "left" if right else "right", "va": "bottom"}
+    axes.annotate(told, (x, 1.02), fontsize=8, color=MUTED, annotation_clip=False, **place, **side)
+
+
+def _legend_beside(axes: Axes, title: str) -> None:
+    """A legend to the right of the lines, so that it hides none."""
+    axes.legend(
+        loc="upper left", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.0, title=title or None, title_fontsize=9
+    )

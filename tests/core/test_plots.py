@@ -1,0 +1,364 @@
+"""Pictures of answers: what the artists hold is what the answers hold, and nothing of matplotlib is left changed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from types import MappingProxyType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linspec as ls
+from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, MissingPackage
+
+pytest.importorskip("matplotlib")
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import same_color
+from matplotlib.figure import Figure
+
+rng = np.random.default_rng(0)
+N = 300
+SHARED = rng.standard_normal((N, 2)) * [2.0, 1.0]
+X = SHARED @ rng.standard_normal((2, 9)) + rng.standard_normal((N, 9))
+Y = SHARED @ rng.standard_normal((2, 7)) + rng.standard_normal((N, 7))
+CLASSES = np.array(["ash", "elm", "oak"])[rng.integers(0, 3, N)]
+SOLUTION = ls.solve(ls.CCA(X[:200], Y[:200], k=4, ridge=1.0))
+
+
+@pytest.fixture(autouse=True)
+def settings_stay():
+    before = dict(mpl.rcParams)
+    yield
+    assert dict(mpl.rcParams) == before
+
+
+def drawn(ax):
+    """The axes, after everything in their figure could be drawn."""
+    FigureCanvasAgg(ax.figure).draw()
+    return ax
+
+
+def lines(ax) -> dict[str, Any]:
+    return {line.get_label(): line for line in ax.get_lines()}
+
+
+def words(ax) -> list[str]:
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+# ---- values -----------------------------------------------------------------------------------
+
+
+def test_scree_has_the_values_and_the_band_of_chance():
+    null = np.sort(rng.random((40, 4)), axis=1)[:, ::-1]
+    ax = drawn(ls.plots.scree(SOLUTION, null=null, alpha=0.1))
+    np.testing.assert_array_equal(lines(ax)["data"].get_ydata(), SOLUTION.correlations)
+    np.testing.assert_array_equal(lines(ax)["data"].get_xdata(), [1, 2, 3, 4])
+    np.testing.assert_array_equal(lines(ax)["chance, median"].get_ydata(), np.median(null, axis=0))
+    (band,) = ax.collections
+    corners = band.get_paths()[0].vertices
+    for place in range(4):
+        ys = corners[corners[:, 0] == place + 1, 1]
+        np.testing.assert_allclose([ys.min(), ys.max()], np.quantile(null[:, place], [0.1, 0.9]))
+    assert "chance, 10 to 90 % of 40 permutations" in words(ax)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("number of the pair", "canonical correlation")
+    assert ax.get_ylim() == (0.0, 1.02)
+
+
+def test_one_permutation_is_a_line():
+    ax = drawn(ls.plots.scree(SOLUTION, null=[0.4, 0.3, 0.2, 0.1]))
+    assert not ax.collections
+    np.testing.assert_array_equal(lines(ax)["chance"].get_ydata(), [0.4, 0.3, 0.2, 0.1])
+
+
+def test_scree_of_a_test_fills_what_is_more_than_chance():
+    test = ls.permutation_test(ls.CCA(X, Y), permutations=99, rng=0)
+    ax = drawn(ls.plots.scree(test))
+    assert 0 < test.components() < len(test.correlations)
+    full, hollow = lines(ax)["p ≤ 0.05"], lines(ax)["p > 0.05"]
+    np.testing.assert_array_equal(full.get_ydata(), test.correlations[: test.components()])
+    np.testing.assert_array_equal(hollow.get_ydata(), test.correlations[test.components() :])
+    assert same_color(hollow.get_markerfacecolor(), "white")
+    beside = drawn(ls.plots.scree(SOLUTION, null=test))
+    np.testing.assert_array_equal(lines(beside)["p ≤ 0.05"].get_ydata(), SOLUTION.correlations[:2])
+
+
+def test_scree_of_other_answers():
+    ax = drawn(ls.plots.scree(ls.solve(ls.SVD(X, k=3)), held_out=[3.0, 2.0, 1.0]))
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("number", "singular value")
+    np.testing.assert_array_equal(lines(ax)["held-out rows"].get_ydata(), [3.0, 2.0, 1.0])
+    with pytest.raises(InvalidProblem, match="has none"):
+        ls.plots.scree(ls.solve(ls.LeastSquares(X, Y)))
+    with pytest.raises(InvalidProblem, match="a row for each permutation"):
+        ls.plots.scree(SOLUTION, null=np.zeros((2, 2, 2)))
+    with pytest.raises(InvalidOption, match="alpha"):
+        ls.plots.scree(SOLUTION, alpha=0.7)
+
+
+# ---- loadings ---------------------------------------------------------------------------------
+
+
+def test_a_map_of_loadings_has_the_correlations_and_the_names():
+    names = [f"column {i}" for i in range(9)]
+    ax = drawn(ls.plots.loadings(SOLUTION, data=X, names=names))
+    P = SOLUTION.transform(X)
+    expected = np.corrcoef(X.T, P.T)[:9, 9:]
+    np.testing.assert_allclose(ax.images[0].get_array(), expected, atol=1e-10)
+    low, high = ax.images[0].get_clim()
+    assert low == -high == pytest.approx(-np.abs(expected).max())
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == names
+    assert ax.texts[0].get_text() == f"{expected[0, 0]:.2f}".replace("-", "−")
+    assert ax.figure.axes[1].get_ylabel() == "correlation with the variate"
+
+
+def test_bars_have_the_largest_columns_first():
+    ax = drawn(ls.plots.loadings(SOLUTION, view="Y", component=1, most=3))
+    weights = SOLUTION.y_weights[:, 1]
+    largest = np.argsort(-np.abs(weights))[:3]
+    np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], weights[largest])
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == [str(i) for i in largest]
+    assert len({bar.get_facecolor() for bar in ax.patches}) == len({*np.sign(weights[largest])})
+    assert ax.get_title(loc="left") == "component 2, the 3 largest of 7 columns"
+    assert ax.get_xlabel() == "weight"
+
+
+@dataclass(frozen=True)
+class Named:
+    """A solution that knows the names of its columns."""
+
+    weights: Any
+    column_names: Any
+    weights_of = MappingProxyType({"X": ("weights", 0)})
+
+
+def test_names_of_a_solution_are_taken_and_vectors_of_svd_are_columns():
+    ax = drawn(ls.plots.loadings(Named(np.array([[1.0], [-3.0]]), {"X": ("age", "dose")})))
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["dose", "age"]
+    svd = ls.solve(ls.SVD(X, k=2))
+    np.testing.assert_array_equal(drawn(ls.plots.loadings(svd)).images[0].get_array(), svd.Vh.T)
+
+
+def test_loadings_that_cannot_be_drawn():
+    with pytest.raises(InvalidProblem, match="one for each of the 9 columns; got 2"):
+        ls.plots.loadings(SOLUTION, names=["a", "b"])
+    with pytest.raises(InvalidOption, match="view must be one of X, Y"):
+        ls.plots.loadings(SOLUTION, view="A")
+    with pytest.raises(InvalidOption, match="component must be from 0 to 3"):
+        ls.plots.loadings(SOLUTION, component=4)
+    with pytest.raises(MissingCapability, match="has no loadings"):
+        ls.plots.loadings(ls.solve(ls.SVD(X, k=2)), data=X)
+
+
+# ---- rows -------------------------------------------------------------------------------------
+
+
+def test_scores_of_each_class_have_a_colour_and_a_marker():
+    Z = rng.standard_normal((N, 3))
+    ax = drawn(ls.plots.scores(Z, CLASSES, components=(2, 0)))
+    for name, cloud in zip(("ash", "elm", "oak"), ax.collections, strict=True):
+        np.testing.assert_array_equal(cloud.get_offsets(), Z[name == CLASSES][:, [2, 0]])
+    assert words(ax) == ["ash", "elm", "oak"]
+    assert len({tuple(cloud.get_facecolor()[0]) for cloud in ax.collections}) == 3
+    assert len({len(cloud.get_paths()[0].vertices) for cloud in ax.collections}) > 1
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("direction 3", "direction 1")
+
+
+def test_many_classes_are_distinct_and_rows_without_a_class_are_grey():
+    y = [None, float("nan"), *range(20), *range(20)]
+    ax = drawn(ls.plots.scores(rng.standard_normal((42, 2)), y))
+    assert words(ax)[0] == "no class"
+    assert len(ax.collections[0].get_offsets()) == 2
+    looks = {(*c.get_facecolor()[0], c.get_paths()[0].vertices.tobytes()) for c in ax.collections}
+    assert len(looks) == 21
+
+
+def test_one_direction_stands_by_class():
+    z = rng.standard_normal((N, 1))
+    ax = drawn(ls.plots.scores(z, CLASSES))
+    for place, name in enumerate(("ash", "elm", "oak")):
+        points = ax.collections[place].get_offsets()
+        np.testing.assert_array_equal(points[:, 0], z[name == CLASSES, 0])
+        assert (np.abs(points[:, 1] - place) < 0.5).all()
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["ash", "elm", "oak"]
+    with pytest.raises(InvalidProblem, match="a value for each of the 300 rows"):
+        ls.plots.scores(z, CLASSES[1:])
+    with pytest.raises(InvalidOption, match="components"):
+        ls.plots.scores(X, components=(0, 9))
+
+
+def test_variates_have_their_correlations():
+    fitted, new = SOLUTION.transform(X[:200], Y[:200]), SOLUTION.transform(X[200:], Y[200:])
+    ax = drawn(ls.plots.variates(*fitted, held_out=new, pair=1))
+    told = [np.corrcoef(P[:, 1], Q[:, 1])[0, 1] for P, Q in (fitted, new)]
+    assert ax.get_title() == f"pair 2: {told[0]:.2f} fitted, {told[1]:.2f} held out"
+    np.testing.assert_allclose(np.std(ax.collections[0].get_offsets(), axis=0), 1.0)
+    assert len(ax.collections[1].get_offsets()) == 100
+    assert words(ax) == ["fitted rows", "held-out rows"]
+    with pytest.raises(InvalidOption, match="pair must be from 0 to 3"):
+        ls.plots.variates(*fitted, pair=4)
+
+
+# ---- ridges and folds -------------------------------------------------------------------------
+
+
+def test_a_ridge_path_shows_scores_of_test_rows_or_values_of_fitted_ones():
+    problem, ridges = ls.CCA(X[:200], Y[:200], k=2), [10.0, 0.0, 1000.0]
+    path = ls.ridge_path(problem, ridges, test=(X[200:], Y[200:]))
+    ax = drawn(ls.plots.ridge_path(path))
+    curve = ax.get_lines()[0]
+    np.testing.assert_array_equal(curve.get_ydata(), path.totals[[1, 0, 2]])  # in the order of the ridges
+    np.testing.assert_array_equal(curve.get_xdata(), [1.0, 10.0, 1000.0])  # 0 is left of the least
+    ticks = {tick.get_text() for tick in ax.get_xticklabels()}
+    assert {"0", "10", "1000"} <= ticks
+    assert "1" not in ticks
+    assert ax.get_ylabel() == "total correlation captured, test rows"
+    assert ax.texts[0].get_text() == f"best: {path.best_ridge[0]:g}"
+    ax = drawn(ls.plots.ridge_path(ls.ridge_path(problem, ridges)))
+    for i, curve in enumerate(ax.get_lines()[:2]):
+        np.testing.assert_array_equal(
+            curve.get_ydata(), [path.solutions[j].correlations[i] for j in (1, 0, 2)]
+        )
+
+
+def test_pairs_of_ridges_stand_side_by_side():
+    path = ls.ridge_path(ls.CCA(X, Y, k=2), [(1.0, 2.0), (30.0, 1.0), (1.0, 1.0)])
+    ax = drawn(ls.plots.ridge_path(path))
+    told = {tick.get_text(): tick.get_position()[0] for tick in ax.get_xticklabels()}
+    assert told == {"(1, 1)": 0, "(1, 2)": 1, "(30, 1)": 2}
+
+
+def test_a_path_of_least_squares_shows_coefficients():
+    problem = ls.LeastSquares(X[:, :3], Y[:, 0], [1.0, 100.0])
+    solution = ls.solve(problem)
+    ax = drawn(ls.plots.ridge_path(solution, ridges=problem.ridges, names=["a", "b", "c"]))
+    for i, name in enumerate("abc"):
+        np.testing.assert_array_equal(lines(ax)[name].get_ydata(), solution.x[:, i])
+    with pytest.raises(InvalidProblem, match="the 2 ridges of the problem"):
+        ls.plots.ridge_path(solution)
+    with pytest.raises(InvalidProblem, match="several ridges"):
+        ls.plots.ridge_path(SOLUTION)
+
+
+def of_folds(ridges, ks, splits=4):
+    """What cross-validation returns, of planted scores: the best is the second ridge and k = 2."""
+    scores = rng.random((splits, len(ridges), len(ks))) / 100
+    scores[:, min(1, len(ridges) - 1), min(1, len(ks) - 1)] += 1
+    return SimpleNamespace(
+        scores=scores,
+        mean=scores.mean(axis=0),
+        standard_error=scores.std(axis=0, ddof=1) / np.sqrt(splits),
+        ridges=ridges,
+        ks=ks,
+        label="score",
+        best=SimpleNamespace(ridge=ridges[min(1, len(ridges) - 1)], k=ks[min(1, len(ks) - 1)]),
+        one_standard_error=SimpleNamespace(ridge=ridges[-1], k=ks[min(1, len(ks) - 1)]),
+    )
+
+
+def test_cross_validation_shows_means_errors_and_the_chosen_settings():
+    found = of_folds((1.0, 10.0, 100.0), (1, 2))
+    ax = drawn(ls.plots.cross_validation(found))
+    for k, bars in enumerate(ax.containers):
+        np.testing.assert_array_equal(bars[0].get_ydata(), found.mean[:, k])
+        np.testing.assert_array_equal(bars[0].get_xdata(), found.ridges)
+        (segments,) = bars[2]
+        heights = [abs(b[1] - a[1]) / 2 for a, b in segments.get_segments()]
+        np.testing.assert_allclose(heights, found.standard_error[:, k])
+    assert words(ax) == ["k = 1", "k = 2"]
+    assert [text.get_text() for text in ax.texts] == ["best, k = 2", "within 1 s.e., k = 2"]
+    assert ax.get_ylabel() == "score, held-out rows"
+
+
+def test_cross_validation_of_one_ridge_is_over_k_and_of_one_k_has_its_folds():
+    found = of_folds((3.0,), (1, 2, 4))
+    ax = drawn(ls.plots.cross_validation(found))
+    np.testing.assert_array_equal(ax.containers[0][0].get_ydata(), found.mean[0])
+    np.testing.assert_array_equal(ax.containers[0][0].get_xdata(), [1, 2, 4])
+    assert ax.get_xlabel() == "k"
+    splits = [line.get_ydata() for line in ax.get_lines() if line.get_linewidth() == 0.6]
+    np.testing.assert_array_equal(splits, found.scores[:, 0])
+    found = ls.cross_validate(ls.LeastSquares(X, Y), ridges=[3.0, 900.0], rng=0)
+    ax = drawn(ls.plots.cross_validation(found, folds=False))
+    np.testing.assert_array_equal(ax.containers[0][0].get_ydata(), found.mean[:, 0])
+    assert ax.get_ylabel() == "mean squared error, held-out rows"
+    by_formula = ls.cross_validate(ls.LeastSquares(X, Y), ridges=[3.0, 900.0], method="gcv")
+    assert drawn(ls.plots.cross_validation(by_formula)).get_ylabel() == "generalized cross-validation"
+    with pytest.raises(InvalidProblem, match="scores of all settings"):
+        ls.plots.cross_validation(SOLUTION)
+
+
+# ---- runs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("against", ["passes", "seconds", "iterations"])
+def test_convergence_has_the_history_and_ends_in_the_certificate(against: str):
+    runs = {
+        "short": ls.solve(ls.CCA(X, Y, 2), "als", rng=0, form="implicit", max_passes=8, tol=1e-14),
+        "long": ls.solve(ls.CCA(X, Y, 2), "als", rng=0, form="implicit"),
+        "exact": ls.solve(ls.CCA(X, Y, 2), "gram"),
+    }
+    ax = drawn(ls.plots.convergence(runs, against=against, tol=1e-6))
+    found = lines(ax)
+    for name in ("short", "long"):
+        run = runs[name]
+        column = "iteration" if against == "iterations" else against
+        np.testing.assert_array_equal(found[name].get_ydata(), [*run.history["residual"], run.residual])
+        np.testing.assert_array_equal(found[name].get_xdata()[:-1], run.history[column])
+        assert found[name].get_xdata()[-1] >= getattr(run, against)
+    assert found["exact"].get_marker() == "D"
+    assert words(ax) == ["short", "long", "exact"]
+    ends = [line for line in ax.get_lines() if line.get_marker() == "o"]
+    hollow = [same_color(line.get_markerfacecolor(), "white") for line in ends]
+    assert hollow == [not runs["short"].converged, not runs["long"].converged] == [True, False]
+    assert ax.get_yscale() == "log"
+    assert "tolerance" in {text.get_text() for text in ax.texts}
+
+
+def test_one_solution_or_several_without_names():
+    assert words(drawn(ls.plots.convergence(SOLUTION))) == [SOLUTION.solver]
+    with pytest.raises(InvalidProblem, match="at least one"):
+        ls.plots.convergence([])
+    with pytest.raises(InvalidOption, match="passes, seconds, iterations"):
+        ls.plots.convergence(SOLUTION, against="days")
+
+
+# ---- matplotlib -------------------------------------------------------------------------------
+
+
+def test_axes_that_are_given_are_used_and_dressed():
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    assert ls.plots.scree(SOLUTION, ax=left) is left
+    assert ls.plots.variates(*SOLUTION.transform(X, Y), ax=right) is right
+    assert not left.spines["top"].get_visible()
+    drawn(left)
+    assert len(figure.axes) == 2
+
+
+def test_arrays_of_other_libraries_are_drawn():
+    torch = pytest.importorskip("torch")
+    ax = drawn(ls.plots.scores(torch.asarray(X), CLASSES))
+    assert sum(len(cloud.get_offsets()) for cloud in ax.collections) == N
+
+
+def test_importing_loads_no_matplotlib_and_drawing_no_pyplot(tmp_path):
+    code = f"""
+import sys, linspec
+linspec.plots
+print([m for m in sys.modules if m.startswith('matplotlib')])
+linspec.plots.loadings([[1, 2], [3, 4]]).figure.savefig({str(tmp_path / "p.png")!r})
+print('matplotlib.pyplot' in sys.modules)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.stdout.split() == ["[]", "False"], run.stderr
+
+
+def test_pictures_without_matplotlib_name_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingPackage, match=r"pip install 'linspec\[plots\]'"):
+        ls.plots.scree(SOLUTION)
