@@ -315,7 +315,7 @@ def tol_option(usual: float = 1e-6) -> Any:
     usual : float, default 1e-6
         That default, for the explanation: the `tolerance` of the problems that the solver solves.
     """
-    number = f"{usual:g}".replace("e-0", "e-")
+    number = f"{usual:.0e}".replace("e-0", "e-")
     return option(None, f"residual to stop at; none: {number}, more for float32", kind=float, above=0)
 
 
