@@ -10,7 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from linspec.arrays import Array
 from linspec.errors import InvalidOption, shown
-from linspec.estimators.base import LinspecEstimator, checked_number, like
+from linspec.estimators.base import LinspecEstimator, checked_number, like, seed_of
 from linspec.estimators.choice_of_ridge import errors_by_folds, errors_by_gcv
 from linspec.families.least_squares.problem import LeastSquares
 
@@ -176,7 +176,7 @@ class RidgeCV(LinearRegressor):
     Warns
     -----
     ConvergenceWarning
-        The residual of an answer is above the tolerance.
+        The residual of the answer on all rows is above the tolerance.
 
     References
     ----------
@@ -246,7 +246,8 @@ class RidgeCV(LinearRegressor):
         if self.cv is None:
             errors = errors_by_gcv(problem, self._solved, X, y, alphas, sample_weight, self.random_state)
         else:
-            errors = errors_by_folds(problem, self._solved, X, y, alphas, sample_weight, self.cv, groups)
+            stated = problem(X, y, alphas, sample_weight)
+            errors = errors_by_folds(stated, y, self.cv, groups, seed_of(self.random_state), self._settings(stated))
         self.alpha_ = max(alpha for alpha, error in zip(alphas, errors, strict=True) if error == errors.min())
         self._fit_with(X, y, self.alpha_, sample_weight)
         self.errors_ = like(self.coef_, errors)
