@@ -247,7 +247,9 @@ class RidgeCV(LinearRegressor):
             errors = errors_by_gcv(problem, self._solved, X, y, alphas, sample_weight, self.random_state)
         else:
             stated = problem(X, y, alphas, sample_weight)
-            errors = errors_by_folds(stated, y, self.cv, groups, seed_of(self.random_state), self._settings(stated))
+            errors = errors_by_folds(
+                stated, y, self.cv, groups, seed_of(self.random_state), self._settings(stated)
+            )
         self.alpha_ = max(alpha for alpha, error in zip(alphas, errors, strict=True) if error == errors.min())
         self._fit_with(X, y, self.alpha_, sample_weight)
         self.errors_ = like(self.coef_, errors)
