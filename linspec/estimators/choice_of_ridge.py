@@ -35,7 +35,8 @@ from linspec.row_model import weights_and_confounds
 from linspec.solver import solve
 
 EXACT = 1000
-"""Up to so many rows or columns the trace is computed of all singular values."""
+"""Up to so many rows or columns the trace is computed of all singular values; up to so many columns folds share a
+reading, and all ridges a decomposition for each fold."""
 
 PROBES = 20
 """Random signs a row where it is estimated. The standard deviation of N − tr H is at most √(2 (N − tr H) / PROBES)."""
@@ -61,7 +62,7 @@ def errors_by_folds(
     groups : array of shape (n,), or None
     rng : None, int or numpy.random.Generator
     settings : dict
-        Arguments of `linspec.solve`. Without any, Gram matrices serve where they can be held.
+        Arguments of `linspec.solve`. Without any, few columns are read once, and no solver runs.
 
     Returns
     -------
@@ -75,7 +76,7 @@ def errors_by_folds(
         for train, test in check_cv(cv).split(np.empty((n, 1)), labels, groups)
         if often[test].sum() > 0
     ]
-    form = "implicit" if settings else "auto"
+    form = "auto" if stated.A.shape[1] <= EXACT and not settings else "solve"
     found = cross_validate(stated, splitter=splits, score="mse", form=form, rng=rng, **settings)
     counts = [often[test].sum() for _, test in splits]
     mean: HostArray = np.average(found.scores[:, :, 0], axis=0, weights=counts)
