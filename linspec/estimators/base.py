@@ -62,15 +62,22 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _solved(self, problem: Problem[S]) -> S:
         """The solution, with a warning where it has not converged."""
-        options = dict(self.solver_options or {})
-        if self.tol is not None and _takes_tol(self.solver, problem):
-            options.setdefault("tol", self.tol)
-        seed = seed_of(self.random_state)
-        solution = solve(problem, self.solver, rng=seed, max_passes=self.max_passes, **options)
+        solution = solve(problem, rng=seed_of(self.random_state), **self._settings(problem))
         if not solution.converged:
             text = f"{type(self).__name__}: {solution.solver} has not converged ({solution.status.name}): "
             errors.warn(f"{text}{solution.message}", ConvergenceWarning)
         return solution
+
+    def _settings(self, problem: Problem[Any]) -> dict[str, Any]:
+        """The arguments of `solve` that are set, but for the seed."""
+        settings = dict(self.solver_options or {})
+        if self.tol is not None and _takes_tol(self.solver, problem):
+            settings.setdefault("tol", self.tol)
+        if self.max_passes is not None:
+            settings["max_passes"] = self.max_passes
+        if self.solver != "auto":
+            settings["solver"] = self.solver
+        return settings
 
     # ---- rows ---------------------------------------------------------------------------------
 

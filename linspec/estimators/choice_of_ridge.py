@@ -1,8 +1,8 @@
 """Errors of prediction for a path of ridges: by folds, and by generalized cross-validation.
 
 Problem: which ridge predicts rows best that were not fitted?
-Method: folds leave rows out, and every fold solves for all ridges in one run. Generalized cross-validation leaves out
-none: with the hat matrix H(λ), which takes the N targets to their fits, the error is estimated by
+Method: folds leave rows out (`linspec.cross_validate`). Generalized cross-validation leaves out none: with the hat
+matrix H(λ), which takes the N targets to their fits, the error is estimated by
 
     V(λ) = N ‖(I − H(λ)) y‖² / (N − tr H(λ))².
 
@@ -29,12 +29,14 @@ from linspec.errors import InvalidProblem
 from linspec.families.least_squares.problem import LeastSquares
 from linspec.families.least_squares.solution import LeastSquaresSolution
 from linspec.families.svd.problem import SVD
+from linspec.held_out.validation import cross_validate
 from linspec.operators import as_operator
 from linspec.row_model import weights_and_confounds
 from linspec.solver import solve
 
 EXACT = 1000
-"""Up to so many rows or columns the trace is computed of all singular values."""
+"""Up to so many rows or columns the trace is computed of all singular values; up to so many columns folds share a
+reading, and all ridges a decomposition for each fold."""
 
 PROBES = 20
 """Random signs a row where it is estimated. The standard deviation of N − tr H is at most √(2 (N − tr H) / PROBES)."""
@@ -46,46 +48,38 @@ Solve = Callable[[LeastSquares], LeastSquaresSolution]
 
 
 def errors_by_folds(
-    make: Make,
-    solved: Solve,
-    X: Any,
-    y: Any,
-    ridges: tuple[float, ...],
-    sample_weight: Any,
-    cv: Any,
-    groups: Any,
+    stated: LeastSquares, y: Any, cv: Any, groups: Any, rng: Any, settings: dict[str, Any]
 ) -> HostArray:
-    """The mean squared error of each ridge on the rows that the folds leave out.
+    """The mean squared error of each ridge on the rows that the folds leave out; every row counts by its weight.
 
     Parameters
     ----------
-    make, solved : callable
-        State a problem, and solve it.
-    X : data of shape (n, p)
-        With row slices.
+    stated : LeastSquares
+        With all ridges.
     y : data of shape (n,) or (n, m)
-    ridges : tuple of floats
-    sample_weight : array of shape (n,), or None
+        The targets, for splitters that stratify.
     cv : int, splitter or iterable of splits
     groups : array of shape (n,), or None
+    rng : None, int or numpy.random.Generator
+    settings : dict
+        Arguments of `linspec.solve`. Without any, few columns are read once, and no solver runs.
 
     Returns
     -------
-    numpy.ndarray of shape (len(ridges),)
+    numpy.ndarray of shape (len(stated.ridges),)
     """
-    A, targets = as_operator(X, "X"), _columns(y)
-    B = as_operator(targets, "y")
-    n = A.shape[0]
-    w, _ = weights_and_confounds(sample_weight, None, n)
-    labels = None if scipy.sparse.issparse(y) else to_host(y)
-    squares, total = np.zeros(len(ridges)), 0.0
-    for train, test in check_cv(cv).split(np.empty((n, 1)), labels, groups):
-        known = None if w is None else w[train]
-        path = solved(make(A.rows(train), B.rows(train), ridges, known))
-        often = np.ones(len(test)) if w is None else w[test]
-        squares += _squares(path, A.rows(test), _dense(B.rows(test).dense()), often)
-        total += float(often.sum())
-    mean: HostArray = squares / (total * B.shape[1])
+    n, w = int(stated.B.shape[0]), stated.sample_weight
+    labels = to_host(y) if is_array(y) else None
+    often = np.ones(n) if w is None else w
+    splits = [
+        (train, test)
+        for train, test in check_cv(cv).split(np.empty((n, 1)), labels, groups)
+        if often[test].sum() > 0
+    ]
+    form = "auto" if stated.A.shape[1] <= EXACT and not settings else "solve"
+    found = cross_validate(stated, splitter=splits, score="mse", form=form, rng=rng, **settings)
+    counts = [often[test].sum() for _, test in splits]
+    mean: HostArray = np.average(found.scores[:, :, 0], axis=0, weights=counts)
     return mean
 
 

@@ -10,7 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from linspec.arrays import Array
 from linspec.errors import InvalidOption, shown
-from linspec.estimators.base import LinspecEstimator, checked_number, like
+from linspec.estimators.base import LinspecEstimator, checked_number, like, seed_of
 from linspec.estimators.choice_of_ridge import errors_by_folds, errors_by_gcv
 from linspec.families.least_squares.problem import LeastSquares
 
@@ -158,7 +158,8 @@ class RidgeCV(LinearRegressor):
     tol : float, optional
         The residual to stop at. By default that of the problem; exact solvers have none.
     max_passes : float, optional
-        Ceiling on the readings of the data in each solve.
+        Ceiling on the readings of the data in each solve. Folds of up to 1000 columns are scored from one reading,
+        without a solver, where none of `solver`, `tol`, `max_passes` and `solver_options` is given.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
         Seed of everything random, the probes of generalized cross-validation included.
     solver_options : dict, optional
@@ -176,7 +177,7 @@ class RidgeCV(LinearRegressor):
     Warns
     -----
     ConvergenceWarning
-        The residual of an answer is above the tolerance.
+        The residual of the answer on all rows is above the tolerance.
 
     References
     ----------
@@ -222,7 +223,8 @@ class RidgeCV(LinearRegressor):
         Parameters
         ----------
         X : data of shape (n_samples, n_features)
-            What scikit-learn takes; without folds anything else that `linspec.as_operator` takes.
+            What scikit-learn takes, and anything else that `linspec.as_operator` takes; of slices, folds need those
+            that can be read again, and no more than 1000 columns.
         y : data of shape (n_samples,) or (n_samples, n_targets)
             Dense or sparse.
         sample_weight : array of shape (n_samples,), optional
@@ -246,7 +248,10 @@ class RidgeCV(LinearRegressor):
         if self.cv is None:
             errors = errors_by_gcv(problem, self._solved, X, y, alphas, sample_weight, self.random_state)
         else:
-            errors = errors_by_folds(problem, self._solved, X, y, alphas, sample_weight, self.cv, groups)
+            stated = problem(X, y, alphas, sample_weight)
+            errors = errors_by_folds(
+                stated, y, self.cv, groups, seed_of(self.random_state), self._settings(stated)
+            )
         self.alpha_ = max(alpha for alpha, error in zip(alphas, errors, strict=True) if error == errors.min())
         self._fit_with(X, y, self.alpha_, sample_weight)
         self.errors_ = like(self.coef_, errors)

@@ -1,10 +1,10 @@
 """Scores of one split by solving: what is done where no Gram matrices can be held.
 
 Problem: views may be too wide for Gram matrices, and a score need not be a function of second moments.
-Method: for each split the problem on the training rows is solved for each ridge with the largest k, from the largest
-ridge down. All ridges of a split share the moments of its rows where the problem takes moments, so a sparse Gram matrix
-that fits is formed once; a solver with the trait "warm-start" begins at the answer for the ridge before. The leading
-columns of a solution are scored for the smaller k.
+Method: for each split the problem on the training rows is solved for each ridge with the largest k: in one run where
+problem and solver take a path of ridges, otherwise from the largest ridge down. All ridges of a split share the moments
+of its rows where the problem takes moments, so a sparse Gram matrix that fits is formed once; a solver with the trait
+"warm-start" begins at the answer for the ridge before. The leading columns of a solution are scored for the smaller k.
 Where we differ: passes are readings of all rows. A sweep over the training rows counts as their share.
 """
 
@@ -67,10 +67,12 @@ def _solutions(
 ) -> tuple[list[Any], float]:
     """A solution for each ridge, and the passes over the rows that they took."""
     problem = _sharing(problem, len(ridges), form)
+    if hasattr(problem, "path") and _has(problem, solver, "path"):
+        return _along_path(problem.with_numbers(ridge=tuple(ridges)), solver, options)
     order = sorted(range(len(ridges)), key=lambda i: -_size(ridges[i]))
     problems = [problem.with_numbers(ridge=ridge) for ridge in ridges]
     solver, options = _chosen(problems[order[0]], solver, options)
-    warm, start = _begins_at_an_answer(problem, solver), options.pop("start", None)
+    warm, start = _has(problem, solver, "warm-start"), options.pop("start", None)
     found: dict[int, Any] = {}
     for i in order:
         found[i] = solve(problems[i], solver, start=start, **options)
@@ -78,6 +80,15 @@ def _solutions(
             raise KeyboardInterrupt
         start = found[i] if warm else None
     return [found[i] for i in range(len(ridges))], sum(solution.passes for solution in found.values())
+
+
+def _along_path(problem: Any, solver: Any, options: dict[str, Any]) -> tuple[list[Any], float]:
+    """The same from one run for all ridges."""
+    solver, options = _chosen(problem, solver, options)
+    found = solve(problem, solver, **options)
+    if found.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return found.along_path(), found.passes
 
 
 def _sharing(problem: Any, ridges: int, form: str) -> Any:
@@ -102,10 +113,13 @@ def _chosen(problem: Any, solver: Any, options: dict[str, Any]) -> tuple[Any, di
     return name, {**arguments, **own}
 
 
-def _begins_at_an_answer(problem: Any, solver: Any) -> bool:
+def _has(problem: Any, solver: Any, trait: str) -> bool:
+    """Whether the solver has a trait. For a path "auto" chooses one that has it."""
+    if solver == "auto":
+        return trait == "path"
     spec = (
         registry.spec_of(type(solver), problem)
         if isinstance(solver, Solver)
         else registry.get_spec("solver", solver, problem)
     )
-    return spec is not None and "warm-start" in spec.traits
+    return spec is not None and trait in spec.traits

@@ -32,7 +32,7 @@ from linspec.problem import Problem
 
 __all__ = ["cross_validate"]
 
-METHODS, FORMS = ("folds", "gcv"), ("auto", "dense", "sparse", "implicit")
+METHODS, FORMS = ("folds", "gcv"), ("auto", "dense", "solve", "sparse", "implicit")
 
 
 def cross_validate(  # noqa: PLR0913
@@ -77,10 +77,11 @@ def cross_validate(  # noqa: PLR0913
         One of the scores of the problem, by default the first. CCA: "correlations" (the sum of those of the pairs, with
         their signs), "tcc" (total correlation captured). LeastSquares: "mse" (mean squared error), "r2". SVD:
         "reconstruction" (the share of squares), "log-likelihood". Discriminant: "pillai" (Pillai's trace).
-    form : {"auto", "dense", "sparse", "implicit"}, default "auto"
-        "dense" holds the Gram matrices of all sets of rows. "sparse" and "implicit" solve for each ridge and split, on
-        sparse Gram matrices of each training set or by sweeps. "auto" is "dense" if they fit into three eighths of the
-        available memory; otherwise each ridge and split is solved, on what `linspec.Moments` chooses to hold.
+    form : {"auto", "dense", "solve", "sparse", "implicit"}, default "auto"
+        "dense" holds the Gram matrices of all sets of rows. "solve" solves for each ridge and split, on what
+        `linspec.Moments` chooses to hold; "sparse" and "implicit" do so on sparse Gram matrices of each training set or
+        by sweeps. "auto" is "dense" if the Gram matrices fit into three eighths of the available memory, and "solve"
+        otherwise. All ridges of least squares are solved for in one run.
     solver : str or Solver, default "auto"
         As for `linspec.solve`, where each ridge and split is solved.
     rng : None, int or numpy.random.Generator
@@ -290,7 +291,7 @@ def _check_rank(split: Split, number: int, ks: tuple[int | None, ...]) -> None:
 
 def _holds(problem: Problem[Any], folds: Folds, score: HeldOutScore, form: str) -> bool:
     """Whether the Gram matrices of all sets of rows are held."""
-    if form in ("sparse", "implicit") or not score.by_moments:
+    if form in ("solve", "sparse", "implicit") or not score.by_moments:
         if form == "dense":
             raise MissingCapability(
                 f"the score {score.label} is not a function of second moments. Leave form out."
@@ -312,5 +313,5 @@ def _refuse_options(solver: Any, options: dict[str, Any]) -> None:
         given = [*([f"solver={shown(solver)}"] if solver != "auto" else []), *options]
         raise InvalidOption(
             f"no solver runs where Gram matrices are held; got {', '.join(given)}. Leave them out, or pass "
-            'form="implicit".'
+            'form="solve".'
         )

@@ -323,8 +323,9 @@ def test_an_iterator_is_read_once_where_labels_are_given():
 # ---- without Gram matrices ----
 
 
+@pytest.mark.parametrize("form", ["solve", "implicit"])
 @pytest.mark.parametrize("name", ROWS)
-def test_solving_each_ridge_and_split_gives_the_same_scores(name):
+def test_solving_each_ridge_and_split_gives_the_same_scores(name, form):
     X, Y = some_views()
     rows, y = ROWS[name].stated(), np.arange(120) % 3
     problems = [
@@ -340,11 +341,23 @@ def test_solving_each_ridge_and_split_gives_the_same_scores(name):
     ]
     for problem, solver, grid in problems:
         held = ls.cross_validate(problem, splitter=LABELS, **grid)
-        solved = ls.cross_validate(problem, splitter=LABELS, form="implicit", solver=solver, **grid)
+        solved = ls.cross_validate(problem, splitter=LABELS, form=form, solver=solver, **grid)
         np.testing.assert_allclose(solved.scores, held.scores, rtol=1e-9, atol=1e-9)
         assert held.one_pass
         assert not solved.one_pass
         assert solved.passes > 1
+
+
+def test_all_ridges_of_least_squares_are_solved_for_in_one_run():
+    X, Y = some_views()
+    one, many = (
+        ls.cross_validate(
+            ls.LeastSquares(X, Y, center=True), ridges=ridges, splitter=LABELS, form="implicit", solver="cg"
+        )
+        for ridges in ([1.0], [1.0, 100.0, 3.0, 30.0])
+    )
+    np.testing.assert_allclose(many.scores[:, :1], one.scores, rtol=1e-6)
+    assert many.passes < 1.5 * one.passes + 3  # the held-out rows are read for each ridge
 
 
 def test_ridges_of_a_training_set_share_its_sparse_gram_matrices():

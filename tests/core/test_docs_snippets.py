@@ -1,12 +1,14 @@
 """What the documentation shows runs: Python blocks, commands, links. What it lists is what is registered.
 
 A block that cannot run here is preceded by a line ``<!-- not run: reason -->``. A page with a line
-``<!-- needs PACKAGE: for what -->`` runs where this optional package is installed. An experiment runs with ``--quick``,
-whatever its page shows.
+``<!-- needs PACKAGE: for what -->`` runs where this optional package is installed; such a line right before a block is
+about this block alone. The blocks of a page share their names, unless a line says ``<!-- each block is a script of its
+own -->``. An experiment runs with ``--quick``, whatever its page shows.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 import re
@@ -25,9 +27,13 @@ from linspec.registry import Registry
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"^(<!-- not run: .+ -->\n)?^```(\w+)[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
-
-NEEDS = re.compile(r"^<!-- needs (\w+): .+ -->$", re.MULTILINE)
+BLOCK = re.compile(
+    r"^(<!-- not run: [^\n]+ -->\n)?(?:^<!-- needs (\w+): [^\n]+ -->\n)?^```(\w+)[ \t]*\n(.*?)^```[ \t]*$",
+    re.MULTILINE | re.DOTALL,
+)
+NEEDS = re.compile(r"^<!-- needs (\w+): .+ -->$(?!\n```)", re.MULTILINE)
+APART = "\n<!-- each block is a script of its own -->\n"
+FORGET = "[globals().pop(name) for name in list(globals()) if not name.startswith('__')]"
 
 
 @dataclass(frozen=True)
@@ -35,12 +41,17 @@ class Block:
     language: str
     text: str
     line: int  # of its first line within the page
+    needs: str | None = None  # an optional package
+
+    @property
+    def lacks(self) -> bool:
+        return self.needs is not None and importlib.util.find_spec(self.needs) is None
 
 
 def blocks(page: Path) -> list[Block]:
     text = page.read_text("utf-8")
     return [
-        Block(match[2], match[3], text.count("\n", 0, match.start(3)) + 1)
+        Block(match[3], match[4], text.count("\n", 0, match.start(4)) + 1, match[2])
         for match in BLOCK.finditer(text)
         if match[1] is None
     ]
@@ -88,18 +99,32 @@ def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_blocks_run_one_after_the_other(page: Path, folder: Path) -> None:
     """As a script of their own, at the lines where they stand, so that a traceback points into the page."""
-    for package in NEEDS.findall(page.read_text("utf-8")):
+    text = page.read_text("utf-8")
+    for package in NEEDS.findall(text):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"no {package}")
-    lines = [""] * (page.read_text("utf-8").count("\n") + 1)
-    for block in blocks(page):
-        if block.language == "python":
-            for offset, line in enumerate(block.text.splitlines()):
-                lines[block.line - 1 + offset] = line
+    lines = [""] * (text.count("\n") + 1)
+    python = [block for block in blocks(page) if block.language == "python"]
+    for block in python:
+        if not block.lacks:
+            own = [*block.text.splitlines(), FORGET if APART in text else ""]  # in place of the closing fence
+            lines[block.line - 1 : block.line - 1 + len(own)] = own
     script = folder / f"{page.stem}.py"
     script.write_text("\n".join(lines), "utf-8")
     done = run([str(script)], folder)
     assert done.returncode == 0, done.stderr
+    if lacking := [block for block in python if block.lacks]:
+        pytest.skip(
+            "; ".join(f"without the block at line {block.line}: no {block.needs}" for block in lacking)
+        )
+
+
+def test_jobs_are_short_and_end_with_a_fact() -> None:
+    jobs = blocks(ROOT / "docs" / "jobs.md")
+    assert len(jobs) == 10
+    for job in jobs:
+        assert len(job.text.splitlines()) <= 15, job.line
+        assert isinstance(ast.parse(job.text).body[-1], ast.Assert), job.line
 
 
 @pytest.mark.skipif(importlib.util.find_spec("linspec.cli") is None, reason="no command line yet")

@@ -181,8 +181,9 @@ def test_all_degrees_of_freedom_may_be_spent(data):
     assert found.alpha_ == 1.0
 
 
+@pytest.mark.parametrize("settings", [{}, {"solver": "cg", "tol": 1e-12}, {"max_passes": 100}], ids=str)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_folds_have_the_errors_of_scikit_learn(data, weighted):
+def test_folds_have_the_errors_of_scikit_learn(data, weighted, settings):
     X, Y, _, w = data
     w = w + 1.0 if weighted else np.ones(N)
     folds, ridges, squares = KFold(4, shuffle=True, random_state=0), (0.1, 10.0, 1e3), np.zeros(3)
@@ -190,9 +191,22 @@ def test_folds_have_the_errors_of_scikit_learn(data, weighted):
         for i, ridge in enumerate(ridges):
             theirs = TheirRidge(ridge).fit(X[train], Y[train], w[train])
             squares[i] += np.sum(w[test, None] * (theirs.predict(X[test]) - Y[test]) ** 2)
-    found = RidgeCV(ridges, cv=folds).fit(scipy.sparse.csr_array(X), Y, w if weighted else None)
+    found = RidgeCV(ridges, cv=folds, **settings).fit(scipy.sparse.csr_array(X), Y, w if weighted else None)
     np.testing.assert_allclose(found.errors_, squares / w.sum() / 2, rtol=1e-6)
     assert found.alpha_ == ridges[int(np.argmin(squares))]
+
+
+def test_folds_of_slices_and_folds_that_do_not_count(data):
+    X, Y, _, _ = data
+    once = RidgeCV((1.0, 100.0), cv=4).fit(X, Y)
+    slices = RidgeCV((1.0, 100.0), cv=4).fit(lambda: iter((X[:30], X[30:])), Y)
+    np.testing.assert_allclose(slices.errors_, once.errors_, rtol=1e-9)
+    splits = [(np.arange(40), np.arange(40, 60)), (np.arange(40), np.arange(60, N))]
+    w = np.where(np.arange(N) < 60, 1.0, 0.0)
+    np.testing.assert_allclose(
+        RidgeCV((1.0, 100.0), cv=splits).fit(X, Y, w).errors_,
+        RidgeCV((1.0, 100.0), cv=splits[:1]).fit(X, Y).errors_,
+    )
 
 
 def test_groups_stay_together(data):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -130,6 +130,17 @@ class LeastSquaresSolution(Solution):
         vector = found.ndim == int(self.path)
         found = (blocks.place(b)[0] if vector else blocks.place(b)) - found
         return home.place(xp.asarray(found) if home.on_host else found, host_dtype(self.x))
+
+    def along_path(self) -> list[Self]:
+        """A solution for each ridge of a path, in the order of the ridges; each has the costs and status of all."""
+        if not self.path:
+            return [self]
+        return [
+            replace(
+                self, x=self.x[i], residual=float(residual), residuals=self.residuals[i : i + 1], path=False
+            )
+            for i, residual in enumerate(self.residuals)
+        ]
 
     def predict(self, A: Any, *, confounds: Any = None) -> Array:
         """A x, plus the intercept if there is one: the right-hand sides that the coefficients give to rows.
