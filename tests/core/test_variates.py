@@ -290,5 +290,6 @@ def test_a_score_is_a_named_tuple_that_knows_its_rows(solution, views):
     assert f"rows={len(X)})" in repr(score)
 
 
-def test_the_examples_run():
+def test_the_examples_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # an answer is saved
     assert doctest.testmod(linspec.solution).failed == 0
