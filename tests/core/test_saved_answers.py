@@ -68,7 +68,7 @@ def uses(solution: Any, arrays: Any) -> list[Any]:
         method = getattr(solution, name, None)
         if method is None or (name == "predict" and getattr(solution, "classes", 0) is None):
             continue
-        views = rows if hasattr(solution, "x_weights") else rows[:1]
+        views = rows if name == "score" or hasattr(solution, "x_weights") else rows[:1]
         found.append(method(*views))
     return found
 
