@@ -160,6 +160,15 @@ def deep(session: nox.Session) -> None:
 
 
 @nox.session
+def experiments(session: nox.Session) -> None:
+    """The commands of the experiments in the documentation, on the small data that each of them makes."""
+    session.install(*DEV)
+    env = {"LINSPEC_SLOW": "1"}
+    place = "tests/core/test_docs_snippets.py"
+    session.run("pytest", "-n", "auto", "-k", "experiments", place, *session.posargs, env=env)
+
+
+@nox.session
 def estimators(session: nox.Session) -> None:
     """scikit-learn's checks of all estimators, with every solver and target, and with arrays of other libraries."""
     session.install(*DEV, "torch==2.13.0")

@@ -18,6 +18,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,8 +58,11 @@ def blocks(page: Path) -> list[Block]:
     ]
 
 
-def commands() -> list[tuple[str, str]]:
-    """Every command of a block that begins with linspec, the fuzzer or an experiment, with its place."""
+def commands() -> list[Any]:
+    """Every command of a block that begins with linspec, the fuzzer or an experiment, with its place.
+
+    Experiments take seconds each, also on the small data that they are given here: they are slow tests.
+    """
     found = []
     for page in PAGES:
         for block in blocks(page):
@@ -68,7 +72,9 @@ def commands() -> list[tuple[str, str]]:
             if block.language == "console":  # the rest is output
                 lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
             if lines and lines[0].startswith(("linspec ", "python -m linspec", "python docs/experiments/")):
-                found += [(f"{page.name}:{block.line}", line) for line in lines if line.strip()]
+                marks = [pytest.mark.slow] if lines[0].startswith("python docs/experiments/") else []
+                place = f"{page.name}:{block.line}"
+                found += [pytest.param(place, line, marks=marks) for line in lines if line.strip()]
     return found
 
 
