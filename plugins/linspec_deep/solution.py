@@ -11,7 +11,7 @@ import numpy as np
 import linspec as ls
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidProblem
-from linspec.families.cca.variates import CCAScore, score_variates
+from linspec.families.cca.variates import CCAScore, one_or_both, score_views
 from linspec_deep.nets import Net, side_by_side
 
 
@@ -101,9 +101,7 @@ class DeepCCASolution(ls.Solution):
         for name, data, *_ in views:
             self.check_columns(name, data)
         found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
-        if not found:
-            raise InvalidProblem("transform needs X, Y or both; got neither.")
-        return found[0] if len(found) == 1 else tuple(found)
+        return one_or_both(found, "transform needs X, Y or both")
 
     def score(self, X: Any, Y: Any) -> CCAScore:
         """The correlations that the variates have on rows, usually on new rows.
@@ -124,10 +122,7 @@ class DeepCCASolution(ls.Solution):
         InvalidProblem
             A view is missing, has other columns than the training rows, or other rows than the other view.
         """
-        if X is None or Y is None:
-            raise InvalidProblem("score needs the rows of both views; got one. Pass X and Y.")
-        P, Q = self.transform(X, Y)
-        return score_variates(P, Q, centered=True)
+        return score_views(self, X, Y, centered=True)
 
 
 def _variates(name: str, data: Any, net: Net, mean: HostArray, weights: Array) -> Array:

@@ -33,9 +33,10 @@ from typing import Any
 import numpy as np
 
 from linspec import KernelOperator, Run, Solution, Solver, limit_option, option, tol_option
-from linspec.arrays import Array, HostArray, to_host
+from linspec.arrays import Array, HostArray
 from linspec.block_algebra import eigenpairs, ratio, whitening
 from linspec_kernel.moments import rounded_up
+from linspec_kernel.nystrom import doubly_centred, norms_alone, on_host
 
 STEP, LIMIT = 1.7, 2.0
 """The default step in units of 1/(λ + r), and the one at which gradient descent on a quadratic is stable no more."""
@@ -146,10 +147,7 @@ class View:
         self.tilde_values = both[:, :width]
         self._learn()
         self.block, self.values = self._normalized(self.tilde, self.tilde_values)
-        t = home.column_norms(beside) ** 2
-        s = np.maximum(_host(home.xp.sum(beside * both[:, width:], axis=0)), 0.0)
-        whole = s + self.ridge * t
-        return float(np.divide(t * s, whole, out=np.zeros(len(t)), where=whole > 0).sum())
+        return float(norms_alone(beside, both[:, width:], self.ridge, home).sum())
 
     @property
     def step(self) -> float:
@@ -164,15 +162,15 @@ class View:
 
     def _learn(self) -> None:
         """Raise the estimate of the largest eigenvalue to the largest ‖K a‖/‖a‖ of a combination a of Ã."""
-        T = whitening(_host(self.tilde.T @ self.tilde), float(np.finfo(self.op.tile_dtype).eps))
-        squares = T.T @ _host(self.tilde_values.T @ self.tilde_values) @ T
+        T = whitening(on_host(self.tilde.T @ self.tilde), float(np.finfo(self.op.tile_dtype).eps))
+        squares = T.T @ on_host(self.tilde_values.T @ self.tilde_values) @ T
         if len(squares):
             self.largest = max(self.largest, float(np.sqrt(eigenpairs(squares)[0][-1])))
 
     def _normalized(self, A: Array, KA: Array) -> tuple[Array, Array]:
         """A (Aᵀ K (K + r) A)^(-1/2) and its values."""
-        inner = _host(A.T @ KA)
-        w, U = eigenpairs(_host(KA.T @ KA) + self.ridge * (inner + inner.T) / 2)
+        inner = on_host(A.T @ KA)
+        w, U = eigenpairs(on_host(KA.T @ KA) + self.ridge * (inner + inner.T) / 2)
         keep = w > len(w) * CUT * max(float(w[-1]), 0.0)
         T = self.op.home.place((U[:, keep] / np.sqrt(w[keep])) @ U[:, keep].T)
         return A @ T, KA @ T
@@ -191,7 +189,7 @@ def pairs(x: View, y: View, k: int) -> tuple[float, HostArray, tuple[Array, Arra
         Their coefficients, and the residuals.
     """
     home = x.op.home
-    U, rho, Vt = np.linalg.svd(_host(x.values.T @ y.values))
+    U, rho, Vt = np.linalg.svd(on_host(x.values.T @ y.values))
     rho, turns = rho[:k], (home.place(U[:, :k]), home.place(Vt[:k].T))
     (a, za), (b, zb) = ((view.block @ T, view.values @ T) for view, T in zip((x, y), turns, strict=True))
     theta = home.place(rho)[None, :]
@@ -210,11 +208,5 @@ def _of_a_block(op: KernelOperator, rng: np.random.Generator) -> float:
     n = op.shape[0]
     count = min(PROBED, n)
     K = op.block(np.sort(rng.choice(n, count, replace=False)))
-    if op.center:
-        K = K - K.mean(axis=0)
-        K = K - K.mean(axis=1)[:, None]
+    K = doubly_centred(K) if op.center else K
     return max(float(np.linalg.eigvalsh((K + K.T) / 2)[-1]), 0.0) * n / count
-
-
-def _host(x: Array) -> HostArray:
-    return np.asarray(to_host(x), dtype=np.float64)

@@ -38,7 +38,7 @@ from linspec.errors import BrokenPlugin
 from linspec.features import FeatureMap, KernelMap
 from linspec.kernels import Points
 from linspec.unit_vectors import signs
-from linspec_kernel.nystrom import norms_alone
+from linspec_kernel.nystrom import norms_alone, on_host
 from linspec_kernel.solution import Fitted
 
 CUT = 1e-13
@@ -98,9 +98,9 @@ def judged(
         functions(op, home.place(W), J, features)
         for op, W, J, features in zip(moments.views, weights, landmarks, maps, strict=True)
     ]
-    grams = [_host(f.values.T @ f.values) + r * f.squares for f, r in zip(views, ridges, strict=True)]
+    grams = [on_host(f.values.T @ f.values) + r * f.squares for f, r in zip(views, ridges, strict=True)]
     turns = [whitening(G, _cut(op, len(G))) for op, G in zip(moments.views, grams, strict=True)]
-    cross = turns[0].T @ _host(views[0].values.T @ views[1].values) @ turns[1]
+    cross = turns[0].T @ on_host(views[0].values.T @ views[1].values) @ turns[1]
     U, rho, Vt = np.linalg.svd(cross, full_matrices=False)
     count = min(problem.k, len(rho))
     rho = np.minimum(rho[:count], 1.0)
@@ -134,7 +134,7 @@ def residuals(
         y.values - theta * (x.values + ridges[0] * x.dual),
         x.values - theta * (y.values + ridges[1] * y.dual),
     ]
-    t = [_host(home.xp.sum(R * R, axis=0)) for R in gaps]
+    t = [on_host(home.xp.sum(R * R, axis=0)) for R in gaps]
     whole = all(int(view.weights.shape[0]) == int(view.dual.shape[0]) for view in (x, y))  # type: ignore[union-attr]
     if not whole:
         return t[0] + t[1], np.sqrt((t[0] + t[1]) / 2), "bound"
@@ -155,31 +155,31 @@ def functions(op: KernelOperator, W: Array, J: HostArray | None, features: Featu
     if features is not None:
         A = features(op.data)
         values = home.place(A.matmat(W))
-        mean = _host(xp.mean(values, axis=0)) * op.center
-        return Functions(W, None, values - home.place(mean)[None, :], mean, _host(W.T @ W))
+        mean = on_host(xp.mean(values, axis=0)) * op.center
+        return Functions(W, None, values - home.place(mean)[None, :], mean, on_host(W.T @ W))
     if J is None:
         dual = W - xp.mean(W, axis=0)[None, :] if op.center else W
         values, mean = op.product(dual)
         live = home.place(_are_no_rounding(op, dual, values))[None, :]
         dual, values = dual * live, values * live
-        return Functions(dual, dual, values, mean, _symmetric(_host(dual.T @ values)))
+        return Functions(dual, dual, values, mean, _symmetric(on_host(dual.T @ values)))
     # The function of landmarks lies in the span of the centred features if its coefficients add up to zero.
     W = W - xp.mean(W, axis=0)[None, :] if op.center else W
     C = op.columns(J)
     values = home.place(C @ op.data.home.place(W, op.tile_dtype))
-    mean = _host(xp.mean(values, axis=0)) * op.center
+    mean = on_host(xp.mean(values, axis=0)) * op.center
     values = values - home.place(mean)[None, :]
     scattered = np.zeros((op.shape[0], int(W.shape[1])))
     scattered[J] = to_host(W)
     dual = home.place(scattered)
     live = home.place(_are_no_rounding(op, dual, values))[None, :]
     W, dual, values = W * live, dual * live, values * live
-    return Functions(W, dual, values, mean, _symmetric(_host(dual.T @ values)))
+    return Functions(W, dual, values, mean, _symmetric(on_host(dual.T @ values)))
 
 
 def _are_no_rounding(op: KernelOperator, dual: Array, values: Array) -> HostArray:
     """1.0 for functions whose values are more than the rounding of K a, which is relative to the trace of K."""
-    trace = float(np.sum(_host(op.diagonal())))
+    trace = float(np.sum(on_host(op.diagonal())))
     unit = float(np.finfo(op.tile_dtype).eps)
     return (op.home.column_norms(values) > ROUNDING * unit * trace * op.home.column_norms(dual)).astype(float)
 
@@ -209,7 +209,3 @@ def _cut(op: KernelOperator, columns: int) -> float:
 
 def _symmetric(G: HostArray) -> HostArray:
     return (G + G.T) / 2
-
-
-def _host(x: Array) -> HostArray:
-    return np.asarray(to_host(x), dtype=np.float64)

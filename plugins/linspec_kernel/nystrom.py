@@ -85,15 +85,15 @@ class Nystrom:
         self.numbers = numbers
         C = op.columns(self.numbers)
         chosen = op.points.at(self.numbers)
-        self.among = _host(_rows(C, self.numbers, self.place))
+        self.among = on_host(_rows(C, self.numbers, self.place))
         self.turn = turn_of(chosen, differences=False, own=self.among if op.kernel.precomputed else None)
         # L in place of the columns, block by block.
         right = self.place.place(self.turn, op.tile_dtype)
         G, total = np.zeros((m, m)), np.zeros(m)
         for rows in (slice(i, min(i + BLOCK, n)) for i in range(0, n, BLOCK)):
             C[rows, :] = C[rows, :] @ right
-            G += _host(C[rows, :].T @ C[rows, :])
-            total += _host(self.home.xp.sum(self.home.place(C[rows, :]), axis=0))
+            G += on_host(C[rows, :].T @ C[rows, :])
+            total += on_host(self.home.xp.sum(self.home.place(C[rows, :]), axis=0))
         self.L, self.mean = C, total / n * op.center
         G -= n * np.outer(self.mean, self.mean)
         w, self.V = eigenpairs((G + G.T) / 2)
@@ -123,14 +123,14 @@ class Nystrom:
         """Raise the shift to the largest quotient zᵀ(K − LLᵀ)z / zᵀz among directions whose product is known."""
         if Z.shape[1] and len(self.numbers) < self.op.shape[0]:
             B = self._adjoint(Z)
-            T = whitening(_host(Z.T @ Z))
-            E = T.T @ (_host(Z.T @ KZ) - B.T @ B) @ T
+            T = whitening(on_host(Z.T @ Z))
+            E = T.T @ (on_host(Z.T @ KZ) - B.T @ B) @ T
             if len(E):
                 self.shift = max(self.shift, float(np.linalg.eigvalsh((E + E.T) / 2)[-1]))
 
     def _adjoint(self, R: Array) -> HostArray:
         """LᵀH R for n-row blocks R whose columns have mean zero, if the view is centred."""
-        return _host(self.L.T @ self.place.place(R, self.op.tile_dtype))
+        return on_host(self.L.T @ self.place.place(R, self.op.tile_dtype))
 
     def norms(self, R: Array, KR: Array, Z: Array, KZ: Array) -> HostArray:
         """RᵀK(K + r)⁻¹R of each column, from above, where the products of R and of other directions Z are known."""
@@ -138,8 +138,8 @@ class Nystrom:
         lengths = self.home.column_norms(W)
         scale = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
         # With M = Wᵀ(K + r)W, B = WᵀR and A = WᵀKR the bound is the diagonal of AᵀM⁻¹B.
-        M = scale[:, None] * (_host(W.T @ KW) + self.ridge * _host(W.T @ W)) * scale
-        A, B = (scale[:, None] * _host(W.T @ V) for V in (KR, R))
+        M = scale[:, None] * (on_host(W.T @ KW) + self.ridge * on_host(W.T @ W)) * scale
+        A, B = (scale[:, None] * on_host(W.T @ V) for V in (KR, R))
         found = np.zeros(int(R.shape[1]))
         unit = float(np.finfo(self.op.tile_dtype).eps)
         if self.ridge > CLEAR * unit * float(
@@ -160,15 +160,12 @@ class Nystrom:
 
     def _of_landmarks(self, V: Array) -> HostArray:
         """The rows of the landmarks, less their mean in a view that is centred."""
-        found = _host(_rows(V, self.numbers, self.home))
+        found = on_host(_rows(V, self.numbers, self.home))
         return found - found.mean(axis=0) if self.op.center else found
 
     def _own(self) -> HostArray:
         """(K + r I) among the unit vectors of the landmarks; their sum takes no part in a view that is centred."""
-        G = self.among
-        if self.op.center:
-            G = G - G.mean(axis=0)
-            G = G - G.mean(axis=1)[:, None]
+        G = doubly_centred(self.among) if self.op.center else self.among
         return np.asarray((G + G.T) / 2 + self.ridge * np.eye(len(G)))
 
     def squares(self, R: Array) -> HostArray:
@@ -190,8 +187,15 @@ class Nystrom:
 
 def norms_alone(R: Array, KR: Array, ridge: float, home: Home) -> HostArray:
     """RᵀK(K + r)⁻¹R of each column, from above, by its product alone."""
-    s = np.maximum(_host(home.xp.sum(R * KR, axis=0)), 0.0)
+    s = np.maximum(on_host(home.xp.sum(R * KR, axis=0)), 0.0)
     return quotients(home.column_norms(R) ** 2, s, ridge)
+
+
+def doubly_centred(K: HostArray) -> HostArray:
+    """HKH, less the means of its columns and its rows."""
+    K = K - K.mean(axis=0)
+    found: HostArray = K - K.mean(axis=1)[:, None]
+    return found
 
 
 def quotients(t: HostArray, s: HostArray, ridge: float) -> HostArray:
@@ -205,5 +209,6 @@ def _rows(V: Array, index: HostArray, home: Home) -> Array:
     return home.xp.take(V, home.xp.asarray(index, device=home.device), axis=0)
 
 
-def _host(x: Array) -> HostArray:
+def on_host(x: Array) -> HostArray:
+    """A block on the host, in float64."""
     return np.asarray(to_host(x), dtype=np.float64)

@@ -30,7 +30,7 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import eigenpairs, ratio, whitening
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes
 from linspec_kernel.moments import rounded_up
-from linspec_kernel.nystrom import PROBED, Nystrom, default_landmarks, share_of
+from linspec_kernel.nystrom import PROBED, Nystrom, default_landmarks, on_host, share_of
 
 EXTRA = 40
 """Columns of the block beyond k; from 30 to 90 each saves passes, and costs little."""
@@ -162,9 +162,9 @@ def found_so_far(a: Array, b: Array, kernels: Any) -> dict[str, Any]:
 
 def cholesky(op: KernelOperator, ridge: float) -> Callable[[Array], Array]:
     """(K + r I)⁻¹ by a Cholesky factor of order n."""
-    K = _host(op.dense())
+    K = on_host(op.dense())
     factor = scipy.linalg.cho_factor(K + ridge * np.eye(len(K)), lower=True, overwrite_a=True)
-    return lambda R: op.home.place(scipy.linalg.cho_solve(factor, _host(R)))
+    return lambda R: op.home.place(scipy.linalg.cho_solve(factor, on_host(R)))
 
 
 def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
@@ -174,9 +174,9 @@ def first_blocks(near: list[Nystrom], width: int) -> list[Array]:
     n = x.op.shape[0]
     for rows in (slice(i, min(i + 4096, n)) for i in range(0, n, 4096)):
         C += (
-            _host(x.place.place(x.L[rows, :], np.float64).T @ y.place.place(y.L[rows, :], np.float64))
+            on_host(x.place.place(x.L[rows, :], np.float64).T @ y.place.place(y.L[rows, :], np.float64))
             if (x.op.tile_dtype != y.op.tile_dtype)
-            else _host(x.L[rows, :].T @ y.L[rows, :])
+            else on_host(x.L[rows, :].T @ y.L[rows, :])
         )
     C -= n * np.outer(x.mean, y.mean)
     roots = [one.V / np.sqrt(one.w + one.ridge) for one in near]
@@ -210,7 +210,7 @@ class Basis:
 
     def __init__(self, op: KernelOperator, ridge: float) -> None:
         self.op, self.ridge, self.home = op, ridge, op.home
-        self.trace = float(np.sum(_host(op.diagonal())))
+        self.trace = float(np.sum(on_host(op.diagonal())))
         self.coefficients = self.values = op.home.zeros((op.shape[0], 0))
 
     @property
@@ -252,8 +252,8 @@ class Basis:
 
     def _gram(self, Z: Array, KZ: Array) -> HostArray:
         """Inner products of a block."""
-        inner = _host(Z.T @ KZ)
-        G: HostArray = _host(KZ.T @ KZ) + self.ridge * (inner + inner.T) / 2
+        inner = on_host(Z.T @ KZ)
+        G: HostArray = on_host(KZ.T @ KZ) + self.ridge * (inner + inner.T) / 2
         return G
 
     def _lengths(self, Z: Array, KZ: Array) -> HostArray:
@@ -293,7 +293,3 @@ def _columns(V: Array, index: HostArray, home: Home) -> Array:
     return (
         V if len(index) == V.shape[1] else home.xp.take(V, home.xp.asarray(index, device=home.device), axis=1)
     )
-
-
-def _host(x: Array) -> HostArray:
-    return np.asarray(to_host(x), dtype=np.float64)

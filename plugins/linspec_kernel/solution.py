@@ -11,7 +11,7 @@ import numpy as np
 from linspec import Solution
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.errors import InvalidProblem
-from linspec.families.cca.variates import CCAScore, score_variates
+from linspec.families.cca.variates import CCAScore, one_or_both, score_views
 from linspec.features import FeatureMap, KernelMap
 from linspec.kernels import Kernel, Points
 
@@ -152,9 +152,7 @@ class KernelCCASolution(Solution):
         for name, data, *_ in views:
             self.check_columns(name, data)
         found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
-        if not found:
-            raise InvalidProblem("transform needs X, Y or both; got neither.")
-        return found[0] if len(found) == 1 else tuple(found)
+        return one_or_both(found, "transform needs X, Y or both")
 
     def score(self, X: Any, Y: Any) -> CCAScore:
         """The correlations that the functions capture on rows, usually on new rows; without the ridge.
@@ -169,10 +167,7 @@ class KernelCCASolution(Solution):
         CCAScore
             ``correlations, total = solution.score(X, Y)``.
         """
-        if X is None or Y is None:
-            raise InvalidProblem("score needs the rows of both views; got one. Pass X and Y.")
-        P, Q = self.transform(X, Y)
-        return score_variates(P, Q, centered=self.x_mean is not None)
+        return score_views(self, X, Y, centered=self.x_mean is not None)
 
 
 def _dual(weights: Array, landmarks: HostArray | None, fitted: Fitted, view: str) -> Array:

@@ -17,7 +17,8 @@ from linspec.families.cca.variates import (
     cross_loadings,
     loadings,
     mean_squares,
-    score_variates,
+    one_or_both,
+    score_views,
     varying_columns,
 )
 from linspec.solution import Solution
@@ -147,9 +148,7 @@ class CCASolution(Solution):
             )
             if data is not None
         ]
-        if not given:
-            raise InvalidProblem("transform needs X, Y or both; got neither.")
-        return given[0] if len(given) == 1 else tuple(given)
+        return one_or_both(given, "transform needs X, Y or both")
 
     def _taken(self, name: str) -> Taken:
         """What is taken out of rows of X or Y. Their scale is in the weights."""
@@ -205,9 +204,7 @@ class CCASolution(Solution):
             )
             if data is not None
         ]
-        if not given:
-            raise InvalidProblem("predict needs X, Y or both; got neither.")
-        return given[0] if len(given) == 1 else tuple(given)
+        return one_or_both(given, "predict needs X, Y or both")
 
     def inverse_transform(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
         """Rows of a view from their variates, by least squares: X̂ = x̄ + P (PᵀP)⁻¹PᵀX.
@@ -239,9 +236,7 @@ class CCASolution(Solution):
             for scores, name, field in ((X, "X", "x_from_x"), (Y, "Y", "y_from_y"))
             if scores is not None
         ]
-        if not given:
-            raise InvalidProblem("inverse_transform needs variates of X, of Y or of both; got neither.")
-        return given[0] if len(given) == 1 else tuple(given)
+        return one_or_both(given, "inverse_transform needs variates of X, of Y or of both")
 
     def _combined(self, scores: Any, name: str, field: str, to: str, confounds: Any) -> Array:
         """Rows of X or of Y: variates times coefficients, plus what was taken out of the training rows."""
@@ -296,10 +291,7 @@ class CCASolution(Solution):
         >>> bool(correlations[0] > 0.7), bool(abs(correlations[1]) < 0.3)
         (True, True)
         """
-        if X is None or Y is None:
-            raise InvalidProblem("score needs the rows of both views; got one. Pass X and Y.")
-        P, Q = self.transform(X, Y, confounds=confounds)
-        return score_variates(P, Q, centered=self.x_mean is not None)
+        return score_views(self, X, Y, centered=self.x_mean is not None, confounds=confounds)
 
     def loadings(
         self, X: Any = None, Y: Any = None, *, confounds: Any = None, sample_weight: Any = None
@@ -337,9 +329,7 @@ class CCASolution(Solution):
             for data, weights, name in ((X, self.x_weights, "X"), (Y, self.y_weights, "Y"))
             if data is not None
         ]
-        if not found:
-            raise InvalidProblem("loadings need X, Y or both; got neither.")
-        return found[0] if len(found) == 1 else tuple(found)
+        return one_or_both(found, "loadings need X, Y or both")
 
     def loadings_table(
         self,
@@ -373,7 +363,7 @@ class CCASolution(Solution):
             self.table_of_columns(name, self.vectors_by_name(part), library, data=views[name])
             for name, part in zip(views, parts, strict=True)
         ]
-        return tables[0] if len(tables) == 1 else tuple(tables)
+        return one_or_both(tables, "loadings need X, Y or both")
 
     def scores_table(
         self, X: Any = None, Y: Any = None, *, confounds: Any = None, library: str | None = None
@@ -396,7 +386,7 @@ class CCASolution(Solution):
         found = self.transform(X, Y, confounds=confounds)
         parts = found if len(given) == 2 else (found,)
         tables = [self.table_of_rows(part, data, library) for part, data in zip(parts, given, strict=True)]
-        return tables[0] if len(tables) == 1 else tuple(tables)
+        return one_or_both(tables, "transform needs X, Y or both")
 
     def _rows(self, X: Any, Y: Any, confounds: Any, sample_weight: Any) -> dict[str, Any]:
         """What correlations with columns are taken about, after a check of the confounds."""
@@ -472,8 +462,6 @@ class CCASolution(Solution):
             for name, data in (("X", X), ("Y", Y))
             if data is not None
         ]
-        if not loaded:
-            raise InvalidProblem("variance_extracted needs X, Y or both; got neither.")
         return self._mean_squares(loaded, X, Y, confounds, sample_weight)
 
     def redundancy(
@@ -525,7 +513,7 @@ class CCASolution(Solution):
             mean_squares(correlations, varying_columns(data, name, **rows))
             for correlations, (name, data) in zip(found, views, strict=True)
         ]
-        return means[0] if len(means) == 1 else tuple(means)
+        return one_or_both(means, "variance_extracted needs X, Y or both")
 
     def supported(self, level: Any = 0.0) -> int:
         """The number of leading pairs whose correlations are certified to be above a level.

@@ -35,7 +35,9 @@ __all__ = [
     "cross_loadings",
     "loadings",
     "mean_squares",
+    "one_or_both",
     "score_variates",
+    "score_views",
     "structure",
     "varying_columns",
 ]
@@ -127,6 +129,45 @@ def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:
         G = G * np.outer(~still, ~still)
     found = componentwise(G, k)
     return CCAScore(found, captured(G, k, cut=joint.eps), rows)
+
+
+def score_views(solution: Any, X: Any, Y: Any, *, centered: bool, **beside: Any) -> CCAScore:
+    """The correlations that the variates of a solution have on rows of both views.
+
+    Parameters
+    ----------
+    solution : Solution
+        With a method `transform` that takes both views.
+    X, Y : data of shape (n, p), (n, q)
+    centered : bool
+        As for `score_variates`.
+    **beside
+        What else `transform` takes, such as confounds.
+
+    Raises
+    ------
+    InvalidProblem
+        A view is missing; else as for `score_variates`.
+    """
+    if X is None or Y is None:
+        raise InvalidProblem("score needs the rows of both views; got one. Pass X and Y.")
+    P, Q = solution.transform(X, Y, **beside)
+    return score_variates(P, Q, centered=centered)
+
+
+def one_or_both(found: list[Any], needs: str) -> Any:
+    """What was made of one view, or a pair of what was made of both.
+
+    Parameters
+    ----------
+    found : list
+        One entry for each view that was given.
+    needs : str
+        What the message says where none was: "transform needs X, Y or both".
+    """
+    if not found:
+        raise InvalidProblem(f"{needs}; got neither.")
+    return found[0] if len(found) == 1 else tuple(found)
 
 
 def loadings(

@@ -17,7 +17,6 @@ centred in one of the views. (c) They bound |u|₁, which restricts nothing for 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,6 +27,7 @@ from linspec import Run, Solution, Solver, Status, limit_option, option, tol_opt
 from linspec.arrays import HostArray, to_host
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidOption
+from linspec_kernel.moments import rounded_up
 from linspec_kernel.preimage.ascent import STILL, Ended, Search
 from linspec_kernel.preimage.objectives import Objective
 from linspec_kernel.preimage.starts import Screen, random_points, uniform_points
@@ -98,7 +98,7 @@ class FromStarts(Solver):
         few = seeks and n > rows and all(A.sliceable or A.streamed for A in (problem.X, problem.Y))
         # Numbers of kernels, the rows of starts, the columns that are compared, and the first gradient.
         streamed = any(view.A.streamed for view in moments.views)
-        reading = few * (1.0 if streamed else _rounded_up(rows / n))
+        reading = few * (1.0 if streamed else rounded_up(rows / n))
         screening = float(seeks and self.starts == "screened" and not few)
         run.plan(setup=moments.setup_cost + reading + screening + 2.0, iteration=2.0)
         kernels = moments.settle(run.rng)
@@ -371,7 +371,3 @@ def _freed(W: HostArray) -> HostArray:
         freed.append(u)
         B = _orthonormal(B, u)
     return np.hstack(freed) if freed else W
-
-
-def _rounded_up(passes: float) -> float:
-    return math.ceil(passes * 1000) / 1000

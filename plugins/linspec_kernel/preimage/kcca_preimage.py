@@ -39,6 +39,7 @@ from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidOption
 from linspec.kernels import SAMPLE, not_finite
 from linspec_kernel.moments import rounded_up
+from linspec_kernel.nystrom import on_host
 from linspec_kernel.preimage.ascent import Ended, Pairs, Search
 from linspec_kernel.preimage.gradkcca import AGREES, RANDOM, Climb, GradKCCA
 from linspec_kernel.preimage.starts import COLUMNS, NUMBERS, random_points
@@ -74,8 +75,8 @@ class Nearness(Search):
 
     def of_view(self, i: int, side: Functions) -> HostArray:
         """The part of one view in the value."""
-        inner = _host(self.home.xp.sum(self.duals[i] * side.variates, axis=0))
-        return 2 * inner - _host(self.views[i].kernel.diagonal(side.points.T))
+        inner = on_host(self.home.xp.sum(self.duals[i] * side.variates, axis=0))
+        return 2 * inner - on_host(self.views[i].kernel.diagonal(side.points.T))
 
     def gradients(self, pairs: Pairs) -> tuple[HostArray, HostArray]:
         """The gradients of the values."""
@@ -158,7 +159,7 @@ class KCCAPreimage(Solver):
                 scattered[index] = to_host(dual)
                 dual = view.home.place(scattered)
             op = KernelOperator(view.A, view.kernel, center=problem.center, name=view.name)
-            squares = np.maximum(_host(view.home.xp.sum(dual * op.matmat(dual), axis=0)), 0.0)
+            squares = np.maximum(on_host(view.home.xp.sum(dual * op.matmat(dual), axis=0)), 0.0)
             lengths = np.where(squares > 0, np.sqrt(squares), 1.0)
             duals.append(dual / view.home.place(lengths)[None, :])
         return duals[0], duals[1]
@@ -254,11 +255,7 @@ def _mean_square(view: View) -> float:
     n = int(view.A.shape[0])
     index = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp))
     rows = entries_of(view.rows(index, "the size of the ridge"))
-    size = float(np.mean(_host(view.kernel.diagonal(rows))))
+    size = float(np.mean(on_host(view.kernel.diagonal(rows))))
     if not np.isfinite(size):
         raise not_finite(view.A, view.name)
     return max(size, float(np.finfo(np.float64).tiny))
-
-
-def _host(x: Any) -> HostArray:
-    return np.asarray(to_host(x), dtype=np.float64)

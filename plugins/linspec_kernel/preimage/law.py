@@ -31,7 +31,7 @@ from linspec import Conclusion
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.conclusion import fewer_than_asked
 from linspec.unit_vectors import signs
-from linspec_kernel.preimage.solution import ChosenKernel
+from linspec_kernel.nystrom import on_host
 from linspec_kernel.preimage.views import Functions, View, shared, shared_slopes
 
 VACUOUS = (
@@ -100,9 +100,9 @@ def judged(
         turn = _triangle(view.basis, side.functions.values, index, view)
         fields[f"{name}_preimages"] = A.home.place(U, A.dtype)
         fields[f"{name}_weights"] = turn
-        values_mean = _host(home.xp.mean(side.functions.values, axis=0))[index] if problem.center else None
+        values_mean = on_host(home.xp.mean(side.functions.values, axis=0))[index] if problem.center else None
         fields[f"{name}_mean"] = None if values_mean is None else values_mean @ turn
-        fields[f"{name}_kernel"] = ChosenKernel(view.kernel)
+        fields[f"kernel_{name}"] = view.kernel
         view.basis = None
     findings = fewer_than_asked(len(kept), problem.k, "variates that earlier pairs do not explain")
     said = ((None, VACUOUS.format(views=" and ".join(problem.vacuous))),) if problem.vacuous else ()
@@ -158,7 +158,7 @@ def _triangle(basis: Array | None, values: Array, index: HostArray, view: View) 
     found, view.basis = basis, None
     centred = view.taken_out(view.home.xp.take(values, at, axis=1))
     view.basis = found
-    R = np.triu(_host(basis.T @ centred))
+    R = np.triu(on_host(basis.T @ centred))
     return np.asarray(scipy.linalg.solve_triangular(R, np.eye(len(R))), dtype=np.float64)
 
 
@@ -166,7 +166,3 @@ def _chosen(agreeing: HostArray | None, kept: list[int], starts: int) -> HostArr
     every = np.full(max(kept, default=-1) + 1, min(starts, 1)) if agreeing is None else np.asarray(agreeing)
     found: HostArray = every[np.asarray(kept, dtype=np.intp)].astype(np.int64)
     return found
-
-
-def _host(x: Array) -> HostArray:
-    return np.asarray(to_host(x), dtype=np.float64)

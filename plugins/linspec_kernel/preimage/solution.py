@@ -11,31 +11,13 @@ import numpy as np
 from linspec import Solution, as_operator
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidProblem
-from linspec.families.cca.variates import CCAScore, score_variates
+from linspec.families.cca.variates import CCAScore, one_or_both, score_views
 from linspec.kernels import Kernel
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.views import View
 
 SUPPORT = 0.05
 """Share of the largest magnitude above which an entry counts as one of the support."""
-
-
-class ChosenKernel:
-    """A kernel with all its numbers; text where a file is written.
-
-    Attributes
-    ----------
-    kernel : Kernel
-    """
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> HostArray:
-        return np.asarray(repr(self.kernel))
-
-    def __repr__(self) -> str:
-        return repr(self.kernel)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -63,8 +45,8 @@ class PreimageCCASolution(Solution):
         How many points each pair was sought from.
     agreeing : numpy.ndarray of shape (k,)
         For each pair, how many of these led to the best value within 1 %. Where few did, more starts may find more.
-    x_kernel, y_kernel : ChosenKernel
-        `kernel_x` and `kernel_y` are their kernels.
+    kernel_x, kernel_y : Kernel
+        The kernels with all their numbers, also those that were taken from the data.
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x_preimages", "y_preimages")
@@ -75,7 +57,7 @@ class PreimageCCASolution(Solution):
         **dict.fromkeys(("x_weights", "y_weights"), "k k"),
         **dict.fromkeys(("correlations", "values", "residuals", "agreeing", "x_mean", "y_mean"), "k"),
     }
-    saved_types: ClassVar[tuple[type, ...]] = (ChosenKernel, Kernel)
+    saved_types: ClassVar[tuple[type, ...]] = (Kernel,)
 
     x_preimages: Array
     y_preimages: Array
@@ -84,8 +66,8 @@ class PreimageCCASolution(Solution):
     residuals: HostArray
     x_weights: HostArray
     y_weights: HostArray
-    x_kernel: ChosenKernel
-    y_kernel: ChosenKernel
+    kernel_x: Kernel
+    kernel_y: Kernel
     starts: int
     agreeing: HostArray
     x_mean: HostArray | None = None
@@ -94,16 +76,6 @@ class PreimageCCASolution(Solution):
     def _headline(self) -> str:
         total = float(self.correlations.sum())
         return f"{len(self.correlations)} correlations, sum {total:.6f}"
-
-    @property
-    def kernel_x(self) -> Kernel:
-        """The kernel of X with all its numbers, also those that were taken from the data."""
-        return self.x_kernel.kernel
-
-    @property
-    def kernel_y(self) -> Kernel:
-        """The same of Y."""
-        return self.y_kernel.kernel
 
     def supports(self, share: float = SUPPORT) -> tuple[HostArray, HostArray]:
         """Which columns matter: entries of the points above a share of the largest of their point.
@@ -143,9 +115,7 @@ class PreimageCCASolution(Solution):
         for name, data, *_ in views:
             self.check_columns(name, data)
         found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
-        if not found:
-            raise InvalidProblem("transform needs X, Y or both; got neither.")
-        return found[0] if len(found) == 1 else tuple(found)
+        return one_or_both(found, "transform needs X, Y or both")
 
     def score(self, X: Any, Y: Any) -> CCAScore:
         """The correlations that the variates have on rows, usually on new rows.
@@ -160,10 +130,7 @@ class PreimageCCASolution(Solution):
         CCAScore
             ``correlations, total = solution.score(X, Y)``.
         """
-        if X is None or Y is None:
-            raise InvalidProblem("score needs the rows of both views; got one. Pass X and Y.")
-        P, Q = self.transform(X, Y)
-        return score_variates(P, Q, centered=self.x_mean is not None)
+        return score_views(self, X, Y, centered=self.x_mean is not None)
 
 
 def _variates(
