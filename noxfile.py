@@ -212,6 +212,8 @@ def bench(session: nox.Session) -> None:
     options = ("--python=same", "--quick", "--show-stderr", "--launch-method", "forkserver")
     session.run("asv", "machine", "--yes", *config, env=home, silent=True)
     session.run("asv", "run", *config, *options, *session.posargs, env=home)
+    # The measurements that are too long for the suite.
+    session.run("pytest", "-q", "-n", "auto", "-m", "slow", "tests/core/test_benchmarks.py")
 
 
 @nox.session

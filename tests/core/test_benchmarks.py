@@ -47,6 +47,9 @@ RUNS = [
     ("preimage-cca", "gradkcca"),
 ]  # fmt: skip
 
+of_the_session = pytest.mark.slow
+"""Whole measurements, of seconds each: the session `bench` runs them with the benchmarks that they are part of."""
+
 
 @pytest.fixture
 def benchmark(monkeypatch: pytest.MonkeyPatch):
@@ -285,6 +288,7 @@ def test_slices_are_read_once_and_the_error_is_that_of_the_answer(benchmark, sol
     assert bench.track_error(solver, slices) < (1e-12 if solver == "gram" else 0.2)
 
 
+@of_the_session
 @pytest.mark.parametrize("problem", ["texts", "scenes"])
 def test_shares_of_the_correlations_are_met_where_they_are_said_to_be(benchmark, problem, monkeypatch):
     """By an independent measure: the correlations of the images of the weights."""
@@ -322,6 +326,7 @@ def test_shares_of_the_correlations_are_met_where_they_are_said_to_be(benchmark,
         timed.setup(found, "nw-cca", problem)
 
 
+@of_the_session
 @pytest.mark.parametrize("problem", ["texts", "scenes"])
 def test_discriminant_subspaces_are_there_after_so_many_passes_and_not_before(benchmark, problem):
     """The exact subspace is that of the pencil."""
@@ -386,6 +391,7 @@ def test_a_new_interpreter_imports_and_lists(benchmark):
     assert imports.python("import linspec; linspec.no_such_name") != 0
 
 
+@of_the_session
 def test_the_stream_is_measured():
     """A thousandth of its size, in processes of their own: one pass, and little memory."""
     script = [sys.executable, str(FOLDER / "measure_stream.py"), "--quick", "--gigabytes", "5"]
@@ -399,6 +405,7 @@ def test_the_stream_is_measured():
         assert float(row[7]) < 0.05
 
 
+@of_the_session
 def test_two_streams_are_measured_together():
     """A thousandth of their size: one pass with Gram matrices, the passes of arrays with lobpcg."""
     rows = measured("measure_two_streams.py", "--gigabytes", "2")
@@ -429,6 +436,7 @@ def measured(script: str, *arguments: str) -> list[list[str]]:
     ]
 
 
+@of_the_session
 def test_wide_data_are_measured():
     """A hundredth of the size: what was planted stands out of chance, and few passes find it."""
     ((_, dtype, first, *rest),) = measured("measure_wide.py", "--dtypes", "float64")
@@ -439,6 +447,7 @@ def test_wide_data_are_measured():
     assert rest[-1] == "CONVERGED"
 
 
+@of_the_session
 def test_cross_validation_is_measured():
     """Gram matrices that are held cost one pass for the whole grid."""
     images, _, titles = measured("measure_crossval.py", "--ridges", "2")
@@ -446,6 +455,7 @@ def test_cross_validation_is_measured():
     assert float(titles[1]) > 1
 
 
+@of_the_session
 def test_other_libraries_are_measured_and_find_the_same():
     rows = measured("measure_cca_peers.py", "--rounds", "1", "--sets", "titles")
     answers = {row[0]: row[-1] for row in rows}
@@ -456,6 +466,7 @@ def test_other_libraries_are_measured_and_find_the_same():
         assert answers["scikit-learn CCA"].startswith("TypeError")
 
 
+@of_the_session
 def test_certificates_are_measured_and_hold():
     rows = measured("measure_cca_certificate.py", "--sets", "homedepot", "--ridges", "1", "--seeds", "1")
     assert [row[1] for row in rows][-1] == "CONVERGED"
@@ -464,6 +475,7 @@ def test_certificates_are_measured_and_hold():
         assert float(row[6]) <= 1
 
 
+@of_the_session
 def test_hard_correlations_are_measured():
     """Whatever is wrong is counted, and nothing is here."""
     rows = measured(
@@ -474,6 +486,7 @@ def test_hard_correlations_are_measured():
         assert [int(cell) for cell in row[2:7]] == [2, 0, 0, 0, 0]
 
 
+@of_the_session
 def test_discriminants_are_measured_beside_lsqr_and_scikit_learn():
     methods = ("two-stage", "direct", "LSQR", "svd")
     rows = measured(
@@ -491,6 +504,7 @@ def test_discriminants_are_measured_beside_lsqr_and_scikit_learn():
     assert refused is None or "Sparse data" in refused[-1] or "No module" in refused[-1]
 
 
+@of_the_session
 def test_passes_to_discriminant_subspaces_are_measured():
     rows = measured("measure_two_stage_passes.py", "--sets", "yeast", "delicious", "--seeds", "1")
     assert len(rows) == 9
@@ -499,12 +513,14 @@ def test_passes_to_discriminant_subspaces_are_measured():
         assert float(row[3]) <= 1e-8
 
 
+@of_the_session
 def test_growth_of_two_stage_is_measured():
     rows = measured("measure_discriminant_growth.py", "--sets", "newsgroups20", "--rounds", "1")
     assert [row[0] for row in rows].count("exponent") == 2
     assert {row[-1] for row in rows if row[0] != "exponent"} == {"CONVERGED"}
 
 
+@of_the_session
 def test_lda_is_that_of_scikit_learn():
     pytest.importorskip("sklearn")
     for row in measured("measure_lda_agreement.py", "--seeds", "1"):

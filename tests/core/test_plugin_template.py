@@ -127,9 +127,10 @@ def test_the_template_is_found_and_solves(site: Site) -> None:
     assert provider == "linspec-two-point:two-point"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", [PACKAGE, PROBLEM_PACKAGE], ids=lambda package: package.parent.name)
 def test_the_tests_of_the_template_pass(site: Site, package: Path) -> None:
-    """The public kit among them, as an author runs it."""
+    """The public kit among them, as an author runs it; `nox -s template` does the same with a wheel."""
     site.install_template(package)
     done = site.run("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=package.parent)
     assert done.returncode == 0, done.stdout[-4000:]
