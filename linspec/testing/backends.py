@@ -3,7 +3,8 @@
 Problem: "works on any array" is a claim about libraries that the author of a solver may not have.
 Method: each backend turns a host array into its own kind of data and states what to expect of the answer.
 array-api-strict stands for the libraries that are not installed: its devices cannot be mixed, and one of
-them has no float64. Its data are not on the default device, so an array that is made without `device=` is noticed. Read-only NumPy arrays refuse to be written to.
+them has no float64. Its data are not on the default device, so an array that is made without `device=` is
+noticed. Read-only NumPy arrays refuse to be written to.
 Source: the backend table of SciPy's array-API tests.
 Where we differ: sparse matrices, files and operators that only give products are in the same table, because a
 user has such data, too. A missing backend is always reported with its reason.
