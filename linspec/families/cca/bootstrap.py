@@ -1,19 +1,31 @@
 """Bootstrap intervals of canonical correlations, loadings and weights.
 
 Problem: how far would correlations, loadings and weights be from these with other rows from the same source?
-Method: rows are drawn with replacement, so often as there are rows, and each draw is solved. A draw is a vector of
-counts, which the problem takes as `sample_weight`: the data are not copied. Solvers that can begin at the answer for
-all rows. Pairs of a draw may come in another order and with other signs. They are matched to the pairs of all rows by
-the cosines between their variates on all rows, averaged over both views: the assignment with the largest sum of
-absolute values (Kuhn 1955), and then the signs. Correlations are not matched: the i-th of a draw is its i-th largest.
+Method: rows are drawn with replacement, as many as there are, and each draw is solved. A draw is a vector of counts,
+which the problem takes as `sample_weight`, so the data are not copied. Solvers that can begin at the answer for all
+rows. Each draw is turned into the frame of the pairs of all rows by an orthogonal Procrustes rotation of each view.
+There its cross-covariance is a matrix M of size k x k, which varies about diag(ρ). The pairs of the draw are the
+singular vectors of M. Their signs are those of the pairs of all rows, and their order is that of their correlations.
 Source: Efron & Tibshirani 1993, An Introduction to the Bootstrap, chapter 13 (percentiles) and section 10.2 (bias);
-Field & Welsh 2007, J. R. Stat. Soc. B 69:369 (groups).
-Where we differ: sample correlations are too large, those of a draw are so once more, and the interval of percentiles
-counts the bias twice: with 20 rows for each column it covers correlations in 24 % to 97 % of data sets, not 95 %. So by
-default the interval of a correlation is t − b ± z·e on the scale t = artanh ρ, with the bias b and the root mean
-square e of the differences between the draws and t. The mean square is the variance plus b²: the bias is an estimate
-too, and a corrected correlation varies more than the plain one. Intervals of loadings and weights are percentiles;
-reflecting or shifting them covers less (measured).
+Field & Welsh 2007, J. R. Stat. Soc. B 69:369 (groups); Milan & Whittaker 1995, J. R. Stat. Soc. C 44:31
+(signs, order and rotation of bootstrapped singular vectors); Beran & Srivastava 1985, Ann. Statist. 13:95,
+doi:10.1214/aos/1176346579 (the bootstrap fails at ties); Hall, Lee, Park & Paul 2009, Bernoulli 15:380,
+doi:10.3150/08-BEJ154 (a bootstrap whose tied eigenvalues are made equal first).
+Where we differ, correlations: sample correlations are too large, those of a draw are so once more, and the interval of
+percentiles counts the bias twice. So by default the interval of a correlation is t − b ± z·e on the scale t = artanh ρ,
+with the bias b and the root mean square e of the differences between the draws and t. The mean square is the variance
+plus b²: the bias is an estimate too, and a corrected correlation varies more than the plain one.
+Where we differ, loadings and weights: two correlations of a sample are further apart than those of the source, because
+noise splits them. Draws from the sample have its gap, so they turn less within the plane of both pairs than the sample
+has turned, and their percentiles are too narrow. Matching the pairs of a draw by their likeness, or rotating them onto
+the pairs of all rows, takes out still more of that. So we estimate the gap without this bias. The singular values of a
+2 x 2 matrix with a positive determinant satisfy (s₁ − s₂)² = (M₁₁ − M₂₂)² + (M₁₂ + M₂₁)². Hence the expected square of
+the gap of a sample is the squared gap of the source plus v, the sum of the variances of M₁₁ − M₂₂ and M₁₂ + M₂₁, which
+the draws show. The gap g of neighbours is replaced by √max(g² − v, 0): diag(ρ − ρ̃) is subtracted from M, with the
+correlations ρ̃ that have these gaps, and the singular vectors are those of the difference. Then percentiles are taken.
+Hall et al. decide by a test which eigenvalues are tied; we need no level, and shrink every gap by what noise adds to it.
+If two correlations are equal, g² is about exponential with mean v, since both terms have mean 0 and equal variances:
+exp(−g²/v) is the p-value of a tie. Percentiles cover more than the basic and the normal interval and BCa (measured).
 """
 
 from __future__ import annotations
@@ -23,11 +35,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.optimize
 from scipy.special import ndtri
 
 from linspec import cost, machine
-from linspec.arrays import HostArray, is_array, random_generator, to_host
+from linspec.arrays import HostArray, is_array, random_generator, reciprocal, to_host
 from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, NoSuitableSolver, warn
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.significance import frequencies
@@ -63,11 +74,14 @@ class Bootstrap:
         Intervals of the weights.
     drawn : numpy.ndarray of shape (draws, k)
         The correlations of each draw, decreasing. 0 for pairs that a draw does not have.
+    gaps : numpy.ndarray of shape (k - 1,)
+        The differences between neighbouring correlations of the source, by estimate: those of all rows are larger,
+        because noise drives correlations apart. 0 if noise explains all of the difference.
+    ties : numpy.ndarray of shape (k - 1,)
+        For each two neighbours, the p-value of the hypothesis that their correlations are equal in the source.
     agreement : numpy.ndarray of shape (k,)
-        The mean absolute cosine between a pair and its match in the draws. If it is far below 1, the pair is no
-        stable direction, and intervals of its loadings and weights say nothing.
-    moved : numpy.ndarray of shape (k,)
-        The share of draws in which the match of a pair has another place.
+        The mean absolute cosine between a pair and the pair of the same place in the draws, as the intervals of
+        loadings and weights use it. If it is far below 1, the pair is no stable direction, and its intervals are wide.
     level : float
     method : {"corrected", "percentile"}
     draws : int
@@ -86,13 +100,36 @@ class Bootstrap:
     x_weights: HostArray
     y_weights: HostArray
     drawn: HostArray
+    gaps: HostArray
+    ties: HostArray
     agreement: HostArray
-    moved: HostArray
     level: float
     method: str
     draws: int
     unconverged: int = 0
     interrupted: bool = HowItEnded(False)  # type: ignore[assignment]  # a descriptor
+
+    def groups(self, alpha: float = 0.05) -> tuple[tuple[int, ...], ...]:
+        """The pairs, counted from 0, in runs of neighbours that these rows do not tell apart.
+
+        The rows determine the span of such a run. Which directions of the span are the pairs is left open, and the
+        intervals of their loadings and weights are about as wide as the span allows.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            Two neighbours are told apart if their p-value in `ties` is at most this.
+
+        Raises
+        ------
+        InvalidOption
+            When `alpha` is not between 0 and 1.
+        """
+        if not 0 < alpha < 1:
+            raise InvalidOption(f"alpha must be between 0 and 1; got {alpha!r}.")
+        pairs = np.arange(len(self.solution.correlations))
+        runs = np.split(pairs, np.flatnonzero(self.ties <= alpha) + 1)
+        return tuple(tuple(int(i) for i in run) for run in runs if len(run))
 
     def __repr__(self) -> str:
         lines = [f"<Bootstrap of {self.draws} draws{', interrupted' * self.interrupted}, {self.method}"]
@@ -102,6 +139,13 @@ class Bootstrap:
                 f"  {rho:.4f}, {100 * self.level:g} % from {low:.4f} to {high:.4f}, bias {self.bias[i]:+.4f}, "
                 f"agreement {self.agreement[i]:.2f}"
             )
+        for run in self.groups():
+            if len(run) > 1:
+                p = " and ".join(f"{self.ties[i]:.2f}" for i in run[:-1])
+                lines.append(
+                    f"  pairs {run[0] + 1} to {run[-1] + 1}: their correlations may be equal (p {p}); these rows "
+                    "determine the span of the pairs, not each pair"
+                )
         return "\n".join(lines) + ">"
 
 
@@ -132,8 +176,9 @@ def bootstrap(
     level : float, default 0.95
         The coverage of the intervals.
     method : {"corrected", "percentile"}, default "corrected"
-        For the correlations. "corrected" takes the bias of sample correlations (`Bootstrap.bias`) out, which
-        "percentile" counts twice. Intervals of loadings and weights are percentiles.
+        "corrected" takes the bias of sample correlations (`Bootstrap.bias`) out, which percentiles count twice, and
+        the bias of the gaps between them, which makes percentiles of loadings and weights too narrow. "percentile"
+        takes the percentiles of the draws as they are, for comparison.
     groups : array of shape (n,), optional
         A label for each row. Whole groups are drawn: families, subjects, sites. Rows of one group need not be
         independent of each other.
@@ -159,8 +204,10 @@ def bootstrap(
     Notes
     -----
     Each draw costs a solve and one sweep for the loadings. The intervals belong to the problem as it is, with its
-    ridge. A correlation of the source that is 0, or equal to the next one, is at the edge of what a bootstrap can do:
-    whether there is a pair at all is a question for `linspec.permutation_test`.
+    ridge. Loadings and weights of the i-th pair are those of the i-th largest correlation of the source. If that is
+    close to the next one, their intervals are wide (`Bootstrap.groups`). The gap between the last pair and the pairs
+    that were not asked for is unknown: ask for one pair more than you mean to read. If a correlation of the source is
+    0, a bootstrap says little about it; `linspec.permutation_test` tests whether there is a pair.
 
     Examples
     --------
@@ -216,15 +263,14 @@ def bootstrap(
 
 
 class _Draws:
-    """The draws so far, matched to the pairs of all rows."""
+    """The draws so far, in the frame of the pairs of all rows."""
 
     def __init__(self, solution: CCASolution, whole: Structure, rows: float) -> None:
         self.solution, self.whole, self.rows = solution, whole, rows
         self.k = len(solution.correlations)
         self.correlations: list[HostArray] = []
-        self.cosines: list[HostArray] = []
-        self.places: list[HostArray] = []
-        self.fields: dict[str, list[HostArray]] = {}
+        self.crossings: list[HostArray] = []  # M
+        self.views = _View(), _View()
 
     @property
     def count(self) -> int:
@@ -232,57 +278,102 @@ class _Draws:
 
     def add(self, found: CCASolution, structured: Structure, rows: float) -> None:
         """One more draw of so many rows."""
-        weights = [to_host(W).astype(np.float64) for W in _weights(found)]
-        order, signs, cosines = self._matched(weights, structured)
-        place = np.zeros((found.correlations.shape[0], self.k))
-        place[order, np.arange(len(order))] = signs  # columns without a match stay zero
-        rho = np.zeros(self.k)
-        rho[: len(found.correlations)] = found.correlations[: self.k]
-        self.correlations.append(rho)
-        self.cosines.append(np.pad(cosines, (0, self.k - len(cosines))))
-        self.places.append(
-            np.pad(order != np.arange(len(order)), (0, self.k - len(order)), constant_values=True)
-        )
         to_all = np.sqrt(rows / self.rows)  # weights of unit variates are shorter, the more rows there are
-        for name, arrays, factor in (("weights", weights, to_all), ("loadings", structured.loadings, 1.0)):
-            for side, A in zip("xy", arrays, strict=True):
-                self.fields.setdefault(f"{side}_{name}", []).append(factor * (A @ place))
-
-    def _matched(
-        self, weights: list[HostArray], structured: Structure
-    ) -> tuple[HostArray, HostArray, HostArray]:
-        """For each pair of all rows the place of its match, the sign and the cosine."""
-        M = np.zeros((self.k, weights[0].shape[1]))
-        for i, W in enumerate(weights):
-            length = structured.lengths[i]
-            M += 0.5 * self.whole.cosines(i, W) / np.where(length > 0, length, np.inf)
-        _, order = scipy.optimize.linear_sum_assignment(-np.abs(M))
-        if len(order) < self.k:  # a draw with fewer pairs: the first keep their places
-            order = np.arange(len(order))
-        chosen = M[np.arange(len(order)), order]
-        return order, np.where(chosen < 0, -1.0, 1.0), np.abs(chosen)
+        rotations = []
+        for i, (W, view) in enumerate(zip(_weights(found), self.views, strict=True)):
+            W = to_host(W).astype(np.float64)
+            R = _nearest_rotation(self.whole.products(i, W))
+            view.weights.append(to_all * (W @ R.T))
+            view.products.append((structured.loadings[i] * structured.lengths[i]) @ R.T)
+            view.grams.append(R @ structured.products(i, W) @ R.T)
+            view.cosines.append(self.whole.cosines(i, W) @ R.T)
+            rotations.append(R)
+        rho = found.correlations
+        self.crossings.append((rotations[0] * rho) @ rotations[1].T)
+        self.correlations.append(np.pad(rho[: self.k], (0, max(self.k - len(rho), 0))))
 
     def result(self, level: float, method: str, *, unconverged: int, interrupted: bool) -> Bootstrap:
         """The intervals."""
-        drawn, rho = np.array(self.correlations), self.solution.correlations
+        drawn, rho, crossings = (
+            np.array(self.correlations),
+            self.solution.correlations,
+            np.array(self.crossings),
+        )
+        gaps, ties = _gaps(rho, crossings)
+        corrected = method == "corrected"
         tails = [(1 - level) / 2, (1 + level) / 2]
-        intervals = {name: np.quantile(np.array(A), tails, axis=0) for name, A in self.fields.items()}
-        percentile = method == "percentile"
-        of_rho = np.quantile(drawn, tails, axis=0) if percentile else _corrected(drawn, rho, level)
+        U, _, Vt = np.linalg.svd(crossings - np.diag(_excess(rho, gaps)) if corrected else crossings)
+        turns = U, Vt.transpose(0, 2, 1)
+        x, y = (view.cosines_after(turn) for view, turn in zip(self.views, turns, strict=True))
+        signs = np.where(x + y < 0, -1.0, 1.0)[:, None, :]
+        fields = {}
+        for side, view, turn in zip("xy", self.views, turns, strict=True):
+            view.turn(turn * signs)
+            fields[f"{side}_weights"] = np.quantile(np.array(view.weights), tails, axis=0)
+            fields[f"{side}_loadings"] = np.quantile(np.array(view.products), tails, axis=0)
         return Bootstrap(
             solution=self.solution,
-            correlations=of_rho,
+            correlations=_corrected(drawn, rho, level) if corrected else np.quantile(drawn, tails, axis=0),
             bias=drawn.mean(axis=0) - rho,
             drawn=drawn,
-            agreement=np.minimum(np.mean(self.cosines, axis=0), 1.0),
-            moved=np.mean(self.places, axis=0),
+            gaps=gaps,
+            ties=ties,
+            agreement=np.minimum(np.mean(np.abs(x + y) / 2, axis=0), 1.0),
             level=level,
             method=method,
             draws=self.count,
             unconverged=unconverged,
             interrupted=interrupted,
-            **intervals,
+            **fields,
         )
+
+
+class _View:
+    """What the draws have of one view, in the frame of the pairs of all rows: one entry for each draw."""
+
+    def __init__(self) -> None:
+        self.weights: list[HostArray] = []
+        self.products: list[HostArray] = []  # of the columns, at unit length, with the variates
+        self.grams: list[HostArray] = []  # of the variates
+        self.cosines: list[HostArray] = []  # variates of all rows, at unit length, with those of the draw
+
+    def lengths(self, turns: HostArray) -> HostArray:
+        """The lengths of the variates after each draw is turned."""
+        squares = np.sum(turns * (np.array(self.grams) @ turns), axis=1)
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+    def cosines_after(self, turns: HostArray) -> HostArray:
+        """Of each pair of all rows with the pair of the same place, after each draw is turned."""
+        found = np.einsum("dij,dji->di", np.array(self.cosines), turns)
+        return found * reciprocal(self.lengths(turns))
+
+    def turn(self, turns: HostArray) -> None:
+        """Turn each draw, in place; the products become loadings."""
+        for i, (turn, length) in enumerate(zip(turns, self.lengths(turns), strict=True)):
+            self.weights[i] = self.weights[i] @ turn
+            self.products[i] = np.clip(self.products[i] @ turn * reciprocal(length), -1.0, 1.0)
+
+
+def _nearest_rotation(T: HostArray) -> HostArray:
+    """The orthogonal factor of T: its polar decomposition, which solves the orthogonal Procrustes problem."""
+    U, _, Vt = np.linalg.svd(T, full_matrices=False)
+    return np.asarray(U @ Vt)
+
+
+def _gaps(rho: HostArray, crossings: HostArray) -> tuple[HostArray, HostArray]:
+    """Estimates of the gaps of the source, and the p-values of ties."""
+    i = np.arange(len(rho) - 1)
+    split = crossings[:, i, i] - crossings[:, i + 1, i + 1]
+    turned = crossings[:, i, i + 1] + crossings[:, i + 1, i]
+    v, squares = np.var(split, axis=0) + np.var(turned, axis=0), np.diff(rho) ** 2
+    ties = np.exp(-np.divide(squares, v, out=np.where(squares > 0, np.inf, 0.0), where=v > 0))
+    return np.sqrt(np.maximum(squares - v, 0.0)), ties
+
+
+def _excess(rho: HostArray, gaps: HostArray) -> HostArray:
+    """ρ − ρ̃, where ρ̃ has these gaps and the mean of ρ."""
+    gains = np.append(np.cumsum((-np.diff(rho) - gaps)[::-1])[::-1], 0.0)
+    return np.asarray(gains - gains.mean())
 
 
 def _corrected(drawn: HostArray, rho: HostArray, level: float) -> HostArray:

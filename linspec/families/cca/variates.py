@@ -248,9 +248,14 @@ class Structure(NamedTuple):
     lengths: list[HostArray]
     units: list[int]
 
+    def products(self, i: int, weights: HostArray) -> HostArray:
+        """Inner products of the variates of view i with those that other weights make of these rows."""
+        found: HostArray = self.gram_products[i].T @ times_power_of_two(weights, self.units[i])
+        return found
+
     def cosines(self, i: int, weights: HostArray) -> HostArray:
-        """Inner products of the variates of view i, of length 1, with those that other weights make of these rows."""
-        products: HostArray = self.gram_products[i].T @ times_power_of_two(weights, self.units[i])
+        """The same, with the variates of view i at length 1."""
+        products = self.products(i, weights)
         length = self.lengths[i][:, None]
         found: HostArray = np.divide(products, length, out=np.zeros_like(products), where=length > 0)
         return found
