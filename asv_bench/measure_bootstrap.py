@@ -13,7 +13,8 @@ what is true of the source, with the standard error over sets, and the median wi
 - basic, normal, BCa: in order, with these intervals (Efron 1987, doi:10.1080/01621459.1987.10478410, for BCa)
 - asymptotic: normal intervals with the variances of Anderson 1999, doi:10.1006/jmva.1999.1810 (weights alone)
 
-Median angles tell how far pairs, and the span of the first two, are from those of the source. "ties": how often `Bootstrap.ties` is at most .05, for equal correlations and others.
+Median angles tell how far the pairs, and the span of the first two, are from those of the source. "ties": how often
+`Bootstrap.ties` is at most .05, for equal correlations and others.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Print the size of the tests of canonical correlations, the coverage of bootstrap intervals, and what draws cost.
+"""Print the size of the tests of canonical correlations, and what permutations and bootstrap draws cost.
 
 Run `python asv_bench/measure_inference.py`; `--quick` takes few sets. Without `--data` rows are drawn with known
 correlations. "size": how often the tests of `linspec.significance` reject at 5 % that there is any pair, of normal rows
-without one, and that there is a second pair beside one of .8. "coverage": how often intervals of 95 % of
-`linspec.bootstrap` contain the correlations, loadings and weights of the source, at 20 rows for each column or more.
-The columns of X are mixed, so that no loading is 1. "wide": the seconds that `linspec.permutation_test` takes to refuse
-8000 x 5500 + 5500, and for each permutation of 4000 x 1500 + 1500. "draws" (`--data FOLDER`): CPU seconds of each
-permutation and each draw of the bootstrap for word counts of titles and queries, k = 10, ridge 1.
+without one, and that there is a second pair beside one of .8. "wide": the seconds that `linspec.permutation_test` takes
+to refuse 8000 x 5500 + 5500, and for each permutation of 4000 x 1500 + 1500. "draws" (`--data FOLDER`): CPU seconds of
+each permutation and each draw of the bootstrap for word counts of titles and queries, k = 10, ridge 1. Coverage of the
+bootstrap: `measure_bootstrap.py`.
 """
 
 from __future__ import annotations
@@ -24,14 +23,6 @@ STATISTICS = ("wilks", "bartlett", "pillai", "hotelling_lawley", "tracy_widom", 
 
 SIZES: tuple[tuple[int, int, int, int], ...] = ((40, 6, 4, 0), (100, 10, 8, 0), (100, 10, 8, 5))
 """Rows, columns, columns, confounds."""
-
-COVERED: tuple[tuple[int, int, int, tuple[float, ...]], ...] = (
-    (200, 5, 5, (0.8, 0.6, 0.4)),
-    (400, 10, 10, (0.9, 0.8, 0.7, 0.3)),
-    (1000, 5, 5, (0.7, 0.65, 0.3)),
-    (200, 5, 5, (0.5, 0.45, 0.2)),
-)
-"""Rows, columns, columns, correlations of the source."""
 
 
 def draw(
@@ -67,43 +58,6 @@ def size(replicates: int) -> None:
                 f"| {n} | {p} + {q} | {c} | {pairs} | {found} | {1000 * seconds / replicates:.1f} |",
                 flush=True,
             )
-
-
-def coverage(replicates: int, draws: int) -> None:
-    """How often intervals contain what is true of the source."""
-    print(f"coverage in % of {replicates} sets, {draws} draws each, of each pair")
-    print(
-        "| rows | columns | correlations | corrected | percentile | loadings | weights | agreement | CPU ms a draw |"
-    )
-    print("|" + "---|" * 9)
-    for n, p, q, rho in COVERED:
-        rng = np.random.default_rng(1)
-        A, k = rng.standard_normal((p, p)), len(rho)
-        weights = np.linalg.inv(A)[:, :k]  # of unit variance; those of linspec are of unit length
-        loadings = A.T[:, :k] / np.sqrt(np.sum(A * A, axis=0))[:, None]
-        found, agreement, seconds = [], [], 0.0
-        for _ in range(replicates):
-            X, Y = draw(rng, n, p, q, rho)
-            begin = time.process_time()
-            b = ls.bootstrap(ls.CCA(X @ A, Y, k), "gram", draws=draws, rng=rng)
-            seconds += time.process_time() - begin
-            sign = np.sign(np.sum(b.solution.x_weights * weights, axis=0))
-            plain = np.quantile(b.drawn, [0.025, 0.975], axis=0)
-            inside = [
-                (low <= true) & (true <= high)
-                for (low, high), true in (
-                    (b.correlations, np.array(rho)),
-                    (plain, np.array(rho)),
-                    (b.x_loadings, loadings * sign),
-                    (b.x_weights * np.sqrt(n), weights * sign),
-                )
-            ]
-            found.append([each.reshape(-1, k).mean(axis=0) for each in inside])
-            agreement.append(b.agreement)
-        shares = [", ".join(f"{100 * s:.1f}" for s in row) for row in np.mean(found, axis=0)]
-        agreed = ", ".join(f"{a:.2f}" for a in np.mean(agreement, axis=0))
-        cost = 1000 * seconds / replicates / draws
-        print(f"| {n} | {p} + {q} | {rho} | {' | '.join(shares)} | {agreed} | {cost:.1f} |", flush=True)
 
 
 def wide(*, quick: bool) -> None:
@@ -145,15 +99,11 @@ def cost_of_draws(given: argparse.Namespace, draws: int) -> None:
 def main() -> None:
     """Measure and print."""
     parser = arguments(__doc__)
-    parser.add_argument("--parts", nargs="+", default=["size", "coverage", "wide", "draws"])
+    parser.add_argument("--parts", nargs="+", default=["size", "wide", "draws"])
     parser.add_argument("--replicates", type=int, default=1000, help="sets of rows for the size")
-    parser.add_argument("--intervals", type=int, default=300, help="sets of rows for the coverage")
-    parser.add_argument("--draws", type=int, default=199, help="bootstrap draws of each set")
     given = parser.parse_args()
     if "size" in given.parts:
         size(5 if given.quick else given.replicates)
-    if "coverage" in given.parts:
-        coverage(*((2, 10) if given.quick else (given.intervals, given.draws)))
     if "wide" in given.parts:
         wide(quick=given.quick)
     if "draws" in given.parts:

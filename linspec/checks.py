@@ -16,7 +16,15 @@ from linspec.arrays import (
     is_array,
     plain_array,
 )
-from linspec.errors import InvalidProblem, NonFiniteData, SweptOnce, UnsupportedData, called, shown
+from linspec.errors import (
+    InvalidOption,
+    InvalidProblem,
+    NonFiniteData,
+    SweptOnce,
+    UnsupportedData,
+    called,
+    shown,
+)
 from linspec.operators import (
     LinearOperator,
 )
@@ -147,3 +155,9 @@ def finite_block(x: Any, name: str) -> Array:
     if V.ndim != 2 or 0 in V.shape:
         raise InvalidProblem(f"{name} must have rows and columns; got shape {tuple(V.shape)}.")
     return V
+
+
+def check_alpha(alpha: Any) -> None:
+    """Refuse a level of significance that is not between 0 and 1."""
+    if not 0 < alpha < 1:
+        raise InvalidOption(f"alpha must be between 0 and 1; got {alpha!r}.")

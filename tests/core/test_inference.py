@@ -13,6 +13,7 @@ import linspec as ls
 import linspec.families.cca.bootstrap
 import linspec.families.cca.significance
 from linspec.errors import InvalidOption, InvalidProblem, NoSuitableSolver
+from linspec.families.cca.bootstrap import _excess, _gaps
 from linspec.families.cca.components import _crossing_logs, _log_unshared
 
 
@@ -181,7 +182,7 @@ class Given(np.random.Generator):
 def test_a_draw_is_the_cca_of_the_rows_drawn():
     X, Y = planted(np.random.default_rng(8), 60)
     counts = np.random.default_rng(9).multinomial(60, np.full(60, 1 / 60), size=3)
-    found = ls.bootstrap(ls.CCA(X, Y, 2), "gram", draws=3, rng=Given(counts))
+    found = ls.bootstrap(ls.CCA(X, Y, 2), "gram", draws=3, method="percentile", rng=Given(counts))
     loaded = []
     for drawn, w in zip(found.drawn, counts, strict=True):
         R = np.repeat(np.arange(60), w)
@@ -196,14 +197,90 @@ def test_a_draw_is_the_cca_of_the_rows_drawn():
     np.testing.assert_allclose(found.bias, found.drawn.mean(axis=0) - found.solution.correlations)
 
 
-def test_pairs_that_change_places_and_signs_are_matched():
-    """Correlations of .9 and .89 on 200 rows: the order is chance, and the directions are not."""
-    rng = np.random.default_rng(10)
-    X, Y = planted(rng, 200, 2, 2, (0.9, 0.89))
-    found = ls.bootstrap(ls.CCA(X, Y, 2), "gram", draws=40, rng=0)
-    assert (found.agreement > 0.7).all()
-    assert (found.moved > 0).all()
+def test_pairs_that_rows_do_not_tell_apart_are_a_group():
+    """Correlations of .9 and .89 on 200 rows: the order is chance. The third, .3, is apart."""
+    X, Y = planted(np.random.default_rng(10), 200, 3, 3, (0.9, 0.89, 0.3))
+    found = ls.bootstrap(ls.CCA(X, Y, 3), "gram", draws=40, rng=0)
+    assert found.groups() == ((0, 1), (2,))
+    assert "pairs 1 to 2: their correlations may be equal" in repr(found)
+    assert (found.gaps <= -np.diff(found.solution.correlations)).all()
+    assert found.agreement[2] > 0.95 > found.agreement[0]
     assert (np.diff(found.drawn, axis=1) <= 0).all()
+    with pytest.raises(InvalidOption, match="alpha must be between 0 and 1"):
+        found.groups(5)
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.1, 0.4])
+def test_gaps_of_matrices_with_noise(gap):
+    """2 x 2 matrices with normal noise: ties are rejected at their level, and squared gaps are right on average."""
+    rng, sigma, rho = np.random.default_rng(19), 0.05, np.array([0.5 + gap, 0.5])
+    found = []
+    for _ in range(1500):
+        s = np.linalg.svd(np.diag(rho) + sigma * rng.standard_normal((2, 2)), compute_uv=False)
+        gaps, ties = _gaps(s, np.diag(s) + sigma * rng.standard_normal((100, 2, 2)))
+        v = -((s[0] - s[1]) ** 2) / np.log(ties[0])
+        np.testing.assert_allclose(gaps[0] ** 2, max((s[0] - s[1]) ** 2 - v, 0), atol=1e-12)
+        found.append([ties[0] <= 0.05, (s[0] - s[1]) ** 2 - v])
+    rejected, squares = np.array(found).T
+    assert abs(squares.mean() - gap**2) <= 3 * squares.std() / np.sqrt(len(squares))
+    share = rejected.mean()
+    assert abs(share - 0.05) <= 3 * np.sqrt(0.05 * 0.95 / 1500) if gap == 0 else share > 0.05
+
+
+def test_intervals_follow_the_units_and_signs_of_columns():
+    rng, scale = np.random.default_rng(20), np.array([2.0, -0.5, 8.0, 1.0])
+    X, Y = planted(rng, 100, 4, 3, (0.6, 0.55))
+    one, other = (ls.bootstrap(ls.CCA(A, Y, 2), "gram", draws=20, rng=0) for A in (X, X * scale))
+    sign = np.sign(np.sum(one.solution.y_weights * other.solution.y_weights, axis=0))
+    for name, factor in (
+        ("x_weights", 1 / scale),
+        ("x_loadings", np.sign(scale)),
+        ("y_loadings", np.ones(3)),
+    ):
+        ends = getattr(one, name) * sign * factor[:, None]
+        np.testing.assert_allclose(getattr(other, name), np.sort(ends, axis=0), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(other.ties, one.ties, rtol=1e-6)
+    np.testing.assert_allclose(other.correlations, one.correlations, rtol=1e-8)
+
+
+@pytest.mark.parametrize("gap", [0.05, 0.1])
+def test_singular_vectors_hold_their_coverage_where_values_are_close(gap):
+    """Matrices diag(.5 + gap, .5) with normal noise of .05: a fixed combination of the entries of the first vector."""
+    rng, sigma, rho = np.random.default_rng(21), 0.05, np.array([0.5 + gap, 0.5])
+    inside = []
+    for _ in range(400):
+        U, s, _ = np.linalg.svd(np.diag(rho) + sigma * rng.standard_normal((2, 2)))
+        M, angle = np.diag(s) + sigma * rng.standard_normal((100, 2, 2)), rng.uniform(0, 2 * np.pi)
+        a = U.T @ [np.cos(angle), np.sin(angle)] * np.sign(U[0, 0])  # in the frame of the vectors found
+        covered = []
+        for excess in (_excess(s, _gaps(s, M)[0]), np.zeros(2)):
+            first = np.linalg.svd(M - np.diag(excess))[0][:, :, 0]
+            first *= np.where(first[:, :1] < 0, -1.0, 1.0)
+            low, high = np.quantile(first @ a, [0.025, 0.975])
+            covered.append(low <= np.cos(angle) <= high)
+        inside.append(covered)
+    corrected, plain = np.mean(inside, axis=0)
+    assert abs(corrected - 0.95) <= 3 * np.sqrt(0.05 * 0.95 / 400)
+    assert plain < corrected
+
+
+def test_with_a_ridge_draws_as_they_are_are_their_own_solutions():
+    X, Y = planted(np.random.default_rng(22), 60, 5, 4)
+    counts = np.random.default_rng(23).multinomial(60, np.full(60, 1 / 60), size=3)
+    found = ls.bootstrap(ls.CCA(X, Y, 3, ridge=20.0), "gram", draws=3, method="percentile", rng=Given(counts))
+    loaded = []
+    for w in counts:
+        drawn = ls.solve(ls.CCA(X, Y, 3, ridge=20.0, sample_weight=w), "gram")
+        L = drawn.loadings(X, sample_weight=w)
+        # inner products of the variates on all rows, averaged over both views, have the sign of the pair
+        C = [(V - V.mean(0)).T @ (V - V.mean(0)) for V in (X, Y)]
+        both = 0.0
+        for G, name in zip(C, ("x_weights", "y_weights"), strict=True):
+            a, b = getattr(found.solution, name), getattr(drawn, name)
+            products = np.sum(a * (G @ b), axis=0)
+            both = both + products / np.sqrt(np.sum(a * (G @ a), axis=0) * np.sum(b * (G @ b), axis=0))
+        loaded.append(L * np.sign(both))
+    np.testing.assert_allclose(found.x_loadings, np.quantile(loaded, [0.025, 0.975], axis=0), atol=1e-9)
 
 
 def test_groups_are_drawn_whole_and_widen_intervals():

@@ -23,7 +23,7 @@ the pairs of all rows, takes out still more of that. So we estimate the gap with
 the gap of a sample is the squared gap of the source plus v, the sum of the variances of M₁₁ − M₂₂ and M₁₂ + M₂₁, which
 the draws show. The gap g of neighbours is replaced by √max(g² − v, 0): diag(ρ − ρ̃) is subtracted from M, with the
 correlations ρ̃ that have these gaps, and the singular vectors are those of the difference. Then percentiles are taken.
-Hall et al. decide by a test which eigenvalues are tied; we need no level, and shrink every gap by what noise adds to it.
+Hall et al. decide by a test which eigenvalues are tied; we need no level, and shrink every gap by what noise adds.
 If two correlations are equal, g² is about exponential with mean v, since both terms have mean 0 and equal variances:
 exp(−g²/v) is the p-value of a tie. Percentiles cover more than the basic and the normal interval and BCa (measured).
 """
@@ -39,9 +39,10 @@ from scipy.special import ndtri
 
 from linspec import cost, machine
 from linspec.arrays import HostArray, is_array, random_generator, reciprocal, to_host
+from linspec.checks import check_alpha
 from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, NoSuitableSolver, warn
+from linspec.families.cca.components import check_problem, frequencies
 from linspec.families.cca.problem import CCA
-from linspec.families.cca.significance import frequencies
 from linspec.families.cca.solution import CCASolution
 from linspec.families.cca.variates import Structure, structure
 from linspec.families.ridge_path import begins_at_an_answer, chosen_solver
@@ -125,8 +126,7 @@ class Bootstrap:
         InvalidOption
             When `alpha` is not between 0 and 1.
         """
-        if not 0 < alpha < 1:
-            raise InvalidOption(f"alpha must be between 0 and 1; got {alpha!r}.")
+        check_alpha(alpha)
         pairs = np.arange(len(self.solution.correlations))
         runs = np.split(pairs, np.flatnonzero(self.ties <= alpha) + 1)
         return tuple(tuple(int(i) for i in run) for run in runs if len(run))
@@ -431,10 +431,7 @@ def _group_numbers(groups: Any, n: float) -> HostArray | None:
 
 
 def _check(problem: Any, draws: Any, level: Any, method: Any) -> None:
-    if not isinstance(problem, CCA):
-        raise InvalidProblem(
-            f"bootstrap takes a linspec.CCA; got {type(problem).__name__}. Pass linspec.CCA(X, Y, k)."
-        )
+    check_problem(problem, "bootstrap")
     if problem.shared is not None:
         raise InvalidProblem("bootstrap draws rows; got moments, which have none. Pass the data themselves.")
     if min(A.sweeps for A in problem.matrices.values()) == 1 or not np.isfinite(problem.X.shape[0]):

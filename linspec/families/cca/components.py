@@ -34,6 +34,7 @@ import scipy.linalg
 from linspec import cost, machine
 from linspec.arrays import HOST, Array, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.block_algebra import rank_cut, whitening
+from linspec.checks import check_alpha
 from linspec.errors import (
     ConvergenceWarning,
     InvalidOption,
@@ -54,7 +55,7 @@ from linspec.solver import ALWAYS_AVAILABLE, Solver, solve
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.ways import settle
 
-__all__ = ["PermutationTest", "null_correlations", "permutation_test"]
+__all__ = ["PermutationTest", "check_problem", "frequencies", "null_correlations", "permutation_test"]
 
 STATISTICS = ("wilks", "roy")
 
@@ -109,8 +110,7 @@ class PermutationTest:
         InvalidOption
             When `alpha` is not between 0 and 1.
         """
-        if not 0 < alpha < 1:
-            raise InvalidOption(f"alpha must be between 0 and 1; got {alpha!r}.")
+        check_alpha(alpha)
         return int(np.sum(self.p_values <= alpha))
 
     def __repr__(self) -> str:
@@ -191,7 +191,7 @@ def permutation_test(
     >>> ls.permutation_test(ls.CCA(X, Y), permutations=199, rng=0).components()
     2
     """
-    _check_problem(problem, "permutation_test")
+    check_problem(problem, "permutation_test")
     _check_permutations(permutations)
     if statistic not in STATISTICS:
         raise InvalidOption(f"statistic must be one of {', '.join(STATISTICS)}; got {statistic!r}.")
@@ -285,7 +285,7 @@ def null_correlations(
     >>> ls.solve(problem).supported(ls.null_correlations(problem, rng=0).max())
     2
     """
-    _check_problem(problem, "null_correlations")
+    check_problem(problem, "null_correlations")
     _check_permutations(permutations)
     if not problem.Y.sliceable:
         raise MissingCapability(
@@ -334,25 +334,30 @@ def null_correlations(
 # ---- the variates ----------------------------------------------------------------------------------
 
 
+def frequencies(problem: CCA, purpose: str) -> HostArray | None:
+    """The weights of the problem, after a check that they are whole numbers."""
+    w: HostArray | None = problem.sample_weight
+    if w is not None and (w != np.round(w)).any():
+        at = int(np.argmax(w != np.round(w)))
+        raise InvalidProblem(
+            f"{purpose}, so sample_weight must say how many equal rows each stands for; got {w[at]:g} for row {at}. "
+            "Round the weights, or leave them out."
+        )
+    return w
+
+
 def _with_equal_rows(problem: CCA, function: str) -> CCA:
     """The problem with each row as often as it counts."""
-    w = problem.sample_weight
+    w = frequencies(problem, f"{function} permutes rows")
     if w is None:
         return problem
-    often = w.astype(np.intp)
-    if (often != w).any():
-        at = int(np.argmax(often != w))
-        raise InvalidProblem(
-            f"{function} permutes rows, so sample_weight must say how many equal rows each stands for; got {w[at]:g} "
-            f"for row {at}. Round the weights, or leave them out."
-        )
     for name, A in problem.matrices.items():
         if not A.sliceable:
             raise MissingCapability(
                 f"{function} repeats rows as often as they count, which needs row slices; got {A!r} for {name}. Pass "
                 "an array, a sparse matrix or a file."
             )
-    index = np.repeat(np.arange(len(w)), often)
+    index = np.repeat(np.arange(len(w)), w.astype(np.intp))
     twin = problem.with_matrices({name: A.rows(index) for name, A in problem.matrices.items()})
     object.__setattr__(twin, "sample_weight", None)
     object.__setattr__(twin, "confounds", None if problem.confounds is None else problem.confounds[index])
@@ -481,7 +486,8 @@ def _seconds(n: float, p: float, q: float, statistic: str) -> tuple[float, float
     return before, product + (2 * p**2 * q + 3 * p**3) / cost.CHOLESKY_RATE
 
 
-def _check_problem(problem: Any, function: str) -> None:
+def check_problem(problem: Any, function: str) -> None:
+    """Refuse what is no CCA."""
     if not isinstance(problem, CCA):
         raise InvalidProblem(
             f"{function} takes a linspec.CCA; got {type(problem).__name__}. Pass linspec.CCA(X, Y, k)."
@@ -508,6 +514,7 @@ def _wilks(M: HostArray, projected: bool) -> HostArray:
 
 
 def _projected_logs(M: HostArray) -> HostArray:
+    """Log Λ at every step, with the projection."""
     steps = range(min(M.shape))
     above = _minors(np.eye(len(M)) - M @ M.T, list(reversed(range(len(M)))))
     if above is None:  # a correlation of 1 to rounding
@@ -555,7 +562,7 @@ def _logs_of_block(M: HostArray, a: int, b: int) -> HostArray:
 
 
 def _dropped_logs(M: HostArray) -> HostArray:
-    """Here [[I, Mₖ], [Mₖᵀ, I]] are leading blocks of one matrix if the pairs are in reverse order."""
+    """Log Λ at every step, without it: [[I, Mₖ], [Mₖᵀ, I]] are leading blocks of one matrix with the pairs reversed."""
     (p, q), K = M.shape, min(M.shape)
     H = np.eye(p + q)
     H[:p, p:], H[p:, :p] = M, M.T

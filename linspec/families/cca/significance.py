@@ -28,15 +28,16 @@ import numpy as np
 from scipy.special import chdtrc, fdtrc, gammaincc
 
 from linspec.arrays import HostArray
+from linspec.checks import check_alpha
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
-from linspec.families.cca.components import PermutationTest
+from linspec.families.cca.components import PermutationTest, check_problem, frequencies
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.row_model import row_model
 from linspec.solution import Status
 from linspec.solver import solve
 
-__all__ = ["Approximation", "Significance", "frequencies", "significance"]
+__all__ = ["Approximation", "Significance", "significance"]
 
 NAMES = ("wilks", "bartlett", "pillai", "hotelling_lawley", "tracy_widom")
 """The approximations with the right size."""
@@ -119,8 +120,7 @@ class Significance:
         InvalidOption
             When `alpha` is not between 0 and 1, or `by` is no statistic.
         """
-        if not 0 < alpha < 1:
-            raise InvalidOption(f"alpha must be between 0 and 1; got {alpha!r}.")
+        check_alpha(alpha)
         if by not in NAMES:
             raise InvalidOption(f"by must be one of {', '.join(NAMES)}; got {by!r}.")
         return int(np.sum(np.maximum.accumulate(getattr(self, by).p_values) <= alpha))
@@ -179,10 +179,7 @@ def significance(
     >>> ls.significance(ls.CCA(X, Y)).components()
     2
     """
-    if not isinstance(problem, CCA):
-        raise InvalidProblem(
-            f"significance takes a linspec.CCA; got {type(problem).__name__}. Pass linspec.CCA(X, Y)."
-        )
+    check_problem(problem, "significance")
     p, q = problem.X.shape[1], problem.Y.shape[1]
     _check_ridge(problem)
     w = frequencies(problem, "significance counts rows")
@@ -202,18 +199,6 @@ def significance(
         )
     rho = np.asarray(solution.correlations, dtype=np.float64)
     return _tests(rho, p, q, df, permutation)
-
-
-def frequencies(problem: CCA, purpose: str) -> HostArray | None:
-    """The weights of the problem, after a check that they are whole numbers."""
-    w: HostArray | None = problem.sample_weight
-    if w is not None and (w != np.round(w)).any():
-        at = int(np.argmax(w != np.round(w)))
-        raise InvalidProblem(
-            f"{purpose}, so sample_weight must say how many equal rows each stands for; got {w[at]:g} for row {at}. "
-            "Round the weights, or leave them out."
-        )
-    return w
 
 
 def _refused(needed: str) -> InvalidProblem:
@@ -262,7 +247,7 @@ def _check_solution(solution: CCASolution, problem: CCA) -> None:
 
 
 def _tests(rho: HostArray, p: int, q: int, df: float, permutation: PermutationTest | None) -> Significance:
-    """All tests of all hypotheses; j = 0, 1, … counts the pairs that are left to be there."""
+    """All tests of all hypotheses. The hypothesis at position j = 0, 1, … is that there are j pairs and no more."""
     j = np.arange(len(rho))
     with np.errstate(divide="ignore", invalid="ignore"):  # a correlation of 1 has infinite statistics
         squares = rho**2
@@ -284,7 +269,7 @@ def _tests(rho: HostArray, p: int, q: int, df: float, permutation: PermutationTe
 
 
 def _sums_from(values: HostArray) -> HostArray:
-    """Σ over i ≥ j, smallest first."""
+    """Σ over i ≥ j for each j, added from the smallest correlation on."""
     found: HostArray = np.cumsum(values[::-1])[::-1]
     return found
 
@@ -295,7 +280,7 @@ def _f(values: HostArray, F: HostArray, df: Any, df_error: Any) -> Approximation
 
 
 def _rao(logs: HostArray, p: Any, q: Any, df: Any) -> Approximation:
-    """Rao's F of Λ: t-th roots of Λ are nearly as a quotient of chi-squares."""
+    """Rao's F: (1 − Λ^(1/t)) / Λ^(1/t) times the quotient of the degrees of freedom."""
     more = p**2 + q**2 - 5
     t = np.sqrt(np.where(more > 0, (p**2 * q**2 - 4) / np.where(more > 0, more, 1), 1.0))
     df_error = (df - (p + q + 1) / 2) * t - p * q / 2 + 1
@@ -310,6 +295,7 @@ def _bartlett(logs: HostArray, p: Any, q: Any, df: Any) -> Approximation:
 
 
 def _pillai(V: HostArray, p: Any, q: Any, df: Any) -> Approximation:
+    """Pillai's F of V = Σ r²."""
     s, m, N = np.minimum(p, q), (abs(p - q) - 1) / 2, (df - p - q - 1) / 2
     free, error = s * (2 * m + s + 1), s * (2 * N + s + 1)
     return _f(V, error / free * V / (s - V), free, error)
@@ -328,7 +314,7 @@ def _hotelling_lawley(U: HostArray, p: Any, q: Any, df: Any) -> Approximation:
 
 
 def _roy(roots: HostArray, p: Any, q: Any, df: Any) -> Approximation:
-    """The F of the best combination of the columns of one view, as if that had been chosen beforehand."""
+    """The F of a regression on one view, as if the combination of the other view had been chosen beforehand."""
     free = np.maximum(p, q)
     error = df - free
     return _f(roots, roots * error / free, free, error)

@@ -264,7 +264,7 @@ class Structure(NamedTuple):
 def structure(
     X: Any, Y: Any, weights: tuple[Array, Array], *, center: bool, confounds: Any, sample_weight: Any
 ) -> Structure:
-    """The loadings of both views and what they are made of, in one sweep. Parameters are those of `loadings`."""
+    """The loadings of both views, and the products that they come from, in one sweep. Parameters: see `loadings`."""
     given = [(X, weights[0], "X"), (Y, weights[1], "Y")]
     moments, units, _ = _moments(given, center, confounds, sample_weight)
     x, y = (times_power_of_two(moments.home.place(W), u) for W, u in zip(weights, units, strict=True))
@@ -282,7 +282,7 @@ def structure(
 
 
 def mean_squares(correlations: Array, varying: HostArray) -> HostArray:
-    """Of each column, the mean of the squares over the rows that vary; 0 if none does."""
+    """For each variate, the mean of its squared correlations with the columns that vary; 0 if no column varies."""
     squares = np.asarray(to_host(correlations), dtype=np.float64) ** 2
     return np.asarray(squares[varying].mean(axis=0) if varying.any() else np.zeros(squares.shape[1]))
 
