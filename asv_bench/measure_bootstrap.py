@@ -123,7 +123,9 @@ def draw(rng: np.random.Generator, source: Source) -> tuple[np.ndarray, np.ndarr
     for i, r in enumerate(source.rho):
         Y[:, i] = r * X[:, i] + np.sqrt(1 - r**2) * Y[:, i]
     if source.tails:
-        scale = np.sqrt(source.tails / rng.chisquare(source.tails, source.n))[:, None]
+        scale = np.sqrt((source.tails - 2) / rng.chisquare(source.tails, source.n))[
+            :, None
+        ]  # of unit variance
         X, Y = X * scale, Y * scale
     return X, Y
 

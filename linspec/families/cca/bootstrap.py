@@ -25,7 +25,7 @@ the draws show. The gap g of neighbours is replaced by √max(g² − v, 0): dia
 correlations ρ̃ that have these gaps, and the singular vectors are those of the difference. Then percentiles are taken.
 Hall et al. decide by a test which eigenvalues are tied; we need no level, and shrink every gap by what noise adds.
 If two correlations are equal, g² is about exponential with mean v, since both terms have mean 0 and equal variances:
-exp(−g²/v) is the p-value of a tie. Percentiles cover more than the basic and the normal interval and BCa (measured).
+exp(−g²/v) is the p-value of a tie. Basic and normal intervals and BCa do not repair the plain draws (measured).
 """
 
 from __future__ import annotations
@@ -345,7 +345,7 @@ class _View:
     def cosines_after(self, turns: HostArray) -> HostArray:
         """Of each pair of all rows with the pair of the same place, after each draw is turned."""
         found = np.einsum("dij,dji->di", np.array(self.cosines), turns)
-        return found * reciprocal(self.lengths(turns))
+        return np.asarray(found * reciprocal(self.lengths(turns)))
 
     def turn(self, turns: HostArray) -> None:
         """Turn each draw, in place; the products become loadings."""
