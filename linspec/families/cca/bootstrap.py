@@ -146,6 +146,12 @@ class Bootstrap:
                     f"  pairs {run[0] + 1} to {run[-1] + 1}: their correlations may be equal (p {p}); these rows "
                     "determine the span of the pairs, not each pair"
                 )
+        k = len(self.solution.correlations)
+        if 0 < k < min(self.solution.x_weights.shape[0], self.solution.y_weights.shape[0]):
+            lines.append(
+                f"  pair {k} is the last one asked for: its gap to the next is unknown, and if that is small, intervals "
+                "of its loadings and weights are too narrow"
+            )
         return "\n".join(lines) + ">"
 
 
