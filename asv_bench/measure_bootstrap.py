@@ -253,12 +253,12 @@ class Tally:
         return f"{shares} (± {100 * error.max():.1f}) | {widths}"
 
 
-def coverage(sets: int, draws: int) -> None:
-    """Coverage, widths and angles of all sources."""
+def coverage(sources: list[Source], sets: int, draws: int) -> None:
+    """Coverage, widths and angles of each source."""
     print(
         f"coverage in % of {sets} sets, {draws} draws each, of each pair (± largest standard error) | median width"
     )
-    for source in COVERED:
+    for source in sources:
         rng, begin, k = np.random.default_rng(1), time.process_time(), source.k
         tallies: dict[tuple[str, str], Tally] = {}
         bias, angles = [], []
@@ -353,6 +353,10 @@ def main() -> None:
     """Measure and print."""
     parser: argparse.ArgumentParser = arguments(__doc__)
     parser.add_argument("--parts", nargs="+", default=["same", "coverage", "ties"])
+    every = range(len(COVERED))
+    parser.add_argument(
+        "--sources", type=int, nargs="+", default=every, choices=every, help="of the coverage"
+    )
     parser.add_argument("--sets", type=int, default=1000, help="sets of rows")
     parser.add_argument("--draws", type=int, default=300, help="bootstrap draws of each set")
     given = parser.parse_args()
@@ -360,7 +364,7 @@ def main() -> None:
     if "same" in given.parts:
         same(draws)
     if "coverage" in given.parts:
-        coverage(sets, draws)
+        coverage([COVERED[i] for i in given.sources], sets, draws)
     if "ties" in given.parts:
         ties(sets, draws)
 

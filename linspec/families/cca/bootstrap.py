@@ -149,7 +149,7 @@ class Bootstrap:
         k = len(self.solution.correlations)
         if 0 < k < min(self.solution.x_weights.shape[0], self.solution.y_weights.shape[0]):
             lines.append(
-                f"  pair {k} is the last one asked for: its gap to the next is unknown, and if that is small, intervals "
+                f"  pair {k} is the last one asked for: its gap to the next is unknown, and if it is small, intervals "
                 "of its loadings and weights are too narrow"
             )
         return "\n".join(lines) + ">"
