@@ -266,6 +266,23 @@ def test_singular_vectors_hold_their_coverage_where_values_are_close(gap):
     assert plain < corrected
 
 
+@pytest.mark.parametrize("method", ["corrected", "percentile"])
+def test_pairs_that_a_draw_lacks_count_as_zero(method):
+    """A column with one entry, which half of the draws leave out: then there is one pair."""
+    rng = np.random.default_rng(24)
+    X, Y = np.column_stack([rng.standard_normal(40), np.arange(40) == 7]), rng.standard_normal((40, 3))
+    counts = np.array([[2, 1, 0] + [1] * 37, [1] * 7 + [0, 2] + [1] * 31] * 2)
+    found = ls.bootstrap(ls.CCA(X, Y, 2), "gram", draws=4, method=method, rng=Given(counts))
+    assert (found.drawn[1::2, 1] == 0).all()
+    assert (found.drawn[::2, 1] > 0).all()
+    for ends in (
+        found.x_loadings,
+        found.x_weights,
+        found.y_weights,
+    ):  # of two equal draws, and two without the pair
+        np.testing.assert_array_equal(np.abs(ends[:, :, 1]).min(axis=0), 0)
+
+
 def test_with_a_ridge_draws_as_they_are_are_their_own_solutions():
     X, Y = planted(np.random.default_rng(22), 60, 5, 4)
     counts = np.random.default_rng(23).multinomial(60, np.full(60, 1 / 60), size=3)

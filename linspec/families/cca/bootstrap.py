@@ -275,6 +275,7 @@ class _Draws:
         self.solution, self.whole, self.rows = solution, whole, rows
         self.k = len(solution.correlations)
         self.correlations: list[HostArray] = []
+        self.pairs: list[int] = []  # how many each draw has, of the k
         self.crossings: list[HostArray] = []  # M
         self.views = _View(), _View()
 
@@ -296,20 +297,21 @@ class _Draws:
             rotations.append(R)
         rho = found.correlations
         self.crossings.append((rotations[0] * rho) @ rotations[1].T)
+        self.pairs.append(min(len(rho), self.k))
         self.correlations.append(np.pad(rho[: self.k], (0, max(self.k - len(rho), 0))))
 
     def result(self, level: float, method: str, *, unconverged: int, interrupted: bool) -> Bootstrap:
         """The intervals."""
-        drawn, rho, crossings = (
-            np.array(self.correlations),
-            self.solution.correlations,
-            np.array(self.crossings),
-        )
-        gaps, ties = _gaps(rho, crossings)
+        drawn, rho, M = np.array(self.correlations), self.solution.correlations, np.array(self.crossings)
+        gaps, ties = _gaps(rho, M)
         corrected = method == "corrected"
         tails = [(1 - level) / 2, (1 + level) / 2]
-        U, _, Vt = np.linalg.svd(crossings - np.diag(_excess(rho, gaps)) if corrected else crossings)
-        turns = U, Vt.transpose(0, 2, 1)
+        pairs = np.array(self.pairs)
+        if corrected:
+            M = M - (pairs == self.k)[:, None, None] * np.diag(_excess(rho, gaps))
+        U, _, Vt = np.linalg.svd(M)
+        present = (np.arange(self.k) < pairs[:, None])[:, None, :]  # a draw may lack pairs: they stay zero
+        turns = U * present, Vt.transpose(0, 2, 1) * present
         x, y = (view.cosines_after(turn) for view, turn in zip(self.views, turns, strict=True))
         signs = np.where(x + y < 0, -1.0, 1.0)[:, None, :]
         fields = {}
