@@ -84,6 +84,7 @@ _PUBLIC = {
     "targets": "linspec.targets",
     "test_matrices": "linspec.registry",
     "testing": "linspec.testing",
+    "sweeps_option": "linspec.options",
     "tol_option": "linspec.options",
 }
 

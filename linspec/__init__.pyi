@@ -39,6 +39,7 @@ from linspec.options import form_option as form_option
 from linspec.options import limit_option as limit_option
 from linspec.options import option as option
 from linspec.options import part as part
+from linspec.options import sweeps_option as sweeps_option
 from linspec.options import tol_option as tol_option
 from linspec.problem import Problem as Problem
 from linspec.projection import project as project

@@ -37,7 +37,7 @@ from linspec.operators import LinearOperator, as_operator, uncounted
 from linspec.options import FORMS
 from linspec.row_model import RowModel
 from linspec.row_reduction import ReducedRows, reduced
-from linspec.sweeps import transposed
+from linspec.sweeps import single_precision, transposed
 from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.rows import RowMoments
 from linspec.sweeps.source import one_at_a_time
@@ -109,6 +109,7 @@ class Moments(RowMoments):
         self._cross: Array | None = None
         self._alone: dict[int, Moments] = {}
         self._whiteners: dict[tuple[int, float], Whitener] = {}
+        self._single: Moments | None = None
 
     def __repr__(self) -> str:
         views = ", ".join(f"{view.name}={view.given!r}" for view in self._views)
@@ -245,6 +246,37 @@ class Moments(RowMoments):
     def cross_matmat(self, V: Array) -> Array:
         """XᵀY V."""
         return self.products(None, V)[1]
+
+    @property
+    def single_cost(self) -> float:
+        """The passes that `in_single_precision` would take after the first product: 1 for the copy, or 0."""
+        swept = self.form == "implicit" and self._single is None
+        return float(swept and any(view.operator.dtype != single_precision.SINGLE for view in self._views))
+
+    @one_at_a_time
+    def in_single_precision(self) -> Moments:
+        """Moments whose sweeps go over a copy of the rows in float32, which is made at the first call and kept.
+
+        The copy takes half of the memory of dense float64 rows. A sweep of it counts as one of the data, on the same
+        ledger. Where products cost no float64 sweep, because Gram matrices are held or the data are float32, these are
+        the moments themselves.
+
+        Raises
+        ------
+        UnsupportedData
+            The rows are not in memory, or are sparse with weights, confounds or a scale.
+        """
+        if self._single is None and not self.single_cost:
+            return self
+        if self._single is None:
+            for view in self._views:
+                single_precision.check_copyable(view)
+            self._sweeps.gather([view for view in self._views if view.needs_sweep])
+            views = single_precision.in_single(self._views)
+            single = object.__new__(type(self))
+            single._set_up(views, center=views[0].model.center, form="implicit", expect=self._expect)
+            self._single = single
+        return self._single
 
     # ---- means and column norms ---------------------------------------------------------------
 

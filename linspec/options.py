@@ -45,6 +45,7 @@ __all__ = [
     "options_of",
     "parse",
     "part",
+    "sweeps_option",
     "tol_option",
     "validate",
 ]
@@ -327,6 +328,18 @@ def form_option(default: str = "auto") -> Any:
     default : {"auto", "dense", "sparse", "implicit"}, default "auto"
     """
     return option(default, "hold Gram matrices or sweep the data", choices=FORMS)
+
+
+def sweeps_option() -> Any:
+    """Declare `sweeps`: whether the products of an iteration come from a copy of the rows in float32.
+
+    See `linspec.Moments.in_single_precision`, which makes the copy.
+    """
+    return option(
+        "float64",
+        "precision of the iteration's sweeps over float64 data: float32 copies the rows, half of their memory",
+        choices=("float64", "float32"),
+    )
 
 
 def limit_option(n: int, of: str = "iterations") -> Any:

@@ -39,10 +39,14 @@ class Course:
         Steps between the gains that determine q; more if a step gains little.
     slowest : float
         The upper limit of q.
+    patience : int
+        Steps within which the residual must fall by a tenth.
     """
 
-    def __init__(self, tol: float, apart: int = APART, slowest: float = SLOWEST) -> None:
-        self.apart, self.slowest = apart, slowest
+    def __init__(
+        self, tol: float, apart: int = APART, slowest: float = SLOWEST, patience: int = PATIENCE
+    ) -> None:
+        self.apart, self.slowest, self.patience = apart, slowest, patience
         self.to_come = float("inf")
         self._tol, self._since = tol, 0
         self._least = (float("inf"), float("inf"))
@@ -88,4 +92,4 @@ class Course:
     @property
     def fell_behind(self) -> bool:
         """Whether both the residual and the expected gain have stopped falling."""
-        return self._since > PATIENCE
+        return self._since > self.patience

@@ -16,6 +16,8 @@ directions. The first block is random signs. Their product begins the iteration,
 (`linspec.preconditioner`), and estimates the diagonals of operators that only give products. More columns
 than k are carried, because the convergence then depends on the gap after them. Their number depends on the
 cost of a sweep. Pairs with a residual far below the tolerance stay in the subspace and need no more products.
+On request, sweeps go over a copy in float32 until the law, whose products are of the precision of the data, finds the
+answer good enough; where it does not, the pairs are multiplied in that precision and so are all later directions.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from linspec import (
     limit_option,
     option,
     part,
+    sweeps_option,
     tol_option,
 )
 from linspec.arrays import Array, Home, HostArray, to_host
@@ -77,6 +80,9 @@ DIGITS_LOST = {8: 1e-8, 4: 1e-3}
 ABOVE = 0.01
 """A correlation that is above 1 by this much shows that rounding dominates."""
 
+SINGLE_LEAST, SINGLE_PATIENCE = (30 * float(np.finfo(np.float32).eps)) ** 2, 3
+"""Products in float32 bring the law, which is quadratic in residuals, to here; and the sweeps without progress."""
+
 HIDDEN = 300.0
 """The solution reports a loss that may be above the tolerance by this factor."""
 
@@ -109,16 +115,18 @@ class LOBPCG(Solver):
         "show by the inertia of a matrix of order p + q that no pair is missed, where it can be factored",
     )
     form: str = form_option()
+    sweeps: str = sweeps_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""
         moments = run.moments(self.form, expect=(EXPECTED, problem.k + OVERSAMPLED))
         sketch = moments.sweep_cost if self.initial == "randomized" else 0.0
-        run.plan(setup=moments.setup_cost + sketch + moments.sweep_cost, iteration=moments.sweep_cost)
+        copy = moments.single_cost if self.sweeps == "float32" else 0.0
+        run.plan(setup=moments.setup_cost + sketch + moments.sweep_cost + copy, iteration=moments.sweep_cost)
         k, width = problem.k, self._width(problem, moments)
-        space, preconditioners = self._begun(problem, run, moments, width)
+        space, preconditioners, swept = self._begun(problem, run, moments, width)
         norms = [SketchNorm(P, r, moments.home) for P, r in zip(preconditioners, problem.ridge, strict=True)]
-        course = Course(run.tol)
+        course = Course(run.tol) if swept is moments else Course(run.tol, patience=SINGLE_PATIENCE)
         while True:
             # 1. residuals of the pairs within the two subspaces
             R = space.residuals(width)
@@ -126,6 +134,10 @@ class LOBPCG(Solver):
             total = float(space.correlations[:k].sum())
             law = ratio(float(squares[:k].sum()), total)
             residual = course.judged(law, total, whole=space.whole)
+            exhausted = course.fell_behind or run.tol < law < SINGLE_LEAST
+            if swept is not moments and exhausted and run.affords(moments.sweep_cost):
+                space, swept, course = _exactly(space, problem, moments, width), moments, Course(run.tol)
+                continue
             if course.fell_behind:
                 run.end(Status.STAGNATED)
             if not run.proceed(residual=residual, current=partial(space.weights, k)):
@@ -135,6 +147,9 @@ class LOBPCG(Solver):
                 )
                 if not run.falls_short(**answer):
                     return run.finish(**answer)
+                if swept is not moments:
+                    space, swept, course = _exactly(space, problem, moments, width), moments, Course(run.tol)
+                    continue
             # 2. what shrinks them, outside of the subspaces; pairs far below the tolerance ask for nothing
             settled = SETTLED * min(run.tol, law) * space.correlations[: len(squares)]
             open_ = np.flatnonzero(squares > settled)
@@ -143,7 +158,7 @@ class LOBPCG(Solver):
             if max(view.columns for view in space.views) + len(open_) > self.depth * width:
                 space.shrink(width, (self.depth - 1) * width)
             # 3. one sweep, and the pairs within the larger subspaces
-            _extend(space, problem, moments, [v.directions(z) for v, z in zip(space.views, Z, strict=True)])
+            _extend(space, problem, swept, [v.directions(z) for v, z in zip(space.views, Z, strict=True)])
             del Z
             if space.correlations.max(initial=0.0) > 1 + ABOVE:
                 space.undo()
@@ -194,10 +209,15 @@ class LOBPCG(Solver):
 
     def _begun(
         self, problem: Any, run: Run, moments: Moments, width: int
-    ) -> tuple[SearchSpace, list[Preconditioner]]:
-        """Subspaces of the first blocks, and the estimates from their product, in one sweep."""
+    ) -> tuple[SearchSpace, list[Preconditioner], Moments]:
+        """Subspaces of the first blocks, the estimates from their product, in one sweep, and what is swept from now on.
+
+        The first products are of the precision of the data: all residuals are judged by preconditioners that they make.
+        """
         blocks, signs = self._first_blocks(problem, run, moments, width)
         products = _products(problem, moments, blocks)
+        swept = moments.in_single_precision() if self.sweeps == "float32" else moments
+        dtype = np.dtype(np.float32) if swept is not moments else None
         views, preconditioners = [], []
         for i, (A, r, d) in enumerate(
             zip((problem.X, problem.Y), problem.ridge, moments.diagonal(), strict=True)
@@ -206,10 +226,10 @@ class LOBPCG(Solver):
             if not moments.exact_diagonal and V.shape[1] - signs >= FEWEST_SIGNS:
                 d = raised_diagonal(V[:, signs:], SV[:, signs:], r, moments.home)
             preconditioners.append(from_sketch(V, SV, r, d, self.rank, moments.home))
-            views.append(_view(A, d, r, moments))
+            views.append(_view(A, d, r, moments, dtype))
         space = SearchSpace((views[0], views[1]))
         space.append([view.without_dead(V) for view, V in zip(views, blocks, strict=True)], products)
-        return space, preconditioners
+        return space, preconditioners, swept
 
     def _first_blocks(self, problem: Any, run: Run, moments: Moments, width: int) -> tuple[list[Array], int]:
         """Random signs, after the columns of an earlier answer if there is one, and how many columns it has.
@@ -226,10 +246,14 @@ class LOBPCG(Solver):
         return behind_an_answer(run, drawn, home)
 
 
-def _view(A: Any, diagonal: Array, ridge: float, moments: Moments) -> View:
-    """A subspace without vectors. With fewer rows than columns some vectors have length only by the ridge."""
-    cut = max(metric_rounding(A.shape[1], A.dtype), LEAST_CUT)
-    view = View(moments.home, A.dtype, diagonal + ridge, cut)
+def _view(A: Any, diagonal: Array, ridge: float, moments: Moments, dtype: Any = None) -> View:
+    """A subspace without vectors. With fewer rows than columns some vectors have length only by the ridge.
+
+    Its precision is that of the data, unless products come from a copy in another `dtype`.
+    """
+    dtype = A.dtype if dtype is None else dtype
+    cut = max(metric_rounding(A.shape[1], dtype), LEAST_CUT)
+    view = View(moments.home, dtype, diagonal + ridge, cut)
     if A.shape[0] < A.shape[1] and ridge > 0:
         view.longest = float(to_host(moments.home.xp.mean(view.diagonal))) / ridge
     return view
@@ -261,6 +285,20 @@ def _doubts(
             )
             found.append((Status.ILL_CONDITIONED, text))
     return found
+
+
+def _exactly(space: SearchSpace, problem: Any, moments: Moments, width: int) -> SearchSpace:
+    """The leading pairs with products of the precision of the data, in one sweep: the space that begins with them."""
+    pairs = space.weights(width)
+    blocks = [pairs["x_weights"], pairs["y_weights"]]
+    products = _products(problem, moments, blocks)
+    views = [
+        _view(A, old.diagonal - r, r, moments)
+        for A, old, r in zip((problem.X, problem.Y), space.views, problem.ridge, strict=True)
+    ]
+    exact = SearchSpace((views[0], views[1]))
+    exact.append(blocks, products)
+    return exact
 
 
 def _extend(space: SearchSpace, problem: Any, moments: Moments, blocks: list[Array]) -> None:

@@ -1,0 +1,86 @@
+"""CCA by sweeps over a copy in float32, beside the same sweeps in float64.
+
+Run `OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 python asv_bench/measure_single_precision.py --data FOLDER`. Halves of
+images, centred, and words of titles and queries. First the processor seconds of a sweep, then whole solves in
+alternating turns: passes, processor seconds, the law, and by how much the sum of the correlations is below that of the
+exact solver (for titles: of the tightest solve).
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from datasets import arguments, image_halves, titles_and_queries
+
+COLUMNS, TOLERANCES, RIDGE = (30, 70), (1e-3, 1e-6, 1e-9, 1e-13), {"images": 1.0, "titles": 1.0}
+
+
+def main() -> int:
+    """Print a line a measurement."""
+    parser = arguments(__doc__.splitlines()[0])
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--only", choices=("images", "titles"))
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if given.only != "titles":
+        X, Y = (np.asarray(A, dtype=np.float64) for A in image_halves(given))
+        compare("images", X, Y, True, given.turns)
+    if given.only != "images":
+        X, Y = (A.astype(np.float64) for A in titles_and_queries(given))
+        compare("titles", X, Y, False, given.turns)
+    return 0
+
+
+def compare(name: str, X: Any, Y: Any, center: bool, turns: int) -> None:
+    """Sweeps, then solves."""
+    import linspec as ls
+
+    say(f"{name}: {X.shape} and {Y.shape}")
+    rng = np.random.default_rng(0)
+    for k in COLUMNS:
+        double = ls.Moments(X, Y, center=center, form="implicit")
+        blocks = [rng.standard_normal((A.shape[1], k)) for A in (X, Y)]
+        double.products(*blocks)
+        single = double.in_single_precision()
+        seconds: dict[str, list[float]] = {"float64": [], "float32": []}
+        for _ in range(max(turns, 5)):
+            for precision, moments in (("float64", double), ("float32", single)):
+                start = time.process_time()
+                moments.products(*blocks)
+                seconds[precision].append(time.process_time() - start)
+        ratios = np.divide(seconds["float64"], seconds["float32"])
+        say(f"  sweep, {k} columns: {np.median(seconds['float64']):.3f} and {np.median(seconds['float32']):.3f} s, "
+            f"ratio {np.median(ratios):.2f} ({ratios.min():.2f})")  # fmt: skip
+    ridge = RIDGE[name]
+    for k in COLUMNS:
+        problem = ls.CCA(X, Y, k=k, ridge=ridge, center=center)
+        exact = ls.solve(problem, "gram") if name == "images" else None
+        best = float(exact.correlations.sum()) if exact is not None else np.nan
+        for tol in TOLERANCES if exact is not None else TOLERANCES[:2]:
+            taken: dict[str, list[float]] = {"float64": [], "float32": []}
+            answers = {}
+            for _ in range(turns):
+                for precision, spent in taken.items():
+                    start = time.process_time()
+                    answers[precision] = ls.solve(
+                        problem, "lobpcg", form="implicit", sweeps=precision, rng=0, tol=tol, max_passes=60
+                    )
+                    spent.append(time.process_time() - start)
+            for precision, a in answers.items():
+                say(f"  k = {k}, tol {tol:g}, {precision}: {a.status.name}, {a.passes:g} passes, "
+                    f"{np.median(taken[precision]):.2f} s, law {a.residual:.1e}, "
+                    f"below the exact sum {1 - a.correlations.sum() / best:.1e}")  # fmt: skip
+
+
+def say(line: str) -> None:
+    """Print at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,100 @@
+"""A copy of the rows in float32, from which the products of an iteration come at half the traffic.
+
+Problem: a sweep over float64 rows is bound by the memory, and an iteration that is still on its way needs no sixteen
+digits. float32 throughout is no remedy: correlations come out above the exact ones, by the rounding of their products,
+and the law that judges them has the same rounding.
+Method: only the products of the iteration come from the copy. What judges the answer is computed from the data as they
+were given, and so is the last Rayleigh-Ritz step, so that a sum of correlations or squared singular values is at most
+the exact one.
+Source: Higham & Mary 2022, doi:10.1017/S0962492922000022, for the division of labour: cheap steps, precise residuals.
+Where we differ: dense rows are copied as they are multiplied, with means, weights and confounds in them, and lose no
+digits to a mean that is large beside the spread. Sparse rows are copied as they are stored; their indices are shared.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linspec.arrays import cast
+from linspec.errors import UnsupportedData
+from linspec.operators import CountedOperator, DenseOperator, LinearOperator, MappedOperator, SparseOperator
+from linspec.operators.row_blocks import row_blocks
+from linspec.views import View
+
+SINGLE = np.dtype(np.float32)
+
+
+def check_copyable(view: View) -> None:
+    """Refuse rows of which no copy in float32 can be held in memory, before anything is read.
+
+    Raises
+    ------
+    UnsupportedData
+        The rows are neither a dense array nor a sparse matrix in memory, or are sparse with weights, confounds or a
+        scale.
+    """
+    A = view.operator
+    if isinstance(A, SparseOperator) and view.adjustment is None:
+        return
+    if isinstance(A, DenseOperator) and not isinstance(A, MappedOperator):
+        return
+    kind = (
+        "sparse rows with weights, confounds or a scale"
+        if isinstance(A, SparseOperator)
+        else repr(view.given)
+    )
+    raise UnsupportedData(
+        f'sweeps="float32" copies {view.name} into memory, which must be a dense array or a sparse matrix without '
+        f'weights, confounds and scale; got {kind}. Leave sweeps at "float64".'
+    )
+
+
+def in_single(views: list[View]) -> list[View]:
+    """The views of copies in float32, once it is known what is taken out of the rows. They count as one sweep.
+
+    Parameters
+    ----------
+    views : list of View
+        Of float64 rows, which `check_copyable` accepts.
+    """
+    # Dense rows are copied without their means; beside sparse rows, which keep theirs, both are centred by products.
+    center = any(isinstance(view.operator, SparseOperator) for view in views) and views[0].model.center
+    return [_copied(view, center) for view in views]
+
+
+def _copied(view: View, center: bool) -> View:
+    sparse = isinstance(view.operator, SparseOperator)
+    rows = _sparse_copy(view) if sparse else _dense_copy(view)
+    view.record(0, 0, sweeps=1.0)
+    copied = View(view.name, CountedOperator(rows, view.ledger), center=center)
+    if center:
+        copied.mean = view.mean if sparse else rows.home.blocks.zeros((rows.shape[1],))
+    copied.squares = view.squares
+    return copied
+
+
+def _sparse_copy(view: View) -> LinearOperator:
+    A = view.operator.matrix
+    with np.errstate(over="ignore"):
+        data = A.data.astype(SINGLE)
+    _check_fits(bool(np.isfinite(data).all()), view)
+    return SparseOperator(type(A)((data, A.indices, A.indptr), shape=A.shape), checked=True)
+
+
+def _dense_copy(view: View) -> LinearOperator:
+    """Rows with everything taken out that is to be taken out, which is subtracted before it is rounded."""
+    A, home = view.operator, view.operator.home
+    copied = home.zeros(A.shape, SINGLE)
+    for rows in row_blocks(A.shape[0], A.row_bytes, home):
+        with np.errstate(over="ignore"):
+            copied[rows, :] = cast(view.centred(A.rows(rows), rows.start).dense(), SINGLE)
+        _check_fits(bool(home.xp.all(home.xp.isfinite(copied[rows, :]))), view)
+    return DenseOperator(copied)
+
+
+def _check_fits(finite: bool, view: View) -> None:
+    if not finite:
+        raise UnsupportedData(
+            f'sweeps="float32" needs entries below {float(np.finfo(SINGLE).max):.1e}; {view.name} has larger ones, or '
+            'some that are not finite. Scale its columns, or leave sweeps at "float64".'
+        )

@@ -1,0 +1,108 @@
+"""Sweeps over a copy in float32: the answers are those of float64 products, and never above the exact ones."""
+
+from __future__ import annotations
+
+import array_api_strict
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec import Moments
+from linspec.errors import UnsupportedData
+
+N, P, Q, K = 900, 24, 18, 4
+
+
+def views(offset: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((N, 8))
+    X = shared @ rng.standard_normal((8, P)) + 2 * rng.standard_normal((N, P)) + offset
+    return X, shared @ rng.standard_normal((8, Q)) + 2 * rng.standard_normal((N, Q)) - offset
+
+
+def exact_sum(X: np.ndarray, Y: np.ndarray, ridge: float) -> float:
+    """The sum of the leading correlations by dense whitening."""
+    X, Y = X - X.mean(axis=0), Y - Y.mean(axis=0)
+    L, M = (np.linalg.cholesky(A.T @ A + ridge * np.eye(A.shape[1])) for A in (X, Y))
+    C = np.linalg.solve(M, np.linalg.solve(L, X.T @ Y).T)
+    return float(np.linalg.svd(C, compute_uv=False)[:K].sum())
+
+
+WRAPS = {
+    "numpy": np.asarray,
+    "strict": lambda A: array_api_strict.asarray(A, device=array_api_strict.Device("device1")),
+    "csr": scipy.sparse.csr_array,
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+@pytest.mark.parametrize("tol", [1e-4, 1e-9, 1e-14])
+def test_the_sum_is_near_and_not_above_the_exact_one(wrap, tol):
+    X, Y = views()
+    problem = ls.CCA(WRAPS[wrap](X), WRAPS[wrap](Y), k=K, ridge=1.0, center=True)
+    solution = ls.solve(problem, "lobpcg", sweeps="float32", form="implicit", rng=0, oversample=2, tol=tol)
+    exact = exact_sum(X, Y, 1.0)
+    assert solution.converged
+    assert exact - 10 * tol * exact - 1e-13 <= solution.correlations.sum() <= exact + 1e-13
+
+
+def test_the_copy_takes_one_pass_more():
+    X, Y = views()
+    problem = ls.CCA(X, Y, k=K, ridge=1.0, center=True)
+    options = {"form": "implicit", "rng": 0, "oversample": 2, "tol": 1e-6}
+    passes = [ls.solve(problem, "lobpcg", sweeps=s, **options).passes for s in ("float64", "float32")]
+    assert passes[1] == passes[0] + 1
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e5])
+@pytest.mark.parametrize("adjusted", [False, True])
+def test_rows_are_adjusted_before_they_are_rounded(offset, adjusted):
+    """A mean a hundred thousand times the spread would leave float32 no digit."""
+    X, Y = views(offset)
+    rng = np.random.default_rng(1)
+    more = (
+        {"sample_weight": rng.uniform(0.5, 2.0, N), "confounds": rng.standard_normal((N, 2))}
+        if adjusted
+        else {}
+    )
+    problem = ls.CCA(X, Y, k=K, ridge=1.0, center=True, **more)
+    moments = problem.moments("implicit", (10, K))
+    Vx, Vy = rng.standard_normal((P, 3)), rng.standard_normal((Q, 3))
+    exact = moments.products(Vx, Vy)
+    for single, double in zip(moments.in_single_precision().products(Vx, Vy), exact, strict=True):
+        assert np.linalg.norm(single - double) < 1e-5 * np.linalg.norm(double)
+
+
+def test_there_is_no_copy_where_there_is_nothing_to_gain():
+    X, Y = views()
+    single = Moments(X.astype(np.float32), Y.astype(np.float32), form="implicit")
+    assert single.in_single_precision() is single
+    held = Moments(X, Y, form="dense")
+    assert held.in_single_precision() is held
+    swept = Moments(X, Y, form="implicit")
+    assert swept.in_single_precision() is swept.in_single_precision()
+
+
+def test_rows_that_are_not_in_memory_are_refused_before_they_are_read(tmp_path):
+    X, Y = views()
+    np.save(tmp_path / "X.npy", X)
+    mapped = ls.CCA(np.load(tmp_path / "X.npy", mmap_mode="r"), Y, k=K)
+    weighted = ls.CCA(scipy.sparse.csr_array(X), Y, k=K, sample_weight=np.ones(N) + np.arange(N))
+    for problem in (mapped, weighted):
+        with pytest.raises(UnsupportedData, match='Leave sweeps at "float64"'):
+            ls.solve(problem, "lobpcg", sweeps="float32", form="implicit")
+
+
+def test_entries_beyond_float32_are_refused():
+    X, Y = views()
+    moments = Moments(X * 1e39, Y, form="implicit")
+    with pytest.raises(UnsupportedData, match="needs entries below"):
+        moments.in_single_precision()
+
+
+def test_columns_of_any_length_are_scaled_before():
+    X, Y = views()
+    problem = ls.CCA(X * 1e39, Y, k=K, ridge=(1e78, 1.0), center=True)
+    solution = ls.solve(problem, "lobpcg", sweeps="float32", form="implicit", rng=0, oversample=2, tol=1e-9)
+    assert solution.correlations.sum() == pytest.approx(exact_sum(X, Y, 1.0), rel=1e-8)
