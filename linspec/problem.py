@@ -230,21 +230,6 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
                 object.__setattr__(twin, name, value)
         return twin
 
-    def of_rows(self, selection: HostArray) -> Self:
-        """The same problem on some rows.
-
-        Parameters
-        ----------
-        selection : numpy.ndarray of int
-            Their numbers.
-        """
-        twin = self.with_matrices({name: A.rows(selection) for name, A in self.matrices.items()})
-        object.__setattr__(twin, "shared", None)
-        for name in ("sample_weight", "confounds"):
-            if getattr(self, name) is not None:
-                object.__setattr__(twin, name, getattr(self, name)[selection])
-        return twin
-
     def checked_ridge(self, ridge: Any) -> Any:
         """One ridge as the problem holds it, after a check."""
         return check_ridge(ridge)

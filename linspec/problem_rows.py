@@ -75,6 +75,8 @@ class RowsOfProblem:
     def on_rows(self, numbers: HostArray) -> Self:
         """The same problem on some of its rows; `check_sizes` tells whether they are enough.
 
+        Rows of files are read where they are. Moments that the problem was given are of all rows, and are left.
+
         Parameters
         ----------
         numbers : numpy.ndarray of int
@@ -82,16 +84,11 @@ class RowsOfProblem:
 
         Raises
         ------
-        InvalidProblem
-            The problem was given moments and not rows.
         MissingCapability
             Rows of a matrix cannot be read by their numbers.
         """
-        if self.shared is not None:
-            raise InvalidProblem(
-                "rows cannot be taken out of moments that are made already. Pass the data themselves."
-            )
         twin = self.with_matrices({name: chosen_rows(A, numbers) for name, A in self.matrices.items()})
+        object.__setattr__(twin, "shared", None)
         for name in ("sample_weight", "confounds"):
             value = getattr(self, name)
             if value is not None:

@@ -477,6 +477,39 @@ def classes_of(H: Any, weights: HostArray | None = None) -> tuple[HostArray, Hos
     return (H.names, H.sizes) if same and np.array_equal(H.data, made[H.indices]) else None
 
 
+def targets_of_classes(H: Any, names: HostArray, weights: HostArray | None = None) -> ClassTargets:
+    """What `lda` makes of rows whose classes are known, such as some of the rows of other targets.
+
+    Parameters
+    ----------
+    H : scipy.sparse.csr_array of shape (n, c)
+        An entry at the class of each row that has one.
+    names : numpy.ndarray of shape (c,)
+        The classes.
+    weights : numpy.ndarray of shape (n,), optional
+
+    Returns
+    -------
+    ClassTargets of shape (n, c')
+        With a column for each class that some row has. It may be one class, which `lda` refuses: rows that answers are
+        scored on need no second one.
+
+    Raises
+    ------
+    InvalidProblem
+        When no row has a class.
+    """
+    of_rows = scipy.sparse.csr_array((np.ones(H.nnz), H.indices, H.indptr), shape=H.shape)
+    sizes = of_rows.T @ (np.ones(H.shape[0]) if weights is None else weights)
+    there = np.flatnonzero(sizes > 0)
+    if not len(there):
+        raise InvalidProblem(
+            f"targets of classes need a row with a class; got {H.shape[0]} rows without. Take other rows, or more."
+        )
+    made = scipy.sparse.csr_array(of_rows[:, there] * (1.0 / np.sqrt(sizes[there])))
+    return ClassTargets.of_classes(made, names[there], sizes[there], weights)
+
+
 # ---- labels as a matrix ----------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.linalg
 from scipy import sparse
 
 import linspec as ls
@@ -116,6 +117,59 @@ def test_equal_rows_are_held_out_of_every_problem_and_every_run(views):
     assert alone.entries[0].score == one.score
     other = ls.compare(problems[0], "gram", held_out=0.25, rng=np.random.default_rng(3))
     assert other.held_out == 60
+
+
+def test_rows_are_held_out_of_data_whose_moments_were_given(views):
+    X, Y = views
+    given, plain = (
+        ls.compare(ls.CCA(*data, k=1, ridge=50.0), "gram", held_out=0.3, rng=0).entries[0].score
+        for data in ((ls.Moments(X, Y, center=True),), (X, Y))
+    )
+    assert given == plain
+
+
+def pillai(P: np.ndarray, T: np.ndarray) -> float:
+    """The sum of the squared cosines of the angles between two spans, about the means."""
+    P, T = (scipy.linalg.orth(Z - Z.mean(axis=0), rcond=1e-8) for Z in (P, T))
+    return float(np.sum((P.T @ T) ** 2))
+
+
+@pytest.mark.parametrize("unlabelled", [False, True])
+def test_targets_of_classes_are_those_of_the_training_rows(unlabelled: bool):
+    rng = np.random.default_rng(3)
+    y = rng.permutation(np.repeat(["b", "a", "d", "c"], [40, 9, 7, 4]))
+    X = rng.standard_normal((60, 6)) + rng.standard_normal((4, 6))[np.unique(y, return_inverse=True)[1]]
+    labels = y.astype(object)
+    if unlabelled:
+        labels[::7] = None
+    problem = ls.Discriminant(X, ls.targets.lda(labels), 2, ridge=3.0)
+    number = np.arange(60.0)[:, None]
+    fitted, scored = split(ls.CCA(number, number, k=1), 0.4, 8)  # equal seeds hold out the same rows
+    train, test = (np.rint(as_dense(A)[:, 0]).astype(int) for A in (fitted.X, scored.matrices[0]))
+    one_hot = (labels[:, None] == np.unique(y)).astype(float)
+    F = X[train] - X[train].mean(axis=0)
+    scores = []
+    for counted in (train, np.arange(60)):
+        C = F.T @ (one_hot[train] / np.sqrt(one_hot[counted].sum(axis=0)))
+        W = scipy.linalg.eigh(C @ C.T, F.T @ F + 3.0 * np.eye(6))[1][:, :-3:-1]
+        scores.append(pillai(X[test] @ W, one_hot[test]))
+    (entry,) = ls.compare(problem, "direct", held_out=0.4, rng=8).entries
+    assert entry.score == pytest.approx(scores[0], rel=1e-9)
+    assert abs(scores[0] - scores[1]) > 1e-6 * scores[0]  # those of all rows are others
+    if not unlabelled:
+        assert list(entry.solution.classes) == ["a", "b", "c", "d"]
+        np.testing.assert_allclose(entry.solution.class_sizes, one_hot[train].sum(axis=0), rtol=1e-12)
+    solved = ls.cross_validate(problem, splitter=[(train, test)], form="solve", solver="direct").scores
+    assert solved.item() == pytest.approx(scores[0], rel=1e-9)
+
+
+def test_rows_of_a_single_class_are_scored():
+    X = np.random.default_rng(4).standard_normal((30, 3))
+    y = np.repeat([0, 1, 2], 10)
+    problem = ls.Discriminant(X, ls.targets.lda(y), 1, ridge=1.0)
+    for form in ("dense", "solve"):
+        found = ls.cross_validate(problem, splitter=y, form=form)
+        np.testing.assert_allclose(found.scores, 0.0, atol=1e-20)  # nothing to tell apart
 
 
 @pytest.mark.parametrize("library", ["array_api_strict", "torch"])
@@ -254,7 +308,6 @@ def test_refusals(views):
     refusal(SweptOnce, "read once for each solver", problem, ["als"], held_out=(iter([X[:9]]), Y[:9]))
     refusal(InvalidProblem, "k must be", ls.CCA(X[:30], Y[:30], k=15), ["als"], held_out=0.6)
     refusal(InvalidProblem, "SVDSolution has no score", ls.SVD(X, k=1), held_out=0.2)
-    refusal(InvalidProblem, "moments", ls.CCA(ls.Moments(X, Y, center=True), k=1), ["als"], held_out=0.2)
     slices = ls.CCA(lambda: iter([X]), lambda: iter([Y]), k=1)
     refusal(InvalidProblem, "held_out=.X_test, Y_test", slices, ["als"], held_out=0.2)
     K = X @ X.T

@@ -38,7 +38,7 @@ from linspec.operators.tables import is_flat_list
 from linspec.problem import Problem, shared_moments
 from linspec.scaling import Look, reduced_ridge
 from linspec.solution import Solution, Status
-from linspec.targets import classes_of, lda
+from linspec.targets import classes_of, targets_of_classes
 from linspec.unit_vectors import chosen, lengths_in, signs
 from linspec.whitener import leading_svd
 
@@ -166,12 +166,11 @@ class Discriminant(Problem[DiscriminantSolution]):
         """One. For float32 weights two: the first product turns them, the second judges them after rounding."""
         return 2 if self.single else 1
 
-    def of_rows(self, selection: HostArray) -> Self:
+    def on_rows(self, numbers: HostArray) -> Self:
         """The same problem on some rows; targets of classes are made anew for the sizes of the classes there."""
-        twin = super().of_rows(selection)
+        twin = super().on_rows(numbers)
         if self.classes is not None:
-            codes = self.H.matrix.indices[selection]  # each row has one class
-            made = lda(self.classes[0][codes], sample_weight=twin.sample_weight)
+            made = targets_of_classes(twin.H.matrix, self.classes[0], twin.sample_weight)
             H = as_operator(made, "H")
             object.__setattr__(twin, "H", H.in_dtype(self.H.dtype) or H)
             object.__setattr__(twin, "classes", classes_of(made, twin.sample_weight))
