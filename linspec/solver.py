@@ -656,6 +656,35 @@ def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[s
     return name, {key: value for key, value in given.items() if key in fields}
 
 
+def chosen_solver(problem: Any, solver: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """One solver for several solves: "auto" chooses once, by their first problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        The first.
+    solver : str or Solver
+    given : mapping
+        Options and other arguments of `solve`.
+
+    Returns
+    -------
+    str or Solver, dict
+        The solver, and what it takes of them.
+    """
+    if solver != "auto":
+        return solver, dict(given)
+    arguments = {key: value for key, value in given.items() if key in options.RUN_ARGUMENTS}
+    name, own = automatic(problem, {key: value for key, value in given.items() if key not in arguments})
+    return name, {**arguments, **own}
+
+
+def has_trait(problem: Problem[Any], solver: str | Solver, trait: str) -> bool:
+    """Whether the record of a solver, by name or as an instance, has a trait."""
+    spec = registry.spec_of(type(solver), problem) if isinstance(solver, Solver) else _spec(solver, problem)
+    return spec is not None and trait in spec.traits
+
+
 def _resolve(problem: Problem[Any], solver: Any, given: dict[str, Any]) -> tuple[Solver, Any]:
     """The solver instance, its parts looked up, and its record where it has one."""
     if isinstance(solver, Solver):

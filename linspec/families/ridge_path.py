@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from linspec import cost, registry
+from linspec import cost
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem
 from linspec.families.cca.problem import CCA
@@ -30,9 +30,8 @@ from linspec.families.discriminant.solution import DiscriminantSolution
 from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
 from linspec.moments import Moments
 from linspec.operators import LinearOperator, as_operator
-from linspec.options import RUN_ARGUMENTS
 from linspec.problem import Problem
-from linspec.solver import Solver, automatic, solve
+from linspec.solver import Solver, chosen_solver, has_trait, solve
 
 __all__ = ["RidgePath", "ridge_path"]
 
@@ -186,7 +185,7 @@ def ridge_path(
     order = sorted(range(len(problems)), key=lambda i: -float(np.sum(problems[i].ridge)))
     rows = None if test is None else _test_rows(test, problems[0])
     solver, options = chosen_solver(problems[order[0]], solver, options)
-    warm, last = begins_at_an_answer(problems[0], solver), options.pop("start", None)
+    warm, last = has_trait(problems[0], solver, "warm-start"), options.pop("start", None)
     found: dict[int, Any] = {}
     stop = Request()
     with first_interrupt(stop.make):
@@ -278,22 +277,3 @@ def _test_rows(test: Any, problem: Any) -> tuple[LinearOperator, LinearOperator]
             f"test must have equally many rows of {' and '.join(names)}; got {rows[0].shape[0]} and {rows[1].shape[0]}."
         )
     return rows
-
-
-def chosen_solver(problem: Any, solver: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The solver of all solves, by that of the first, and the options that it takes."""
-    if solver != "auto":
-        return solver, options
-    arguments = {key: value for key, value in options.items() if key in RUN_ARGUMENTS}
-    name, own = automatic(problem, {key: value for key, value in options.items() if key not in arguments})
-    return name, {**arguments, **own}
-
-
-def begins_at_an_answer(problem: Any, solver: Any) -> bool:
-    """Whether the solver has the trait "warm-start"."""
-    spec = (
-        registry.spec_of(type(solver), problem)
-        if isinstance(solver, Solver)
-        else registry.get_spec("solver", solver, problem)
-    )
-    return spec is not None and "warm-start" in spec.traits

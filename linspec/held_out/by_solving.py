@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from linspec import cost, registry
+from linspec import cost
 from linspec.arrays import HostArray
 from linspec.errors import MissingCapability
 from linspec.held_out.folds import Folds
 from linspec.held_out.scores import HeldOutScore
-from linspec.options import RUN_ARGUMENTS
 from linspec.solution import Status
-from linspec.solver import Solver, automatic, solve
+from linspec.solver import Solver, chosen_solver, has_trait, solve
 
 
 def scored_by_solving(
@@ -54,8 +53,8 @@ def scored_by_solving(
     passes = 0.0
     most = max((k for k in ks if k is not None), default=None)
     for split, (training, held_out) in enumerate(folds.splits):
-        fitted = problem.of_rows(training).with_numbers(k=most)
-        rest = problem.of_rows(held_out)
+        fitted = problem.on_rows(training).with_numbers(k=most)
+        rest = problem.on_rows(held_out)
         made, swept = _solutions(fitted, ridges, solver, form, options)
         found[split] = score.of_solutions(rest, made, ks)
         passes += (swept * len(training) + (1 if score.together else len(made)) * len(held_out)) / folds.rows
@@ -67,12 +66,12 @@ def _solutions(
 ) -> tuple[list[Any], float]:
     """A solution for each ridge, and the passes over the rows that they took."""
     problem = _sharing(problem, len(ridges), form)
-    if hasattr(problem, "path") and _has(problem, solver, "path"):
+    if hasattr(problem, "path") and (solver == "auto" or has_trait(problem, solver, "path")):
         return _along_path(problem.with_numbers(ridge=tuple(ridges)), solver, options)
     order = sorted(range(len(ridges)), key=lambda i: -_size(ridges[i]))
     problems = [problem.with_numbers(ridge=ridge) for ridge in ridges]
-    solver, options = _chosen(problems[order[0]], solver, options)
-    warm, start = _has(problem, solver, "warm-start"), options.pop("start", None)
+    solver, options = chosen_solver(problems[order[0]], solver, options)
+    warm, start = has_trait(problem, solver, "warm-start"), options.pop("start", None)
     found: dict[int, Any] = {}
     for i in order:
         found[i] = solve(problems[i], solver, start=start, **options)
@@ -84,7 +83,7 @@ def _solutions(
 
 def _along_path(problem: Any, solver: Any, options: dict[str, Any]) -> tuple[list[Any], float]:
     """The same from one run for all ridges."""
-    solver, options = _chosen(problem, solver, options)
+    solver, options = chosen_solver(problem, solver, options)
     found = solve(problem, solver, **options)
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
@@ -102,24 +101,3 @@ def _sharing(problem: Any, ridges: int, form: str) -> Any:
 
 def _size(ridge: Any) -> float:
     return 0.0 if ridge is None else float(np.sum(ridge))
-
-
-def _chosen(problem: Any, solver: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The solver of all ridges, and the options that it takes."""
-    if solver != "auto":
-        return solver, dict(options)
-    arguments = {key: value for key, value in options.items() if key in RUN_ARGUMENTS}
-    name, own = automatic(problem, {key: value for key, value in options.items() if key not in arguments})
-    return name, {**arguments, **own}
-
-
-def _has(problem: Any, solver: Any, trait: str) -> bool:
-    """Whether the solver has a trait. For a path "auto" chooses one that has it."""
-    if solver == "auto":
-        return trait == "path"
-    spec = (
-        registry.spec_of(type(solver), problem)
-        if isinstance(solver, Solver)
-        else registry.get_spec("solver", solver, problem)
-    )
-    return spec is not None and trait in spec.traits

@@ -45,9 +45,8 @@ from linspec.families.cca.components import check_problem, frequencies
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.families.cca.variates import Structure, structure
-from linspec.families.ridge_path import begins_at_an_answer, chosen_solver
 from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
-from linspec.solver import ALWAYS_AVAILABLE, Solver, solve
+from linspec.solver import ALWAYS_AVAILABLE, Solver, chosen_solver, has_trait, solve
 
 __all__ = ["Bootstrap", "bootstrap"]
 
@@ -235,7 +234,7 @@ def bootstrap(
     if solution is None:
         solution = solve(problem, solver, rng=generator, **options)
     _check_memory(problem, solution, draws)
-    if begins_at_an_answer(problem, solver) and len(solution.correlations):
+    if has_trait(problem, solver, "warm-start") and len(solution.correlations):
         options = {"start": solution, **options}
     whole = structure(problem.X, problem.Y, _weights(solution), **_rows(problem, counted))
     total = problem.X.shape[0] if counted is None else float(counted.sum())
