@@ -169,10 +169,13 @@ class Selection:
         A solver's name.
     reason : str
         The figures on which the choice rests.
+    estimate : linspec.cost.Estimate or None
+        What the solver takes.
     """
 
     name: str
     reason: str
+    estimate: cost.Estimate | None = None
 
 
 def select(problem: Problem[Any]) -> Selection:
@@ -195,7 +198,12 @@ def select(problem: Problem[Any]) -> Selection:
     NoSuitableSolver
         When none fits; the message names what each would need and what can be called by name.
     """
-    sizes, once = problem.sizes(), _read_once(problem)
+    return _selected(problem, problem.sizes())
+
+
+def _selected(problem: Problem[Any], sizes: cost.Sizes) -> Selection:
+    """The choice for a problem of these sizes."""
+    once = _read_once(problem)
     estimates: dict[str, cost.Estimate] = {}
     others = []
     specs = {name: _spec(name, problem) for name in registry.solvers(problem)}
@@ -223,12 +231,43 @@ def select(problem: Problem[Any]) -> Selection:
     name = cost.least_time(estimates, memory)
     if name:
         reason = f"{name} takes the least time{within}: {listed}.{_what_is_not_known(problem, name, rough)}"
-        return Selection(name, reason)
+        return Selection(name, reason, estimates[name])
     also = f" By name, {', '.join(others)} can be tried: they iterate." if others else ""
     raise NoSuitableSolver(
         f'"auto" finds no solver for {problem.name} of this size within half of the available memory '
         f"({cost.human_bytes(memory)}): {listed or 'none that the data allow'}.{also}"
     )
+
+
+def estimated(
+    problem: Problem[Any], solver: str | Solver, sizes: cost.Sizes
+) -> tuple[str, cost.Estimate | None]:
+    """What a solve would take.
+
+    Parameters
+    ----------
+    problem : Problem
+    solver : str or Solver
+        "auto": the one that `select` chooses.
+    sizes : linspec.cost.Sizes
+        Those of the problem, or of a part of it.
+
+    Returns
+    -------
+    str, linspec.cost.Estimate or None
+        The name of the solver; None if it states nothing, or "auto" finds none.
+    """
+    if solver == "auto":
+        try:
+            chosen = _selected(problem, sizes)
+        except NoSuitableSolver:
+            return "auto", None
+        return chosen.name, chosen.estimate
+    if isinstance(solver, Solver):
+        cls, spec = type(solver), registry.spec_of(type(solver), problem)
+    else:
+        cls, spec = registry.get_solver(solver, problem), _spec(solver, problem)
+    return spec.name if spec is not None else cls.__name__, _estimate(cls, spec, sizes)
 
 
 def solve(

@@ -240,18 +240,14 @@ class RidgeCV(LinearRegressor):
         alphas = _checked_ridges(self.alphas)
         X, y = self._rows_and_targets(X, y)
 
-        def problem(X: Any, y: Any, ridges: tuple[float, ...], weights: Any) -> LeastSquares:
-            return LeastSquares(
-                X, y, ridges, center=self.fit_intercept, scale=self.scale, sample_weight=weights
-            )
-
+        stated = LeastSquares(
+            X, y, alphas, center=self.fit_intercept, scale=self.scale, sample_weight=sample_weight
+        )
+        settings, seed = self._settings(stated), seed_of(self.random_state)
         if self.cv is None:
-            errors = errors_by_gcv(problem, self._solved, X, y, alphas, sample_weight, self.random_state)
+            errors = errors_by_gcv(stated, seed, settings)
         else:
-            stated = problem(X, y, alphas, sample_weight)
-            errors = errors_by_folds(
-                stated, y, self.cv, groups, seed_of(self.random_state), self._settings(stated)
-            )
+            errors = errors_by_folds(stated, y, self.cv, groups, seed, settings)
         self.alpha_ = max(alpha for alpha, error in zip(alphas, errors, strict=True) if error == errors.min())
         self._fit_with(X, y, self.alpha_, sample_weight)
         self.errors_ = like(self.coef_, errors)

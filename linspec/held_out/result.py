@@ -59,6 +59,10 @@ class CrossValidation:
         Per split, the numbers of training and of held-out rows.
     problem : Problem
         The problem that was given.
+    reason : str
+        The figures on which the choice of the form rests.
+    estimated : numpy.ndarray of shape (ridges, ks) or None
+        The standard errors of scores of generalized cross-validation that are estimates; None for exact scores.
     """
 
     scores: HostArray
@@ -71,6 +75,8 @@ class CrossValidation:
     passes: float
     sizes: tuple[tuple[int, int], ...]
     problem: Problem[Any]
+    reason: str = ""
+    estimated: HostArray | None = None
 
     @property
     def mean(self) -> HostArray:
@@ -82,8 +88,11 @@ class CrossValidation:
     def standard_error(self) -> HostArray:
         """The standard deviation of the scores over the splits by the root of their number, shape (ridges, ks).
 
-        NaN for one split. Training sets share rows, so it is a rough guide: an unbiased estimate does not exist.
+        NaN for one split. Training sets share rows, so it is a rough guide: an unbiased estimate does not exist. For
+        generalized cross-validation with an estimated trace it is the standard error of that estimate.
         """
+        if self.estimated is not None:
+            return self.estimated
         splits = len(self.scores)
         if splits < 2:
             return np.full(self.scores.shape[1:], math.nan)
@@ -116,7 +125,7 @@ class CrossValidation:
         gains = self._gains()
         i, j = self._place(self.best)
         error = self.standard_error[i, j]
-        if not math.isfinite(error):
+        if self.method == "gcv" or not math.isfinite(error):
             raise MissingCapability(
                 f"one standard error needs the scores of at least two splits; got {len(self.scores)}. Take best."
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -12,12 +13,36 @@ import numpy as np
 from linspec.arrays import HOST, HostArray, to_host
 from linspec.block_algebra import EPS
 from linspec.errors import MissingCapability
-from linspec.held_out.grams import Grams, Split
+from linspec.held_out.grams import Split
 from linspec.operators import LinearOperator
 from linspec.whitener import Whitener, squared_cut
 
 SAFE = 1e-6
 """A ridge below this fraction of the largest eigenvalue is factorised by itself, with the columns scaled first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Generalized:
+    """What generalized cross-validation says.
+
+    Attributes
+    ----------
+    scores : numpy.ndarray of shape (ridges,)
+        Infinite where no degree of freedom is left.
+    errors : numpy.ndarray of shape (ridges,) or None
+        The standard errors of scores that are estimates; None for exact ones.
+    passes : float
+    one_pass : bool
+        Whether one sweep gathered second moments.
+    reason : str
+        The figures on which the choice of the method rests.
+    """
+
+    scores: HostArray
+    errors: HostArray | None
+    passes: float
+    one_pass: bool
+    reason: str
 
 
 class HeldOutScore(ABC):
@@ -80,17 +105,23 @@ class HeldOutScore(ABC):
         """
         raise NotImplementedError
 
-    def generalized(self, problem: Any, training: Grams, ridges: Sequence[Any], freedom: float) -> HostArray:
-        """The scores of generalized cross-validation, shape (len(ridges),), from the moments of all rows.
+    def generalized(
+        self,
+        problem: Any,
+        ridges: Sequence[Any],
+        form: str,
+        solver: Any,
+        rng: Any,
+        options: dict[str, Any],
+    ) -> Generalized:
+        """The scores of generalized cross-validation, for all rows.
 
         Parameters
         ----------
         problem : Problem
-        training : Grams
-            Of all rows.
         ridges : sequence
-        freedom : float
-            What the rows count, less the directions that are taken out of them.
+        form, solver, rng, options
+            As for `linspec.cross_validate`.
         """
         raise MissingCapability(
             f'generalized cross-validation is for least squares; got {type(problem).__name__}. Pass method="folds".'

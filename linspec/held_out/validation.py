@@ -25,12 +25,15 @@ from linspec.held_out.by_solving import scored_by_solving
 from linspec.held_out.folds import Folds, folds_of
 from linspec.held_out.grams import Split, split_of
 from linspec.held_out.result import CrossValidation
-from linspec.held_out.row_sums import bytes_held, gathered, training_and_held_out, union
+from linspec.held_out.row_sums import bytes_held, gathered, training_and_held_out
 from linspec.held_out.scores import HeldOutScore
 from linspec.options import is_number
 from linspec.problem import Problem
 
 __all__ = ["cross_validate"]
+
+Grid = tuple[tuple[Any, ...], tuple[int | None, ...]]
+"""Ridges and ks."""
 
 METHODS, FORMS = ("folds", "gcv"), ("auto", "dense", "solve", "sparse", "implicit")
 
@@ -137,7 +140,7 @@ def cross_validate(  # noqa: PLR0913
     _check_word("form", form, FORMS)
     scored, ridges, ks = _score_of(problem, score), _ridges(problem, ridges), _ks(problem, ks)
     if method == "gcv":
-        return _generalized(problem, scored, ridges, ks)
+        return _generalized(problem, scored, (ridges, ks), form, solver, rng, options)
     rows = min(A.shape[0] for A in problem.matrices.values())
     folds = folds_of(splitter, rows, y=y, groups=groups, rng=rng)
     _check_training(problem, folds, ks)
@@ -179,7 +182,7 @@ def _of_moments(
 
 
 def _generalized(
-    problem: Problem[Any], score: HeldOutScore, ridges: tuple[Any, ...], ks: tuple[int | None, ...]
+    problem: Problem[Any], score: HeldOutScore, grid: Grid, form: str, solver: Any, rng: Any, options: Any
 ) -> CrossValidation:
     """Generalized cross-validation: no row is held out."""
     rows = min(A.shape[0] for A in problem.matrices.values())
@@ -187,24 +190,23 @@ def _generalized(
         raise InvalidProblem(
             "the number of rows of a stream is not known beforehand. Pass folds by labels, or slices of known length."
         )
-    every = np.arange(int(rows))
-    everything = Folds(int(rows), ((every, every),), (every,), ((0,),), ((0,),))
-    total = union(gathered(problem, everything))
-    split = split_of(problem, total, total)
-    freedom = total.count - (total.rows - split.rank)
-    found = score.generalized(problem, split.training, ridges, freedom)[None, :, None]
-    found.flags.writeable = False
+    ridges, ks = grid
+    found = score.generalized(problem, ridges, form, solver, rng, options)
+    scores = found.scores[None, :, None]
+    scores.flags.writeable = False
     return CrossValidation(
-        found,
+        scores,
         ridges,
         ks,
         "generalized cross-validation",
         False,  # lower is better
         "gcv",
-        True,
-        1.0,
+        found.one_pass,
+        found.passes,
         ((int(rows), 0),),
         problem,
+        found.reason,
+        None if found.errors is None else found.errors[:, None],
     )
 
 

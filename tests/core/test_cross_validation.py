@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import doctest
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from linspec.errors import (
     NonFiniteData,
     NoSuitableSolver,
 )
+from linspec.families.least_squares import generalized
 from linspec.testing.backends import backends
 
 RIDGES, KS = [0.0, 1e-3, 5.0, 300.0], [1, 2, 4]
@@ -422,24 +423,92 @@ def test_planted_numbers_are_found():
     assert vectors.best.k == 3
 
 
-@pytest.mark.parametrize("name", ["centred", "as they are", "weighted", "confounded"])
+def with_enough_rows(rows):
+    """Weights that add up to more than the rows that count, or wide data leave no degree of freedom."""
+    return rows if rows.weights is None else replace(rows, weights=2 * rows.weights)
+
+
+def hat_matrices(A, B, rows, ridges):
+    """The rows without what is taken out of them, their count less the directions taken out, and hat matrices."""
+    every = np.arange(len(A))
+    F = rows.both(A, every, every)[0]
+    b = Rows(rows.center, False, rows.weights, rows.confounds).both(B, every, every)[0]
+    n = len(A) if rows.weights is None else rows.weights.sum()
+    taken = rows.center + (0 if rows.confounds is None else rows.confounds.shape[1])
+    return b, n, n - taken, [F @ np.linalg.solve(F.T @ F + r * np.eye(F.shape[1]), F.T) for r in ridges]
+
+
+def scores_of_hat_matrices(b, n, freedom, hats):
+    errors = [np.sum((b - hat @ b) ** 2) / b.shape[1] for hat in hats]
+    return np.array([n * e / (freedom - np.trace(hat)) ** 2 for e, hat in zip(errors, hats, strict=True)])
+
+
+@pytest.mark.parametrize("name", ROWS)
 def test_generalized_cross_validation_is_its_formula(name):
     rows, (A, B) = ROWS[name], some_views()
     found = ls.cross_validate(ls.LeastSquares(A, B, **rows.stated()), ridges=RIDGES, method="gcv")
-    every = np.arange(len(A))
-    F, b = rows.both(A, every, every)[0], rows.both(B, every, every)[0]
-    n = len(A) if rows.weights is None else rows.weights.sum()
-    taken = rows.center + (0 if rows.confounds is None else rows.confounds.shape[1])
-    for ridge, score in zip(RIDGES, found.scores[0, :, 0], strict=True):
-        hat = F @ np.linalg.solve(F.T @ F + ridge * np.eye(F.shape[1]), F.T)
-        errors = np.sum((b - hat @ b) ** 2) / B.shape[1]
-        assert score == pytest.approx(n * errors / (n - taken - np.trace(hat)) ** 2, rel=1e-10)
+    expected = scores_of_hat_matrices(*hat_matrices(A, B, rows, RIDGES))
+    np.testing.assert_allclose(found.scores[0, :, 0], expected, rtol=1e-10)
     assert found.passes == 1
+    assert found.reason.startswith("dense")
+    assert np.isnan(found.standard_error).all()
     assert found.best.ridge == RIDGES[int(np.argmin(found.scores))]
     with pytest.raises(MissingCapability, match="one standard error"):
         _ = found.one_standard_error
     with pytest.raises(MissingCapability, match="for least squares"):
         ls.cross_validate(ls.CCA(A, B, 2), method="gcv")
+
+
+@pytest.mark.parametrize("backend", [b for b in backends() if b.readable], ids=lambda backend: backend.name)
+@pytest.mark.parametrize("name", ["all", "as they are"])
+def test_the_gram_matrix_of_fewer_rows_serves_as_well(name, backend):
+    rows, ridges = with_enough_rows(ROWS[name]), [0.5, 5.0, 300.0]
+    if backend.missing():
+        pytest.skip(backend.missing())
+    A, B = (np.round(4 * M) / 4 for M in some_views(p=200, q=2))  # exact in float32
+    given = [backend.wrap(M.astype(np.float64 if backend.float64 else np.float32)) for M in (A, B)]
+    found = ls.cross_validate(ls.LeastSquares(*given, **rows.stated()), ridges=ridges, method="gcv")
+    assert found.reason.startswith("rows")
+    expected = scores_of_hat_matrices(*hat_matrices(A, B, rows, ridges))
+    np.testing.assert_allclose(found.scores[0, :, 0], expected, rtol=1e-8 if backend.float64 else 1e-4)
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("p", [25, 200])
+def test_random_signs_estimate_the_trace_and_say_how_well(monkeypatch, name, p):
+    """The variance of zᵀHz is 2 Σ H_ij² over i ≠ j."""
+    monkeypatch.setattr(generalized, "PROBES", 200)
+    rows, ridges = with_enough_rows(ROWS[name]), [1.0, 30.0, 1e3]
+    A, B = some_views(p=p, q=2)
+    problem = ls.LeastSquares(A, B, **rows.stated())
+    found = ls.cross_validate(
+        problem, ridges=ridges, method="gcv", form="solve", solver="cg", tol=1e-10, rng=0
+    )
+    b, n, freedom, hats = hat_matrices(A, B, rows, ridges)
+    exact = scores_of_hat_matrices(b, n, freedom, hats)
+    errors = []
+    for hat, score in zip(hats, exact, strict=True):
+        spread = np.sqrt(2 * np.sum((hat - np.diag(np.diag(hat))) ** 2) / 200)
+        errors.append(2 * score * spread / (freedom - np.trace(hat)))
+    assert np.all(np.abs(found.scores[0, :, 0] - exact) < 4 * np.array(errors))
+    np.testing.assert_allclose(found.standard_error[:, 0], errors, rtol=0.4)
+    assert found.passes >= 3  # a solve, its fitted values, and the right-hand sides
+    with pytest.raises(MissingCapability, match="one standard error"):
+        _ = found.one_standard_error
+
+
+def test_generalized_cross_validation_takes_what_is_affordable(monkeypatch):
+    A, B = some_views()
+    problem = ls.LeastSquares(A, B, center=True)
+    monkeypatch.setattr(generalized, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(generalized, "AFFORDABLE", 1e-6)
+    found = ls.cross_validate(problem, ridges=RIDGES[1:], method="gcv", rng=0)
+    assert found.reason.startswith("solve, since what is exact takes more than")
+    exact = ls.cross_validate(problem, ridges=RIDGES[1:], method="gcv", form="dense")
+    assert np.all(np.abs(found.mean - exact.mean) < 5 * found.standard_error)
+    monkeypatch.setattr("linspec.machine.available_memory", lambda: 1000)
+    with pytest.raises(NoSuitableSolver, match='Pass form="solve"'):
+        ls.cross_validate(problem, method="gcv", form="dense")
 
 
 class Norm(ls.HeldOutScore):

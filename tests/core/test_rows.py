@@ -686,3 +686,14 @@ def test_pairs_of_slices_with_weights():
     assert len(opened) == found.passes == 1
     wanted = ls.solve(ls.CCA(X, Y, 2, sample_weight=w, confounds=Z, ridge=1.0), "gram")
     np.testing.assert_allclose(found.correlations, wanted.correlations, rtol=1e-12)
+
+
+def test_every_ridge_of_a_path_has_its_coefficients_where_columns_are_scaled():
+    rng = np.random.default_rng(7)
+    A, b = rng.standard_normal((40, 5)) * [1.0, 9.0, 0.1, 3.0, 1.0], rng.standard_normal(40)
+    ridges = (0.5, 3.0, 70.0)
+    path = ls.solve(ls.LeastSquares(A, b, ridges, center=True, scale=True)).x
+    F = (A - A.mean(axis=0)) / A.std(axis=0)
+    for x, ridge in zip(path, ridges, strict=True):
+        expected = np.linalg.solve(F.T @ F + ridge * np.eye(5), F.T @ (b - b.mean())) / A.std(axis=0)
+        np.testing.assert_allclose(x, expected, rtol=1e-9)

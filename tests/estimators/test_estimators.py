@@ -22,6 +22,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import ConvergenceWarning as TheirWarning
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.linear_model import Ridge as TheirRidge
+from sklearn.linear_model import RidgeCV as TheirRidgeCV
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -37,7 +38,6 @@ from linspec.estimators import (
     KernelCCA,
     Ridge,
     RidgeCV,
-    choice_of_ridge,
 )
 
 N, P = 80, 6
@@ -159,19 +159,22 @@ def test_generalized_cross_validation_by_the_hat_matrix(data, weighted):
     np.testing.assert_allclose(found.coef_, Ridge(found.alpha_).fit(X, Y, w if weighted else None).coef_)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_random_signs_estimate_the_trace(monkeypatch, weighted):
-    """Unbiased, with a standard deviation of N − tr H of at most √(2 (N − tr H) / probes)."""
-    monkeypatch.setattr(choice_of_ridge, "EXACT", 10)
-    monkeypatch.setattr(choice_of_ridge, "PROBES", 400)
-    rng = np.random.default_rng(3)
-    X, Y, w = rng.standard_normal((60, 25)) + 2, rng.standard_normal((60, 2)), rng.integers(0, 3, 60)
-    Y += X[:, :2]
-    often = w if weighted else np.ones(60, dtype=int)
-    found = RidgeCV([1.0, 30.0, 1e3], random_state=0).fit(X, Y, w if weighted else None)
-    exact = np.array([gcv(X, Y, ridge, often) for ridge in (1.0, 30.0, 1e3)])
-    left = often.sum() - 26
-    np.testing.assert_allclose(found.errors_, exact, rtol=2 * 4 * np.sqrt(2 / left / 400))
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("pairs", [6, 20])
+def test_rows_of_equal_leverage_are_left_out_one_by_one(intercept, pairs):
+    """Then generalized cross-validation is scikit-learn's criterion, the squared errors of rows left out."""
+    rng = np.random.default_rng(1)
+    n = 2 * pairs + 1 if pairs > 10 else 60
+    angles = 2 * np.pi * np.outer(np.arange(n), np.arange(1, pairs + 1)) / n
+    lengths = rng.uniform(1.0, 5.0, pairs)
+    X = np.hstack([np.cos(angles) * lengths, np.sin(angles) * lengths])
+    Y = X @ rng.standard_normal((2 * pairs, 2)) + 5 * rng.standard_normal((n, 2)) + 3.0
+    ridges = [0.1, 10.0, 1e3]
+    theirs = TheirRidgeCV(ridges, fit_intercept=intercept, store_cv_results=True).fit(X, Y)
+    ours = RidgeCV(ridges, fit_intercept=intercept).fit(X, Y)
+    np.testing.assert_allclose(ours.errors_, theirs.cv_results_.mean(axis=(0, 1)), rtol=1e-8)
+    assert ours.alpha_ == theirs.alpha_
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-6)
 
 
 def test_all_degrees_of_freedom_may_be_spent(data):

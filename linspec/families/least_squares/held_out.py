@@ -3,15 +3,7 @@
 Problem: score all ridges of one split from second moments of its training rows and of its held-out rows.
 Method: AᵀA = UΛUᵀ is decomposed once, and x = U(Λ + r)⁻¹UᵀAᵀB for each ridge. The sum of squares of the errors on
 held-out rows is that of (B − A x), a quadratic form of their second moments.
-Generalized cross-validation needs no split. With ‖b − A x‖² and the trace of A(AᵀA + rI)⁻¹Aᵀ, which makes fitted
-values of right-hand sides, both from the eigenvalues,
-
-    GCV(r) = (1/n) ‖b − A x‖² / ((1/n) (n − s − Σ λ/(λ + r)))²
-
-for the s directions that are taken out of all rows (the mean, confounds).
-Source: Golub, Heath & Wahba 1979, Technometrics 21:215, doi:10.1080/00401706.1979.10489751, equation 2.3.
-Where we differ: their model has no intercept, s = 0. The columns of several right-hand sides count together, and n is
-the sum of the weights where rows are weighted.
+Generalized cross-validation needs no split: see `linspec.families.least_squares.generalized`.
 """
 
 from __future__ import annotations
@@ -22,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray, to_host
+from linspec.families.least_squares.generalized import generalized
 from linspec.held_out.grams import Grams, Split
-from linspec.held_out.scores import HeldOutScore, Metric, weighted_rows
+from linspec.held_out.scores import Generalized, HeldOutScore, Metric, weighted_rows
 
 
 class SquaredErrors(HeldOutScore):
@@ -50,18 +43,16 @@ class SquaredErrors(HeldOutScore):
         error, total = (float(np.sum(w @ D**2)) for D in (errors, about))
         return np.asarray([self._of(error, total, float(w.sum()), B.shape[1])])
 
-    def generalized(self, problem: Any, training: Grams, ridges: Sequence[Any], freedom: float) -> HostArray:
-        eigen = Metric(training["A", "A"], problem.A)
-        live = eigen.values > eigen.cut * np.max(eigen.values, initial=0.0)
-        values = eigen.values[live]
-        z = (eigen.vectors[:, live].T @ training["A", "B"]) ** 2 / values[:, None]
-        beyond = max(float(np.trace(training["B", "B"]) - z.sum()), 0.0)  # no ridge explains it
-        found = np.empty(len(ridges))
-        for i, ridge in enumerate(ridges):
-            error = beyond + float(np.sum((ridge / (values + ridge))[:, None] ** 2 * z))
-            free = freedom - float(np.sum(values / (values + ridge)))
-            found[i] = training.count * error / free**2 if free > 1e-9 * training.count else np.inf
-        return found / int(problem.B.shape[1])
+    def generalized(
+        self,
+        problem: Any,
+        ridges: Sequence[Any],
+        form: str,
+        solver: Any,
+        rng: Any,
+        options: dict[str, Any],
+    ) -> Generalized:
+        return generalized(problem, ridges, form, solver, rng, options)
 
     def _of(self, error: float, total: float, count: float, columns: int) -> float:
         return error / (count * columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -169,10 +169,9 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         """The coefficients to start from in these units; each ridge has its own."""
         x = self.in_given_columns(dict(start), back=True)["x"]
         power, width = self.powers()["x"], self.B.shape[1]
-        excess = self.excess if any(self.excess) else [0] * len(self.ridges)
         parts = [
             times_power_of_two(x[:, i * width : (i + 1) * width], more - power)
-            for i, more in enumerate(excess)
+            for i, more in enumerate(self._excess_of_ridges())
         ]
         return {"x": self.A.home.blocks.concat(parts)}
 
@@ -255,14 +254,21 @@ class LeastSquares(Problem[LeastSquaresSolution]):
         if not self.path:
             return {**found, "x": times_power_of_two(x, power - self.excess[0])}
         if returned:
-            parts = [times_power_of_two(x[i, ...], power - excess) for i, excess in enumerate(self.excess)]
+            parts = [
+                times_power_of_two(x[i, ...], power - excess)
+                for i, excess in enumerate(self._excess_of_ridges())
+            ]
             return {**found, "x": xp.stack(parts)}
         width = self.B.shape[1]
         parts = [
             times_power_of_two(x[:, i * width : (i + 1) * width], power - excess)
-            for i, excess in enumerate(self.excess)
+            for i, excess in enumerate(self._excess_of_ridges())
         ]
         return {**found, "x": self.A.home.blocks.concat(parts)}
+
+    def _excess_of_ridges(self) -> Sequence[int]:
+        """By how many powers of two each ridge is too small; none is in a problem that was not divided."""
+        return self.excess if any(self.excess) else [0] * len(self.ridges)
 
     def _shaped(self, x: Array) -> Array:
         """Columns in the form of the solution: a vector if B is one, stacked for several ridges."""

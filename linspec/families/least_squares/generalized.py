@@ -1,0 +1,291 @@
+"""Generalized cross-validation: the error of predictions for rows that were not fitted, without leaving rows out.
+
+Problem: score all ridges by one criterion of all rows. With the hat matrix H(r) = A(AᵀA + rI)⁻¹Aᵀ, which makes fitted
+values of right-hand sides,
+
+    GCV(r) = (1/n) ‖b − H(r) b‖² / ((1/n) (n − s − tr H(r)))²
+
+for the s directions that are taken out of all rows (the mean, confounds).
+Method: one eigendecomposition gives tr H(r) = Σ λ/(λ + r) and the squares of the errors for every ridge: of AᵀA, which
+one sweep gathers, or of AAᵀ where the rows are fewer. Where neither is affordable, all ridges are solved for in one
+run, and random signs z, which are further right-hand sides of that run, estimate the trace: E zᵀHz = tr H.
+Source: Golub, Heath & Wahba 1979, Technometrics 21:215, doi:10.1080/00401706.1979.10489751, equation 2.3;
+Hutchinson 1990, Commun. Stat. Simul. Comput. 19:433, doi:10.1080/03610919008812866, and Girard 1989,
+doi:10.1007/BF01395775 (the random signs).
+Where we differ: their model has no intercept, s = 0. The columns of several right-hand sides count together, and n is
+the sum of the weights where rows are weighted. Signs are drawn for weighted rows, and the mean and confounds are taken
+out of them as of right-hand sides, so that the estimate is of H alone. An estimated score comes with its standard
+error: the spread of the zᵀHz gives that of the trace, and 2 GCV / (n − s − tr H) times it is that of the score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from linspec import cost, machine
+from linspec.arrays import HostArray, random_generator, reciprocal, to_host
+from linspec.errors import ConvergenceWarning, InvalidProblem, NonFiniteData, NoSuitableSolver, warn
+from linspec.held_out.folds import Folds
+from linspec.held_out.grams import split_of
+from linspec.held_out.row_sums import bytes_held, gathered, union
+from linspec.held_out.scores import Generalized, Metric
+from linspec.operators import as_operator
+from linspec.row_model import row_model
+from linspec.solution import Status
+from linspec.solver import AFFORDABLE, LEAST_SECONDS, estimated, solve
+
+PROBES = 20
+"""Random signs a row where the trace is estimated: the standard deviation of the estimate of n − s − tr H is at most
+√(2 (n − tr H) / PROBES)."""
+
+EIGEN = 9.0
+"""Operations of a symmetric eigendecomposition of order p, over p³."""
+
+SPENT = 1e-9
+"""Of the rows' count: with fewer degrees of freedom left than this, none is left."""
+
+
+def generalized(
+    problem: Any, ridges: Sequence[float], form: str, solver: Any, rng: Any, options: dict[str, Any]
+) -> Generalized:
+    """Generalized cross-validation of a `linspec.LeastSquares`.
+
+    Parameters
+    ----------
+    problem : LeastSquares
+    ridges : sequence of float
+    form : str
+        "dense": by an eigendecomposition; "auto": by one if that is affordable, and by random signs otherwise; any
+        other: by random signs.
+    solver, options
+        As for `linspec.solve`, where all ridges are solved for.
+    rng : None, int or numpy.random.Generator
+
+    Returns
+    -------
+    Generalized
+
+    Raises
+    ------
+    NoSuitableSolver
+        Nothing, or with ``form="dense"`` no eigendecomposition, fits into half of the available memory.
+    """
+    estimates = _estimates(problem, ridges, solver)
+    way, reason = _chosen(estimates, form)
+    if way == "dense":
+        return _of_columns(problem, ridges, reason)
+    if way == "rows":
+        return _of_rows(problem, ridges, reason)
+    return _of_signs(problem, ridges, solver, {"rng": rng, **options}, reason, random_generator(rng))
+
+
+def _estimates(problem: Any, ridges: Sequence[float], solver: Any) -> dict[str, cost.Estimate]:
+    """What each way takes, of those that the data allow."""
+    sizes = cost.sizes_of(problem.A, problem.B, 1)
+    n, p, q = sizes.n, sizes.p, sizes.q
+    found: dict[str, cost.Estimate] = {}
+    held = cost.moments_estimates(sizes, 0, 1).get("dense")
+    if held is not None:
+        beside = 0 if problem.confounds is None else problem.confounds.shape[1]
+        seconds = held.seconds + EIGEN * p**3 / cost.FACTOR_RATE
+        needed = bytes_held(p + q + beside, _everything(n))
+        found["dense"] = cost.Estimate(seconds, needed, f"Gram matrix of order {p} and its eigenvectors")
+    if problem.sweeps > 1:
+        rate = cost.SPARSE_RATE if sizes.scattered else cost.DENSE_RATE
+        seconds = 4.0 * sizes.nnz * n / rate + EIGEN * n**3 / cost.FACTOR_RATE
+        needed = 8.0 * (4.0 * n**2 + p * _block(n, p))
+        found["rows"] = cost.Estimate(seconds, needed, f"Gram matrix of {n} rows and its eigenvectors")
+        columns = (q + PROBES) * len(ridges)
+        path = problem.with_numbers(ridge=tuple(ridges))
+        name, estimate = estimated(path, solver, replace(sizes, q=q + PROBES, k=columns))
+        if estimate is not None:
+            seconds = estimate.seconds + sizes.nnz * (cost.READING + 2.0 * columns) / rate
+            found["solve"] = cost.Estimate(
+                seconds, estimate.bytes + 8.0 * n * (q + PROBES), f"{PROBES} random signs a row by {name}"
+            )
+    return found
+
+
+def _chosen(estimates: dict[str, cost.Estimate], form: str) -> tuple[str, str]:
+    """The way that is taken, and why."""
+    memory = machine.available_memory() / 2
+    exact = cost.least_time({name: e for name, e in estimates.items() if name != "solve"}, memory)
+    told = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
+    solving = estimates.get("solve")
+    if form not in ("auto", "dense"):
+        return "solve", f"solve, as was asked: {told}."
+    if exact and form == "auto" and solving is not None and solving.bytes <= memory:
+        most = AFFORDABLE * max(solving.seconds, LEAST_SECONDS)
+        exact = exact if estimates[exact].seconds <= most else ""
+        why = f"what is exact takes more than {cost.human_seconds(most)}"
+    else:
+        why = f"nothing exact fits into {cost.human_bytes(memory)}"
+    if exact:
+        return exact, f"{exact} is exact, and affordable within {cost.human_bytes(memory)}: {told}."
+    if form == "dense" or not estimates:
+        raise NoSuitableSolver(
+            f"no eigendecomposition for generalized cross-validation fits into half of the available memory "
+            f'({cost.human_bytes(memory)}): {told or "none that the data allow"}. Pass form="solve".'
+        )
+    return "solve", f"solve, since {why}: {told}."
+
+
+# ---- exact ----------------------------------------------------------------------------------------------------------
+
+
+def _everything(rows: int) -> Folds:
+    every = np.arange(rows)
+    return Folds(rows, ((every, every),), (every,), ((0,),), ((0,),))
+
+
+def _of_columns(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
+    """By AᵀA = UΛUᵀ, in one pass."""
+    total = union(gathered(problem, _everything(int(min(A.shape[0] for A in problem.matrices.values())))))
+    split = split_of(problem, total, total)
+    training = split.training
+    eigen = Metric(training["A", "A"], problem.A)
+    live = eigen.values > eigen.cut * np.max(eigen.values, initial=0.0)
+    values = eigen.values[live]
+    squares = (eigen.vectors[:, live].T @ training["A", "B"]) ** 2 / values[:, None]
+    freedom = total.count - (total.rows - split.rank)
+    beyond = max(float(np.trace(training["B", "B"]) - squares.sum()), 0.0)
+    scores = _scores(values, squares, beyond, ridges, total.count, freedom)
+    return Generalized(scores, None, 1.0, True, reason)
+
+
+def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
+    """By AAᵀ = UΛUᵀ, of fewer rows than columns."""
+    count, freedom = _freedom(problem)
+    problem.looked_at()
+    twin = problem.about_rows().adjusted()
+    n, p = twin.A.shape
+    moments = twin.moments("implicit", (1, 1))
+    home, size = moments.home, _block(n, p)
+    starts = range(0, n, size)
+    identity = np.eye(n)
+    K = np.hstack([to_host(moments.outer_gram_matmat(home.place(identity[:, a : a + size]))) for a in starts])
+    if not np.isfinite(K).all():
+        raise NonFiniteData(
+            "the products of the rows of A must be finite; got others. Drop or impute such rows."
+        )
+    eigen = Metric((K + K.T) / 2, twin.A.H)
+    live = eigen.values > eigen.cut * np.max(eigen.values, initial=0.0)
+    B = _right_hand_sides(twin)
+    U = eigen.vectors[:, live]
+    along = U.T @ B
+    beyond = float(np.sum((B - U @ along) ** 2))
+    scores = _scores(eigen.values[live], along**2, beyond, ridges, count, freedom)
+    return Generalized(scores, None, len(starts) * (1.0 if moments.wide else 2.0), False, reason)
+
+
+def _block(n: int, p: int) -> int:
+    """Columns of the identity that are multiplied at once."""
+    return int(min(n, max(16, cost.spare_bytes() // (16 * max(p, 1)))))
+
+
+def _scores(
+    values: HostArray,
+    squares: HostArray,
+    beyond: float,
+    ridges: Sequence[float],
+    count: float,
+    freedom: float,
+) -> HostArray:
+    """The scores from eigenvalues and the squares of right-hand sides along the eigenvectors, (rank, m), and beyond."""
+    found = np.empty(len(ridges))
+    for i, ridge in enumerate(ridges):
+        error = beyond + float(np.sum((ridge / (values + ridge))[:, None] ** 2 * squares))
+        found[i] = _score(error, freedom - float(np.sum(values / (values + ridge))), count)
+    found /= squares.shape[1]
+    return found
+
+
+def _score(error: float, free: float, count: float) -> float:
+    return count * error / free**2 if free > SPENT * count else np.inf
+
+
+# ---- estimated ------------------------------------------------------------------------------------------------------
+
+
+def _of_signs(
+    problem: Any,
+    ridges: Sequence[float],
+    solver: Any,
+    options: dict[str, Any],
+    reason: str,
+    generator: np.random.Generator,
+) -> Generalized:
+    """By one run for all ridges, right-hand sides and signs."""
+    count, freedom = _freedom(problem)
+    B = _right_hand_sides(problem)
+    n, m = B.shape
+    signs = generator.choice([-1.0, 1.0], size=(n, PROBES))
+    w = problem.sample_weight
+    weighted = (
+        signs if w is None else signs * reciprocal(np.sqrt(w))[:, None]
+    )  # which the problem multiplies by √w
+    home = problem.A.home
+    block = as_operator(home.place(np.hstack([B, weighted]), problem.A.dtype))
+    run = problem.with_matrices({"B": block}).with_numbers(ridge=tuple(ridges))
+    for name, value in (("vector", False), ("column_names", {})):
+        object.__setattr__(run, name, value)
+    solution = solve(run, solver, **options)
+    if solution.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    if not solution.converged:
+        warn(
+            f"generalized cross-validation: {solution.solver} has not converged ({solution.status.name}): "
+            f"{solution.message}",
+            ConvergenceWarning,
+        )
+    twin = problem.about_rows().adjusted()
+    B, x = _right_hand_sides(twin), twin.in_given_columns({"x": solution.x}, back=True, axis=1)["x"]
+    scores, errors, sweeps = np.empty(len(ridges)), np.zeros(len(ridges)), 0.0
+    for some, fits, swept in _fits(twin.A, x, n):
+        sweeps += swept
+        for i, fit in zip(some, fits, strict=True):
+            traces = np.sum(signs * fit[:, m:], axis=0)
+            free = freedom - float(traces.mean())
+            scores[i] = _score(float(np.sum((B - fit[:, :m]) ** 2)), free, count) / m
+            spread = float(np.std(traces, ddof=1)) / np.sqrt(PROBES)
+            errors[i] = 2 * scores[i] * spread / free if np.isfinite(scores[i]) else np.nan
+    return Generalized(scores, errors, solution.passes + sweeps + 1.0, False, reason)
+
+
+def _fits(A: Any, x: Any, n: int) -> Iterator[tuple[range, list[HostArray], float]]:
+    """Fitted values, for as many ridges in one sweep as fit into the memory."""
+    count, _, columns = x.shape
+    most = int(max(1, cost.spare_bytes() // (16 * n * columns)))
+    blocks = A.home.blocks
+    for first in range(0, count, most):
+        some = range(first, min(first + most, count))
+        block = blocks.concat([blocks.place(x[i, ...]) for i in some])
+        fits = np.asarray(to_host(A.matmat(block)), dtype=np.float64)
+        yield some, [fits[:, j * columns : (j + 1) * columns] for j in range(len(some))], 1.0
+
+
+# ---- rows -----------------------------------------------------------------------------------------------------------
+
+
+def _freedom(problem: Any) -> tuple[float, float]:
+    """What the rows count together, and that less the directions that are taken out of them."""
+    w = problem.sample_weight
+    count = float(problem.B.shape[0] if w is None else w.sum())
+    if not np.isfinite(count):
+        raise InvalidProblem(
+            "the number of rows of a stream is not known beforehand. Pass slices of known length."
+        )
+    model = row_model(center=bool(problem.center), weights=w, confounds=problem.confounds)
+    taken = bool(problem.center) + (0 if model.basis is None else model.basis.shape[1])
+    return count, count - taken
+
+
+def _right_hand_sides(problem: Any) -> HostArray:
+    """B in float64 on the host."""
+    B = problem.B
+    dense = B.dense() if B.readable else B.matmat(B.home.blocks.eye(B.shape[1]))
+    return np.asarray(to_host(dense), dtype=np.float64)
