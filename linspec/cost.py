@@ -38,6 +38,10 @@ SPARSE_RATE = 1.5e9
 PAIR_RATE = 1e8
 """Pairs of entries per second when a sparse Gram matrix is formed."""
 
+EIGEN = 4.0
+"""Operations of a symmetric eigendecomposition with all its vectors, over the cube of its order: 4/3 to a tridiagonal
+matrix, 4/3 there by divide and conquer, 4/3 back."""
+
 READING = 16
 """The number of operations that take as long as reading one entry for a product with a thin block."""
 

@@ -16,10 +16,6 @@ from linspec.arrays import HostArray, is_array, to_host
 from linspec.families.least_squares.problem import LeastSquares
 from linspec.held_out.validation import cross_validate
 
-EXACT = 1000
-"""Up to so many rows or columns the trace is computed of all singular values; up to so many columns folds share a
-reading, and all ridges a decomposition for each fold."""
-
 
 def errors_by_folds(
     stated: LeastSquares, y: Any, cv: Any, groups: Any, rng: Any, settings: dict[str, Any]
@@ -36,7 +32,7 @@ def errors_by_folds(
     groups : array of shape (n,), or None
     rng : None, int or numpy.random.Generator
     settings : dict
-        Arguments of `linspec.solve`. Without any, few columns are read once, and no solver runs.
+        Arguments of `linspec.solve`. Without any, `cross_validate` chooses whether a solver runs.
 
     Returns
     -------
@@ -50,8 +46,7 @@ def errors_by_folds(
         for train, test in check_cv(cv).split(np.empty((n, 1)), labels, groups)
         if often[test].sum() > 0
     ]
-    form = "auto" if stated.A.shape[1] <= EXACT and not settings else "solve"
-    found = cross_validate(stated, splitter=splits, score="mse", form=form, rng=rng, **settings)
+    found = cross_validate(stated, splitter=splits, score="mse", rng=rng, **settings)
     counts = [often[test].sum() for _, test in splits]
     mean: HostArray = np.average(found.scores[:, :, 0], axis=0, weights=counts)
     return mean

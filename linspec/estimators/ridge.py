@@ -158,8 +158,8 @@ class RidgeCV(LinearRegressor):
     tol : float, optional
         The residual to stop at. By default that of the problem; exact solvers have none.
     max_passes : float, optional
-        Ceiling on the readings of the data in each solve. Folds of up to 1000 columns are scored from one reading,
-        without a solver, where none of `solver`, `tol`, `max_passes` and `solver_options` is given.
+        Ceiling on the readings of the data in each solve. Folds of few columns are scored from one reading, without a
+        solver, where none of `solver`, `tol`, `max_passes` and `solver_options` is given.
     random_state : None, int, numpy.random.RandomState or numpy.random.Generator
         Seed of everything random, the probes of generalized cross-validation included.
     solver_options : dict, optional
@@ -223,8 +223,8 @@ class RidgeCV(LinearRegressor):
         Parameters
         ----------
         X : data of shape (n_samples, n_features)
-            What scikit-learn takes, and anything else that `linspec.as_operator` takes; of slices, folds need those
-            that can be read again, and no more than 1000 columns.
+            What scikit-learn takes, and anything else that `linspec.as_operator` takes; of slices those that can be
+            read again, whose Gram matrices fit into memory.
         y : data of shape (n_samples,) or (n_samples, n_targets)
             Dense or sparse.
         sample_weight : array of shape (n_samples,), optional

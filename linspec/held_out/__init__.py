@@ -4,6 +4,7 @@
 - `row_sums`: the moments of a set of rows, gathered for all sets in one sweep and merged;
 - `grams`: Gram matrices of training and held-out rows, with what the training rows say taken out of both;
 - `scores`: what a problem scores, and the factorisations that its ridges share;
+- `forms`: what either way takes, and so which one "auto" is;
 - `by_solving`: the same where no Gram matrices can be held, one solve a ridge and split;
 - `result`, `validation`: what is returned, and `linspec.cross_validate`.
 """

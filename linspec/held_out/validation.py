@@ -23,9 +23,10 @@ from linspec.arrays import HostArray
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NoSuitableSolver, shown
 from linspec.held_out.by_solving import scored_by_solving
 from linspec.held_out.folds import Folds, folds_of
+from linspec.held_out.forms import estimates_of
 from linspec.held_out.grams import Split, split_of
 from linspec.held_out.result import CrossValidation
-from linspec.held_out.row_sums import bytes_held, gathered, training_and_held_out
+from linspec.held_out.row_sums import gathered, training_and_held_out
 from linspec.held_out.scores import HeldOutScore
 from linspec.options import is_number
 from linspec.problem import Problem
@@ -83,8 +84,9 @@ def cross_validate(  # noqa: PLR0913
     form : {"auto", "dense", "solve", "sparse", "implicit"}, default "auto"
         "dense" holds the Gram matrices of all sets of rows. "solve" solves for each ridge and split, on what
         `linspec.Moments` chooses to hold; "sparse" and "implicit" do so on sparse Gram matrices of each training set or
-        by sweeps. "auto" is "dense" if the Gram matrices fit into three eighths of the available memory, and "solve"
-        otherwise. All ridges of least squares are solved for in one run.
+        by sweeps. "auto" takes the least estimated time of "dense" and "solve" within half of the available memory, and
+        "solve" where a solver or its options are given. All ridges of least squares are solved for in one run. For
+        "gcv" "dense" decomposes a Gram matrix, of columns or of rows; "solve" estimates the trace by random signs.
     solver : str or Solver, default "auto"
         As for `linspec.solve`, where each ridge and split is solved.
     rng : None, int or numpy.random.Generator
@@ -144,9 +146,13 @@ def cross_validate(  # noqa: PLR0913
     rows = min(A.shape[0] for A in problem.matrices.values())
     folds = folds_of(splitter, rows, y=y, groups=groups, rng=rng)
     _check_training(problem, folds, ks)
-    held = _holds(problem, folds, scored, form)
-    if held:
+    asked = _form(scored, form)
+    if asked == "dense":
         _refuse_options(solver, options)
+    elif solver != "auto" or options:  # who names a solver gets it
+        asked = "solve"
+    held, reason = _chosen(estimates_of(problem, folds, scored, ridges, ks, solver), asked)
+    if held:
         scores, passes = _of_moments(problem, folds, scored, ridges, ks), 1.0
     else:
         how = form if form in ("sparse", "implicit") else "auto"
@@ -155,7 +161,7 @@ def cross_validate(  # noqa: PLR0913
     scores.flags.writeable = False
     sizes = tuple((len(training), len(held_out)) for training, held_out in folds.splits)
     return CrossValidation(
-        scores, ridges, ks, scored.label, scored.higher, method, held, passes, sizes, problem
+        scores, ridges, ks, scored.label, scored.higher, method, held, passes, sizes, problem, reason
     )
 
 
@@ -291,23 +297,32 @@ def _check_rank(split: Split, number: int, ks: tuple[int | None, ...]) -> None:
         )
 
 
-def _holds(problem: Problem[Any], folds: Folds, score: HeldOutScore, form: str) -> bool:
-    """Whether the Gram matrices of all sets of rows are held."""
-    if form in ("solve", "sparse", "implicit") or not score.by_moments:
-        if form == "dense":
-            raise MissingCapability(
-                f"the score {score.label} is not a function of second moments. Leave form out."
-            )
-        return False
-    columns = sum(A.shape[1] for A in problem.matrices.values())
-    columns += 0 if problem.confounds is None else problem.confounds.shape[1]
-    needed, there = bytes_held(columns, folds), cost.MOMENTS_SHARE * machine.available_memory()
-    if form == "dense" and needed > there:
-        raise NoSuitableSolver(
-            f"the Gram matrices of {len(folds.cells)} sets of rows of {columns} columns take "
-            f'{cost.human_bytes(needed)}; {cost.human_bytes(there)} may be used. Pass form="implicit", or fewer folds.'
+def _form(score: HeldOutScore, form: str) -> str:
+    """What was asked for: one of "auto", "dense" and "solve"; a score that is no function of moments needs solves."""
+    if form == "dense" and not score.by_moments:
+        raise MissingCapability(
+            f"the score {score.label} is not a function of second moments. Leave form out."
         )
-    return form == "dense" or needed <= there
+    if form == "auto":
+        return form if score.by_moments else "solve"
+    return form if form == "dense" else "solve"
+
+
+def _chosen(estimates: dict[str, cost.Estimate], form: str) -> tuple[bool, str]:
+    """Whether the Gram matrices of all sets of rows are held, and why."""
+    memory = machine.available_memory() / 2
+    told = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
+    if form == "dense" and estimates["dense"].bytes > memory:
+        raise NoSuitableSolver(
+            f"{estimates['dense'].note} take {cost.human_bytes(estimates['dense'].bytes)}; "
+            f'{cost.human_bytes(memory)} may be used. Pass form="implicit", or fewer folds.'
+        )
+    if form != "auto":
+        return form == "dense", f"{form}, as was asked: {told}."
+    name = cost.least_time(estimates, memory)
+    if not name:
+        return False, f"solve, since nothing else fits into {cost.human_bytes(memory)}: {told}."
+    return name == "dense", f"{name} takes the least time of those within {cost.human_bytes(memory)}: {told}."
 
 
 def _refuse_options(solver: Any, options: dict[str, Any]) -> None:

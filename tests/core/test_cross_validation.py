@@ -465,7 +465,7 @@ def test_the_gram_matrix_of_fewer_rows_serves_as_well(name, backend):
     rows, ridges = with_enough_rows(ROWS[name]), [0.5, 5.0, 300.0]
     if backend.missing():
         pytest.skip(backend.missing())
-    A, B = (np.round(4 * M) / 4 for M in some_views(p=200, q=2))  # exact in float32
+    A, B = (np.round(4 * M) / 4 for M in some_views(p=400, q=2))  # exact in float32
     given = [backend.wrap(M.astype(np.float64 if backend.float64 else np.float32)) for M in (A, B)]
     found = ls.cross_validate(ls.LeastSquares(*given, **rows.stated()), ridges=ridges, method="gcv")
     assert found.reason.startswith("rows")
@@ -572,7 +572,7 @@ def test_the_example_of_the_docstring_runs():
         (InvalidProblem, "at least 0", {"ridges": [-1.0]}),
         (InvalidOption, "score must be one of correlations, tcc", {"score": "r2"}),
         (InvalidOption, "method must be", {"method": "loo"}),
-        (InvalidOption, "no solver runs", {"solver": "gram"}),
+        (InvalidOption, "no solver runs", {"solver": "gram", "form": "dense"}),
         (InvalidProblem, "all have weight 0", {"sample_weight": (LABELS == 0) * 1.0, "splitter": LABELS}),
     ],
 )
@@ -602,6 +602,28 @@ def test_gram_matrices_beyond_memory_are_refused_or_avoided(monkeypatch):
     assert "each ridge and split solved" in repr(solved)
     exact = of_least_squares(X, Y, Rows(center=False), splits_of(LABELS), [1.0], "mse")
     np.testing.assert_allclose(solved.scores, exact, rtol=1e-8)
+
+
+def test_the_form_takes_the_least_time_that_fits(monkeypatch):
+    """Decompositions of 3000 columns take longer than conjugate gradients on 20 entries a row; of 9 they do not."""
+    rng = np.random.default_rng(0)
+    A = scipy.sparse.random_array((300, 3000), density=0.007, rng=rng, format="csr")
+    b = A @ rng.standard_normal(3000)
+    folds = np.arange(300) % 2
+    sparse = ls.cross_validate(ls.LeastSquares(A, b), ridges=[1.0, 10.0], splitter=folds)
+    assert not sparse.one_pass
+    assert sparse.reason.startswith("solve takes the least time of those within")
+    X, Y = some_views()
+    few = ls.cross_validate(ls.CCA(X, Y, 2), ridges=[1.0, 10.0], splitter=LABELS)
+    assert few.one_pass
+    assert "dense: " in few.reason
+    assert "; solve: " in few.reason
+    named = ls.cross_validate(ls.CCA(X, Y, 2), ridges=[1.0, 10.0], splitter=LABELS, solver="gram")
+    assert not named.one_pass
+    np.testing.assert_allclose(named.scores, few.scores, atol=1e-10)
+    monkeypatch.setattr("linspec.machine.available_memory", lambda: 2**14)
+    tight = ls.cross_validate(ls.LeastSquares(X, Y), ridges=[1.0], splitter=LABELS)
+    assert not tight.one_pass
 
 
 def test_operators_known_by_their_products_have_no_rows_to_hold_out():

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from linspec import cost
 from linspec.arrays import HOST, HostArray, namespace
 from linspec.block_algebra import EPS
 from linspec.families.cca.variates import captured, componentwise
@@ -44,6 +45,13 @@ class TotalCaptured(HeldOutScore):
             means = np.concatenate([held.means[a] @ A for a, A in sides])
             found[i] = self._scored(problem, G, means, held.count, held.rows, ks)
         return found
+
+    def seconds_of_split(self, problem: Any, ridges: int) -> float:
+        p, q = (float(A.shape[1]) for A in problem.matrices.values())
+        shorter, longer = min(p, q), max(p, q)
+        once = cost.EIGEN * (p**3 + q**3) / cost.FACTOR_RATE + 2 * p * q * (p + q) / cost.DENSE_RATE
+        products = 2 * longer * shorter**2 + 4 * (p + q) ** 2 * int(problem.width)
+        return once + ridges * (products / cost.DENSE_RATE + 4 / 3 * shorter**3 / cost.FACTOR_RATE)
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         scores: HostArray = self.of_solutions(problem, [solution], ks)[0]

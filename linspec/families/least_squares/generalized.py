@@ -42,9 +42,6 @@ PROBES = 20
 """Random signs a row where the trace is estimated: the standard deviation of the estimate of n − s − tr H is at most
 √(2 (n − tr H) / PROBES)."""
 
-EIGEN = 9.0
-"""Operations of a symmetric eigendecomposition of order p, over p³."""
-
 SPENT = 1e-9
 """Of the rows' count: with fewer degrees of freedom left than this, none is left."""
 
@@ -91,12 +88,12 @@ def _estimates(problem: Any, ridges: Sequence[float], solver: Any) -> dict[str, 
     held = cost.moments_estimates(sizes, 0, 1).get("dense")
     if held is not None:
         beside = 0 if problem.confounds is None else problem.confounds.shape[1]
-        seconds = held.seconds + EIGEN * p**3 / cost.FACTOR_RATE
+        seconds = held.seconds + cost.EIGEN * p**3 / cost.FACTOR_RATE
         needed = bytes_held(p + q + beside, _everything(n))
         found["dense"] = cost.Estimate(seconds, needed, f"Gram matrix of order {p} and its eigenvectors")
     if problem.sweeps > 1:
         rate = cost.SPARSE_RATE if sizes.scattered else cost.DENSE_RATE
-        seconds = 4.0 * sizes.nnz * n / rate + EIGEN * n**3 / cost.FACTOR_RATE
+        seconds = 4.0 * sizes.nnz * n / rate + cost.EIGEN * n**3 / cost.FACTOR_RATE
         needed = 8.0 * (4.0 * n**2 + p * _block(n, p))
         found["rows"] = cost.Estimate(seconds, needed, f"Gram matrix of {n} rows and its eigenvectors")
         columns = (q + PROBES) * len(ridges)

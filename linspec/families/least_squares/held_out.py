@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from linspec import cost
 from linspec.arrays import HostArray, to_host
 from linspec.families.least_squares.generalized import generalized
 from linspec.held_out.grams import Grams, Split
@@ -34,6 +35,10 @@ class SquaredErrors(HeldOutScore):
             for x in _coefficients(problem, split.training, ridges)
         ]
         return np.asarray(found)[:, None]
+
+    def seconds_of_split(self, problem: Any, ridges: int) -> float:
+        p, m = float(problem.A.shape[1]), float(problem.B.shape[1])
+        return cost.EIGEN * p**3 / cost.FACTOR_RATE + (2 + 4 * ridges) * p**2 * m / cost.DENSE_RATE
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         predicted, w = weighted_rows(solution.predict(problem.A, confounds=problem.confounds), problem)

@@ -1,0 +1,102 @@
+"""What each form of cross-validation takes: the estimates by which it is chosen.
+
+Problem: all scores can come from Gram matrices of training and of held-out rows, or from a solve for each ridge and
+split. With few columns the first takes one reading. With many columns their decompositions take longer than solves.
+Method: the operations of both, at the rates of `linspec.cost`; those of a solve are the estimate of its solver, for the
+share of the rows that a training set has. Solves of one split share the moments of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from linspec import cost
+from linspec.held_out.folds import Folds
+from linspec.held_out.row_sums import bytes_held
+from linspec.held_out.scores import HeldOutScore
+from linspec.operators import LinearOperator
+from linspec.solver import estimated, has_trait
+
+MERGING = 40
+"""Entries of Gram matrices that are read or written a split, over those of one: merging, and what is taken out."""
+
+A_SOLVE, A_SCORE = 2e-3, 1e-4
+"""Seconds that a solve, and a score from moments, take of the smallest problem."""
+
+
+def estimates_of(
+    problem: Any,
+    folds: Folds,
+    score: HeldOutScore,
+    ridges: Sequence[Any],
+    ks: Sequence[int | None],
+    solver: Any,
+) -> dict[str, cost.Estimate]:
+    """The estimates of "dense" and "solve", of those that the data and the score allow.
+
+    Parameters
+    ----------
+    problem : Problem
+    folds : Folds
+    score : HeldOutScore
+    ridges, ks : sequence
+    solver : str or Solver
+    """
+    most = max((k for k in ks if k is not None), default=None)
+    problem = problem.with_numbers(k=most)
+    matrices = list(problem.matrices.values())
+    found = {}
+    if score.by_moments:
+        found["dense"] = _dense(problem, folds, score, len(ridges))
+    if all(A.sliceable for A in matrices):
+        solving = _solving(problem, folds, ridges, solver)
+        if solving is not None:
+            found["solve"] = solving
+    return found
+
+
+def _dense(problem: Any, folds: Folds, score: HeldOutScore, ridges: int) -> cost.Estimate:
+    """One sweep, and the decompositions of each split."""
+    matrices = list(problem.matrices.values())
+    columns = sum(A.shape[1] for A in matrices)
+    columns += 0 if problem.confounds is None else problem.confounds.shape[1]
+    forming = cost.moments_estimates(_sizes(matrices), 0, 1).get("dense")
+    seconds = 0.0 if forming is None else forming.seconds
+    merging = MERGING * float(columns) ** 2 * cost.READING / cost.DENSE_RATE
+    seconds += len(folds.splits) * (merging + score.seconds_of_split(problem, ridges) + ridges * A_SCORE)
+    note = f"the Gram matrices of {len(folds.cells)} sets of rows of {columns} columns"
+    return cost.Estimate(seconds, bytes_held(columns, folds), note)
+
+
+def _solving(problem: Any, folds: Folds, ridges: Sequence[Any], solver: Any) -> cost.Estimate | None:
+    """A solve for each ridge and split, or one for all ridges of a split."""
+    path = hasattr(problem, "path") and (solver == "auto" or has_trait(problem, solver, "path"))
+    runs = 1 if path else len(ridges)
+    stated = problem.with_numbers(ridge=tuple(ridges) if path else ridges[0])
+    splits = len(folds.splits)
+    share = sum(len(training) for training, _ in folds.splits) / (splits * folds.rows)
+    sizes = _part(stated.sizes(), share)
+    name, one = estimated(stated, solver, sizes)
+    if one is None:
+        return None
+    rate = cost.SPARSE_RATE if sizes.scattered else cost.DENSE_RATE
+    rows = sizes.nnz * (2 * cost.READING + 2.0 * sizes.k * runs * (1 - share) / share) / rate
+    form, _ = cost.moments_form(sizes, cost.EXPECTED_PRODUCTS * runs, sizes.k)
+    forming = cost.moments_estimates(sizes, 0, 1)[form].seconds
+    shared = min(forming, one.seconds) if runs > 1 else 0.0
+    seconds = splits * (rows + shared + runs * (one.seconds - shared + A_SOLVE))
+    copied = 8.0 * sizes.nnz * (2 if sizes.scattered else 1)
+    note = f"{splits} x {runs} solves by {name}"
+    return cost.Estimate(seconds, one.bytes + copied, note)
+
+
+def _sizes(matrices: Sequence[LinearOperator]) -> cost.Sizes:
+    return cost.sizes_of(matrices[0], matrices[1] if len(matrices) > 1 else None, 1)
+
+
+def _part(sizes: cost.Sizes, share: float) -> cost.Sizes:
+    """The sizes of a share of the rows."""
+    pairs = None if sizes.pairs is None else int(share * sizes.pairs)
+    return replace(sizes, n=max(int(share * sizes.n), 1), nnz=int(share * sizes.nnz), pairs=pairs)
