@@ -8,7 +8,11 @@ numbers.
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -54,8 +58,67 @@ WORTH_SAMPLING = 2**22
 MOMENTS_SHARE = 3 / 8
 """The fraction of the available memory for held Gram matrices. linspec takes at most one half, for all."""
 
+ALWAYS_AVAILABLE = 2**22
+"""Bytes of moments for which the system is not asked: that takes longer than to choose for a small problem."""
+
 EXPECTED_PRODUCTS = 60
 """The expected number of products with the moments in an iterative method."""
+
+
+COARSE = 1e-5
+"""A clock with a longer tick measures no kernel."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Operations per second of kernels of the BLAS and LAPACK, with the threads that they have.
+
+    Attributes
+    ----------
+    dense : float
+        In products of matrices, and in triangular solves with many columns.
+    cholesky : float
+        In Cholesky factors.
+    orthogonal : float
+        In QR factors and singular vectors.
+    small : float
+        In determinants of order 100 and less.
+    """
+
+    dense: float
+    cholesky: float
+    orthogonal: float
+    small: float
+
+
+@cache
+def measured_rates() -> Rates:
+    """The rates of this machine, for estimates of time that are to hold and not only to be compared.
+
+    The usual rates are those of an ordinary core, and a product may be three times faster. It takes a tenth of a
+    second, once in a process. Each kernel runs several times, and the best time counts: the first run starts threads
+    and touches fresh memory. The clock is that of the processor for this thread, so that other programs do not count.
+    """
+    A = np.random.default_rng(0).standard_normal((600, 600))
+    S, tall, small = A @ A.T + 600 * np.eye(600), A[:, :150] + 0.0, A[:80, :80]
+    return Rates(
+        dense=2 * 600.0**3 / _least_seconds(lambda: A.T @ S),
+        cholesky=600.0**3 / 3 / _least_seconds(lambda: np.linalg.cholesky(S)),
+        orthogonal=4 * 600 * 150.0**2 / _least_seconds(lambda: np.linalg.qr(tall)),
+        small=2 / 3 * 80.0**3 / _least_seconds(lambda: np.linalg.slogdet(small)),
+    )
+
+
+def _least_seconds(run: Callable[[], Any]) -> float:
+    """The least time of a few runs."""
+    coarse = time.get_clock_info("thread_time").resolution > COARSE
+    clock = time.perf_counter if coarse else time.thread_time
+    times = []
+    for _ in range(4):
+        began = clock()
+        run()
+        times.append(clock() - began)
+    return max(min(times), 1e-9)
 
 
 @dataclass(frozen=True)
@@ -196,6 +259,9 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
 def moments_form(sizes: Sizes, products: int, columns: int) -> tuple[str, Estimate]:
     """The fastest form of the moments that fits into their part of the memory, and its cost."""
     estimates = moments_estimates(sizes, products, columns)
+    fastest = least_time(estimates, math.inf)
+    if estimates[fastest].bytes < ALWAYS_AVAILABLE:
+        return fastest, estimates[fastest]
     name = least_time(estimates, MOMENTS_SHARE * machine.available_memory()) or "implicit"
     return name, estimates[name]
 

@@ -6,11 +6,13 @@ import dataclasses
 import inspect
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import metadata
 from typing import Any, cast
+from weakref import WeakSet
 
 from linspec.errors import (
     AmbiguousName,
@@ -139,6 +141,9 @@ class Registry:
         self._local = Plugin("register", LOCAL)
         self._warned: set[tuple[str, str]] = set()
         self._index = Index()
+        self._sound: defaultdict[str, WeakSet[Any]] = defaultdict(
+            WeakSet
+        )  # classes that keep the contract, by kind
 
     def solvers(self, problem: Any = None) -> tuple[str, ...]:
         """List the solvers of a problem, or all; see :func:`linspec.solvers`."""
@@ -335,11 +340,18 @@ class Registry:
         self._load()
         if not isinstance(name, str):
             return {}
-        return {
+        index = self._index
+        meant, key = index.meant, (name, *kinds, scope)
+        if key in meant:
+            return meant[key]
+        found = {
             qualified: chosen
-            for qualified in self._index.named(name, kinds, scope)
-            if (chosen := matching(name, self._index.claims[qualified], kinds, scope))
+            for qualified in index.named(name, kinds, scope)
+            if (chosen := matching(name, index.claims[qualified], kinds, scope))
         }
+        if found:
+            meant[key] = found
+        return found
 
     def _full_names(self, matches: dict[str, list[Claim]]) -> list[tuple[str, Claim]]:
         """Each record with the shortest name that means it alone."""
@@ -381,7 +393,10 @@ class Registry:
         fault = ""
         with Contained(exits=True) as containment:
             cls = resolve(spec.target)
-            fault = _fault(cls, base, has_options=bool(kind.method))
+            if cls not in self._sound[spec.kind]:
+                fault = _fault(cls, base, has_options=bool(kind.method))
+                if not fault:
+                    self._sound[spec.kind].add(cls)
         cause = containment.error
         if cause is not None:
             fault = f"it cannot be imported ({one_line(cause)})"

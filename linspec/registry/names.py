@@ -47,6 +47,7 @@ class Index:
         self.claims: dict[str, Claims] = {}  # by qualified name, in order of their plugins
         self.qualified: dict[str, tuple[str, ...]] = {}  # by bare name
         self.problems: set[str] = set()  # the known problems
+        self.meant: dict[tuple[Any, ...], dict[str, list[Claim]]] = {}  # what names were found to mean
 
     def add(self, qualified: str, claim: Claim) -> None:
         """Enter a record; it replaces one of the same name and distribution."""
@@ -57,6 +58,7 @@ class Index:
             **self.claims.get(qualified, {}),
             normalized(claim.plugin.distribution): claim,
         }
+        self.meant = {}
 
     def named(self, name: str, kinds: list[str], scope: str | None) -> Iterator[str]:
         """Qualified names that a name of any form may mean; only one if the problem is given."""

@@ -319,3 +319,21 @@ def test_seeds_repeat():
 
 def test_the_examples_run():
     assert doctest.testmod(linspec.families.cca.components).failed == 0
+
+
+@pytest.mark.parametrize("rate, enough", [(1e30, True), (1e3, False)])
+def test_a_limit_that_is_near_is_judged_by_the_rates_of_this_machine(monkeypatch, rate, enough):
+    rng = np.random.default_rng(0)
+    problem = ls.CCA(rng.standard_normal((60, 5)), rng.standard_normal((60, 4)))
+    monkeypatch.setattr("linspec.cost.measured_rates", lambda: ls.cost.Rates(rate, rate, rate, rate))
+    if enough:
+        assert ls.permutation_test(problem, permutations=10, max_seconds=2e-3, rng=0).permutations == 10
+    else:
+        with pytest.raises(NoSuitableSolver, match=r"max_seconds is 0\.002"):
+            ls.permutation_test(problem, permutations=10, max_seconds=2e-3, rng=0)
+
+
+@pytest.mark.parametrize("K", [1, 16, 161, 500, 5000])
+def test_blocks_of_steps_have_every_step_once(K):
+    steps = [step for a, b in linspec.families.cca.components._blocks_of_steps(K) for step in range(a, b)]
+    assert steps == list(range(K))

@@ -734,6 +734,7 @@ def test_auto_takes_the_least_time(monkeypatch):
     assert Moments(words, next_words, expect=(500, 30)).form == "sparse"
     assert Moments(words, next_words, expect=(1, 1)).form == "implicit"
     monkeypatch.setattr("linspec.machine.available_memory", lambda: 100)
+    monkeypatch.setattr("linspec.cost.ALWAYS_AVAILABLE", 0)
     assert Moments(tall, expect=(100, 10)).form == "implicit", "nothing else fits"
 
 

@@ -62,6 +62,19 @@ STATISTICS = ("wilks", "roy")
 FEW_STEPS, LEAST_BLOCK, LARGEST_BLOCK = 160, 16, 256
 """With more than so many steps, the test computes blocks of them together, of least and of largest size."""
 
+ORDINARY = cost.Rates(cost.DENSE_RATE, cost.CHOLESKY_RATE, cost.FACTOR_RATE, cost.FACTOR_RATE / 5)
+"""The rates of an ordinary core."""
+
+FASTEST = 4.0
+"""Machines are at most so many times slower than an ordinary core; beyond that the rates are measured."""
+
+SINGULAR = 10.0
+"""Operations of a singular value decomposition with all vectors, over the cube of its order, at the rate of a QR factor
+(measured)."""
+
+A_DETERMINANT = 2e-5
+"""Seconds that a determinant takes beside its operations."""
+
 TIE = 1e-9
 """Two statistics are equal below this relative difference: permutations of equal rows are ties."""
 
@@ -154,8 +167,8 @@ def permutation_test(
         Whether the part that permuted variates share with the removed pairs is subtracted from them. False is the test
         as published, which finds too many pairs with few rows and strong pairs.
     max_seconds : float, default 3600.0
-        The test is refused beforehand if it would take longer by estimate. The message has the estimate. Infinity
-        refuses none; Ctrl-C ends the test with the permutations made.
+        The test is refused beforehand if it would take longer by estimate, at rates that are measured where the limit
+        is near. The message has the estimate. Infinity refuses none; Ctrl-C ends the test with the permutations made.
     rng : None, int or numpy.random.Generator
 
     Returns
@@ -177,8 +190,8 @@ def permutation_test(
     Notes
     -----
     Rows must be exchangeable: not ordered in time, and not from a few families. The data are read once, as a dense
-    float64 matrix for each view. Each permutation takes 2npq operations for one product, and about 2p²q + 3p³ for
-    Wilks' statistics of all K = min(p, q) steps. Roy's take about K⁴.
+    float64 matrix for each view. Each permutation takes 2npq operations for one product, and for Wilks' statistics of
+    all K = min(p, q) steps about p²q + p³/3 and six times pK². Roy's take about K⁴.
 
     Examples
     --------
@@ -200,7 +213,7 @@ def permutation_test(
     if solution is not None:
         taken = problem.confounds if solution.confound_mean is not None else None
         X, Y = solution.transform(X, Y, confounds=taken)
-    _check_time(as_operator(X, "X"), as_operator(Y, "Y"), permutations, statistic, max_seconds)
+    _check_time(as_operator(X, "X"), as_operator(Y, "Y"), permutations, statistic, max_seconds, projected)
     U, V, rho, home = _variates(X, Y, center=problem.center, confounds=problem.confounds)
     generator = random_generator(rng)
     n, steps = U.shape[0], len(rho)
@@ -456,13 +469,23 @@ def _check_memory(views: dict[str, LinearOperator]) -> None:
 
 
 def _check_time(
-    X: LinearOperator, Y: LinearOperator, permutations: int, statistic: str, max_seconds: float
+    X: LinearOperator,
+    Y: LinearOperator,
+    permutations: int,
+    statistic: str,
+    max_seconds: float,
+    projected: bool,
 ) -> None:
     """Refuse a test that would take longer than it may, before anything is computed."""
     if not is_number(max_seconds) or not max_seconds > 0:
         raise InvalidOption(f"max_seconds must be a positive number; got {max_seconds!r}.")
     n = X.shape[0]
-    before, each = _seconds(n, min(n, X.shape[1]), min(n, Y.shape[1]), statistic)
+    sizes = n, min(n, X.shape[1]), min(n, Y.shape[1])
+    before, each = _seconds(*sizes, statistic, ORDINARY, projected=projected)
+    if before + permutations * each <= max_seconds / FASTEST:
+        return
+    # The rates of an ordinary core may refuse what this machine can do.
+    before, each = _seconds(*sizes, statistic, cost.measured_rates(), projected=projected)
     if before + permutations * each <= max_seconds:
         return
     wide = X.shape[1] + Y.shape[1] - n
@@ -477,13 +500,32 @@ def _check_time(
     )
 
 
-def _seconds(n: float, p: float, q: float, statistic: str) -> tuple[float, float]:
-    """What the bases and each permutation take, on one ordinary core."""
-    before = sum((4 * n * c**2 + 10 * c**3) / cost.CHOLESKY_RATE for c in (p, q, min(p, q)))
-    product = 2 * n * p * q / cost.DENSE_RATE
+def _seconds(
+    n: int, p: int, q: int, statistic: str, rates: cost.Rates, *, projected: bool
+) -> tuple[float, float]:
+    """What the bases and each permutation take at these rates."""
+    K = min(p, q)
+    before = 0.0
+    for c in (p, q):  # QR factors, the singular vectors of R, and the products with both rotations
+        before += (4 * n * c**2 + SINGULAR * c**3) / rates.orthogonal + 4 * n * c**2 / rates.dense
+    before += SINGULAR * max(p, q) * K**2 / rates.orthogonal
+    each = 2 * n * p * q / rates.dense
+    each += n * p * cost.READING / cost.DENSE_RATE  # the rows of a basis are reordered
     if statistic == "roy":
-        return before, product + min(p, q) ** 4 / cost.FACTOR_RATE
-    return before, product + (2 * p**2 * q + 3 * p**3) / cost.CHOLESKY_RATE
+        return before, each + K**4 / cost.FACTOR_RATE
+    if not projected:
+        return before, each + (p + q) ** 3 / 3 / rates.cholesky
+    each += p**2 * q / rates.dense + p**3 / 3 / rates.cholesky + K * A_DETERMINANT
+    if K <= FEW_STEPS:
+        k = np.arange(K, dtype=np.float64)
+        orders = np.minimum(k, p - k)
+        products = 2 * float(np.sum(k * (p - k) * orders))
+        return before, each + products / rates.dense + float(np.sum(2 / 3 * orders**3)) / rates.small
+    for a, b in _blocks_of_steps(K):  # as in _logs_of_block
+        m, left = b - a, p - b
+        products = a**2 * left + 2 * left * a * m + 2 * a**2 * m + 4 * a * m**2 + left * m**2
+        each += products / rates.dense + a**3 / 3 / rates.cholesky + 2 / 3 * m**4 / rates.small
+    return before, each
 
 
 def check_problem(problem: Any, function: str) -> None:
@@ -537,8 +579,13 @@ def _crossing_logs(M: HostArray) -> HostArray:
     K = min(M.shape)
     if K <= FEW_STEPS:  # one by one is faster
         return np.array([_log_unshared(M[k:, :k]) for k in range(K)])
+    return np.concatenate([np.zeros(0), *(_logs_of_block(M, a, b) for a, b in _blocks_of_steps(K))])
+
+
+def _blocks_of_steps(K: int) -> list[tuple[int, int]]:
+    """The first step of each block, and the one after its last."""
     size = min(max(K // 16, LEAST_BLOCK), LARGEST_BLOCK)
-    return np.concatenate([np.zeros(0), *(_logs_of_block(M, a, min(a + size, K)) for a in range(0, K, size))])
+    return [(a, min(a + size, K)) for a in range(0, K, size)]
 
 
 def _logs_of_block(M: HostArray, a: int, b: int) -> HostArray:
