@@ -102,8 +102,9 @@ class SVD(Problem[SVDSolution]):
         shape = None if Vh is None else tuple(Vh.shape)
         p = self.A.shape[1]
         if shape is None or len(shape) != 2 or shape[1] != p or not 1 <= shape[0] <= p:
+            got = shown(given) if shape is None else shape
             raise InvalidProblem(
-                f"start must have a Vh of shape (m, {p}), of 1 to {p} rows; got {shown(given) if shape is None else shape}. "
+                f"start must have a Vh of shape (m, {p}), of 1 to {p} rows; got {got}. "
                 "Pass a solution of SVD on the same columns, or its Vh."
             )
         return {"Vh": self.A.home.blocks.place(Vh)}
