@@ -3,8 +3,8 @@
 Problem: the k leading singular triplets of A, one product with one vector at a time.
 Method: `eigsh` (ARPACK, implicitly restarted Lanczos: Lehoucq, Sorensen & Yang 1998) runs on v ↦ AᵀA v, one sweep for
 each product; `svds` with PROPACK (Golub-Kahan-Lanczos bidiagonalisation with partial reorthogonalisation: Larsen 1998)
-runs on A and Aᵀ in turn. Both libraries return only their final result. So the operator that they are given keeps the
-vectors and their products. The Rayleigh-Ritz values and vectors of this span, with their residuals, are then known at
+runs on A and Aᵀ in turn. Both libraries return only their final result. So the operator that they are given keeps
+vectors, and their products or, for PROPACK, the bidiagonal matrix that follows from them. The Rayleigh-Ritz values and vectors of this span, with their residuals, are then known at
 any time without a sweep. Progress, tolerance and budget use them, and they are returned.
 Where we differ: the tolerance is that of the problem's law, relative to σ₁², and the library is stopped as soon as it
 is met. The library gets the same number as its own tolerance, which is relative to each value and thus never looser. If
@@ -500,8 +500,8 @@ class _Bidiagonal:
 
         Aᵀuⱼ = βⱼ vⱼ₋₁ + αⱼ vⱼ,    A vⱼ = αⱼ uⱼ + βⱼ₊₁ uⱼ₊₁,
 
-    so that AᵀA V and AAᵀ U follow from the bidiagonal matrix B of these numbers and the last product: only the vectors of
-    the shorter side are held, and no Gram matrix of them is formed. Partial reorthogonalisation keeps B accurate to
+    so that AᵀA V and AAᵀ U follow from the bidiagonal matrix B of these numbers and the last product. Only the vectors
+    of the shorter side are held, and no Gram matrix of them is formed. Partial reorthogonalisation keeps B accurate to
     rounding (Simon 1984; Larsen 1998). The products themselves are accurate to the root of rounding, so the final
     vectors are multiplied once more. An exception cannot stop PROPACK: after the run has ended, all products are zero.
     """
@@ -513,7 +513,10 @@ class _Bidiagonal:
         self.diagonal: list[float] = []
         self.below: list[float] = []
         self.last_v = self.last_product = np.zeros(0)
-        self.known = 0, np.zeros(0)  # of how many held vectors the products are known, and the part outside them
+        self.known = (
+            0,
+            np.zeros(0),
+        )  # of how many held vectors the products are known, and the part outside them
         self.due = watch.basis
         self.failure: BaseException | None = None
         self.halted = False
