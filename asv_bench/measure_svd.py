@@ -15,8 +15,8 @@ counted in a run apart for SciPy. seconds: the median over `--rounds` rounds, in
 (one that took over ten seconds has no other). CPU: processor seconds of all threads, median and largest; with
 OPENBLAS_NUM_THREADS=1 those of another library are those of one thread.
 
-`--starts` prints what a start saves instead: `block-krylov` without one, and with the answer of the same matrix, of a run to
-the tolerance 1e-3, of 1 % more rows, and with vectors that have nothing to do with it.
+`--starts` prints what a start saves instead: `block-krylov` without one, and with the answer of the same matrix, of a
+run to the tolerance 1e-3, of 1 % more rows, and with vectors that have nothing to do with it.
 
 `--k` and `--methods` choose how many triplets and who runs. The last table takes each run of another library, and the
 quickest of the others that comes as near, and beside them the quickest run of linspec that comes as near. Errors below

@@ -3,9 +3,10 @@
 Problem: the k leading singular triplets of A, one product with one vector at a time.
 Method: `eigsh` (ARPACK, implicitly restarted Lanczos: Lehoucq, Sorensen & Yang 1998) runs on v ↦ AᵀA v, one sweep for
 each product; `svds` with PROPACK (Golub-Kahan-Lanczos bidiagonalisation with partial reorthogonalisation: Larsen 1998)
-runs on A and Aᵀ in turn. Both libraries return only their final result. So the operator that they are given keeps
-vectors, and their products or, for PROPACK, the bidiagonal matrix that follows from them. The Rayleigh-Ritz values and vectors of this span, with their residuals, are then known at
-any time without a sweep. Progress, tolerance and budget use them, and they are returned.
+runs on A and Aᵀ in turn. Both libraries return only their final result. So the operator that they are given keeps the
+vectors, and their products or, for PROPACK, the bidiagonal matrix that follows from these. The Rayleigh-Ritz values and
+vectors of this span, with their residuals, are then known at any time without a sweep. Progress, tolerance and budget
+use them, and they are returned.
 Where we differ: the tolerance is that of the problem's law, relative to σ₁², and the library is stopped as soon as it
 is met. The library gets the same number as its own tolerance, which is relative to each value and thus never looser. If
 PROPACK fails, ARPACK starts from the beginning. Among repeated values ARPACK may stop before the law is satisfied, and
