@@ -270,10 +270,12 @@ class _Watch:
 
         ARPACK treats values far below 1 as zero, and fourth powers may overflow or underflow.
         """
-        largest = float(np.abs(product).max(initial=0.0))
-        if not self.root and 0 < largest < np.inf:
-            self.root = 2.0 ** -(int(np.frexp(largest)[1]) // degree)
-        return product * (self.root or 1.0) ** degree
+        if not self.root:
+            largest = float(np.abs(product).max(initial=0.0))
+            if 0 < largest < np.inf:
+                self.root = 2.0 ** -(int(np.frexp(largest)[1]) // degree)
+        factor = (self.root or 1.0) ** degree
+        return product * factor  # always a copy: operators may reuse their memory
 
     def pairs(self) -> tuple[Array, HostArray]:
         """The last Ritz vectors, and their values as those of AᵀA itself."""
@@ -513,7 +515,7 @@ class _Bidiagonal:
         self.held: list[HostArray] = []
         self.diagonal: list[float] = []
         self.below: list[float] = []
-        self.last_v = self.last_product = np.zeros(0)
+        self.last_product = np.zeros(0)
         self.known = (
             0,
             np.zeros(0),
@@ -551,18 +553,18 @@ class _Bidiagonal:
             self.halted = True
         if self.over:
             return np.zeros(self.A.shape[0])
-        v = np.array(v, dtype=np.float64).reshape(-1)
+        v = np.asarray(v, dtype=np.float64).reshape(-1)
         product = self._checked(lambda: self.A.matmat(self.A.home.blocks.place(v[:, None])))
         if product is None:
             return np.zeros(self.A.shape[0])
         if abs(np.linalg.norm(v) - 1.0) > SLACK:  # it makes a start of it, which enters no basis
             return product
         self.diagonal.append(float(v @ self.last_product))
-        self.last_v, self.last_product = v, product
+        self.last_product = product
         if self.watch.of_rows:
             self._learn(product - self.diagonal[-1] * self.held[-1])
         else:
-            self.held.append(v)
+            self.held.append(v.copy())  # PROPACK reuses its memory
         return product
 
     def adjoint(self, u: HostArray) -> HostArray:
@@ -571,7 +573,7 @@ class _Bidiagonal:
             self.halted = True
         if self.over:
             return np.zeros(self.A.shape[1])
-        u = np.array(u, dtype=np.float64).reshape(-1)
+        u = np.asarray(u, dtype=np.float64).reshape(-1)
         product = self._checked(lambda: self.A.rmatmat(self.A.home.place(u[:, None], self.A.dtype)))
         if product is None:
             return np.zeros(self.A.shape[1])
@@ -581,17 +583,17 @@ class _Bidiagonal:
             self.below.append(float(u @ self.last_product))
         self.last_product = product
         if self.watch.of_rows:
-            self.held.append(u)
+            self.held.append(u.copy())
         elif self.diagonal:
-            self._learn(product - self.below[-1] * self.last_v)
+            self._learn(product - self.below[-1] * self.held[-1])
         return product
 
     def _checked(self, make: Any) -> HostArray | None:
         """A product, or None if it failed: PROPACK continues after any exception."""
         try:
             with np.errstate(all="ignore"):
-                product = to_host(make()).astype(np.float64)[:, 0]
-                if np.isfinite(product).all():
+                product = to_host(make()).astype(np.float64, copy=False)[:, 0]
+                if np.isfinite(product.sum()) or np.isfinite(product).all():
                     product = self.watch.scaled(product, 1)
                 else:
                     ones = np.ones((self.A.shape[1], 1))
