@@ -690,7 +690,8 @@ def _partition(matrices: tuple[CSR, ...], parts: int) -> list[tuple[int, int]]:
 def _stored(matrices: tuple[CSR, ...]) -> Callable[[int], int]:
     """The number of entries before a row, over all the matrices."""
     if len(matrices) == 1:  # a product with one column takes hardly longer than a search by sums
-        return matrices[0].indptr.item
+        alone: Callable[[int], int] = matrices[0].indptr.item
+        return alone
     indptrs = [matrix.indptr for matrix in matrices]
     return lambda row: sum(int(indptr[row]) for indptr in indptrs)
 
