@@ -8,10 +8,15 @@ Run `python asv_bench/measure_svd.py --data FOLDER`; `--quick` takes small gener
 - mnist: 60000 images of 784 pixels, dense, centred (the others are given entries centred beforehand).
 
 σ: the largest relative error of the singular values; space: sine of the largest angle between the spans of the right
-vectors. Both are against SciPy's ARPACK at machine precision. sweeps: readings of the data, linspec's as it counts them
+vectors. Both are against SciPy's ARPACK at machine precision. residual: max ‖AᵀA v − σ² v‖ / σ₁² of what is returned,
+by products with the data. sweeps: readings of the data, linspec's as it counts them
 with its certificate; columns: products with one column, forward and adjoint. Those of others are by their formulas, and
 counted in a run apart for SciPy. seconds: the median over `--rounds` rounds, in each of which every method has one turn
-(one that took over ten seconds has no other).
+(one that took over ten seconds has no other). CPU: processor seconds of all threads, median and largest; with
+OPENBLAS_NUM_THREADS=1 those of another library are those of one thread.
+
+`--starts` prints what a start saves instead: `block-krylov` without one, and with the answer of the same matrix, of a
+run to the tolerance 1e-3, of 1 % more rows, and with vectors that have nothing to do with it.
 
 `--k` and `--methods` choose how many triplets and who runs. The last table takes each run of another library, and the
 quickest of the others that comes as near, and beside them the quickest run of linspec that comes as near. Errors below
@@ -68,7 +73,9 @@ class Method:
     solve: Callable[[], tuple[Any, Any, Any, Any, str]]
     count: Callable[[], tuple[int, int]] | None = None
     seconds: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
     errors: tuple[float, float] = (np.inf, np.inf)
+    residual: float = np.inf
     row: tuple[Any, ...] = ()
 
     @property
@@ -85,10 +92,11 @@ class Method:
         """Run once more."""
         if self.seconds and self.seconds[0] > LONG:
             return
-        begin = time.perf_counter()
+        begin, spent = time.perf_counter(), time.process_time()
         S, Vh, sweeps, columns, status = self.solve()
+        self.cpu.append(time.process_time() - spent)
         self.seconds.append(time.perf_counter() - begin)
-        self.errors = errors(case, S, Vh)
+        self.errors, self.residual = errors(case, S, Vh), residual(case, S, Vh)
         self.row = (sweeps, columns, status)
 
 
@@ -99,19 +107,38 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--k", type=int, default=K, help="triplets wanted")
     parser.add_argument("--methods", nargs="+", default=[""], help="parts of the names of those that run")
+    parser.add_argument("--starts", action="store_true", help="what a start saves, and nothing else")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     for case in cases(given):
+        if given.starts:
+            print_starts(case)
+            continue
         methods = [m for m in (*own(case), *rivals(case)) if any(part in m.name for part in given.methods)]
         for _ in range(1 if given.quick else given.rounds):
             for method in methods:
                 method.turn(case)
-        print_head("set", "method", "σ", "space", "sweeps", "columns", "seconds", "status")
+        print_head(
+            *(
+                "set",
+                "method",
+                "σ",
+                "space",
+                "residual",
+                "sweeps",
+                "columns",
+                "seconds",
+                "CPU",
+                "worst",
+                "status",
+            )
+        )
         for method in methods:
             sweeps, columns, status = method.row
             sweeps, columns = (sweeps, columns) if method.count is None else method.count()
-            figures = (f"{error:.1e}" for error in method.errors)
-            print_row((case.name, method.name, *figures, sweeps, columns, f"{method.time:.3f}", status))
+            figures = (f"{error:.1e}" for error in (*method.errors, method.residual))
+            times = (f"{t:.3f}" for t in (method.time, statistics.median(method.cpu), max(method.cpu)))
+            print_row((case.name, method.name, *figures, sweeps, columns, *times, status))
         print()
         print_verdict(case, methods)
 
@@ -138,6 +165,59 @@ def print_verdict(case: Case, methods: list[Method]) -> None:
         )
         print_row((case.name, level.name, theirs.name, f"{theirs.time:.3f}", *pair))
     print()
+
+
+def print_starts(case: Case) -> None:
+    """What runs take without and with a start."""
+    k, rng = len(case.S), np.random.default_rng(0)
+    kept = np.sort(rng.permutation(case.A.shape[0])[: int(0.99 * case.A.shape[0])])
+    print_head("set", "tol", "rows", "start", "block", "passes", "columns", "CPU", "σ", "residual", "status")
+    for tol in (1e-6, 1e-10):
+
+        def run(
+            A: Any, rows: str, begun: str, tol: float = tol, block: int | None = None, **given: Any
+        ) -> Any:
+            spent = time.process_time()
+            s = ls.solve(
+                ls.SVD(A, k, center=case.center),
+                "block-krylov",
+                rng=0,
+                tol=tol,
+                block=block,
+                form="implicit",
+                **given,
+            )
+            spent = time.process_time() - spent
+            worst = f"{errors(case, s.S, s.Vh)[0]:.1e}" if rows == "all" else ""
+            figures = (
+                block or "",
+                f"{s.passes:g}",
+                f"{s.columns:g}",
+                f"{spent:.2f}",
+                worst,
+                f"{s.residual:.1e}",
+            )
+            print_row((case.name, f"{tol:g}", rows, begun, *figures, s.status.name))
+            return s
+
+        own = run(case.A, "all", "none")
+        run(case.A, "all", "none", block=k + 10)
+        run(case.A, "all", "its own answer", start=own)
+        rough = run(case.A, "all", "none", tol=1e-3, block=k + 10)
+        run(case.A, "all", "that to 1e-3", start=rough)
+        run(case.A, "all", "random vectors", start=rng.standard_normal((k, case.A.shape[1])))
+        run(case.A, "all", "all but the first", start=case.Vh[1:])
+        run(case.A[kept], "99 %", "none")
+        run(case.A[kept], "99 %", "none", block=k + 10)
+        run(case.A[kept], "99 %", "the answer of all rows", start=own)
+    print()
+
+
+def residual(case: Case, S: np.ndarray, Vh: np.ndarray) -> float:
+    """By products with the data."""
+    V = np.asarray(Vh).T
+    gap = case.plain.T @ (case.plain @ V) - V * np.asarray(S) ** 2
+    return float(np.linalg.norm(gap, axis=0).max() / np.max(S) ** 2)
 
 
 def cases(given: argparse.Namespace) -> Iterator[Case]:
@@ -168,8 +248,9 @@ def own(case: Case) -> list[Method]:
     settings += [("block-krylov", {"tol": tol, "block": wide}) for tol in (1e-1, 1e-2, 1e-3, 1e-6)]
     settings += [("spca", {"power_iterations": q}) for q in (0, 2, 5, 10)]
     settings += [("lazy-spca", {}), ("lanczos", {}), ("lanczos", {"tol": 1e-12})]
+    settings += [("lanczos", {"method": "propack"}), ("lanczos", {"method": "propack", "tol": 1e-10})]
     settings += [("gram", {})] if min(case.A.shape) < 2000 else []
-    label = lambda name, options: name + "".join(f", {key} {value:g}" for key, value in options.items())  # noqa: E731
+    label = lambda name, options: name + "".join(f", {key} {value}" for key, value in options.items())  # noqa: E731
     return [
         Method(f"linspec {label(name, options)}", partial(by_linspec, case, name, options))
         for name, options in settings

@@ -172,7 +172,7 @@ class Moments(RowMoments):
         tuple of arrays
             Shapes (p, k) and (p, q), float64.
         """
-        if self._cross is None and self.Y is not None and self.wide:
+        if self._cross is None and self.Y is not None and self.wide and not self.center:
             swept = self._block(V, 0) if self.view(0).form == "implicit" else None
             x, y = self._views
             made, self._cross = transposed.gram_and_cross(x, y, swept, self.home)
@@ -190,13 +190,13 @@ class Moments(RowMoments):
     def wide(self) -> bool:
         """Whether products with XXᵀ, on much smaller blocks, cost no more than products with XᵀX.
 
-        This holds for sparse X in memory with few rows, without centring.
+        This holds for sparse X in memory with few rows, centred or not.
         """
         return self.form == "implicit" and transposed.worth_transposing(self._views[0], center=self.center)
 
     @one_at_a_time
     def outer_matmat(self, U: Array) -> tuple[Array, Array]:
-        """(XᵀU, XXᵀU): two sweeps of X, one after the other.
+        """(XᵀU, XXᵀU): two sweeps of X, one after the other, without centring.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class Moments(RowMoments):
 
     @one_at_a_time
     def outer_gram_matmat(self, U: Array) -> Array:
-        """XXᵀU in one sweep of wide sparse X; each column of X is read once.
+        """XXᵀU in one sweep of wide sparse X, centred or not; each column of X is read once.
 
         Parameters
         ----------
@@ -223,7 +223,9 @@ class Moments(RowMoments):
         """
         if not self.wide:
             return self.outer_matmat(U)[1]
-        return transposed.outer_gram_matmat(self._views[0], U)
+        if self.center:
+            self._sweeps.prepared([])  # the means are not needed here, but come along with this sweep
+        return transposed.outer_gram_matmat(self._views[0], U, center=self.center)
 
     @one_at_a_time
     def view(self, index: int) -> Moments:

@@ -98,7 +98,7 @@ class Run:
         The tolerance in force.
     start : mapping or None
         Arrays of an earlier answer to begin at, float64: "x_weights" and "y_weights" of a CCA, "x" of a least-squares
-        problem. For solvers with the trait "warm-start"; None where none was given.
+        problem, "Vh" of an SVD. For solvers with the trait "warm-start"; None where none was given.
     """
 
     def __init__(  # noqa: PLR0913 (what one call of `solve` sets)
@@ -346,7 +346,8 @@ class Run:
         current : callable
             Returns the current iterate as a dict of arrays.
         judged : bool, default True
-            Whether a residual within the tolerance ends the run; not that of a part, which has one of its own.
+            Whether a residual within the tolerance ends the run: not that of a part, which has one of its own, nor one
+            that does not tell yet whether the answer is the right one.
         """
         if self._iteration and not self._planned:
             self._iteration_passes = self.passes - self._passes_before

@@ -306,7 +306,7 @@ def solve(
         one line on standard error.
     start : Solution, mapping or array, optional
         An answer to a problem like this one (with another ridge, other rows, fewer pairs) to begin at; a mapping with
-        its arrays will do, and for least squares x itself. Solvers with the trait "warm-start" take one.
+        its arrays will do, and for least squares x itself, for an SVD Vh. Solvers with the trait "warm-start" take one.
     **options_
         The solver's options (`linspec.describe` lists them); "auto" takes only ``tol``.
 

@@ -23,6 +23,7 @@ from linspec.arrays import HOST, Array, Home, HostArray, host_dtype, is_array, t
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.operators.row_blocks import LONGEST_STRETCH, RowBuffer
 from linspec.pauses import pause
+from linspec.unit_vectors import row_runs
 
 Selection = slice | HostArray
 
@@ -549,7 +550,10 @@ class CenteredOperator(_WithRow):
         return self.parts[0].matmat(V) - shift
 
     def _rmatmat(self, U: Array) -> Array:
-        return self.parts[0].rmatmat(U) - self.mean[:, None] * _column_sums(U, self.home)[None, :]
+        product, sums = self.parts[0].rmatmat(U), _column_sums(U, self.home)
+        if self.home.on_host and self.parts[0].sparse:  # fresh memory, which nobody else holds
+            return less_outer(product, self.mean, sums)
+        return product - self.mean[:, None] * sums[None, :]
 
     def _rows(self, selection: Selection) -> LinearOperator:
         return CenteredOperator(self.parts[0].rows(selection), self.mean)
@@ -570,6 +574,13 @@ class CenteredOperator(_WithRow):
         # Subtract in float64: float32 entries about a large mean would lose what the mean hides.
         entries = self.home.blocks.place(self.parts[0].dense())
         return self._cast(entries - self.mean[None, :])
+
+
+def less_outer(P: HostArray, x: HostArray, y: HostArray) -> HostArray:
+    """P - x yᵀ for a float64 P, in its memory: a block as large as P would take longer than the arithmetic."""
+    for rows in row_runs(P):
+        P[rows] -= x[rows, None] * y
+    return P
 
 
 def _column_sums(U: Array, home: Home) -> Array:

@@ -677,25 +677,30 @@ def first_non_finite(A: CSR) -> tuple[int, int, float] | None:
 
 def _partition(matrices: tuple[CSR, ...], parts: int) -> list[tuple[int, int]]:
     """Cut the rows into at most `parts` runs, none empty, about equal in entries over all the matrices."""
-    indptrs = [matrix.indptr for matrix in matrices]
-    n = matrices[0].shape[0]
+    n, stored = matrices[0].shape[0], _stored(matrices)
 
     def cost(row: int) -> int:
-        return ROW_COST * row + sum(int(indptr[row]) for indptr in indptrs)
+        return ROW_COST * row + stored(row)
 
-    cuts = [bisect_left(range(n + 1), cost(n) * part // parts, key=cost) for part in range(parts + 1)]
+    inner = [bisect_left(range(n + 1), cost(n) * part // parts, key=cost) for part in range(1, parts)]
+    cuts = [0, *inner, n] if cost(n) else [0]
     return [(start, stop) for start, stop in pairwise(cuts) if start < stop]
+
+
+def _stored(matrices: tuple[CSR, ...]) -> Callable[[int], int]:
+    """The number of entries before a row, over all the matrices."""
+    if len(matrices) == 1:  # a product with one column takes hardly longer than a search by sums
+        alone: Callable[[int], int] = matrices[0].indptr.item
+        return alone
+    indptrs = [matrix.indptr for matrix in matrices]
+    return lambda row: sum(int(indptr[row]) for indptr in indptrs)
 
 
 def _slabs(
     matrices: tuple[CSR, ...], start: int, stop: int, *, rows: int, entries: int
 ) -> Iterator[tuple[int, int]]:
     """Cut rows into slabs of at most `rows` rows and, unless one row has more, `entries` entries."""
-    indptrs = [matrix.indptr for matrix in matrices]
-
-    def stored(row: int) -> int:
-        return sum(int(indptr[row]) for indptr in indptrs)
-
+    stored = _stored(matrices)
     while start < stop:
         end = min(start + rows, stop)
         allowed = stored(start) + entries

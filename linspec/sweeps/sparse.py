@@ -15,6 +15,7 @@ from linspec.arrays import Array
 from linspec.errors import AccuracyWarning, warn
 from linspec.gram import HeldGram, Products, SparseGram
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
+from linspec.operators.base import less_outer
 from linspec.sweeps.base import Sweeps
 from linspec.sweeps.fused import Asked, FusedProducts
 from linspec.sweeps.gramians import SparseGramMatrices
@@ -56,7 +57,7 @@ class SparseSweeps(Sweeps):
             images.append(P.T @ Q)
         self.views[0].record(V.shape[1], V.shape[1], sweeps=1.0)
         product = sparse_kernels.matmat(X.transposed, Q, X.dtype)
-        return product if mean is None else product - mean[:, None] * Q.sum(axis=0)[None, :]
+        return product if mean is None else less_outer(product, mean, Q.sum(axis=0))
 
     def _gram(self, form: str, sizes: cost.Sizes) -> HeldGram:
         if form == "sparse":

@@ -19,8 +19,11 @@ from linspec.views import View
 
 
 def worth_transposing(view: View, *, center: bool) -> bool:
-    """Whether products with XXᵀ come at the price of those with XᵀX, on blocks that are much smaller."""
-    return not center and view.taken is None and view.adjustment is None and is_wide(view.operator)
+    """Whether products with XXᵀ come at the price of those with XᵀX, on blocks that are much smaller.
+
+    Column means are no obstacle: they are taken out on the side of the rows.
+    """
+    return (center or view.taken is None) and view.adjustment is None and is_wide(view.operator)
 
 
 def outer_matmat(view: View, U: Array, home: Home, *, transposed: bool) -> tuple[Array, Array]:
@@ -32,11 +35,17 @@ def outer_matmat(view: View, U: Array, home: Home, *, transposed: bool) -> tuple
     return XtU, home.place(X.matmat(XtU))
 
 
-def outer_gram_matmat(view: View, U: Array) -> Array:
-    """XXᵀU in one sweep: column by column of X, of which each is read once."""
+def outer_gram_matmat(view: View, U: Array, *, center: bool) -> Array:
+    """XXᵀU in one sweep: column by column of X, of which each is read once.
+
+    With `center` the product is H X Xᵀ H U for H = I - 11ᵀ/n, which takes the means out of the columns of X. It cancels
+    no more digits than a correction by the means does: Xᵀ H U and the spread of X Xᵀ H U are what is kept.
+    """
     X, k = view.operator, U.shape[1]
     view.record(k, k, sweeps=1.0)
-    return sparse_kernels.products(X.transposed, None, U, None, dtype_x=X.dtype).XtP
+    U = U - np.mean(U, axis=0) if center else U
+    product: Any = sparse_kernels.products(X.transposed, None, U, None, dtype_x=X.dtype).XtP
+    return product - np.mean(product, axis=0) if center else product
 
 
 def gram_and_cross(x: View, y: View, V: Array | None, home: Home) -> tuple[Array | None, Array]:

@@ -47,7 +47,8 @@ class ConjugateGradients(Solver):
         # Of rows that are read once, only what is held serves every iteration.
         form = "dense" if problem.sweeps == 1 and self.form == "auto" else self.form
         moments = run.moments(form)
-        if moments.wide and min(problem.ridges) > 0 and run.start is None:  # a start is not of the form Aᵀz
+        dual = moments.wide and not moments.center and min(problem.ridges) > 0
+        if dual and run.start is None:  # a start is not of the form Aᵀz
             return solve_dual(problem, run, moments)
         return solve_normal_equations(problem, run, block_conjugate_gradients, form)
 

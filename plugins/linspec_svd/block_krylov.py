@@ -20,10 +20,22 @@ Ritz pairs are computed when they may have converged. A block of b columns finds
 repeated singular value, and at first at most b values that differ by less than the tolerance. If so many are
 found above the k-th value, a second random block, orthogonal to the known vectors, looks for more before the
 answer counts as complete. Kuczyński & Woźniakowski 1992 (doi:10.1137/0613066) give the number of steps.
+
+Start. Vectors of an earlier answer make the first block, with random columns beside them. A residual is not enough
+then: other singular vectors than the leading ones, or all but one of the leading ones, have the residual zero. So the
+iteration ends only when the random columns have shown that nothing larger is missing. Let x be an eigenvector of AᵀA
+with the eigenvalue λ > θₖ, orthogonal to the k Ritz vectors, and a = xᵀV. The recurrence λa = aH + (xᵀQ)B, where QB is
+the rest of the newest block, gives the coefficients of x in the first block,
+
+    xᵀV₁ = (xᵀQ) X,    X = B Σ_{j>k} y_j,newest y_j,firstᵀ / (λ - θ_j),
+
+and ‖xᵀQ‖ <= 1. A random block has all of such small coefficients with a small probability only, which follows from
+the volume of that ellipsoid. So the data themselves say how many steps are enough. See `_shown`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,7 +48,7 @@ from linspec.block_algebra import EPS, eigenpairs
 from linspec.cost import DENSE_RATE, Estimate, Sizes, spare_bytes, sweeps_estimate
 from linspec.operators import DenseOperator, MappedOperator, SparseOperator, uncounted
 from linspec_svd.ending import answer, log_chance
-from linspec_svd.triplets import orthonormal
+from linspec_svd.triplets import decomposed, orthonormal
 
 OVERSAMPLING = 10
 """The number of columns in a wide block, in addition to k."""
@@ -49,6 +61,9 @@ COLUMNS = 16
 
 SWEEPS = 60
 """The sweeps that narrow blocks may need. With a smaller budget the blocks are wide."""
+
+FRESH = 20
+"""The number of random columns beside a start. With fewer they take more sweeps to show that nothing is missing."""
 
 BASIS = 5, 60
 """The expected number of columns in the final basis: a number for each triplet, plus a constant."""
@@ -76,7 +91,13 @@ OWN = 0.1
 rounding."""
 
 RISK = 1e-6
-"""The largest probability of missing another copy of a repeated value."""
+"""The largest probability of missing another copy of a repeated value, or a value that a start lacks."""
+
+SETTLED = 1e-6
+"""The residual at which Ritz vectors are near enough to eigenvectors to say that another one is orthogonal to them."""
+
+INSIDE = 0.5
+"""A vector with this length or less in the span of a start has most of its length outside."""
 
 SHARP, SINGLE_SHARP = 1e-8, 1e-6
 """The residual at which repeated values are distinguished from close ones, for float64 and float32 data."""
@@ -88,6 +109,11 @@ values of eigenvalues that the iteration cannot distinguish yet differ by the to
 
 USED = "Blocks of {b} columns, a basis of {most} at most, begun again {times} times."
 
+FROM_START = " The first block has {known} columns of the start and {fresh} random ones."
+
+UNSHOWN = "The run ended before its random columns could show that the start lacks no leading singular vector, which a "
+UNSHOWN += "residual cannot tell: raise the budget, or leave start out."
+
 UNFINISHED = "Repeated singular values were found, and the run ended before a second random block could show that none "
 UNFINISHED += "of them is missing: raise the budget, or choose a wider block."
 
@@ -98,7 +124,7 @@ class BlockKrylov(Solver):
 
     block: int | None = option(
         None,
-        "columns of a block; none: from the data, at most ten more than the triplets wanted",
+        "random columns of a block; none: from the data, at most ten more than the triplets wanted; 20 by a start",
         kind=int,
         at_least=1,
     )
@@ -117,15 +143,24 @@ class BlockKrylov(Solver):
         wide = moments.wide
         after = float(wide or problem.left)  # the sweep that makes the vectors of the other side
         side, sweep = (n, 1.0) if wide else (p, moments.sweep_cost)
-        run.plan(setup=moments.setup_cost + after, iteration=sweep)
-        b = self._width(problem, run, moments.setup_cost + after + SWEEPS * sweep)
+        before = 0.0
+        if run.start is not None:  # its product, and its vectors of the side of the rows
+            before = sweep + (1.0 + moments.means_cost * problem.center) * wide
+        run.plan(setup=moments.setup_cost + before + after, iteration=sweep)
+        S = self._started(problem, run, moments.home, wide=wide)
+        b = self._width(problem, run, moments.setup_cost + after + SWEEPS * sweep, S)
         Omega = moments.home.place(run.part(self.test_matrix).draw(side, b, run.rng))
-        space = KrylovSpace(Omega, problem.k, self._most(problem.k, b, side), run, moments.home)
+        most = self._most(problem.k, b + S.shape[1], side)
+        space = KrylovSpace(Omega, problem.k, most, run, moments.home, S)
         multiply = moments.outer_gram_matmat if wide else moments.gram_matmat
+        if S.shape[1]:
+            space.widen(multiply)
 
         def iterate() -> None:
             while run.proceed(
-                residual=space.residual, current=lambda: self._current(problem, space, wide=wide)
+                residual=space.residual,
+                current=lambda: self._current(problem, space, wide=wide),
+                judged=not space.unshown,
             ):
                 space.widen(multiply)
 
@@ -133,18 +168,37 @@ class BlockKrylov(Solver):
             space.renew()
             iterate()
 
-        with run.reserving(after):
-            iterate()
-        arrays = answer(problem, run, space.ritz, resume, of_rows=wide)
-        run.note(None, USED.format(b=b, most=len(space.H), times=space.begun_again))
-        if space.doubtful:
-            run.note(Status.INCOMPLETE, UNFINISHED)
+        try:
+            with run.reserving(after):
+                iterate()
+            arrays = answer(problem, run, space.ritz, resume, of_rows=wide)
+        finally:  # also where the run ends within a sweep
+            space.tell(run)
         return run.finish(**arrays)
 
-    def _width(self, problem: Any, run: Run, sweeps: float) -> int:
-        """Columns of a block: few if a sweep costs no more than its products, and the budget allows many sweeps."""
+    @staticmethod
+    def _started(problem: Any, run: Run, home: Home, *, wide: bool) -> Array:
+        """An orthonormal basis of the start on the side of the iteration; it leaves room for a random column."""
+        side = problem.A.shape[0 if wide else 1]
+        if run.start is None:
+            return home.zeros((side, 0))
+        V = home.place(run.start["Vh"]).T
+        if wide:
+            V = home.place(decomposed(problem, run).matmat(V))
+        S = orthonormal(V * reciprocal(home.place(home.column_norms(V)))[None, :], home)
+        return S[:, : min(S.shape[1], side - 1)]
+
+    def _width(self, problem: Any, run: Run, sweeps: float, S: Array) -> int:
+        """Random columns of a block: few if a sweep costs no more than its products, and the budget allows many sweeps.
+
+        Beside those of a start there are so many that the block is as wide as a wide one, at least.
+        """
         n, p = problem.A.shape
         full = min(problem.k + OVERSAMPLING, n, p)
+        if run.start is not None:
+            known = S.shape[1]
+            fresh = max(full - known, FRESH) if self.block is None else self.block
+            return int(min(fresh, S.shape[0] - known))
         if self.block is not None:
             return int(min(self.block, n, p))
         bare, _ = uncounted(problem.A)
@@ -200,9 +254,11 @@ class KrylovSpace:
     run : Run
         Its tolerance, the precision of its data, and its random numbers are used.
     home : Home
+    S : array of shape (p, m)
+        An orthonormal basis of a start; m is 0 without one.
     """
 
-    def __init__(self, Omega: Array, k: int, most: int, run: Run, home: Home) -> None:
+    def __init__(self, Omega: Array, k: int, most: int, run: Run, home: Home, S: Array) -> None:
         self.k, self.home, self.tol, self.rng = k, home, run.tol, run.rng
         self.unit = float(np.finfo(run.problem.A.dtype).eps)
         self.bearable = min(max(1e-2 * run.tol, LOST[0]), LOST[1])
@@ -210,7 +266,12 @@ class KrylovSpace:
         # The part of the newest block that a second random block leaves behind stays in the residual.
         self.apart = max(0.1 * run.tol, 100 * self.unit)
         self.width, self.copies = Omega.shape[1], Omega.shape[1]
-        self.next = orthonormal(Omega, home)
+        self.next = home.concat([S, outside(Omega, S.T, home)]) if S.shape[1] else orthonormal(Omega, home)
+        self.unshown = S.shape[1] > 0  # whether the start may lack leading vectors
+        # The coordinates of the last random block, and those of the vectors before it, while nothing was dropped.
+        self._known, self._fresh = S.shape[1], self.next.shape[1] - S.shape[1]
+        self._traced = self.unshown
+        self._columns = self.next.shape[1], S.shape[1]
         self.held = home.zeros((most, Omega.shape[0]))  # one vector in each row: products run along rows
         self.H = np.zeros((most, most))
         self.count = self.newest = self.begun_again = 0
@@ -299,6 +360,7 @@ class KrylovSpace:
         self.held[:keep, :] = self.home.place(Y[:, :keep].T) @ self.held[: self.count, :]
         self.count = self.newest = keep
         self.begun_again += 1
+        self._traced = False
         self.H[:] = 0.0
         self.H[:keep, :keep] = np.diag(theta[:keep])
         self.theta, self.Y = np.zeros(0), np.zeros((0, 0))
@@ -312,6 +374,7 @@ class KrylovSpace:
         self.next = orthonormal(self.ritz()[0], self.home)
         self.count = self.newest = 0
         self.begun_again += 1
+        self._traced = False
         self.H[:] = 0.0
         self.theta, self.Y = np.zeros(0), np.zeros((0, 0))
         self._lost, self._level = (0.0, 0.0), self.unit
@@ -333,11 +396,13 @@ class KrylovSpace:
         residual = min(self._level, self.tol) if exhausted else self._worst(G)
         self._looks.seen(self.count, residual)
         self._looks.aim(self.count, max(self.tol - self._left, self.tol / 2))
+        if self.unshown and residual + self._left <= max(self.tol, SETTLED):
+            self.unshown = not (exhausted or self._shown(G))
         if residual + self._left <= self.tol:
-            if self.copies > self.width and not (exhausted or self._nothing_apart()):
+            if self._suspect and not (exhausted or self._nothing_apart()):
                 return
             self.doubtful = self._may_hide(residual)
-            if self.doubtful:
+            if self.doubtful or (self.unshown and not self._traced):
                 if residual <= self.apart or exhausted:
                     self._left = float(np.hypot(self._left, residual))
                     self._look_apart()
@@ -377,11 +442,9 @@ class KrylovSpace:
         side = self.held.shape[1]
         self.next = self.next[:, :0]
         self._begin_again(min(self.k, int(np.sum(self.theta > len(self.theta) * EPS * self.theta[0]))))
-        V = self.held[: self.count, :]
         fresh = self.home.place(self.rng.standard_normal((side, min(self.width, side - self.count))))
-        for _ in range(2):
-            fresh = orthonormal(fresh - V.T @ (V @ fresh), self.home)
-        self.next = fresh
+        self.next = outside(fresh, self.held[: self.count, :], self.home)
+        self._known, self._fresh, self._traced = self.count, self.next.shape[1], True
         self.copies += self.width
         self._looks = _Looks(0)
         self._steps_apart = 0
@@ -397,6 +460,41 @@ class KrylovSpace:
         chance = self.width * log_chance(self.held.shape[1], share, self._steps_apart)
         return bool(chance <= np.log(RISK))
 
+    def _shown(self, G: HostArray) -> bool:
+        """Whether the last random block would have shown a missing eigenvalue, except with the risk `RISK`.
+
+        It is missing if its eigenvector x is orthogonal to the k Ritz vectors and λ is above the k-th by more than the
+        tolerance. If ‖X‖ <= 1/2, the vectors that were known before the random block hold a quarter of ‖x‖² at most.
+        The rest of x has b random coefficients in N dimensions. All of them are inside the ellipsoid of X with at most
+        the probability (4N/3 / 2π)^(b/2) times its volume π^(b/2) / Γ(b/2 + 1) ∏ σᵢ(X_random). X falls with λ, so the
+        least λ is looked at.
+        """
+        theta, Y = self._pairs()
+        if not self._traced or len(theta) <= self.k or theta[0] <= 0:
+            return False
+        known, b = self._known, self._fresh
+        least = theta[self.k - 1] + max(self.tol, SPREAD * self.sharp) * theta[0]
+        values, vectors = eigenpairs(G)
+        B = vectors * np.sqrt(np.maximum(values, 0.0))
+        rest = Y[:, self.k :] / (least - theta[self.k :])
+        X = (B.T @ rest[self.newest : self.count]) @ Y[: known + b, self.k :].T
+        if np.linalg.norm(X, 2) > INSIDE:
+            return False
+        sizes = np.linalg.svd(X[:, known:], compute_uv=False)
+        sizes = np.maximum(sizes, EPS * max(float(sizes.max(initial=0.0)), EPS))
+        ball = b / 2 * math.log(2 * self.held.shape[1] / 3) - math.lgamma(b / 2 + 1)
+        return bool(ball + np.log(sizes).sum() <= math.log(RISK))
+
+    def tell(self, run: Run) -> None:
+        """Say what was used, and what could not be shown."""
+        b, known = self._columns
+        used = USED.format(b=b, most=len(self.H), times=self.begun_again)
+        run.note(None, used + FROM_START.format(known=known, fresh=b - known) * (known > 0))
+        if self.unshown:
+            run.note(Status.INCOMPLETE, UNSHOWN)
+        if self.doubtful:
+            run.note(Status.INCOMPLETE, UNFINISHED)
+
     def ritz(self) -> tuple[Array, HostArray]:
         """The requested vectors and values."""
         theta, Y = self._pairs()
@@ -404,6 +502,13 @@ class KrylovSpace:
         # One step of Newton and Schulz makes semi-orthogonal vectors orthonormal to rounding.
         correction = 1.5 * np.eye(V.shape[1]) - 0.5 * to_host(V.T @ V)
         return V @ self.home.place(correction), theta[: self.k] / (self.per or 1.0)
+
+
+def outside(Omega: Array, V: Array, home: Home) -> Array:
+    """An orthonormal basis of the part of a block outside orthonormal vectors, which are the rows of V."""
+    for _ in range(2):
+        Omega = orthonormal(Omega - V.T @ (V @ Omega), home)
+    return Omega
 
 
 def _directions(G: HostArray, noise: float) -> tuple[HostArray, HostArray]:

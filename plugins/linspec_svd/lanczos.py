@@ -4,8 +4,9 @@ Problem: the k leading singular triplets of A, one product with one vector at a 
 Method: `eigsh` (ARPACK, implicitly restarted Lanczos: Lehoucq, Sorensen & Yang 1998) runs on v ↦ AᵀA v, one sweep for
 each product; `svds` with PROPACK (Golub-Kahan-Lanczos bidiagonalisation with partial reorthogonalisation: Larsen 1998)
 runs on A and Aᵀ in turn. Both libraries return only their final result. So the operator that they are given keeps the
-vectors and their products. The Rayleigh-Ritz values and vectors of this span, with their residuals, are then known at
-any time without a sweep. Progress, tolerance and budget use them, and they are returned.
+vectors, and their products or, for PROPACK, the bidiagonal matrix that follows from these. The Rayleigh-Ritz values and
+vectors of this span, with their residuals, are then known at any time without a sweep. Progress, tolerance and budget
+use them, and they are returned.
 Where we differ: the tolerance is that of the problem's law, relative to σ₁², and the library is stopped as soon as it
 is met. The library gets the same number as its own tolerance, which is relative to each value and thus never looser. If
 PROPACK fails, ARPACK starts from the beginning. Among repeated values ARPACK may stop before the law is satisfied, and
@@ -105,7 +106,7 @@ class Lanczos(Solver):
         """Solve an SVD problem."""
         propack = self.method == "propack"
         moments = run.moments("implicit" if propack else self.form, expect=(problem.k + 100, 1))
-        of_rows = moments.wide and not propack  # vectors of the row side are shorter
+        of_rows = moments.wide  # vectors of the row side are shorter
         side = problem.A.shape[0] if of_rows else problem.A.shape[1]
         step = 2.0 if propack else 1.0 if of_rows else moments.sweep_cost
         whole = problem.k == side
@@ -269,10 +270,12 @@ class _Watch:
 
         ARPACK treats values far below 1 as zero, and fourth powers may overflow or underflow.
         """
-        largest = float(np.abs(product).max(initial=0.0))
-        if not self.root and 0 < largest < np.inf:
-            self.root = 2.0 ** -(int(np.frexp(largest)[1]) // degree)
-        return product * (self.root or 1.0) ** degree
+        if not self.root:
+            largest = float(np.abs(product).max(initial=0.0))
+            if 0 < largest < np.inf:
+                self.root = 2.0 ** -(int(np.frexp(largest)[1]) // degree)
+        factor = (self.root or 1.0) ** degree
+        return product * factor  # always a copy: operators may reuse their memory
 
     def pairs(self) -> tuple[Array, HostArray]:
         """The last Ritz vectors, and their values as those of AᵀA itself."""
@@ -326,6 +329,11 @@ class _Watch:
         V = np.hstack([ritz.V for ritz in known] + [x[:, None] for x in self.vectors])
         GV = np.hstack([ritz.GV for ritz in known] + [x[:, None] for x in self.products])
         return _Ritz.of(V, GV, self.k, self.basis - self.k)
+
+    def recompute(self) -> None:
+        """Multiply the Ritz vectors once more, where their products are less accurate than products are."""
+        if self.run.affords(self.sweep):
+            self.ritz = _Ritz.of(self.ritz.V, self.multiplied(self.ritz.V), self.k)
 
     def take(self, V: HostArray) -> None:
         """Take ARPACK's final vectors if the law is not satisfied with the known ones; this takes one more sweep."""
@@ -489,21 +497,29 @@ class _Apart:
 
 
 class _Bidiagonal:
-    """PROPACK on A and Aᵀ, with its products recorded.
+    """PROPACK on A and Aᵀ, and the Ritz pairs that follow from its vectors.
 
-    AᵀA v for its right vectors takes no further product: A v lies in the span of its left vectors, and PROPACK next
-    asks for the products of these with Aᵀ. An exception cannot stop PROPACK: after the run has ended, all products are
-    zero.
+    PROPACK multiplies u₁, v₁, u₂, v₂, … in turn by Aᵀ and A. With αⱼ = vⱼᵀAᵀuⱼ and βⱼ₊₁ = uⱼ₊₁ᵀAvⱼ these are
+
+        Aᵀuⱼ = βⱼ vⱼ₋₁ + αⱼ vⱼ,    A vⱼ = αⱼ uⱼ + βⱼ₊₁ uⱼ₊₁,
+
+    so that AᵀA V and AAᵀ U follow from the bidiagonal matrix B of these numbers and the last product. Only the vectors
+    of the shorter side are held, and no Gram matrix of them is formed. Partial reorthogonalisation keeps B accurate to
+    rounding (Simon 1984; Larsen 1998). The products themselves are accurate to the root of rounding, so the final
+    vectors are multiplied once more. An exception cannot stop PROPACK: after the run has ended, all products are zero.
     """
 
     def __init__(self, problem: Any, run: Run, watch: _Watch, moments: Moments) -> None:
         self.A = decomposed(problem, run)
         self.run_, self.watch, self.moments = run, watch, moments
-        self.blur = BLUR * watch.unit
-        self.U: list[HostArray] = []
-        self.AtU: list[HostArray] = []
-        self.V: list[HostArray] = []
-        self.AV: list[HostArray] = []
+        self.held: list[HostArray] = []
+        self.diagonal: list[float] = []
+        self.below: list[float] = []
+        self.last_product = np.zeros(0)
+        self.known = (
+            0,
+            np.zeros(0),
+        )  # of how many held vectors the products are known, and the part outside them
         self.due = watch.basis
         self.failure: BaseException | None = None
         self.halted = False
@@ -521,8 +537,10 @@ class _Bidiagonal:
             svds(operator, k=k, solver="propack", **options)
         if self.failure is not None:
             raise self.failure
-        if not self.watch.ended and self.V:
-            self.look()
+        if not self.watch.ended and self.known[0]:
+            self._look()
+        if self.watch.converged:
+            self.watch.recompute()
 
     @property
     def over(self) -> bool:
@@ -531,16 +549,22 @@ class _Bidiagonal:
 
     def forward(self, v: HostArray) -> HostArray:
         """A v."""
-        if not self.over and len(self.V) >= self.watch.k and not self.run_.affords(2.0):
+        if not self.over and len(self.diagonal) >= self.watch.k and not self.run_.affords(2.0):
             self.halted = True
         if self.over:
             return np.zeros(self.A.shape[0])
-        v = np.array(v, dtype=np.float64).reshape(-1)
+        v = np.asarray(v, dtype=np.float64).reshape(-1)
         product = self._checked(lambda: self.A.matmat(self.A.home.blocks.place(v[:, None])))
         if product is None:
             return np.zeros(self.A.shape[0])
-        self.V.append(v)
-        self.AV.append(product)
+        if abs(np.linalg.norm(v) - 1.0) > SLACK:  # it makes a start of it, which enters no basis
+            return product
+        self.diagonal.append(float(v @ self.last_product))
+        self.last_product = product
+        if self.watch.of_rows:
+            self._learn(product - self.diagonal[-1] * self.held[-1])
+        else:
+            self.held.append(v.copy())  # PROPACK reuses its memory
         return product
 
     def adjoint(self, u: HostArray) -> HostArray:
@@ -549,23 +573,27 @@ class _Bidiagonal:
             self.halted = True
         if self.over:
             return np.zeros(self.A.shape[1])
-        u = np.array(u, dtype=np.float64).reshape(-1)
+        u = np.asarray(u, dtype=np.float64).reshape(-1)
         product = self._checked(lambda: self.A.rmatmat(self.A.home.place(u[:, None], self.A.dtype)))
         if product is None:
             return np.zeros(self.A.shape[1])
-        self.U.append(u)
-        self.AtU.append(product)
-        if len(self.V) >= self.due:
-            self.due = len(self.V) + max(self.watch.basis - self.watch.k, 1)
-            self.look()
+        if abs(np.linalg.norm(u) - 1.0) > SLACK:
+            return product
+        if self.diagonal:
+            self.below.append(float(u @ self.last_product))
+        self.last_product = product
+        if self.watch.of_rows:
+            self.held.append(u.copy())
+        elif self.diagonal:
+            self._learn(product - self.below[-1] * self.held[-1])
         return product
 
     def _checked(self, make: Any) -> HostArray | None:
         """A product, or None if it failed: PROPACK continues after any exception."""
         try:
             with np.errstate(all="ignore"):
-                product = to_host(make()).astype(np.float64)[:, 0]
-                if np.isfinite(product).all():
+                product = to_host(make()).astype(np.float64, copy=False)[:, 0]
+                if np.isfinite(product.sum()) or np.isfinite(product).all():
                     product = self.watch.scaled(product, 1)
                 else:
                     ones = np.ones((self.A.shape[1], 1))
@@ -575,15 +603,30 @@ class _Bidiagonal:
             return None
         return product
 
-    def look(self) -> None:
-        """Rayleigh-Ritz on the right vectors with images in the span of the left vectors."""
-        U, AtU, V, AV = (np.stack(block, axis=1) for block in (self.U, self.AtU, self.V, self.AV))
-        T = _independent(U)
-        C = T @ (T.T @ (U.T @ AV))
-        norms = np.linalg.norm(AV, axis=0)
-        good = np.linalg.norm(AV - U @ C, axis=0) <= self.blur * norms.max(initial=0.0)
-        wide = _Ritz.of(V[:, good], (AtU @ C)[:, good], self.watch.k)
-        if len(wide.theta) >= self.watch.k:
-            self.watch.judge(wide)
+    def _learn(self, rest: HostArray) -> None:
+        """The products of all held vectors are known; `rest` is what the last one has outside them."""
+        self.known = len(self.diagonal), rest
+        if len(self.held) >= self.due:
+            self.due = len(self.held) + max(self.watch.basis - self.watch.k, 1)
+            self._look()
+
+    def _look(self) -> None:
+        """The Ritz pairs of m held vectors.
+
+        On the side of the rows AAᵀ U = U BBᵀ + rest eₘᵀBᵀ, with B of m rows. On that of the columns
+        AᵀA V = V BᵀB + βₘ₊₁ rest eₘᵀ, with B of m + 1 rows.
+        """
+        (m, rest), k, rows = self.known, self.watch.k, self.watch.of_rows
+        B = np.zeros((m + 1, m))
+        B[np.arange(m), np.arange(m)] = self.diagonal[:m]
+        below = self.below[: m - rows]
+        B[np.arange(1, len(below) + 1), np.arange(len(below))] = below
+        X, s, Yt = np.linalg.svd(B[:m] if rows else B, full_matrices=False)
+        turn = (X if rows else Yt.T)[:, :k]
+        share = (s if rows else below[-1]) * Yt[:, -1]
+        W = np.stack(self.held[:m]).T @ turn
+        found = _Ritz(s**2, W, W * s[:k] ** 2 + rest[:, None] * share[:k], k)
+        if len(s) >= k:
+            self.watch.judge(found)
         else:  # not for the law, which would take them for all there are
-            self.watch.ritz = wide
+            self.watch.ritz = found

@@ -933,6 +933,11 @@ def test_products_with_the_outer_gram_matrix_of_wide_sparse_data_take_one_sweep(
     assert moments_.wide
     np.testing.assert_allclose(moments_.outer_gram_matmat(U), exact, rtol=1e-12, atol=1e-12)
     assert moments_.passes == 1
+    centred = Moments(A, center=True, form="implicit")
+    assert centred.wide
+    spread = A.toarray() - A.toarray().mean(axis=0)
+    np.testing.assert_allclose(centred.outer_gram_matmat(U), spread @ (spread.T @ U), rtol=1e-12, atol=1e-12)
+    assert centred.passes == 1
     tall = Moments(A.T.tocsr(), form="implicit")
     V = RNG.standard_normal((400, 2))
     np.testing.assert_allclose(tall.outer_gram_matmat(V), A.toarray().T @ (A.toarray() @ V), atol=1e-12)

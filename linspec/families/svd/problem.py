@@ -14,11 +14,13 @@ from linspec.arrays import (
     Array,
     Home,
     HostArray,
+    is_array,
     to_host,
 )
 from linspec.block_algebra import ratio
-from linspec.checks import check_flag, check_k, largest_k
+from linspec.checks import check_flag, check_k, finite_array, largest_k
 from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
+from linspec.errors import InvalidProblem, shown
 from linspec.families.svd.solution import SVDSolution
 from linspec.moments import Moments
 from linspec.operators import uncounted
@@ -91,6 +93,21 @@ class SVD(Problem[SVDSolution]):
         n, p = self.A.shape
         sizes = {"rows": n, "columns of A": p}
         object.__setattr__(self, "k", largest_k(sizes) if self.every else check_k(self.k, sizes))
+
+    def start(self, given: Any) -> dict[str, Array]:
+        """The right singular vectors of an earlier answer, any number of rows that the columns of A allow."""
+        Vh = given.get("Vh") if isinstance(given, Mapping) else given
+        Vh = Vh if Vh is None or is_array(Vh) else getattr(Vh, "Vh", None)
+        Vh = None if Vh is None else finite_array(Vh, "the Vh of start")
+        shape = None if Vh is None else tuple(Vh.shape)
+        p = self.A.shape[1]
+        if shape is None or len(shape) != 2 or shape[1] != p or not 1 <= shape[0] <= p:
+            got = shown(given) if shape is None else shape
+            raise InvalidProblem(
+                f"start must have a Vh of shape (m, {p}), of 1 to {p} rows; got {got}. "
+                "Pass a solution of SVD on the same columns, or its Vh."
+            )
+        return {"Vh": self.A.home.blocks.place(Vh)}
 
     def moments(self, form: str, expect: tuple[int, int]) -> Moments:
         """The moments of A."""

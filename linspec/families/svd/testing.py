@@ -217,5 +217,16 @@ def _moved(case: Case, factor: float, _: int) -> Case:
     return replace(case, arrays={"A": case.main * factor}, truth={})
 
 
-TESTING = ProblemTesting(cases=lambda: tuple(_svd_cases()), oracle=SVDOracle, shapes=_shapes, moved=_moved)
+def _start_case() -> Case:
+    """A case that takes some ten sweeps: many values, of which none is far from the next."""
+    return planted_svd(400, 300, np.arange(1, 301.0) ** -0.5, 4, left=False, name="many-columns")
+
+
+TESTING = ProblemTesting(
+    cases=lambda: tuple(_svd_cases()),
+    oracle=SVDOracle,
+    shapes=_shapes,
+    moved=_moved,
+    start_case=_start_case,
+)
 """How SVD solvers are judged."""

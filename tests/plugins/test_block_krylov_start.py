@@ -1,0 +1,208 @@
+"""Block Krylov iteration begun at an earlier answer: what it saves, and that no start can hide a leading vector."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
+from linspec_svd import block_krylov
+
+SPECTRA = {
+    "slow": np.arange(1, 201.0) ** -0.5,
+    "one far above": np.r_[1.0, np.geomspace(1e-2, 1e-3, 199)],
+    "a cluster behind": np.r_[np.linspace(2, 1.2, 6), 1 - 1e-3 * np.arange(194)],
+    "low rank": np.r_[np.geomspace(8, 1, 12), np.zeros(188)],
+}
+K = 5
+
+
+def planted(s, n=300, seed=0):
+    """A matrix with these singular values, and all right singular vectors as rows."""
+    rng = np.random.default_rng(seed)
+    U = np.linalg.qr(rng.standard_normal((n, len(s))))[0]
+    V = np.linalg.qr(rng.standard_normal((len(s), len(s))))[0]
+    return U * s @ V.T, V.T
+
+
+def solve(A, k=K, **options):
+    return ls.solve(ls.SVD(A, k), "block-krylov", **{"rng": 1, "form": "implicit", **options})
+
+
+def assert_leading(found, s, Vh, tol):
+    np.testing.assert_allclose(found.S, s[:K], atol=2 * tol * s[0])
+    outside = Vh[:K] - Vh[:K] @ found.Vh.T @ found.Vh
+    gap = (s[K - 1] ** 2 - s[K] ** 2) / s[0] ** 2
+    assert np.linalg.norm(outside, 2) <= 2 * np.sqrt(K) * tol / gap + 1e-12
+
+
+HOSTILE = {
+    "trailing vectors": lambda Vh: Vh[-K:],
+    "trailing vectors of the range": lambda Vh: Vh[12 - K : 12],
+    "all but the first": lambda Vh: Vh[1:K],
+    "all but the k-th": lambda Vh: Vh[: K - 1],
+    "the next in place of the first": lambda Vh: Vh[1 : K + 1],
+    "the next in place of the third": lambda Vh: Vh[[0, 1, 3, 4, 5]],
+    "many, but not the first": lambda Vh: Vh[1:41],
+    "one": lambda Vh: Vh[[7]],
+    "of another matrix": lambda Vh: np.random.default_rng(3).standard_normal((K, len(Vh))),
+    "the same vector again and again": lambda Vh: np.repeat(Vh[[4]], K, axis=0),
+    "zeros": lambda Vh: np.zeros_like(Vh[:K]),
+    "all but the first, of extreme lengths": lambda Vh: Vh[1:K] * np.geomspace(1e-300, 1e300, K - 1)[:, None],
+    "every vector": lambda Vh: Vh[::-1],
+}
+
+
+@pytest.mark.parametrize("spectrum", SPECTRA)
+@pytest.mark.parametrize("start", HOSTILE)
+@pytest.mark.parametrize("tol", [1e-6, 1e-10])
+def test_no_start_hides_a_leading_vector(spectrum, start, tol):
+    """Most of these span invariant subspaces: their residual is zero, and they are wrong."""
+    s = SPECTRA[spectrum]
+    A, Vh = planted(s)
+    found = solve(A, tol=tol, start=HOSTILE[start](Vh))
+    assert found.status is ls.Status.CONVERGED
+    assert_leading(found, s, Vh, tol)
+
+
+@pytest.mark.parametrize("basis", [None, 18])
+@pytest.mark.parametrize("block", [1, 3])
+def test_few_random_columns_take_longer_and_find_the_same(block, basis):
+    """Also where a small basis is begun again, and the random columns of the start are dropped."""
+    s = SPECTRA["slow"]
+    A, Vh = planted(s)
+    found = solve(A, start=Vh[1 : K + 1], block=block, basis=basis)
+    assert found.converged
+    assert_leading(found, s, Vh, 1e-6)
+    assert basis is None or "begun again 0 times" not in found.message
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-9])
+def test_copies_of_a_repeated_value_that_the_start_lacks(tol):
+    s = np.r_[np.full(30, 5.0), np.linspace(4, 0.1, 170)]
+    A, Vh = planted(s)
+    for start in (Vh[-20:], Vh[:3], Vh[28:48]):
+        found = solve(A, 20, start=start, tol=tol, block=4)
+        assert found.converged
+        np.testing.assert_allclose(found.S, 5.0, atol=10 * tol)
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_starts_of_sparse_data_on_the_side_of_the_rows(center):
+    A = scipy.sparse.random(80, 600, 0.1, random_state=0, format="csr")
+    dense = A.toarray() - center * A.toarray().mean(axis=0)
+    s, Vh = np.linalg.svd(dense, full_matrices=False)[1:]
+    problem = ls.SVD(A, K, center=center, left=True)
+    for start in (Vh[:K], Vh[1 : K + 1], Vh[-30:]):
+        found = ls.solve(problem, "block-krylov", rng=0, start=start, tol=1e-9, form="implicit")
+        assert found.converged
+        assert_leading(found, s, Vh, 1e-9)
+        np.testing.assert_allclose(dense @ found.Vh.T, found.U * found.S, atol=1e-7)
+    passes = found.passes
+    again = ls.solve(
+        problem, "block-krylov", rng=0, start=Vh[-30:], tol=1e-9, form="implicit", max_passes=passes - 1
+    )
+    assert again.passes < passes, "the ceiling holds"
+
+
+def test_an_invariant_start_is_not_taken_for_the_answer_when_the_run_is_cut_short():
+    A, Vh = planted(SPECTRA["slow"])
+    for start in (Vh[1 : K + 1], Vh[:K]):  # the second is right, and nothing has shown it
+        for limit in ({"max_passes": 2}, {"max_iterations": 1}, {"callback": lambda progress: True}):
+            found = solve(A, start=start, block=1, **limit)
+            assert found.status is ls.Status.INCOMPLETE
+            assert "could show that the start lacks no leading singular vector" in found.message
+
+
+def test_the_residual_of_an_unproven_start_is_told_as_it_is():
+    A, Vh = planted(SPECTRA["slow"])
+    found = solve(A, start=Vh[1 : K + 1], block=2)
+    assert found.history["residual"][0] < 1e-12
+    assert found.iterations > 1
+    assert found.converged
+
+
+def test_the_risk_is_what_it_says(monkeypatch):
+    """Of many runs with a risk of a half, some end without the vector that the start lacks, and no more than a half."""
+    monkeypatch.setattr(block_krylov, "RISK", 0.5)
+    s = np.r_[1.3, 1.25, 1.2, 1.15, 1.1, np.linspace(1, 0.9, 195)]
+    A, Vh = planted(s)
+    runs, missed = 150, 0
+    for seed in range(runs):
+        found = solve(A, start=Vh[[0, 1, 3, 4]], k=4, block=2, rng=seed, tol=1e-3)
+        missed += found.S[2] < 1.18
+    assert 0 < missed <= 0.5 * runs
+
+
+# ---- what it saves ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def slow():
+    """A matrix whose leading vectors take many sweeps: the 20th value is near the 21st."""
+    return planted(np.arange(1, 401.0) ** -0.5, n=600)[0]
+
+
+def test_its_own_answer_saves_passes(slow):
+    cold = solve(slow, 20, tol=1e-8)
+    for start in (cold, {"Vh": cold.Vh}, cold.Vh):
+        warm = solve(slow, 20, tol=1e-8, start=start)
+        assert warm.converged
+        assert warm.passes < 0.75 * cold.passes
+        np.testing.assert_allclose(warm.S, cold.S, rtol=1e-9)
+
+
+def test_the_answer_of_a_slightly_changed_matrix_saves_passes(slow):
+    near = solve(slow + 1e-6 * np.random.default_rng(0).standard_normal(slow.shape) / 30, 20, tol=1e-8)
+    cold, warm = solve(slow, 20, tol=1e-8), solve(slow, 20, tol=1e-8, start=near)
+    assert warm.converged
+    assert warm.passes < 0.75 * cold.passes
+    np.testing.assert_allclose(warm.S, cold.S, rtol=1e-9)
+
+
+def test_a_run_is_continued_to_a_smaller_tolerance(slow):
+    rough, cold = solve(slow, 20, tol=1e-5), solve(slow, 20, tol=1e-10)
+    warm = solve(slow, 20, tol=1e-10, start=rough)
+    assert warm.converged
+    assert warm.passes < cold.passes
+    np.testing.assert_allclose(warm.S, cold.S, rtol=1e-9)
+
+
+# ---- what is refused --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "error", "match"),
+    [
+        (np.ones((2, 199)), InvalidProblem, r"start must have a Vh of shape \(m, 200\).*got \(2, 199\)"),
+        (np.ones(200), InvalidProblem, r"got \(200,\)"),
+        (np.ones((0, 200)), InvalidProblem, r"got \(0, 200\)"),
+        (np.ones((201, 200)), InvalidProblem, r"of 1 to 200 rows; got \(201, 200\)"),
+        ({"V": np.ones((2, 200))}, InvalidProblem, "start must have a Vh"),
+        ("earlier", InvalidProblem, "start must have a Vh"),
+        (np.full((2, 200), np.nan), NonFiniteData, "Vh of start"),
+    ],
+)
+def test_refusals(start, error, match):
+    A, _ = planted(SPECTRA["slow"])
+    with pytest.raises(error, match=match):
+        solve(A, start=start)
+
+
+def test_solvers_without_the_trait_name_the_one_that_has_it():
+    A, Vh = planted(SPECTRA["slow"])
+    with pytest.raises(MissingCapability, match="block-krylov"):
+        ls.solve(ls.SVD(A, K), "lanczos", start=Vh[:K])
+
+
+@pytest.mark.parametrize("library", ["torch", "array_api_strict"])
+def test_starts_in_other_libraries(library):
+    xp = pytest.importorskip(library)
+    s = SPECTRA["slow"]
+    A, Vh = planted(s)
+    for start in (xp.asarray(Vh[1 : K + 1]), Vh[1 : K + 1]):
+        found = solve(xp.asarray(A), start=start)
+        assert found.converged
+        np.testing.assert_allclose(found.S, s[:K], atol=1e-6)
