@@ -107,7 +107,15 @@ def lowest(session: nox.Session) -> None:
     constraints = Path(session.create_tmp(), "lowest.txt")
     constraints.write_text("\n".join(_lowest_versions()) + "\n", "utf-8")
     session.install("--constraint", str(constraints), *DEV)
-    session.run("pytest", "-n", "auto", *session.posargs)
+    # The checks of scikit-learn 1.6 cannot be imported without it where array-api-compat is installed.
+    session.run("pytest", "-n", "auto", *session.posargs, env={"SCIPY_ARRAY_API": "1"})
+
+
+@nox.session
+def peers(session: nox.Session) -> None:
+    """The pages that translate the calls of other libraries, with the libraries that can be installed."""
+    session.install(*DEV, "cca-zoo==4.0.1")
+    session.run("pytest", "-k", "coming-from", "tests/core/test_docs_snippets.py", *session.posargs)
 
 
 @nox.session

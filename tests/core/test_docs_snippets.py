@@ -27,7 +27,11 @@ import scipy.sparse
 from linspec.registry import Registry
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs/start").glob("*.md")),
+]
 BLOCK = re.compile(
     r"^(<!-- not run: [^\n]+ -->\n)?(?:^<!-- needs (\w+): [^\n]+ -->\n)?^```(\w+)[ \t]*\n(.*?)^```[ \t]*$",
     re.MULTILINE | re.DOTALL,
