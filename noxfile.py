@@ -281,6 +281,29 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def trends(session: nox.Session) -> None:
+    """Benchmarks of this commit, kept, and the pages of all results: asv_bench/.asv/html.
+
+    Arguments after `--` go to `asv run`: `v0.1.0..HEAD` takes those commits, each in an environment of its own.
+    """
+    session.install(*DEV, "torch==2.13.0")
+    config = ("--config", "asv_bench/asv.conf.json")
+    home = {"HOME": session.create_tmp()}
+    commit = str(session.run("git", "rev-parse", "HEAD", external=True, silent=True)).strip()
+    chosen = session.posargs or ("--python=same", "--set-commit-hash", commit)
+    session.run("asv", "machine", "--yes", *config, env=home, silent=True)
+    session.run("asv", "run", *config, "--launch-method", "forkserver", *chosen, env=home)
+    session.run("asv", "publish", *config, env=home)
+
+
+@nox.session
+def regression(session: nox.Session) -> None:
+    """Passes and errors of two commits: `nox -s regression -- BEFORE [AFTER]` fails where they rise."""
+    session.install(*DEV)
+    session.run("python", "asv_bench/compare_commits.py", *(session.posargs or ["HEAD"]))
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """The documentation, every warning an error."""
     session.install("-e", ".[demo,docs]")

@@ -454,7 +454,7 @@ def main() -> None:
         "--table", action="store_true", help="write the table from the results that there are"
     )
     parser.add_argument("--only", nargs="+", choices=TASKS, help="measure these tasks anew")
-    parser.add_argument("--limit", type=float, default=120.0, help="processor seconds for a method")
+    parser.add_argument("--limit", type=float, default=60.0, help="processor seconds for a method")
     parser.add_argument("--folder", type=Path, help="for the file of 2 GB; a temporary one by default")
     parser.add_argument("--one", nargs=2, metavar=("TASK", "LIBRARY"), help="one method, in this process")
     given = parser.parse_args()
