@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse
 
 BACKENDS = os.environ.get("LINSPEC_BENCH_BACKENDS", "numpy,torch,cupy").split(",")
-"""The variable chooses: "numpy" alone, or array-api-strict, of which passes and errors mean something, times nothing."""
+"""The variable chooses: "numpy" alone, or array-api-strict, whose passes and errors count, and times do not."""
 
 PROBLEMS = ["tall", "words", "one-hot"]
 
