@@ -422,7 +422,21 @@ def table(results: dict[str, Any]) -> str:
         least = min(one["cpu_seconds"] for one in found.values() if "cpu_seconds" in one)
         lines.append([task.words, *(cell(found.get(library), least) for library in LIBRARIES)])
     lines.append(["says how far off the answer is", "yes", "no", "no", "no"])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{caption(results)}\n"
+
+
+def caption(results: dict[str, Any]) -> str:
+    """When, with what, on what."""
+    machine, versions = (
+        results["machine"],
+        [f"{name} {version}" for name, version in results["versions"].items()],
+    )
+    return (
+        "Processor seconds and peak memory beyond the data, on one thread; the least time is bold. "
+        f"{results['date']},\n"
+        f"{', '.join(versions)},\n"
+        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_gib']} GiB, {machine['system']}."
+    )
 
 
 def cell(one: dict[str, Any] | None, least: float) -> str:
