@@ -448,6 +448,9 @@ def cell(one: dict[str, Any] | None, least: float) -> str:
             return "out of memory"
         return one["refused"] if one["refused"].startswith("not done") else "refuses"
     seconds = f"{one['cpu_seconds']:.2g} s" if one["cpu_seconds"] < 10 else f"{one['cpu_seconds']:.0f} s"
+    seconds = (
+        seconds if one["cpu_seconds"] >= 0.01 else "< 0.01 s"
+    )  # the clock of the processor tells no less
     text = f"**{seconds}**" if one["cpu_seconds"] == least else seconds
     text += f", {one['memory_mib']:.0f} MiB"
     return text if one["error"] < 1e-6 else f"{text}, {one['error']:.1g} off"
