@@ -5,6 +5,7 @@ In an environment that has `.[dev]` already, `nox --no-venv --no-install -s lint
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -19,6 +20,14 @@ nox.options.sessions = ["lint", "types", "contracts", "tests"]
 
 ROOT = Path(__file__).parent
 DEV = ("-e", ".[dev]")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+QUICK = (
+    "core/test_import.py",
+    "core/test_solve.py",
+    "core/test_saved_answers.py",
+    "plugins/test_svd_exact.py",
+)
+"""Tests that show within a minute whether an installed linspec finds its solvers and computes."""
 TEMPLATES = (ROOT / "docs" / "plugin-template", ROOT / "docs" / "problem-template")
 
 KERNELS = (
@@ -76,6 +85,61 @@ def tests(session: nox.Session) -> None:
     """The whole suite on all cores; arguments after `--` go to pytest."""
     session.install(*DEV)
     session.run("pytest", "-n", "auto", *session.posargs)
+
+
+@nox.session(python=PYTHONS)
+def pythons(session: nox.Session) -> None:
+    """The suite on every supported Python that is installed; `nox -s pythons-3.12` takes one of them."""
+    session.install(*DEV)
+    session.run("pytest", "-n", "auto", *session.posargs)
+
+
+@nox.session
+def newest(session: nox.Session) -> None:
+    """The suite with the newest release of every dependency."""
+    session.install("--upgrade", "--upgrade-strategy", "eager", *DEV)
+    session.run("pytest", "-n", "auto", *session.posargs)
+
+
+@nox.session
+def lowest(session: nox.Session) -> None:
+    """The suite with the lowest release of every dependency that pyproject.toml permits."""
+    constraints = Path(session.create_tmp(), "lowest.txt")
+    constraints.write_text("\n".join(_lowest_versions()) + "\n", "utf-8")
+    session.install("--constraint", str(constraints), *DEV)
+    # The checks of scikit-learn 1.6 cannot be imported without it where array-api-compat is installed.
+    session.run("pytest", "-n", "auto", *session.posargs, env={"SCIPY_ARRAY_API": "1"})
+
+
+@nox.session
+def peers(session: nox.Session) -> None:
+    """The pages that translate the calls of other libraries, with the libraries that can be installed."""
+    session.install(*DEV, "cca-zoo==4.0.1")
+    session.run("pytest", "-k", "coming-from", "tests/core/test_docs_snippets.py", *session.posargs)
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """Wheel and sdist: built, checked, installed each into an environment of its own, where demo and tests run.
+
+    Arguments after `--` are the tests; a few quick ones by default.
+    """
+    session.install("build", "twine")
+    folder = Path(session.create_tmp()).resolve()
+    dist = folder / "dist"
+    shutil.rmtree(dist, ignore_errors=True)
+    session.run("python", "-m", "build", "--outdir", str(dist), str(ROOT))
+    built = sorted(map(str, dist.iterdir()))
+    session.run("twine", "check", "--strict", *built)
+    tests = [str(ROOT / test) for test in session.posargs] or [str(ROOT / "tests" / test) for test in QUICK]
+    for number, archive in enumerate(built):
+        session.chdir(folder)  # elsewhere than the root, where `import linspec` would find the sources
+        session.run("python", "-m", "venv", "--clear", f"env{number}")
+        python = _python_of(folder / f"env{number}")
+        session.run(python, "-m", "pip", "install", "--quiet", f"{archive}[demo,testing]", external=True)
+        session.run(python, "-m", "linspec", "--version", external=True)
+        session.run(python, "-m", "linspec", "demo", "--quick", external=True)
+        session.run(python, "-m", "pytest", "-q", *tests, external=True)
 
 
 @nox.session
@@ -217,10 +281,50 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def trends(session: nox.Session) -> None:
+    """Benchmarks of this commit, kept, and the pages of all results: asv_bench/.asv/html.
+
+    Arguments after `--` go to `asv run`: `v0.1.0..HEAD` takes those commits, each in an environment of its own.
+    """
+    session.install(*DEV, "torch==2.13.0")
+    config = ("--config", "asv_bench/asv.conf.json")
+    home = {"HOME": session.create_tmp()}
+    commit = str(session.run("git", "rev-parse", "HEAD", external=True, silent=True)).strip()
+    chosen = session.posargs or ("--python=same", "--set-commit-hash", commit)
+    session.run("asv", "machine", "--yes", *config, env=home, silent=True)
+    session.run("asv", "run", *config, "--launch-method", "forkserver", *chosen, env=home)
+    session.run("asv", "publish", *config, env=home)
+
+
+@nox.session
+def regression(session: nox.Session) -> None:
+    """Passes and errors of two commits: `nox -s regression -- BEFORE [AFTER]` fails where they rise."""
+    session.install(*DEV)
+    session.run("python", "asv_bench/compare_commits.py", *(session.posargs or ["HEAD"]))
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """The documentation, every warning an error."""
     session.install("-e", ".[demo,docs]")
     session.run("sphinx-build", "-q", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html")
+
+
+def _python_of(environment: Path) -> str:
+    """The interpreter of a virtual environment."""
+    return str(environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+
+
+def _lowest_versions() -> list[str]:
+    """A pin for each requirement of linspec and its extras that has a lower bound; the highest of several bounds."""
+    project = nox.project.load_toml(ROOT / "pyproject.toml")["project"]
+    named = [
+        *project["dependencies"],
+        *(line for extra in project["optional-dependencies"].values() for line in extra),
+    ]
+    bounds = [match.groups() for line in named if (match := re.fullmatch(r"([\w-]+)>=([\d.]+)", line))]
+    bounds.sort(key=lambda bound: [int(number) for number in bound[1].split(".")])
+    return [f"{name}=={version}" for name, version in dict(bounds).items()]
 
 
 def _kernel(session: nox.Session, name: str | None) -> str | None:

@@ -19,7 +19,11 @@ from linspec.registry import Registry
 from linspec.spec import TRAITS
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs/start").glob("*.md")),
+]
 
 MARK = r"<!-- docs/records\.py: (?!end)[^>]*-->\n"
 BLOCK = re.compile(

@@ -81,19 +81,12 @@ def _largest_cases(problem: str) -> list[str]:
 
 def _read_in_checkout() -> dict[str, Any]:
     """The same of this checkout, in an interpreter of its own, because this one has another linspec."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    entries = [f"{name} = {module}" for name, module in project["entry-points"]["linspec"].items()]
     with TemporaryDirectory() as folder:
-        # Metadata that come first on the path hide those of the linspec that is installed.
-        metadata = Path(folder) / "linspec-0.dist-info"
-        metadata.mkdir()
-        (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: linspec\nVersion: 0\n", "utf-8")
-        (metadata / "entry_points.txt").write_text("\n".join(["[linspec]", *entries, ""]), "utf-8")
-        path = [ROOT, ROOT / "plugins", ROOT / "asv_bench", folder, os.environ.get("PYTHONPATH", "")]
         code = "import json; from benchmarks.records import read; print(json.dumps(read()))"
+        path = os.pathsep.join((import_path(ROOT, Path(folder)), str(ROOT / "asv_bench")))
         run = subprocess.run(  # noqa: S603
             [sys.executable, "-c", code],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(str(place) for place in path if place)},
+            env={**os.environ, "PYTHONPATH": path},
             cwd=folder,  # where no other linspec lies
             stdout=subprocess.PIPE,
             text=True,
@@ -101,3 +94,18 @@ def _read_in_checkout() -> dict[str, Any]:
         )
     found: dict[str, Any] = json.loads(run.stdout)
     return found
+
+
+def import_path(checkout: Path, folder: Path) -> str:
+    """PYTHONPATH with which a checkout is imported, with its plugins, whichever linspec is installed.
+
+    Metadata are written into the folder, and hide those of the linspec that is installed, because they come first.
+    """
+    project = tomllib.loads((checkout / "pyproject.toml").read_text("utf-8"))["project"]
+    entries = [f"{name} = {module}" for name, module in project["entry-points"]["linspec"].items()]
+    metadata = folder / "linspec-0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: linspec\nVersion: 0\n", "utf-8")
+    (metadata / "entry_points.txt").write_text("\n".join(["[linspec]", *entries, ""]), "utf-8")
+    path = [checkout, checkout / "plugins", folder, os.environ.get("PYTHONPATH", "")]
+    return os.pathsep.join(str(place) for place in path if str(place) not in {"", "."})

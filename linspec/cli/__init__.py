@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import click
 
-from linspec import __version__
 from linspec.cli.compare import compare, measure
 from linspec.cli.failures import Program
 from linspec.cli.listing import check, describe, plugins, solvers
 from linspec.cli.solve import solve
 from linspec.cli.transform import transform
+from linspec.cli.versions import show_versions
 from linspec.kinds import resolve
 
 __all__ = ["main"]
@@ -27,7 +27,14 @@ __all__ = ["main"]
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(__version__, prog_name="linspec")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=show_versions,
+    help="Show the version, and those of what linspec stands on.",
+)
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Linear structure in large data: least squares, SVD, canonical correlations and discriminants.

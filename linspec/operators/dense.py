@@ -135,7 +135,8 @@ class DenseOperator(LinearOperator):
         return total
 
     def _rows(self, selection: Selection) -> LinearOperator:
-        if isinstance(selection, slice):
+        if isinstance(selection, slice) or isinstance(self.array, np.ndarray):
+            # Of columns of a wider array NumPy's take would copy all rows first.
             return DenseOperator(self.array[selection, :], self.mean, self.dtype)
         index = self.home.xp.asarray(selection, device=self.home.device)
         return DenseOperator(self.home.xp.take(self.array, index, axis=0), self.mean, self.dtype)

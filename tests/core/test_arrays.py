@@ -77,7 +77,9 @@ def test_lazy_arrays_are_left_to_adapters(monkeypatch):
 
     module = types.ModuleType("dask.array")
     module.Array = Lazy
-    monkeypatch.setitem(sys.modules, "dask", types.ModuleType("dask"))
+    package = types.ModuleType("dask")
+    package.array = module
+    monkeypatch.setitem(sys.modules, "dask", package)
     monkeypatch.setitem(sys.modules, "dask.array", module)
     assert not is_array(Lazy())
 

@@ -251,6 +251,43 @@ def python(code: str, argument: str, *path: str) -> str:
     return run.stdout
 
 
+def test_a_rise_of_passes_or_of_an_error_is_found_and_rounding_is_none(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    from compare_commits import rises
+
+    before = {
+        "same": {"passes": 3.0, "error": 1e-6},
+        "slower": {"passes": 3.0, "error": 1e-6},
+        "worse": {"passes": 3.0, "error": 1e-6},
+        "a little": {"passes": 3.0, "error": 1e-6},
+        "exact": {"passes": 1.0, "error": 2e-16},
+        "broken": {"passes": 1.0, "error": 1e-6},
+        "nothing": {"passes": 1.0, "error": 1e-6},
+        "mended": {"raised": "ValueError: no"},
+        "gone": {"passes": 1.0, "error": 0.0},
+    }
+    after = {
+        **{label: dict(figures) for label, figures in before.items() if label != "gone"},
+        "slower": {"passes": 4.0, "error": 1e-7},
+        "worse": {"passes": 2.0, "error": 1.2e-6},
+        "a little": {"passes": 3.0, "error": 1.05e-6},
+        "exact": {"passes": 1.0, "error": 9e-14},
+        "broken": {"raised": "ValueError: no"},
+        "nothing": {"passes": 1.0, "error": float("nan")},
+        "mended": {"passes": 9.0, "error": 1.0},
+        "new": {"passes": 9.0, "error": 1.0},
+    }
+    found = rises(before, after, 0.1)
+    assert [line.partition(":")[0] for line in found] == ["broken", "nothing", "slower", "worse"]
+    assert found[2] == "slower: passes 3 -> 4"
+
+
+def test_backends_are_chosen_by_a_variable(monkeypatch):
+    monkeypatch.setenv("LINSPEC_BENCH_BACKENDS", "numpy,array-api-strict")
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from benchmarks import base; print(*base.BACKENDS)"
+    assert python(code, str(FOLDER)).split() == ["numpy", "array-api-strict"]
+
+
 @pytest.mark.parametrize("data", ["tall", "words", "one-hot"])
 @pytest.mark.parametrize(("problem", "solver"), RUNS)
 def test_solvers_run_and_their_errors_are_small_and_not_zero_by_construction(

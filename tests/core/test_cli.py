@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 import sys
 from dataclasses import dataclass
@@ -10,7 +11,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pluggy
 import pytest
+import scipy
+import threadpoolctl
 from scipy import sparse
 
 click = pytest.importorskip("click")
@@ -479,7 +483,16 @@ def test_help_of_every_command():
         assert run(command).out == run(command, "--help").out
         for problem in ("cca", "discriminant", "least-squares"):
             assert "--max-passes" in run(command, problem, "--help").out
-    assert linspec.__version__ in run("--version").out
+
+
+def test_versions_are_those_that_the_libraries_name():
+    shown = dict(line.strip().split(maxsplit=1) for line in run("--version").out.splitlines())
+    assert shown.pop("linspec") == linspec.__version__
+    assert shown.pop("Python").startswith(platform.python_version())
+    for distribution, module in (("numpy", np), ("scipy", scipy), ("pluggy", pluggy)):
+        assert shown[distribution] == module.__version__
+    assert "missing" not in shown.values()
+    assert shown["BLAS"].split()[0] in {pool["internal_api"] for pool in threadpoolctl.threadpool_info()}
 
 
 def test_solvers_lists_the_registry():

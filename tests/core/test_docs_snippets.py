@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 import os
 import re
 import shlex
@@ -27,7 +28,11 @@ import scipy.sparse
 from linspec.registry import Registry
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs/start").glob("*.md")),
+]
 BLOCK = re.compile(
     r"^(<!-- not run: [^\n]+ -->\n)?(?:^<!-- needs (\w+): [^\n]+ -->\n)?^```(\w+)[ \t]*\n(.*?)^```[ \t]*$",
     re.MULTILINE | re.DOTALL,
@@ -231,3 +236,15 @@ def test_blocks_are_found() -> None:
     assert len(fenced) >= 2
     assert all(any(block.language == "python" for block in blocks(page)) for page in fenced)
     assert commands()
+
+
+def test_the_measured_table_of_the_readme_is_that_of_its_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    if sys.platform == "win32":
+        pytest.skip("the script measures by means of POSIX")
+    monkeypatch.syspath_prepend(str(ROOT / "asv_bench"))
+    import measure_readme
+
+    results = json.loads(measure_readme.RESULTS.read_text("utf-8"))
+    (shown,) = measure_readme.BLOCK.findall((ROOT / "README.md").read_text("utf-8"))
+    assert shown == measure_readme.table(results), "python asv_bench/measure_readme.py --table writes it"
+    assert set(results["tasks"]) == set(measure_readme.TASKS)

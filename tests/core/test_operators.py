@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 import warnings
 
 import array_api_strict as strict
@@ -763,3 +764,14 @@ def test_row_blocks_cover_the_rows_once_and_stay_small(n, row_bytes, sum_bytes, 
 def test_public_names():
     assert linspec.as_operator is as_operator
     assert issubclass(MappedOperator, DenseOperator)
+
+
+def test_some_rows_of_some_columns_are_copied_and_no_others():
+    wide = np.arange(4e6).reshape(100_000, 40)
+    A = as_operator(wide[:, :20])
+    tracemalloc.start()
+    rows = A.rows(np.array([3, 99_999, 7]))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert np.array_equal(rows.dense(), wide[[3, 99_999, 7], :20])
+    assert peak < 1e6  # of 16 MB
