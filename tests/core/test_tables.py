@@ -163,7 +163,9 @@ def test_loadings_are_correlations_and_need_no_reading(solver: str, scale: bool)
     np.testing.assert_allclose(solution.loadings(DATA), wanted, atol=1e-12)
 
 
-@pytest.mark.parametrize("backend", [one for one in backends() if one.is_array], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "backend", [one for one in backends() if one.is_array and not one.missing()], ids=lambda one: one.name
+)
 def test_loadings_of_all_components_explain_all_columns(backend: Any) -> None:
     dtype = np.float64 if backend.float64 else np.float32
     solution = ls.solve(ls.SVD(backend.wrap(DATA.astype(dtype)), center=True), "gram")
