@@ -62,6 +62,7 @@ _PUBLIC = {
     "get_solver": "linspec.registry",
     "hookimpl": "linspec.hookspecs",
     "kernels": "linspec.kernels",
+    "labelled": "linspec.labels",
     "limit_option": "linspec.options",
     "load_solution": "linspec.solution",
     "metrics": "linspec.metrics",

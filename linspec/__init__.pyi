@@ -30,6 +30,7 @@ from linspec.held_out.scores import HeldOutScore as HeldOutScore
 from linspec.held_out.validation import cross_validate as cross_validate
 from linspec.hookspecs import hookimpl as hookimpl
 from linspec.kernel_operator import KernelOperator as KernelOperator
+from linspec.labels import labelled as labelled
 from linspec.moments import Moments as Moments
 from linspec.normalizer import Normalizer as Normalizer
 from linspec.operators import LinearOperator as LinearOperator

@@ -15,7 +15,7 @@ Where we differ: scikit-learn warns where one side has no names; here nothing is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,7 @@ from linspec.errors import (
 __all__ = [
     "LIBRARIES",
     "Frame",
+    "RowNames",
     "check_names",
     "class_vector",
     "column_names_of",
@@ -46,6 +47,7 @@ __all__ = [
     "numbers_of",
     "row_names_of",
     "table",
+    "without_column",
 ]
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
@@ -171,21 +173,114 @@ def numbers_of(native: Any, what: str = "data", first: int = 0) -> Frame:
 
 
 def library_of(x: Any) -> str:
-    """The library of a frame or a series; "" for other data."""
-    return _kind(x)[0]
+    """The library of a frame, of a series, or of the frame that an operator was made of; "" for other data."""
+    known = getattr(x, "frame_library", "")
+    return _kind(x)[0] or (known if isinstance(known, str) else "")
 
 
 def column_names_of(x: Any) -> tuple[str, ...] | None:
-    """The names of the columns of a frame; None for other data."""
+    """The names of the columns of a frame, or of an operator that has some; None for other data."""
     library, kind = _kind(x)
-    return _column_names(x, library, "data") if kind == "frame" else None
+    if kind == "frame":
+        return _column_names(x, library, "data")
+    known = getattr(x, "column_names", None)
+    return known if isinstance(known, tuple) else None
 
 
 def row_names_of(native: Any) -> Any:
-    """The labels of the rows: the index of a pandas frame or series, but for consecutive numbers; else None."""
-    if _kind(native)[0] != "pandas" or not hasattr(native, "index"):
+    """The labels of the rows: the index of a pandas frame or series that does more than count, or those of an operator.
+
+    None for other data.
+    """
+    library = _kind(native)[0]
+    if not library:
+        return getattr(native, "row_names", None)
+    if library != "pandas" or not hasattr(native, "index"):
         return None
     return None if type(native.index).__name__ == "RangeIndex" else native.index
+
+
+def without_column(native: Any, name: str) -> tuple[Any, Any]:
+    """A frame without one of its columns, and that column.
+
+    Parameters
+    ----------
+    native : frame
+    name : str
+        As `column_names_of` gives it.
+    """
+    native = _as_table(native)
+    place = (column_names_of(native) or ()).index(name)
+    if _kind(native)[0] == "pandas":
+        others = [j for j in range(native.shape[1]) if j != place]
+        return native.iloc[:, others], native.iloc[:, place]
+    column = native.column(name) if _kind(native)[0] == "pyarrow" else native.get_column(name)
+    return (native.drop_columns([name]) if _kind(native)[0] == "pyarrow" else native.drop(name)), column
+
+
+class RowNames(Sequence[Any]):
+    """Labels of rows, which become an array where they are asked for.
+
+    Parameters
+    ----------
+    labels : sequence
+        A list, an array, or an index or a series of a frame, which is not copied.
+    name : str, default ""
+        What the labels are; by default the name of the index or of the series.
+    numbers : numpy.ndarray of int, optional
+        Which of the labels, in this order; by default all.
+    """
+
+    def __init__(self, labels: Any, name: str = "", numbers: HostArray | None = None) -> None:
+        given = getattr(labels, "name", None)
+        self.labels, self.numbers = labels, numbers
+        self.name = name or ("" if given is None else str(given))
+
+    def __len__(self) -> int:
+        return len(self.labels) if self.numbers is None else len(self.numbers)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self.values()[i]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values().tolist())
+
+    def chosen(self, numbers: HostArray) -> RowNames:
+        """The labels of some rows, by their numbers."""
+        return RowNames(self.labels, self.name, numbers if self.numbers is None else self.numbers[numbers])
+
+    def values(self) -> HostArray:
+        """The labels as an array of shape (n,): of numbers, of times, or of texts, None where one is missing."""
+        found = self.labels.values() if isinstance(self.labels, RowNames) else _vector(self.labels)
+        found = found if self.numbers is None else found[self.numbers]
+        return found if found.dtype.kind in "biufMU" else _objects([_label(value) for value in found])
+
+
+def _vector(labels: Any) -> HostArray:
+    """Labels of any kind as an array of shape (n,)."""
+    if isinstance(labels, np.ndarray):
+        return labels
+    if _kind(labels)[1] != "series":
+        return _objects(list(labels))
+    return np.asarray(_as_series(labels).to_numpy() if _kind(labels)[0] == "pyarrow" else labels.to_numpy())
+
+
+def _objects(values: Sequence[Any]) -> HostArray:
+    """An array of objects, of shape (n,) even where they have lengths."""
+    found = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        found[i] = value
+    return found
+
+
+def _label(value: Any) -> Any:
+    """A label as files have it: a number or a text as it is, the parts of a label of several levels in one text."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # what pandas has for missing ones
+        return None
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, bool | int | float | str):
+        return value
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def _as_series(native: Any) -> Any:
@@ -445,7 +540,7 @@ def table(index: str, labels: Any, columns: Mapping[str, HostArray], library: st
     index : str
         What the labels are.
     labels : sequence or None
-        None: the rows have none.
+        None: the rows have none. If they have a name, it takes the place of `index`.
     columns : mapping of str to numpy.ndarray of shape (n,)
     library : str
         One of `LIBRARIES`, or "" for a list with a dict for each row.
@@ -464,6 +559,8 @@ def table(index: str, labels: Any, columns: Mapping[str, HostArray], library: st
     """
     if library not in ("", *LIBRARIES):
         raise InvalidOption(f'library must be {", ".join(map(repr, LIBRARIES))} or ""; got {shown(library)}.')
+    given = getattr(labels, "name", None)
+    index = index if given in (None, "") else str(given)
     while index in columns:
         index += "_"
     if not library:

@@ -31,6 +31,7 @@ from linspec.arrays import (
 from linspec.checks import check_flag, check_ridge
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
 from linspec.errors import InvalidProblem
+from linspec.frames import RowNames
 from linspec.large_means import without_large_means
 from linspec.moments import Moments
 from linspec.operators import (
@@ -407,6 +408,8 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         if A.column_names is not None:
             object.__setattr__(self, "column_names", {**self.column_names, name: A.column_names})
             object.__setattr__(self, "frame_library", self.frame_library or A.frame_library)
+        if A.row_names is not None and self.row_names is None:
+            object.__setattr__(self, "row_names", RowNames(A.row_names))
         return A
 
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 from linspec.arrays import Home, HostArray, host_dtype, namespace, reciprocal
 from linspec.checks import check_flag
 from linspec.errors import InvalidProblem
-from linspec.frames import column_names_of
+from linspec.frames import RowNames, column_names_of
 from linspec.moments import Moments
 from linspec.operators import AdjustedOperator, LinearOperator, uncounted
 from linspec.operators.chosen_rows import chosen_rows
@@ -28,6 +28,7 @@ class RowsOfProblem:
 
     shared: Moments | None
     column_names: Mapping[str, tuple[str, ...]]
+    row_names: RowNames | None = None  # of the first matrix that has some
     means: ClassVar[Mapping[str, str]] = MappingProxyType(
         {}
     )  # by matrix, the solution's field with its column means
@@ -93,6 +94,8 @@ class RowsOfProblem:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(twin, name, value[numbers])
+        if self.row_names is not None:
+            object.__setattr__(twin, "row_names", self.row_names.chosen(numbers))
         return twin
 
     @property

@@ -523,6 +523,7 @@ class Run:
             solver=self.name,
             column_names=dict(self.problem.column_names),
             frame_library=self.problem.frame_library,
+            **self._labels(conclusion.fields),
             problem=self.problem.name,
             tol=self.tol,
             options=stated_options(self._solver),
@@ -540,6 +541,14 @@ class Run:
                 message,
             )
         return solution
+
+    def _labels(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The labels of the training rows, for an answer that has entries of its own for them."""
+        names = self.problem.row_names
+        rows = min(A.shape[0] for A in self.problem.matrices.values())
+        if names is None or len(names) != rows or not self.problem.solution.has_rows(fields):
+            return {}
+        return {"row_names": names.values(), "row_label": names.name}
 
     def accepted(self, returned: Any) -> Any:
         """What a solver has returned, if `finish` of this run made it.

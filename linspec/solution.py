@@ -17,7 +17,7 @@ import linspec
 from linspec import archive, registry
 from linspec.arrays import Array, HostArray, empty_at, from_host, is_array, to_host
 from linspec.errors import InvalidFile, InvalidOption, MissingPackage, shown
-from linspec.frames import check_names, column_names_of, library_of, row_names_of, table
+from linspec.frames import RowNames, check_names, column_names_of, library_of, row_names_of, table
 from linspec.interrupts import HowItEnded
 from linspec.replacing import replaced
 from linspec.summary import Summary
@@ -119,6 +119,11 @@ class Solution:
         The names of the columns, by the name of the matrix ("X", "A", "confounds"), of those that have names: frames.
     frame_library : str
         The library of the first frame among the data, "" where there was none. Tables are made in it.
+    row_names : numpy.ndarray of shape (n,) or None
+        The labels of the training rows, if the data had some and the answer has entries of its own for these rows, as
+        left singular vectors and coefficients of kernel functions. Other answers keep none.
+    row_label : str
+        What these labels are: the name of the index or of the column that they come from; "" where it has none.
     problem : str
         The name of the problem in the registry; "" where it is not known.
     tol : float or None
@@ -176,6 +181,8 @@ class Solution:
     solver: str
     column_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     frame_library: str = ""
+    row_names: HostArray | None = None
+    row_label: str = ""
     problem: str = ""
     tol: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
@@ -222,7 +229,9 @@ class Solution:
         return found
 
     def _check_names(self) -> None:
-        """Refuse names, from a file, that are no texts or not as many as there are columns."""
+        """Refuse names, from a file, that are no texts or not as many as there are columns, and labels of no rows."""
+        if self.row_names is not None and self.row_names.ndim != 1:
+            raise InvalidFile(f"row_names must be a vector; got shape {self.row_names.shape}")
         given: Mapping[str, Any] = self.column_names
         for matrix, names in given.items():
             if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
@@ -342,6 +351,35 @@ class Solution:
             As for `weights_table`; by default the library of the data.
         """
         return table("row", row_names_of(data), self.vectors_by_name(values), self._library(library, data))
+
+    def table_of_training_rows(
+        self, values: Array, library: str | None = None, numbers: HostArray | None = None
+    ) -> Any:
+        """A table with a row for each training row, under the labels that the solution keeps, or under their numbers.
+
+        Parameters
+        ----------
+        values : array of shape (m, k)
+        library : str, optional
+            As for `weights_table`.
+        numbers : numpy.ndarray of shape (m,), optional
+            Which training rows these are; by default all n of them.
+        """
+        numbers = np.arange(values.shape[0]) if numbers is None else numbers
+        labels = (
+            RowNames(numbers) if self.row_names is None else RowNames(self.row_names[numbers], self.row_label)
+        )
+        return table("row", labels, self.vectors_by_name(values), self._library(library, None))
+
+    def table_of_features(self, values: Array, library: str | None = None) -> Any:
+        """A table with a row for each feature that is made of the data, by its number."""
+        names = range(values.shape[0])
+        return table("feature", names, self.vectors_by_name(values), self._library(library, None))
+
+    @classmethod
+    def has_rows(cls, fields: Mapping[str, Any]) -> bool:  # for those that have some
+        """Whether an answer of these fields has entries of its own for training rows, so that it keeps their labels."""
+        return False
 
     def _library(self, asked: str | None, data: Any) -> str:
         return (library_of(data) or self.frame_library) if asked is None else asked

@@ -173,7 +173,8 @@ def _as_failure(error: Exception) -> click.ClickException:
     if isinstance(error, LinspecError):
         return Failure(str(error))
     if isinstance(error, MemoryError):
-        return Failure(f"out of memory. {error} Use a .npy file, which is read in blocks, or sparse data.")
+        said = f": {str(error).rstrip('.')}" if str(error) else ""
+        return Failure(f"out of memory{said}. Use a .npy file, which is read in blocks, or sparse data.")
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         return Failure(f"{where}{error.strerror or error}.")

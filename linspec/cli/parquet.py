@@ -26,7 +26,7 @@ SHARE = 0.25
 BATCH_BYTES = 16 << 20
 """Of the rows of a slice, as float64."""
 
-DEFAULT_ROWS = 65536
+MOST_ROWS = 65536
 """Rows of a slice at most."""
 
 
@@ -112,7 +112,7 @@ def _in_slices(path: Path, names: tuple[str, ...], rows: int) -> NamedMatrix:
     """An operator whose every pass reads the file."""
     from linspec.operators import as_operator
 
-    batch = max(1, min(DEFAULT_ROWS, BATCH_BYTES // (8 * len(names))))
+    batch = max(1, min(MOST_ROWS, BATCH_BYTES // (8 * len(names))))
     source = partial(_tables, path, names, batch)
     return NamedMatrix(as_operator(source, str(path), rows=rows), names)
 

@@ -115,7 +115,7 @@ def _draw_variants(
     colours = [COLOURS[solvers.index(outcome.solver) % len(COLOURS)] for outcome in done]
     cost = against or "seconds"
     columns: list[tuple[str, list[float | None]]] = [(HELD_OUT, [outcome.held_out for outcome in done])]
-    if kind.score and not any(columns[0][1]):
+    if kind.score and all(value is None for value in columns[0][1]):
         columns = [(kind.score.name, [outcome.score for outcome in done])]
     columns += [("residual", [outcome.residual for outcome in done])]
     columns += [(COST_WORDS[cost], [getattr(outcome, cost) for outcome in done])]

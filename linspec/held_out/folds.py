@@ -20,6 +20,7 @@ import numpy as np
 
 from linspec.arrays import HostArray, is_array, random_generator, to_host
 from linspec.errors import InvalidOption, InvalidProblem, shown
+from linspec.frames import class_vector, is_series
 from linspec.options import is_number
 
 CELLS_A_SPLIT = 2
@@ -53,7 +54,10 @@ class Folds:
 
     @property
     def complements(self) -> bool:
-        """Whether every split holds out one cell and fits all others, each cell once: then prefixes and suffixes do."""
+        """Whether every split holds out one cell and fits all others, each cell once.
+
+        Then the moments of all training sets come from those of prefixes and suffixes of the cells.
+        """
         count = len(self.cells)
         if [list(held) for held in self.held_out] != [[i] for i in range(count)]:
             return False
@@ -65,7 +69,7 @@ def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, r
 
     Parameters
     ----------
-    splitter : int, array of n labels, object with a method split, or iterable of pairs of row numbers
+    splitter : int, array or series of n labels, object with a method split, or iterable of pairs of row numbers
     rows : int or infinity
         Infinity for a stream, whose rows have not been counted.
     y : array of shape (n,), optional
@@ -104,6 +108,8 @@ def folds_of(splitter: Any, rows: float, *, y: Any = None, groups: Any = None, r
 
 def _labels(splitter: Any) -> HostArray | None:
     """The splitter as an array of labels, if it is one."""
+    if is_series(splitter):
+        return class_vector(splitter)
     if is_array(splitter) and splitter.ndim == 1:
         return to_host(splitter)
     if isinstance(splitter, list | tuple | range) and not any(_is_pair(item) for item in splitter):

@@ -147,11 +147,11 @@ def gathered(problem: Any, folds: Folds) -> list[RowSums]:
         An entry is not finite, or a sum overflows.
     """
     views = [View(name, A, center=False) for name, A in problem.matrices.items()]
-    known = [view for view in views if not (view.streamed or view.operator.sliceable)]
-    if known:
+    by_products = [view for view in views if not (view.streamed or view.operator.sliceable)]
+    if by_products:
         raise MissingCapability(
-            f"cross-validation needs rows that can be taken; got {known[0].given!r} for {known[0].name}. Pass an "
-            "array, a sparse matrix, a file or slices."
+            f"cross-validation needs rows that can be taken; got {by_products[0].given!r} for {by_products[0].name}. "
+            "Pass an array, a sparse matrix, a file or slices."
         )
     sweep = _Sweep(views, folds, problem.sample_weight, problem.confounds)
     seen = 0

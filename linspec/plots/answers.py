@@ -16,8 +16,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linspec.arrays import HostArray, to_host
+from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
+from linspec.frames import (
+    class_vector,
+    column_names_of,
+    is_frame,
+    is_series,
+    library_of,
+    numbers_of,
+    row_names_of,
+    without_column,
+)
 from linspec.plots.style import BAND, COLOURS, LINE, MARKERS, MUTED, THIN, axes_for, whole_numbers
 
 if TYPE_CHECKING:
@@ -28,11 +38,26 @@ __all__ = ["MOST_POINTS", "Cloud", "loadings", "scores", "scree", "variates"]
 MOST_POINTS = 2000
 """Rows whose variates are drawn; of more, evenly spaced ones."""
 
+LEAST_HEIGHT = 2.9
+"""Inches of a map: the words beside its scale need them."""
+
 FEW_ROWS = 40
 """Up to so many columns of the data, each has its name in a map."""
 
+SHORT = (-2, 4)
+"""Powers of ten outside of these stand beside an axis, and not in each of its numbers."""
+
+FAINT = 0.1
+"""Cells of a map below this share of the largest number have no sign written."""
+
 NUMBERED = 6
 """Up to so many components, a map has the numbers in its cells."""
+
+LABELS = ("row", "column", "feature")
+"""What tables of a solution call labels that have no name."""
+
+CLOUD_MARKERS = ("o", "^")
+"""Of fitted and of held-out rows: they differ in black and white, too."""
 
 GOLDEN = 0.6180339887
 """Multiples of it, without their whole parts, are spread evenly (Weyl)."""
@@ -105,7 +130,7 @@ def scree(
             axes.plot(ks, reached, "s--", color=COLOURS[1], label="held-out rows", **LINE)
             lowest = min(lowest, *reached.tolist())
         if test is not None or null is not None or held_out is not None:
-            axes.legend(loc="best")
+            _legend_above(axes)
         axes.set_ylim(1.1 * lowest, top and 1.02 * top)
         axes.set_xlabel("number of the pair" if top else "number")
         axes.set_ylabel(label)
@@ -131,6 +156,12 @@ def _values(solution: Any) -> tuple[HostArray, str, float | None]:
             f"scree takes a solution or a list of values; got an array of shape {values.shape}."
         )
     return values, "value", None
+
+
+def _legend_above(axes: Axes) -> None:
+    """A legend above the picture, in two columns, so that it hides nothing."""
+    style: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.2}
+    axes.legend(ncols=2, columnspacing=1.2, handletextpad=0.5, **style)
 
 
 def _null(null: Any) -> HostArray:
@@ -171,16 +202,17 @@ def loadings(
 
     Parameters
     ----------
-    of : Solution, or array of shape (p, k) or (p,)
-        A solution, whose weights are drawn; or any numbers with a row for each column of the data, such as
-        ``solution.loadings(X)``.
+    of : Solution, table, or array of shape (p, k) or (p,)
+        A solution, whose weights are drawn; a table with the names of the columns, such as
+        ``solution.loadings_table()``; or any numbers with a row for each column of the data.
     view : str, optional
         Of a solution, which matrix, such as "X" or "Y". The default is the first.
     data : data of shape (n, p), optional
         For a solution with a method `loadings`: rows of the view. The correlations of their columns with the variates
         are drawn, which do not depend on the units of the columns, and not the weights.
     names : sequence of str, optional
-        A name for each of the p columns. The default is `solution.column_names` if there are any, else numbers from 0.
+        A name for each of the p columns. The default is those of the solution, of the table or of the data, if there
+        are any, else numbers from 0.
     component : int, optional
         Draw the bars of this one, counted from 0, the largest first. One component has bars anyway.
     most : int, default 25
@@ -206,6 +238,7 @@ def loadings(
         matplotlib is not installed.
     """
     values, told, known = _numbers_of_columns(of, view, data)
+    vector = getattr(type(of), "vector_name", "component")
     if values.ndim == 1:
         values = values[:, None]
     if values.ndim != 2 or not values.size:
@@ -229,14 +262,14 @@ def loadings(
         if bars:
             _bars(axes, column[kept], label)
         else:
-            _map(axes, values[kept], label)
+            _map(axes, values[kept], label, vector)
         axes.set_yticks(range(len(kept)), [names[i] for i in kept])
         axes.tick_params(axis="y", length=0)
         if len(kept) > FEW_ROWS:
             axes.tick_params(axis="y", labelsize=6)
         told = "" if len(kept) == p else f"the {len(kept)} largest of {p} columns"
         if bars and k > 1:
-            told = f"component {(component or 0) % k + 1}" + (f", {told}" if told else "")
+            told = f"{vector} {(component or 0) % k + 1}" + (f", {told}" if told else "")
         if told:
             axes.set_title(told, loc="left")
     return axes
@@ -244,21 +277,27 @@ def loadings(
 
 def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, Sequence[str] | None]:
     """The numbers, what they are, and the names of the columns if they are known."""
+    if is_frame(of):
+        labels, _, values = _of_table(of)
+        return values, "value", labels
     there = getattr(type(of), "weights_of", None)
     if there is None:
         return _numbers(of), "value", None
-    if not there:
-        raise InvalidProblem(f"the weights of {type(of).__name__} are not known. Pass an array of them.")
-    view = view or next(iter(there))
-    if view not in there:
-        raise InvalidOption(f"view must be one of {', '.join(there)}; got {shown(view)}.")
+    if not there and data is None:
+        raise InvalidProblem(
+            f"{type(of).__name__} has no weights of columns. Pass data, to draw loadings, or an array of numbers."
+        )
+    if data is not None and not hasattr(of, "loadings"):
+        raise MissingCapability(f"{type(of).__name__} has no loadings. Leave data out, to draw its weights.")
+    views = tuple(there) or ("X", "Y")  # functions of two views have loadings alone
+    view = view or views[0]
+    if view not in views:
+        raise InvalidOption(f"view must be one of {', '.join(views)}; got {shown(view)}.")
     known = (getattr(of, "column_names", None) or {}).get(view)
     if data is not None:
-        if not hasattr(of, "loadings"):
-            raise MissingCapability(
-                f"{type(of).__name__} has no loadings. Leave data out, to draw its weights."
-            )
-        return _numbers(of.loadings(**{view: data})), "correlation with the variate", known
+        vector = "variate" if of.vector_name == "pair" else of.vector_name
+        names = known or column_names_of(data)
+        return _numbers(of.loadings(**{view: data})), f"correlation with the {vector}", names
     field, axis = there[view]
     values = np.moveaxis(_numbers(getattr(of, field)), axis, 0)
     return values, "coefficient" if field == "x" else "weight", known
@@ -266,7 +305,9 @@ def _numbers_of_columns(of: Any, view: str, data: Any) -> tuple[HostArray, str, 
 
 def _size(rows: int, columns: int) -> tuple[float, float]:
     """Inches of a figure of so many names and components."""
-    return (4.8 if columns == 1 else min(3.2 + 0.55 * columns, 12.0)), min(1.1 + 0.24 * rows, 14.0)
+    return (4.8 if columns == 1 else min(3.2 + 0.55 * columns, 12.0)), min(
+        max(1.1 + 0.24 * rows, LEAST_HEIGHT), 14.0
+    )
 
 
 def _bars(axes: Axes, values: HostArray, label: str) -> None:
@@ -276,29 +317,41 @@ def _bars(axes: Axes, values: HostArray, label: str) -> None:
     axes.set_ylim(len(values) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
+    axes.locator_params(axis="x", nbins=6)
+    axes.ticklabel_format(axis="x", scilimits=SHORT, useMathText=True)
     axes.set_xlabel(label)
 
 
-def _map(axes: Axes, values: HostArray, label: str) -> None:
-    """Red and blue are opposite signs, 0 is white. Few components have their numbers, too."""
+def _map(axes: Axes, values: HostArray, label: str, vector: str) -> None:
+    """Red and blue are opposite signs, 0 is white.
+
+    Few components have their numbers, too. Else negative cells have a minus: red and blue are alike without colours.
+    """
     scale = float(np.nanmax(np.abs(values))) or 1.0
     image = axes.imshow(values, cmap="RdBu_r", vmin=-scale, vmax=scale, aspect="auto")
     k = values.shape[1]
-    if k <= NUMBERED and len(values) <= FEW_ROWS:
-        digits = 2 if scale >= 0.1 else 3
+    if len(values) <= FEW_ROWS:
         for (i, j), value in np.ndenumerate(values):
             ink = "white" if abs(value) > 0.65 * scale else "black"
-            told = f"{value:.{digits}f}" if 1e-3 <= scale < 100 else f"{value:.0e}"
-            axes.text(j, i, told.replace("-", "−"), ha="center", va="center", fontsize=8, color=ink)
+            told = _in_cell(value, scale) if k <= NUMBERED else "−" * bool(value < -FAINT * scale)
+            axes.text(j, i, told, ha="center", va="center", fontsize=8, color=ink)
     axes.grid(visible=False)
     for spine in axes.spines.values():
         spine.set_visible(False)
     axes.set_xticks(range(k), [str(j + 1) for j in range(k)])
     axes.tick_params(axis="x", length=0)
-    axes.set_xlabel("component")
+    axes.set_xlabel(vector)
     if axes.figure is not None:
         bar = axes.figure.colorbar(image, ax=axes, label=label, shrink=0.8, pad=0.02, aspect=25)
         bar.outline.set_visible(False)
+
+
+def _in_cell(value: float, scale: float) -> str:
+    """A number of a map, with as many digits as the largest one needs; no minus before zero."""
+    if not 1e-3 <= scale < 100:
+        return f"{value:.0e}".replace("-", "−")
+    digits = 2 if scale >= 0.1 else 3
+    return f"{round(float(value), digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
 # ---- rows -------------------------------------------------------------------------------------
@@ -309,21 +362,22 @@ def scores(
     classes: Any = None,
     *,
     components: Sequence[int] = (0, 1),
-    label: str = "direction",
+    label: str = "",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw rows in two dimensions, with a colour and a marker for each class.
 
     Parameters
     ----------
-    points : array of shape (n, k)
-        Such as ``solution.transform(X)``. With one component, rows are drawn above each other by class.
-    classes : sequence of n values, optional
-        The class of each row. Rows without a class (None) are grey.
+    points : array of shape (n, k), or table
+        Such as ``solution.transform(X)`` or ``solution.scores_table(X)``. With one component, rows are drawn above each
+        other by class.
+    classes : sequence of n values, or series, optional
+        The class of each row. Rows without a class (None) are grey. The name of a series is above the legend.
     components : sequence of two int, default (0, 1)
         Which columns, counted from 0.
-    label : str, default "direction"
-        What a column is called.
+    label : str, optional
+        What a column is called, without its number. The default is the name of the column of a table, else "direction".
     ax : matplotlib.axes.Axes, optional
         Where to draw. The default is a new figure.
 
@@ -340,7 +394,7 @@ def scores(
     MissingPackage
         matplotlib is not installed.
     """
-    Z = _numbers(points)
+    _, columns, Z = _of_table(points) if is_frame(points) else (None, None, _numbers(points))
     if Z.ndim != 2 or not Z.size:
         raise InvalidProblem(f"scores draws an n x k array; got shape {Z.shape}. Pass solution.transform(X).")
     names, codes = _codes(classes, len(Z))
@@ -360,22 +414,51 @@ def scores(
             style: dict[str, Any] = {"s": size, "linewidths": 0, "alpha": 0.75, "rasterized": True}
             told = "no class" if code < 0 else names[code]
             axes.scatter(*own.T, color=colour, marker=marker, label=told, **style)
-        axes.set_xlabel(f"{label} {components[0] + 1}")
+        axes.set_xlabel(_called(components[0], label, columns))
         if one:
             axes.set_yticks(range(len(names)), names)
             axes.grid(visible=False, axis="y")
         else:
-            axes.set_ylabel(f"{label} {components[1] + 1}")
+            axes.set_ylabel(_called(components[1], label, columns))
             if names != [""]:
-                _legend_beside(axes, len(names))
+                _legend_beside(axes, len(names), str(getattr(classes, "name", None) or ""))
     return axes
+
+
+def _called(j: int, label: str, columns: Sequence[str] | None) -> str:
+    """What an axis of component j is called: "direction1" of a table is direction 1."""
+    if label or columns is None:
+        return f"{label or 'direction'} {j + 1}"
+    name = columns[j]
+    stem = name.removesuffix(str(j + 1))
+    return f"{stem} {j + 1}" if stem.isalpha() and stem != name else name
+
+
+def _of_table(given: Any) -> tuple[Sequence[str] | None, Sequence[str] | None, HostArray]:
+    """The labels of the rows of a table, the names of its columns, and its numbers.
+
+    Of polars and pyarrow the labels are the first column, if it has texts or is called as in tables of a solution.
+    """
+    first = (column_names_of(given) or ("",))[0]
+    labels = row_names_of(given)
+    if library_of(given) != "pandas":
+        others, column = without_column(given, first)
+        texts = class_vector(column)
+        if texts.dtype.kind not in "biuf" or first in LABELS:
+            given, labels = others, texts.tolist()
+    frame = numbers_of(given, "the table")
+    values = frame.values.toarray() if hasattr(frame.values, "toarray") else frame.values
+    return None if labels is None else [str(name) for name in labels], frame.columns, _numbers(values)
 
 
 def _codes(classes: Any, rows: int) -> tuple[list[str], HostArray]:
     """The names of the classes in sorted order, and the number of each row's; -1 without a class."""
     if classes is None:
         return [""], np.zeros(rows, int)
-    given = np.asarray(to_host(classes)).tolist() if hasattr(classes, "shape") else list(classes)
+    if is_series(classes):
+        given = class_vector(classes).tolist()
+    else:
+        given = np.asarray(to_host(classes)).tolist() if is_array(classes) else list(classes)
     if len(given) != rows:
         raise InvalidProblem(f"classes must have a value for each of the {rows} rows; got {len(given)}.")
     known = sorted(
@@ -390,10 +473,10 @@ def _nothing(value: Any) -> bool:
     return value is None or value != value  # noqa: PLR0124  # NaN alone differs from itself
 
 
-def _legend_beside(axes: Axes, entries: int) -> None:
+def _legend_beside(axes: Axes, entries: int, title: str = "") -> None:
     """A legend to the right of the points, so that it hides none."""
     style: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.0}
-    legend = axes.legend(ncols=1 + (entries - 1) // 16, handletextpad=0.2, **style)
+    legend = axes.legend(ncols=1 + (entries - 1) // 16, handletextpad=0.2, title=title or None, **style)
     for handle in legend.legend_handles:
         if handle is not None:
             handle.set_alpha(1.0)
@@ -484,14 +567,15 @@ def cloud_panel(axes: Axes, clouds: Sequence[Cloud], pair: int) -> None:
     """One pair of one or more sets of rows, in standard deviations of the first."""
     scales = [float(np.std(block[:, pair])) or 1.0 for block in (clouds[0].P, clouds[0].Q)]
     reached = [cloud.correlations[pair] for cloud in clouds]
-    for cloud, colour in zip(clouds, COLOURS, strict=False):
+    for cloud, colour, marker in zip(clouds, COLOURS, CLOUD_MARKERS, strict=False):
         drawn = np.unique(np.linspace(0, len(cloud.P) - 1, MOST_POINTS).astype(int))
         x, y = cloud.P[drawn, pair] / scales[0], cloud.Q[drawn, pair] / scales[1]
-        axes.scatter(x, y, s=10, alpha=0.4, linewidths=0, color=colour, label=cloud.label, rasterized=True)
+        style: dict[str, Any] = {"s": 12, "alpha": 0.5, "linewidths": 0, "rasterized": True}
+        axes.scatter(x, y, color=colour, marker=marker, label=cloud.label, **style)
     axes.axline((0, 0), slope=reached[0], **THIN)
     words = ("fitted", "held out")
     told = ", ".join(f"{value:.2f} {word}" for value, word in zip(reached, words, strict=False))
-    axes.set_title(f"pair {pair + 1}: {told}", fontsize=10)
+    axes.set_title(f"pair {pair + 1}: {told}".replace("-", "−"), fontsize=10)
     axes.set_xlabel("variate of X / st. dev.")
 
 

@@ -44,6 +44,9 @@ LEGEND_COLUMNS = 7
 FEW = 15
 """Up to so many points, each is marked."""
 
+DASHES = ("-", (0, (6, 2)), (0, (6, 2, 1.5, 2)), (0, (1.5, 1.5)))
+"""Of one run after the other: lines differ in black and white, too."""
+
 FAR = 1e-8
 """Residuals below this share of the tolerance are written, not drawn."""
 
@@ -93,7 +96,7 @@ def convergence(
     against : {"passes", "seconds", "iterations"}, optional
         The default is passes; seconds where an iterative solver holds Gram matrices, because its passes stand still.
     tol : float, optional
-        The tolerance of the runs, which is drawn as a line.
+        A tolerance to draw as a line. The default is that of each run.
     ax : matplotlib.axes.Axes, optional
         Where to draw. The default is a new figure.
 
@@ -151,7 +154,7 @@ def _curve_of(label: str, colour: str, cost: str, solution: Any, tol: float | No
         residuals=([*xs, max([end, *xs[-1:]])], [*ys, solution.residual]),
         end=end,
         residual=solution.residual,
-        tol=tol,
+        tol=getattr(solution, "tol", None) if tol is None else tol,
         direct=not solution.iterations,
         converged=solution.converged,
     )
@@ -176,12 +179,12 @@ def residual_panel(axes: Axes, curves: Sequence[Curve]) -> None:
     low, high = _residual_range(curves)
     axes.set_yscale("log")
     axes.set_ylim(low, high)
-    for curve in curves:
+    for number, curve in enumerate(curves):
         xs, ys = curve.residuals
         if curve.direct:
             _diamond(axes, curve, ys[-1], low)
         else:
-            axes.plot(xs, ys, color=curve.colour, label=curve.label, **_line_style(xs))
+            axes.plot(xs, ys, color=curve.colour, label=curve.label, **_line_style(xs, number))
             _end(axes, curve, xs[-1], max(ys[-1], low))
             _written(axes, curve, ys[-1], low)
     for tol in {curve.tol for curve in curves if curve.tol and not curve.direct}:
@@ -195,7 +198,7 @@ def residual_panel(axes: Axes, curves: Sequence[Curve]) -> None:
 def score_panel(axes: Axes, curves: Sequence[Curve], best: float, label: str) -> None:
     """Scores as shares of the best, in per cent."""
     lowest = PERCENT
-    for curve in curves:
+    for number, curve in enumerate(curves):
         xs, ys = curve.scores
         shares = [PERCENT * y / best for y in ys] if best else []
         if not shares:
@@ -204,7 +207,7 @@ def score_panel(axes: Axes, curves: Sequence[Curve], best: float, label: str) ->
         if curve.direct:
             axes.plot(xs[-1:], shares[-1:], **_diamond_style(curve))
         else:
-            axes.plot(xs, shares, color=curve.colour, **_line_style(xs))
+            axes.plot(xs, shares, color=curve.colour, **_line_style(xs, number))
             _end(axes, curve, xs[-1], shares[-1])
     axes.axhline(PERCENT, **THIN)
     room = max(PERCENT - lowest, 0.5)
@@ -238,6 +241,9 @@ def dot_panel(
     there = [value for value in values if value is not None and 0 < value < math.inf]
     if not best and there and max(there) > WIDE * min(there):
         axes.set_xscale("log")
+    else:
+        axes.ticklabel_format(axis="x", useOffset=False)
+        axes.locator_params(axis="x", nbins=4)
     named: set[str] = set()
     for place, (value, solver, colour, ended) in enumerate(
         zip(values, solvers, colours, converged, strict=True)
@@ -293,10 +299,11 @@ def _written(axes: Axes, curve: Curve, residual: float, low: float) -> None:
         axes.annotate(f"{residual:.0e}", (curve.end, low), fontsize=8, color=curve.colour, **place)
 
 
-def _line_style(xs: Sequence[float]) -> dict[str, Any]:
-    """A line; where it joins a few iterations only, they are marked."""
+def _line_style(xs: Sequence[float], number: int) -> dict[str, Any]:
+    """A line, by its number dashed or not; where it joins a few iterations only, they are marked."""
     few = len(xs) <= FEW
-    return {"linewidth": 1.6, "marker": "." if few else "", "markersize": 6}
+    dashes = DASHES[number % len(DASHES)]
+    return {"linewidth": 1.6, "linestyle": dashes, "marker": "." if few else "", "markersize": 6}
 
 
 def _diamond_style(curve: Curve) -> dict[str, Any]:

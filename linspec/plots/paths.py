@@ -17,7 +17,7 @@ import numpy as np
 
 from linspec.arrays import HostArray, to_host
 from linspec.errors import InvalidProblem, MissingCapability, shown
-from linspec.plots.style import COLOURS, LINE, MUTED, THIN, axes_for, whole_numbers
+from linspec.plots.style import COLOURS, LINE, MARKERS, MUTED, THIN, axes_for, whole_numbers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,6 +26,12 @@ __all__ = ["cross_validation", "ridge_path"]
 
 NAMED = 8
 """Up to so many lines have colours and names of their own."""
+
+MARKED = 10
+"""Markers that a named line has, about: they tell lines apart in black and white."""
+
+WIDTH = 0.07
+"""Inches of a letter in a legend."""
 
 MANY_DIGITS = 4
 """Powers of ten from this one on are written as powers."""
@@ -75,14 +81,19 @@ def ridge_path(
         given, columns = _of_coefficients(path, ridges)
         told, label, scored = _names(path, names, columns.shape[1]), "coefficient", False
     xs, order = _places(given)
-    with axes_for(ax, (5.2, 3.8)) as axes:
-        few = columns.shape[1] <= NAMED
+    few = columns.shape[1] <= NAMED
+    longest = max(map(len, told)) if few else 0
+    with axes_for(ax, (5.2 + WIDTH * longest, 3.8)) as axes:
         for i, column in enumerate(columns.T):
             colour = COLOURS[i % len(COLOURS)] if few else COLOURS[0]
             style = LINE if few else {"linewidth": 0.8, "markersize": 2.5, "alpha": 0.5}
             name = told[i] if few and columns.shape[1] > 1 else ""
-            form = "o" if _pairs(given) else "o-"  # pairs of ridges have no order to join them in
-            axes.plot(xs[order], column[order], form, color=colour, label=name or "_", **style)
+            marker = MARKERS[i % len(MARKERS)] if few else "o"
+            form = marker if _pairs(given) else f"{marker}-"  # pairs of ridges have no order to join them in
+            apart = max(1, len(order) // MARKED) if few else 1
+            axes.plot(
+                xs[order], column[order], form, color=colour, label=name or "_", markevery=apart, **style
+            )
         if scored:
             best = path.best
             words = _in_words(given[best], in_full=_pairs(given))
@@ -127,9 +138,11 @@ def _of_coefficients(solution: Any, ridges: Sequence[float] | None) -> tuple[Seq
 
 
 def _names(solution: Any, names: Sequence[str] | None, count: int) -> list[str]:
-    known = (getattr(solution, "column_names", None) or {}).get("A")
-    if names is None and known is not None and len(known) == count:
-        names = known
+    columns = getattr(solution, "column_names", None) or {}
+    known, sides = columns.get("A"), columns.get("B")
+    if names is None and known is not None:
+        many = count // len(known)  # coefficients are counted by columns of A, then by right-hand sides
+        names = known if many == 1 else [f"{a}, {b}" for a in known for b in sides or range(many)]
     told = [str(name) for name in (range(count) if names is None else names)]
     if len(told) != count:
         raise InvalidProblem(f"names must have one for each of the {count} coefficients; got {len(told)}.")
@@ -189,7 +202,8 @@ def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None)
             told = "mean" if len(lines) == 1 else f"k = {line}"
             bars = error[order, i] if np.isfinite(error).any() else None
             style: dict[str, Any] = {"elinewidth": 0.9, "capsize": 2, **LINE}
-            form = "o" if not over_k and _pairs(result.ridges) else "o-"
+            marker = MARKERS[i % len(MARKERS)]
+            form = marker if not over_k and _pairs(result.ridges) else f"{marker}-"
             axes.errorbar(xs[order], mean[order, i], yerr=bars, fmt=form, color=colour, label=told, **style)
         _settings(axes, result, xs, over_k=over_k)
         axes.set_ylabel(result.label + ", held-out rows" * (getattr(result, "method", "") != "gcv"))

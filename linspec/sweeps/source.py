@@ -330,11 +330,12 @@ class Source:
             None before the sweep that computes it, and for operators that only give products: they would need
             a product with every column of the identity.
         """
+        squares = self.column_squares()
+        return None if squares is None else float(self.home.xp.sum(squares))
+
+    def column_squares(self) -> Array | None:
+        """The terms of `total_squares`: the sum of the squared entries of each column of X, of shape (p,), or None."""
         view = self._views[0]
         if self.held:
-            squares = self._held_gram().diagonal()[0]
-        elif view.operator.readable and view.squares is not None:
-            squares = view.squares
-        else:
-            return None
-        return float(self.home.xp.sum(squares))
+            return self._held_gram().diagonal()[0]
+        return view.squares if view.operator.readable else None

@@ -11,12 +11,13 @@ import numpy as np
 import linspec as ls
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidProblem
-from linspec.families.cca.variates import CCAScore, one_or_both, score_views
+from linspec.families.cca.variates import one_or_both
+from linspec.families.cca.views import TwoViewSolution
 from linspec_deep.nets import Net, side_by_side
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class DeepCCASolution(ls.Solution):
+class DeepCCASolution(TwoViewSolution):
     """Two nets, and the canonical pairs of their features.
 
     Attributes
@@ -47,6 +48,7 @@ class DeepCCASolution(ls.Solution):
         "y_feature_mean": "l",
     }
     saved_types: ClassVar[tuple[type, ...]] = (Net,)
+    center_of: ClassVar[Mapping[str, str]] = {"X": "x_feature_mean", "Y": "y_feature_mean"}
     certified: ClassVar[bool] = False  # the law judges the CCA of the features, and not the nets
 
     x_net: Net
@@ -102,27 +104,6 @@ class DeepCCASolution(ls.Solution):
             self.check_columns(name, data)
         found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
         return one_or_both(found, "transform needs X, Y or both")
-
-    def score(self, X: Any, Y: Any) -> CCAScore:
-        """The correlations that the variates have on rows, usually on new rows.
-
-        Parameters
-        ----------
-        X, Y : data of shape (n, p), (n, q)
-            Matching rows.
-
-        Returns
-        -------
-        CCAScore
-            ``correlations`` of shape (r,), one for each pair, about the training means; ``total``, the total
-            correlation captured by the best rotation of the variates; and ``rows``. It unpacks into the first two.
-
-        Raises
-        ------
-        InvalidProblem
-            A view is missing, has other columns than the training rows, or other rows than the other view.
-        """
-        return score_views(self, X, Y, centered=True)
 
 
 def _variates(name: str, data: Any, net: Net, mean: HostArray, weights: Array) -> Array:

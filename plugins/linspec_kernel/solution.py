@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from linspec import Solution
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.errors import InvalidProblem
-from linspec.families.cca.variates import CCAScore, one_or_both, score_views
+from linspec.errors import InvalidOption, InvalidProblem, shown
+from linspec.families.cca.variates import one_or_both
+from linspec.families.cca.views import TwoViewSolution
 from linspec.features import FeatureMap, KernelMap
 from linspec.kernels import Kernel, Points
 
@@ -32,7 +32,7 @@ class Fitted:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class KernelCCASolution(Solution):
+class KernelCCASolution(TwoViewSolution):
     """Canonical pairs of functions.
 
     Attributes
@@ -154,20 +154,44 @@ class KernelCCASolution(Solution):
         found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
         return one_or_both(found, "transform needs X, Y or both")
 
-    def score(self, X: Any, Y: Any) -> CCAScore:
-        """The correlations that the functions capture on rows, usually on new rows; without the ridge.
+    @classmethod
+    def has_rows(cls, fields: Mapping[str, Any]) -> bool:
+        """Whether functions are made of kernel functions, each of which belongs to a training row."""
+        return any(_is_of_rows(fields[name].map) for name in ("x_map", "y_map"))
+
+    def coefficients_table(self, view: str, *, library: str | None = None) -> Any:
+        """The coefficients of the functions of a view: of the kernel functions of training rows, or of features.
 
         Parameters
         ----------
-        X, Y : data of shape (n, p), (n, q)
-            Matching rows.
+        view : {"X", "Y"}
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`.
 
         Returns
         -------
-        CCAScore
-            ``correlations, total = solution.score(X, Y)``.
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A column for each pair. With kernel functions of training rows or of landmarks, a row for each of these
+            rows, by its label if the training data had labels, else by its number; with features, a row for each
+            feature, by its number. Columns of the data have no coefficients: `loadings_table` is about them.
+
+        Raises
+        ------
+        InvalidOption
+            There is no such view.
         """
-        return score_views(self, X, Y, centered=self.x_mean is not None)
+        if view not in ("X", "Y"):
+            raise InvalidOption(f"view must be 'X' or 'Y'; got {shown(view)}.")
+        side = view.lower()
+        weights, fitted = getattr(self, f"{side}_weights"), getattr(self, f"{side}_map")
+        if _is_of_rows(fitted.map):
+            return self.table_of_training_rows(weights, library, getattr(self, f"{side}_landmarks"))
+        return self.table_of_features(weights, library)
+
+
+def _is_of_rows(features: FeatureMap) -> bool:
+    """Whether each feature is the kernel function of one training row."""
+    return isinstance(features, KernelMap) and features.turn is None
 
 
 def _dual(weights: Array, landmarks: HostArray | None, fitted: Fitted, view: str) -> Array:

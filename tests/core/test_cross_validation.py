@@ -308,6 +308,17 @@ def slices(*arrays, size=17):
         yield block if len(block) > 1 else block[0]
 
 
+def test_labels_may_be_a_series():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("narwhals")
+    X, Y = some_views()
+    problem = ls.CCA(X, Y)
+    wanted = ls.cross_validate(problem, ridges=[1.0], ks=[2], splitter=LABELS)
+    for labels in (pd.Series(LABELS, index=np.arange(120)[::-1]), pd.Series(np.array(list("wxyz"))[LABELS])):
+        found = ls.cross_validate(problem, ridges=[1.0], ks=[2], splitter=labels)
+        np.testing.assert_array_equal(found.scores, wanted.scores)
+
+
 def test_an_iterator_is_read_once_where_labels_are_given():
     X, Y = some_views()
     views = ls.paired(slices(X, Y))

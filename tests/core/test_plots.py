@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass
+from itertools import pairwise
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
@@ -123,7 +124,7 @@ def test_bars_have_the_largest_columns_first():
     np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], weights[largest])
     assert [tick.get_text() for tick in ax.get_yticklabels()] == [str(i) for i in largest]
     assert len({bar.get_facecolor() for bar in ax.patches}) == len({*np.sign(weights[largest])})
-    assert ax.get_title(loc="left") == "component 2, the 3 largest of 7 columns"
+    assert ax.get_title(loc="left") == "pair 2, the 3 largest of 7 columns"
     assert ax.get_xlabel() == "weight"
 
 
@@ -151,7 +152,78 @@ def test_loadings_that_cannot_be_drawn():
     with pytest.raises(InvalidOption, match="component must be from 0 to 3"):
         ls.plots.loadings(SOLUTION, component=4)
     with pytest.raises(MissingCapability, match="has no loadings"):
-        ls.plots.loadings(ls.solve(ls.SVD(X, k=2)), data=X)
+        ls.plots.loadings(ls.solve(ls.LeastSquares(X, Y)), data=X)
+    with pytest.raises(InvalidProblem, match=r"has no weights of columns\. Pass data"):
+        ls.plots.loadings(ls.solve(ls.get_problem("kernel-cca")(X[:50], Y[:50], k=1, ridge=1.0)))
+
+
+def test_loadings_are_told_apart_without_colours():
+    values = np.array([[0.9, -0.8, 0.1, -0.02, 0.3, 0.2, 0.1], [0.5, 0.4, -0.7, 0.6, 0.0, 0.0, -0.3]])
+    ax = drawn(ls.plots.loadings(values))
+    found = {tuple(map(int, text.get_position()[::-1])): text.get_text() for text in ax.texts}
+    assert {cell for cell, told in found.items() if told == "−"} == {(0, 1), (1, 2), (1, 6)}
+    ax = drawn(ls.plots.loadings(np.array([[0.9, -0.001], [-0.5, 0.0]])))
+    assert [text.get_text() for text in ax.texts] == ["0.90", "0.00", "−0.50", "0.00"]
+
+
+def test_numbers_of_an_axis_do_not_touch():
+    ax = drawn(ls.plots.loadings(np.linspace(-0.0039, 0.0041, 8)))
+    boxes = [tick.get_window_extent() for tick in ax.get_xticklabels() if tick.get_text()]
+    shown = [box for box in boxes if ax.bbox.x0 - 1 <= (box.x0 + box.x1) / 2 <= ax.bbox.x1 + 1]
+    assert all(left.x1 < right.x0 for left, right in pairwise(shown))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_tables_have_names_for_pictures(library: str):
+    pytest.importorskip("narwhals")
+    pytest.importorskip(library)
+    solution = ls.solve(ls.SVD(X, k=2, center=True))
+    ax = drawn(ls.plots.loadings(solution.loadings_table(library=library)))
+    np.testing.assert_allclose(ax.images[0].get_array(), solution.loadings())
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == [str(i) for i in range(9)]
+    rows = ls.labelled(X[:5], list("vwxyz"))
+    ax = drawn(ls.plots.scores(solution.scores_table(rows, library=library)))
+    np.testing.assert_allclose(ax.collections[0].get_offsets(), solution.transform(X[:5]))
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("component 1", "component 2")
+
+
+def test_functions_of_two_views_have_loadings_with_the_names_of_the_data():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("narwhals")
+    views = (
+        pd.DataFrame(X[:60, :2], columns=["age", "dose"]),
+        pd.DataFrame(Y[:60, :2], columns=["pulse", "pain"]),
+    )
+    solution = ls.solve(ls.get_problem("kernel-cca")(*views, k=2, ridge=1.0))
+    ax = drawn(ls.plots.loadings(solution, view="Y", data=views[1]))
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["pulse", "pain"]
+    np.testing.assert_allclose(ax.images[0].get_array(), solution.loadings(Y=views[1]))
+    assert ax.get_xlabel() == "pair"
+
+
+def test_classes_of_a_series_have_their_name():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("narwhals")
+    ax = drawn(ls.plots.scores(X[:, :2], pd.Series(pd.Categorical(CLASSES), name="tree")))
+    assert words(ax) == ["ash", "elm", "oak"]
+    assert ax.get_legend().get_title().get_text() == "tree"
+
+
+def test_coefficients_of_several_targets_have_both_names():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("narwhals")
+    A, B = pd.DataFrame(X[:, :2], columns=["age", "dose"]), pd.DataFrame(Y[:, :2], columns=["pulse", "pain"])
+    solution = ls.solve(ls.LeastSquares(A, B, [1.0, 10.0]))
+    ax = drawn(ls.plots.ridge_path(solution, ridges=[1.0, 10.0]))
+    assert words(ax) == ["age, pulse", "age, pain", "dose, pulse", "dose, pain"]
+    found = lines(ax)
+    np.testing.assert_array_equal(found["dose, pulse"].get_ydata(), solution.x[:, 1, 0])
+    assert len({found[word].get_marker() for word in words(ax)}) == 4
+
+
+def test_the_tolerance_of_runs_is_drawn():
+    ax = drawn(ls.plots.convergence(ls.solve(ls.CCA(X, Y, 2, 1.0), "als", rng=0, tol=1e-3)))
+    assert any(np.array_equal(line.get_ydata(), [1e-3, 1e-3]) for line in ax.get_lines())
 
 
 # ---- rows -------------------------------------------------------------------------------------

@@ -362,6 +362,38 @@ def test_names_of_columns_go_in_and_out(data, estimator):
     assert not hasattr(fitted(found, (ls.as_operator(data[0]), *data[1:])), "feature_names_in_")
 
 
+TRANSFORMERS = [PCA(2), CCA(2), Discriminant(), KernelCCA(2)]
+
+
+@pytest.mark.parametrize("estimator", TRANSFORMERS, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_come_out_with_names_and_the_index(data, estimator, library):
+    frames = pytest.importorskip(library)
+    names = [f"gene {i}" for i in range(P)]
+    X = frames.DataFrame(dict(zip(names, data[0].T, strict=True)))
+    rows = [f"person {i}" for i in range(N)]
+    X = X.set_index(frames.Index(rows, name="who")) if library == "pandas" else X
+    found = fitted(clone(estimator).set_output(transform=library), (X, *data[1:]))
+    prefix = type(estimator).__name__.lower()
+    assert found.get_feature_names_out().tolist() == [f"{prefix}0", f"{prefix}1"]
+    scores = found.transform(X[10:])
+    assert isinstance(scores, frames.DataFrame)
+    assert list(scores.columns) == [f"{prefix}0", f"{prefix}1"]
+    np.testing.assert_allclose(scores.to_numpy(), found.set_output(transform="default").transform(X)[10:])
+    if library == "pandas":
+        assert scores.index.equals(X.index[10:])
+
+
+@pytest.mark.parametrize("estimator", TRANSFORMERS, ids=lambda estimator: type(estimator).__name__)
+def test_fit_transform_keeps_the_index(data, estimator):
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(data[0], index=[f"person {i}" for i in range(N)])
+    second = data[2] if isinstance(estimator, Discriminant) else data[1]
+    scores = clone(estimator).set_output(transform="pandas").fit_transform(X, second)
+    scores = scores[0] if isinstance(scores, tuple) else scores
+    assert scores.index.equals(X.index)
+
+
 @pytest.mark.parametrize("estimator", ALL[:5], ids=lambda estimator: type(estimator).__name__)
 def test_files_and_slices_of_rows(data, estimator, tmp_path):
     X, Y, y, _ = data

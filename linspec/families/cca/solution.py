@@ -21,6 +21,7 @@ from linspec.families.cca.variates import (
     score_views,
     varying_columns,
 )
+from linspec.families.cca.views import loadings_tables, scores_tables
 from linspec.solution import Solution
 
 
@@ -356,14 +357,7 @@ class CCASolution(Solution):
         list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
             A row for each column of the view, and a column for each pair; or two tables when both views are given.
         """
-        views = {name: data for name, data in (("X", X), ("Y", Y)) if data is not None}
-        found = self.loadings(X, Y, confounds=confounds, sample_weight=sample_weight)
-        parts = found if len(views) == 2 else (found,)
-        tables = [
-            self.table_of_columns(name, self.vectors_by_name(part), library, data=views[name])
-            for name, part in zip(views, parts, strict=True)
-        ]
-        return one_or_both(tables, "loadings need X, Y or both")
+        return loadings_tables(self, X, Y, library, confounds=confounds, sample_weight=sample_weight)
 
     def scores_table(
         self, X: Any = None, Y: Any = None, *, confounds: Any = None, library: str | None = None
@@ -382,11 +376,7 @@ class CCASolution(Solution):
         list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
             A column for each pair; two tables when both views are given. The index of a pandas frame labels the rows.
         """
-        given = [data for data in (X, Y) if data is not None]
-        found = self.transform(X, Y, confounds=confounds)
-        parts = found if len(given) == 2 else (found,)
-        tables = [self.table_of_rows(part, data, library) for part, data in zip(parts, given, strict=True)]
-        return one_or_both(tables, "transform needs X, Y or both")
+        return scores_tables(self, X, Y, library, confounds=confounds)
 
     def _rows(self, X: Any, Y: Any, confounds: Any, sample_weight: Any) -> dict[str, Any]:
         """What correlations with columns are taken about, after a check of the confounds."""

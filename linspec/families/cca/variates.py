@@ -31,6 +31,7 @@ from linspec.sweeps.ways import settle
 __all__ = [
     "CCAScore",
     "captured",
+    "column_loadings",
     "componentwise",
     "cross_loadings",
     "loadings",
@@ -206,6 +207,39 @@ def loadings(
     SW = moments.gram_matmat(W)
     lengths = _lengths(moments, [moments.home.xp.sum(W * SW, axis=0)])
     found = _correlations(moments, SW, lengths[0], lengths[1])
+    return homes[0].home.place(found, homes[0].dtype)
+
+
+def column_loadings(
+    data: Any, variates: Array, name: str, *, center: bool, sample_weight: Any = None
+) -> Array:
+    """The correlation of each column with each of given variates of the same rows, which may be curved.
+
+    Parameters
+    ----------
+    data : data of shape (n, p)
+    variates : array of shape (n, k)
+    name : str
+        The name of the data in messages.
+    center : bool
+        Whether means are subtracted.
+    sample_weight : array of shape (n,), optional
+        How often each row counts.
+
+    Returns
+    -------
+    array of shape (p, k)
+        As of `loadings`.
+
+    Raises
+    ------
+    InvalidProblem, MissingCapability
+        As of `loadings`.
+    """
+    given = [(data, None, name), (variates, None, "the variates")]
+    moments, _, homes = _moments(given, center, None, sample_weight)
+    products = moments.products(None, moments.home.eye(int(variates.shape[1])))[1]
+    found = _correlations(moments, products, *_lengths(moments, []))
     return homes[0].home.place(found, homes[0].dtype)
 
 

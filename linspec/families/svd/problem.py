@@ -119,7 +119,7 @@ class SVD(Problem[SVDSolution]):
         powers = dict.fromkeys(("mean", "scale", "slopes"), unit)
         scaled = uncounted(self.A)[0].adjustment
         unit = 0 if scaled is not None and scaled.scale else unit  # scaled columns have no unit
-        return {**powers, "S": unit, "total_norm": unit, "total_squares": 2 * unit}
+        return {**powers, "S": unit, "column_norms": unit, "total_norm": unit, "total_squares": 2 * unit}
 
     def conclude(  # type: ignore[override]
         self,
@@ -155,6 +155,9 @@ class SVD(Problem[SVDSolution]):
         fields |= self.taken_fields(moments)
         fields["rows"] = moments.total
         total = fields["total_squares"] = moments.total_squares()
+        squares = moments.column_squares()
+        if squares is not None:
+            fields["column_norms"] = np.sqrt(np.maximum(to_host(squares), 0.0))
         fields["total_norm"] = None if total is None else math.sqrt(total)
         wanted = len(S) if self.every else self.k
         findings = fewer_than_asked(

@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec.affine_images import Taken
-from linspec.arrays import LEAST_SQUARE, Array, HostArray
+from linspec.arrays import LEAST_SQUARE, Array, Home, HostArray, host_dtype, reciprocal, to_host
+from linspec.errors import InvalidProblem, MissingCapability
+from linspec.families.cca.variates import loadings
 from linspec.solution import Solution
 
 
@@ -37,6 +39,9 @@ class SVDSolution(Solution):
         The slopes of the columns in the confounds, which are taken out of rows.
     rows : float
         The number of rows of the data, or the sum of their weights.
+    column_norms : numpy.ndarray of shape (p,) or None
+        The length of each column of the (centred, scaled) data, which the sweeps of the solve compute at no extra cost.
+        None for operators that only give products. `loadings` divides by it.
     total_squares : float or None
         The sum of the squares of all singular values, which is that of all entries of the (centred) data. The
         sweeps of the solve compute it at no extra cost. It is None for operators that only give products,
@@ -53,6 +58,8 @@ class SVDSolution(Solution):
     value_label: ClassVar[str] = "singular value"
     shapes: ClassVar[Mapping[str, str]] = {
         "S": "k",
+        "column_norms": "p",
+        "row_names": "n",
         "Vh": "k p",
         "U": "n k",
         "mean": "p",
@@ -69,6 +76,7 @@ class SVDSolution(Solution):
     confound_mean: HostArray | None = None
     slopes: Array | None = None
     rows: float
+    column_norms: HostArray | None = None
     total_squares: float | None = None
     total_norm: float | None = None
 
@@ -153,12 +161,19 @@ class SVDSolution(Solution):
         """
         return self._taken.images(A, self.Vh.T, "A", confounds)
 
-    def scores_table(self, A: Any, *, confounds: Any = None, library: str | None = None) -> Any:
+    @classmethod
+    def has_rows(cls, fields: Mapping[str, Any]) -> bool:
+        """Whether there are left singular vectors, which have a row for each training row."""
+        return fields.get("U") is not None
+
+    def scores_table(self, A: Any = None, *, confounds: Any = None, library: str | None = None) -> Any:
         """The scores of rows, as `transform` gives them, in a table with the labels of the rows.
 
         Parameters
         ----------
-        A : data of shape (n, p)
+        A : data of shape (n, p), optional
+            By default the training rows, of an answer with left singular vectors: the table is U diag(S), which is made
+            of the rows times √w if the problem had weights.
         confounds : array of shape (n, c), optional
         library : {"pandas", "polars", "pyarrow", ""}, optional
             As for `weights_table`; by default the library of A.
@@ -166,9 +181,101 @@ class SVDSolution(Solution):
         Returns
         -------
         list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
-            A column for each component. The index of a pandas frame labels the rows.
+            A column for each component. The index of a pandas frame, or what `linspec.labelled` was given, labels the
+            rows.
+
+        Raises
+        ------
+        InvalidProblem
+            As `transform`; or there are no rows, and no left singular vectors either.
         """
+        if A is None:
+            if self.U is None or confounds is not None:
+                raise InvalidProblem(
+                    "scores_table needs rows A, unless the answer has left singular vectors; got "
+                    f"{'confounds' if confounds is not None else 'none'}. Pass the rows, or solve SVD(..., left=True)."
+                )
+            return self.table_of_training_rows(to_host(self.U) * self.S, library)
         return self.table_of_rows(self.transform(A, confounds=confounds), A, library)
+
+    def loadings(self, A: Any = None, *, confounds: Any = None, sample_weight: Any = None) -> Array:
+        """The correlation of each column with each component.
+
+        Parameters
+        ----------
+        A : data of shape (n, p), optional
+            Rows to correlate on. By default these are the training rows, which are not read again.
+        confounds : array of shape (n, c), optional
+            Those of the rows A, if the problem had confounds: their effect in these rows is subtracted.
+        sample_weight : array of shape (n,), optional
+            How often each of the rows A counts.
+
+        Returns
+        -------
+        array of shape (p, k)
+            Between -1 and 1; 0 for a column that does not vary. Without centring they are cosines, about 0.
+
+        Raises
+        ------
+        InvalidProblem
+            Other columns than the training data have; confounds or weights without rows.
+        MissingCapability
+            For operators that are known by their products only.
+
+        Notes
+        -----
+        On the training rows the correlation of column j with component i is Sᵢ Vᵢⱼ / ‖aⱼ‖, because AᵀA vᵢ = Sᵢ² vᵢ and
+        ‖A vᵢ‖ = Sᵢ; aⱼ is the column less its mean (without its confounds, with its weights), and its length is in
+        `column_norms`. So the squares of a row add up to the share of the column that the components explain
+        (Jolliffe 2002, Principal Component Analysis, section 2.3, doi:10.1007/b98835). They are as accurate as the
+        triplets.
+        """
+        if A is not None:
+            self.check_columns("A", A)
+            self._taken.beside(confounds)
+            V = self.Vh.T if self.scale is None else self.Vh.T / self.scale[:, None]
+            center = self.mean is not None
+            return loadings(A, V, "A", center=center, confounds=confounds, sample_weight=sample_weight)
+        if confounds is not None or sample_weight is not None:
+            raise InvalidProblem("confounds and sample_weight belong to rows; got no rows. Pass A, too.")
+        if self.column_norms is None:
+            raise MissingCapability(
+                "loadings need the lengths of the columns, which are unknown for data that only give products. Pass "
+                "rows, as an array, a sparse matrix, a file or slices."
+            )
+        over = reciprocal(self.column_norms)
+        V = np.asarray(to_host(self.Vh), dtype=np.float64).T
+        found = np.clip(over[:, None] * V * self.S, -1.0, 1.0)
+        return Home.of(self.Vh).place(found, host_dtype(self.Vh))
+
+    def loadings_table(
+        self, A: Any = None, *, confounds: Any = None, sample_weight: Any = None, library: str | None = None
+    ) -> Any:
+        """The correlations of `loadings` in a table, with the names of the columns.
+
+        Parameters
+        ----------
+        A : data of shape (n, p), optional
+        confounds : array of shape (n, c), optional
+        sample_weight : array of shape (n,), optional
+            As for `loadings`.
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A row for each column of the data, and a column for each component.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import linspec as ls
+        >>> ls.solve(ls.SVD(np.diag([3.0, 2.0]), k=1)).loadings_table()
+        [{'column': 0, 'component1': 1.0}, {'column': 1, 'component1': 0.0}]
+        """
+        found = self.loadings(A, confounds=confounds, sample_weight=sample_weight)
+        return self.table_of_columns("A", self.vectors_by_name(found), library, data=A)
 
     def inverse_transform(self, scores: Any, *, confounds: Any = None) -> Array:
         """The rows in the subspace that have the given scores: scores times `Vh`, plus the training means.

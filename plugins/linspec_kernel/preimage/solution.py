@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from linspec import Solution, as_operator
+from linspec import as_operator
 from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidProblem
-from linspec.families.cca.variates import CCAScore, one_or_both, score_views
+from linspec.families.cca.variates import one_or_both
+from linspec.families.cca.views import TwoViewSolution
 from linspec.kernels import Kernel
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.views import View
@@ -21,7 +23,7 @@ SUPPORT = 0.05
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PreimageCCASolution(Solution):
+class PreimageCCASolution(TwoViewSolution):
     """Pairs of points whose kernel functions are correlated.
 
     Attributes
@@ -50,6 +52,9 @@ class PreimageCCASolution(Solution):
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x_preimages", "y_preimages")
+    weights_of: ClassVar[Mapping[str, tuple[str, int]]] = MappingProxyType(
+        {"X": ("x_preimages", 0), "Y": ("y_preimages", 0)}
+    )
     score_label: ClassVar[str] = "total correlation captured"
     shapes: ClassVar[Mapping[str, str]] = {
         "x_preimages": "p k",
@@ -76,6 +81,14 @@ class PreimageCCASolution(Solution):
     def _headline(self) -> str:
         total = float(self.correlations.sum())
         return f"{len(self.correlations)} correlations, sum {total:.6f}"
+
+    def _per_component(self) -> dict[str, Any]:
+        return {
+            "correlation": self.correlations,
+            "value": self.values,
+            "residual": self.residuals,
+            "starts that agree": self.agreeing,
+        }
 
     def supports(self, share: float = SUPPORT) -> tuple[HostArray, HostArray]:
         """Which columns matter: entries of the points above a share of the largest of their point.
@@ -116,21 +129,6 @@ class PreimageCCASolution(Solution):
             self.check_columns(name, data)
         found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
         return one_or_both(found, "transform needs X, Y or both")
-
-    def score(self, X: Any, Y: Any) -> CCAScore:
-        """The correlations that the variates have on rows, usually on new rows.
-
-        Parameters
-        ----------
-        X, Y : data of shape (n, p), (n, q)
-            Matching rows.
-
-        Returns
-        -------
-        CCAScore
-            ``correlations, total = solution.score(X, Y)``.
-        """
-        return score_views(self, X, Y, centered=self.x_mean is not None)
 
 
 def _variates(

@@ -1,0 +1,158 @@
+"""Answers that take two views to variates: their scores and their correlations with columns, in tables.
+
+Problem: the functions of kernel CCA and the nets of deep CCA have no weight for a column of the data, and yet one wants
+to know which columns they follow.
+Method: structure correlations. The variates of rows are computed, and the correlation of each column with each of them.
+Source: Thompson 1984, Canonical Correlation Analysis, doi:10.4135/9781412983570 (structure coefficients).
+Where we differ: a column can be related to a curved variate and have a correlation of 0 with it, as x with x².
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from linspec.arrays import Array
+from linspec.families.cca.variates import CCAScore, column_loadings, one_or_both, score_views
+from linspec.solution import Solution
+
+__all__ = ["TwoViewSolution", "loadings_tables", "scores_tables"]
+
+
+def scores_tables(solution: Solution, X: Any, Y: Any, library: str | None, **beside: Any) -> Any:
+    """The variates of one view or of both in tables, with the labels of the rows."""
+    given = [data for data in (X, Y) if data is not None]
+    found = solution.transform(X, Y, **beside)  # type: ignore[attr-defined]  # answers of two views have it
+    parts = found if len(given) == 2 else (found,)
+    tables = [solution.table_of_rows(part, data, library) for part, data in zip(parts, given, strict=True)]
+    return one_or_both(tables, "scores_table needs X, Y or both")
+
+
+def loadings_tables(solution: Solution, X: Any, Y: Any, library: str | None, **beside: Any) -> Any:
+    """The loadings of one view or of both in tables, with the names of the columns."""
+    given = {name: data for name, data in (("X", X), ("Y", Y)) if data is not None}
+    found = solution.loadings(X, Y, **beside)  # type: ignore[attr-defined]  # answers of two views have it
+    parts = found if len(given) == 2 else (found,)
+    tables = [
+        solution.table_of_columns(name, solution.vectors_by_name(part), library, data=given[name])
+        for name, part in zip(given, parts, strict=True)
+    ]
+    return one_or_both(tables, "loadings_table needs X, Y or both")
+
+
+class TwoViewSolution(Solution):
+    """What answers share whose variates may be any functions of the rows of two views: scores, loadings, tables.
+
+    Notes
+    -----
+    A class has `transform(X, Y)`, and says with `center_of` whether correlations are about means.
+    """
+
+    vector_name: ClassVar[str] = "pair"
+    center_of: ClassVar[Mapping[str, str]] = {
+        "X": "x_mean",
+        "Y": "y_mean",
+    }  # the field that is None without centring
+
+    def transform(self, X: Any = None, Y: Any = None) -> Any:
+        """Variates of rows of X, of Y, or of both."""
+        raise NotImplementedError
+
+    def _centers(self, view: str) -> bool:
+        return getattr(self, self.center_of[view]) is not None
+
+    def score(self, X: Any, Y: Any) -> CCAScore:
+        """The correlations that the variates have on rows, usually on new rows; without the ridge.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q)
+            Matching rows.
+
+        Returns
+        -------
+        CCAScore
+            ``correlations`` of shape (k,), one for each pair, about the training means; ``total``, the total
+            correlation captured by the best rotation of the variates; and ``rows``. It unpacks into the first two:
+            ``correlations, total = solution.score(X, Y)``.
+
+        Raises
+        ------
+        InvalidProblem
+            A view is missing, has other columns than the training rows, or other rows than the other view.
+        """
+        return score_views(self, X, Y, centered=self._centers("X"))
+
+    def scores_table(self, X: Any = None, Y: Any = None, *, library: str | None = None) -> Any:
+        """The variates of `transform` in a table, with the labels of the rows.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q), optional
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`; by default the library of the data.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A column for each pair; two tables when both views are given. The index of a pandas frame, or what
+            `linspec.labelled` was given, labels the rows.
+        """
+        return scores_tables(self, X, Y, library)
+
+    def loadings(self, X: Any = None, Y: Any = None, *, sample_weight: Any = None) -> Any:
+        """Structure correlations: of each column of a view with each of its variates, at the same rows.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q), optional
+            The training rows or other rows, of one view or of both. If the problem centres, the means are those of
+            these rows. They are read three times: for the variates, and twice for the correlations.
+        sample_weight : array of shape (n,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        array of shape (p, k), or a pair of arrays of shapes (p, k) and (q, k) when both are given
+            Between -1 and 1; 0 for a column that does not vary. A column that a variate follows by a curve may have
+            a correlation of 0 with it.
+
+        Raises
+        ------
+        InvalidProblem
+            Other columns than the training data have, or neither X nor Y.
+        MissingCapability
+            For operators that are known by their products only.
+        """
+        found: list[Array] = [
+            column_loadings(
+                data,
+                self.transform(**{name: data}),
+                name,
+                center=self._centers(name),
+                sample_weight=sample_weight,
+            )
+            for name, data in (("X", X), ("Y", Y))
+            if data is not None
+        ]
+        return one_or_both(found, "loadings need X, Y or both")
+
+    def loadings_table(
+        self, X: Any = None, Y: Any = None, *, sample_weight: Any = None, library: str | None = None
+    ) -> Any:
+        """The structure correlations of `loadings` in a table, with the names of the columns.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q), optional
+            As for `loadings`.
+        sample_weight : array of shape (n,), optional
+        library : {"pandas", "polars", "pyarrow", ""}, optional
+            As for `weights_table`.
+
+        Returns
+        -------
+        list of dict, pandas.DataFrame, polars.DataFrame or pyarrow.Table
+            A row for each column of the view, and a column for each pair; or two tables when both views are given.
+        """
+        return loadings_tables(self, X, Y, library, sample_weight=sample_weight)

@@ -1,0 +1,226 @@
+"""Labels of rows, and correlations of columns with components, in tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec.arrays import to_host
+from linspec.errors import InvalidProblem, MissingCapability
+from linspec.testing.backends import backends
+
+RNG = np.random.default_rng(0)
+DATA = RNG.standard_normal((30, 4)) * [1, 2, 3, 10] + [0, 5, 1, 100]
+PEOPLE = [f"person {i}" for i in range(30)]
+COLUMNS = list("abcd")
+
+
+def people(library: str) -> Any:
+    """The data with the column "who", or of pandas with that index."""
+    pytest.importorskip("narwhals", reason="frames are read by narwhals")
+    values = {name: DATA[:, j] for j, name in enumerate(COLUMNS)}
+    if library == "pandas":
+        pd = pytest.importorskip("pandas", reason="no pandas")
+        return pd.DataFrame(values, index=pd.Index(PEOPLE, name="who"))
+    if library == "polars":
+        return pytest.importorskip("polars", reason="no polars").DataFrame({"who": PEOPLE, **values})
+    return pytest.importorskip("pyarrow", reason="no pyarrow").table({"who": PEOPLE, **values})
+
+
+def with_labels(library: str) -> Any:
+    data = people(library)
+    return data if library == "pandas" else ls.labelled(data, "who")
+
+
+def labels_in(table: Any) -> tuple[str, list[Any]]:
+    """What the labels are called, and the labels."""
+    if isinstance(table, list):
+        name = next(iter(table[0]))
+        return name, [row[name] for row in table]
+    if hasattr(table, "index"):
+        return table.index.name, list(table.index)
+    name = next(iter(getattr(table, "column_names", None) or table.columns))
+    column = table[name]
+    return name, column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_tables_of_scores_have_the_labels_of_rows(library: str, tmp_path: Path) -> None:
+    data = with_labels(library)
+    solution = ls.solve(ls.SVD(data, k=2, center=True, left=True))
+    assert labels_in(solution.scores_table(data)) == ("who", PEOPLE)
+    assert labels_in(solution.scores_table()) == ("who", PEOPLE)
+    assert type(solution.scores_table()) is type(people(library))
+    assert labels_in(solution.scores_table(library="")) == ("who", PEOPLE)
+    scores = np.column_stack([solution.scores_table(library="pyarrow")[f"component{i}"] for i in (1, 2)])
+    np.testing.assert_allclose(scores, solution.transform(DATA), atol=1e-10)
+    solution.save(tmp_path / "answer.npz")
+    again = ls.load_solution(tmp_path / "answer.npz")
+    assert labels_in(again.scores_table(library="")) == ("who", PEOPLE)
+    assert again.row_names.tolist() == PEOPLE
+
+
+@pytest.mark.parametrize(
+    ("labels", "wanted"),
+    [
+        ([3, 1, 2], [3, 1, 2]),
+        (np.array([0.5, 1.5, 2.5]), [0.5, 1.5, 2.5]),
+        (["ä\0", None, ""], ["ä\0", None, ""]),
+        ([("a", 1), ("a", 2), ("b", 1)], ["a, 1", "a, 2", "b, 1"]),
+    ],
+    ids=["integers", "numbers", "texts and none", "levels"],
+)
+def test_labels_of_any_kind_are_saved(labels: Any, wanted: list[Any], tmp_path: Path) -> None:
+    solution = ls.solve(ls.SVD(ls.labelled(np.diag([3.0, 2, 1]), labels), k=1, left=True))
+    solution.save(tmp_path / "answer.npz")
+    again = ls.load_solution(tmp_path / "answer.npz")
+    assert [row["row"] for row in again.scores_table()] == wanted
+
+
+@pytest.mark.parametrize("kind", ["days", "days of a zone", "levels", "missing"])
+def test_indices_of_pandas_are_saved(kind: str, tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    pytest.importorskip("narwhals", reason="frames are read by narwhals")
+    days = pd.date_range("2020-02-28", periods=3)
+    index = {
+        "days": days,
+        "days of a zone": days.tz_localize("Europe/Berlin"),
+        "levels": pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)]),
+        "missing": pd.Index(["x", pd.NA, "z"]),
+    }[kind]
+    wanted = {
+        "days": list(days),
+        "days of a zone": [f"2020-02-{day} 00:00:00+01:00" for day in (28, 29)]
+        + ["2020-03-01 00:00:00+01:00"],
+        "levels": ["a, 1", "a, 2", "b, 1"],
+        "missing": ["x", None, "z"],
+    }[kind]
+    data = pd.DataFrame(np.diag([3.0, 2, 1]), index=index, columns=list("abc"))
+    solution = ls.solve(ls.SVD(data, k=1, left=True))
+    assert solution.scores_table(data).index.equals(index)
+    solution.save(tmp_path / "answer.npz")
+    found = list(ls.load_solution(tmp_path / "answer.npz").scores_table().index)
+    assert [None if value is None or value != value else value for value in found] == wanted
+
+
+def test_answers_without_entries_of_rows_keep_no_labels() -> None:
+    data = with_labels("pandas")
+    assert ls.solve(ls.SVD(data, k=2)).row_names is None
+    assert ls.solve(ls.CCA(data[["a", "b"]], data[["c", "d"]], k=1)).row_names is None
+    plain = ls.solve(ls.SVD(DATA, k=2, left=True))
+    assert plain.row_names is None
+    assert "row" in plain.scores_table()[0]
+    assert plain.scores_table()[3]["row"] == 3
+
+
+def test_labels_follow_chosen_rows() -> None:
+    problem = ls.SVD(with_labels("pandas"), k=2, left=True)
+    part = ls.solve(problem.on_rows(np.array([4, 2, 9, 7])))
+    assert [row["who"] for row in part.scores_table(library="")] == [PEOPLE[i] for i in (4, 2, 9, 7)]
+
+
+def test_labels_of_operators_stay_as_they_are() -> None:
+    A = ls.as_operator(DATA)
+    first, second = ls.labelled(A, PEOPLE), ls.labelled(A, range(30))
+    assert A.row_names is None
+    assert (list(first.row_names), list(second.row_names)) == (PEOPLE, list(range(30)))
+    sparse = ls.labelled(scipy.sparse.eye_array(3, format="csr"), list("xyz"))
+    table = ls.solve(ls.SVD(sparse, k=1)).scores_table(sparse)
+    assert [row["row"] for row in table] == list("xyz")
+
+
+def test_labels_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(InvalidProblem, match="one for each of the 30 rows; got 2"):
+        ls.labelled(DATA, ["x", "y"])
+    with pytest.raises(InvalidProblem, match=r"the name of a column of a frame.*got 'who' for ndarray"):
+        ls.labelled(DATA, "who")
+    with pytest.raises(InvalidProblem, match="need their number"):
+        ls.labelled(lambda: iter([DATA]), PEOPLE)
+    with pytest.raises(InvalidProblem, match="unless the answer has left singular vectors"):
+        ls.solve(ls.SVD(DATA, k=1)).scores_table()
+
+
+# ---- loadings of components -------------------------------------------------------------------
+
+
+def correlations(data: Any, scores: Any) -> Any:
+    """By the definition of Pearson's coefficient."""
+    p = data.shape[1]
+    return np.corrcoef(np.column_stack([data, scores]).T)[:p, p:]
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("solver", ["direct", "gram", "block-krylov"])
+def test_loadings_are_correlations_and_need_no_reading(solver: str, scale: bool) -> None:
+    solution = ls.solve(ls.SVD(DATA, k=3, center=True, scale=scale), solver)
+    wanted = correlations(DATA, solution.transform(DATA))
+    np.testing.assert_allclose(solution.loadings(), wanted, atol=1e-6)
+    np.testing.assert_allclose(solution.loadings(DATA), wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "backend", [one for one in backends() if one.is_array and not one.missing()], ids=lambda one: one.name
+)
+def test_loadings_of_all_components_explain_all_columns(backend: Any) -> None:
+    dtype = np.float64 if backend.float64 else np.float32
+    solution = ls.solve(ls.SVD(backend.wrap(DATA.astype(dtype)), center=True), "gram")
+    found = solution.loadings()
+    assert type(found) is type(solution.Vh)
+    squares = np.square(to_host(found))
+    np.testing.assert_allclose(squares.sum(axis=1), 1.0, atol=1e-10 if backend.float64 else 1e-4)
+
+
+def test_loadings_without_centring_are_cosines() -> None:
+    sparse = scipy.sparse.csr_array(np.where(DATA > 4, DATA, 0.0))
+    solution = ls.solve(ls.SVD(sparse, k=2))
+    scores = solution.transform(sparse)
+    dense = sparse.toarray()
+    lengths = np.linalg.norm(dense, axis=0)
+    wanted = np.divide(dense.T @ scores, lengths[:, None], out=np.zeros((4, 2)), where=lengths[:, None] > 0)
+    np.testing.assert_allclose(solution.loadings(), wanted / np.linalg.norm(scores, axis=0), atol=1e-10)
+
+
+def test_loadings_with_weights_and_confounds() -> None:
+    w = RNG.integers(0, 3, 30).astype(float)
+    Z = RNG.standard_normal((30, 1))
+    solution = ls.solve(ls.SVD(DATA, k=2, center=True, sample_weight=w, confounds=Z))
+    rows = np.repeat(np.arange(30), w.astype(int))
+    freed = (
+        DATA[rows]
+        - np.column_stack([np.ones(len(rows)), Z[rows]])
+        @ np.linalg.lstsq(np.column_stack([np.ones(len(rows)), Z[rows]]), DATA[rows], rcond=None)[0]
+    )
+    wanted = correlations(freed, solution.transform(DATA[rows], confounds=Z[rows]))
+    np.testing.assert_allclose(solution.loadings(), wanted, atol=1e-10)
+    np.testing.assert_allclose(solution.loadings(DATA, confounds=Z, sample_weight=w), wanted, atol=1e-10)
+
+
+def test_loadings_of_a_column_that_does_not_vary_are_zero() -> None:
+    still = DATA.copy()
+    still[:, 1] = 7.0
+    assert not ls.solve(ls.SVD(still, k=2, center=True)).loadings()[1].any()
+
+
+def test_loadings_of_products_alone_are_refused() -> None:
+    from scipy.sparse.linalg import aslinearoperator
+
+    solution = ls.solve(ls.SVD(aslinearoperator(DATA), k=2), "block-krylov")
+    assert solution.column_norms is None
+    with pytest.raises(MissingCapability, match="lengths of the columns"):
+        solution.loadings()
+    np.testing.assert_allclose(solution.loadings(DATA)[3, 0], solution.loadings(DATA).max(), atol=1e-12)
+
+
+def test_tables_of_loadings_have_names(tmp_path: Path) -> None:
+    data = with_labels("pandas")
+    solution = ls.solve(ls.SVD(data, k=2, center=True))
+    table = solution.loadings_table()
+    assert list(table.index) == COLUMNS
+    np.testing.assert_array_equal(table.to_numpy(), solution.loadings())
+    solution.save(tmp_path / "answer.npz")
+    assert ls.load_solution(tmp_path / "answer.npz").loadings_table().equals(table)
