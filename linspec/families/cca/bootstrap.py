@@ -44,8 +44,8 @@ from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, No
 from linspec.families.cca.components import check_problem, frequencies
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
-from linspec.families.cca.variates import Structure, structure
 from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
+from linspec.loadings import Structure, structure
 from linspec.solver import ALWAYS_AVAILABLE, Solver, chosen_solver, has_trait, solve
 
 __all__ = ["Bootstrap", "bootstrap"]

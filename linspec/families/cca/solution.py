@@ -12,16 +12,9 @@ import numpy as np
 from linspec.affine_images import Taken
 from linspec.arrays import Array, HostArray
 from linspec.errors import InvalidProblem, MissingCapability
-from linspec.families.cca.variates import (
-    CCAScore,
-    cross_loadings,
-    loadings,
-    mean_squares,
-    one_or_both,
-    score_views,
-    varying_columns,
-)
+from linspec.families.cca.variates import CCAScore, one_or_both, score_views
 from linspec.families.cca.views import loadings_tables, scores_tables
+from linspec.loadings import cross_loadings, loadings, mean_squares, varying_columns
 from linspec.solution import Solution
 
 

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from linspec.arrays import Array
-from linspec.families.cca.variates import CCAScore, column_loadings, one_or_both, score_views
+from linspec.families.cca.variates import CCAScore, one_or_both, score_views
+from linspec.loadings import column_loadings
 from linspec.solution import Solution
 
 __all__ = ["TwoViewSolution", "loadings_tables", "scores_tables"]

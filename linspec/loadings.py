@@ -1,0 +1,232 @@
+"""The correlation of columns with the components of the same rows: loadings, of principal components and of variates.
+
+Problem: weights tell what a component is made of, and not which columns it follows: columns that go together share one
+weight, and each of them is related to the component.
+Method: structure correlations. One sweep multiplies the weights W by the Gram matrix S; the correlation of column j
+with component i is (SW)ⱼᵢ / (‖aⱼ‖ ‖A wᵢ‖), about the means and less what confounds explain.
+Source: Thompson 1984, Canonical Correlation Analysis, doi:10.4135/9781412983570 (structure coefficients).
+Where we differ: no variate of n rows is made where the components are linear, and columns of any length and with means
+that are large beside their spread are scaled and shifted before they are squared.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from linspec.arrays import Array, HostArray, reciprocal, to_host
+from linspec.errors import InvalidProblem, MissingCapability
+from linspec.large_means import without_large_means
+from linspec.moments import Moments
+from linspec.operators import AdjustedOperator, as_operator
+from linspec.operators.rescaled import rescaled, times_power_of_two
+from linspec.row_model import row_model, weights_and_confounds
+from linspec.scaling import look_at
+from linspec.sweeps.ways import settle
+
+__all__ = [
+    "Structure",
+    "column_loadings",
+    "cross_loadings",
+    "loadings",
+    "mean_squares",
+    "structure",
+    "varying_columns",
+]
+
+
+def loadings(
+    data: Any, weights: Array, name: str, *, center: bool, confounds: Any = None, sample_weight: Any = None
+) -> Array:
+    """The correlation of each column with each variate, about the means of these rows and less their confounds.
+
+    Parameters
+    ----------
+    data : data of shape (n, p)
+    weights : array of shape (p, k)
+    name : str
+        The name of the data in messages.
+    center : bool
+        Whether means are subtracted.
+    confounds : array of shape (n, c), optional
+        Their effect in these rows is subtracted.
+    sample_weight : array of shape (n,), optional
+        How often each row counts.
+
+    Returns
+    -------
+    array of shape (p, k)
+        In the library, on the device and in the working dtype of the data (NumPy for sparse matrices, files and
+        operators). 0 if a column or a variate does not vary.
+
+    Raises
+    ------
+    InvalidProblem
+        When the data have other columns than the weights have rows.
+    MissingCapability
+        When the lengths of the columns are not known.
+    """
+    moments, units, homes = _moments([(data, weights, name)], center, confounds, sample_weight)
+    W = times_power_of_two(moments.home.place(weights), units[0])
+    SW = moments.gram_matmat(W)
+    lengths = _lengths(moments, [moments.home.xp.sum(W * SW, axis=0)])
+    found = _correlations(moments, SW, lengths[0], lengths[1])
+    return homes[0].home.place(found, homes[0].dtype)
+
+
+def column_loadings(
+    data: Any, variates: Array, name: str, *, center: bool, sample_weight: Any = None
+) -> Array:
+    """The correlation of each column with each of given variates of the same rows, which may be curved.
+
+    Parameters
+    ----------
+    data : data of shape (n, p)
+    variates : array of shape (n, k)
+    name : str
+        The name of the data in messages.
+    center : bool
+        Whether means are subtracted.
+    sample_weight : array of shape (n,), optional
+        How often each row counts.
+
+    Returns
+    -------
+    array of shape (p, k)
+        As of `loadings`.
+
+    Raises
+    ------
+    InvalidProblem, MissingCapability
+        As of `loadings`.
+    """
+    given = [(data, None, name), (variates, None, "the variates")]
+    moments, _, homes = _moments(given, center, None, sample_weight)
+    products = moments.products(None, moments.home.eye(int(variates.shape[1])))[1]
+    found = _correlations(moments, products, *_lengths(moments, []))
+    return homes[0].home.place(found, homes[0].dtype)
+
+
+def cross_loadings(
+    X: Any, Y: Any, weights: tuple[Array, Array], *, center: bool, confounds: Any, sample_weight: Any
+) -> tuple[Array, Array]:
+    """The correlation of each column of a view with each variate of the other view, in one sweep.
+
+    Parameters and errors are those of `loadings`, for both views.
+
+    Returns
+    -------
+    pair of arrays of shapes (p, k) and (q, k)
+    """
+    given = [(X, weights[0], "X"), (Y, weights[1], "Y")]
+    moments, units, homes = _moments(given, center, confounds, sample_weight)
+    x, y = (times_power_of_two(moments.home.place(W), u) for W, u in zip(weights, units, strict=True))
+    Sphi, Cpsi, Cphi, Spsi = moments.products(x, y)
+    xp = moments.home.xp
+    of_x, of_y, of_p, of_q = _lengths(moments, [xp.sum(x * Sphi, axis=0), xp.sum(y * Spsi, axis=0)])
+    found = _correlations(moments, Cpsi, of_x, of_q), _correlations(moments, Cphi, of_y, of_p)
+    return homes[0].home.place(found[0], homes[0].dtype), homes[1].home.place(found[1], homes[1].dtype)
+
+
+class Structure(NamedTuple):
+    """Products of weights with the Gram matrices of some rows, for each view.
+
+    Attributes
+    ----------
+    loadings : list of numpy.ndarray of shapes (p, k) and (q, k)
+    gram_products : list of numpy.ndarray of shapes (p, k) and (q, k)
+        XᵀXΦ and YᵀYΨ for columns that are divided by a power of two, `units`.
+    lengths : list of numpy.ndarray of shape (k,)
+        Of the variates.
+    units : list of int
+    """
+
+    loadings: list[HostArray]
+    gram_products: list[HostArray]
+    lengths: list[HostArray]
+    units: list[int]
+
+    def products(self, i: int, weights: HostArray) -> HostArray:
+        """Inner products of the variates of view i with those that other weights make of these rows."""
+        found: HostArray = self.gram_products[i].T @ times_power_of_two(weights, self.units[i])
+        return found
+
+    def cosines(self, i: int, weights: HostArray) -> HostArray:
+        """The same, with the variates of view i at length 1."""
+        products = self.products(i, weights)
+        length = self.lengths[i][:, None]
+        found: HostArray = np.divide(products, length, out=np.zeros_like(products), where=length > 0)
+        return found
+
+
+def structure(
+    X: Any, Y: Any, weights: tuple[Array, Array], *, center: bool, confounds: Any, sample_weight: Any
+) -> Structure:
+    """The loadings of both views, and the products that they come from, in one sweep. Parameters: see `loadings`."""
+    given = [(X, weights[0], "X"), (Y, weights[1], "Y")]
+    moments, units, _ = _moments(given, center, confounds, sample_weight)
+    x, y = (times_power_of_two(moments.home.place(W), u) for W, u in zip(weights, units, strict=True))
+    Sphi, _, _, Spsi = moments.products(x, y)
+    xp = moments.home.xp
+    squares = [xp.sum(x * Sphi, axis=0), xp.sum(y * Spsi, axis=0)]
+    of_x, of_y, of_p, of_q = _lengths(moments, squares)
+    found = _correlations(moments, Sphi, of_x, of_p), _correlations(moments, Spsi, of_y, of_q)
+    return Structure(
+        [to_host(A) for A in found],
+        [to_host(S) for S in (Sphi, Spsi)],
+        [np.sqrt(np.maximum(to_host(s), 0.0)) for s in squares],
+        units,
+    )
+
+
+def mean_squares(correlations: Array, varying: HostArray) -> HostArray:
+    """For each variate, the mean of its squared correlations with the columns that vary; 0 if no column varies."""
+    squares = np.asarray(to_host(correlations), dtype=np.float64) ** 2
+    return np.asarray(squares[varying].mean(axis=0) if varying.any() else np.zeros(squares.shape[1]))
+
+
+def varying_columns(
+    data: Any, name: str, *, center: bool, confounds: Any = None, sample_weight: Any = None
+) -> HostArray:
+    """Which columns vary, of shape (p,)."""
+    moments, _, _ = _moments([(data, None, name)], center, confounds, sample_weight)
+    return np.asarray(to_host(moments.diagonal()[0]) > 0)
+
+
+def _moments(
+    given: list[tuple[Any, Array | None, str]], center: bool, confounds: Any, sample_weight: Any
+) -> tuple[Moments, list[int], list[Any]]:
+    """Moments of rows with small means, the powers of two that divide them, and the matrices."""
+    matrices, units = [], []
+    for data, weights, name in given:
+        A = as_operator(data, name)
+        if weights is not None and A.shape[1] != weights.shape[0]:
+            raise InvalidProblem(
+                f"{name} must have the {weights.shape[0]} columns of the training data; got {A.shape[1]}."
+            )
+        A = without_large_means(A)[0] if center else A
+        units.append(look_at(name, A).exponent(A.dtype))
+        matrices.append(rescaled(A, units[-1]))
+    w, Z = weights_and_confounds(sample_weight, confounds, min(A.shape[0] for A in matrices))
+    if Z is not None or w is not None:
+        model = row_model(center=center, weights=w, confounds=Z)
+        matrices, center = [AdjustedOperator(A, model, settle) for A in matrices], False
+    names = (given[0][2], given[-1][2] if len(given) == 2 else "")
+    moments = Moments(*matrices, center=center, form="implicit", names=names)
+    if not moments.exact_diagonal:
+        raise MissingCapability(
+            f"loadings need the lengths of the columns, which are unknown for {matrices!r}. Pass the rows as an "
+            "array, a sparse matrix, a file or slices."
+        )
+    return moments, units, [moments.X, moments.Y]
+
+
+def _lengths(moments: Moments, of_variates: list[Array]) -> list[Array]:
+    """One over the lengths of the columns of each view, then over those of the variates; 0 for those of length 0."""
+    xp, columns = moments.home.xp, [d for d in moments.diagonal() if d is not None]
+    return [reciprocal(xp.sqrt(xp.where(d > 0, d, xp.zeros_like(d)))) for d in (*columns, *of_variates)]
+
+
+def _correlations(moments: Moments, products: Array, rows: Array, columns: Array) -> Array:
+    return moments.home.xp.clip(products * rows[:, None] * columns[None, :], -1.0, 1.0)
