@@ -4,6 +4,8 @@ Environment variables:
 
 - ``LINSPEC_SLOW=1`` runs the tests marked ``slow`` (so does selecting them with ``-m slow``).
 - ``LINSPEC_ELSEWHERE=1`` takes from the process what only Linux or POSIX has, before anything is imported.
+- ``LINSPEC_CUPY_DOUBLE=VERSION`` puts the double of CuPy in `doubles` in the place of `cupy`, with the names and
+  signatures of that version.
 - ``LINSPEC_DATA=FOLDER`` says where the tests marked ``data`` find their data sets (fixture ``data_folder``).
 """
 
@@ -27,6 +29,11 @@ if os.environ.get("LINSPEC_ELSEWHERE", "0") not in {"", "0"}:
         import torch  # noqa: F401  # which takes the system that it was made for for granted
 
     leave_linux()
+
+if os.environ.get("LINSPEC_CUPY_DOUBLE"):
+    from doubles import cupy_double
+
+    cupy_double.install(os.environ["LINSPEC_CUPY_DOUBLE"])
 
 # Fixed examples everywhere, so that a failure repeats on the next run and on the next machine. New ones are
 # searched for on purpose: pytest --hypothesis-profile=thorough

@@ -54,6 +54,9 @@ class Backend:
         Whether the entries can be read.
     sparse : bool
         Whether the data are sparse matrices.
+    beside : callable or None
+        Makes an array of the kind that belongs to data that are no arrays: right-hand sides, answers. By default
+        NumPy's.
     """
 
     name: str
@@ -64,10 +67,13 @@ class Backend:
     float64: bool = True
     readable: bool = True
     sparse: bool = False
+    beside: Callable[[HostArray], Any] | None = None
 
     def companion(self, array: HostArray) -> Any:
         """Right-hand sides for the data: arrays of the same library, or of NumPy for other data."""
-        return self.wrap(array) if self.is_array else array.copy()
+        if self.is_array:
+            return self.wrap(array)
+        return array.copy() if self.beside is None else self.beside(array)
 
 
 def _plain(x: HostArray) -> HostArray:
@@ -105,6 +111,27 @@ def _cupy(x: HostArray) -> Any:
     return cupy.asarray(x)
 
 
+def _on_device1(wrap: Callable[[HostArray], Any]) -> Callable[[HostArray], Any]:
+    """Data of the second device, while the first is the current one."""
+
+    def wrapped(x: HostArray) -> Any:
+        import cupy
+
+        with cupy.cuda.Device(1):
+            return wrap(x)
+
+    return wrapped
+
+
+def _cupyx(kind: str) -> Callable[[HostArray], Any]:
+    def wrap(x: HostArray) -> Any:
+        from cupyx.scipy import sparse
+
+        return getattr(sparse, kind)(scipy.sparse.csr_matrix(x if x.dtype.kind == "f" else x.astype(float)))
+
+    return wrap
+
+
 def _file(x: HostArray) -> Any:
     folder = tempfile.mkdtemp(prefix="linspec-")
     path = Path(folder) / "rows.npy"
@@ -119,7 +146,7 @@ def _sparse(kind: Callable[[HostArray], Any]) -> Callable[[HostArray], Any]:
 
 
 def _sparse_bytes(x: Any) -> bytes:
-    return b"".join(np.ascontiguousarray(part).tobytes() for part in (x.data, x.indices, x.indptr))
+    return b"".join(_bytes(part) for part in (x.data, x.indices, x.indptr))
 
 
 def _lacks(module: str) -> Callable[[], str]:
@@ -138,6 +165,14 @@ def _lacks_cupy() -> str:
     return "" if count else "cupy finds no device"
 
 
+def _lacks_device1() -> str:
+    if reason := _lacks_cupy():
+        return reason
+    import cupy
+
+    return "" if cupy.cuda.runtime.getDeviceCount() > 1 else "cupy finds one device only"
+
+
 _STRICT = _lacks("array_api_strict")
 
 BACKENDS: tuple[Backend, ...] = (
@@ -153,6 +188,25 @@ BACKENDS: tuple[Backend, ...] = (
     ),
     Backend(name="torch", wrap=_torch, snapshot=_bytes, missing=_lacks("torch")),
     Backend(name="cupy", wrap=_cupy, snapshot=_bytes, missing=_lacks_cupy),
+    Backend(name="cupy-device1", wrap=_on_device1(_cupy), snapshot=_bytes, missing=_lacks_device1),
+    Backend(
+        name="cupyx-csr",
+        wrap=_cupyx("csr_matrix"),
+        snapshot=_sparse_bytes,
+        missing=_lacks_cupy,
+        is_array=False,
+        sparse=True,
+        beside=_cupy,
+    ),
+    Backend(
+        name="cupyx-csc-device1",
+        wrap=_on_device1(_cupyx("csc_matrix")),
+        snapshot=_sparse_bytes,
+        missing=_lacks_device1,
+        is_array=False,
+        sparse=True,
+        beside=_on_device1(_cupy),
+    ),
     Backend(name="npy-file", wrap=_file, snapshot=_bytes, is_array=False),
     Backend(
         name="scipy-csr",

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from linspec import registry
+from linspec.arrays import to_host
 from linspec.errors import UnsupportedData
 from linspec.options import options_of
 from linspec.testing.backends import Backend
@@ -155,7 +156,7 @@ class Trial:
     def snapshot(self, name: str, value: Any) -> bytes:
         """The content of one of the data, as bytes."""
         plain = name in testing_of(self.case.problem).companions and not self.backend.is_array
-        return bytes(value.tobytes()) if plain else self.backend.snapshot(value)
+        return to_host(value).tobytes() if plain else self.backend.snapshot(value)
 
     @property
     def result(self) -> Attempt:

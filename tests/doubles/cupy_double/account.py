@@ -1,0 +1,90 @@
+"""What is carried between host and device, and where the host waits, by file and line.
+
+A site is the innermost line that belongs neither to the double nor to array-api-compat nor to `linspec/arrays.py`,
+through which all of linspec's transfers go.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+
+HERE = str(Path(__file__).parent)
+ROOT = Path(__file__).parents[3]
+KINDS = ("down", "up", "across", "sync", "kernel")
+"""Copies to the host, to the device, between devices; waits that nobody asked for; kernels."""
+
+
+class ImplicitSync(AssertionError):  # noqa: N818 (it tells a fact about the caller)
+    """A line of linspec makes the host wait, by `float(x)` or so, where `to_host(x)` would say it."""
+
+
+class Account:
+    """Counts of events, and of their bytes, by kind and site.
+
+    Attributes
+    ----------
+    strict : bool
+        Whether a wait that nobody asked for raises, where a line of linspec makes it.
+    """
+
+    def __init__(self) -> None:
+        self.strict = False
+        self.events: Counter[tuple[str, str]] = Counter()
+        self.bytes: Counter[tuple[str, str]] = Counter()
+
+    def reset(self) -> None:
+        """Forget what has been counted."""
+        self.events.clear()
+        self.bytes.clear()
+
+    def note(self, kind: str, nbytes: int = 0, what: str = "") -> None:
+        """Count one event."""
+        if kind == "kernel":
+            self.events[kind, ""] += 1
+            return
+        place, ours = site()
+        self.events[kind, place] += 1
+        self.bytes[kind, place] += nbytes
+        if kind == "sync" and self.strict and ours:
+            raise ImplicitSync(f"{place}: {what} waits for the device. Pass the array through linspec.arrays.to_host.")
+
+    def total(self, kind: str) -> int:
+        """Events of a kind."""
+        return sum(count for (each, _), count in self.events.items() if each == kind)
+
+    def total_bytes(self, kind: str) -> int:
+        """Bytes of a kind."""
+        return sum(count for (each, _), count in self.bytes.items() if each == kind)
+
+    def sites(self, kind: str) -> dict[str, int]:
+        """Events of a kind by file and line, the most frequent first."""
+        found = Counter({place: count for (each, place), count in self.events.items() if each == kind})
+        return dict(found.most_common())
+
+
+ACCOUNT = Account()
+"""The account of this process."""
+
+
+def site() -> tuple[str, bool]:
+    """The line that an event belongs to, and whether it is one of linspec's own, its test kit left out."""
+    frame: FrameType | None = sys._getframe(2)
+    through = ""
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not (file.startswith(HERE) or "array_api_compat" in file or file.startswith("<")):
+            name = _relative(file)
+            if name != "linspec/arrays.py":
+                own = name.startswith(("linspec/", "plugins/")) and not name.startswith("linspec/testing/")
+                return f"{name}:{frame.f_lineno}", own
+            through = through or f"{name}:{frame.f_lineno}"
+        frame = frame.f_back
+    return through, bool(through)
+
+
+def _relative(file: str) -> str:
+    path = Path(file)
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else file
