@@ -9,19 +9,27 @@ from __future__ import annotations
 
 import importlib
 import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import wraps
 from types import ModuleType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import array_api_compat as compat
 import numpy as np
 
+from linspec import machine
 from linspec.errors import InvalidOption, UnsupportedData, shown
 
 Array = Any
 """An array of any supported library: NumPy, CuPy, torch, array-api-strict."""
 
 HostArray = np.ndarray[Any, np.dtype[Any]]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _DTYPE_NAMES = (
     "float64", "float32", "float16", "bfloat16", "bool", "int8", "int16", "int32", "int64",
@@ -69,6 +77,46 @@ def namespace(*arrays: Array) -> ModuleType:
 def device_of(x: Array) -> Any:
     """The device that holds `x`."""
     return compat.device(x)
+
+
+def on_device(*things: Any) -> AbstractContextManager[Any]:
+    """The device of CuPy on which the first of some things lies, as the current one of this thread.
+
+    CuPy computes and allocates on the current device, wherever its arrays lie, and array-api-compat passes no device
+    on to it. Factorisations that fail raise LinAlgError there; CuPy would return what is left of them. For things of
+    other libraries nothing happens.
+
+    Parameters
+    ----------
+    *things : array, or anything with a `home`: operators, moments, problems
+    """
+    if "cupy" in sys.modules:
+        for thing in things:
+            home = Home.of(thing) if compat.is_cupy_array(thing) else getattr(thing, "home", None)
+            if isinstance(home, Home) and compat.is_cupy_namespace(home.xp):
+                return _current(home.device)
+    return nullcontext()
+
+
+@contextmanager
+def _current(device: Any) -> Iterator[None]:
+    import cupyx
+
+    with device, cupyx.errstate(linalg="raise"):
+        yield
+
+
+def at_home(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that runs on the device of the first of its arguments that has one: see `on_device`."""
+
+    @wraps(function)
+    def entered(*args: P.args, **kwargs: P.kwargs) -> R:
+        if "cupy" not in sys.modules:
+            return function(*args, **kwargs)
+        with on_device(*args, *kwargs.values()):
+            return function(*args, **kwargs)
+
+    return entered
 
 
 def host_dtype(x: Array) -> np.dtype[Any]:
@@ -212,6 +260,11 @@ class Home:
         return HOST if isinstance(x, np.ndarray) else cls(namespace(x), device_of(x))
 
     @property
+    def home(self) -> Home:
+        """The home itself, so that `on_device` takes it."""
+        return self
+
+    @property
     def on_host(self) -> bool:
         """Whether arrays here are NumPy arrays."""
         return bool(compat.is_numpy_namespace(self.xp))
@@ -226,6 +279,22 @@ class Home:
             return self if "float64" in dtypes else HOST
         return HOST if getattr(self.device, "type", "") == "mps" else self
 
+    def free_memory(self) -> int:
+        """The bytes that can be allocated here: those of the host, or of the device with what its library keeps."""
+        if compat.is_cupy_namespace(self.xp):
+            import cupy
+
+            with self.device:
+                pooled = cupy.get_default_memory_pool().free_bytes()
+            return int(self.device.mem_info[0] + pooled)
+        if getattr(self.device, "type", "") == "cuda":
+            import torch
+
+            pooled = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+            return int(torch.cuda.mem_get_info(self.device)[0] + pooled)
+        return machine.available_memory()
+
+    @at_home
     def place(self, x: Array, dtype: Any = np.float64) -> Array:
         """`x`, from the host or from this library, as an array of `dtype` here."""
         if self.on_host:
@@ -241,14 +310,18 @@ class Home:
             )
         if device_of(x) != self.device:
             # Convert to float32 before the transfer, and to float64 after it: a device may lack float64.
-            narrower = np.dtype(dtype).itemsize < host_dtype(x).itemsize
-            x = compat.to_device(cast(x, dtype) if narrower else x, self.device)
+            if np.dtype(dtype).itemsize < host_dtype(x).itemsize:
+                with on_device(x):
+                    x = cast(x, dtype)
+            x = compat.to_device(x, self.device)
         return cast(x, dtype)
 
+    @at_home
     def norm(self, V: Array) -> float:
         """The Frobenius norm of an array here."""
         return float(self.column_norms(self.xp.reshape(V, (-1, 1)))[0])
 
+    @at_home
     def column_norms(self, V: Array) -> HostArray:
         """Euclidean norms of columns, on the host. They are right even if squares overflow or underflow."""
         with np.errstate(all="ignore"):
@@ -261,6 +334,7 @@ class Home:
         scaled = V / self.place(units)[None, :]
         return units * np.sqrt(to_host(self.xp.sum(scaled * scaled, axis=0)))
 
+    @at_home
     def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """Zeros of `shape` here."""
         name = np.dtype(dtype).name
@@ -270,6 +344,7 @@ class Home:
         """The n x n identity in float64."""
         return self.place(np.eye(n))
 
+    @at_home
     def concat(self, blocks: list[Array]) -> Array:
         """Blocks side by side."""
         return blocks[0] if len(blocks) == 1 else self.xp.concat(blocks, axis=1)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import machine
+from linspec.arrays import HOST, Home
 from linspec.operators import (
     AdjustedOperator,
     CenteredOperator,
@@ -162,6 +162,8 @@ class Sizes:
         Whether all entries can be read, at least in one sweep.
     filled : float or None, default None
         The estimated number of entries of the sparse Gram matrices; None if only `pairs` is known.
+    home : Home
+        Where the blocks and Gram matrices lie, and so whose memory they take.
     """
 
     n: int
@@ -172,6 +174,7 @@ class Sizes:
     k: int
     readable: bool
     filled: float | None = None
+    home: Home = HOST
 
     @property
     def gram_entries(self) -> float:
@@ -220,6 +223,7 @@ def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
         k=k,
         readable=all(view.readable or view.streamed for view in views),
         filled=filled,
+        home=X.home.blocks,
     )
 
 
@@ -262,7 +266,7 @@ def moments_form(sizes: Sizes, products: int, columns: int) -> tuple[str, Estima
     fastest = least_time(estimates, math.inf)
     if estimates[fastest].bytes < ALWAYS_AVAILABLE:
         return fastest, estimates[fastest]
-    name = least_time(estimates, MOMENTS_SHARE * machine.available_memory()) or "implicit"
+    name = least_time(estimates, MOMENTS_SHARE * sizes.home.free_memory()) or "implicit"
     return name, estimates[name]
 
 
@@ -303,9 +307,9 @@ def least_time(estimates: dict[str, Estimate], memory: float) -> str:
     return min(fitting, key=lambda name: fitting[name].seconds) if fitting else ""
 
 
-def spare_bytes() -> int:
-    """The memory that a solver may use by default: a quarter of the available memory."""
-    return machine.available_memory() // 4
+def spare_bytes(home: Home = HOST) -> int:
+    """The memory that a solver may use by default at a place: a quarter of what is free there."""
+    return home.free_memory() // 4
 
 
 def human_bytes(count: float) -> str:

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from linspec import machine
 from linspec.arrays import Array, HostArray, to_host
 from linspec.cost import MOMENTS_SHARE
 from linspec.errors import InvalidProblem, MissingCapability, shown
@@ -168,7 +167,7 @@ class KernelOperator(LinearOperator):
         """How products are made, "held" or "tiled"."""
         if not self._form:
             size = float(self.shape[0]) ** 2 * self.tile_dtype.itemsize
-            fits = size <= MOMENTS_SHARE / 2 * machine.available_memory()
+            fits = size <= MOMENTS_SHARE / 2 * self.home.free_memory()
             self._form = self._given if self._given != "auto" else "held" if fits else "tiled"
         return self._form
 

@@ -22,7 +22,9 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import (
+    HOST,
     Array,
+    Home,
     HostArray,
     host_dtype,
     namespace,
@@ -161,6 +163,11 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
     def matrices(self) -> dict[str, LinearOperator]:
         """The problem's matrices by name."""
         return {name: getattr(self, name) for name in self.matrix_names}
+
+    @property
+    def home(self) -> Home:
+        """Where the first matrix lies."""
+        return next((A.home for A in self.matrices.values()), HOST)
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -34,7 +34,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from linspec import cost, machine, options, registry
-from linspec.arrays import Array, random_generator
+from linspec.arrays import Array, at_home, random_generator
 from linspec.blas_threads import one_blas_thread, usual_blas_threads
 from linspec.errors import (
     BrokenPlugin,
@@ -178,6 +178,7 @@ class Selection:
     estimate: cost.Estimate | None = None
 
 
+@at_home
 def select(problem: Problem[Any]) -> Selection:
     """Choose a solver for a problem: the least estimated time within half of the available memory.
 
@@ -226,7 +227,7 @@ def _selected(problem: Problem[Any], sizes: cost.Sizes) -> Selection:
     listed = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
     memory, within = float(ALWAYS_AVAILABLE), ", and none needs much memory"
     if any(estimate.bytes > memory for estimate in estimates.values()):
-        memory = machine.available_memory() / 2
+        memory = problem.home.blocks.free_memory() / 2
         within = f" of those within {cost.human_bytes(memory)}"
     name = cost.least_time(estimates, memory)
     if name:
@@ -270,6 +271,7 @@ def estimated(
     return spec.name if spec is not None else cls.__name__, _estimate(cls, spec, sizes)
 
 
+@at_home
 def solve(
     problem: Problem[S],
     solver: str | Solver = "auto",
@@ -441,7 +443,7 @@ def _run(
                 problem,
                 machine.cpu_count(),
                 usual_blas_threads(),
-                cost.human_bytes(machine.available_memory()),
+                cost.human_bytes(problem.home.blocks.free_memory()),
             )
         try:
             with run.interruptible(), one_blas_thread(needed=_thin_on_sparse(problem, spec)):
@@ -527,7 +529,7 @@ def _without_squares(
     cls = registry.get_solver(ORTHOGONAL, problem)
     estimate = _estimate(cls, spec, problem.sizes())
     spent = AFFORDABLE * max(first.seconds, LEAST_SECONDS)
-    if estimate is None or estimate.seconds > spent or estimate.bytes > machine.available_memory() / 2:
+    if estimate is None or estimate.seconds > spent or estimate.bytes > problem.home.blocks.free_memory() / 2:
         return first
     fields = {option.name for option in options.options_of(cls)}
     instance = with_parts(options.build(cls, {k: v for k, v in given.items() if k in fields}))
@@ -568,7 +570,7 @@ EXACT_COLUMNS = 4096
 def _for_one_pass(estimates: dict[str, Any], rough: set[str], sizes: cost.Sizes) -> dict[str, Any]:
     """Of data that are read once: an exact answer where its matrix is small, for nothing can be made up for later."""
     exact = {name: e for name, e in estimates.items() if name not in rough}
-    if sizes.p + sizes.q <= EXACT_COLUMNS and cost.least_time(exact, machine.available_memory() / 2):
+    if sizes.p + sizes.q <= EXACT_COLUMNS and cost.least_time(exact, sizes.home.free_memory() / 2):
         return exact
     return {name: e for name, e in estimates.items() if name in rough}
 
@@ -648,7 +650,7 @@ def _check_memory(problem: Problem[Any], instance: Solver, spec: Any, name: str)
         estimate is None or estimate.bytes < ALWAYS_AVAILABLE
     ):  # asking the system takes longer than a small problem
         return
-    available = machine.available_memory()
+    available = problem.home.blocks.free_memory()
     if estimate.bytes > available:
         others = [other for other in registry.solvers(problem) if "iterative" in _spec(other, problem).traits]
         also = f" Solvers that iterate need less: {', '.join(others)}." if others else ""

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec import cost, machine
+from linspec import cost
 from linspec.arrays import HostArray
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NoSuitableSolver, shown
 from linspec.held_out.by_solving import scored_by_solving
@@ -151,7 +151,8 @@ def cross_validate(  # noqa: PLR0913
         _refuse_options(solver, options)
     elif solver != "auto" or options:  # who names a solver gets it
         asked = "solve"
-    held, reason = _chosen(estimates_of(problem, folds, scored, ridges, ks, solver), asked)
+    memory = problem.home.blocks.free_memory() / 2
+    held, reason = _chosen(estimates_of(problem, folds, scored, ridges, ks, solver), asked, memory)
     if held:
         scores, passes = _of_moments(problem, folds, scored, ridges, ks), 1.0
     else:
@@ -308,9 +309,8 @@ def _form(score: HeldOutScore, form: str) -> str:
     return form if form == "dense" else "solve"
 
 
-def _chosen(estimates: dict[str, cost.Estimate], form: str) -> tuple[bool, str]:
+def _chosen(estimates: dict[str, cost.Estimate], form: str, memory: float) -> tuple[bool, str]:
     """Whether the Gram matrices of all sets of rows are held, and why."""
-    memory = machine.available_memory() / 2
     told = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
     if form == "dense" and estimates["dense"].bytes > memory:
         raise NoSuitableSolver(

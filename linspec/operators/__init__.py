@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import is_array
+from linspec.arrays import is_array, on_device
 from linspec.errors import BrokenPlugin, InvalidProblem, LinspecError, UnsupportedData, called, shown
 from linspec.faults import Contained, one_line
 from linspec.frames import is_frame, is_series
@@ -173,7 +173,8 @@ def _of_list(data: Any, name: str, rows: int | None) -> LinearOperator:
 
 
 def _is_slice(entry: Any) -> bool:
-    return is_frame(entry) or ((is_array(entry) or is_scipy_sparse(entry)) and entry.ndim == 2)
+    readable = is_array(entry) or is_scipy_sparse(entry) or is_cupy_sparse(entry)
+    return is_frame(entry) or (readable and entry.ndim == 2)
 
 
 def _known(data: Any) -> LinearOperator | None:
@@ -181,11 +182,13 @@ def _known(data: Any) -> LinearOperator | None:
     if isinstance(data, np.ndarray):
         return DenseOperator(data) if memory_map(data) is None else MappedOperator(data)
     if is_array(data):
-        return DenseOperator(data)
+        with on_device(data):
+            return DenseOperator(data)
     if is_scipy_sparse(data):
         return SparseOperator(data)
     if is_cupy_sparse(data):
-        return CupySparseOperator(data)
+        with on_device(data.data):
+            return CupySparseOperator(data)
     if isinstance(data, str | os.PathLike):
         return open_npy(data)
     return ForeignOperator(data) if quacks(data) else None

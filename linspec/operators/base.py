@@ -19,7 +19,17 @@ from typing import Any, Self
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, Home, HostArray, host_dtype, is_array, to_host, working_dtype
+from linspec.arrays import (
+    HOST,
+    Array,
+    Home,
+    HostArray,
+    at_home,
+    host_dtype,
+    is_array,
+    to_host,
+    working_dtype,
+)
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.operators.row_blocks import LONGEST_STRETCH, RowBuffer
 from linspec.pauses import pause
@@ -114,6 +124,7 @@ class LinearOperator(ABC):
         n, p = self.shape
         return int(min(p * self.dtype.itemsize, self.nnz * (self.dtype.itemsize + 4) // max(n, 1) + 1))
 
+    @at_home
     def matmat(self, V: Array) -> Array:
         """A V.
 
@@ -129,6 +140,7 @@ class LinearOperator(ABC):
         pause()
         return self._matmat(self.home.blocks.place(V))
 
+    @at_home
     def rmatmat(self, U: Array) -> Array:
         """Aᵀ U.
 
@@ -144,6 +156,7 @@ class LinearOperator(ABC):
         pause()
         return self._rmatmat(self.home.place(U, self.dtype))
 
+    @at_home
     def rows(self, selection: Selection) -> LinearOperator:
         """The rows that a slice or an integer array selects, as an operator.
 
@@ -179,6 +192,7 @@ class LinearOperator(ABC):
         """
         return self.rows(selection)
 
+    @at_home
     def dense(self) -> Array:
         """The n x p entries in the working dtype, at `home`: perhaps the data themselves, so leave them as they are.
 

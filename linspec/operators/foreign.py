@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, is_array, working_dtype
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData, shown
 from linspec.operators.base import LinearOperator, Selection
+from linspec.operators.row_blocks import longest_stretch
 
 LOOKED_AT = 64
 """Rows of a block by which it is seen whether an operator has changed it, or has answered with one column only."""
@@ -152,19 +154,27 @@ def _one_column_for_all(block: HostArray) -> bool:
 class CupySparseOperator(LinearOperator):
     """A sparse matrix of `cupyx.scipy.sparse`, kept as CSR on its device.
 
-    The sparse products of CuPy want column-major blocks.
+    The sparse products of CuPy want column-major blocks, and first put the indices of the matrix in order, in place:
+    where they are not, that is done once, in a copy. Products with Aᵀ are those with transposes in CSR, which cuSPARSE
+    adds up in a fixed order, not by atomic operations as those of CSC. The transposes are made with the first of them
+    and kept, so they double the memory; each has few enough rows of A to be summed in float32.
     """
 
     sliceable = True
+    readable = True
 
-    def __init__(self, matrix: Any, dtype: Any = None) -> None:
-        self.matrix = matrix.tocsr()
+    def __init__(self, matrix: Any, dtype: Any = None, *, checked: bool = False) -> None:
         self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
         self._stored: np.dtype[Any] = np.dtype(matrix.dtype)
         self.dtype = working_dtype(matrix.dtype) if dtype is None else np.dtype(dtype)
+        self.matrix = matrix.tocsr()
+        self.home = Home.of(self.matrix.data)
         if matrix.dtype != self.dtype:
             self.matrix = self.matrix.astype(self.dtype)
-        self.home = Home.of(self.matrix.data)
+        if not checked and not self.matrix.has_canonical_format:
+            self.matrix = self.matrix.copy()
+            self.matrix.sum_duplicates()
+        self.matrix.has_canonical_format = True
 
     @property
     def stored_dtype(self) -> np.dtype[Any]:
@@ -172,23 +182,43 @@ class CupySparseOperator(LinearOperator):
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
         """The same matrix, converted."""
-        return self if dtype == self.dtype else CupySparseOperator(self.matrix, dtype)
+        return self if dtype == self.dtype else CupySparseOperator(self.matrix, dtype, checked=True)
 
     @property
     def nnz(self) -> int:
         return int(self.matrix.nnz)
 
+    @cached_property
+    def _transposes(self) -> list[tuple[slice, Any]]:
+        """Stretches of rows, and the transpose of each."""
+        n = self.shape[0]
+        length = max(n, 1) if self.dtype == np.float64 else longest_stretch(self.home)
+        stretches = [slice(start, min(start + length, n)) for start in range(0, n, length)]
+        return [(rows, _in_order(self.matrix[rows].T.tocsr())) for rows in stretches]
+
     def _matmat(self, V: Array) -> Array:
         return self.matrix @ self._column_major(V)
 
     def _rmatmat(self, U: Array) -> Array:
-        return self.home.blocks.place(self.matrix.T @ self._column_major(U))
+        total = self.home.zeros((self.shape[1], U.shape[1]))
+        for rows, transpose in self._transposes:
+            total += self.home.place(transpose @ self._column_major(U[rows, :]))
+        return total
 
     def _column_major(self, V: Array) -> Array:
         return self.home.place(V, self.dtype).copy(order="F")
 
+    def _dense(self) -> Array:
+        return self.matrix.toarray()
+
     def _rows(self, selection: Selection) -> LinearOperator:
-        return CupySparseOperator(self.matrix[selection])
+        return CupySparseOperator(self.matrix[selection], checked=True)
+
+
+def _in_order(matrix: Any) -> Any:
+    """A matrix that is ours, its indices in order."""
+    matrix.sum_duplicates()
+    return matrix
 
 
 def is_cupy_sparse(source: Any) -> bool:

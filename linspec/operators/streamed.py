@@ -36,10 +36,14 @@ from linspec.frames import check_names, is_frame
 from linspec.operators import sparse_kernels
 from linspec.operators.base import LinearOperator
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map
+from linspec.operators.foreign import CupySparseOperator, is_cupy_sparse
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 from linspec.operators.tables import of_frame
 from linspec.operators.turns import in_turn
 from linspec.pauses import pause
+
+SPARSE = SparseOperator | CupySparseOperator
+"""Slices that stay sparse."""
 
 GATHERED_BYTES = 32 << 20
 """Bytes up to which small slices are gathered: several blocks for each of a few threads."""
@@ -250,7 +254,7 @@ class StreamedOperator(LinearOperator):
             return None
         if start == 0 and not self._width:
             self._width, self.dtype, self.home = operator.shape[1], operator.dtype, operator.home
-            self._sparse, self._stored = isinstance(operator, SparseOperator), operator.stored_dtype
+            self._sparse, self._stored = isinstance(operator, SPARSE), operator.stored_dtype
             self.column_names, self.frame_library = operator.column_names, operator.frame_library
         self._compare(operator, what)
         return operator
@@ -263,10 +267,10 @@ class StreamedOperator(LinearOperator):
                 f"{what} has {operator.shape[1]} columns; the first has {self._width}. All slices must have the "
                 "same columns."
             )
-        if operator.home != self.home or isinstance(operator, SparseOperator) != self._sparse:
+        if operator.home != self.home or isinstance(operator, SPARSE) != self._sparse:
             kinds = [
                 _kind(self.home, self._sparse),
-                _kind(operator.home, isinstance(operator, SparseOperator)),
+                _kind(operator.home, isinstance(operator, SPARSE)),
             ]
             raise UnsupportedData(f"{what} is {kinds[1]}; the first is {kinds[0]}. Convert them to one kind.")
         if operator.dtype.itemsize > self.dtype.itemsize:
@@ -280,15 +284,15 @@ class StreamedOperator(LinearOperator):
     def _basket(self) -> _SparseBasket | _DenseBasket | _ArrayBasket:
         """For small slices of this kind."""
         if self._sparse:
-            return _SparseBasket()
+            return _SparseBasket(self.home)
         return (_DenseBasket if self.home.on_host else _ArrayBasket)(self._width, self.dtype, self.home)
 
     def _of_one_dtype(self, piece: LinearOperator) -> LinearOperator:
         """A large slice, in the precision of the first: float32 beside float64 is widened."""
         if piece.dtype == self.dtype:
             return piece
-        if isinstance(piece, SparseOperator):
-            return SparseOperator(piece.matrix.astype(self.dtype), checked=True)
+        if isinstance(piece, SPARSE):
+            return type(piece)(piece.matrix.astype(self.dtype), checked=True)
         return DenseOperator(self.home.place(piece.dense(), self.dtype))
 
     # ---- products -----------------------------------------------------------------------------
@@ -328,7 +332,7 @@ class StreamedOperator(LinearOperator):
         if matrix is not None:
             found = sparse_kernels.first_non_finite(matrix)
         else:
-            entries = to_host(block.array)  # type: ignore[attr-defined]
+            entries = to_host(block.array if isinstance(block, DenseOperator) else block.dense())
             at = np.argwhere(~np.isfinite(entries))[:1].tolist()
             found = (*at[0], entries[tuple(at[0])]) if at else None
         if found is None:  # the factor is at fault
@@ -484,7 +488,7 @@ def _as_slice(given: Any, what: str, name: str, start: int) -> LinearOperator:
     if is_frame(given):
         return of_frame(given, name, start)
     array = is_array(given)
-    if not array and not is_scipy_sparse(given):
+    if not array and not is_scipy_sparse(given) and not is_cupy_sparse(given):
         if isinstance(given, tuple | list) and len(given) == 2 and all(hasattr(x, "shape") for x in given):
             raise UnsupportedData(
                 f"{what} must be an array or a SciPy sparse matrix; got a {type(given).__name__} of two. Of a source "
@@ -504,6 +508,8 @@ def _as_slice(given: Any, what: str, name: str, start: int) -> LinearOperator:
             "One row is a slice `row[None, :]`."
         )
     with called(what):
+        if is_cupy_sparse(given):
+            return CupySparseOperator(given)
         if not array:
             return SparseOperator(given)
         return DenseOperator(given) if memory_map(given) is None else MappedOperator(given)
@@ -513,17 +519,19 @@ def held(slice_: LinearOperator) -> LinearOperator:
     """A slice that is kept while others are made: a copy, for the source may fill the same memory again."""
     if isinstance(slice_, MappedOperator):
         return slice_
-    if isinstance(slice_, SparseOperator):
-        return SparseOperator(slice_.matrix.copy(), slice_.dtype, checked=True)
+    if isinstance(slice_, SPARSE):
+        return type(slice_)(slice_.matrix.copy(), slice_.dtype, checked=True)
     return DenseOperator(copied(slice_.array))  # type: ignore[attr-defined]
 
 
 def _kind(home: Home, sparse: bool) -> str:
-    return "a SciPy sparse matrix" if sparse else f"an array of {home}"
+    if not sparse:
+        return f"an array of {home}"
+    return "a SciPy sparse matrix" if home.on_host else f"a sparse matrix of {home}"
 
 
 def _bytes(piece: LinearOperator) -> int:
-    return int(piece.nnz * (piece.dtype.itemsize + 4 * isinstance(piece, SparseOperator)))
+    return int(piece.nnz * (piece.dtype.itemsize + 4 * isinstance(piece, SPARSE)))
 
 
 class _DenseBasket:
@@ -579,7 +587,8 @@ class _ArrayBasket:
 class _SparseBasket:
     """Sparse slices, copied and put one below the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, home: Home) -> None:
+        self._home = home
         self._pieces: list[Any] = []
         self._bytes = 0
 
@@ -598,6 +607,11 @@ class _SparseBasket:
 
     def emptied(self) -> LinearOperator:
         """The rows gathered."""
-        rows = self._pieces[0] if self.filled == 1 else scipy.sparse.vstack(self._pieces, format="csr")
-        self._pieces, self._bytes = [], 0
-        return SparseOperator(rows, checked=True)
+        pieces, self._pieces, self._bytes = self._pieces, [], 0
+        if self._home.on_host:
+            rows = pieces[0] if len(pieces) == 1 else scipy.sparse.vstack(pieces, format="csr")
+            return SparseOperator(rows, checked=True)
+        from cupyx.scipy import sparse
+
+        rows = pieces[0] if len(pieces) == 1 else sparse.vstack(pieces, format="csr")
+        return CupySparseOperator(rows, checked=True)

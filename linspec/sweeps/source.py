@@ -14,7 +14,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from linspec import cost, machine
+from linspec import cost
 from linspec.arrays import Array, Home
 from linspec.errors import InvalidProblem
 from linspec.gram import HeldGram, Products
@@ -176,7 +176,7 @@ class Source:
                 {"implicit": "sweeps"}.get(form, f"{form} Gram matrices, held"),
                 estimate,
                 *self._expect,
-                cost.human_bytes(machine.available_memory()),
+                cost.human_bytes(self.X.home.blocks.free_memory()),
             )
         return form
 

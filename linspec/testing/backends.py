@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from linspec.arrays import HostArray, to_host
+from linspec.arrays import HostArray, to_host, working_dtype
 from linspec.testing.operators import ProductsOnly
 
 __all__ = ["BACKENDS", "Backend", "backends"]
@@ -127,7 +127,7 @@ def _cupyx(kind: str) -> Callable[[HostArray], Any]:
     def wrap(x: HostArray) -> Any:
         from cupyx.scipy import sparse
 
-        return getattr(sparse, kind)(scipy.sparse.csr_matrix(x if x.dtype.kind == "f" else x.astype(float)))
+        return getattr(sparse, kind)(scipy.sparse.csr_matrix(x.astype(working_dtype(x.dtype))))
 
     return wrap
 

@@ -150,7 +150,7 @@ class BlockKrylov(Solver):
         S = self._started(problem, run, moments.home, wide=wide)
         b = self._width(problem, run, moments.setup_cost + after + SWEEPS * sweep, S)
         Omega = moments.home.place(run.part(self.test_matrix).draw(side, b, run.rng))
-        most = self._most(problem.k, b + S.shape[1], side)
+        most = self._most(problem.k, b + S.shape[1], side, moments.home)
         space = KrylovSpace(Omega, problem.k, most, run, moments.home, S)
         multiply = moments.outer_gram_matmat if wide else moments.gram_matmat
         if S.shape[1]:
@@ -208,13 +208,13 @@ class BlockKrylov(Solver):
         least = NARROW if isinstance(bare, SparseOperator) else NARROW_DENSE
         return int(min(max(least, problem.k // COLUMNS), full))
 
-    def _most(self, k: int, b: int, side: int) -> int:
+    def _most(self, k: int, b: int, side: int, home: Home) -> int:
         """The largest number of columns in the basis."""
         if self.basis is not None:
             return min(max(self.basis, k + 2 * b), side)
         most = min(max(3 * k, k + 10 * b) if b < k else BLOCKS * b, side)
         if 8 * most * side > NEGLIGIBLE_BYTES:
-            most = min(most, spare_bytes() // (8 * side))
+            most = min(most, spare_bytes(home) // (8 * side))
         return min(max(most, k + 2 * b), side)
 
     @classmethod

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from linspec import cost, machine
+from linspec import cost
 from linspec.arrays import HOST, Array, Home, HostArray, random_generator, reciprocal, to_host
 from linspec.block_algebra import rank_cut, whitening
 from linspec.checks import check_alpha
@@ -460,7 +460,7 @@ def _check_memory(views: dict[str, LinearOperator]) -> None:
             )
     n = next(iter(views.values())).shape[0]
     needed = 8.0 * 4 * n * sum(A.shape[1] for A in views.values())
-    available = machine.available_memory() if needed > ALWAYS_AVAILABLE else needed
+    available = next(iter(views.values())).home.blocks.free_memory() if needed > ALWAYS_AVAILABLE else needed
     if needed > available:
         raise NoSuitableSolver(
             f"orthonormal bases of both views would take {cost.human_bytes(needed)} of memory; "

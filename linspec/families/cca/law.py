@@ -30,7 +30,6 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from linspec import machine
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, ratio
 from linspec.conclusion import Conclusion, Terms
@@ -388,7 +387,7 @@ class _Law:
         p, q = self.problem.X.shape[1], self.problem.Y.shape[1]
         if not self.moments.held and (self.terms.room < 1 or not self.moments.exact_diagonal):
             return None
-        if not math.isfinite(square) or 24.0 * (p + q) ** 2 > machine.available_memory() / 2:
+        if not math.isfinite(square) or 24.0 * (p + q) ** 2 > self.moments.home.free_memory() / 2:
             return None
         Sx, C, Sy = (to_host(S) for S in self.moments.dense() if S is not None)
         for width in (0.5, 0.1, 0.02):

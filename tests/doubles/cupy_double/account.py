@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from types import FrameType
 
@@ -49,7 +50,9 @@ class Account:
         self.events[kind, place] += 1
         self.bytes[kind, place] += nbytes
         if kind == "sync" and self.strict and ours:
-            raise ImplicitSync(f"{place}: {what} waits for the device. Pass the array through linspec.arrays.to_host.")
+            raise ImplicitSync(
+                f"{place}: {what} waits for the device. Pass the array through linspec.arrays.to_host."
+            )
 
     def total(self, kind: str) -> int:
         """Events of a kind."""
@@ -85,6 +88,7 @@ def site() -> tuple[str, bool]:
     return through, bool(through)
 
 
+@cache
 def _relative(file: str) -> str:
     path = Path(file)
     return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else file

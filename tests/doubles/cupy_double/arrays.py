@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from doubles.cupy_double import devices, surface
 from doubles.cupy_double.account import ACCOUNT
 
@@ -22,14 +21,57 @@ NUMBERS = "?bhilqBHILQefdFD"
 """The dtypes that CuPy has."""
 
 VIEWS = frozenset(
-    "T mT reshape transpose swapaxes ravel squeeze view diagonal moveaxis rollaxis expand_dims broadcast_to flip fliplr "
-    "flipud atleast_1d atleast_2d atleast_3d real rot90 broadcast_arrays matrix_transpose permute_dims".split()
+    [
+        "T",
+        "mT",
+        "reshape",
+        "transpose",
+        "swapaxes",
+        "ravel",
+        "squeeze",
+        "view",
+        "diagonal",
+        "moveaxis",
+        "rollaxis",
+        "expand_dims",
+        "broadcast_to",
+        "flip",
+        "fliplr",
+        "flipud",
+        "atleast_1d",
+        "atleast_2d",
+        "atleast_3d",
+        "real",
+        "rot90",
+        "broadcast_arrays",
+        "matrix_transpose",
+        "permute_dims",
+    ]
 )
 """Functions that launch no kernel where a view will do."""
 
 READ_BACK = frozenset(
-    "nonzero flatnonzero argwhere unique extract compress intersect1d union1d setdiff1d setxor1d in1d isin bincount "
-    "histogram trim_zeros unique_all unique_counts unique_inverse unique_values".split()
+    [
+        "nonzero",
+        "flatnonzero",
+        "argwhere",
+        "unique",
+        "extract",
+        "compress",
+        "intersect1d",
+        "union1d",
+        "setdiff1d",
+        "setxor1d",
+        "in1d",
+        "isin",
+        "bincount",
+        "histogram",
+        "trim_zeros",
+        "unique_all",
+        "unique_counts",
+        "unique_inverse",
+        "unique_values",
+    ]
 )
 """Functions that read a number back to know the size of their result."""
 
@@ -89,7 +131,9 @@ def launched(name: str, function: Callable[..., Any], args: Any, kwargs: Any) ->
         plain_args = [bare(each, name) for each in args]
         plain = {key: bare(each, name) for key, each in kwargs.items()}
         out = kwargs.get("out")
-        if isinstance(out, ndarray) and any(overlapping(out._host, each._host) for each in given if each is not out):
+        if isinstance(out, ndarray) and any(
+            overlapping(out._host, each._host) for each in given if each is not out
+        ):
             raise Overlap(f"{name} writes into memory that it reads")
         result = function(*plain_args, **plain)
     if name in VIEWS and given and _all_views(result, given):
@@ -103,7 +147,8 @@ def launched(name: str, function: Callable[..., Any], args: Any, kwargs: Any) ->
 def _all_views(result: Any, given: list[ndarray]) -> bool:
     parts = result if isinstance(result, tuple | list) else [result]
     return all(
-        isinstance(each, np.ndarray) and any(np.may_share_memory(each, one._host) or not each.size for one in given)
+        isinstance(each, np.ndarray)
+        and any(np.may_share_memory(each, one._host) or not each.size for one in given)
         for each in parts
     )
 
@@ -136,7 +181,9 @@ class ndarray:  # noqa: N801 (its name)
     _legacy = False
     """Whether scalars of NumPy are weak."""
 
-    def __init__(self, shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = None, order: str = "C"):
+    def __init__(
+        self, shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = None, order: str = "C"
+    ):
         if memptr is not None or strides is not None:
             raise NotImplementedError("the double of CuPy has no pointers to memory.")
         self._host = np.empty(shape, _supported(dtype), order=order)  # type: ignore[call-overload]
@@ -197,7 +244,9 @@ class ndarray:  # noqa: N801 (its name)
         if not isinstance(arr, np.ndarray):
             raise TypeError("Only numpy.ndarray can be set to cupy.ndarray")
         if arr.dtype != self.dtype or arr.shape != self.shape:
-            raise ValueError(f"{arr.dtype} array of shape {arr.shape} cannot be set to {self.dtype} of {self.shape}")
+            raise ValueError(
+                f"{arr.dtype} array of shape {arr.shape} cannot be set to {self.dtype} of {self.shape}"
+            )
         ACCOUNT.note("up", self.nbytes)
         self._host[...] = arr
 
@@ -330,7 +379,10 @@ class ndarray:  # noqa: N801 (its name)
         if fancy:
             devices.check(self._device)
             return wrapped(self._host[plain])
-        return wrapped(np.asarray(self._host[plain]) if _basic_scalar(self._host, plain) else self._host[plain], self._device)
+        return wrapped(
+            np.asarray(self._host[plain]) if _basic_scalar(self._host, plain) else self._host[plain],
+            self._device,
+        )
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if isinstance(value, np.ndarray) and value.ndim:
@@ -444,7 +496,12 @@ def give_methods(api: surface.Api) -> None:
     """The methods that need nothing of their own are NumPy's, as kernels."""
     attributes = api["classes"]["cupy.ndarray"]
     for name, (kind, _) in attributes.items():
-        if name.startswith("_") or kind != "method" or hasattr(ndarray, name) or not hasattr(np.ndarray, name):
+        if (
+            name.startswith("_")
+            or kind != "method"
+            or hasattr(ndarray, name)
+            or not hasattr(np.ndarray, name)
+        ):
             continue
 
         def method(self: Any, *args: Any, _name: str = name, **kwargs: Any) -> Any:

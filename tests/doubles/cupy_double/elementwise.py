@@ -7,15 +7,42 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-
 from doubles.cupy_double import arrays, devices, surface
 from doubles.cupy_double.account import ACCOUNT
 from doubles.cupy_double.arrays import bare, launched, ndarray, operand, overlapping, wrapped
 
 OF_HOSTS = frozenset(
-    "array_repr array_str base_repr binary_repr can_cast common_type dtype finfo get_include iinfo isdtype isfortran "
-    "iscomplexobj isrealobj isscalar issubdtype issubsctype min_scalar_type mintypecode ndim obj2sctype promote_types "
-    "result_type shape size typename broadcast_shapes format_parser who".split()
+    [
+        "array_repr",
+        "array_str",
+        "base_repr",
+        "binary_repr",
+        "can_cast",
+        "common_type",
+        "dtype",
+        "finfo",
+        "get_include",
+        "iinfo",
+        "isdtype",
+        "isfortran",
+        "iscomplexobj",
+        "isrealobj",
+        "isscalar",
+        "issubdtype",
+        "issubsctype",
+        "min_scalar_type",
+        "mintypecode",
+        "ndim",
+        "obj2sctype",
+        "promote_types",
+        "result_type",
+        "shape",
+        "size",
+        "typename",
+        "broadcast_shapes",
+        "format_parser",
+        "who",
+    ]
 )
 """Functions of shapes and dtypes, whose results are not arrays."""
 
@@ -178,7 +205,9 @@ def empty(shape: Any, dtype: Any = float, order: str = "C") -> Any:
     return ndarray(shape, float if dtype is None else dtype, order=order)
 
 
-def empty_like(prototype: Any, dtype: Any = None, order: str = "K", subok: Any = None, shape: Any = None) -> Any:
+def empty_like(
+    prototype: Any, dtype: Any = None, order: str = "K", subok: Any = None, shape: Any = None
+) -> Any:
     """The same with the shape of another array."""
     return ndarray(prototype.shape if shape is None else shape, prototype.dtype if dtype is None else dtype)
 
@@ -192,13 +221,28 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None) -> Any:
     return wrapped(np.take(a._host, numbers, axis=axis, mode="wrap"))
 
 
-def concatenate(tup: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+def concatenate(
+    tup: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
+) -> Any:
     """Arrays of the device, one after the other."""
     for each in tup:
         if not isinstance(each, ndarray):
             raise TypeError(f"Only cupy arrays can be concatenated; got {type(each)}")
     devices.check(*(each._device for each in tup))
     return wrapped(np.concatenate([each._host for each in tup], axis=axis, dtype=dtype, casting=casting))
+
+
+class MemoryPool:
+    """The memory that the library keeps of what was freed: none."""
+
+    def free_bytes(self) -> int:
+        """Bytes that can be used again."""
+        return 0
+
+
+def get_default_memory_pool() -> MemoryPool:
+    """The pool of the current device."""
+    return MemoryPool()
 
 
 def get_array_module(*args: Any) -> Any:
@@ -210,6 +254,6 @@ OWN: dict[str, Callable[..., Any]] = {
     each.__name__: each
     for each in (
         array, asarray, ascontiguousarray, asfortranarray, asnumpy, empty, empty_like, take, concatenate,
-        get_array_module,
+        get_array_module, get_default_memory_pool,
     )
 }  # fmt: skip

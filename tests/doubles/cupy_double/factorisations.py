@@ -13,14 +13,29 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-
 from doubles.cupy_double import devices, surface
 from doubles.cupy_double.account import ACCOUNT
 from doubles.cupy_double.arrays import launched, ndarray, wrapped
 
 _STATE = threading.local()
 FACTORISATIONS = frozenset(
-    "cholesky eig eigh eigvals eigvalsh inv lstsq pinv qr solve svd svdvals tensorinv tensorsolve matrix_rank".split()
+    [
+        "cholesky",
+        "eig",
+        "eigh",
+        "eigvals",
+        "eigvalsh",
+        "inv",
+        "lstsq",
+        "pinv",
+        "qr",
+        "solve",
+        "svd",
+        "svdvals",
+        "tensorinv",
+        "tensorsolve",
+        "matrix_rank",
+    ]
 )
 
 
@@ -69,7 +84,9 @@ def _factorisation(name: str, theirs: Callable[..., Any]) -> Callable[..., Any]:
     def function(*args: Any, **kwargs: Any) -> Any:
         given = [each for each in args if isinstance(each, ndarray)]
         if not given or any(isinstance(each, np.ndarray) for each in args):
-            raise TypeError(f"cupy.linalg.{name} takes arrays of the device; got {[type(each) for each in args]}")
+            raise TypeError(
+                f"cupy.linalg.{name} takes arrays of the device; got {[type(each) for each in args]}"
+            )
         devices.check(*(each._device for each in given))
         plain = [each._host if isinstance(each, ndarray) else each for each in args]
         if any(each.dtype == np.float16 for each in plain if isinstance(each, np.ndarray)):
@@ -80,7 +97,9 @@ def _factorisation(name: str, theirs: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 return wrapped(_tuple(theirs(*plain, **kwargs)))
             except np.linalg.LinAlgError:
-                failed = theirs(*map(_harmless, plain), **kwargs)  # what is wrong with a shape is wrong here, too
+                failed = theirs(
+                    *map(_harmless, plain), **kwargs
+                )  # what is wrong with a shape is wrong here, too
                 if raises():
                     raise
                 return wrapped(_unknown(_tuple(failed)))

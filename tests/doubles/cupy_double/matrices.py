@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-
 from doubles.cupy_double import devices, elementwise, factorisations, surface
 from doubles.cupy_double.account import ACCOUNT
 from doubles.cupy_double.arrays import SCALARS, ndarray, wrapped
@@ -60,8 +59,7 @@ class _Compressed:
         data = data if dtype is None else data.astype(dtype, copy=False)
         if data.dtype.char not in DTYPES:
             raise ValueError(
-                "Only bool, float32, float64, complex64 and complex128 are supported "
-                f"(actual: {data.dtype})"
+                f"Only bool, float32, float64, complex64 and complex128 are supported (actual: {data.dtype})"
             )
         if ONLY_INT32:
             indices, indptr = (each.astype(np.int32, copy=False) for each in (indices, indptr))
@@ -294,7 +292,10 @@ def modules(cupy: ModuleType, api: surface.Api) -> dict[str, ModuleType]:
     global ONLY_INT32  # noqa: PLW0603 (one release in a process)
     ONLY_INT32 = api["version"].startswith("13.")
     told = api["modules"]["cupyx.scipy.sparse"]
-    sparse = surface.module("cupyx.scipy.sparse", issparse=issparse, isspmatrix=issparse)
+    own = {"issparse": issparse, "isspmatrix": issparse, "vstack": vstack}
+    for name, function in own.items():
+        own[name] = surface.held_to(f"cupyx.scipy.sparse.{name}", told[name][1], function)
+    sparse = surface.module("cupyx.scipy.sparse", **own)
     for kind in (csr_matrix, csc_matrix):
         of_instances = dict.fromkeys(("data", "indices", "indptr"), ["attribute", None])
         attributes = {**api["classes"][f"cupyx.scipy.sparse.{kind.__name__}"], **of_instances}
@@ -312,6 +313,14 @@ def modules(cupy: ModuleType, api: surface.Api) -> dict[str, ModuleType]:
     for each in (cupyx, scipy_):
         each.__path__ = []
     return {"cupyx": cupyx, "cupyx.scipy": scipy_, "cupyx.scipy.sparse": sparse}
+
+
+def vstack(blocks: Any, format: Any = None, dtype: Any = None) -> Any:  # noqa: A002 (its name)
+    """Matrices one below the other."""
+    devices.check()
+    host = scipy.sparse.vstack([each._host() for each in blocks], format=format or "csr", dtype=dtype)
+    kind = csr_matrix if host.format == "csr" else csc_matrix
+    return kind(tuple(wrapped(each) for each in (host.data, host.indices, host.indptr)), shape=host.shape)
 
 
 def issparse(x: Any) -> bool:
