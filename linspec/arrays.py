@@ -88,11 +88,13 @@ def on_device(*things: Any) -> AbstractContextManager[Any]:
 
     Parameters
     ----------
-    *things : array, or anything with a `home`: operators, moments, problems
+    *things : array, sparse matrix, or anything with a `home`: operators, moments, problems, solutions
     """
     if "cupy" in sys.modules:
         for thing in things:
-            home = Home.of(thing) if compat.is_cupy_array(thing) else getattr(thing, "home", None)
+            entries = getattr(thing, "data", None)  # of a sparse matrix of CuPy
+            array = next((x for x in (thing, entries) if compat.is_cupy_array(x)), None)
+            home = getattr(thing, "home", None) if array is None else Home.of(array)
             if isinstance(home, Home) and compat.is_cupy_namespace(home.xp):
                 return _current(home.device)
     return nullcontext()

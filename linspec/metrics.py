@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, Home, HostArray, host_dtype, is_array, to_host
+from linspec.arrays import HOST, Array, Home, HostArray, at_home, host_dtype, is_array, to_host
 from linspec.block_algebra import EPS, whitening
 from linspec.checks import finite_array, finite_block
 from linspec.errors import InvalidProblem, NonFiniteData
@@ -49,6 +49,7 @@ Product = Callable[[Array], Array]
 """V -> S V."""
 
 
+@at_home
 def subspace_distance(W: Any, Z: Any, metric: Any = None) -> float:
     """Sine of the largest principal angle between two spans: ‖P_W − P_Z‖₂.
 
@@ -77,6 +78,7 @@ def subspace_distance(W: Any, Z: Any, metric: Any = None) -> float:
     return float(_sines_and_cosines(W, Z, metric)[0][0])
 
 
+@at_home
 def chordal_distance(W: Any, Z: Any, metric: Any = None) -> float:
     """Chordal distance of two spans: ‖sin θ‖₂ = ‖P_W − P_Z‖_F / √2.
 
@@ -98,6 +100,7 @@ def chordal_distance(W: Any, Z: Any, metric: Any = None) -> float:
     return float(np.linalg.norm(_sines_and_cosines(W, Z, metric)[0]))
 
 
+@at_home
 def principal_angles(W: Any, Z: Any, metric: Any = None) -> HostArray:
     """Principal angles between two spans: small ones from their sines, large ones from their cosines.
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import scipy.sparse
 
 from linspec import options, registry
-from linspec.arrays import random_generator
+from linspec.arrays import at_home, random_generator
 from linspec.errors import InvalidOption, InvalidProblem
 from linspec.operators import DenseOperator, SparseOperator, as_operator
 from linspec.test_matrix import TestMatrix
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["project"]
 
 
+@at_home
 def project(
     A: Any, columns: int, test_matrix: str | TestMatrix = "sparse-sign", *, rng: Any = None, **options_: Any
 ) -> Array:

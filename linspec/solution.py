@@ -15,7 +15,7 @@ import numpy as np
 
 import linspec
 from linspec import archive, registry
-from linspec.arrays import Array, HostArray, empty_at, from_host, is_array, to_host
+from linspec.arrays import HOST, Array, Home, HostArray, empty_at, from_host, is_array, to_host
 from linspec.errors import InvalidFile, InvalidOption, MissingPackage, shown
 from linspec.frames import RowNames, check_names, column_names_of, library_of, row_names_of, table
 from linspec.interrupts import HowItEnded
@@ -186,6 +186,15 @@ class Solution:
     problem: str = ""
     tol: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def home(self) -> Home:
+        """Where the arrays of the answer lie."""
+        values = (getattr(self, each.name) for each in dataclasses.fields(self))
+        return next(
+            (Home.of(value) for value in values if is_array(value) and not isinstance(value, np.ndarray)),
+            HOST,
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the solution into a file, from which `linspec.load_solution` reads it: arrays and a text, no pickle.

@@ -30,6 +30,7 @@ from linspec.arrays import (
     Home,
     HostArray,
     all_finite,
+    at_home,
     host_dtype,
     is_array,
     plain_array,
@@ -61,6 +62,7 @@ WORST_CANCELLATION = 1e4
 # ---- the four targets ------------------------------------------------------------------------------
 
 
+@at_home
 def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     """Linear discriminant analysis: the indicator of each class over the square root of its size.
 
@@ -144,6 +146,7 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     return ClassTargets.of_classes(H, names[sizes > 0], sizes[sizes > 0], weights)
 
 
+@at_home
 def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
     """Orthonormalised partial least squares: the labels minus their column means.
 
@@ -193,6 +196,7 @@ def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
     return _varying(_labels(Y, unlabelled)).centered()
 
 
+@at_home
 def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     """Canonical correlations with labels: centred labels, whitened.
 
@@ -250,6 +254,7 @@ def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     return labels.whitened(weights_and_confounds(sample_weight, None, labels.shape[0])[0])
 
 
+@at_home
 def hsl(
     Y: Any,
     laplacian: str = "zhou",

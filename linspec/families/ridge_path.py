@@ -118,6 +118,7 @@ class RidgePath(Generic[S]):
         return "\n".join(lines) + ">"
 
 
+@at_home
 def ridge_path(
     problem: Problem[S],
     ridges: Iterable[Any],

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import HostArray
+from linspec.arrays import HostArray, at_home
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NoSuitableSolver, shown
 from linspec.held_out.by_solving import scored_by_solving
 from linspec.held_out.folds import Folds, folds_of
@@ -39,6 +39,7 @@ Grid = tuple[tuple[Any, ...], tuple[int | None, ...]]
 METHODS, FORMS = ("folds", "gcv"), ("auto", "dense", "solve", "sparse", "implicit")
 
 
+@at_home
 def cross_validate(  # noqa: PLR0913
     problem: Problem[Any],
     *,

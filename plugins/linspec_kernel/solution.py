@@ -116,6 +116,7 @@ class KernelCCASolution(TwoViewSolution):
         return self.y_map.kernel
 
     @property
+    @at_home
     def x_dual(self) -> Array:
         """Coefficients of the kernel functions of all n training rows of X: 0 but at the landmarks.
 
@@ -127,10 +128,12 @@ class KernelCCASolution(TwoViewSolution):
         return _dual(self.x_weights, self.x_landmarks, self.x_map, "x")
 
     @property
+    @at_home
     def y_dual(self) -> Array:
         """The same of Y."""
         return _dual(self.y_weights, self.y_landmarks, self.y_map, "y")
 
+    @at_home
     def transform(self, X: Any = None, Y: Any = None) -> Any:
         """Canonical variates of rows: the functions at these rows, less their means over the training rows.
 

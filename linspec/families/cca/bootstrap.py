@@ -38,7 +38,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from linspec import cost, machine
-from linspec.arrays import HostArray, is_array, random_generator, reciprocal, to_host
+from linspec.arrays import HostArray, at_home, is_array, random_generator, reciprocal, to_host
 from linspec.checks import check_alpha
 from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, NoSuitableSolver, warn
 from linspec.families.cca.components import check_problem, frequencies
@@ -154,6 +154,7 @@ class Bootstrap:
         return "\n".join(lines) + ">"
 
 
+@at_home
 def bootstrap(
     problem: CCA,
     solver: str | Solver = "auto",

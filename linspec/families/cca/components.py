@@ -32,7 +32,7 @@ import numpy as np
 import scipy.linalg
 
 from linspec import cost
-from linspec.arrays import HOST, Array, Home, HostArray, random_generator, reciprocal, to_host
+from linspec.arrays import HOST, Array, Home, HostArray, at_home, random_generator, reciprocal, to_host
 from linspec.block_algebra import rank_cut, whitening
 from linspec.checks import check_alpha
 from linspec.errors import (
@@ -134,6 +134,7 @@ class PermutationTest:
         )
 
 
+@at_home
 def permutation_test(
     problem: CCA,
     *,

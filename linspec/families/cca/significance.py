@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc, fdtrc, gammaincc
 
-from linspec.arrays import HostArray
+from linspec.arrays import HostArray, at_home
 from linspec.checks import check_alpha
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.families.cca.components import PermutationTest, check_problem, frequencies
@@ -139,6 +139,7 @@ class Significance:
         return "\n".join(lines)
 
 
+@at_home
 def significance(
     problem: CCA, *, solution: CCASolution | None = None, permutation: PermutationTest | None = None
 ) -> Significance:

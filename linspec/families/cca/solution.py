@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec.affine_images import Taken
-from linspec.arrays import Array, HostArray
+from linspec.arrays import Array, HostArray, at_home
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.families.cca.variates import CCAScore, one_or_both, score_views
 from linspec.families.cca.views import loadings_tables, scores_tables
@@ -119,6 +119,7 @@ class CCASolution(Solution):
         columns = {**super()._per_component(), "residual": self.residuals}
         return columns if self.bounds is None else {**columns, "bound": self.bounds}
 
+    @at_home
     def transform(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
         """Canonical variates of rows: X minus the training means, times the weights.
 
@@ -150,6 +151,7 @@ class CCASolution(Solution):
         mean, slopes = getattr(self, f"{side}_mean"), getattr(self, f"{side}_slopes")
         return Taken(mean, slopes, self.confound_mean, **self.names_of(name))
 
+    @at_home
     def predict(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
         """The other view of rows, by least squares on their variates.
 
@@ -200,6 +202,7 @@ class CCASolution(Solution):
         ]
         return one_or_both(given, "predict needs X, Y or both")
 
+    @at_home
     def inverse_transform(self, X: Any = None, Y: Any = None, *, confounds: Any = None) -> Any:
         """Rows of a view from their variates, by least squares: X̂ = x̄ + P (PᵀP)⁻¹PᵀX.
 
@@ -242,6 +245,7 @@ class CCASolution(Solution):
             )
         return self._taken(to).restored(scores, coefficients.T, f"the variates of {name}", confounds)
 
+    @at_home
     def score(self, X: Any, Y: Any, *, confounds: Any = None) -> CCAScore:
         """The correlations that the weights capture on rows, usually on new rows.
 
@@ -287,6 +291,7 @@ class CCASolution(Solution):
         """
         return score_views(self, X, Y, centered=self.x_mean is not None, confounds=confounds)
 
+    @at_home
     def loadings(
         self, X: Any = None, Y: Any = None, *, confounds: Any = None, sample_weight: Any = None
     ) -> Any:
@@ -325,6 +330,7 @@ class CCASolution(Solution):
         ]
         return one_or_both(found, "loadings need X, Y or both")
 
+    @at_home
     def loadings_table(
         self,
         X: Any = None,
@@ -352,6 +358,7 @@ class CCASolution(Solution):
         """
         return loadings_tables(self, X, Y, library, confounds=confounds, sample_weight=sample_weight)
 
+    @at_home
     def scores_table(
         self, X: Any = None, Y: Any = None, *, confounds: Any = None, library: str | None = None
     ) -> Any:
@@ -383,6 +390,7 @@ class CCASolution(Solution):
     def _centers(self) -> bool:
         return self.x_mean is not None
 
+    @at_home
     def cross_loadings(
         self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None
     ) -> tuple[Array, Array]:
@@ -415,6 +423,7 @@ class CCASolution(Solution):
         rows = self._rows(X, Y, confounds, sample_weight)
         return cross_loadings(X, Y, (self.x_weights, self.y_weights), **rows)
 
+    @at_home
     def variance_extracted(
         self, X: Any = None, Y: Any = None, *, confounds: Any = None, sample_weight: Any = None
     ) -> Any:
@@ -447,6 +456,7 @@ class CCASolution(Solution):
         ]
         return self._mean_squares(loaded, X, Y, confounds, sample_weight)
 
+    @at_home
     def redundancy(
         self, X: Any, Y: Any, *, confounds: Any = None, sample_weight: Any = None
     ) -> tuple[HostArray, HostArray]:
@@ -498,6 +508,7 @@ class CCASolution(Solution):
         ]
         return one_or_both(means, "variance_extracted needs X, Y or both")
 
+    @at_home
     def supported(self, level: Any = 0.0) -> int:
         """The number of leading pairs whose correlations are certified to be above a level.
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from linspec.affine_images import NOTHING, Taken
-from linspec.arrays import Array, Home, HostArray, host_dtype, is_array, namespace, to_host
+from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, is_array, namespace, to_host
 from linspec.block_algebra import whitening
 from linspec.errors import InvalidOption, InvalidProblem
 
@@ -68,6 +68,7 @@ class LinearClassifier:
     weights: Array
     taken: Taken = NOTHING
 
+    @at_home
     def decision(self, X: Any, *, confounds: Any = None) -> Array:
         """The discriminant functions: the logarithm of each class's prior times likelihood, up to a term of the row.
 
@@ -98,6 +99,7 @@ class LinearClassifier:
         found = (blocks.place(Z) - blocks.place(about)[None, :]) @ blocks.place(T @ M.T)
         return home.place(found + blocks.place(offset)[None, :], host_dtype(Z))
 
+    @at_home
     def log_probabilities(self, X: Any, *, confounds: Any = None) -> Array:
         """The logarithms of `probabilities`, which are exact where probabilities underflow; shape (n, c)."""
         D = self.decision(X, confounds=confounds)
@@ -105,6 +107,7 @@ class LinearClassifier:
         D = D - xp.max(D, axis=1, keepdims=True)
         return D - xp.log(xp.sum(xp.exp(D), axis=1, keepdims=True))
 
+    @at_home
     def probabilities(self, X: Any, *, confounds: Any = None) -> Array:
         """The posterior probability of each class for each row.
 
@@ -123,6 +126,7 @@ class LinearClassifier:
         found = self.log_probabilities(X, confounds=confounds)
         return namespace(found).exp(found)
 
+    @at_home
     def predict(self, X: Any, *, confounds: Any = None) -> HostArray:
         """The likeliest class of each row.
 

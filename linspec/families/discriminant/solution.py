@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec.affine_images import Taken
-from linspec.arrays import Array, HostArray, host_dtype, to_host
+from linspec.arrays import Array, HostArray, at_home, host_dtype, to_host
 from linspec.block_algebra import whitening
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.families.discriminant.classifier import (
@@ -104,6 +104,7 @@ class DiscriminantSolution(Solution):
     def _headline(self) -> str:
         return f"{len(self.eigenvalues)} eigenvalues, sum {float(self.eigenvalues.sum()):.6g}"
 
+    @at_home
     def transform(self, X: Any, *, confounds: Any = None) -> Array:
         """The rows in the subspace: X times the weights, after the training means are subtracted.
 
@@ -121,6 +122,7 @@ class DiscriminantSolution(Solution):
         """
         return self._taken.images(X, self.weights, "X", confounds)
 
+    @at_home
     def score(self, X: Any, H: Any, *, confounds: Any = None) -> float:
         """How much the directions explain of the targets of rows, usually of new rows: Pillai's trace.
 
@@ -173,6 +175,7 @@ class DiscriminantSolution(Solution):
         Sp, C, Sh = (to_host(block) for block in moments.dense())
         return float(np.sum((whitening(Sp, DEPENDENT).T @ C @ whitening(Sh, DEPENDENT)) ** 2))
 
+    @at_home
     def scores_table(self, X: Any, *, confounds: Any = None, library: str | None = None) -> Any:
         """The rows in the subspace, as `transform` gives them, in a table with the labels of the rows.
 
@@ -195,6 +198,7 @@ class DiscriminantSolution(Solution):
         """What is taken out of rows. Their scale is in the weights."""
         return Taken(self.mean, self.slopes, self.confound_mean, **self.names_of("X"))
 
+    @at_home
     def classifier(
         self,
         X: Any = None,
@@ -288,6 +292,7 @@ class DiscriminantSolution(Solution):
             taken=self._taken,
         )
 
+    @at_home
     def predict(self, X: Any, *, priors: Any = None, confounds: Any = None) -> HostArray:
         """The likeliest class of each row, for targets that `linspec.targets.lda` made of classes.
 
@@ -314,6 +319,7 @@ class DiscriminantSolution(Solution):
         """
         return self.classifier(priors=priors).predict(X, confounds=confounds)
 
+    @at_home
     def probabilities(self, X: Any, *, priors: Any = None, confounds: Any = None) -> Array:
         """The posterior probability of each class, in the order of `classes`, for each row.
 

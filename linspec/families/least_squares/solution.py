@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from linspec.affine_images import Taken
-from linspec.arrays import Array, Home, HostArray, host_dtype, namespace, to_host
+from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, namespace, to_host
 from linspec.errors import InvalidProblem
 from linspec.solution import Solution
 
@@ -97,6 +97,7 @@ class LeastSquaresSolution(Solution):
         }
 
     @property
+    @at_home
     def intercept(self) -> Array | None:
         """What is added to A x: b̄ − āᵀx, of the shape of x without the columns of A; None without centring.
 
@@ -105,6 +106,7 @@ class LeastSquaresSolution(Solution):
         return self._rest(self.b_mean, self.a_mean)
 
     @property
+    @at_home
     def confound_coefficients(self) -> Array | None:
         """The coefficients of the confounds, shape (c, m), or (c,) for one-dimensional B; None if there are none.
 
@@ -131,6 +133,7 @@ class LeastSquaresSolution(Solution):
         found = (blocks.place(b)[0] if vector else blocks.place(b)) - found
         return home.place(xp.asarray(found) if home.on_host else found, host_dtype(self.x))
 
+    @at_home
     def along_path(self) -> list[Self]:
         """A solution for each ridge of a path, in the order of the ridges; each has the costs and status of all."""
         if not self.path:
@@ -142,6 +145,7 @@ class LeastSquaresSolution(Solution):
             for i, residual in enumerate(self.residuals)
         ]
 
+    @at_home
     def predict(self, A: Any, *, confounds: Any = None) -> Array:
         """A x, plus the intercept if there is one: the right-hand sides that the coefficients give to rows.
 

@@ -137,6 +137,7 @@ class SVDSolution(Solution):
     def _taken(self) -> Taken:
         return Taken(self.mean, self.slopes, self.confound_mean, self.scale, **self.names_of("A"))
 
+    @at_home
     def transform(self, A: Any, *, confounds: Any = None) -> Array:
         """Scores of rows: the rows minus the training means, if the problem centres, times the vectors.
 

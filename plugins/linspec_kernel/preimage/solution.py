@@ -108,6 +108,7 @@ class PreimageCCASolution(TwoViewSolution):
         x, y = (size > share * size.max(axis=0, initial=0.0) for size in sizes)
         return x, y
 
+    @at_home
     def transform(self, X: Any = None, Y: Any = None) -> Any:
         """Variates of rows: kernel functions of the points at these rows, combined and less their training means.
 
