@@ -247,6 +247,19 @@ def gpu(session: nox.Session) -> None:
     session.run("pytest", "-k", "cupy", *session.posargs)
 
 
+@nox.session(name="gpu-double")
+def gpu_double(session: nox.Session) -> None:
+    """Every test that takes an array backend, on a double of CuPy: no GPU is needed.
+
+    With the names and signatures of the oldest release that `pyproject.toml` allows, and of the newest one known.
+    Arguments after `--` go to pytest; `nox -s gpu-double -- tests/doubles` is a quick way.
+    """
+    session.install(*DEV)
+    for version in ("13.4.0", "14.2.0"):
+        env = {"LINSPEC_CUPY_DOUBLE": version}
+        session.run("pytest", "-q", "-n", "auto", "-k", "cupy", *session.posargs, env=env)
+
+
 @nox.session
 def template(session: nox.Session) -> None:
     """The templates as their authors meet them: linspec's wheel, a clean environment, public kit, command line."""

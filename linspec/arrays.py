@@ -92,12 +92,18 @@ def on_device(*things: Any) -> AbstractContextManager[Any]:
     """
     if "cupy" in sys.modules:
         for thing in things:
-            entries = getattr(thing, "data", None)  # of a sparse matrix of CuPy
-            array = next((x for x in (thing, entries) if compat.is_cupy_array(x)), None)
-            home = getattr(thing, "home", None) if array is None else Home.of(array)
+            home = _home_of(thing)
             if isinstance(home, Home) and compat.is_cupy_namespace(home.xp):
                 return _current(home.device)
     return nullcontext()
+
+
+def _home_of(thing: Any) -> Any:
+    if compat.is_cupy_array(thing):
+        return Home.of(thing)
+    if type(thing).__module__.startswith("cupyx."):
+        return Home.of(thing.data)
+    return getattr(thing, "home", None)
 
 
 @contextmanager

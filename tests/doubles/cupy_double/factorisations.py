@@ -92,7 +92,7 @@ def _factorisation(name: str, theirs: Callable[..., Any]) -> Callable[..., Any]:
         if any(each.dtype == np.float16 for each in plain if isinstance(each, np.ndarray)):
             raise TypeError("float16 is not supported in linalg")
         if raises():
-            ACCOUNT.note("sync", 4, "the report of cuSOLVER")
+            ACCOUNT.note("report", 4)
         with np.errstate(all="ignore"):
             try:
                 return wrapped(_tuple(theirs(*plain, **kwargs)))

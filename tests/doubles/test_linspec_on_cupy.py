@@ -1,0 +1,245 @@
+"""What of linspec depends on CuPy being CuPy: devices, factorisations that fail in silence, sparse matrices, memory."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+if sys.modules.get("cupy") is None:
+    pytest.skip("neither CuPy nor its double is here: LINSPEC_CUPY_DOUBLE=14.2.0", allow_module_level=True)
+
+import cupy
+import linspec as ls
+from cupyx.scipy import sparse
+from linspec import arrays, cost, machine
+from linspec.arrays import Home, at_home, on_device, to_host
+from linspec.errors import UnsupportedData
+from linspec.operators import row_blocks
+from linspec.testing import check_operator
+
+SECOND = cupy.cuda.Device(1)
+RNG = np.random.default_rng(0)
+SHARED = RNG.standard_normal((400, 3))
+X = SHARED @ RNG.standard_normal((3, 9)) + RNG.standard_normal((400, 9)) + 1.0
+Y = SHARED @ RNG.standard_normal((3, 7)) + RNG.standard_normal((400, 7)) - 2.0
+S = scipy.sparse.random(500, 12, 0.3, format="csr", random_state=1)
+
+
+def on(device, array):
+    with cupy.cuda.Device(device):
+        return cupy.asarray(array)
+
+
+def unordered(matrix):
+    """The same matrix of CuPy with its rows reversed and one entry in two parts."""
+    data, indices, indptr = [], [], [0]
+    for i in range(matrix.shape[0]):
+        row = slice(matrix.indptr[i], matrix.indptr[i + 1])
+        data += [0.25, *matrix.data[row][::-1]] if i == 0 else list(matrix.data[row][::-1])
+        indices += [matrix.indices[row][0], *matrix.indices[row][::-1]] if i == 0 else list(matrix.indices[row][::-1])
+        indptr.append(len(data))
+    data[len(matrix.data[: matrix.indptr[1]])] -= 0.25
+    parts = (np.array(data, matrix.dtype), np.array(indices, np.int32), np.array(indptr, np.int32))
+    return sparse.csr_matrix(tuple(map(cupy.asarray, parts)), shape=matrix.shape)
+
+
+# ---- devices ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("device", [0, 1])
+def test_cupy_answers_lie_where_the_data_are(device):
+    expected = ls.solve(ls.CCA(X, Y, k=2), "gram")
+    found = ls.solve(ls.CCA(on(device, X), on(device, Y), k=2), "gram")
+    np.testing.assert_allclose(found.correlations, expected.correlations, rtol=1e-10)
+    scores = found.transform(on(device, X), on(device, Y))
+    for each in (found.x_weights, found.y_weights, *scores, found.predict(X=on(device, X))):
+        assert each.device == cupy.cuda.Device(device)
+    score = found.score(on(device, X), on(device, Y))
+    np.testing.assert_allclose(score.correlations, expected.score(X, Y).correlations, rtol=1e-9)
+    assert cupy.cuda.runtime.getDevice() == 0
+
+
+def test_cupy_the_current_device_is_put_back_after_an_error():
+    bad = X.copy()
+    bad[3, 1] = np.nan
+    with pytest.raises(ls.errors.NonFiniteData, match="row 3, column 1"):
+        ls.solve(ls.SVD(on(1, bad), k=2), "gram")
+    assert cupy.cuda.runtime.getDevice() == 0
+
+
+def test_cupy_what_is_public_computes_on_the_device_of_its_arrays():
+    A, B = on(1, X), on(1, Y)
+    W = on(1, np.linalg.qr(X[:9, :3])[0])
+    products = ls.Moments(A, B).products(W, on(1, np.eye(7)))
+    assert all(each.device == SECOND for each in products)
+    assert ls.metrics.subspace_distance(W, W) < 1e-7
+    H = ls.targets.opls(B)
+    assert H.device == SECOND
+    assert ls.solve(ls.Discriminant(A, H), "direct").score(A, H) > 0
+    codes = np.arange(400) % 3
+    labels = ls.targets.lda(on(1, codes))
+    classifier = ls.solve(ls.Discriminant(A, labels), "direct").classifier(A, on(1, codes))
+    assert len(classifier.predict(A)) == 400
+    problem = ls.CCA(A, B, k=2, ridge=1.0)
+    host = ls.CCA(X, Y, k=2, ridge=1.0)
+    found, expected = (ls.cross_validate(each, ridges=[1.0, 10.0], rng=0).scores for each in (problem, host))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    found, expected = (ls.permutation_test(each, draws=9, rng=0).p_values for each in (problem, host))
+    np.testing.assert_array_equal(found, expected)
+    assert ls.project(A, 4, rng=0).device == SECOND
+
+
+def test_cupy_a_home_can_be_pickled_and_compared():
+    home = Home.of(on(1, X))
+    assert pickle.loads(pickle.dumps(home)) == home  # noqa: S301
+    assert home != Home.of(on(0, X))
+    assert home.zeros((2, 2)).device == home.eye(2).device == home.place(X).device == SECOND
+
+
+def test_cupy_an_array_of_another_device_is_brought_home():
+    for dtype in ("float32", "float64"):
+        placed = Home.of(on(0, X)).place(on(1, X), dtype)
+        assert placed.device == cupy.cuda.Device(0)
+        np.testing.assert_array_equal(to_host(placed), X.astype(dtype))
+
+
+def test_cupy_the_device_is_entered_by_any_argument():
+    @at_home
+    def where(*things, **named):
+        return cupy.cuda.runtime.getDevice()
+
+    matrix = sparse.csr_matrix(S)
+    assert [where(), where(X, None), where(on(1, X)), where(X, B=on(1, X)), where(matrix)] == [0, 0, 1, 1, 0]
+    with on_device(ls.as_operator(on(1, X))):
+        assert cupy.cuda.runtime.getDevice() == 1
+
+
+# ---- factorisations ---------------------------------------------------------------------------------------
+
+
+def test_cupy_a_factorisation_that_fails_raises():
+    indefinite = cupy.asarray(np.diag([1.0, -1.0]))
+    with on_device(indefinite), pytest.raises(np.linalg.LinAlgError):
+        cupy.linalg.cholesky(indefinite)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-300])
+def test_cupy_least_squares_without_full_rank(ridge):
+    A = np.hstack([X, X[:, :2]])
+    found = ls.solve(ls.LeastSquares(cupy.asarray(A), cupy.asarray(Y), ridge=ridge), "direct")
+    residual = Y - A @ to_host(found.x)
+    np.testing.assert_allclose(A.T @ residual, 0.0, atol=1e-8)
+
+
+# ---- sparse matrices --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["csr_matrix", "csc_matrix"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_cupy_sparse_operators_keep_the_laws(kind, dtype):
+    A = S.astype(dtype)
+    assert check_operator(getattr(sparse, kind)(A), entries=A.toarray()) == []
+
+
+def test_cupy_a_sparse_matrix_is_left_as_it_is():
+    A = unordered(S)
+    parts = A.data, A.indices, A.indptr
+    before = [to_host(part).copy() for part in parts]
+    expected = ls.solve(ls.SVD(S, k=3), "block-krylov", rng=0, tol=1e-10)
+    found = ls.solve(ls.SVD(A, k=3), "block-krylov", rng=0, tol=1e-10)
+    np.testing.assert_allclose(found.S, expected.S, rtol=1e-9)
+    assert all(mine is theirs for mine, theirs in zip((A.data, A.indices, A.indptr), parts, strict=True))
+    for part, values in zip(parts, before, strict=True):
+        np.testing.assert_array_equal(to_host(part), values)
+
+
+def test_cupy_products_with_the_transpose_have_a_fixed_order():
+    account = _account()
+    operator = ls.as_operator(sparse.csr_matrix(S))
+    found = operator.rmatmat(cupy.asarray(X[:, :2].repeat(2, axis=0)[:500]))
+    assert account.total("atomics") == 0
+    np.testing.assert_allclose(to_host(found), S.T @ X[:, :2].repeat(2, axis=0)[:500], atol=1e-12)
+
+
+def test_cupy_the_order_of_a_sparse_matrix_is_looked_at_once():
+    account = _account()
+    operator = ls.as_operator(unordered(S))
+    V, U = cupy.ones((12, 2)), cupy.ones((500, 2))
+    operator.rmatmat(U)
+    account.reset()
+    for _ in range(3):
+        operator.matmat(V)
+        operator.rmatmat(U)
+    assert account.total("sync") == 0
+
+
+def test_cupy_long_sums_of_float32_lose_nothing():
+    """A number that is rounded, added up 2²⁰ times: float32 all the way loses all digits but two."""
+    n = 2**20
+    values = np.full(n, 0.1, np.float32)
+    column = scipy.sparse.csr_matrix((values, np.zeros(n, np.int32), np.arange(n + 1, dtype=np.int32)), (n, 1))
+    exact = values.astype(float).sum()
+    operator = ls.as_operator(sparse.csr_matrix(column))
+    found = float(to_host(operator.rmatmat(cupy.ones((n, 1), dtype=cupy.float32)))[0, 0])
+    at_once = float((column.T @ np.ones((n, 1), np.float32))[0, 0])
+    assert abs(found / exact - 1) < 0.2 * abs(at_once / exact - 1)
+    assert len(operator._transposes) == n // row_blocks.LONGEST_DEVICE_STRETCH
+
+
+@pytest.mark.parametrize("kind", ["csr_matrix", "csc_matrix"])
+@pytest.mark.parametrize("rows", [40, 250])
+@pytest.mark.parametrize("solver", ["gram", "block-krylov"])
+def test_cupy_sparse_slices_are_streams(kind, rows, solver):
+    slices = [getattr(sparse, kind)(S[a : a + rows]) for a in range(0, 500, rows)]
+    expected = ls.solve(ls.SVD(S, k=3, center=True), "direct").S
+    for source in (slices, lambda: iter(slices)):
+        found = ls.solve(ls.SVD(source, k=3, center=True), solver, rng=0)
+        np.testing.assert_allclose(found.S, expected, rtol=1e-6)
+        assert isinstance(found.Vh, cupy.ndarray)
+
+
+def test_cupy_slices_of_two_kinds_are_refused():
+    mixed = [sparse.csr_matrix(S[:100]), S[100:]]
+    with pytest.raises(UnsupportedData, match=r"a SciPy sparse matrix; the first is a sparse matrix of cupy"):
+        ls.solve(ls.SVD(mixed, k=2), "gram")
+
+
+def test_cupy_an_entry_of_a_sparse_matrix_that_is_not_finite_is_named():
+    A = S.tolil()
+    A[7, 1] = np.inf
+    with pytest.raises(ls.errors.NonFiniteData, match="inf at row 7, column 1"):
+        ls.solve(ls.SVD(sparse.csr_matrix(A.tocsr()), k=2), "gram")
+
+
+# ---- memory -----------------------------------------------------------------------------------------------
+
+
+def test_cupy_memory_is_that_of_the_device(monkeypatch):
+    monkeypatch.setattr(machine, "available_memory", lambda: 10**15)
+    for device in (0, 1):
+        home = Home.of(on(device, X))
+        free, total = cupy.cuda.Device(device).mem_info
+        assert free <= home.free_memory() <= total
+        assert cost.spare_bytes(home) == home.free_memory() // 4
+        assert cost.sizes_of(ls.as_operator(on(device, X)), None, 2).home == home
+    assert arrays.HOST.free_memory() == 10**15
+
+
+def test_cupy_gram_matrices_are_held_where_the_device_has_room(monkeypatch):
+    from doubles.cupy_double import devices
+
+    wide = on(1, RNG.standard_normal((300, 60)))
+    assert ls.Moments(wide, expect=(1000, 5)).form == "dense"
+    monkeypatch.setitem(devices.MEMORY, 1, (1000, 8 << 30))
+    assert ls.Moments(wide, expect=(1000, 5)).form == "implicit"
+
+
+def _account():
+    """Of the double: there is none on a GPU."""
+    account = pytest.importorskip("doubles.cupy_double").ACCOUNT
+    account.reset()
+    return account
