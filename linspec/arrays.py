@@ -415,7 +415,7 @@ def all_finite(x: Array) -> bool:
     xp = namespace(x)
     if not xp.isdtype(x.dtype, "real floating"):
         return True
-    return bool(xp.all(xp.isfinite(x)))
+    return bool(to_host(xp.all(xp.isfinite(x))))
 
 
 def largest_magnitude(x: Array) -> float:

@@ -182,7 +182,7 @@ class ColumnStatistics:
 
 def counted(n: int, weights: Array | None, home: Home) -> float:
     """What n rows count together: their number, or the sum of their weights."""
-    return n if weights is None else float(home.xp.sum(weights))
+    return n if weights is None else float(to_host(home.xp.sum(weights)))
 
 
 def weighted(columns: Array, weights: Array | None) -> Array:

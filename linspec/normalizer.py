@@ -32,6 +32,7 @@ class Normalizer(ABC):
     - Q = VT has r ≤ k columns and QᵀMQ = I, up to the rounding of V's dtype and the error of MV;
     - Q has the namespace, dtype and device of V; T is host NumPy float64, k x r;
     - MQ = (MV)T, so a metric costs no further product;
+    - the device of V is the current one while it runs (CuPy computes there);
     - V and MV are not modified, and may be read-only;
     - sums over the p rows are accumulated in float64: a float32 Gram matrix loses the square of the condition
       number;

@@ -561,7 +561,7 @@ class _Dense:
     def neither_zero_nor_one(self) -> HostArray:
         """The entries other than 0 and 1."""
         strange = (self.matrix != 0) & (self.matrix != 1)
-        if not self.home.blocks.xp.any(strange):
+        if not to_host(self.home.blocks.xp.any(strange)):
             return np.zeros(0)
         entries: HostArray = to_host(self.matrix)[to_host(strange)]
         return entries

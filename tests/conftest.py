@@ -5,7 +5,7 @@ Environment variables:
 - ``LINSPEC_SLOW=1`` runs the tests marked ``slow`` (so does selecting them with ``-m slow``).
 - ``LINSPEC_ELSEWHERE=1`` takes from the process what only Linux or POSIX has, before anything is imported.
 - ``LINSPEC_CUPY_DOUBLE=VERSION`` puts the double of CuPy in `doubles` in the place of `cupy`, with the names and
-  signatures of that version.
+  signatures of that version. Where a line of linspec waits for a device without `to_host`, it raises.
 - ``LINSPEC_DATA=FOLDER`` says where the tests marked ``data`` find their data sets (fixture ``data_folder``).
 """
 
@@ -34,6 +34,7 @@ if os.environ.get("LINSPEC_CUPY_DOUBLE"):
     from doubles import cupy_double
 
     cupy_double.install(os.environ["LINSPEC_CUPY_DOUBLE"])
+    cupy_double.ACCOUNT.strict = True
 
 # Fixed examples everywhere, so that a failure repeats on the next run and on the next machine. New ones are
 # searched for on purpose: pytest --hypothesis-profile=thorough

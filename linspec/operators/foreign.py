@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, is_array, working_dtype
+from linspec.arrays import Array, Home, HostArray, at_home, is_array, working_dtype
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData, shown
 from linspec.operators.base import LinearOperator, Selection
 from linspec.operators.row_blocks import longest_stretch
@@ -180,6 +180,7 @@ class CupySparseOperator(LinearOperator):
     def stored_dtype(self) -> np.dtype[Any]:
         return self._stored
 
+    @at_home
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
         """The same matrix, converted."""
         return self if dtype == self.dtype else CupySparseOperator(self.matrix, dtype, checked=True)

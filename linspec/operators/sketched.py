@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse
 
 from linspec import machine
-from linspec.arrays import Array, HostArray
+from linspec.arrays import Array, HostArray, at_home
 from linspec.errors import InvalidProblem
 from linspec.operators import sparse_kernels
 from linspec.operators.base import CenteredOperator, LinearOperator
@@ -74,6 +74,7 @@ class Sketch(LinearOperator):
         """The same matrix with its tiles in memory, for products with one block of rows after the other."""
         return HeldSketch(*self.shape, list(self.tiles()), sparse=self.sparse)
 
+    @at_home
     def sketch(self, A: LinearOperator) -> Array:
         """A Ω, in one sweep over A.
 

@@ -15,7 +15,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import Array, Home
+from linspec.arrays import Array, Home, to_host
 from linspec.errors import InvalidProblem
 from linspec.gram import HeldGram, Products
 from linspec.log import LOG, tells

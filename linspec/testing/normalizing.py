@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HostArray, device_of, host_dtype, is_array, namespace, to_host
+from linspec.arrays import HostArray, device_of, host_dtype, is_array, namespace, on_device, to_host
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.testing.backends import Backend
 from linspec.testing.oracle import ROUNDING
@@ -107,7 +107,8 @@ class Orthonormalized:
         self.Q: Any = None
         self.T: Any = None
         try:
-            self.Q, self.T = normalizer.orthonormalize(*given)
+            with on_device(*given):
+                self.Q, self.T = normalizer.orthonormalize(*given)
         except Exception as error:  # noqa: BLE001 (whatever it raises is told)
             self.error = error
         self.untouched = before == [backend.snapshot(A) for A in given if A is not None]
@@ -294,7 +295,8 @@ def check_refusals(blocks: Blocks, backend: Backend) -> Iterator[str]:
 def _raised(normalizer: Any, V: Any, MV: Any) -> Exception | None:
     with np.errstate(all="ignore"):
         try:
-            normalizer.orthonormalize(V, MV)
+            with on_device(V):
+                normalizer.orthonormalize(V, MV)
         except Exception as error:  # noqa: BLE001 (which one it is, is the question)
             return error
     return None

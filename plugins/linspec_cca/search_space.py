@@ -160,7 +160,7 @@ class View:
     def without_dead(self, V: Array) -> Array:
         """V with zeros in the rows of zero columns: products do not reduce these entries, so they would grow."""
         live, xp = self.diagonal > 0, self.home.xp
-        return V if bool(xp.all(live)) else V * xp.astype(live, xp.float64)[:, None]
+        return V if bool(to_host(xp.all(live))) else V * xp.astype(live, xp.float64)[:, None]
 
     def append(self, Z: Array, SZ: Array, KZ: Array) -> None:
         """Add a block. Its parts that are rounding, or lie in the space already, get no coordinate."""

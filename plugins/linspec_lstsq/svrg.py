@@ -235,7 +235,7 @@ class Epochs:
         while True:
             yield x, w
             live = _column_norms(w, self.home) > floor
-            self.stuck = not bool(xp.any(live))
+            self.stuck = not bool(to_host(xp.any(live)))
             d = None if self.stuck else self._displacement(w * xp.astype(live, w.dtype)[None, :])
             if d is None:
                 continue  # no budget is left, as the caller finds next

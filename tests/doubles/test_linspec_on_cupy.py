@@ -88,7 +88,7 @@ def test_cupy_what_is_public_computes_on_the_device_of_its_arrays():
     host = ls.CCA(X, Y, k=2, ridge=1.0)
     found, expected = (ls.cross_validate(each, ridges=[1.0, 10.0], rng=0).scores for each in (problem, host))
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-    found, expected = (ls.permutation_test(each, draws=9, rng=0).p_values for each in (problem, host))
+    found, expected = (ls.permutation_test(each, permutations=9, rng=0).p_values for each in (problem, host))
     np.testing.assert_array_equal(found, expected)
     assert ls.project(A, 4, rng=0).device == SECOND
 
@@ -174,7 +174,7 @@ def test_cupy_the_order_of_a_sparse_matrix_is_looked_at_once():
     for _ in range(3):
         operator.matmat(V)
         operator.rmatmat(U)
-    assert account.total("sync") == 0
+    assert account.total("inside") == 0
 
 
 def test_cupy_long_sums_of_float32_lose_nothing():

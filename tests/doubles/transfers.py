@@ -2,8 +2,8 @@
 
     PYTHONPATH=tests python tests/doubles/transfers.py [VERSION]
 
-prints a table: copies to the host and to the device, waits that no `to_host` announces, reports of cuSOLVER that are
-read, and kernels, for the whole run and for each iteration; then where linspec waits. Two views of 600 rows, 16 and 12 columns with 3 shared directions; at most 20
+prints a table: copies to the host and to the device, waits that no `to_host` announces, those within
+sparse matrices of CuPy, reports of cuSOLVER that are read, and kernels, for the whole run and for each iteration; then where linspec waits. Two views of 600 rows, 16 and 12 columns with 3 shared directions; at most 20
 iterations. An iteration is what a run of 20 needs beyond one of 10, divided by ten; solvers that ended before have
 none. The numbers are exact and the same on every machine.
 """
@@ -24,7 +24,7 @@ import linspec as ls  # noqa: E402
 from linspec.options import options_of  # noqa: E402
 from linspec.registry import get_solver  # noqa: E402
 
-KINDS = ("down", "up", "sync", "report", "kernel")
+KINDS = ("down", "up", "sync", "inside", "report", "kernel")
 
 
 def problems() -> dict[str, Any]:

@@ -275,7 +275,7 @@ class Answer:
         rounded = [
             self.home.place(A.home.place(w, A.dtype)) for w, A in zip(self.W, self._views(), strict=True)
         ]
-        if any(bool(self.home.xp.any(a != b)) for a, b in zip(self.W, rounded, strict=True)):
+        if any(bool(to_host(self.home.xp.any(a != b))) for a, b in zip(self.W, rounded, strict=True)):
             self.W, self.made = rounded, None
 
     def _views(self) -> tuple[Any, Any]:

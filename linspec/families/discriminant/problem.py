@@ -292,7 +292,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         scale = signs(W, home) / lengths_in(W, MW, self.X.dtype, home)
         W, MW = (V * home.place(scale)[None, :] for V in (W, MW))
         returned = self._rounded(W, home)
-        if self.single and bool(home.xp.any(returned != W)):
+        if self.single and bool(to_host(home.xp.any(returned != W))):
             XtXW = self.gram_and_targets(moments, returned)[0] if multiply is None else multiply(returned)
             MW = XtXW + returned * self.ridge
         residual = max(self.residual(returned, MW, C, values, home, inverse), lacking)

@@ -75,7 +75,7 @@ def judged(
         S = shared_slopes(objective, moments.views, K, (P, Q))
         values.append(float(shared(objective, moments.views, K, (P, Q))[0]))
         p, q = P / home.norm(P), Q / home.norm(Q)
-        correlations.append(float(home.xp.sum(p * q)))
+        correlations.append(float(to_host(home.xp.sum(p * q))))
         for slope, into in zip(S, slopes, strict=True):
             into.append(slope)
         for side, variate in zip(sides, (p, q), strict=True):

@@ -14,8 +14,9 @@ from types import FrameType
 
 HERE = str(Path(__file__).parent)
 ROOT = Path(__file__).parents[3]
-KINDS = ("down", "up", "across", "sync", "report", "atomics", "kernel")
-"""Copies to the host, to the device, between devices; waits that nobody asked for; reports of cuSOLVER that are read;
+KINDS = ("down", "up", "across", "sync", "inside", "report", "atomics", "kernel")
+"""Copies to the host, to the device, between devices; waits that nobody asked for, and those within sparse
+matrices of CuPy; reports of cuSOLVER that are read;
 sparse products that add up by atomic operations; kernels."""
 
 

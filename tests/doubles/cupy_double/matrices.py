@@ -38,7 +38,7 @@ class _Compressed:
             parts, shape = [other.data, other.indices, other.indptr], other.shape
         elif isinstance(arg1, ndarray) and arg1.ndim == 2:
             devices.check(arg1._device)
-            ACCOUNT.note("sync", 8, "the number of entries")
+            ACCOUNT.note("inside", 8, "the number of entries")
             host = self._kind()(arg1._host)
             parts, shape = [wrapped(each) for each in (host.data, host.indices, host.indptr)], host.shape
         elif isinstance(arg1, tuple) and len(arg1) == 2:
@@ -107,7 +107,7 @@ class _Compressed:
         if self.nnz == 0:
             return True
         if self._canonical is None:
-            ACCOUNT.note("sync", 1, "has_canonical_format")
+            ACCOUNT.note("inside", 1, "has_canonical_format")
             self._canonical = bool(_fresh(self._host()).has_canonical_format)
         return self._canonical
 
@@ -118,7 +118,7 @@ class _Compressed:
     @property
     def has_sorted_indices(self) -> bool:
         """Whether the indices are in order."""
-        ACCOUNT.note("sync", 1, "has_sorted_indices")
+        ACCOUNT.note("inside", 1, "has_sorted_indices")
         return bool(_fresh(self._host()).has_sorted_indices)
 
     def sum_duplicates(self) -> None:
@@ -231,7 +231,7 @@ class _Compressed:
     def __getitem__(self, key: Any) -> Any:
         rows, columns = key if isinstance(key, tuple) else (key, slice(None))
         plain = [self._part(each, length) for each, length in zip((rows, columns), self._shape, strict=True)]
-        ACCOUNT.note("sync", 8, "a selection of rows")
+        ACCOUNT.note("inside", 8, "a selection of rows")
         return self._made(self._kind()(self._host()[plain[0], :][:, plain[1]]))
 
     def _part(self, key: Any, length: int) -> Any:

@@ -1,0 +1,198 @@
+"""Does the double bite? Faults that break linspec on CuPy and nowhere else are put in, one at a time.
+
+    python tests/doubles/mutants.py
+
+copies the checkout into a temporary folder, applies each fault there, and runs the test that has to notice it, on the
+double. It prints a line for each, and ends with 1 where a test passes all the same. Each fault is a piece of text of a
+file, which must be there once, and what replaces it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+CONTRACT = "tests/doubles/test_kit_on_cupy.py::test_the_contract"
+LINSPEC = "tests/doubles/test_linspec_on_cupy.py::test_cupy"
+
+
+class Mutant(NamedTuple):
+    """A fault, and the test that has to notice it."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    test: str
+
+
+MUTANTS = (
+    Mutant(
+        "a device array is converted by NumPy",
+        "linspec/arrays.py",
+        "        host: HostArray = x.get()",
+        "        host: HostArray = np.asarray(x)",
+        f"{CONTRACT}[cca/gram]",
+    ),
+    Mutant(
+        "a number of the host without dimensions meets a device array",
+        "linspec/arrays.py",
+        "    return xp.where(live, 1.0 / xp",
+        "    return xp.where(live, np.asarray(1.0) / xp",
+        f"{CONTRACT}[cca/gram]",
+    ),
+    Mutant(
+        "a keyword that CuPy lacks",
+        "linspec/arrays.py",
+        "            squares = to_host(self.xp.sum(V * V, axis=0))",
+        "            squares = to_host(self.xp.sum(V * V, axis=0, initial=0.0))",
+        f"{CONTRACT}[cca/gram]",
+    ),
+    Mutant(
+        "a function that CuPy lacks",
+        "linspec/arrays.py",
+        "self.xp.concat(blocks, axis=1)",
+        "self.xp.block([blocks])",
+        f"{CONTRACT}[svd/block-krylov]",
+    ),
+    Mutant(
+        "a wait for the device that nothing announces",
+        "linspec/arrays.py",
+        "float(to_host(xp.max(x))), float(to_host(xp.min(x)))",
+        "float(xp.max(x)), float(xp.min(x))",
+        f"{CONTRACT}[cca/gram]",
+    ),
+    Mutant(
+        "blocks allocated on the current device",
+        "linspec/arrays.py",
+        "    @at_home\n    def zeros",
+        "    def zeros",
+        f"{LINSPEC}_a_home_can_be_pickled_and_compared",
+    ),
+    Mutant(
+        "a solve on the current device",
+        "linspec/solver.py",
+        "@at_home\ndef solve",
+        "def solve",
+        f"{LINSPEC}_answers_lie_where_the_data_are[1]",
+    ),
+    Mutant(
+        "scores on the current device",
+        "linspec/families/cca/solution.py",
+        "    @at_home\n    def score(",
+        "    def score(",
+        f"{LINSPEC}_answers_lie_where_the_data_are[1]",
+    ),
+    Mutant(
+        "an array of another device is converted on this one",
+        "linspec/arrays.py",
+        "                with on_device(x):\n                    x = cast(x, dtype)",
+        "                x = cast(x, dtype)",
+        f"{LINSPEC}_an_array_of_another_device_is_brought_home",
+    ),
+    Mutant(
+        "factorisations fail in silence",
+        "linspec/arrays.py",
+        'with device, cupyx.errstate(linalg="raise"):',
+        "with device:",
+        f"{LINSPEC}_a_factorisation_that_fails_raises",
+    ),
+    Mutant(
+        "the user's sparse matrix is put in order",
+        "linspec/operators/foreign.py",
+        "            self.matrix = self.matrix.copy()\n",
+        "",
+        f"{LINSPEC}_a_sparse_matrix_is_left_as_it_is",
+    ),
+    Mutant(
+        "sparse products with no fixed order",
+        "linspec/operators/foreign.py",
+        "self.matrix[rows].T.tocsr()",
+        "self.matrix[rows].T",
+        f"{LINSPEC}_products_with_the_transpose_have_a_fixed_order",
+    ),
+    Mutant(
+        "float32 summed over all rows",
+        "linspec/operators/foreign.py",
+        "if self.dtype == np.float64 else longest_stretch(self.home)",
+        "if self.dtype == np.float64 else max(n, 1)",
+        f"{LINSPEC}_long_sums_of_float32_lose_nothing",
+    ),
+    Mutant(
+        "sparse slices of CuPy refused",
+        "linspec/operators/streamed.py",
+        " and not is_cupy_sparse(given)",
+        "",
+        f"{LINSPEC}_sparse_slices_are_streams",
+    ),
+    Mutant(
+        "the memory of the host for that of the device",
+        "linspec/arrays.py",
+        "        if compat.is_cupy_namespace(self.xp):\n            import cupy",
+        "        if False:\n            import cupy",
+        f"{LINSPEC}_memory_is_that_of_the_device",
+    ),
+    Mutant(
+        "an assignment over its own memory",
+        "linspec/operators/dense.py",
+        "            product[rows, :] = block.matmat(V)",
+        "            product[rows, :] = block.matmat(V)\n            product[1:, :] = product[:-1, :]",
+        f"{CONTRACT}[cca/gram]",
+    ),
+)
+
+
+def noticed(mutant: Mutant, copy: Path) -> bool:
+    """Whether the test fails with the fault, and passes without it."""
+    path = copy / mutant.file
+    whole = path.read_text("utf-8")
+    if whole.count(mutant.old) != 1:
+        raise ValueError(f"{mutant.name}: {mutant.file} must have once {mutant.old!r}; it has {whole.count(mutant.old)}.")
+    before = _passes(mutant.test, copy)
+    path.write_text(whole.replace(mutant.old, mutant.new), "utf-8")
+    after = _passes(mutant.test, copy)
+    path.write_text(whole, "utf-8")
+    return before and not after
+
+
+def _passes(test: str, copy: Path) -> bool:
+    places = [copy, copy / "plugins", copy / "tests"]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(map(str, places)),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LINSPEC_CUPY_DOUBLE": "14.2.0",
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", test]
+    run = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
+    if run.returncode not in {0, 1}:
+        raise RuntimeError(run.stdout + run.stderr)
+    return run.returncode == 0
+
+
+def main() -> int:
+    """Try all of them."""
+    missed = 0
+    with tempfile.TemporaryDirectory(prefix="linspec-mutants-") as folder:
+        copy = Path(folder) / "linspec"
+        copy.mkdir()
+        for name in ("linspec", "plugins", "tests"):
+            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        for mutant in MUTANTS:
+            found = noticed(mutant, copy)
+            missed += not found
+            told = "noticed by" if found else "MISSED BY"
+            print(f"{mutant.name}: {told} {mutant.test}", flush=True)  # noqa: T201
+    print(f"{len(MUTANTS) - missed} of {len(MUTANTS)} noticed")  # noqa: T201
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
