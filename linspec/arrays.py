@@ -235,6 +235,7 @@ def plain_array(x: Array, what: str = "data") -> Array:
     return x.detach() if x.requires_grad else x
 
 
+@at_home
 def copied(x: Array) -> Array:
     """`x` in memory of its own."""
     return np.array(x) if isinstance(x, np.ndarray) else namespace(x).asarray(plain_array(x), copy=True)
@@ -397,6 +398,7 @@ def empty_at(library: ModuleType, device: Any = None) -> Array:
         ) from error
 
 
+@at_home
 def reciprocal(d: Array) -> Array:
     """1/d if d is positive and 0 otherwise, so a column of zeros gets the weight 0 and not infinity."""
     xp = namespace(d)
@@ -404,6 +406,7 @@ def reciprocal(d: Array) -> Array:
     return xp.where(live, 1.0 / xp.where(live, d, xp.ones_like(d)), xp.zeros_like(d))
 
 
+@at_home
 def all_finite(x: Array) -> bool:
     """Whether every entry is finite. For finite entries the test costs one sum."""
     if isinstance(x, np.ndarray):
@@ -418,6 +421,7 @@ def all_finite(x: Array) -> bool:
     return bool(to_host(xp.all(xp.isfinite(x))))
 
 
+@at_home
 def largest_magnitude(x: Array) -> float:
     """The largest |entry|, in two readings and without a copy: NaN if an entry is NaN, 0 without entries."""
     xp = np if isinstance(x, np.ndarray) else namespace(x)

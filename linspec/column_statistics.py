@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linspec.arrays import Array, Home
+from linspec.arrays import Array, Home, to_host
 from linspec.operators import (
     CenteredOperator,
     ColumnScaledOperator,

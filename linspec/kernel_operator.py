@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, to_host
+from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.cost import MOMENTS_SHARE
 from linspec.errors import InvalidProblem, MissingCapability, shown
 from linspec.features import KernelMap, diagonal_of
@@ -126,6 +126,7 @@ class KernelOperator(LinearOperator):
 
     # ---- rows ---------------------------------------------------------------------------------
 
+    @at_home
     def settle(self, rng: Any = None) -> Kernel:
         """Read the rows, where that has not been done, and take the kernel's scale from them.
 
@@ -192,6 +193,7 @@ class KernelOperator(LinearOperator):
 
     # ---- what the matrix gives ----------------------------------------------------------------
 
+    @at_home
     def product(self, V: Array) -> tuple[Array, HostArray]:
         """H k(X, X) H V, and the column means of k(X, X) H V that H takes out.
 
@@ -276,6 +278,7 @@ class KernelOperator(LinearOperator):
         K = K - xp.mean(K, axis=0)[None, :]
         return K - xp.mean(K, axis=1)[:, None]
 
+    @at_home
     def columns(self, numbers: Any) -> Array:
         """Columns of k(X, X), not centred.
 
@@ -298,16 +301,19 @@ class KernelOperator(LinearOperator):
         self.ledger.record(self.data, m, sweeps=m / max(n, 1), flops=0.0)
         return out
 
+    @at_home
     def block(self, numbers: Any) -> HostArray:
         """k(x, z) among some of the rows, not centred, in float64 on the host."""
         index, points = np.asarray(numbers, dtype=np.intp), self.points
         self.ledger.record(self.data, 0, sweeps=(len(index) / max(self.shape[0], 1)) ** 2)
         return self._among(points, index)
 
+    @at_home
     def diagonal(self) -> Array:
         """k(x, x) of each row, not centred: an array of shape (n,) in the dtype of the data."""
         return diagonal_of(self.points)
 
+    @at_home
     def map(self) -> KernelMap:
         """x ↦ (k(x, x₁), …, k(x, xₙ)), for new rows."""
         points, n = self.points, self.shape[0]
@@ -315,6 +321,7 @@ class KernelOperator(LinearOperator):
             return KernelMap(Points(np.arange(n), self.kernel), None, n, np.arange(n))
         return KernelMap(points, None, self.data.shape[1], np.arange(n))
 
+    @at_home
     def cross(self, data: Any, name: str = "data") -> LinearOperator:
         """k(Z, X) for new rows Z, not centred: an operator whose rows are made slice by slice.
 

@@ -118,7 +118,6 @@ class Moments(RowMoments):
     # ---- products -----------------------------------------------------------------------------
 
     @one_at_a_time
-    @at_home
     def products(self, Vx: Array | None = None, Vy: Array | None = None) -> Products:
         """(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy) in one sweep, with None if a block or a view is absent.
 
@@ -135,7 +134,6 @@ class Moments(RowMoments):
         return self._made([self._block(Vx, 0), self._block(Vy, 1)])
 
     @one_at_a_time
-    @at_home
     def gram_matmat(self, V: Array) -> Array:
         """XᵀX V. The second view is not read, unless Gram matrices are to be held and are not formed yet."""
         if len(self._views) == 1 or self.form != "implicit":
@@ -143,7 +141,6 @@ class Moments(RowMoments):
         return self.view(0).products(V)[0]
 
     @one_at_a_time
-    @at_home
     def gram_and_image(self, V: Array) -> tuple[Array, Array]:
         """XᵀX V and (X V)ᵀ(X V), in one sweep.
 
@@ -162,7 +159,6 @@ class Moments(RowMoments):
         return product, seen[0] if seen else symmetric_product(self.home.place(V), product, self.home)
 
     @one_at_a_time
-    @at_home
     def gram_and_cross(self, V: Array | None = None) -> tuple[Array | None, Array]:
         """XᵀX V and XᵀY, in one sweep. XᵀY is kept for later calls.
 
@@ -199,7 +195,6 @@ class Moments(RowMoments):
         return self.form == "implicit" and transposed.worth_transposing(self._views[0], center=self.center)
 
     @one_at_a_time
-    @at_home
     def outer_matmat(self, U: Array) -> tuple[Array, Array]:
         """(XᵀU, XXᵀU): two sweeps of X, one after the other, without centring.
 
@@ -215,7 +210,6 @@ class Moments(RowMoments):
         return transposed.outer_matmat(self._views[0], U, self.home, transposed=self.wide)
 
     @one_at_a_time
-    @at_home
     def outer_gram_matmat(self, U: Array) -> Array:
         """XXᵀU in one sweep of wide sparse X, centred or not; each column of X is read once.
 
@@ -234,7 +228,6 @@ class Moments(RowMoments):
         return transposed.outer_gram_matmat(self._views[0], U, center=self.center)
 
     @one_at_a_time
-    @at_home
     def view(self, index: int) -> Moments:
         """The moments of one view. They count sweeps on the same ledger and share the held matrices.
 
@@ -291,7 +284,6 @@ class Moments(RowMoments):
     # ---- means and column norms ---------------------------------------------------------------
 
     @one_at_a_time
-    @at_home
     def diagonal(self) -> tuple[Array, Array | None]:
         """The diagonals of XᵀX and YᵀY. They are estimated for operators that only give products."""
         if self.form != "implicit":
@@ -306,7 +298,6 @@ class Moments(RowMoments):
     # ---- what is held -------------------------------------------------------------------------
 
     @one_at_a_time
-    @at_home
     def dense(self) -> tuple[Array, Array | None, Array | None]:
         """(XᵀX, XᵀY, YᵀY) as dense float64 arrays; the moments hold them from then on.
 
@@ -320,7 +311,6 @@ class Moments(RowMoments):
         return gram.Sx, gram.C, gram.Sy
 
     @one_at_a_time
-    @at_home
     def whitener(self, index: int, ridge: float) -> Whitener:
         """The factor of a view's Gram matrix plus ridge, for held dense Gram matrices. It is made once.
 
@@ -336,7 +326,6 @@ class Moments(RowMoments):
         return self._whiteners[index, ridge]
 
     @one_at_a_time
-    @at_home
     def reduced_rows(self, ridges: tuple[float, ...], *, hold: bool = False) -> list[Array]:
         """A few rows with the same inner products of columns, by orthogonal transformations, in one sweep.
 
@@ -362,6 +351,7 @@ class Moments(RowMoments):
             self._gram, self._form = ReducedGram(found.with_ridges()), "dense"
         return found.with_ridges(ridges)
 
+    @at_home
     def gram_by_identity(self, index: int, product: Array) -> Array:
         """XᵀX from its product with the identity: symmetric, with zeros for constant columns if centred.
 

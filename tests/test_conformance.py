@@ -39,7 +39,7 @@ def test_the_kit_has_not_shrunk():
 
 def test_ids_name_the_backends():
     ids = [check.id for check in Suite("cca/gram").checks()]
-    for name in ("numpy", "numpy-readonly", "array-api-strict", "torch", "cupy"):
+    for name in ("numpy", "numpy-readonly", "array-api-strict", "torch", "cupy", "cupy-device1", "cupyx-csr"):
         assert f"accuracy:{name}" in ids
 
 

@@ -15,7 +15,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import Array, Home, to_host
+from linspec.arrays import Array, Home, at_home, on_device, to_host
 from linspec.errors import InvalidProblem
 from linspec.gram import HeldGram, Products
 from linspec.log import LOG, tells
@@ -31,11 +31,14 @@ S = TypeVar("S", bound="Source")
 
 
 def one_at_a_time(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """A method that one thread at a time runs: held matrices are formed once, and every sweep is counted rightly."""
+    """A method that one thread at a time runs, on the device of the blocks.
+
+    Held matrices are formed once, and every sweep is counted rightly.
+    """
 
     @wraps(method)
     def alone(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
-        with in_turn(self._both or self):
+        with in_turn(self._both or self), on_device(self.home):
             return method(self, *args, **kwargs)
 
     return alone  # type: ignore[return-value]  # it is called like the method
@@ -227,6 +230,7 @@ class Source:
         means = [view.mean_as_given for view in self._views]
         return means[0], means[1] if len(means) == 2 else None
 
+    @at_home
     def squares_of_means(self, index: int) -> Array | None:
         """n μ² of the columns of one view, for the means μ that are taken out of it; None where none are.
 
@@ -254,6 +258,7 @@ class Source:
         rows = self.n if model.weights is None else np.count_nonzero(model.weights)
         return float(rows - model.center - (0 if model.basis is None else model.basis.shape[1]))
 
+    @at_home
     def column_sums(self) -> tuple[Array, Array | None]:
         """The column sums of both views."""
         mx, my = self.column_means()
@@ -261,6 +266,7 @@ class Source:
 
     # ---- what is known without a sweep ----------------------------------------------------------
 
+    @at_home
     def known_diagonals(self) -> list[Array] | None:
         """The exact diagonals of XᵀX and YᵀY, or None if no earlier sweep has computed them."""
         if self.held:
@@ -269,6 +275,7 @@ class Source:
             found = [view.squares if view.operator.readable else None for view in self._views]
         return None if any(d is None for d in found) else found
 
+    @at_home
     def centring_error(self, index: int | None = None) -> float:
         """The approximate relative error from subtracting means from products. Makes no sweep.
 
@@ -305,6 +312,7 @@ class Source:
         lost = view.cancelled(squares)
         return eps * (lost if held is None else held.magnified(lost, by_entries=self._sweeps.by_entries))
 
+    @at_home
     def subtracted(self, index: int) -> float:
         """The sum of squares that centring subtracts from the products of one view; 0 for centred entries.
 
@@ -321,6 +329,7 @@ class Source:
         taken = taken if view.factors is None else taken * view.factors
         return float(view.total * self.home.norm(taken) ** 2)
 
+    @at_home
     def total_squares(self) -> float | None:
         """The sum of all squared entries of X, about the column means with centring. Makes no sweep.
 

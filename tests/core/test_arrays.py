@@ -13,6 +13,7 @@ import scipy.sparse
 from linspec import arrays
 from linspec.arrays import HOST, Home, all_finite, from_host, host_dtype, is_array, namespace, to_host
 from linspec.errors import LinspecError, UnsupportedData
+from linspec.testing import BACKENDS as KIT
 
 
 def readonly(x):
@@ -31,6 +32,7 @@ BACKENDS = {
     "strict": on("CPU_DEVICE"),
     "strict-device1": on("device1"),
     "strict-no-float64": on("no_float64"),
+    **{each.name: each.wrap for each in KIT if each.name in {"cupy", "cupy-device1"} and not each.missing()},
 }
 REAL_DTYPES = (
     "bool",

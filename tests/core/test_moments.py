@@ -27,6 +27,7 @@ from linspec.operators import (
     sparse_kernels,
 )
 from linspec.sweeps import base, runners
+from linspec.testing import BACKENDS
 
 N, P, Q = 57, 7, 5
 RNG = np.random.default_rng(0)
@@ -95,6 +96,7 @@ KINDS = {
     "slices": Slices,
     "scipy-operator": scipy.sparse.linalg.aslinearoperator,
     "duck": Duck,
+    **{each.name: each.wrap for each in BACKENDS if each.name.startswith("cupy") and not each.missing()},
 }
 EXACT = [kind for kind in KINDS if kind not in ("slices", "scipy-operator", "duck")]
 PAIRS = [
@@ -113,6 +115,16 @@ PAIRS = [
     ("duck", "duck"),
     ("duck", "numpy"),
     ("csr", "scipy-operator"),
+    *(
+        pair
+        for pair in (
+            ("cupy-device1",) * 2,
+            ("cupyx-csr",) * 2,
+            ("cupyx-csr", "cupy"),
+            ("cupyx-csc-device1",) * 2,
+        )
+        if set(pair) <= set(KINDS)
+    ),
 ]
 
 

@@ -62,12 +62,13 @@ def tolerance(kind):
 
 
 def in_place(found, backend, data, dtype):
-    """The library and device of the rows, NumPy where these are no arrays."""
-    if backend.is_array:
-        assert namespace(found) is namespace(data)
-        assert device_of(found) == device_of(data)
-    else:
+    """The library and device of the rows, NumPy where these are no arrays, or those of CuPy's sparse matrices."""
+    like = data if backend.is_array else backend.companion(np.ones(1))
+    if isinstance(like, np.ndarray):
         assert type(found) is np.ndarray
+    else:
+        assert namespace(found) is namespace(like)
+        assert device_of(found) == device_of(like)
     assert str(found.dtype).rpartition(".")[2] == dtype
 
 

@@ -1,7 +1,6 @@
 """The double of CuPy does what CuPy's sources say: names, signatures, conversions, devices, failures, sparse matrices.
 
-These tests run where the double stands in the place of `cupy` (``LINSPEC_CUPY_DOUBLE=VERSION``), and on a GPU those that
-ask nothing of the double alone.
+These tests run where the double stands in the place of `cupy` (``LINSPEC_CUPY_DOUBLE=VERSION``).
 """
 
 from __future__ import annotations
@@ -101,9 +100,9 @@ def test_unknown_keywords_are_refused(x):
 
 
 def test_what_the_double_lacks_says_so(x):
-    with pytest.raises(NotImplementedError, match="the double of CuPy has no cupy.ndarray.toDlpack"):
+    with pytest.raises(NotImplementedError, match=r"the double of CuPy has no cupy\.ndarray\.toDlpack"):
         x.toDlpack()
-    with pytest.raises(NotImplementedError, match="the double of CuPy has no cupy.RawKernel|cupy.fromDlpack"):
+    with pytest.raises(NotImplementedError, match=r"the double of CuPy has no cupy\.fromDlpack"):
         cupy.fromDlpack(None)
 
 
@@ -111,7 +110,15 @@ def test_what_the_double_lacks_says_so(x):
 
 
 def test_results_without_dimensions_stay_on_the_device(x):
-    for found in (x.sum(), cupy.max(x), x[1, 2], cupy.vdot(x, x), cupy.allclose(x, x), x.T[0, 0], cupy.linalg.norm(x)):
+    for found in (
+        x.sum(),
+        cupy.max(x),
+        x[1, 2],
+        cupy.vdot(x, x),
+        cupy.allclose(x, x),
+        x.T[0, 0],
+        cupy.linalg.norm(x),
+    ):
         assert isinstance(found, cupy.ndarray)
         assert found.shape == ()
 
@@ -152,7 +159,9 @@ def test_an_array_of_the_host_is_not_assigned_into_one_of_the_device(x):
 
 def test_scalars_of_numpy_meet_arrays(x):
     single = x.astype("float32")
-    assert (np.float64(2) * single).dtype == (np.float32 if LEGACY else np.float64)  # before 14 they were weak
+    assert (np.float64(2) * single).dtype == (
+        np.float32 if LEGACY else np.float64
+    )  # before 14 they were weak
     assert (2.0 * single).dtype == np.float32
 
 
@@ -216,19 +225,19 @@ def test_waits_are_counted(x, account, wait):
 
 def test_what_waits_for_nothing_is_not_counted(x, account):
     (x @ x.T + 1).sum(axis=0)
-    x.shape, x.dtype, x.nbytes, len(x), x.T, cupy.where(x > 0, x, 0.0)  # noqa: B018
+    x.shape, x.dtype, x.nbytes, len(x), x.T, cupy.where(x > 0, x, 0.0)
     assert account.total("sync") == 0
     assert account.total("kernel") >= 5
 
 
 def test_a_line_of_linspec_that_waits_raises_where_that_is_wanted(x, account):
     line = compile("float(x.sum())", str(ROOT / "linspec" / "somewhere.py"), "exec")
-    exec(line, {"x": x})  # noqa: S102
+    exec(line, {"x": x})
     account.strict = True
     with pytest.raises(cupy_double.ImplicitSync, match=r"linspec/somewhere\.py:1: float\(\)"):
-        exec(line, {"x": x})  # noqa: S102
+        exec(line, {"x": x})
     float(x.sum())  # a test may
-    exec(compile("float(x.sum())", str(ROOT / "linspec" / "testing" / "t.py"), "exec"), {"x": x})  # noqa: S102
+    exec(compile("float(x.sum())", str(ROOT / "linspec" / "testing" / "t.py"), "exec"), {"x": x})
 
 
 # ---- devices ----------------------------------------------------------------------------------------------
@@ -248,7 +257,7 @@ def there():
         lambda y: y @ y.T,
         lambda y: y.sum(),
         lambda y: y.astype("float32"),
-        lambda y: cupy.linalg.svd(y),
+        cupy.linalg.svd,
         lambda y: y[:, cupy.asarray([0])],
         lambda y: y.T.reshape(-1),
         lambda y: y + cupy.ones(3),
@@ -297,7 +306,7 @@ def test_a_new_thread_begins_at_the_first_device():
 
 def test_devices_are_equal_by_number_and_not_hashable():
     device = cupy.cuda.Device(1)
-    assert device == cupy.cuda.Device(1) == pickle.loads(pickle.dumps(device))  # noqa: S301
+    assert device == cupy.cuda.Device(1) == pickle.loads(pickle.dumps(device))
     assert device != cupy.cuda.Device(0)
     assert device != "cpu"
     with pytest.raises(TypeError, match="unhashable"):

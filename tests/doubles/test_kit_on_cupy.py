@@ -21,7 +21,9 @@ def test_the_backends_of_cupy_are_here():
 
 @pytest.mark.parametrize("name", SLICE)
 def test_the_contract(name):
-    checks = [check for check in Suite(name, backends=["cupy-device1", "cupyx-csr"]).checks() if check.backend]
+    checks = [
+        check for check in Suite(name, backends=["cupy-device1", "cupyx-csr"]).checks() if check.backend
+    ]
     assert len(checks) >= 20
     for check in checks:
         check.run()

@@ -13,8 +13,9 @@ if sys.modules.get("cupy") is None:
     pytest.skip("neither CuPy nor its double is here: LINSPEC_CUPY_DOUBLE=14.2.0", allow_module_level=True)
 
 import cupy
-import linspec as ls
 from cupyx.scipy import sparse
+
+import linspec as ls
 from linspec import arrays, cost, machine
 from linspec.arrays import Home, at_home, on_device, to_host
 from linspec.errors import UnsupportedData
@@ -40,7 +41,11 @@ def unordered(matrix):
     for i in range(matrix.shape[0]):
         row = slice(matrix.indptr[i], matrix.indptr[i + 1])
         data += [0.25, *matrix.data[row][::-1]] if i == 0 else list(matrix.data[row][::-1])
-        indices += [matrix.indices[row][0], *matrix.indices[row][::-1]] if i == 0 else list(matrix.indices[row][::-1])
+        indices += (
+            [matrix.indices[row][0], *matrix.indices[row][::-1]]
+            if i == 0
+            else list(matrix.indices[row][::-1])
+        )
         indptr.append(len(data))
     data[len(matrix.data[: matrix.indptr[1]])] -= 0.25
     parts = (np.array(data, matrix.dtype), np.array(indices, np.int32), np.array(indptr, np.int32))
@@ -95,7 +100,7 @@ def test_cupy_what_is_public_computes_on_the_device_of_its_arrays():
 
 def test_cupy_a_home_can_be_pickled_and_compared():
     home = Home.of(on(1, X))
-    assert pickle.loads(pickle.dumps(home)) == home  # noqa: S301
+    assert pickle.loads(pickle.dumps(home)) == home
     assert home != Home.of(on(0, X))
     assert home.zeros((2, 2)).device == home.eye(2).device == home.place(X).device == SECOND
 
@@ -181,7 +186,9 @@ def test_cupy_long_sums_of_float32_lose_nothing():
     """A number that is rounded, added up 2²⁰ times: float32 all the way loses all digits but two."""
     n = 2**20
     values = np.full(n, 0.1, np.float32)
-    column = scipy.sparse.csr_matrix((values, np.zeros(n, np.int32), np.arange(n + 1, dtype=np.int32)), (n, 1))
+    column = scipy.sparse.csr_matrix(
+        (values, np.zeros(n, np.int32), np.arange(n + 1, dtype=np.int32)), (n, 1)
+    )
     exact = values.astype(float).sum()
     operator = ls.as_operator(sparse.csr_matrix(column))
     found = float(to_host(operator.rmatmat(cupy.ones((n, 1), dtype=cupy.float32)))[0, 0])

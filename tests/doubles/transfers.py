@@ -2,10 +2,11 @@
 
     PYTHONPATH=tests python tests/doubles/transfers.py [VERSION]
 
-prints a table: copies to the host and to the device, waits that no `to_host` announces, those within
-sparse matrices of CuPy, reports of cuSOLVER that are read, and kernels, for the whole run and for each iteration; then where linspec waits. Two views of 600 rows, 16 and 12 columns with 3 shared directions; at most 20
-iterations. An iteration is what a run of 20 needs beyond one of 10, divided by ten; solvers that ended before have
-none. The numbers are exact and the same on every machine.
+prints a table: copies to the host and to the device, waits that no `to_host` announces, those within sparse matrices
+of CuPy, reports of cuSOLVER that are read, and kernels, for the whole run and for each iteration; then where linspec
+waits. Two views of 600 rows, 16 and 12 columns with 3 shared directions; at most 20 iterations. An iteration is what a
+run of 20 needs beyond one of 10, by their number; solvers that ended before have none. The numbers are exact and the
+same on every machine.
 """
 
 from __future__ import annotations
@@ -78,4 +79,4 @@ def rows() -> list[tuple[str, ...]]:
 
 if __name__ == "__main__":
     for row in rows():
-        print(f"{row[0]:<32}" + "".join(f"{cell:>10}" for cell in row[1:]))  # noqa: T201
+        print(f"{row[0]:<32}" + "".join(f"{cell:>10}" for cell in row[1:]))

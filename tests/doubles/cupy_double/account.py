@@ -15,9 +15,8 @@ from types import FrameType
 HERE = str(Path(__file__).parent)
 ROOT = Path(__file__).parents[3]
 KINDS = ("down", "up", "across", "sync", "inside", "report", "atomics", "kernel")
-"""Copies to the host, to the device, between devices; waits that nobody asked for, and those within sparse
-matrices of CuPy; reports of cuSOLVER that are read;
-sparse products that add up by atomic operations; kernels."""
+"""Copies to the host, to the device, between devices; waits that nobody asked for, and those within sparse matrices of
+CuPy; reports of cuSOLVER that are read; sparse products that add up by atomic operations; kernels."""
 
 
 class ImplicitSync(AssertionError):  # noqa: N818 (it tells a fact about the caller)
@@ -80,7 +79,7 @@ def site() -> tuple[str, bool]:
     through = ""
     while frame is not None:
         file = frame.f_code.co_filename
-        if not (file.startswith(HERE) or "array_api_compat" in file or file.startswith("<")):
+        if not (file.startswith((HERE, "<")) or "array_api_compat" in file):
             name = _relative(file)
             if name != "linspec/arrays.py":
                 own = name.startswith(("linspec/", "plugins/")) and not name.startswith("linspec/testing/")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 from doubles.cupy_double import surface
 from doubles.cupy_double.account import ACCOUNT
@@ -49,7 +49,7 @@ class Device:
     def __reduce__(self) -> Any:
         return Device, (self.id,)
 
-    def __enter__(self) -> Device:
+    def __enter__(self) -> Self:
         before = current()
         self.use()
         self._before.append(before)
@@ -81,7 +81,7 @@ class Stream:
     def synchronize(self) -> None:
         """Wait, as was asked for."""
 
-    def __enter__(self) -> Stream:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -191,7 +191,7 @@ class _Compressed:
 
     def __matmul__(self, other: Any) -> Any:
         if isinstance(other, SCALARS):
-            raise ValueError("Scalar operands are not allowed, use '*' instead")
+            raise ValueError("Scalar operands are not allowed, use '*' instead")  # noqa: TRY004 (CuPy's)
         if isinstance(other, _Compressed):
             self.sum_duplicates()
             other.sum_duplicates()
@@ -297,10 +297,10 @@ def modules(cupy: ModuleType, api: surface.Api) -> dict[str, ModuleType]:
         own[name] = surface.held_to(f"cupyx.scipy.sparse.{name}", told[name][1], function)
     sparse = surface.module("cupyx.scipy.sparse", **own)
     for kind in (csr_matrix, csc_matrix):
-        of_instances = dict.fromkeys(("data", "indices", "indptr"), ["attribute", None])
-        attributes = {**api["classes"][f"cupyx.scipy.sparse.{kind.__name__}"], **of_instances}
-        absent = {name: each for name, each in attributes.items() if name not in of_instances}
-        surface.hold(kind, kind.__name__, absent)
+        attributes = api["classes"][f"cupyx.scipy.sparse.{kind.__name__}"]
+        of_instances = {"data", "indices", "indptr"}
+        of_class = {name: each for name, each in attributes.items() if name not in of_instances}
+        surface.hold(kind, kind.__name__, of_class)
         setattr(sparse, kind.__name__, kind)
     for name in told:
         if not hasattr(sparse, name):
