@@ -262,7 +262,8 @@ def share(view: View, K: Array, P: Array) -> HostArray:
     if view.basis is None:
         return np.ones(int(P.shape[1]))
     rest, whole = view.home.column_norms(P), view.home.column_norms(view.centred(K))
-    return np.divide(rest, whole, out=np.zeros(len(rest)), where=whole > 0)
+    shares: HostArray = np.divide(rest, whole, out=np.zeros(len(rest)), where=whole > 0)
+    return shares
 
 
 def shared_slopes(
