@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linspec.arrays import cast
+from linspec.arrays import cast, to_host
 from linspec.errors import UnsupportedData
 from linspec.operators import CountedOperator, DenseOperator, LinearOperator, MappedOperator, SparseOperator
 from linspec.operators.row_blocks import row_blocks
@@ -88,7 +88,7 @@ def _dense_copy(view: View) -> LinearOperator:
     for rows in row_blocks(A.shape[0], A.row_bytes, home):
         with np.errstate(over="ignore"):
             copied[rows, :] = cast(view.centred(A.rows(rows), rows.start).dense(), SINGLE)
-        _check_fits(bool(home.xp.all(home.xp.isfinite(copied[rows, :]))), view)
+        _check_fits(bool(to_host(home.xp.all(home.xp.isfinite(copied[rows, :])))), view)
     return DenseOperator(copied)
 
 
