@@ -258,6 +258,9 @@ def gpu_double(session: nox.Session) -> None:
     for version in ("13.4.0", "14.2.0"):
         env = {"LINSPEC_CUPY_DOUBLE": version}
         session.run("pytest", "-q", "-n", "auto", "-k", "cupy", *session.posargs, env=env)
+        if not session.posargs:
+            env["SCIPY_ARRAY_API"] = "1"
+            session.run("pytest", "-q", "-n", "auto", "-k", "cupy", "tests/estimators", env=env)
 
 
 @nox.session

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from linspec.arrays import Array
+from linspec.arrays import Array, to_host
 from linspec.errors import InvalidOption, shown
 from linspec.estimators.base import LinspecEstimator, checked_number, like, seed_of
 from linspec.estimators.choice_of_ridge import errors_by_folds, errors_by_gcv
@@ -30,7 +30,9 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, LinspecEstimator):  # ty
         found = self.solution_ = self._solved(problem)
         self.coef_ = found.x if found.x.ndim == 1 else found.x.T
         intercept = found.intercept
-        self.intercept_ = 0.0 if intercept is None else float(intercept) if intercept.ndim == 0 else intercept
+        self.intercept_ = (
+            0.0 if intercept is None else float(to_host(intercept)) if intercept.ndim == 0 else intercept
+        )
 
     def predict(self, X: Any) -> Array:
         """Targets of rows.

@@ -130,6 +130,13 @@ def test_there_is_no_way_to_numpy_but_get(x, convert):
     assert type(x.get()) is np.ndarray
 
 
+def test_dlpack_copies_to_the_host_where_that_is_asked_for(x, account):
+    np.testing.assert_array_equal(np.from_dlpack(x, device="cpu"), x.get())
+    assert account.total("down") == 2
+    with pytest.raises(BufferError):
+        x.__dlpack__()
+
+
 @pytest.mark.parametrize(
     "mix",
     [

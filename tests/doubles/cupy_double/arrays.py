@@ -256,6 +256,16 @@ class ndarray:  # noqa: N801 (its name)
             "explicitly."
         )
 
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, self._device
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
+        if dl_device is None or tuple(dl_device) != (1, 0) or copy is False:
+            raise BufferError("the double of CuPy exports copies to the host alone.")
+        return self.get().__dlpack__(max_version=max_version)
+
     def _read(self, what: str) -> np.ndarray[Any, Any]:
         ACCOUNT.note("sync", self.nbytes, what)
         return self._host
