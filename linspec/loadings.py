@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from linspec.arrays import Array, HostArray, reciprocal, to_host
+from linspec.arrays import Array, HostArray, at_home, reciprocal, to_host
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.large_means import without_large_means
 from linspec.moments import Moments
@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 
+@at_home
 def loadings(
     data: Any, weights: Array, name: str, *, center: bool, confounds: Any = None, sample_weight: Any = None
 ) -> Array:

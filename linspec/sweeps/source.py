@@ -340,8 +340,9 @@ class Source:
             a product with every column of the identity.
         """
         squares = self.column_squares()
-        return None if squares is None else float(self.home.xp.sum(squares))
+        return None if squares is None else float(to_host(self.home.xp.sum(squares)))
 
+    @at_home
     def column_squares(self) -> Array | None:
         """The terms of `total_squares`: the sum of the squared entries of each column of X, of shape (p,), or None."""
         view = self._views[0]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, at_home, to_host
 from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.families.cca.variates import one_or_both
 from linspec.families.cca.views import TwoViewSolution

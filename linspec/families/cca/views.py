@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from linspec.arrays import Array
+from linspec.arrays import Array, at_home
 from linspec.families.cca.variates import CCAScore, one_or_both, score_views
 from linspec.loadings import column_loadings
 from linspec.solution import Solution
@@ -62,6 +62,7 @@ class TwoViewSolution(Solution):
     def _centers(self, view: str) -> bool:
         return getattr(self, self.center_of[view]) is not None
 
+    @at_home
     def score(self, X: Any, Y: Any) -> CCAScore:
         """The correlations that the variates have on rows, usually on new rows; without the ridge.
 
@@ -84,6 +85,7 @@ class TwoViewSolution(Solution):
         """
         return score_views(self, X, Y, centered=self._centers("X"))
 
+    @at_home
     def scores_table(self, X: Any = None, Y: Any = None, *, library: str | None = None) -> Any:
         """The variates of `transform` in a table, with the labels of the rows.
 
@@ -101,6 +103,7 @@ class TwoViewSolution(Solution):
         """
         return scores_tables(self, X, Y, library)
 
+    @at_home
     def loadings(self, X: Any = None, Y: Any = None, *, sample_weight: Any = None) -> Any:
         """Structure correlations: of each column of a view with each of its variates, at the same rows.
 
@@ -138,6 +141,7 @@ class TwoViewSolution(Solution):
         ]
         return one_or_both(found, "loadings need X, Y or both")
 
+    @at_home
     def loadings_table(
         self, X: Any = None, Y: Any = None, *, sample_weight: Any = None, library: str | None = None
     ) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec.affine_images import Taken
-from linspec.arrays import LEAST_SQUARE, Array, Home, HostArray, host_dtype, reciprocal, to_host
+from linspec.arrays import LEAST_SQUARE, Array, Home, HostArray, at_home, host_dtype, reciprocal, to_host
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.loadings import loadings
 from linspec.solution import Solution
@@ -167,6 +167,7 @@ class SVDSolution(Solution):
         """Whether there are left singular vectors, which have a row for each training row."""
         return fields.get("U") is not None
 
+    @at_home
     def scores_table(self, A: Any = None, *, confounds: Any = None, library: str | None = None) -> Any:
         """The scores of rows, as `transform` gives them, in a table with the labels of the rows.
 
@@ -199,6 +200,7 @@ class SVDSolution(Solution):
             return self.table_of_training_rows(to_host(self.U) * self.S, library)
         return self.table_of_rows(self.transform(A, confounds=confounds), A, library)
 
+    @at_home
     def loadings(self, A: Any = None, *, confounds: Any = None, sample_weight: Any = None) -> Array:
         """The correlation of each column with each component.
 
@@ -249,6 +251,7 @@ class SVDSolution(Solution):
         found = np.clip(over[:, None] * V * self.S, -1.0, 1.0)
         return Home.of(self.Vh).place(found, host_dtype(self.Vh))
 
+    @at_home
     def loadings_table(
         self, A: Any = None, *, confounds: Any = None, sample_weight: Any = None, library: str | None = None
     ) -> Any:
@@ -278,6 +281,7 @@ class SVDSolution(Solution):
         found = self.loadings(A, confounds=confounds, sample_weight=sample_weight)
         return self.table_of_columns("A", self.vectors_by_name(found), library, data=A)
 
+    @at_home
     def inverse_transform(self, scores: Any, *, confounds: Any = None) -> Array:
         """The rows in the subspace that have the given scores: scores times `Vh`, plus the training means.
 

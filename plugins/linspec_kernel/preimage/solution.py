@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from linspec import as_operator
-from linspec.arrays import Array, HostArray, to_host
+from linspec.arrays import Array, HostArray, at_home, to_host
 from linspec.errors import InvalidProblem
 from linspec.families.cca.variates import one_or_both
 from linspec.families.cca.views import TwoViewSolution
@@ -90,6 +90,7 @@ class PreimageCCASolution(TwoViewSolution):
             "starts that agree": self.agreeing,
         }
 
+    @at_home
     def supports(self, share: float = SUPPORT) -> tuple[HostArray, HostArray]:
         """Which columns matter: entries of the points above a share of the largest of their point.
 
