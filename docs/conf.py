@@ -25,6 +25,7 @@ version = release = linspec.__version__
 extensions = [
     "myst_parser",
     "numpydoc",
+    "pages_of_names",
     "pages_of_records",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
