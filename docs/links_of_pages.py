@@ -1,7 +1,7 @@
-"""Links that work on GitHub and on the site: pages of the repository, folders, and names in the tables of solvers.
+"""Links that work on GitHub and on the site: pages, folders, and names in the tables of solvers.
 
-Problem: the same Markdown is read in the repository, where a link may name a folder or a file outside `docs`, and on the
-site, where only pages can be linked.
+Problem: the same Markdown is read in the repository, where a link may name a folder or a file outside `docs`, and on
+the site, where only pages can be linked.
 Method: when Sphinx reads a page, links to a folder become links to a page that lists its files, links to the files of
 the repository that the site has become links to those pages, and the tables that `docs/records.py` writes get
 links to the pages of solvers. The files themselves stay as they are.
@@ -66,6 +66,14 @@ def _from_listings(target: str) -> str:
     return os.path.relpath(ROOT / target, DOCS / "listings")
 
 
+OPTIONAL = {
+    "auto_gallery/index": "gallery/plot_*.py",
+    "start/install": "start/install.md",
+    "start/coming-from-*": "start/coming-from-*.md",
+}
+"""Entries of tables of contents whose pages may be missing, and the files that they need."""
+
+
 def rewrite(app: Sphinx, docname: str, source: list[str]) -> None:
     """Change the links of a page as Sphinx reads it."""
     page = Path(app.srcdir) / f"{docname}.md"
@@ -73,6 +81,9 @@ def rewrite(app: Sphinx, docname: str, source: list[str]) -> None:
         return
     up = "../" * docname.count("/")
     text = LINK.sub(lambda match: _target(match[1], page, up), source[0])
+    for entry, pattern in OPTIONAL.items():
+        if not any(DOCS.glob(pattern)):
+            text = text.replace(f"\n{entry}\n", "\n")
     source[0] = TABLE.sub(lambda match: _with_links(match, up), text)
 
 

@@ -44,6 +44,11 @@ GROUPS = {
 }
 """The groups of the index, by the modules in which names are defined; inference has a group by names."""
 
+INTRODUCTION = """\
+``import linspec as ls`` loads a name with its first use. What is listed here is public: :doc:`/stability` says what
+that promises.
+"""
+
 INFERENCE = (
     "significance",
     "permutation_test",
@@ -119,7 +124,7 @@ def _module_page(name: str) -> str:
 def _index() -> str:
     lines = [
         title("Names in Python"),
-        "``import linspec as ls`` loads a name with its first use. What is listed here is public: :doc:`/stability` says what that promises.\n",
+        INTRODUCTION,
     ]
     groups: dict[str, list[str]] = {}
     for name in names():

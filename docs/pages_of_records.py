@@ -53,6 +53,20 @@ NEEDS = {
 }
 
 
+INDEX = """\
+A page for each problem compares its solvers on one data set. A page for each solver has an example with its output, the
+options, the method and its source. :doc:`data` shows which solver takes which data.
+"""
+
+DATA_PAGE = """\
+Each solver was given the first planted case of its problem as each kind of data when this page was made. *no* means
+that linspec refuses before anything is computed, and names solvers that can take the data; *not tried* means that the
+library or the device was not there. "Other array libraries" is array-api-strict, which stands for libraries that follow
+the array API. Frames become arrays, and everything that takes NumPy arrays takes them:
+:doc:`what can be passed as data </data>`.
+"""
+
+
 # ---------------------------------------------------------------------------------------------- files and markup
 
 
@@ -130,7 +144,7 @@ def head_of(module: str) -> str:
     pieces = PART.split(body.strip())
     parts = [prose(pieces[0])] if pieces[0].strip() else []
     for name, content in zip(pieces[1::2], pieces[2::2], strict=True):
-        parts += [f".. rubric:: {name}\n", prose(content)]
+        parts += [f".. rubric:: {name}\n", prose(content[:1].upper() + content[1:])]
     return "\n".join(parts)
 
 
@@ -275,8 +289,7 @@ def write_pages(app: Sphinx, config: Any) -> None:
 def _index(problems: Iterable[str]) -> str:
     lines = [
         title("Solvers"),
-        "A page for each problem compares its solvers on one data set. A page for each solver has its method, its options, "
-        "its source, and an example with its output. :doc:`data` shows which solver takes which data.\n",
+        INDEX,
     ]
     rows = []
     for problem in problems:
@@ -348,8 +361,9 @@ def _compared(numbers: dict[str, Any], names: Iterable[str], problem: str) -> st
         rows.append((f":doc:`{name} <{Path(solver_page(problem, name)).name}>`", *cells))
     head = ("solver", "passes", "CPU seconds", "residual", "status")
     said = (
-        f"{escaped(numbers['data'])} Each solver has its default options. Seconds are those of {escaped(numbers['machine'])}, one BLAS thread, "
-        f"{numbers['date']}; passes do not depend on the machine. ``python docs/solver_numbers.py`` measures them."
+        f"{escaped(numbers['data'])} Each solver has its default options. Seconds are those of "
+        f"{escaped(numbers['machine'])}, one BLAS thread, {numbers['date']}; passes do not depend on the machine. "
+        "``python docs/solver_numbers.py`` measures them."
     )
     return said + "\n\n" + table(head, rows)
 
@@ -406,10 +420,7 @@ def _data(taken: dict[str, str]) -> str:
 def _data_page(taken: dict[tuple[str, str], dict[str, str]]) -> str:
     lines = [
         title("Which solver takes which data"),
-        "Each solver was given the first planted case of its problem as each kind of data when this page was made. *no* means that "
-        "linspec refuses before anything is computed, and names solvers that can take the data; *not tried* means that the library or the device was not "
-        'there. "Other array libraries" is array-api-strict, which stands for libraries that follow the array API. Frames '
-        "become arrays, and everything that takes NumPy arrays takes them: :doc:`what can be passed as data </data>`.\n",
+        DATA_PAGE,
     ]
     for problem in dict.fromkeys(problem for problem, _ in taken):
         rows = [

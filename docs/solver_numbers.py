@@ -2,14 +2,14 @@
 
     python docs/solver_numbers.py [PROBLEM ...]
 
-writes `docs/solver-numbers.json`, for all problems or for those that are named, and keeps the rest of the file. Seconds are
-CPU seconds on this machine, with one BLAS thread; passes, residuals and endings do not depend on it.
+writes `docs/solver-numbers.json`, for all problems or for those that are named, and keeps the rest of the file.
+Seconds are CPU seconds on this machine, with one BLAS thread; passes, residuals and endings do not depend on it.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
+import datetime as dt
 import json
 import os
 import platform
@@ -20,9 +20,9 @@ from typing import Any
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
-import numpy as np
+import numpy as np  # noqa: E402  # after the variables, which a BLAS reads once
 
-import linspec as ls
+import linspec as ls  # noqa: E402
 
 FILE = Path(__file__).with_name("solver-numbers.json")
 SECONDS = 120.0
@@ -114,8 +114,9 @@ def measured(problem: str) -> dict[str, Any]:
             "status": entry.status,
         }
         print(problem, name, solvers[name], flush=True)
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}"
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    versions = f"Python {platform.python_version()}, NumPy {np.__version__}"
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, {versions}"
+    today = dt.datetime.now(dt.UTC).date().isoformat()
     return {
         "data": " ".join(str(make.__doc__).split()),
         "machine": machine,
