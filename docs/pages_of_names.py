@@ -97,10 +97,13 @@ def write_pages(app: Sphinx, config: Any) -> None:
 
 
 def _page(name: str) -> str:
-    """A class or a function."""
-    kind = "autoclass" if inspect.isclass(getattr(linspec, name)) else "autofunction"
-    options = "   :members:\n" if kind == "autoclass" else ""
-    return f"{title(name)}\n.. currentmodule:: linspec\n\n.. {kind}:: {name}\n{options}"
+    """A class or a function. Of a problem only what states it: its methods are for solvers."""
+    found = getattr(linspec, name)
+    kind, options = ("autoclass", "   :members:\n") if inspect.isclass(found) else ("autofunction", "")
+    shown = name
+    if inspect.isclass(found) and issubclass(found, linspec.Problem) and found is not linspec.Problem:
+        shown, options = linspec.describe(f"problem/{found.name}").statement, ""
+    return f"{title(name)}\n.. currentmodule:: linspec\n\n.. {kind}:: {shown}\n{options}"
 
 
 def _module_page(name: str) -> str:

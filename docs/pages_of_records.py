@@ -315,7 +315,7 @@ def _problem_page(spec: ProblemSpec, numbers: dict[str, Any] | None) -> str:
     lines = [
         title(spec.name),
         escaped(spec.summary) + "\n",
-        f"In Python: ``{linspec.describe(f'problem/{spec.name}').statement}``, from ``{cls.__module__}``.\n",
+        f"In Python: ``{linspec.describe(f'problem/{spec.name}').statement}``, {_place(cls, spec.name)}.\n",
     ]
     lines += [prose(_opening(cls)), title("Solvers", "-")]
     rows = []
@@ -341,6 +341,13 @@ def _problem_page(spec: ProblemSpec, numbers: dict[str, Any] | None) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _place(cls: type, name: str) -> str:
+    """How to get a problem's class."""
+    if cls.__name__ in linspec.__all__:
+        return f":doc:`linspec.{cls.__name__} </api/{cls.__name__}>`"
+    return f'``linspec.get_problem("{name}")``, from ``{cls.__module__}``'
 
 
 def _opening(cls: type) -> str:
