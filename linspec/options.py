@@ -383,6 +383,17 @@ def sweeps_option() -> Any:
     """Declare `sweeps`: whether the products of an iteration come from a copy of the rows in float32.
 
     See `linspec.Moments.in_single_precision`, which makes the copy.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Mine(ls.Solver):
+    ...     sweeps: str = ls.sweeps_option()
+    ...     def solve(self, problem, run): ...
+    >>> Mine().sweeps
+    'float64'
     """
     return option(
         "float64",
