@@ -60,10 +60,10 @@ options, the method and its source. :doc:`data` shows which solver takes which d
 
 DATA_PAGE = """\
 Each solver was given the first planted case of its problem as each kind of data when this page was made. *no* means
-that linspec refuses before anything is computed, and names solvers that can take the data; *not tried* means that the
-library or the device was not there. "Other array libraries" is array-api-strict, which stands for libraries that follow
-the array API. Frames become arrays, and everything that takes NumPy arrays takes them:
-:doc:`what can be passed as data </data>`.
+that linspec refuses before anything is computed, and names solvers that can take the data; – means that the library or
+the device was not there. *array API* is array-api-strict, which stands for libraries that follow it; *slices*
+are rows that come from a function, an *iterator* gives them once; *products* can only be multiplied.
+Frames become arrays, and what takes NumPy arrays takes them: :doc:`what can be passed as data </data>`.
 """
 
 
@@ -204,18 +204,18 @@ def _backend(name: str) -> Callable[[Any], Any] | None:
 
 DATA: dict[str, Callable[[], Callable[[Any], Any] | None]] = {
     "NumPy": lambda: _backend("numpy"),
-    "other array libraries": lambda: _backend("array-api-strict"),
+    "array API": lambda: _backend("array-api-strict"),
     "torch": lambda: _backend("torch"),
     "CuPy": lambda: _backend("cupy"),
     "sparse": lambda: _backend("scipy-csr"),
     "``.npy`` file": lambda: _backend("npy-file"),
-    "slices, read again": lambda: _slices,
-    "slices, read once": lambda: lambda x: _slices(x)(),
+    "slices": lambda: _slices,
+    "iterator": lambda: lambda x: _slices(x)(),
     "products": lambda: _backend("products-only"),
 }
 """Kinds of data, and what makes such data of an array; None where the machine lacks the library."""
 
-TAKES, REFUSES, UNTRIED = "yes", "no", "not tried"
+TAKES, REFUSES, UNTRIED = "yes", "no", "–"
 
 
 def takes(problem: str, solver: str) -> dict[str, str]:
@@ -232,7 +232,7 @@ def takes(problem: str, solver: str) -> dict[str, str]:
 
 
 def _answer(case: Any, solver: str, wrap: Any, kind: str, companions: frozenset[str]) -> str:
-    arrays = kind in {"NumPy", "other array libraries", "torch", "CuPy"}
+    arrays = kind in {"NumPy", "array API", "torch", "CuPy"}
     cls = registry.get_solver(solver, case.problem)
     few = (
         {"max_iterations": 2}
@@ -243,7 +243,7 @@ def _answer(case: Any, solver: str, wrap: Any, kind: str, companions: frozenset[
     data = {
         name: x.copy() if name in companions and not arrays else wrap(x) for name, x in case.arrays.items()
     }
-    if kind == "slices, read once" and len(main) > 1:
+    if kind == "iterator" and len(main) > 1:
         first, second = (case.arrays[name] for name in main)
         both = linspec.paired(
             iter([(first[i : i + 20], second[i : i + 20]) for i in range(0, len(first), 20)])

@@ -50,7 +50,7 @@ def test_a_solver_of_somebody_else_has_a_page(pages: ModuleType, monkeypatch: py
         )
     )
     taken = pages.takes("least-squares", "zero")
-    assert taken["NumPy"] == taken["sparse"] == taken["slices, read again"] == pages.TAKES
+    assert taken["NumPy"] == taken["sparse"] == taken["slices"] == pages.TAKES
     page = pages._solver_page("least-squares", "zero", taken)
     for shown in (
         "Zeros, by \\|magic\\|.",  # text is no markup
