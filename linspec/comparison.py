@@ -126,6 +126,17 @@ class Comparison:
         How many rows the scores belong to; 0 without any.
     interrupted : bool
         Whether Ctrl-C ended the series. Then it has only the entries so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
+    >>> Y[:, 0] += X[:, 0]
+    >>> table = ls.compare(ls.CCA(X, Y, k=2), ["gram", "direct"])
+    >>> [entry.solver for entry in table.entries]
+    ['gram', 'direct']
     """
 
     entries: tuple[Entry, ...]

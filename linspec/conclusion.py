@@ -24,6 +24,12 @@ class Conclusion:
         `Solution.residual_kind`, if it tells more than the source of the products.
     lost : bool
         Whether directions of the data are missing. Then the run has not converged, whatever the residual.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.Conclusion(fields={"x": 0.0}, residual=1e-9).residual
+    1e-09
     """
 
     fields: Mapping[str, Any]

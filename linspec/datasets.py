@@ -208,6 +208,12 @@ def steep_spectrum(
     ------
     InvalidProblem
         For sizes, a tail or a sigma out of range.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.datasets.steep_spectrum(0, n=60, p=40).A.shape
+    (60, 40)
     """
     n, p = _sizes(n, p, least=len(STEEP))
     low, high = _tail(tail)
@@ -239,6 +245,12 @@ def flat_spectrum(seed: Any = None, *, n: int = 2000, p: int = 1500, sigma: floa
     ------
     InvalidProblem
         For sizes or a sigma out of range.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.datasets.flat_spectrum(0, n=60, p=20).A.shape
+    (60, 20)
     """
     n, p = _sizes(n, p, least=1)
     rng = random_generator(seed, "seed")

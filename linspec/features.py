@@ -287,6 +287,15 @@ def nystrom(
         m is out of range, or the kernel of the landmarks is not positive semidefinite.
     MissingCapability
         X has no rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> X = np.random.default_rng(0).standard_normal((200, 3))
+    >>> features = ls.features.nystrom(X, ls.kernels.rbf(1.0), m=20, rng=0)
+    >>> features(X).shape
+    (200, 20)
     """
     A, kernel = as_operator(X, "X"), as_kernel(kernel)
     n = A.shape[0]

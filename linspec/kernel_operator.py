@@ -80,6 +80,17 @@ class KernelOperator(LinearOperator):
         Of products: float64, whatever the tiles have.
     ledger : Ledger
         Where passes and the reading of the rows are counted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> X = np.random.default_rng(0).standard_normal((100, 3))
+    >>> K = ls.KernelOperator(X, "rbf")
+    >>> K.shape
+    (100, 100)
+    >>> bool(abs(K.matmat(np.ones((100, 1)))).max() < 1e-10)
+    True
     """
 
     readable = True

@@ -405,7 +405,18 @@ class Function(Kernel):
 
 
 def linear() -> Linear:
-    """The linear kernel xᵀz: methods with it are those without a kernel."""
+    """The linear kernel xᵀz: methods with it are those without a kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> K = ls.KernelOperator(np.eye(3), ls.kernels.linear(), center=False)
+    >>> K.matmat(np.eye(3)).round(3)
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
+    """
     return Linear()
 
 
@@ -419,6 +430,16 @@ def polynomial(degree: int = 2, offset: float = 1.0, gamma: float | str = "scale
         c, at least 0.
     gamma : float or "scale", default "scale"
         "scale" is one over the mean of |x|² over at most 1,000 rows, drawn from the generator of the run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> K = ls.KernelOperator(np.eye(3), ls.kernels.polynomial(2, 1.0, 1.0), center=False)
+    >>> K.matmat(np.eye(3)).round(3)
+    array([[4., 1., 1.],
+           [1., 4., 1.],
+           [1., 1., 4.]])
     """
     return Polynomial(degree, offset, gamma)
 
@@ -434,6 +455,17 @@ def rbf(scale: float | str = "median", *, factor: float = 1.0) -> RBF:
         generator of the run.
     factor : float, default 1.0
         By which the median is multiplied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> kernel = ls.kernels.rbf(2.0)
+    >>> K = ls.KernelOperator(np.eye(3), kernel, center=False)
+    >>> K.matmat(np.eye(3)).round(3)
+    array([[1.   , 0.779, 0.779],
+           [0.779, 1.   , 0.779],
+           [0.779, 0.779, 1.   ]])
     """
     return RBF(scale, factor)
 
@@ -448,12 +480,33 @@ def laplacian(scale: float | str = "median", *, factor: float = 1.0) -> Laplacia
         the generator of the run.
     factor : float, default 1.0
         By which the median is multiplied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> K = ls.KernelOperator(np.eye(3), ls.kernels.laplacian(2.0), center=False)
+    >>> K.matmat(np.eye(3)).round(3)
+    array([[1.   , 0.368, 0.368],
+           [0.368, 1.   , 0.368],
+           [0.368, 0.368, 1.   ]])
     """
     return Laplacian(scale, factor)
 
 
 def precomputed() -> Precomputed:
-    """The kernel whose values are the data: an n x n matrix, and for new rows their values with the n rows."""
+    """The kernel whose values are the data: an n x n matrix, and for new rows their values with the n rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> values = np.array([[1.0, 0.5], [0.5, 1.0]])
+    >>> K = ls.KernelOperator(values, ls.kernels.precomputed(), center=False)
+    >>> K.matmat(np.eye(2)).round(3)
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
     return Precomputed()
 
 
@@ -465,6 +518,16 @@ def function(of: Callable[[Any, Any], Any]) -> Function:
     of : callable
         Takes X of shape (n, p) and Z of shape (m, p), and returns the n x m values. It must be symmetric and positive
         semidefinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> kernel = ls.kernels.function(lambda X, Z: (X @ Z.T) ** 3)
+    >>> K = ls.KernelOperator(2 * np.eye(2), kernel, center=False)
+    >>> K.matmat(np.eye(2)).round(3)
+    array([[64.,  0.],
+           [ 0., 64.]])
     """
     return Function(of)
 
@@ -493,6 +556,12 @@ def as_kernel(given: Any, name: str = "kernel") -> Kernel:
     ------
     InvalidProblem
         It is none of these.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.kernels.as_kernel("linear") == ls.kernels.linear()
+    True
     """
     if isinstance(given, Kernel):
         return given

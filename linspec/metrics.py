@@ -74,6 +74,13 @@ def subspace_distance(W: Any, Z: Any, metric: Any = None) -> float:
         semidefinite.
     NonFiniteData
         NaN or infinity in W, in Z, or in products with the metric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> ls.metrics.subspace_distance(np.eye(4)[:, :1], np.eye(4)[:, 1:2])
+    1.0
     """
     return float(_sines_and_cosines(W, Z, metric)[0][0])
 
@@ -96,6 +103,13 @@ def chordal_distance(W: Any, Z: Any, metric: Any = None) -> float:
     ------
     InvalidProblem, NonFiniteData
         As for `subspace_distance`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> ls.metrics.chordal_distance(np.eye(4, 2), 3 * np.eye(4, 2))
+    0.0
     """
     return float(np.linalg.norm(_sines_and_cosines(W, Z, metric)[0]))
 
@@ -118,6 +132,13 @@ def principal_angles(W: Any, Z: Any, metric: Any = None) -> HostArray:
     ------
     InvalidProblem, NonFiniteData
         As for `subspace_distance`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> ls.metrics.principal_angles(np.eye(4)[:, :2], np.eye(4)[:, 1:3]).round(3)
+    array([1.571, 0.   ])
     """
     sines, cosines = _sines_and_cosines(W, Z, metric)
     angles: HostArray = np.where(sines**2 <= 0.5, np.arcsin(sines), np.arccos(cosines))
@@ -276,6 +297,13 @@ def f1(u: Any, support: Any, threshold: float = 0.05) -> float:
         u is not one vector or a block, a support is empty or does not fit, the threshold is not in [0, 1).
     NonFiniteData
         NaN or infinity in u.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> ls.metrics.f1(np.array([0.9, -0.8, 0.0, 0.0]), [0, 1])
+    1.0
     """
     pairs = _magnitudes(u, support)
     if not 0 <= threshold < 1:
@@ -312,6 +340,13 @@ def auc(u: Any, support: Any) -> float:
     -----
     The Mann-Whitney statistic: with R the sum of the ranks of |u| on a support of s among p entries,
     (R − s(s + 1)/2) / (s(p − s)).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> ls.metrics.auc(np.array([0.9, -0.8, 0.1, 0.0]), [0, 1])
+    1.0
     """
     return float(np.mean([_auc(sizes, true) for sizes, true in _magnitudes(u, support)]))
 

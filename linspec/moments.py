@@ -81,6 +81,15 @@ class Moments(RowMoments):
     Nothing is read before the first product. All blocks and results are float64, in the library and on the
     device of the data (on the host for sparse matrices, files and foreign operators). Threads that share moments
     take turns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> moments = ls.Moments(A)
+    >>> bool(np.allclose(moments.gram_matmat(np.eye(10)), A.T @ A))
+    True
     """
 
     def __init__(

@@ -250,6 +250,22 @@ def option(
     ------
     InvalidDeclaration
         The declaration contradicts itself: no type, bounds on a text, a default out of range.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Mine(ls.Solver):
+    ...     step: float = ls.option(0.1, "step length", above=0)
+    ...     def solve(self, problem, run): ...
+    >>> Mine(step=0.5).step
+    0.5
+    >>> try:
+    ...     Mine(step=-1)
+    ... except ls.errors.InvalidOption as error:
+    ...     print("refused")
+    refused
     """
     bounds = {"above": above, "below": below, "at_least": at_least, "at_most": at_most}
     kind = kind or _implied_kind(default, bounds, choices)
@@ -297,6 +313,17 @@ def part(
     ------
     InvalidDeclaration
         No such kind; a solver without a problem, or another kind with one; a default that is no part.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Mine(ls.Solver):
+    ...     normalizer: str = ls.part("cholesky-qr", kind="normalizer")
+    ...     def solve(self, problem, run): ...
+    >>> Mine().normalizer
+    'cholesky-qr'
     """
     if kind not in PART_KINDS:
         raise InvalidDeclaration(f"a part is one of {', '.join(PART_KINDS)}; got {kind!r}")
@@ -315,6 +342,17 @@ def tol_option(usual: float = 1e-6) -> Any:
     ----------
     usual : float, default 1e-6
         That default, for the explanation: the `tolerance` of the problems that the solver solves.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Mine(ls.Solver):
+    ...     tol: float | None = ls.tol_option(1e-8)
+    ...     def solve(self, problem, run): ...
+    >>> Mine().tol is None
+    True
     """
     number = f"{usual:.0e}".replace("e-0", "e-")
     return option(None, f"residual to stop at; none: {number}, more for float32", kind=float, above=0)
@@ -326,6 +364,17 @@ def form_option(default: str = "auto") -> Any:
     Parameters
     ----------
     default : {"auto", "dense", "sparse", "implicit"}, default "auto"
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Mine(ls.Solver):
+    ...     form: str = ls.form_option()
+    ...     def solve(self, problem, run): ...
+    >>> Mine().form
+    'auto'
     """
     return option(default, "hold Gram matrices or sweep the data", choices=FORMS)
 
@@ -334,6 +383,17 @@ def sweeps_option() -> Any:
     """Declare `sweeps`: whether the products of an iteration come from a copy of the rows in float32.
 
     See `linspec.Moments.in_single_precision`, which makes the copy.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Mine(ls.Solver):
+    ...     sweeps: str = ls.sweeps_option()
+    ...     def solve(self, problem, run): ...
+    >>> Mine().sweeps
+    'float64'
     """
     return option(
         "float64",
@@ -351,6 +411,17 @@ def limit_option(n: int, of: str = "iterations") -> Any:
         The default.
     of : str, default "iterations"
         What is counted.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Mine(ls.Solver):
+    ...     max_iterations: int = ls.limit_option(200)
+    ...     def solve(self, problem, run): ...
+    >>> Mine().max_iterations
+    200
     """
     return option(n, f"{of} at most", at_least=1)
 

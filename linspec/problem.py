@@ -117,6 +117,15 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         The name of the class in the registry.
     tolerance : float
         The default of `tol` for float64 data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> problem = ls.SVD(A, k=2)
+    >>> isinstance(problem, ls.Problem), problem.name, list(problem.matrices)
+    (True, 'svd', ['A'])
     """
 
     name: ClassVar[str]

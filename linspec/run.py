@@ -99,6 +99,22 @@ class Run:
     start : mapping or None
         Arrays of an earlier answer to begin at, float64: "x_weights" and "y_weights" of a CCA, "x" of a least-squares
         problem, "Vh" of an SVD. For solvers with the trait "warm-start"; None where none was given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Normal(ls.Solver):
+    ...     def solve(self, problem, run):
+    ...         moments = run.moments()
+    ...         unit = np.eye(problem.A.shape[1])
+    ...         AtA, AtB = moments.gram_matmat(unit), moments.cross_matmat(np.eye(problem.B.shape[1]))
+    ...         return run.finish(x=np.linalg.solve(AtA + problem.ridge * unit, AtB))
+    >>> A = np.random.default_rng(0).standard_normal((50, 3))
+    >>> ls.solve(ls.LeastSquares(A, A @ np.ones(3)), Normal()).x.round(6)
+    array([1., 1., 1.])
     """
 
     def __init__(  # noqa: PLR0913 (what one call of `solve` sets)

@@ -24,7 +24,18 @@ from linspec.summary import Summary
 
 
 class Status(Enum):
-    """How a solve ended. The value is advice in plain words."""
+    """How a solve ended. The value is advice in plain words.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> ls.solve(ls.SVD(A, k=2)).status is ls.Status.CONVERGED
+    True
+    >>> print(ls.Status.CONVERGED.value)
+    The residual of the returned arrays is at or below the tolerance.
+    """
 
     CONVERGED = "The residual of the returned arrays is at or below the tolerance."
     BUDGET = (
@@ -152,6 +163,17 @@ class Solution:
     so that `save` can write them; those that derive from them may occur, too. An object of such a class is written as
     the arguments of its constructor, attributes of the same names, or as what its method `saved_parts` returns, of
     which the class method `from_saved_parts` makes it again.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> solution = ls.solve(ls.SVD(A, k=2))
+    >>> solution.converged, solution.status.name, solution.passes
+    (True, 'CONVERGED', 1.0)
+    >>> bool(solution.residual <= solution.tol)
+    True
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ()

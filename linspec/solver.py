@@ -78,6 +78,27 @@ class Solver(ABC):
     ----------
     preparation : float
         Sweeps that `prepare` makes at once, for least-squares solvers that have one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Landweber(ls.Solver):
+    ...     step: float = ls.option(0.01, "step length", above=0)
+    ...     tol: float | None = ls.tol_option()
+    ...     def solve(self, problem, run):
+    ...         moments = run.moments()
+    ...         AtB = moments.cross_matmat(np.eye(problem.B.shape[1]))
+    ...         x, g = 0 * AtB, AtB
+    ...         while run.proceed(residual=np.linalg.norm(g) / np.linalg.norm(AtB), current=lambda: {"x": x}):
+    ...             x = x + self.step * g
+    ...             g = AtB - moments.gram_matmat(x) - problem.ridge * x
+    ...         return run.finish(x=x)
+    >>> A = np.random.default_rng(0).standard_normal((50, 3))
+    >>> ls.solve(ls.LeastSquares(A, A @ np.ones(3)), Landweber(tol=1e-8)).x.round(6)
+    array([1., 1., 1.])
     """
 
     preparation: ClassVar[float] = 0.0
@@ -121,6 +142,23 @@ class LeastSquaresState(ABC):
     watch : callable or None
         Set by an outer method that wants to see, and may end, the iteration: called with the relative residual and a
         function that returns the iterate, it says whether to go on. Iterations ask `watched` before each step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> class Exact(ls.LeastSquaresState):
+    ...     def __init__(self, A, ridge):
+    ...         self.moments, self.ridge = ls.Moments(A), ridge
+    ...     def solve(self, B, x0=None, tol=None, AtB=None, AtAx0=None):
+    ...         unit = np.eye(self.moments.X.shape[1])
+    ...         return np.linalg.solve(self.moments.gram_matmat(unit) + self.ridge * unit, AtB)
+    >>> A = np.random.default_rng(0).standard_normal((50, 3))
+    >>> state = Exact(A, 0.0)
+    >>> state.solve(None, AtB=A.T @ A @ np.ones((3, 1))).round(6)
+    array([[1.],
+           [1.],
+           [1.]])
     """
 
     watch: Watch | None = None
@@ -171,6 +209,14 @@ class Selection:
         The figures on which the choice rests.
     estimate : linspec.cost.Estimate or None
         What the solver takes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> ls.select(ls.SVD(A, k=2)).name
+    'gram'
     """
 
     name: str
@@ -198,6 +244,15 @@ def select(problem: Problem[Any]) -> Selection:
     ------
     NoSuitableSolver
         When none fits; the message names what each would need and what can be called by name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> choice = ls.select(ls.SVD(A, k=2))
+    >>> choice.name
+    'gram'
     """
     return _selected(problem, problem.sizes())
 
@@ -341,6 +396,17 @@ def solve(
     reads the status of that answer, a later Ctrl-C raises KeyboardInterrupt, also in another solve; and where it has
     been read, as long as the answer is kept and the same code calls again. So a loop of solves ends at the second. A
     handler of SIGINT other than Python's is called as well. In threads other than the main one, nothing is changed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> problem = ls.SVD(A, k=2)
+    >>> ls.solve(problem).status.name
+    'CONVERGED'
+    >>> ls.solve(problem, "block-krylov", rng=0, tol=1e-10).status.name
+    'CONVERGED'
     """
     if not isinstance(problem, Problem):
         raise InvalidProblem(

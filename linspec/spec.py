@@ -55,6 +55,12 @@ class Needs:
         The entries, some rows at a time: of arrays, sparse matrices and files, and of rows that come slice by slice.
     rows : bool, default False
         Row slices by index (minibatches).
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> str(ls.Needs(rows=True))
+    'adjoint, rows'
     """
 
     adjoint: bool = True
@@ -99,6 +105,20 @@ class SolverSpec:
     ------
     InvalidDeclaration
         A field is malformed.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> record = ls.SolverSpec(
+    ...     name="power",
+    ...     problem="svd",
+    ...     target="my_package.power:Power",
+    ...     summary="Power iteration.",
+    ...     reference="von Mises & Pollaczek-Geiringer 1929, doi:10.1002/zamm.19290090105",
+    ...     traits=("iterative", "randomized"),
+    ... )
+    >>> record.qualified
+    'svd/power'
     """
 
     kind: ClassVar[str] = "solver"
@@ -170,6 +190,14 @@ class NormalizerSpec(_PartSpec):
     ------
     InvalidDeclaration
         A field is malformed.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.NormalizerSpec(
+    ...     name="polar", target="my_package.polar:Polar", summary="Polar factor.", reference="Higham 1986"
+    ... ).qualified
+    'normalizer/polar'
     """
 
     kind: ClassVar[str] = "normalizer"
@@ -188,6 +216,14 @@ class TestMatrixSpec(_PartSpec):
     ------
     InvalidDeclaration
         A field is malformed.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.TestMatrixSpec(
+    ...     name="signs", target="my_package.signs:Signs", summary="Random signs.", reference="Achlioptas 2003"
+    ... ).qualified
+    'test-matrix/signs'
     """
 
     __test__: ClassVar[bool] = False  # the name must not make pytest collect it
@@ -218,6 +254,17 @@ class OperatorSpec:
     ------
     InvalidDeclaration
         A field is malformed.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.OperatorSpec(
+    ...     name="kronecker",
+    ...     matches=lambda data: type(data).__name__ == "Kronecker",
+    ...     adapt=lambda data: data.as_linear_operator(),
+    ...     summary="Kronecker products of two matrices.",
+    ... ).qualified
+    'operator/kronecker'
     """
 
     kind: ClassVar[str] = "operator"
@@ -268,6 +315,14 @@ class ProblemSpec:
     ------
     InvalidDeclaration
         A field is malformed.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.ProblemSpec(
+    ...     name="pls", target="my_package.pls:PLS", summary="Partial least squares of two views."
+    ... ).qualified
+    'problem/pls'
     """
 
     kind: ClassVar[str] = "problem"

@@ -36,8 +36,7 @@ class TestMatrix(ABC):  # noqa: B024 (either method may be the one defined)
 
     - a matrix that depends only on its options, the shape and the generator's state, and is the same in both
       forms;
-    - entries with mean zero and variance one, and uncorrelated entries within a column, so that E ΩΩᵀ = l I
-    for l
+    - entries with mean zero and variance one, and uncorrelated entries within a column, so that E ΩΩᵀ = l I for l
       columns. Divided by √l the matrix preserves squared lengths in expectation: see `linspec.project`.
 
     Examples

@@ -63,6 +63,19 @@ class CrossValidation:
         The figures on which the choice of the form rests.
     estimated : numpy.ndarray of shape (ridges, ks) or None
         The standard errors of scores of generalized cross-validation that are estimates; None for exact scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
+    >>> Y[:, 0] += X[:, 0]
+    >>> found = ls.cross_validate(ls.CCA(X, Y, k=2), ridges=[1.0, 10.0], ks=[1, 2], rng=0)
+    >>> found.scores.shape
+    (5, 2, 2)
+    >>> found.passes
+    1.0
     """
 
     scores: HostArray

@@ -60,6 +60,18 @@ class HeldOutScore(ABC):
         Whether higher scores are better.
     together : bool
         Whether `of_solutions` reads the held-out rows once for all solutions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> class LargestCorrelation(ls.HeldOutScore):
+    ...     label = "largest correlation"
+    ...     def of_solution(self, problem, solution, ks):
+    ...         best = max(solution.score(problem.X, problem.Y).correlations)
+    ...         return np.full(len(ks), best)
+    >>> LargestCorrelation().higher
+    True
     """
 
     label: ClassVar[str]

@@ -110,6 +110,16 @@ def as_operator(
         The data do not have two dimensions, or not `rows` rows, or a file cannot be read.
     NonFiniteData
         A value of a frame is missing or not finite; the message names its row and column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> ls.as_operator(A).shape
+    (200, 10)
+    >>> ls.as_operator(lambda: (A[i : i + 50] for i in range(0, 200, 50))).matmat(np.ones((10, 1))).shape
+    (200, 1)
     """
     operator = _made(data, name, rows)
     if rows is not None and (np.ndim(rows) > 0 or operator.shape[0] != rows):

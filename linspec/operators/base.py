@@ -75,6 +75,17 @@ class LinearOperator(ABC):
         The labels of the rows: the index of a pandas frame.
     frame_library : str
         The library of the frame that the data came from, "" for other data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> operator = ls.as_operator(A)
+    >>> operator.shape, operator.dtype
+    ((200, 10), dtype('float64'))
+    >>> bool(np.allclose(operator.matmat(np.eye(10)), A))
+    True
     """
 
     shape: tuple[int, int]

@@ -76,6 +76,20 @@ def paired(
     -----
     A callable is called once for each pass in which a solver reads both matrices together, and once for each matrix
     that a solver reads alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> def pairs():
+    ...     rng = np.random.default_rng(0)
+    ...     for _ in range(10):
+    ...         x = rng.standard_normal((100, 4))
+    ...         yield x, x[:, :3] + rng.standard_normal((100, 3))
+    >>> X, Y = ls.paired(pairs)
+    >>> solution = ls.solve(ls.CCA(X, Y, k=2))
+    >>> solution.passes
+    1.0
     """
     return _Pairs(source, rows, names).halves
 

@@ -102,6 +102,15 @@ def scree(
         `alpha` is not between 0 and one half.
     MissingPackage
         matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> axes = ls.plots.scree(ls.solve(ls.SVD(A, k=5)))
+    >>> axes.get_ylabel() != ""
+    True
     """
     if not 0 < alpha < 0.5:
         raise InvalidOption(f"alpha must be between 0 and 0.5; got {shown(alpha)}.")
@@ -236,6 +245,15 @@ def loadings(
         `data` for a solution that has no loadings.
     MissingPackage
         matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> axes = ls.plots.loadings(ls.solve(ls.SVD(A, k=2)), component=0, most=5)
+    >>> len(axes.get_yticklabels())
+    5
     """
     values, told, known = _numbers_of_columns(of, view, data)
     vector = getattr(type(of), "vector_name", "component")
@@ -393,6 +411,15 @@ def scores(
         For `components`.
     MissingPackage
         matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> axes = ls.plots.scores(ls.solve(ls.SVD(A, k=2, center=True)).transform(A))
+    >>> axes.get_xlabel()
+    'direction 1'
     """
     _, columns, Z = _of_table(points) if is_frame(points) else (None, None, _numbers(points))
     if Z.ndim != 2 or not Z.size:
@@ -543,6 +570,18 @@ def variates(
         For `pair`.
     MissingPackage
         matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
+    >>> Y[:, 0] += X[:, 0]
+    >>> found = ls.solve(ls.CCA(X, Y, k=2, center=False))
+    >>> axes = ls.plots.variates(*found.transform(X, Y))
+    >>> len(axes.collections) > 0
+    True
     """
     clouds = [Cloud("fitted rows", _numbers(P), _numbers(Q))]
     if held_out is not None:

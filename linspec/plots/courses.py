@@ -113,6 +113,16 @@ def convergence(
         For `against`.
     MissingPackage
         matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> runs = [ls.solve(ls.SVD(A, k=2), "block-krylov", rng=seed, form="implicit") for seed in (0, 1)]
+    >>> axes = ls.plots.convergence(runs)
+    >>> axes.get_yscale()
+    'log'
     """
     if against is not None and against not in COSTS:
         raise InvalidOption(f"against must be one of {', '.join(COSTS)}; got {shown(against)}.")

@@ -177,6 +177,18 @@ def cross_validation(result: Any, *, folds: bool = True, ax: Axes | None = None)
         The result has no scores.
     MissingPackage
         matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
+    >>> Y[:, 0] += X[:, 0]
+    >>> found = ls.cross_validate(ls.CCA(X, Y, k=2), ridges=[1.0, 10.0], rng=0)
+    >>> axes = ls.plots.cross_validation(found)
+    >>> axes.get_xscale()
+    'log'
     """
     if not all(
         hasattr(result, name) for name in ("scores", "mean", "standard_error", "ridges", "ks", "best")

@@ -98,6 +98,12 @@ def solvers(problem: Any = None) -> tuple[str, ...]:
     ------
     UnknownName
         No registered solver solves a problem of that name.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> "lobpcg" in ls.solvers("cca")
+    True
     """
     return default_registry().solvers(problem)
 
@@ -109,6 +115,12 @@ def normalizers() -> tuple[str, ...]:
     -------
     tuple of str
         Sorted names.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> "cholesky-qr" in ls.normalizers()
+    True
     """
     return default_registry().normalizers()
 
@@ -120,6 +132,12 @@ def test_matrices() -> tuple[str, ...]:
     -------
     tuple of str
         Sorted names.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> "gaussian" in ls.test_matrices()
+    True
     """
     return default_registry().test_matrices()
 
@@ -161,6 +179,12 @@ def get_solver(name: str, problem: Any = None) -> type[Any]:
         Several problems or several plugins use the name; the message lists the full names.
     BrokenPlugin
         The class cannot be imported or does not keep the contract.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.get_solver("gram", "cca").__name__
+    'Gram'
     """
     return default_registry().get_solver(name, problem)
 
@@ -172,6 +196,12 @@ def problems() -> tuple[str, ...]:
     -------
     tuple of str
         Names for `get_problem`, and for `solvers`.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> "cca" in ls.problems()
+    True
     """
     return default_registry().problems()
 
@@ -194,6 +224,12 @@ def get_problem(name: str) -> type[Any]:
         The name is not registered; the message suggests close names.
     BrokenPlugin
         The class cannot be imported, or is not a problem.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.get_problem("cca") is ls.CCA
+    True
     """
     return default_registry().get_problem(name)
 
@@ -307,6 +343,12 @@ def describe(name: str) -> Description:
     ------
     UnknownName, BrokenPlugin
         As for :func:`get_solver`.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> print(ls.describe("cca/gram").reference)
+    Lu 2015, Fast linear algorithms for machine learning (thesis), Lemma 4.1.2
     """
     return default_registry().describe(name)
 
@@ -340,6 +382,20 @@ def register(spec: Spec) -> None:
     ------
     InvalidDeclaration
         The argument is not a record.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Zero(ls.Solver):
+    ...     def solve(self, problem, run):
+    ...         return run.finish(x=run.moments().home.zeros((problem.A.shape[1], problem.B.shape[1])))
+    >>> record = ls.SolverSpec(
+    ...     name="zero", problem="least-squares", target="__main__:Zero", summary="Zeros.", reference="An example"
+    ... )
+    >>> ls.register(record)                              # doctest: +SKIP
+    >>> ls.solve(problem, "zero")                        # doctest: +SKIP
     """
     default_registry().register(spec)
 
@@ -351,5 +407,11 @@ def plugins() -> list[PluginInfo]:
     -------
     list of PluginInfo
         In order of distribution and entry point.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> {info.status for info in ls.plugins()} <= {"loaded", "broken", "disabled"}
+    True
     """
     return default_registry().plugins()

@@ -62,6 +62,12 @@ class PluginInfo:
     provides : tuple of str
         The names that it registers: ``"cca/gram"``, ``"normalizer/cholesky-qr"``, ``"test-matrix/gaussian"``,
         ``"operator/dask"``.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> [info.name for info in ls.plugins() if "cca/gram" in info.provides]
+    ['cca']
     """
 
     name: str

@@ -49,6 +49,16 @@ class DeepCCA(ls.Problem[DeepCCASolution]):
     -----
     Residual: Σ‖ϱᵢ‖² / Σρᵢ as for `linspec.CCA`, of the exact CCA of the k + k learnt features on the training rows,
     without a ridge and about their means. It does not say how good the nets are. No answer is marked as converged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> z = rng.standard_normal((500, 1))
+    >>> X = np.hstack([z, rng.standard_normal((500, 3))])
+    >>> Y = np.hstack([z**2, rng.standard_normal((500, 3))])
+    >>> problem = ls.get_problem("deep-cca")(X, Y, k=1)
     """
 
     X: Any

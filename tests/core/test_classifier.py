@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import doctest
 import pickle
 
 import array_api_strict
@@ -14,7 +13,6 @@ from scipy.special import logsumexp
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import linspec as ls
-import linspec.families.discriminant.solution
 from linspec import targets
 from linspec.arrays import device_of, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
@@ -344,7 +342,3 @@ def test_weighted_rows_make_the_classifier_of_repeated_ones(data):
     again = ls.solve(ls.Discriminant(rows, targets.opls(classes), ridge=3.0)).classifier(rows, classes)
     assert weighted.classes.tolist() == ["ash", "elm", "oak"]
     np.testing.assert_allclose(weighted.probabilities(X), again.probabilities(X), atol=1e-9)
-
-
-def test_the_examples_run():
-    assert doctest.testmod(linspec.families.discriminant.solution).failed == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import itertools
 from functools import partial
 
@@ -315,10 +314,6 @@ def test_seeds_repeat():
     runs = [ls.permutation_test(ls.CCA(X, Y), permutations=50, rng=seed).uncorrected for seed in (3, 3, 4)]
     np.testing.assert_array_equal(runs[0], runs[1])
     assert (runs[0] != runs[2]).any()
-
-
-def test_the_examples_run():
-    assert doctest.testmod(linspec.families.cca.components).failed == 0
 
 
 @pytest.mark.parametrize("rate, enough", [(1e30, True), (1e3, False)])

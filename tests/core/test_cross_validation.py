@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -15,7 +14,6 @@ import scipy.sparse.linalg
 import scipy.stats
 
 import linspec as ls
-import linspec.held_out.validation
 from linspec.errors import (
     InvalidOption,
     InvalidProblem,
@@ -542,11 +540,6 @@ def test_a_problem_of_somebody_else_names_its_score():
         Vt = np.linalg.svd(A[training])[2]
         exact = [np.sum((A[held_out] @ Vt[:k].T) ** 2) for k in (1, 2)]
         np.testing.assert_allclose(found.scores[s, 0], exact, rtol=1e-8)
-
-
-def test_the_example_of_the_docstring_runs():
-    found = doctest.testmod(linspec.held_out.validation)
-    assert (found.failed, found.attempted > 0) == (0, True)
 
 
 # ---- what is refused ----

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import doctest
-
 import numpy as np
 import pytest
 import scipy.sparse
 import scipy.stats
 
 import linspec as ls
-import linspec.families.cca.bootstrap
-import linspec.families.cca.significance
 from linspec.errors import InvalidOption, InvalidProblem, NoSuitableSolver
 from linspec.families.cca.bootstrap import _excess, _gaps
 from linspec.families.cca.components import _crossing_logs, _log_unshared
@@ -404,8 +400,3 @@ def test_a_permutation_test_that_takes_too_long_is_refused_before_it_begins():
     assert ls.permutation_test(ls.CCA(X, Y), permutations=9, max_seconds=np.inf, rng=0).permutations == 9
     with pytest.raises(InvalidOption, match="max_seconds must be a positive number; got 0"):
         ls.permutation_test(ls.CCA(X, Y), max_seconds=0)
-
-
-def test_the_examples_run():
-    for module in (linspec.families.cca.bootstrap, linspec.families.cca.significance):
-        assert doctest.testmod(module).failed == 0

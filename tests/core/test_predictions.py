@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import doctest
 
 import array_api_strict
 import numpy as np
@@ -14,7 +13,6 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 
 import linspec as ls
-import linspec.families.cca.solution
 from linspec.arrays import device_of, namespace, to_host
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.testing.backends import backends
@@ -392,7 +390,3 @@ def test_what_cannot_be_predicted_is_said(solution, views):
         without.predict(X)
     with pytest.raises(MissingCapability, match="coefficients x_from_x"):
         without.inverse_transform(X[:, :3])
-
-
-def test_the_examples_run():
-    assert doctest.testmod(linspec.families.cca.solution).failed == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 import linspec as ls
-import linspec.families.ridge_path
 from linspec import metrics, registry
 from linspec.errors import InvalidProblem, MissingCapability
 
@@ -253,10 +251,6 @@ def test_what_cannot_be_done_is_said_before_any_work():
     with pytest.raises(InvalidProblem, match="made without any"):
         path.best_ridge  # noqa: B018
     assert "best" not in repr(path)
-
-
-def test_the_example_runs():
-    assert doctest.testmod(linspec.families.ridge_path).failed == 0
 
 
 def test_the_measuring_script_prints_both_paths():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -586,10 +584,6 @@ def test_sizes_whose_squares_are_not_held(name):
     for scale in (1e-60, 1e60):
         with pytest.raises(InvalidProblem, match="Scale them"):
             TARGETS[name](scale * np.array([[1.0, 0], [0, 1], [1, 1]]))
-
-
-def test_the_examples_in_the_docstrings():
-    assert doctest.testmod(targets).failed == 0
 
 
 def test_targets_are_loaded_on_first_use():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +9,6 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-import linspec.projection
-import linspec.test_matrix
 from linspec import TestMatrix, option
 from linspec.arrays import device_of, host_dtype, namespace, to_host
 from linspec.errors import InvalidOption, InvalidProblem, UnknownName, UnknownOption
@@ -80,11 +77,6 @@ def test_one_of_them_must_be_defined():
 
     with pytest.raises(TypeError, match="neither draw nor operator"):
         Neither()
-
-
-@pytest.mark.parametrize("module", [linspec.test_matrix, linspec.projection])
-def test_examples_run(module):
-    assert doctest.testmod(module).failed == 0
 
 
 # ---- the operator -------------------------------------------------------------------------------

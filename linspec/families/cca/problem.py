@@ -72,6 +72,21 @@ class CCA(Problem[CCASolution]):
     block matrices. With a gap gᵢ between ρᵢ and the correlations left out, the relative loss in the sum of
     the correlations is about Σ‖ϱᵢ‖²/2gᵢ over Σρᵢ. `linspec.families.cca.law` explains how the norm is
     computed, and the certificate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> shared = rng.standard_normal((1000, 2)) * [2.0, 1.0]
+    >>> X = shared @ rng.standard_normal((2, 20)) + rng.standard_normal((1000, 20))
+    >>> Y = shared @ rng.standard_normal((2, 15)) + rng.standard_normal((1000, 15))
+    >>> problem = ls.CCA(X, Y, k=2, ridge=1.0)
+    >>> solution = ls.solve(problem)
+    >>> solution.correlations.round(3)
+    array([0.988, 0.919])
+    >>> solution.status
+    <Status.CONVERGED: 'The residual of the returned arrays is at or below the tolerance.'>
     """
 
     X: Any

@@ -63,6 +63,20 @@ class CCASolution(Solution):
         complete=True.
     ranks : tuple of int or None
         Numerical ranks of the two views, if the solver determines them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.standard_normal((200, 6)), rng.standard_normal((200, 5))
+    >>> Y[:, 0] += X[:, 0]
+    >>> solution = ls.solve(ls.CCA(X, Y, k=2))
+    >>> solution.x_weights.shape, solution.y_weights.shape
+    ((6, 2), (5, 2))
+    >>> U, V = solution.transform(X, Y)
+    >>> bool(np.isclose(np.corrcoef(U[:, 0], V[:, 0])[0, 1], solution.correlations[0]))
+    True
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = (

@@ -59,6 +59,20 @@ class LinearClassifier:
     References
     ----------
     Hastie, Tibshirani & Friedman 2009, The elements of statistical learning, section 4.3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(2, size=200)
+    >>> X = rng.standard_normal((200, 5)) + 4.0 * np.eye(2, 5)[y]
+    >>> solution = ls.solve(ls.Discriminant(X, ls.targets.lda(y)))
+    >>> classifier = solution.classifier(X, y)
+    >>> classifier.classes
+    array([0, 1])
+    >>> classifier.probabilities(X).shape
+    (200, 2)
     """
 
     classes: HostArray

@@ -88,6 +88,20 @@ class Discriminant(Problem[DiscriminantSolution]):
 
     A solver finds the labels in `H`. `factor` is the block that multiplies the labels, or None; `gram_and_targets`
     multiplies by it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(3, size=600)
+    >>> X = rng.standard_normal((600, 20)) + 3.0 * np.eye(3, 20)[y]
+    >>> problem = ls.Discriminant(X, ls.targets.lda(y), ridge=1.0)
+    >>> solution = ls.solve(problem)
+    >>> solution.eigenvalues.round(2)
+    array([0.76, 0.74])
+    >>> bool((solution.predict(X) == y).mean() > 0.9)
+    True
     """
 
     X: Any

@@ -71,6 +71,20 @@ class LeastSquares(Problem[LeastSquaresSolution]):
 
     For a solver, a path is more columns: all right-hand sides for the first ridge, then for the second, and
     so on. `column_ridges` has the ridge of each column, and `run.finish` takes an x with all these columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.standard_normal((1000, 20)) * np.geomspace(5, 1, 20)
+    >>> B = A[:, :2] + 0.1 * rng.standard_normal((1000, 2))
+    >>> problem = ls.LeastSquares(A, B, ridge=1.0)
+    >>> solution = ls.solve(problem)
+    >>> bool(np.allclose(solution.x[:2], np.eye(2), atol=0.01))
+    True
+    >>> solution.predict(A[:3]).shape
+    (3, 2)
     """
 
     A: Any

@@ -37,6 +37,17 @@ class LeastSquaresSolution(Solution):
         The residual of each ridge's solution; `residual` is the largest.
     path : bool
         Whether the first axis of `x` counts the ridges of a path.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> solution = ls.solve(ls.LeastSquares(A, A @ np.ones(10)))
+    >>> solution.x.round(6)
+    array([1., 1., 1., 1., 1., 1., 1., 1., 1., 1.])
+    >>> solution.predict(np.ones((1, 10))).round(6)
+    array([10.])
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("x",)

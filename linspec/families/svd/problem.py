@@ -55,6 +55,19 @@ class SVD(Problem[SVDSolution]):
     Notes
     -----
     Residual: max over triplets of ‖AᵀA v − σ² v‖ / σ₁².
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.standard_normal((1000, 5)) @ rng.standard_normal((5, 30)) * 2 + rng.standard_normal((1000, 30))
+    >>> problem = ls.SVD(A, k=3, center=True)
+    >>> solution = ls.solve(problem)
+    >>> solution.explained_variance_ratio.round(3)
+    array([0.328, 0.224, 0.161])
+    >>> solution.transform(A).shape
+    (1000, 3)
     """
 
     A: Any

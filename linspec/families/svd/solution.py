@@ -49,6 +49,17 @@ class SVDSolution(Solution):
         ``S**2`` by it. It is 0 or infinite if it underflows or overflows.
     total_norm : float or None
         The square root of total_squares, the Frobenius norm of the data. It is finite if the entries are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> solution = ls.solve(ls.SVD(A, k=2, center=True))
+    >>> solution.S.shape, solution.Vh.shape
+    ((2,), (2, 10))
+    >>> bool(np.allclose(solution.transform(A), (A - A.mean(axis=0)) @ solution.Vh.T))
+    True
     """
 
     weight_fields: ClassVar[tuple[str, ...]] = ("Vh", "U", "mean")

@@ -64,6 +64,18 @@ class PreimageCCA(Problem[PreimageCCASolution]):
 
     With a homogeneous kernel the correlation does not change with the length of u. In a ball, the gradient at a point
     that a step leads back to is then zero, as without any bound. Zeros of a method come from stopping early there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.standard_normal((400, 10)), rng.standard_normal((400, 8))
+    >>> Y[:, 0] += 2 * X[:, 0] + X[:, 1]
+    >>> problem = ls.get_problem("preimage-cca")(X, Y, k=1, bound_x=("ratio", 1.5))
+    >>> solution = ls.solve(problem, rng=0)
+    >>> [int(column) for column in np.flatnonzero(solution.supports(0.2)[0][:, 0])]
+    [0, 1]
     """
 
     X: Any

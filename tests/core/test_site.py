@@ -1,0 +1,85 @@
+"""The site: what checks its links finds broken ones; what is registered gets a page, also by somebody else."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import linspec as ls
+from linspec import registry
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zero(ls.Solver):
+    """Zeros."""
+
+    factor: float = ls.option(0.5, "does |nothing|_ at all", above=0)
+
+    def solve(self, problem: Any, run: ls.Run) -> Any:
+        return run.finish(x=run.moments().home.zeros((problem.A.shape[1], problem.B.shape[1])))
+
+
+@pytest.fixture
+def pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(str(DOCS))
+    yield importlib.import_module("pages_of_records")
+    sys.modules.pop("pages_of_records", None)
+
+
+def test_a_solver_of_somebody_else_has_a_page(pages: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = registry.Registry()  # so that other tests do not see the solver
+    monkeypatch.setattr(registry, "_default_registry", lambda: own)
+    ls.register(
+        ls.SolverSpec(
+            name="zero",
+            problem="least-squares",
+            target=f"{__name__}:Zero",
+            summary="Zeros, by |magic|.",
+            reference="Nobody 2020, doi:10.1000/182",
+        )
+    )
+    taken = pages.takes("least-squares", "zero")
+    assert taken["NumPy"] == taken["sparse"] == taken["slices"] == pages.TAKES
+    page = pages._solver_page("least-squares", "zero", taken)
+    for shown in (
+        "Zeros, by \\|magic\\|.",  # text is no markup
+        "`doi:10.1000/182 <https://doi.org/10.1000/182>`__",
+        'solution = ls.solve(problem, "zero")',
+        "LeastSquaresSolution by zero",  # what the example printed
+        "``factor``",
+        "a number > 0",
+        "``0.5``",
+        ":Source:",
+    ):
+        assert shown in page, shown
+
+
+def test_every_problem_states_an_example(pages: ModuleType) -> None:
+    for problem in registry.Registry(disabled="*").problems():
+        assert "cases(" not in pages.example_of(problem).statement, problem
+
+
+def test_links_that_lead_nowhere_are_found(tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("check_site", DOCS / "check_site.py")
+    assert spec is not None
+    assert spec.loader is not None
+    checker = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(checker)
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html#here">1</a> <a href="b.html#gone">2</a> <a href="c.html">3</a> <a href="https://x.org/">4</a>'
+    )
+    (tmp_path / "b.html").write_text('<p id="here"></p><img src="missing.png">')
+    count, broken = checker.broken(tmp_path)
+    assert count == 4
+    assert sorted(broken) == ["a.html: b.html#gone (no such place)", "a.html: c.html", "b.html: missing.png"]
