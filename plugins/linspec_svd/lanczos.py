@@ -58,6 +58,10 @@ BLUR = 1e3
 SLACK = 1e-6
 """The largest difference from 1 of the length of a basis vector."""
 
+ASTRAY = 1e-6
+"""The largest part of a product outside of its recurrence, relative to the largest coefficient; partial
+reorthogonalisation takes out parts of the root of rounding."""
+
 UNLIMITED = 10**9
 """The number of restarts that ARPACK may make; the run ends them earlier."""
 
@@ -516,10 +520,11 @@ class _Bidiagonal:
         self.diagonal: list[float] = []
         self.below: list[float] = []
         self.last_product = np.zeros(0)
-        self.known = (
-            0,
-            np.zeros(0),
-        )  # of how many held vectors the products are known, and the part outside them
+        # Of how many held vectors the products are known, and the part outside them.
+        self.known = (0, np.zeros(0))
+        self.u = self.v = np.zeros(0)
+        self.expected = np.zeros(0)  # what the next vector is a multiple of, by the recurrence
+        self.largest = 0.0
         self.due = watch.basis
         self.failure: BaseException | None = None
         self.halted = False
@@ -559,12 +564,16 @@ class _Bidiagonal:
             return np.zeros(self.A.shape[0])
         if abs(np.linalg.norm(v) - 1.0) > SLACK:  # it makes a start of it, which enters no basis
             return product
-        self.diagonal.append(float(v @ self.last_product))
-        self.last_product = product
+        alpha = float(v @ self.last_product)
+        if self._astray(v, alpha):
+            return np.zeros(self.A.shape[0])
+        self.diagonal.append(alpha)
+        self.expected = product - alpha * self.u
+        self.last_product, self.v = product, v.copy()  # PROPACK reuses its memory
         if self.watch.of_rows:
-            self._learn(product - self.diagonal[-1] * self.held[-1])
+            self._learn(self.expected)
         else:
-            self.held.append(v.copy())  # PROPACK reuses its memory
+            self.held.append(self.v)
         return product
 
     def adjoint(self, u: HostArray) -> HostArray:
@@ -580,13 +589,26 @@ class _Bidiagonal:
         if abs(np.linalg.norm(u) - 1.0) > SLACK:
             return product
         if self.diagonal:
-            self.below.append(float(u @ self.last_product))
-        self.last_product = product
+            beta = float(u @ self.last_product)
+            if self._astray(u, beta):
+                return np.zeros(self.A.shape[1])
+            self.below.append(beta)
+        self.expected = product - self.below[-1] * self.v if self.diagonal else product
+        self.last_product, self.u = product, u.copy()
         if self.watch.of_rows:
-            self.held.append(u.copy())
+            self.held.append(self.u)
         elif self.diagonal:
-            self._learn(product - self.below[-1] * self.held[-1])
+            self._learn(self.expected)
         return product
+
+    def _astray(self, x: HostArray, factor: float) -> bool:
+        """Whether the next vector does not follow from the recurrence, so that B is not the matrix of these vectors.
+
+        In an invariant subspace PROPACK goes on with rounding, or with a vector of its own. ARPACK then begins anew.
+        """
+        self.largest = max(self.largest, abs(factor))
+        self.halted |= bool(np.linalg.norm(self.expected - factor * x) > ASTRAY * self.largest)
+        return self.halted
 
     def _checked(self, make: Any) -> HostArray | None:
         """A product, or None if it failed: PROPACK continues after any exception."""
