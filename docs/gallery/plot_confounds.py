@@ -2,13 +2,13 @@
 Age and sex hide a relation between two views, and partial correlations find it
 ===============================================================================
 
-Two views of 1000 people both depend on age and sex, strongly. What they share beyond that is one weak signal, in known
-columns. Plain canonical correlations find the confounds: large correlations, and weights that have nothing to do with the
-signal. `confounds=` takes the linear effect of age and sex out of every column, without a copy of the data; the first pair is then the
-planted one.
+Two views of 2000 people both depend on age and sex, strongly. What they share beyond that is one weak signal, in
+known columns. Plain canonical correlations find the confounds: large correlations, and weights that have nothing to
+do with the signal. `confounds=` takes the linear effect of age and sex out of every column, without a copy of the
+data; the first pair is then the planted one.
 
-The population correlation is known, because the signal was planted: 0.8 on each side gives the first variates a correlation of
-0.64 / 1.0. Residuals of ordinary regressions by NumPy give the same numbers.
+The correlation in the population is known: beside the confounds both columns are 0.8 times the signal and 0.6 times
+noise, so it is 0.64. Residuals of ordinary regressions by NumPy have the correlation that linspec returns.
 """
 
 import matplotlib.pyplot as plt
@@ -40,9 +40,11 @@ for row, (P, Q), found, words in zip(axes, (of_plain, of_partial), (plain, parti
     row[0].set_title(f"{words} (correlation {found.correlations[0]:.2f})")
     figure.colorbar(dots, ax=row[0], label="age")
     ls.plots.loadings(
-        np.concatenate([found.x_weights[:, 0], found.y_weights[:, 0]]),
+        np.concatenate(
+            [weights[:, 0] / np.linalg.norm(weights) for weights in (found.x_weights, found.y_weights)]
+        ),
         names=[f"X{i}" for i in range(8)] + [f"Y{i}" for i in range(6)],
-        label="weight",
+        label="weight, of length 1 in each view",
         ax=row[1],
     )
 axes[0, 1].set_title("Plain: many columns")

@@ -1,13 +1,14 @@
 """
-Principal components of sparse counts, centred, in a fifth of the dense memory
+Centred principal components of sparse counts take a fifth of the dense memory
 ==============================================================================
 
-Principal components are about deviations from the means. Sparse counts less their means are dense, so many programs leave the
-means in, and their first component is then the vector of means: it says which words are frequent, and nothing about
-documents. linspec takes the means out of the products instead of out of the entries, and holds what the sparse matrix
-and its Gram matrix take.
+Principal components are about deviations from the means. Sparse counts less their means are dense, so many programs
+leave the means in, and their first component is then the vector of means: it says which words are frequent, and
+nothing about documents. linspec takes the means out of the products instead of out of the entries, and holds what
+the sparse matrix and its Gram matrix take.
 
-The answer is that of scikit-learn on the dense centred matrix. The memory is what `tracemalloc` sees, NumPy's arrays included.
+The answer is that of scikit-learn on the dense centred matrix. The memory is what `tracemalloc` sees, NumPy's
+arrays included.
 """
 
 import tracemalloc
@@ -18,7 +19,9 @@ from sklearn.decomposition import PCA
 
 import linspec as ls
 
-texts = ls.datasets.planted_word_views(0, n=20_000, p=1000, q=1000, shared=5, counts=True, strength=(0.3, 0.25))
+texts = ls.datasets.planted_word_views(
+    0, n=20_000, p=1000, q=1000, shared=5, counts=True, strength=(0.3, 0.25)
+)
 counts = texts.X
 
 
@@ -36,13 +39,16 @@ peer, peer_peak = with_peak(lambda: PCA(6, svd_solver="covariance_eigh").fit(cou
 plain = ls.solve(ls.SVD(counts, k=6), rng=0)  # the means left in
 
 # %%
-# The first vector of the matrix as it stands is nearly its vector of means. Of the centred one it is a difference of topics.
+# The first vector of the matrix as it stands is nearly its vector of means. Of the centred one it is a difference
+# of topics.
 
 means = np.asarray(counts.mean(axis=0)).ravel()
 cosine = abs(plain.Vh[0] @ means) / np.linalg.norm(means)
 
 figure, (left, middle, right) = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
-bars = left.barh(["linspec,\nsparse", "scikit-learn,\ndense"], [our_peak, peer_peak], color=["#0072B2", "#D55E00"])
+bars = left.barh(
+    ["linspec,\nsparse", "scikit-learn,\ndense"], [our_peak, peer_peak], color=["#0072B2", "#D55E00"]
+)
 left.bar_label(bars, fmt=" %.0f MB")
 left.set(xlabel="peak memory / MB", xlim=(0, 1.25 * peer_peak))
 left.set_title(f"The same components\nin {our_peak / peer_peak:.0%} of the memory")

@@ -1,14 +1,14 @@
 """
-Sparse words of two texts share exactly the topics that were planted
-====================================================================
+Words of two languages share exactly the topics that were planted
+=================================================================
 
-Each row is a document in two languages, and a column says whether a word occurs. Words are drawn at random but for one thing:
-every document has one of eight topics, and some of its words belong to that topic, in both languages. Canonical
-correlations find what the two views share. The matrices stay sparse, also where the means are taken out.
+Each row is a document in two languages, and a column says whether a word occurs. Words are drawn at random but for
+one thing: every document has one of eight topics, and some of its words belong to that topic, in both languages.
+Canonical correlations find what the two views share. The matrices stay sparse, also where the means are taken out.
 
-How many pairs are real? Rows of one view in another order share nothing, so their correlations are what chance gives for
-these columns and this ridge. Eight topics make seven differences between topics: seven correlations stand out. Clusters of
-the variates of new documents are then the topics, though nobody has told them to the solver.
+How many pairs are real? Rows of one view in another order share nothing, so their correlations are what chance
+gives for these columns and this ridge. Eight topics make seven differences between topics: seven correlations stand
+out. Clusters of the variates of new documents are then the topics, though nobody has told them to the solver.
 """
 
 import matplotlib.pyplot as plt
