@@ -4,7 +4,7 @@ Hyperedges arrange images by what digits have in common; with classes for edges 
 
 Linear discriminant analysis (LDA) finds directions that tell classes apart. Hypergraph spectral learning finds
 directions for labels of which a row may have several: each label is a hyperedge around the rows that have it. Both
-are one problem, `ls.Discriminant`, with another target.
+are one problem, ``ls.Discriminant``, with another target.
 
 Images of digits get three labels: the digit is even, it has a closed loop, it has a bar at the top or the bottom.
 From three directions a regression tells the labels of new images. Two facts hold exactly: where every row has one

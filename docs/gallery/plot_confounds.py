@@ -4,7 +4,7 @@ Age and sex hide a relation between two views, and partial correlations find it
 
 Two views of 2000 people both depend on age and sex, strongly. What they share beyond that is one weak signal, in
 known columns. Plain canonical correlations find the confounds: large correlations, and weights that have nothing to
-do with the signal. `confounds=` takes the linear effect of age and sex out of every column, without a copy of the
+do with the signal. ``confounds=`` takes the linear effect of age and sex out of every column, without a copy of the
 data; the first pair is then the planted one.
 
 The correlation in the population is known: beside the confounds both columns are 0.8 times the signal and 0.6 times

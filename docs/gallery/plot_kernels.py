@@ -7,7 +7,7 @@ uncorrelated. Kernel CCA finds functions of the two columns that are correlated,
 parabola in x, a line in y.
 
 Hide the two columns among thirty others, and functions of all columns fit noise. Kernel functions of single points
-(`PreimageCCA`), with a bound on the entries of the points, have one large entry each: that of the planted column.
+(``PreimageCCA``), with a bound on the entries of the points, have one large entry each: that of the planted column.
 """
 
 import matplotlib.pyplot as plt

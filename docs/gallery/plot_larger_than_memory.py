@@ -2,12 +2,12 @@
 Principal components of a file four times as large as the memory that is granted
 ================================================================================
 
-A `.npy` file is mapped and read in blocks of rows. The budget here is 24 MB (`LINSPEC_MAX_MEMORY`), the file has 96
-MB: small numbers, so that the example takes seconds, but the same ratio as a file of 96 GB on a machine with 24 GB.
-`tracemalloc` counts the arrays that are held at any time; the pages of the map that the system caches are not among
-them, and may be taken away.
+A ``.npy`` file is mapped and read in blocks of rows. The budget here is 24 MB (``LINSPEC_MAX_MEMORY``), the file
+has 96 MB: small numbers, so that the example takes seconds, but the same ratio as a file of 96 GB on a machine with
+24 GB. ``tracemalloc`` counts the arrays that are held at any time; the pages of the map that the system caches are
+not among them, and may be taken away.
 
-Methods differ in how often they read the file (`passes`), and in what they promise of the answer. The singular
+Methods differ in how often they read the file (``passes``), and in what they promise of the answer. The singular
 values are planted: 40 columns with standard deviations 6, 5, 4, 3 and otherwise 1.
 """
 

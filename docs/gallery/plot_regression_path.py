@@ -3,8 +3,9 @@ One pass scores every ridge on every fold; a simpler model is as good as the bes
 =================================================================================
 
 Progress of diabetes after a year, from ten measurements of 442 patients, their squares and their products: 65
-columns that depend on each other, so that a ridge helps. `ls.cross_validate` fits 25 ridges on each of ten training
-sets from one reading of the data. Its scores are those of scikit-learn, which solves 250 regressions for them.
+columns that depend on each other, so that a ridge helps. ``ls.cross_validate`` fits 25 ridges on each of ten
+training sets from one reading of the data. Its scores are those of scikit-learn, which solves 250 regressions for
+them.
 
 The best ridge was chosen as the best of many, and the scores of ridges nearby hardly differ. The rule of one
 standard error takes the largest ridge whose score is within one standard error of the best: a simpler model, as

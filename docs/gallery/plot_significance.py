@@ -4,8 +4,8 @@ Six tests find the two pairs that were planted, and only these
 
 Sample correlations are never zero: the largest of thirty combinations of nothing is large on 300 rows. Two views
 with six and five columns share two signals here. Three ways to tell these from chance: correlations of rows in a
-random order (`ls.null_correlations`), a permutation test of all pairs (`ls.permutation_test`), and the tests of
-textbooks, Wilks' Λ and others, for normal rows (`ls.significance`).
+random order (``ls.null_correlations``), a permutation test of all pairs (``ls.permutation_test``), and the tests of
+textbooks, Wilks' Λ and others, for normal rows (``ls.significance``).
 
 A test is right if its p-values are uniform where there is nothing to find. 500 pairs of views without relation show
 that those of Wilks' Λ are; the F of Roy's root, which many programs print, is far off.

@@ -7,7 +7,7 @@ leave the means in, and their first component is then the vector of means: it sa
 nothing about documents. linspec takes the means out of the products instead of out of the entries, and holds what
 the sparse matrix and its Gram matrix take.
 
-The answer is that of scikit-learn on the dense centred matrix. The memory is what `tracemalloc` sees, NumPy's
+The answer is that of scikit-learn on the dense centred matrix. The memory is what ``tracemalloc`` sees, NumPy's
 arrays included.
 """
 

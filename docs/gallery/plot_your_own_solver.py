@@ -3,7 +3,7 @@ A solver of your own in twenty lines, compared: momentum beats gradient descent
 ===============================================================================
 
 A method of your own is a class whose fields are its options, and a record with its name. Once it is registered,
-`ls.solve` and `ls.compare` take it like any other solver, count its passes, and judge its answer by the same
+``ls.solve`` and ``ls.compare`` take it like any other solver, count its passes, and judge its answer by the same
 residual, computed from the data and not by the solver. Nothing in the comparison trusts the newcomer.
 
 Here it is Nesterov's accelerated gradient descent. For eigenvalues of AᵀA + ridge I between μ and L his theorem
