@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import datetime as dt
+import json
 import platform
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -37,6 +40,21 @@ def write_table(path: Path, rows: Sequence[Any]) -> None:
         writer = csv.DictWriter(file, [entry.name for entry in dataclasses.fields(rows[0])])
         writer.writeheader()
         writer.writerows(dataclasses.asdict(row) for row in rows)
+
+
+def record(name: str, tables: dict[str, Sequence[Any]], claims: Sequence[Claim], *others: str) -> Path:
+    """Records of dataclasses, with claims, date, command and versions, where the pictures of the site find them."""
+    path = Path(__file__).parent / "recorded" / f"{name}.json"
+    found = {
+        "command": " ".join(["python", f"docs/experiments/{name}.py", *sys.argv[1:]]),
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "versions": versions(*others),
+        "claims": [str(claim) for claim in claims],
+        **{table: [dataclasses.asdict(row) for row in rows] for table, rows in tables.items()},
+    }
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
 
 
 def panels(rows: int, columns: int, **options: Any) -> tuple[Any, Any]:
