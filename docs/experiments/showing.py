@@ -53,7 +53,13 @@ def record(name: str, tables: dict[str, Sequence[Any]], claims: Sequence[Claim],
         **{table: [dataclasses.asdict(row) for row in rows] for table, rows in tables.items()},
     }
     path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    text = (
+        json.dumps(found, ensure_ascii=False)
+        .replace("}, {", "},\n  {")
+        .replace(": [{", ": [\n  {")
+        .replace('"], "', '"],\n"')
+    )
+    path.write_text(text.replace("}], ", "}],\n") + "\n", encoding="utf-8")
     return path
 
 
