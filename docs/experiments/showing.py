@@ -42,6 +42,11 @@ def write_table(path: Path, rows: Sequence[Any]) -> None:
         writer.writerows(dataclasses.asdict(row) for row in rows)
 
 
+def _in_json(row: Any) -> dict[str, Any]:
+    """A record as JSON has it: nan, which is no number there, becomes null."""
+    return {name: None if value != value else value for name, value in dataclasses.asdict(row).items()}  # noqa: PLR0124
+
+
 def record(name: str, tables: dict[str, Sequence[Any]], claims: Sequence[Claim], *others: str) -> Path:
     """Records of dataclasses, with claims, date, command and versions, where the pictures of the site find them."""
     path = Path(__file__).parent / "recorded" / f"{name}.json"
@@ -50,7 +55,7 @@ def record(name: str, tables: dict[str, Sequence[Any]], claims: Sequence[Claim],
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "versions": versions(*others),
         "claims": [str(claim) for claim in claims],
-        **{table: [dataclasses.asdict(row) for row in rows] for table, rows in tables.items()},
+        **{table: [_in_json(row) for row in rows] for table, rows in tables.items()},
     }
     path.parent.mkdir(exist_ok=True)
     text = (
