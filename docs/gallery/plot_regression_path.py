@@ -29,7 +29,7 @@ ridges = np.geomspace(1, 1e5, 25)
 folds = KFold(10, shuffle=True, random_state=0)
 
 problem = ls.LeastSquares(A, y, center=True)  # center: with an intercept
-found = ls.cross_validate(problem, ridges=ridges, splitter=folds)
+found = ls.cross_validate(problem, ridges=ridges, splitter=folds, form="dense")  # Gram matrices: one pass
 path = ls.solve(ls.LeastSquares(A, y, ridges, center=True))
 
 # %%
