@@ -16,7 +16,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-path = Path(__file__).parents[1] / "experiments" / "recorded" / "lazy_accuracy.json"
+path = Path("../experiments/recorded") / "lazy_accuracy.json"  # run this in docs/gallery
 found = json.loads(path.read_text())
 print(found["date"], found["command"], found["versions"], *found["claims"], sep="\n  ")
 

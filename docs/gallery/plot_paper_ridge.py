@@ -19,7 +19,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-path = Path(__file__).parents[1] / "experiments" / "recorded" / "ridge_risk.json"
+path = Path("../experiments/recorded") / "ridge_risk.json"  # run this in docs/gallery
 found = json.loads(path.read_text())
 print(found["date"], found["command"], found["versions"], sep="\n  ")
 

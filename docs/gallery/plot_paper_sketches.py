@@ -17,7 +17,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-path = Path(__file__).parents[1] / "experiments" / "recorded" / "sketch_quality.json"
+path = Path("../experiments/recorded") / "sketch_quality.json"  # run this in docs/gallery
 found = json.loads(path.read_text())
 print(found["date"], found["command"], found["versions"], *found["claims"], sep="\n  ")
 
