@@ -7,6 +7,7 @@ Slow: the examples together take about as long as all tests of a plugin. CI runs
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,5 +43,5 @@ def test_an_example_has_a_title_a_picture_and_an_assertion(script: Path) -> None
     title, line = text.splitlines()[1:3]
     assert set(line) == {"="}
     assert len(line) >= len(title)
-    assert "\nassert " in text
+    assert re.search(r"^ *assert ", text, re.MULTILINE)
     assert "plt.subplots" in text
