@@ -42,7 +42,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from real_data import Labelled, arguments, homedepot, newsgroups
-from showing import Claim, panels, versions, write_table
+from showing import Claim, panels, record, versions, write_table
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
@@ -337,6 +337,7 @@ def main() -> None:
     parser.add_argument("--tol", type=float, default=TOLERANCE, help="of the classifier (1e-4)")
     parser.add_argument("--iterations", type=int, default=ITERATIONS, help="of the classifier at most (100)")
     parser.add_argument("--out", type=Path, default=Path("lazy-accuracy"), help="folder to write to")
+    parser.add_argument("--record", action="store_true", help="write the numbers beside the script")
     given = parser.parse_args()
     for category in (ConvergenceWarning, ls.errors.ConvergenceWarning, ls.errors.AccuracyWarning):
         warnings.simplefilter("ignore", category)
@@ -356,10 +357,15 @@ def main() -> None:
         draw(name, found, given.out)
     write_table(given.out / "accuracy.csv", [row for found in measured.values() for row in found.outcomes])
     print()
-    for name, found in measured.items():
-        for claim in claims(found):
+    verdicts = {name: list(claims(found)) for name, found in measured.items()}
+    for name, said in verdicts.items():
+        for claim in said:
             print(f"CLAIM ({name}) {claim}")
     print(f"\nwritten: accuracy.csv and {len(measured)} figures, in {given.out}")
+    if given.record:
+        tables = {name: found.outcomes for name, found in measured.items()}
+        all_said = [claim for said in verdicts.values() for claim in said]
+        print(f"written: {record('lazy_accuracy', tables, all_said, 'scikit-learn')}")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from showing import Claim
+from showing import Claim, record
 
 import linspec
 from linspec import datasets
@@ -453,6 +453,32 @@ def write(given: argparse.Namespace, results: Results) -> None:
     print(f"\nwritten: ridge_risk.csv and {len(given.models)} figures, in {given.out}")
 
 
+@dataclass(frozen=True)
+class Mean:
+    """A point of a figure: the mean risk of a setting, over that of ridge regression."""
+
+    model: str
+    ridge: float
+    curve: str
+    setting: int
+    passes: float
+    flops: float
+    risk: float
+
+
+def recorded(given: argparse.Namespace, results: Results) -> list[Mean]:
+    """All points of all figures."""
+    found = []
+    for model, ridge in product(given.models, given.ridge):
+        of_ridge = results.references[model, ridge].risk
+        for curve, rows in averages(results.points, model, ridge).items():
+            found += [
+                Mean(model, ridge, curve, row.setting, row.passes, row.flops, row.risk / of_ridge)
+                for row in rows
+            ]
+    return found
+
+
 def draw(model: str, given: argparse.Namespace, results: Results) -> None:
     """One figure: a row of panels for each ridge, risk against flops and against passes."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -489,6 +515,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, default=Path("ridge-risk"), help="folder to write to (ridge-risk)"
     )
+    parser.add_argument("--record", action="store_true", help="write the means beside the script")
     given = parser.parse_args()
     given.rows, given.columns = (QUICK_ROWS, QUICK_COLUMNS) if given.quick else (ROWS, COLUMNS)
     given.repeats = given.repeats or (QUICK_REPEATS if given.quick else 20)
@@ -504,6 +531,8 @@ def main() -> None:
     results = measure(given)
     report(given, results)
     write(given, results)
+    if given.record:
+        print(f"written: {record('ridge_risk', {'means': recorded(given, results)}, [])}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import datetime as dt
+import json
 import platform
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -37,6 +40,32 @@ def write_table(path: Path, rows: Sequence[Any]) -> None:
         writer = csv.DictWriter(file, [entry.name for entry in dataclasses.fields(rows[0])])
         writer.writeheader()
         writer.writerows(dataclasses.asdict(row) for row in rows)
+
+
+def _in_json(row: Any) -> dict[str, Any]:
+    """A record as JSON has it: nan, which is no number there, becomes null."""
+    return {name: None if value != value else value for name, value in dataclasses.asdict(row).items()}  # noqa: PLR0124
+
+
+def record(name: str, tables: dict[str, Sequence[Any]], claims: Sequence[Claim], *others: str) -> Path:
+    """Records of dataclasses, with claims, date, command and versions, where the pictures of the site find them."""
+    path = Path(__file__).parent / "recorded" / f"{name}.json"
+    found = {
+        "command": " ".join(["python", f"docs/experiments/{name}.py", *sys.argv[1:]]),
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "versions": versions(*others),
+        "claims": [str(claim) for claim in claims],
+        **{table: [_in_json(row) for row in rows] for table, rows in tables.items()},
+    }
+    path.parent.mkdir(exist_ok=True)
+    text = (
+        json.dumps(found, ensure_ascii=False)
+        .replace("}, {", "},\n  {")
+        .replace(": [{", ": [\n  {")
+        .replace('"], "', '"],\n"')
+    )
+    path.write_text(text.replace("}], ", "}],\n") + "\n", encoding="utf-8")
+    return path
 
 
 def panels(rows: int, columns: int, **options: Any) -> tuple[Any, Any]:

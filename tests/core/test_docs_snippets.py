@@ -163,6 +163,7 @@ def test_an_experiment_names_the_data_that_it_lacks(folder: Path, monkeypatch: p
     for name, needed in (
         ("lazy_subspace", "newsgroups20/X.npz"),
         ("lazy_accuracy", "newsgroups20/X.npz"),
+        ("sketch_quality", "newsgroups20/X.npz"),
         ("cca_at_equal_time", "ptb/ptb.npz"),
         ("cca_gradients", "mnist/mnist.npz"),
         ("sparse_kernel_cca", "mnist/mnist.npz"),

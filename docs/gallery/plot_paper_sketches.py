@@ -1,0 +1,55 @@
+"""
+Papers: Hadamard sketches keep lengths as the theorem says, and lose coordinates if they are narrow
+===================================================================================================
+
+The numbers come from ``docs/experiments/sketch_quality.py``, which has recorded them; ``docs/experiments.md`` says
+whether each claim held. A sketch of ten orthonormal columns should keep all singular values near 1.
+
+Tropp (2011) proves bounds of 0.40 and 1.48 for the subsampled randomized Hadamard transform (SRHT) with about 1500
+columns, whatever the ten columns are. With fewer it is said to serve as well as a Gaussian matrix. That fails where
+the columns are coordinates: narrow samples of a Hadamard matrix may have too few patterns of signs, and a direction
+is lost altogether. Feature hashing (Weinberger et al. 2009) costs a classifier of words hardly anything, once there
+are enough columns.
+"""
+
+import json
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+path = Path("../experiments/recorded") / "sketch_quality.json"  # run this in docs/gallery
+found = json.loads(path.read_text())
+print(found["date"], found["command"], found["versions"], *found["claims"], sep="\n  ")
+
+figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained", sharey=False)
+widths = sorted({row["columns"] for row in found["kept"]})
+for panel, basis, words in zip(
+    axes, ("random", "coordinates"), ("random columns", "coordinates"), strict=False
+):
+    for matrix, colour in (("srht", "#0072B2"), ("gaussian", "#D55E00")):
+        rows = [row for row in found["kept"] if (row["basis"], row["matrix"]) == (basis, matrix)]
+        least, largest = ([row[name] for row in rows] for name in ("least", "largest"))
+        panel.fill_between(widths, least, largest, color=colour, alpha=0.25, label=matrix)
+        panel.plot(widths, least, "o-", widths, largest, "o-", color=colour, markersize=3)
+    for bound in (0.40, 1.48):
+        panel.axhline(bound, color="#555555", linestyle="--", linewidth=0.9)
+    panel.set(xscale="log", xlabel="columns of the sketch", xticks=widths, xticklabels=widths, ylim=(0, 2.2))
+    panel.minorticks_off()
+    panel.set_title(f"Sketches of {words}")
+    panel.legend(loc="upper right")
+axes[0].set_ylabel("singular values, fifty draws")
+axes[1].set_title("Sketches of coordinates: narrow\nHadamard sketches lose some")
+
+hashed = [row for row in found["accuracy"] if row["m"]]
+(whole,) = (row["accuracy"] for row in found["accuracy"] if row["m"] == 0)
+axes[2].semilogx([row["m"] for row in hashed], [row["accuracy"] for row in hashed], "o-", label="hashed")
+axes[2].axhline(whole, color="#555555", linestyle="--", label="all words")
+axes[2].set(xlabel="columns after hashing", ylabel="accuracy on test posts", ylim=(0, 1))
+axes[2].legend(loc="lower right")
+axes[2].set_title(f"Hashed words: {hashed[-1]['accuracy']:.3f}, all {whole:.3f}")
+plt.show()
+
+wide = [row for row in found["kept"] if row["matrix"] == "srht" and row["columns"] == widths[-1]]
+assert all(0.40 <= row["least"] <= row["largest"] <= 1.48 for row in wide)
+assert min(row["least"] for row in found["kept"] if row["matrix"] == "srht") < 1e-6
+assert hashed[-1]["accuracy"] > whole - 0.01
