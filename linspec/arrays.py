@@ -61,7 +61,7 @@ _OTHER_LIBRARIES = (
 )
 
 
-_OF_NUMPY = compat.array_namespace(np.empty(0))
+_OF_NUMPY: ModuleType = compat.array_namespace(np.empty(0))
 """What most arrays share: small problems ask for it dozens of times."""
 
 
