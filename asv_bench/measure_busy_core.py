@@ -106,6 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a small matrix")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--columns", type=int, nargs="*", default=WIDTHS, help="columns of the blocks")
     given = parser.parse_args()
     A = counts(*(QUICK if given.quick else (ROWS, COLUMNS, ENTRIES)))
     sys.stdout.write(
@@ -117,7 +118,7 @@ def main() -> None:
     )
     for loaded in (False, True):
         with busy(wanted=loaded):
-            for k in WIDTHS:
+            for k in given.columns:
                 for label, (theirs, ours) in products(A, k).items():
                     found = medians({"scipy": (1, theirs), "one": (1, ours), "two": (2, ours)}, given.rounds)
                     sys.stdout.write(
