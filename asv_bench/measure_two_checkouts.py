@@ -3,7 +3,8 @@
 Run `OPENBLAS_NUM_THREADS=1 python asv_bench/measure_two_checkouts.py --before FOLDER --data FOLDER`: each checkout has
 a process of its own that reads the data once, and the two take turns, the first to go changing from pair to pair.
 Printed is the median of the ratios, after over before, with the interval that contains the true median in 97 of 100
-cases (the order statistics of the sign test).
+cases (the order statistics of the sign test). With `--small` the solves are those of `measure_small.py`, a hundred a
+time, and no data are read.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from datasets import arguments, images, mnist_halves, newsgroups, titles_and_queries
+from measure_small import problems
 
-PAIRS = 21
+PAIRS, CALLS = 21, 100
 LEAST, MOST = 6, 16
 """Of 21 ordered ratios, those between which the median lies in 97 of 100 cases."""
 
@@ -29,6 +32,12 @@ def tasks(given: Any) -> dict[str, Callable[[], Any]]:
     """What is timed, on data that are read once."""
     import linspec as ls
 
+    if given.small:
+        return {
+            f"{solver}, {label}": partial(_repeated, make, name)
+            for label, (make, _) in problems().items()
+            for solver, name in (("by name", ls.select(make()).name), ("auto", "auto"))
+        }
     X, Y = titles_and_queries(given)
     left, right = mnist_halves(given)
     words, groups = newsgroups(given)
@@ -44,6 +53,14 @@ def tasks(given: Any) -> dict[str, Callable[[], Any]]:
             ls.Discriminant(words, groups, 19, ridge=1.0), "two-stage", rng=0, max_passes=24
         ),
     }
+
+
+def _repeated(make: Callable[[], Any], name: str) -> None:
+    """A small problem, stated and solved again and again."""
+    import linspec as ls
+
+    for _ in range(CALLS):
+        ls.solve(make(), name)
 
 
 def serve(given: Any) -> None:
@@ -68,6 +85,7 @@ def main() -> int:
     parser = arguments(__doc__.splitlines()[0])
     parser.add_argument("--before", help="the other checkout")
     parser.add_argument("--pairs", type=int, default=PAIRS)
+    parser.add_argument("--small", action="store_true", help="small problems, many times")
     parser.add_argument("--serve", action="store_true", help="be one of the two processes")
     given = parser.parse_args()
     if given.serve:
@@ -105,6 +123,7 @@ def _started(folder: Path, given: Any) -> Any:
         str(Path(__file__).resolve()),
         "--serve",
         *(["--quick"] if given.quick else []),
+        *(["--small"] if given.small else []),
     ]
     data = ["--data", given.data] if given.data else []
     return subprocess.Popen(  # noqa: S603 (this Python, and this file)

@@ -61,8 +61,14 @@ _OTHER_LIBRARIES = (
 )
 
 
+_OF_NUMPY: ModuleType = compat.array_namespace(np.empty(0))
+"""What most arrays share: small problems ask for it dozens of times."""
+
+
 def namespace(*arrays: Array) -> ModuleType:
     """The array API namespace that all `arrays` share."""
+    if all(type(x) is np.ndarray for x in arrays) and arrays:
+        return _OF_NUMPY
     try:
         xp: ModuleType = compat.array_namespace(*arrays)
     except TypeError as error:

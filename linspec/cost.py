@@ -1,8 +1,8 @@
 """The cost of methods, in floating-point operations, bytes, and seconds of a typical core.
 
 `Moments` chooses its form by these estimates, and `select` its solver. The rates are those of one ordinary
-core. The choices depend on ratios of rates, which vary little between machines. Every choice prints its
-numbers.
+core, or of this machine where `linspec calibrate` has measured them (`linspec.rates`). The choices depend on
+ratios of rates, which vary little between machines. Every choice prints its numbers.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from linspec import rates
 from linspec.arrays import HOST, Home
 from linspec.operators import (
     AdjustedOperator,
@@ -27,19 +28,22 @@ from linspec.operators import (
 )
 from linspec.operators.sparse_kernels import gram_entries, pair_count
 
-DENSE_RATE = 2e10
+RATES = rates.in_force()
+"""The rates of this process: shipped, or measured by `linspec calibrate`."""
+
+DENSE_RATE = RATES.dense
 """Operations (multiplications and additions) per second in dense matrix products."""
 
-FACTOR_RATE = 5e9
+FACTOR_RATE = RATES.factor
 """The same in QR factorisations and eigen-decompositions."""
 
-CHOLESKY_RATE = 1.5e10
+CHOLESKY_RATE = RATES.cholesky
 """The same in Cholesky factorisations, which consist mostly of matrix products."""
 
-SPARSE_RATE = 1.5e9
+SPARSE_RATE = RATES.sparse
 """The same in products of a sparse matrix with a thin block."""
 
-PAIR_RATE = 1e8
+PAIR_RATE = RATES.pairs
 """Pairs of entries per second when a sparse Gram matrix is formed."""
 
 EIGEN = 4.0
@@ -102,15 +106,15 @@ def measured_rates() -> Rates:
     A = np.random.default_rng(0).standard_normal((600, 600))
     S, tall, small = A @ A.T + 600 * np.eye(600), A[:, :150] + 0.0, A[:80, :80]
     return Rates(
-        dense=2 * 600.0**3 / _least_seconds(lambda: A.T @ S),
-        cholesky=600.0**3 / 3 / _least_seconds(lambda: np.linalg.cholesky(S)),
-        orthogonal=4 * 600 * 150.0**2 / _least_seconds(lambda: np.linalg.qr(tall)),
-        small=2 / 3 * 80.0**3 / _least_seconds(lambda: np.linalg.slogdet(small)),
+        dense=2 * 600.0**3 / least_seconds(lambda: A.T @ S),
+        cholesky=600.0**3 / 3 / least_seconds(lambda: np.linalg.cholesky(S)),
+        orthogonal=4 * 600 * 150.0**2 / least_seconds(lambda: np.linalg.qr(tall)),
+        small=2 / 3 * 80.0**3 / least_seconds(lambda: np.linalg.slogdet(small)),
     )
 
 
-def _least_seconds(run: Callable[[], Any]) -> float:
-    """The least time of a few runs."""
+def least_seconds(run: Callable[[], Any]) -> float:
+    """The least time of a few runs, on the clock of the processor for this thread."""
     coarse = time.get_clock_info("thread_time").resolution > COARSE
     clock = time.perf_counter if coarse else time.thread_time
     times = []
@@ -295,9 +299,21 @@ def sparse_gram_is_cheaper(sizes: Sizes) -> bool:
     return sizes.pairs / PAIR_RATE < _dense_gram_seconds(sizes)
 
 
+def gram_seconds(sizes: Sizes) -> float:
+    """The seconds to form the dense Gram matrices of readable data, on their shorter side.
+
+    Sparse rows are made dense in blocks, whatever the number of their entries; or the pairs of entries are multiplied.
+    The columns of wide sparse data are not counted: an entry is in at most n pairs.
+    """
+    if sizes.p <= sizes.n:
+        return moments_estimates(sizes, 0, sizes.k)["dense"].seconds
+    blocks = (2.0 if sizes.scattered else 1.0) * sizes.p * float(sizes.n) ** 2 / DENSE_RATE
+    return min(blocks, sizes.nnz * float(sizes.n) / PAIR_RATE) if sizes.scattered else blocks
+
+
 def _dense_gram_seconds(sizes: Sizes) -> float:
     """The seconds to form half of each symmetric Gram matrix; sparse rows take twice as long."""
-    made_dense = 2.0 if sizes.sparse else 1.0
+    made_dense = 2.0 if sizes.scattered else 1.0
     return made_dense * sizes.n * float(sizes.p + sizes.q) ** 2 / DENSE_RATE
 
 

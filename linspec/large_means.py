@@ -34,7 +34,10 @@ def without_large_means(A: LinearOperator) -> tuple[LinearOperator, HostArray | 
     n = A.shape[0]
     if not isinstance(A, SparseOperator) or n < 2 or A.matrix.nnz < n:
         return A, None
-    rows = A.matrix[np.linspace(0, n - 1, min(n, SAMPLED_ROWS)).astype(np.intp)].astype(np.float64)
+    sample = np.linspace(0, n - 1, min(n, SAMPLED_ROWS)).astype(np.intp)
+    if not _in_all_rows(A.matrix, sample):
+        return A, None
+    rows = A.matrix[sample].astype(np.float64)
     rows.sum_duplicates()
     first = rows[[0]]
     columns, values = first.indices, np.zeros(A.shape[1])
@@ -56,6 +59,17 @@ def without_large_means(A: LinearOperator) -> tuple[LinearOperator, HostArray | 
     data = (matrix.data[: matrix.nnz] - row[indices]).astype(A.dtype, copy=False)
     without = type(matrix)((data, indices, matrix.indptr), shape=matrix.shape)
     return SparseOperator(without, A.dtype, checked=True), row
+
+
+def _in_all_rows(matrix: Any, rows: HostArray) -> set[int]:
+    """The columns that have a stored entry in each of some rows."""
+    found: set[int] | None = None
+    for start, stop in zip(matrix.indptr[rows].tolist(), matrix.indptr[rows + 1].tolist(), strict=True):
+        columns = matrix.indices[start:stop].tolist()
+        found = set(columns) if found is None else found.intersection(columns)
+        if not found:
+            break
+    return found or set()
 
 
 def _canonical(matrix: Any) -> Any:

@@ -28,6 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from linspec.errors import InvalidDeclaration, InvalidOption, UnknownOption, shown
 from linspec.kinds import KINDS
@@ -449,7 +450,16 @@ def options_of(owner: Any) -> tuple[Option, ...]:
         raise InvalidDeclaration(
             f"{cls.__name__} has no options to read; decorate it with @dataclass(frozen=True, kw_only=True)"
         )
-    return tuple(_read(cls, field) for field in dataclasses.fields(cls) if field.init)
+    fields = cls.__dataclass_fields__  # of its own, or those of a parent: a decorator makes others
+    known = _READ.get(cls)
+    if known is None or known[0] is not fields:
+        known = fields, tuple(_read(cls, field) for field in dataclasses.fields(cls) if field.init)
+        _READ[cls] = known
+    return known[1]
+
+
+_READ: WeakKeyDictionary[type, tuple[Any, tuple[Option, ...]]] = WeakKeyDictionary()
+"""The options of classes that have been read, with the fields of which they were made."""
 
 
 def stated_options(instance: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -149,9 +150,8 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
     def __new__(cls, *_: Any, **named: Any) -> Self:
         """Refuse a parameter that the problem does not have, and suggest the right one."""
         if named:
-            known = inspect.signature(cls.__init__).parameters
+            known, takes_any = _parameters(cls.__init__)
             unknown = [name for name in named if name not in known]
-            takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in known.values())
             if unknown and not takes_any:
                 raise TypeError(_no_such_parameter(cls.__name__, unknown[0], [*known][1:]))
         return super().__new__(cls)
@@ -427,6 +427,13 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         if A.row_names is not None and self.row_names is None:
             object.__setattr__(self, "row_names", RowNames(A.row_names))
         return A
+
+
+@lru_cache(maxsize=64)
+def _parameters(function: Any) -> tuple[tuple[str, ...], bool]:
+    """The names of the parameters of a constructor, and whether it takes any others."""
+    known = inspect.signature(function).parameters
+    return tuple(known), any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values())
 
 
 def _no_such_parameter(problem: str, name: str, known: list[str]) -> str:

@@ -259,6 +259,35 @@ def select(problem: Problem[Any]) -> Selection:
 
 def _selected(problem: Problem[Any], sizes: cost.Sizes) -> Selection:
     """The choice for a problem of these sizes."""
+    choice = _chosen(problem, sizes)
+    return Selection(choice.name, choice.reason, choice.estimates[choice.name])
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """A choice that is not yet put into words: for a small problem the words take longer than the choice."""
+
+    problem: Problem[Any]
+    name: str
+    estimates: dict[str, cost.Estimate]
+    rough: set[str]
+    within: str
+
+    @property
+    def reason(self) -> str:
+        """The figures on which the choice rests."""
+        return (
+            f"{self.name} takes the least time{self.within}: {_listed(self.estimates)}. Rates: {cost.RATES.told}."
+            f"{_what_is_not_known(self.problem, self.name, self.rough)}"
+        )
+
+
+def _listed(estimates: Mapping[str, cost.Estimate]) -> str:
+    return "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
+
+
+def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
+    """The solver that states the least time for these sizes."""
     once = _read_once(problem)
     estimates: dict[str, cost.Estimate] = {}
     others = []
@@ -279,19 +308,17 @@ def _selected(problem: Problem[Any], sizes: cost.Sizes) -> Selection:
             others.append(name)
     if once:
         estimates = _for_one_pass(estimates, rough, sizes)
-    listed = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
     memory, within = float(ALWAYS_AVAILABLE), ", and none needs much memory"
     if any(estimate.bytes > memory for estimate in estimates.values()):
         memory = problem.home.blocks.free_memory() / 2
         within = f" of those within {cost.human_bytes(memory)}"
     name = cost.least_time(estimates, memory)
     if name:
-        reason = f"{name} takes the least time{within}: {listed}.{_what_is_not_known(problem, name, rough)}"
-        return Selection(name, reason, estimates[name])
+        return _Choice(problem, name, estimates, rough, within)
     also = f" By name, {', '.join(others)} can be tried: they iterate." if others else ""
     raise NoSuitableSolver(
         f'"auto" finds no solver for {problem.name} of this size within half of the available memory '
-        f"({cost.human_bytes(memory)}): {listed or 'none that the data allow'}.{also}"
+        f"({cost.human_bytes(memory)}): {_listed(estimates) or 'none that the data allow'}.{also}"
     )
 
 
@@ -419,7 +446,8 @@ def solve(
     _check_callback(callback)
     if not isinstance(progress, bool | np.bool_):
         raise InvalidOption(f"progress must be True or False; got {shown(progress)}.")
-    random_generator(rng)
+    if rng is not None:  # which asks the system for a seed
+        random_generator(rng)
     instance, spec = _resolve(problem, solver, options_)
     name = spec.name if spec is not None else type(instance).__name__
     _check_sweeps(problem, spec, name)
@@ -432,7 +460,8 @@ def solve(
         )
     _check_path(problem, spec, name)
     begin = None if start is None else _start(problem, spec, name, start)
-    _check_memory(problem, instance, spec, name)
+    if solver != "auto":  # which has chosen among those that fit
+        _check_memory(problem, instance, spec, name)
     with _naming_lack_of_memory(name):
         problem = problem.about_rows().adjusted()
     callbacks = (callback,) if callback is not None else ()
@@ -756,9 +785,10 @@ def automatic(problem: Problem[Any], given: dict[str, Any]) -> tuple[str, dict[s
     tol = given.get("tol")
     if tol is not None and not (options.is_number(tol) and tol > 0):
         raise InvalidOption(f"tol must be a number above 0; got {shown(tol)}.")
-    selection = select(problem)
-    name = selection.name
-    LOG.debug("auto: %s", selection.reason)
+    choice = _chosen(problem, problem.sizes())
+    name = choice.name
+    if tells():
+        LOG.debug("auto: %s", choice.reason)
     fields = {option.name for option in options.options_of(registry.get_solver(name, problem))}
     return name, {key: value for key, value in given.items() if key in fields}
 

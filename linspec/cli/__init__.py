@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import click
 
+from linspec.cli.calibrate import calibrate
 from linspec.cli.compare import compare, measure
 from linspec.cli.failures import Program
 from linspec.cli.listing import check, describe, plugins, solvers
@@ -48,5 +49,16 @@ def main(ctx: click.Context) -> None:
 DEMO = "linspec.families.cca.demo:demo"
 """The first thing to try: a problem of one family, on data that come with scikit-learn."""
 
-for command in (resolve(DEMO), solve, transform, compare, solvers, describe, plugins, check, measure):
+for command in (
+    resolve(DEMO),
+    solve,
+    transform,
+    compare,
+    solvers,
+    describe,
+    plugins,
+    check,
+    calibrate,
+    measure,
+):
     main.add_command(command)

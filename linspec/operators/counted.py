@@ -47,18 +47,18 @@ class Ledger:
     def sweeps(self) -> float:
         """Readings of all rows; a minibatch counts as a fraction."""
         with self._lock:
-            return float(_total(self._sweeps))
+            return _as_float(self._sweeps)
 
     @property
     def columns(self) -> float:
         """Products with one column, forward or adjoint; those of some rows count as a fraction."""
         with self._lock:
-            return float(_total(self._columns))
+            return _as_float(self._columns)
 
     @property
     def own_sweeps(self) -> float:
         """The readings of the calling thread: others may use the same moments at the same time."""
-        return float(_total(self._by_thread.get(threading.get_ident(), {})))
+        return _as_float(self._by_thread.get(threading.get_ident(), {}))
 
     def record(
         self, A: LinearOperator, columns: float, *, sweeps: float = 0.0, flops: float | None = None
@@ -175,6 +175,12 @@ _Parts: TypeAlias = dict[int, float]
 
 def _add_to(sums: _Parts, count: float, of: int) -> None:
     sums[of] = sums.get(of, 0) + count
+
+
+def _as_float(sums: _Parts) -> float:
+    if not sums:
+        return 0.0
+    return float(sums[1]) if len(sums) == 1 and 1 in sums else float(_total(sums))
 
 
 def _total(sums: _Parts) -> Fraction:

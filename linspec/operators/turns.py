@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from types import MethodType
 from typing import Any
 
@@ -22,18 +21,30 @@ SECONDS = 0.5
 """How often those who wait look whether the thread that they wait for is still there."""
 
 
-@contextmanager
-def in_turn(source: Any) -> Iterator[None]:
-    """Have a source for oneself within a block, as far as other threads are concerned."""
-    key = object()
-    try:
+class in_turn:  # noqa: N801  # a context, read as one: with in_turn(source)
+    """Have a source for oneself within a block, as far as other threads are concerned.
+
+    Small solves do this dozens of times, so it is a class: a generator would take several times as long.
+    """
+
+    __slots__ = ("_key", "_source")
+
+    def __init__(self, source: Any) -> None:
+        self._key, self._source = object(), _identity(source)
+
+    def __enter__(self) -> None:
+        _TURNS.take(self._source, self._key)
+
+    def __exit__(self, *_: object) -> None:
         try:
-            _TURNS.take(_identity(source), key)
-            yield
+            _TURNS.give_back(self._key)
         finally:
-            _TURNS.give_back(key)
-    finally:
-        _TURNS.give_back(key)  # does nothing the second time; an interrupt may have cut the first short
+            _TURNS.give_back(
+                self._key
+            )  # does nothing the second time; an interrupt may have cut the first short
+
+    def __del__(self) -> None:
+        _TURNS.give_back(self._key)  # where an interrupt came between the turn and the block
 
 
 def _identity(source: Any) -> tuple[int, ...]:
@@ -47,20 +58,27 @@ class _Turns:
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
+        self._waiting = 0
         self._made: dict[object, tuple[tuple[int, ...], threading.Thread]] = {}
 
     def take(self, source: tuple[int, ...], key: object) -> None:
         """Wait until no other thread sweeps the source."""
         thread = threading.current_thread()
         with self.changed:
-            while any(self._others(source, thread)):
-                self.changed.wait(SECONDS)
+            while self._made and any(self._others(source, thread)):
+                self._waiting += 1
+                try:
+                    self.changed.wait(SECONDS)
+                finally:
+                    self._waiting -= 1
             self._made[key] = source, thread
 
     def give_back(self, key: object) -> None:
         """End a sweep, if it has begun."""
+        if key not in self._made:
+            return
         with self.changed:
-            if self._made.pop(key, None) is not None:
+            if self._made.pop(key, None) is not None and self._waiting:
                 self.changed.notify_all()
 
     def _others(self, source: tuple[int, ...], thread: threading.Thread) -> Iterator[bool]:

@@ -48,6 +48,7 @@ class Index:
         self.qualified: dict[str, tuple[str, ...]] = {}  # by bare name
         self.problems: set[str] = set()  # the known problems
         self.meant: dict[tuple[Any, ...], dict[str, list[Claim]]] = {}  # what names were found to mean
+        self.listed: dict[tuple[str, str | None], tuple[str, ...]] = {}  # names by kind and problem
 
     def add(self, qualified: str, claim: Claim) -> None:
         """Enter a record; it replaces one of the same name and distribution."""
@@ -58,7 +59,7 @@ class Index:
             **self.claims.get(qualified, {}),
             normalized(claim.plugin.distribution): claim,
         }
-        self.meant = {}
+        self.meant, self.listed = {}, {}
 
     def named(self, name: str, kinds: list[str], scope: str | None) -> Iterator[str]:
         """Qualified names that a name of any form may mean; only one if the problem is given."""

@@ -109,9 +109,12 @@ class Source:
         return self._views[index].ledger.columns
 
     @property
-    @one_at_a_time
     def form(self) -> str:
         """The form in force, "dense", "sparse" or "implicit"; it is chosen when it is first needed."""
+        return self._form or self._form_chosen()
+
+    @one_at_a_time
+    def _form_chosen(self) -> str:
         if self._both is not None and not self._form:
             return self._both.form
         self._form = self._form or self._choose_form()

@@ -23,7 +23,7 @@ import scipy.linalg
 from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Solver, option
 from linspec.arrays import Array, Home, HostArray, from_host, namespace, reciprocal, to_host
 from linspec.block_algebra import rank_cut, whitening
-from linspec.cost import CHOLESKY_RATE, DENSE_RATE, PAIR_RATE, Estimate, Sizes
+from linspec.cost import CHOLESKY_RATE, Estimate, Sizes, gram_seconds
 from linspec.row_reduction import reduce_rows, reduced_views
 from linspec_lstsq.golub_kahan import cross_product, start_of, sweeps_of
 
@@ -117,10 +117,7 @@ class Direct(Solver):
             return None
         side = min(sizes.n, sizes.p)
         paths = max(1, sizes.k // max(sizes.q, 1))
-        forming = sizes.nnz * side / DENSE_RATE
-        if sizes.p <= sizes.n and sizes.pairs is not None:
-            forming = min(forming, sizes.pairs / PAIR_RATE)
-        seconds = forming + paths * side**3 / 3 / CHOLESKY_RATE
+        seconds = gram_seconds(sizes) + paths * side**3 / 3 / CHOLESKY_RATE
         note = f"Gram matrix of order {side} and its Cholesky factor"
         return Estimate(seconds, 24.0 * side**2 + 8.0 * sizes.k * (sizes.n + sizes.p), note)
 

@@ -126,7 +126,8 @@ class SketchPrecondition(Solver):
         rows = 4.0 * sizes.p
         sweeps = sweeps_estimate(sizes, EXPECTED_SWEEPS)
         svd = 6.0 * rows * sizes.p**2
-        seconds = 8.0 * sizes.nnz / SPARSE_RATE + sweeps.seconds + svd / FACTOR_RATE
+        entries = float(sizes.n) * (sizes.p + sizes.q)  # of sparse rows, too: they are made dense in blocks
+        seconds = 8.0 * entries / SPARSE_RATE + sweeps.seconds + svd / FACTOR_RATE
         memory = sweeps.bytes + 8.0 * (3 * rows * sizes.p + 3 * sizes.n * sizes.k)
         return Estimate(seconds, memory, f"SVD of a sketch of {rows:.0f} rows and {EXPECTED_SWEEPS} sweeps")
 

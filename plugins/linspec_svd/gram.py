@@ -22,7 +22,7 @@ import scipy.linalg
 from linspec import LinearOperator, Moments, Run, Solution, Solver, Status
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, eigenpairs
-from linspec.cost import DENSE_RATE, FACTOR_RATE, PAIR_RATE, Estimate, Sizes
+from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes, gram_seconds
 from linspec.errors import NonFiniteData
 from linspec.operators import CountedOperator, SparseOperator, uncounted
 from linspec_svd.direct import factorised, passes
@@ -116,9 +116,7 @@ class Gram(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """The estimate for the Gram matrix of the shorter side and some of its eigenvectors."""
         side = min(sizes.n, sizes.p)
-        forming = 2.0 * sizes.nnz * side / DENSE_RATE
-        if sizes.p <= sizes.n and sizes.pairs is not None:
-            forming = min(forming, sizes.pairs / PAIR_RATE)
+        forming = gram_seconds(sizes) if sizes.readable else 2.0 * sizes.nnz * side / DENSE_RATE
         flops = 2.0 * side**3 + 4.0 * side**2 * min(sizes.k, side)
         entries = 3.0 * side**2 + 2.0 * sizes.k * (sizes.n + sizes.p)
         return Estimate(

@@ -181,12 +181,26 @@ def test_large_products_agree_with_dense_ones(dtype, k):
     tolerance = 100 * float(np.finfo(dtype).eps)
     for cache in (2**40, 4000):
         with mock.patch.object(machine, "cache_size", return_value=cache):
-            assert (kernels._tile_count(k, 60, np.dtype(dtype)) > 1) == (cache == 4000 and k == 40)
+            assert (kernels._tile_count(k, (X,), 1, np.dtype(dtype)) > 1) == (cache == 4000 and k == 40)
             result = kernels.products(X, Y, Vx, Vy, shift_x=shift, dtype_x=dtype, dtype_y=dtype)
             AtU = kernels.rmatmat(X, U, dtype)
         for got, right in zip((*result, AtU), (*expected, Xd.T @ U), strict=True):
             assert np.linalg.norm(got - right) <= tolerance * np.linalg.norm(right)
     np.testing.assert_allclose(kernels.matmat(X, Vx, dtype), Xd @ Vx, rtol=tolerance, atol=tolerance * 30)
+
+
+def test_columns_that_are_seldom_met_do_not_count():
+    """Of 1,000 columns 10 have 95 of 100 entries; where all have as many, nearly all count."""
+    rng = np.random.default_rng(2)
+    often = rng.random(200_000) < 0.95
+    columns = np.where(often, rng.integers(0, 10, 200_000), rng.integers(0, 1000, 200_000))
+    rows = np.arange(0, 200_001, 10)
+    skewed = sparse.csr_array((np.ones(200_000), columns, rows), shape=(20_000, 1000))
+    even = sparse.csr_array((np.ones(200_000), rng.integers(0, 1000, 200_000), rows), shape=(20_000, 1000))
+    assert kernels._frequent_columns(skewed) == 10
+    assert 850 <= kernels._frequent_columns(even) <= 950
+    assert kernels._frequent_columns(sparse.csr_array(([1.0], [3], [0, 1]), shape=(1, 5))) == 1
+    assert kernels._frequent_columns(sparse.csr_array((3, 5))) == 0
 
 
 def test_the_same_bits_every_time():
