@@ -14,7 +14,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from datasets import arguments, image_halves, titles_and_queries
+from datasets import arguments, mnist_halves, titles_and_queries
 
 COLUMNS, TOLERANCES, RIDGE = (30, 70), (1e-3, 1e-6, 1e-9, 1e-13), {"images": 1.0, "titles": 1.0}
 
@@ -27,7 +27,7 @@ def main() -> int:
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.only != "titles":
-        X, Y = (np.asarray(A, dtype=np.float64) for A in image_halves(given))
+        X, Y = (np.asarray(A, dtype=np.float64) for A in mnist_halves(given))
         compare("images", X, Y, True, given.turns)
     if given.only != "images":
         X, Y = (A.astype(np.float64) for A in titles_and_queries(given))

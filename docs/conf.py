@@ -79,6 +79,7 @@ if any(Path(__file__).parent.glob("gallery/plot_*.py")):
         "examples_dirs": "gallery",
         "gallery_dirs": "auto_gallery",
         "filename_pattern": r"plot_",
+        "within_subsection_order": "FileNameSortKey",
         "download_all_examples": False,
         "show_memory": False,
         "show_signature": False,
