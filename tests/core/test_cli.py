@@ -553,7 +553,7 @@ def test_check_tells_the_report_of_the_kit(monkeypatch, failed: list, code: int)
 
 
 def test_check_of_a_normalizer_and_of_nothing():
-    assert re.search(r"qr: [5-9]\d passed, 0 failed", run("check", "qr").out)
+    assert re.search(r"qr: [4-9]\d passed, 0 failed", run("check", "qr").out)
     assert re.search(r"srht: [2-9]\d passed, 0 failed", run("check", "srht").out)
     assert "Did you mean 'cca/gram'" in refusal("check", "grm")
 
