@@ -25,6 +25,7 @@ from linspec.errors import (
     called,
     shown,
 )
+from linspec.frames import check_order
 from linspec.operators import (
     LinearOperator,
 )
@@ -40,11 +41,12 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def check_rows(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -> None:
-    """Refuse two matrices with different numbers of rows, if both numbers are known."""
+    """Refuse two matrices with different numbers of rows, or with the same labels of rows in another order."""
     if A.shape[0] != B.shape[0] and math.inf not in (A.shape[0], B.shape[0]):
         raise InvalidProblem(
             f"{name_a} and {name_b} must have equally many rows; got {A.shape[0]} and {B.shape[0]}."
         )
+    check_order(name_b, B.row_index, name_a, A.row_index)
 
 
 def vector_of_list(data: Any, name: str) -> Any:

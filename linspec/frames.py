@@ -15,6 +15,7 @@ Where we differ: scikit-learn warns where one side has no names; here nothing is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,9 +38,11 @@ __all__ = [
     "Frame",
     "RowNames",
     "check_names",
+    "check_order",
     "class_vector",
     "column_names_of",
     "first_difference",
+    "index_of",
     "is_frame",
     "is_series",
     "labels_of",
@@ -78,7 +81,7 @@ class Frame:
     columns : tuple of str or None
         The names of the columns; None where they are only numbered.
     rows : sequence or None
-        The labels of the rows: the index of a pandas frame.
+        The labels of the rows: the index of a pandas frame that does more than count.
     library : str
         One of `LIBRARIES`.
     """
@@ -185,6 +188,12 @@ def column_names_of(x: Any) -> tuple[str, ...] | None:
         return _column_names(x, library, "data")
     known = getattr(x, "column_names", None)
     return known if isinstance(known, tuple) else None
+
+
+def index_of(native: Any) -> Any:
+    """The index of a pandas frame or series, also one that only counts; the `row_index` of other data that have one."""
+    name = "index" if _kind(native)[0] == "pandas" else "row_index"
+    return getattr(native, name, None)
 
 
 def row_names_of(native: Any) -> Any:
@@ -526,6 +535,36 @@ def check_names(found: Sequence[str] | None, wanted: Sequence[str] | None, what:
         return
     raise InvalidProblem(
         f"{what} must have the columns of {of}; {first_difference(found, wanted)}. Select them by name, in that order."
+    )
+
+
+def check_order(what: str, index: Any, of: str, other: Any) -> None:
+    """Refuse two sides that name the same rows in another order; sides with other names are paired by position.
+
+    Frames that share some labels only may be meant so, as with a lag of one day, and are left. The same labels in
+    another order are rows that belong elsewhere.
+
+    Parameters
+    ----------
+    what, of : str
+        The two sides, in messages.
+    index, other : sequence or None
+        The labels of their rows; None where they have none.
+
+    Raises
+    ------
+    InvalidProblem
+    """
+    if index is None or other is None or index is other or len(index) != len(other):
+        return
+    found, wanted = RowNames(index).values().tolist(), RowNames(other).values().tolist()
+    if found == wanted or Counter(found) != Counter(wanted):
+        return
+    at = next(i for i, (one, another) in enumerate(zip(found, wanted, strict=True)) if one != another)
+    raise InvalidProblem(
+        f"the rows of {what} and {of} must be in the same order; got the same labels in another order: row {at} is "
+        f"{shown(found[at])} in {what} and {shown(wanted[at])} in {of}. Align them by label, "
+        f"{what}.loc[{of}.index], or pair them by position, {what}.set_axis({of}.index)."
     )
 
 

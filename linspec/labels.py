@@ -67,5 +67,5 @@ def labelled(data: Any, labels: Any) -> LinearOperator:
         )
     if len(labels) != rows:
         raise InvalidProblem(f"labels must have one for each of the {rows} rows; got {len(labels)}.")
-    operator.row_names = RowNames(labels, name)
+    operator.row_names = operator.row_index = RowNames(labels, name)
     return operator

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 from linspec.arrays import Home, HostArray, host_dtype, namespace, reciprocal
 from linspec.checks import check_flag
 from linspec.errors import InvalidProblem
-from linspec.frames import RowNames, column_names_of
+from linspec.frames import RowNames, check_order, column_names_of, index_of
 from linspec.moments import Moments
 from linspec.operators import AdjustedOperator, LinearOperator, uncounted
 from linspec.operators.chosen_rows import chosen_rows
@@ -69,6 +69,9 @@ class RowsOfProblem:
         names = column_names_of(self.confounds)
         if names is not None:
             object.__setattr__(self, "column_names", {**self.column_names, "confounds": names})
+        for name, A in self.matrices.items():
+            for beside in ("sample_weight", "confounds"):
+                check_order(beside, index_of(getattr(self, beside)), name, A.row_index)
         w, Z = weights_and_confounds(self.sample_weight, self.confounds, rows)
         object.__setattr__(self, "sample_weight", w)
         object.__setattr__(self, "confounds", Z)

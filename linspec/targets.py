@@ -40,9 +40,9 @@ from linspec.arrays import (
 )
 from linspec.block_algebra import EPS, rank_cut, whitening
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
-from linspec.frames import is_frame, is_series, labels_of
+from linspec.frames import index_of, is_frame, is_series, labels_of
 from linspec.operators import sparse_kernels
-from linspec.operators.base import CenteredOperator, ProductOperator
+from linspec.operators.base import CenteredOperator, LinearOperator, ProductOperator
 from linspec.operators.dense import DenseOperator
 from linspec.operators.row_blocks import row_blocks
 from linspec.operators.sparse import SparseOperator, checked_rows, is_scipy_sparse
@@ -143,7 +143,7 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     if not isinstance(labels, _Sparse):
         return H
     names = np.arange(len(sizes)) if labels.names is None else labels.names
-    return ClassTargets.of_classes(H, names[sizes > 0], sizes[sizes > 0], weights)
+    return _in_order_of(y, ClassTargets.of_classes(H, names[sizes > 0], sizes[sizes > 0], weights))
 
 
 @at_home
@@ -193,7 +193,7 @@ def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
            [ 0.5,  0.5],
            [-0.5,  0.5]])
     """
-    return _varying(_labels(Y, unlabelled)).centered()
+    return _in_order_of(Y, _varying(_labels(Y, unlabelled)).centered())
 
 
 @at_home
@@ -251,7 +251,8 @@ def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     """
     labels = _varying(_labels(Y, unlabelled))
     _check_range("labels", np.maximum(*np.abs(labels.extremes())))
-    return labels.whitened(weights_and_confounds(sample_weight, None, labels.shape[0])[0])
+    weights, _ = weights_and_confounds(sample_weight, None, labels.shape[0])
+    return _in_order_of(Y, labels.whitened(weights))
 
 
 @at_home
@@ -362,7 +363,7 @@ def hsl(
         degrees, columns = labels.times(w / size), np.sqrt(w) / size
     else:
         degrees, columns = labels.times(w), np.sqrt(w / size)
-    return labels.scaled(reciprocal(degrees**0.5), columns).finished()
+    return _in_order_of(Y, labels.scaled(reciprocal(degrees**0.5), columns).finished())
 
 
 def _check_laplacian(laplacian: Any, self_loops: Any) -> None:
@@ -454,6 +455,14 @@ class ClassTargets(scipy.sparse.csr_array):  # type: ignore[misc]  # SciPy has n
         known = cls(H)
         known.names, known.sizes, known.often = names, sizes, weights
         return known
+
+
+def _in_order_of(labels: Any, H: Any) -> Any:
+    """Targets that know the index of the labels; those that are a plain array have no place for it."""
+    index = index_of(labels)
+    if index is not None and (is_scipy_sparse(H) or isinstance(H, LinearOperator)):
+        H.row_index = index
+    return H
 
 
 def _equal(one: HostArray | None, other: HostArray | None) -> bool:

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from linspec import errors
 from linspec.arrays import HOST, Array, Home, HostArray, from_host, host_dtype, is_array, to_host
 from linspec.errors import InvalidOption, InvalidProblem, shown
+from linspec.frames import check_order, index_of
 from linspec.operators import LinearOperator, as_operator
 from linspec.problem import Problem
 from linspec.registry import get_solver
@@ -92,6 +93,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _rows_and_targets(self, X: Any, y: Any, *, least: int = 2, numeric: bool = True) -> tuple[Any, Any]:
         """X and y of a fit, checked, with y in the library and on the device of X."""
+        check_order("y", index_of(y), "X", index_of(X))
         if y is None:  # the check says that y is missing
             validate_data(self, X, y, skip_check_array=True)
         y = beside(y, X) if numeric else y

@@ -122,6 +122,8 @@ def as_operator(
     (200, 1)
     """
     operator = _made(data, name, rows)
+    if operator is not data and hasattr(data, "row_index"):
+        operator.row_index = data.row_index
     if rows is not None and (np.ndim(rows) > 0 or operator.shape[0] != rows):
         raise InvalidProblem(f"{name} has {operator.shape[0]} rows; got rows={shown(rows)}. Leave rows out.")
     if dtype is None:

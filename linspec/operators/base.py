@@ -72,7 +72,9 @@ class LinearOperator(ABC):
     column_names : tuple of str or None
         The names of the columns, of data that have any: frames. Sums, products and parts of it have none.
     row_names : sequence or None
-        The labels of the rows: the index of a pandas frame.
+        The labels of the rows: the index of a pandas frame that does more than count.
+    row_index : sequence or None
+        The same, or an index that only counts. Two matrices with the same labels in another order are not paired.
     frame_library : str
         The library of the frame that the data came from, "" for other data.
 
@@ -102,6 +104,7 @@ class LinearOperator(ABC):
     adjustment: Any = None
     column_names: tuple[str, ...] | None = None
     row_names: Any = None
+    row_index: Any = None
     frame_library: str = ""
 
     __array_ufunc__ = None  # NumPy numbers and arrays leave `2 * A` and `x @ A` to the methods below
@@ -230,7 +233,8 @@ class LinearOperator(ABC):
 
     def with_names_of(self, other: LinearOperator) -> Self:
         """The operator itself, once it has the names of another one."""
-        self.column_names, self.row_names = other.column_names, other.row_names
+        self.column_names = other.column_names
+        self.row_names, self.row_index = other.row_names, other.row_index
         self.frame_library = other.frame_library
         return self
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, shown
-from linspec.frames import numbers_of
+from linspec.frames import index_of, numbers_of
 from linspec.operators.base import LinearOperator
 from linspec.operators.dense import DenseOperator
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
@@ -33,6 +33,7 @@ def of_frame(data: Any, name: str, first: int = 0) -> LinearOperator:
     sparse = is_scipy_sparse(frame.values)
     operator = SparseOperator(frame.values, checked=True) if sparse else DenseOperator(frame.values)
     operator.column_names, operator.row_names = frame.columns, frame.rows
+    operator.row_index = index_of(data)
     operator.frame_library = frame.library
     return operator
 

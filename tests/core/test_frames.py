@@ -474,3 +474,73 @@ def test_without_names_columns_are_numbered() -> None:
     rows = solution.weights_table()
     assert [row["column"] for row in rows] == [0, 1, 2]
     assert list(rows[0]) == ["column", "x1", "x2"]
+
+
+# ---- rows in another order ---------------------------------------------------------------------------
+
+
+def _people(pd: Any) -> tuple[Any, Any]:
+    rng = np.random.default_rng(5)
+    names = [f"person {i}" for i in range(40)]
+    X = pd.DataFrame(rng.standard_normal((40, 3)), index=names, columns=["a", "b", "c"])
+    Y = pd.DataFrame(X.to_numpy() @ rng.standard_normal((3, 2)), index=names, columns=["u", "v"])
+    return X, Y + 0.1 * rng.standard_normal((40, 2))
+
+
+MAKERS: dict[str, Callable[[Any, Any], Any]] = {
+    "cca": lambda X, Y: ls.CCA(X, Y, k=1),
+    "least-squares": ls.LeastSquares,
+    "series": lambda X, Y: ls.LeastSquares(X, Y["u"]),
+    "classes": lambda X, Y: ls.Discriminant(X, ls.targets.lda(Y["u"] > 0)),
+    "class targets": lambda X, Y: ls.Discriminant(X, ls.targets.cca(Y["u"] > 0)),
+    "weights": lambda X, Y: ls.SVD(X, k=1, sample_weight=Y["u"] ** 2),
+    "confounds": lambda X, Y: ls.SVD(X, k=1, confounds=Y, center=True),
+    "labelled": lambda X, Y: ls.CCA(X, ls.labelled(Y.to_numpy(), list(Y.index)), k=1),
+    "kernel": lambda X, Y: ls.get_problem("kernel-cca")(X, Y, k=1, ridge=1.0),
+}
+
+
+@pytest.mark.parametrize("problem", MAKERS)
+def test_the_same_rows_in_another_order_are_refused(problem: str) -> None:
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    X, Y = _people(pd)
+    MAKERS[problem](X, Y)
+    with pytest.raises(InvalidProblem, match=r"same labels in another order: row 0 is 'person 39'"):
+        MAKERS[problem](X, Y[::-1])
+    MAKERS[problem](X, Y[::-1].loc[X.index])  # the remedies of the message
+    MAKERS[problem](X, Y[::-1].set_axis(X.index))
+
+
+def test_an_index_that_only_counts_has_an_order_too() -> None:
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    X, Y = (frame.reset_index(drop=True) for frame in _people(pd))
+    with pytest.raises(InvalidProblem, match="row 0 is 39 in Y and 0 in X"):
+        ls.CCA(X, Y[::-1], k=1)
+    with pytest.raises(InvalidProblem, match="in another order"):
+        ls.CCA(X.sample(frac=1.0, random_state=0), Y, k=1)
+
+
+def test_rows_that_share_some_labels_only_are_paired_by_position() -> None:
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    X, Y = _people(pd)
+    days = pd.date_range("2026-01-01", periods=40)
+    X, Y = X.set_axis(days), Y.set_axis(days)
+    lagged = ls.solve(ls.CCA(X[1:], Y[:-1], k=1))
+    assert np.allclose(
+        lagged.correlations, ls.solve(ls.CCA(X[1:].to_numpy(), Y[:-1].to_numpy(), k=1)).correlations
+    )
+    ls.CCA(X, Y.to_numpy()[::-1], k=1)  # arrays have no labels
+    twice = ["a"] * 20 + ["b"] * 20
+    ls.CCA(X.set_axis(twice), Y.set_axis(twice), k=1)
+    with pytest.raises(InvalidProblem, match="in another order"):
+        ls.CCA(X.set_axis(twice), Y.set_axis(twice[::-1]), k=1)
+
+
+def test_estimators_refuse_another_order_of_rows() -> None:
+    pd = pytest.importorskip("pandas", reason="no pandas")
+    estimators = pytest.importorskip("linspec.estimators", reason="no scikit-learn")
+    X, Y = _people(pd)
+    for estimator, y in ((estimators.CCA(n_components=1), Y), (estimators.Ridge(), Y["u"])):
+        estimator.fit(X, y)
+        with pytest.raises(InvalidProblem, match="in another order"):
+            estimator.fit(X, y[::-1])
