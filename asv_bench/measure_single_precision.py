@@ -1,9 +1,10 @@
-"""CCA by sweeps over a copy in float32, beside the same sweeps in float64.
+"""CCA and SVD by sweeps over a copy in float32, beside the same sweeps in float64.
 
 Run `OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 python asv_bench/measure_single_precision.py --data FOLDER`. Halves of
 images, centred, and words of titles and queries. First the processor seconds of a sweep, then whole solves in
 alternating turns: passes, processor seconds, the law, and by how much the sum of the correlations is below that of the
-exact solver (for titles: of the tightest solve).
+exact solver (for titles: of the tightest solve). Then singular vectors by `block-krylov` of whole images, centred, and
+of the tf-idf of newsgroups: by how much the sum of the squares is below the exact one, or that of the tightest solve.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from datasets import arguments, mnist_halves, titles_and_queries
+from datasets import arguments, images, mnist_halves, newsgroups, tf_idf, titles_and_queries
 
 COLUMNS, TOLERANCES, RIDGE = (30, 70), (1e-3, 1e-6, 1e-9, 1e-13), {"images": 1.0, "titles": 1.0}
 
@@ -23,15 +24,18 @@ def main() -> int:
     """Print a line a measurement."""
     parser = arguments(__doc__.splitlines()[0])
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--only", choices=("images", "titles"))
+    parser.add_argument("--only", choices=("images", "titles", "svd"))
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    if given.only != "titles":
+    if given.only in (None, "images"):
         X, Y = (np.asarray(A, dtype=np.float64) for A in mnist_halves(given))
         compare("images", X, Y, True, given.turns)
-    if given.only != "images":
+    if given.only in (None, "titles"):
         X, Y = (A.astype(np.float64) for A in titles_and_queries(given))
         compare("titles", X, Y, False, given.turns)
+    if given.only in (None, "svd"):
+        compare_svd("whole images", images(given).astype(np.float64), True, given.turns)
+        compare_svd("tf-idf", tf_idf(newsgroups(given)[0]).astype(np.float64), False, given.turns)
     return 0
 
 
@@ -74,6 +78,47 @@ def compare(name: str, X: Any, Y: Any, center: bool, turns: int) -> None:
                 say(f"  k = {k}, tol {tol:g}, {precision}: {a.status.name}, {a.passes:g} passes, "
                     f"{np.median(taken[precision]):.2f} s, law {a.residual:.1e}, "
                     f"below the exact sum {1 - a.correlations.sum() / best:.1e}")  # fmt: skip
+
+
+def compare_svd(name: str, A: Any, center: bool, turns: int) -> None:
+    """Sweeps, then solves."""
+    import linspec as ls
+
+    say(f"{name}: {A.shape}")
+    rng = np.random.default_rng(0)
+    for k in COLUMNS:
+        double = ls.Moments(A, center=center, form="implicit")
+        wide = double.wide
+        block = rng.standard_normal((A.shape[0 if wide else 1], k))
+        (double.outer_gram_matmat if wide else double.gram_matmat)(block)
+        double.column_means()
+        single = double.in_single_precision()
+        ratios = []
+        for _ in range(max(turns, 5)):
+            seconds = []
+            for moments in (double, single):
+                start = time.process_time()
+                (moments.outer_gram_matmat if wide else moments.gram_matmat)(block)
+                seconds.append(time.process_time() - start)
+            ratios.append(seconds[0] / seconds[1])
+        say(f"  sweep, {k} columns, ratio {np.median(ratios):.2f} ({min(ratios):.2f})")
+    for k in COLUMNS:
+        problem = ls.SVD(A, k=k, center=center)
+        best = float((ls.solve(problem, "block-krylov", rng=1, tol=1e-12).S ** 2).sum())
+        for tol in (1e-3, 1e-6, 1e-9):
+            taken: dict[str, list[float]] = {"float64": [], "float32": []}
+            answers = {}
+            for _ in range(turns):
+                for precision, spent in taken.items():
+                    start = time.process_time()
+                    answers[precision] = ls.solve(
+                        problem, "block-krylov", form="implicit", sweeps=precision, rng=0, tol=tol
+                    )
+                    spent.append(time.process_time() - start)
+            for precision, a in answers.items():
+                say(f"  k = {k}, tol {tol:g}, {precision}: {a.status.name}, {a.passes:g} passes, "
+                    f"{np.median(taken[precision]):.2f} s ({max(taken[precision]):.2f}), law {a.residual:.1e}, "
+                    f"below the sum of the squares {1 - float((a.S**2).sum()) / best:.1e}")  # fmt: skip
 
 
 def say(line: str) -> None:

@@ -78,7 +78,10 @@ def _sparse_copy(view: View) -> LinearOperator:
     with np.errstate(over="ignore"):
         data = A.data.astype(SINGLE)
     _check_fits(bool(np.isfinite(data).all()), view)
-    return SparseOperator(type(A)((data, A.indices, A.indptr), shape=A.shape), checked=True)
+    copied = SparseOperator(type(A)((data, A.indices, A.indptr), shape=A.shape), checked=True)
+    # Sums in float32 over the rows of a transposed copy are too rough for an answer, and not for an iteration.
+    copied.worth_transposing = view.operator.worth_transposing
+    return copied
 
 
 def _dense_copy(view: View) -> LinearOperator:

@@ -31,6 +31,11 @@ the rest of the newest block, gives the coefficients of x in the first block,
 
 and ‖xᵀQ‖ <= 1. A random block has all of such small coefficients with a small probability only, which follows from
 the volume of that ellipsoid. So the data themselves say how many steps are enough. See `_shown`.
+
+Sweeps in float32. On request the space is built from products with a copy of the data in float32. When its residual is
+as small as the tolerance, or as these products allow, the iteration begins again from the leading Ritz vectors with
+products of the precision of the data. The first of them is a Rayleigh-Ritz step: no squared singular value is above the
+exact one, and the residual is that of the data.
 """
 
 from __future__ import annotations
@@ -42,7 +47,18 @@ from typing import Any
 
 import numpy as np
 
-from linspec import Run, Solution, Solver, Status, form_option, limit_option, option, part, tol_option
+from linspec import (
+    Run,
+    Solution,
+    Solver,
+    Status,
+    form_option,
+    limit_option,
+    option,
+    part,
+    sweeps_option,
+    tol_option,
+)
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS, eigenpairs
 from linspec.cost import DENSE_RATE, Estimate, Sizes, spare_bytes, sweeps_estimate
@@ -96,6 +112,9 @@ RISK = 1e-6
 SETTLED = 1e-6
 """The residual at which Ritz vectors are near enough to eigenvectors to say that another one is orthogonal to them."""
 
+LEAST_SINGLE = 5e-7
+"""The least residual for which products in float32 are made; below it they are rounding."""
+
 INSIDE = 0.5
 """A vector with this length or less in the span of a start has most of its length outside."""
 
@@ -135,6 +154,7 @@ class BlockKrylov(Solver):
     max_iterations: int = limit_option(500, "sweeps")
     test_matrix: Any = part("gaussian", "the first block", kind="test-matrix")
     form: str = form_option()
+    sweeps: str = sweeps_option()
 
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve an SVD problem."""
@@ -146,30 +166,41 @@ class BlockKrylov(Solver):
         before = 0.0
         if run.start is not None:  # its product, and its vectors of the side of the rows
             before = sweep + (1.0 + moments.means_cost * problem.center) * wide
-        run.plan(setup=moments.setup_cost + before + after, iteration=sweep)
+        single = moments.single_cost if self.sweeps == "float32" else 0.0
+        precise = sweep * (single > 0)  # the Rayleigh-Ritz step
+        run.plan(setup=moments.setup_cost + before + single + precise + after, iteration=sweep)
         S = self._started(problem, run, moments.home, wide=wide)
         b = self._width(problem, run, moments.setup_cost + after + SWEEPS * sweep, S)
         Omega = moments.home.place(run.part(self.test_matrix).draw(side, b, run.rng))
         most = self._most(problem.k, b + S.shape[1], side, moments.home)
-        space = KrylovSpace(Omega, problem.k, most, run, moments.home, S)
-        multiply = moments.outer_gram_matmat if wide else moments.gram_matmat
+        exactly = moments.outer_gram_matmat if wide else moments.gram_matmat
+        swept = moments.in_single_precision() if single else moments
+        quickly = swept.outer_gram_matmat if wide else swept.gram_matmat
+        space = KrylovSpace(Omega, problem.k, most, run, moments.home, S, single=swept is not moments)
         if S.shape[1]:
-            space.widen(multiply)
+            space.widen(quickly)
 
         def iterate() -> None:
             while run.proceed(
                 residual=space.residual,
                 current=lambda: self._current(problem, space, wide=wide),
-                judged=not space.unshown,
+                judged=not (space.unshown or space.single),
             ):
-                space.widen(multiply)
+                if space.single and space.residual <= space.tol:
+                    space.begin_precisely()
+                space.widen(quickly if space.single else exactly)
+            if (
+                space.single
+            ):  # a budget has ended; the values are those of products of the precision of the data
+                space.begin_precisely()
+                space.widen(exactly)
 
         def resume() -> None:
             space.renew()
             iterate()
 
         try:
-            with run.reserving(after):
+            with run.reserving(after + precise):
                 iterate()
             arrays = answer(problem, run, space.ritz, resume, of_rows=wide)
         finally:  # also where the run ends within a sweep
@@ -256,15 +287,16 @@ class KrylovSpace:
     home : Home
     S : array of shape (p, m)
         An orthonormal basis of a start; m is 0 without one.
+    single : bool
+        Whether products are rounded to float32, until `begin_precisely`.
     """
 
-    def __init__(self, Omega: Array, k: int, most: int, run: Run, home: Home, S: Array) -> None:
-        self.k, self.home, self.tol, self.rng = k, home, run.tol, run.rng
-        self.unit = float(np.finfo(run.problem.A.dtype).eps)
-        self.bearable = min(max(1e-2 * run.tol, LOST[0]), LOST[1])
-        self.sharp = SHARP if self.unit < SHARP else SINGLE_SHARP
-        # The part of the newest block that a second random block leaves behind stays in the residual.
-        self.apart = max(0.1 * run.tol, 100 * self.unit)
+    def __init__(
+        self, Omega: Array, k: int, most: int, run: Run, home: Home, S: Array, *, single: bool
+    ) -> None:
+        self.k, self.home, self.rng, self.single = k, home, run.rng, single
+        self._aim(np.dtype(np.float32) if single else run.problem.A.dtype, run.tol)
+        self._precisely = run.problem.A.dtype, run.tol
         self.width, self.copies = Omega.shape[1], Omega.shape[1]
         self.next = home.concat([S, outside(Omega, S.T, home)]) if S.shape[1] else orthonormal(Omega, home)
         self.unshown = S.shape[1] > 0  # whether the start may lack leading vectors
@@ -285,6 +317,15 @@ class KrylovSpace:
         self._left = 0.0  # the residual of newest blocks that were left behind
         # Estimates of the loss of orthogonality to the basis: of the last two blocks, and the largest so far.
         self._lost, self._level = (0.0, 0.0), self.unit
+
+    def _aim(self, dtype: np.dtype[Any], tol: float) -> None:
+        """Set what follows from the precision of the products, and from the tolerance."""
+        self.unit = float(np.finfo(dtype).eps)
+        self.tol = max(tol / 2, LEAST_SINGLE) if self.single else tol
+        self.bearable = min(max(1e-2 * self.tol, LOST[0]), LOST[1])
+        self.sharp = SHARP if self.unit < SHARP else SINGLE_SHARP
+        # The part of the newest block that a second random block leaves behind stays in the residual.
+        self.apart = max(0.1 * self.tol, 100 * self.unit)
 
     # ---- one step -----------------------------------------------------------------------------
 
@@ -371,7 +412,20 @@ class KrylovSpace:
         self.strict = True
         if self.next.shape[1]:
             return
-        self.next = orthonormal(self.ritz()[0], self.home)
+        self._multiply_again(self.k)
+
+    def begin_precisely(self) -> None:
+        """Begin again from the leading Ritz vectors, with products of the precision of the data."""
+        self.single, self.residual, self._left = False, 1.0, 0.0
+        self._aim(*self._precisely)
+        self._multiply_again(min(self.k + self.width, len(self.H) // 2) if self.count else 0)
+
+    def _multiply_again(self, leading: int) -> None:
+        """Make the leading Ritz vectors the first block of a new basis."""
+        if leading:
+            _, Y = self._pairs()
+            vectors = self.held[: self.count, :].T @ self.home.place(Y[:, :leading])
+            self.next = orthonormal(vectors, self.home)
         self.count = self.newest = 0
         self.begun_again += 1
         self._traced = False
