@@ -112,8 +112,9 @@ RISK = 1e-6
 SETTLED = 1e-6
 """The residual at which Ritz vectors are near enough to eigenvectors to say that another one is orthogonal to them."""
 
-LEAST_SINGLE = 5e-7
-"""The least residual for which products in float32 are made; below it they are rounding."""
+AIM_SINGLE, LEAST_SINGLE = 0.75, 5e-7
+"""Products in float32 are made until the residual is this fraction of the tolerance, which leaves room for their
+rounding; and the least residual for which they are made."""
 
 INSIDE = 0.5
 """A vector with this length or less in the span of a start has most of its length outside."""
@@ -174,11 +175,11 @@ class BlockKrylov(Solver):
         Omega = moments.home.place(run.part(self.test_matrix).draw(side, b, run.rng))
         most = self._most(problem.k, b + S.shape[1], side, moments.home)
         exactly = moments.outer_gram_matmat if wide else moments.gram_matmat
+        space = KrylovSpace(Omega, problem.k, most, run, moments.home, S, single=single > 0)
+        if S.shape[1] or single:  # the first sweep gathers the means, which the copy in float32 needs
+            space.widen(exactly)
         swept = moments.in_single_precision() if single else moments
         quickly = swept.outer_gram_matmat if wide else swept.gram_matmat
-        space = KrylovSpace(Omega, problem.k, most, run, moments.home, S, single=swept is not moments)
-        if S.shape[1]:
-            space.widen(quickly)
 
         def iterate() -> None:
             while run.proceed(
@@ -321,7 +322,7 @@ class KrylovSpace:
     def _aim(self, dtype: np.dtype[Any], tol: float) -> None:
         """Set what follows from the precision of the products, and from the tolerance."""
         self.unit = float(np.finfo(dtype).eps)
-        self.tol = max(tol / 2, LEAST_SINGLE) if self.single else tol
+        self.tol = max(AIM_SINGLE * tol, LEAST_SINGLE) if self.single else tol
         self.bearable = min(max(1e-2 * self.tol, LOST[0]), LOST[1])
         self.sharp = SHARP if self.unit < SHARP else SINGLE_SHARP
         # The part of the newest block that a second random block leaves behind stays in the residual.
