@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from linspec.plurals import count_of
+
 __all__ = ["Goal", "report_progress"]
 
 INTERVAL = 0.2
@@ -80,7 +82,7 @@ def report_progress(name: str, wanted: bool, goal: Goal) -> Iterator[tuple[Callb
 
 
 def _state(progress: Any) -> str:
-    return f"{progress.passes:g} passes, residual {progress.residual:.1e}"
+    return f"{count_of(progress.passes, 'pass', 'passes')}, residual {progress.residual:.1e}"
 
 
 # ---- one line of text -------------------------------------------------------------------------
@@ -100,7 +102,7 @@ def _on_line(name: str) -> Iterator[Callback]:
             return
         last = now
         line = (
-            f"{name}: iteration {progress.iteration}, {progress.passes:g} passes, "
+            f"{name}: iteration {progress.iteration}, {count_of(progress.passes, 'pass', 'passes')}, "
             f"residual {progress.residual:.2e}, {progress.seconds:.1f} s"
         )
         stream.write("\r" + line.ljust(width))

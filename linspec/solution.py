@@ -19,6 +19,7 @@ from linspec.arrays import HOST, Array, Home, HostArray, empty_at, from_host, is
 from linspec.errors import InvalidFile, InvalidOption, MissingPackage, shown
 from linspec.frames import RowNames, check_names, column_names_of, library_of, row_names_of, table
 from linspec.interrupts import HowItEnded
+from linspec.plurals import count_of
 from linspec.replacing import replaced
 from linspec.summary import Summary
 
@@ -418,7 +419,8 @@ class Solution:
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__} by {self.solver}: {self._headline()}, residual {self.residual:.2g} "
-            f"({self.residual_kind}), {self.passes:g} passes, {self.iterations} iterations, "
+            f"({self.residual_kind}), {count_of(self.passes, 'pass', 'passes')}, "
+            f"{count_of(self.iterations, 'iteration')}, "
             f"{self.status.name}>"
         )
 
@@ -466,11 +468,11 @@ class Solution:
     def _certificate(self) -> list[tuple[str, str]]:
         """How the run ended, in words."""
         limit = "" if self.tol is None else f", tolerance {self.tol:.2g}"
-        iterations = f"{self.iterations} iteration{'' if self.iterations == 1 else 's'}"
+        made = f"{count_of(self.passes, 'pass', 'passes')}, {count_of(self.iterations, 'iteration')}"
         return [
             ("status", self.status.name),
             ("residual", f"{self.residual:.2g} ({self.residual_kind}){limit}"),
-            ("cost", f"{self.passes:g} passes, {iterations}, {self.seconds:.3g} s"),
+            ("cost", f"{made}, {self.seconds:.3g} s"),
             ("message", self.message),
         ]
 

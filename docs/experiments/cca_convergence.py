@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from showing import Claim, record, versions
+from showing import Claim, parsed, record, versions
 
 import linspec as ls
 
@@ -235,8 +235,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small views: seconds")
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts), help="both")
     parser.add_argument("--seeds", type=int, default=3, help="views of each shape (3)")
-    parser.add_argument("--record", action="store_true", help="write the numbers beside the script")
-    given = parser.parse_args()
+    given = parsed(parser)
     print(versions())
     claims: list[Claim] = []
     tables: dict[str, list[Any]] = {}

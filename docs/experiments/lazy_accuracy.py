@@ -42,7 +42,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse
 from real_data import Labelled, arguments, homedepot, newsgroups
-from showing import Claim, panels, record, versions, write_table
+from showing import Claim, panels, parsed, record, versions, write_table
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
@@ -337,8 +337,7 @@ def main() -> None:
     parser.add_argument("--tol", type=float, default=TOLERANCE, help="of the classifier (1e-4)")
     parser.add_argument("--iterations", type=int, default=ITERATIONS, help="of the classifier at most (100)")
     parser.add_argument("--out", type=Path, default=Path("lazy-accuracy"), help="folder to write to")
-    parser.add_argument("--record", action="store_true", help="write the numbers beside the script")
-    given = parser.parse_args()
+    given = parsed(parser)
     for category in (ConvergenceWarning, ls.errors.ConvergenceWarning, ls.errors.AccuracyWarning):
         warnings.simplefilter("ignore", category)
     ks = tuple(sorted(given.ks or (QUICK_KS if given.quick else KS)))

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from showing import Claim, record, versions
+from showing import Claim, parsed, record, versions
 
 import linspec as ls
 from linspec_sketches.very_sparse import VerySparse
@@ -139,8 +139,7 @@ def main() -> None:
     """Measure, print, record."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a short stream: seconds")
-    parser.add_argument("--record", action="store_true", help="write the numbers beside the script")
-    given = parser.parse_args()
+    given = parsed(parser)
     warnings.simplefilter("ignore", ls.errors.AccuracyWarning)
     warnings.simplefilter("ignore", ls.errors.ConvergenceWarning)
     n, p, ks = (4000, 300, (5, 10, 20)) if given.quick else (160_000, 4000, (25, 100, 400))

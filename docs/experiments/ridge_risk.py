@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from showing import Claim, record
+from showing import Claim, parsed, record
 
 import linspec
 from linspec import datasets
@@ -515,8 +515,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, default=Path("ridge-risk"), help="folder to write to (ridge-risk)"
     )
-    parser.add_argument("--record", action="store_true", help="write the means beside the script")
-    given = parser.parse_args()
+    given = parsed(parser)
     given.rows, given.columns = (QUICK_ROWS, QUICK_COLUMNS) if given.quick else (ROWS, COLUMNS)
     given.repeats = given.repeats or (QUICK_REPEATS if given.quick else 20)
     given.ridge = given.ridge or [1.0, float(given.rows)]

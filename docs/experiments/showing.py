@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import dataclasses
 import datetime as dt
@@ -45,6 +46,19 @@ def write_table(path: Path, rows: Sequence[Any]) -> None:
 def _in_json(row: Any) -> dict[str, Any]:
     """A record as JSON has it: nan, which is no number there, becomes null."""
     return {name: None if value != value else value for name, value in dataclasses.asdict(row).items()}  # noqa: PLR0124
+
+
+def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Arguments of a command that can keep its numbers; those of generated data are not kept."""
+    parser.add_argument(
+        "--record", action="store_true", help="keep the numbers, where the site draws them from"
+    )
+    given = parser.parse_args()
+    if given.record and given.quick:
+        parser.error(
+            "--record would overwrite the numbers of the whole experiment with those of --quick; leave one of them out"
+        )
+    return given
 
 
 def record(name: str, tables: dict[str, Sequence[Any]], claims: Sequence[Claim], *others: str) -> Path:

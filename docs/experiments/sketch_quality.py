@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 from real_data import arguments, newsgroups
-from showing import Claim, record, versions
+from showing import Claim, parsed, record, versions
 
 import linspec as ls
 
@@ -236,8 +236,7 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parts = ("srht", "hashing")
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts), help="both")
-    parser.add_argument("--record", action="store_true", help="write the numbers beside the script")
-    given = parser.parse_args()
+    given = parsed(parser)
     print(versions())
     claims: list[Claim] = []
     tables: dict[str, list[Any]] = {}

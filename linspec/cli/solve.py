@@ -29,6 +29,7 @@ from linspec.cli.settings import (
     solver_options,
 )
 from linspec.cli.tables import show_facts, show_table, status_in_words
+from linspec.plurals import count_of
 
 if TYPE_CHECKING:
     from linspec.comparison import Rows
@@ -309,7 +310,7 @@ def _ending(solution: Any, seconds: float) -> list[tuple[str, str]]:
         ("status", f"{status_in_words(solution.status.name)}{message}"),
         (
             "passes",
-            f"{solution.passes:g} ({solution.iterations} iteration{'' if solution.iterations == 1 else 's'})",
+            f"{solution.passes:g} ({count_of(solution.iterations, 'iteration')})",
         ),
         ("seconds", f"{seconds:.3g}"),
     ]

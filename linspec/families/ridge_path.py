@@ -30,6 +30,7 @@ from linspec.families.discriminant.solution import DiscriminantSolution
 from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
 from linspec.moments import Moments
 from linspec.operators import LinearOperator, as_operator
+from linspec.plurals import count_of
 from linspec.problem import Problem
 from linspec.solver import Solver, chosen_solver, has_trait, solve
 
@@ -107,7 +108,9 @@ class RidgePath(Generic[S]):
         return self.solutions[self.best]
 
     def __repr__(self) -> str:
-        lines = [f"<RidgePath by {self.solver}: {len(self.ridges)} ridges, {self.passes:g} passes"]
+        lines = [
+            f"<RidgePath by {self.solver}: {len(self.ridges)} ridges, {count_of(self.passes, 'pass', 'passes')}"
+        ]
         lines[0] += ", interrupted" * self.interrupted
         for i, (ridge, solution) in enumerate(zip(self.ridges, self.solutions, strict=True)):
             values = getattr(solution, type(solution).value_field)

@@ -12,6 +12,7 @@ import numpy as np
 
 from linspec.arrays import HostArray
 from linspec.errors import InvalidOption, MissingCapability, shown
+from linspec.plurals import count_of
 from linspec.problem import Problem
 from linspec.solver import solve
 
@@ -211,7 +212,7 @@ class CrossValidation:
         if self.ridges == (None,):
             settings = f"{len(self.ks)} k"
         splits = f" x {len(self.scores)} splits" if self.method == "folds" else ""
-        passes = f"{self.passes:g} pass" + ("" if self.passes == 1 else "es")
+        passes = count_of(self.passes, "pass", "passes")
         passes += "" if self.one_pass else ", each ridge and split solved"
         try:
             best, (i, j) = _said(self.best), self._place(self.best)
