@@ -134,6 +134,7 @@ class Run:
         self.rng = random_generator(rng)
         self.start = start
         self.name = name
+        self.quiet = False  # whether the caller warns, who may yet go on to another solver
         self._solver = solver
         self._ledgers = {label: Ledger() for label in problem.matrices}
         self.problem: Any = problem.with_matrices(
@@ -521,7 +522,7 @@ class Run:
         findings = [*self._notes, *conclusion.findings]
         status = self._verdict(converged, iterated, [finding for finding, _ in findings])
         message = self._message(status, residual, findings)
-        if status in WARNED:
+        if status in WARNED and not self.quiet:
             warn(f"{self.name}: {message}", ConvergenceWarning)
         solution: Solution = self.problem.solution(
             status=status,

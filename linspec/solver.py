@@ -58,7 +58,7 @@ from linspec.operators.streamed import ONCE
 from linspec.parts import with_parts
 from linspec.problem import Problem
 from linspec.progress import Goal, report_progress
-from linspec.run import Progress, Run, as_interrupted
+from linspec.run import WARNED, Progress, Run, as_interrupted
 from linspec.scaling import Look
 from linspec.solution import Solution, Status
 
@@ -286,8 +286,17 @@ def _listed(estimates: Mapping[str, cost.Estimate]) -> str:
     return "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
 
 
-def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
-    """The solver that states the least time for these sizes."""
+@dataclass(frozen=True)
+class _Candidates:
+    """What can be chosen among, those of them with an approximate answer, and what iterates besides."""
+
+    estimates: dict[str, cost.Estimate]
+    rough: set[str]
+    others: list[str]
+
+
+def _candidates(problem: Problem[Any], sizes: cost.Sizes) -> _Candidates:
+    """The solvers that state an estimate for these sizes."""
     once = _read_once(problem)
     estimates: dict[str, cost.Estimate] = {}
     others = []
@@ -306,6 +315,14 @@ def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
             estimates[name] = estimate
         elif "demonstration" not in spec.traits and "iterative" in spec.traits:
             others.append(name)
+    return _Candidates(estimates, rough, others)
+
+
+def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
+    """The solver that states the least time for these sizes."""
+    once = _read_once(problem)
+    found = _candidates(problem, sizes)
+    estimates, rough, others = found.estimates, found.rough, found.others
     if once:
         estimates = _for_one_pass(estimates, rough, sizes)
     memory, within = float(ALWAYS_AVAILABLE), ", and none needs much memory"
@@ -473,9 +490,14 @@ def solve(
         _reporting(name, bool(progress), problem, instance, limits) as reporter,
     ):
         watching = (*callbacks, *reporter)
-        solution: S = _run(problem, instance, spec, name, callbacks=watching, start=begin, **limits)
-        if solver == "auto" and solution.status in (Status.ILL_CONDITIONED, Status.INACCURATE):
-            solution = _without_squares(problem, solution, options_, callbacks=watching, **limits)
+        quiet = solver == "auto"
+        solution: S = _run(
+            problem, instance, spec, name, callbacks=watching, start=begin, quiet=quiet, **limits
+        )
+        if solver == "auto" and solution.status in UNFINISHED:
+            solution = _goes_on(problem, solution, options_, callbacks=watching, **limits)
+    if quiet and solution.status in WARNED:
+        warn(f"{solution.solver}: {solution.message}", ConvergenceWarning)
     if solution.status is Status.INTERRUPTED:
         remember(solution)
     return solution
@@ -515,9 +537,10 @@ def _run(
     rng: Any,
     callbacks: Any,
     start: Mapping[str, Array] | None = None,
+    quiet: bool = False,
     **limits: Any,
 ) -> Any:
-    """One run of one solver, in units in which entries can be squared."""
+    """One run of one solver, in units in which entries can be squared; a quiet one leaves warning to the caller."""
     looks = problem.looked_at()
     exponents = {name: look.exponent(problem.unit_dtype(name)) for name, look in looks.items()}
     generator = random_generator(rng)
@@ -530,6 +553,7 @@ def _run(
         run = Run(solved, instance, name, rng=generator, callbacks=calls, start=begin, **limits)
         if earlier is not None:
             run.charge(*earlier)
+        run.quiet = quiet
         _note_faint(run, solved, looks)
         if tells():
             LOG.debug(
@@ -543,7 +567,7 @@ def _run(
         try:
             with run.interruptible(), one_blas_thread(needed=_thin_on_sparse(problem, spec)):
                 found = run.complete(partial(_started, run, instance, spec))
-            return run.told(_returned(found, solved, name))
+            return run.told(_returned(found, solved, name, quiet=quiet))
         except OutOfRange as found:  # the first product with an operator: begin again in its units
             exponents[found.name] = found.exponent
             looks[found.name] = Look(math.ldexp(1.0, found.exponent))
@@ -585,7 +609,7 @@ def _note_faint(run: Run, problem: Problem[Any], looks: Mapping[str, Look]) -> N
             )
 
 
-def _returned(solution: Solution, solved: Problem[Any], name: str) -> Solution:
+def _returned(solution: Solution, solved: Problem[Any], name: str, *, quiet: bool) -> Solution:
     """A solution in the units of the data; where these put it beyond what numbers can be, it says so."""
     if not solved.is_divided:
         return solution
@@ -598,13 +622,14 @@ def _returned(solution: Solution, solved: Problem[Any], name: str) -> Solution:
         f"{lost} is beyond the range of {given[lost].dtype} in the units of the data. Scale them: matrices whose "
         "entries are about 1 have such an answer."
     )
-    warn(f"{name}: {message}", ConvergenceWarning)
+    if not quiet:
+        warn(f"{name}: {message}", ConvergenceWarning)
     return dataclasses.replace(
         solution, **given, status=Status.INACCURATE, converged=False, residual=math.nan, message=message
     )
 
 
-def _without_squares(
+def _goes_on(
     problem: Problem[Any],
     first: Any,
     given: dict[str, Any],
@@ -612,38 +637,78 @@ def _without_squares(
     max_passes: Any,
     **settings: Any,
 ) -> Any:
-    """What "auto" does where squaring has lost digits: it goes on to "direct", if that is affordable.
+    """What "auto" does where a solver has missed the tolerance: it goes on to others, if they are affordable.
 
-    Costs are those of both runs. The first answer is returned where the other cannot be had, or is no better.
+    Costs are those of all runs. The first answer is returned where no other can be had, or none is better.
     """
-    again = all(A.sweeps > 1 for A in problem.matrices.values())
-    able = again and ORTHOGONAL in registry.solvers(problem) and first.solver.rpartition("/")[2] != ORTHOGONAL
-    spec = _spec(ORTHOGONAL, problem) if able else None
-    if spec is None or "automatic" not in spec.traits or _lacks(problem, spec.needs):
+    best, made = first, [first]
+    for name in _next(problem, first):
+        passes = None if max_passes is None else max_passes - sum(one.passes for one in made)
+        over = made[-1].status not in UNFINISHED or len(made) > MORE
+        if over or (passes is not None and passes <= 0):
+            break
+        spec, cls = _spec(name, problem), registry.get_solver(name, problem)
+        fields = {option.name for option in options.options_of(cls)}
+        instance = with_parts(options.build(cls, {k: v for k, v in given.items() if k in fields}))
+        try:
+            made.append(_run(problem, instance, spec, spec.name, max_passes=passes, quiet=True, **settings))
+        except (BudgetTooSmall, OutOfMemory):
+            break
+        except KeyboardInterrupt as interrupt:
+            if not had_nothing(interrupt):
+                raise
+            return as_interrupted(best)
+        best = _better(best, made[-1])
+    if len(made) == 1:
         return first
-    cls = registry.get_solver(ORTHOGONAL, problem)
-    estimate = _estimate(cls, spec, problem.sizes())
-    spent = AFFORDABLE * max(first.seconds, LEAST_SECONDS)
-    if estimate is None or estimate.seconds > spent or estimate.bytes > problem.home.blocks.free_memory() / 2:
-        return first
-    fields = {option.name for option in options.options_of(cls)}
-    instance = with_parts(options.build(cls, {k: v for k, v in given.items() if k in fields}))
-    passes = None if max_passes is None else max_passes - first.passes
-    if passes is not None and passes <= 0:
-        return first
-    try:
-        second = _run(problem, instance, spec, spec.name, max_passes=passes, **settings)
-    except BudgetTooSmall:
-        return first
-    except KeyboardInterrupt as interrupt:
-        if not had_nothing(interrupt):
-            raise
-        return as_interrupted(first)
-    if first.converged and not second.converged:
-        return first
-    both = {name: getattr(first, name) + getattr(second, name) for name in ("passes", "columns", "flops")}
-    message = f"{second.message} {first.solver} was tried first, and squaring lost digits."
-    return dataclasses.replace(second, message=message, **both)
+    said = _what_was_tried(best, made)
+    if made[-1].status is Status.INTERRUPTED and best is not made[-1]:
+        best = as_interrupted(best)
+    costs = {name: sum(getattr(one, name) for one in made) for name in ("passes", "columns", "flops")}
+    return dataclasses.replace(best, message=f"{best.message} {said}", **costs)
+
+
+def _better(one: Any, other: Any) -> Any:
+    """The answer to keep of two, the second of which came later."""
+    if one.converged != other.converged:
+        return one if one.converged else other
+    squared = one.status is Status.ILL_CONDITIONED  # whose residual does not show what is lost
+    return other if squared or not one.residual <= other.residual else one
+
+
+def _what_was_tried(best: Any, made: list[Any]) -> str:
+    """What a message says of the other runs."""
+    said = [
+        f"{one.solver} was tried {'first' if one is made[0] else 'too'}, and "
+        + (
+            "squaring lost digits."
+            if one.status is Status.ILL_CONDITIONED
+            else f"ended as {one.status.name}."
+        )
+        for one in made
+        if one is not best
+    ]
+    return " ".join(said)
+
+
+def _next(problem: Problem[Any], first: Any) -> list[str]:
+    """The solvers to go on to: the one that squares nothing after squares, all others after an iteration."""
+    if not all(A.sweeps > 1 for A in problem.matrices.values()):
+        return []
+    tried = first.solver.rpartition("/")[2]
+    found = _candidates(problem, problem.sizes())
+    squared = first.status is Status.ILL_CONDITIONED or "iterative" not in _spec(tried, problem).traits
+    memory = problem.home.blocks.free_memory() / 2
+    most = AFFORDABLE * max(first.seconds, LEAST_SECONDS)
+    affordable = {
+        name: estimate.seconds
+        for name, estimate in found.estimates.items()
+        if name != tried
+        and (name == ORTHOGONAL or not squared)
+        and estimate.seconds <= most
+        and estimate.bytes <= memory
+    }
+    return sorted(affordable, key=lambda name: affordable[name])
 
 
 def _thin_on_sparse(problem: Problem[Any], spec: Any) -> bool:
@@ -854,6 +919,20 @@ def _check_kind(solver: Solver, spec: Any, problem: Problem[Any]) -> None:
 
 ORTHOGONAL = "direct"
 """What solvers that square nothing are called."""
+
+UNFINISHED = frozenset(
+    {
+        Status.ILL_CONDITIONED,
+        Status.INACCURATE,
+        Status.STAGNATED,
+        Status.ITERATION_LIMIT,
+        Status.BREAKDOWN,
+    }
+)
+"""Endings above the tolerance after which "auto" goes on: another solver need not share what led to them."""
+
+MORE = 2
+"""So many solvers "auto" goes on to at most."""
 
 AFFORDABLE, LEAST_SECONDS = 20.0, 1.0
 """By so much may another solver take longer than the first, of which at least so much is assumed."""

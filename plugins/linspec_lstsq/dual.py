@@ -6,6 +6,7 @@ Method: (AAᵀ + rI) z = B and x = Aᵀz (the matrix inversion lemma; Saunders, 
 conjugate gradients on the short blocks z, with ridges as shifts. The products are the same, first Aᵀ and then A.
 Where we differ: the iteration stops by the gradient of x, which is Aᵀ times the residual of z. For residuals Q ρ its
 norm follows from QᵀAAᵀQ, and thus from products of the directions P = Q + P₋τᵀ. These are made anyway, one step later.
+The z that is returned is then the one before this step, because gradients of successive iterates rise and fall.
 If rounding may have moved the answer by more than the tolerance, the iteration for x continues from this answer.
 """
 
@@ -34,7 +35,7 @@ def solve_dual(problem: Any, run: Run, moments: Moments) -> Solution:
     with run.reserving(1.0):  # for x itself
         while True:
             if residual <= run.tol and rows.AtB is not None:
-                x = A.rmatmat(rows.x())
+                x = A.rmatmat(rows.judged)
                 if rows.drift(x) > run.tol / 10 and run.affords(0.0):
                     break
             if not run.proceed(residual=residual, current=lambda: {"x": bare.rmatmat(rows.x())}):
@@ -51,11 +52,14 @@ class RowGradients(BlockConjugateGradients):
     ----------
     AtB : array of shape (p, m), or None
         Known from the first step on.
+    judged : array of shape (n, m)
+        The iterate z before the last step, whose residual the step has returned.
     """
 
     def __init__(self, system: System) -> None:
         super().__init__(system)
         self.AtB: Array = None
+        self.judged = self.x()
         self._KP: Array = None
         self._norm = 0.0
         self._scales = np.zeros(0)
@@ -80,6 +84,7 @@ class RowGradients(BlockConjugateGradients):
             self.AtB = AtP @ home.place(self.seed.z)
             self._scales = norms
             self._norm = float(np.max(column_norms(AtP, home) / column_norms(P, home))) ** 2
+        self.judged = self.x()
         self.tell(KP)
         self._KP = KP
         return float(np.max(self._relative(norms), initial=0.0))

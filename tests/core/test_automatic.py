@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -12,6 +15,7 @@ import pytest
 import linspec as ls
 from linspec import registry
 from linspec.cost import Estimate
+from linspec.errors import ConvergenceWarning
 from linspec.solver import Solver
 from linspec.testing.declarations import declaration_issues
 
@@ -67,6 +71,93 @@ class Heir(Eager):
 @dataclass(frozen=True, kw_only=True)
 class Mute(Silent):
     """Has the silence of another (Golub 1965)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Halting(Eager):
+    """Ends as `ending` says, at a share of the answer (Golub 1965)."""
+
+    share: ClassVar[float] = 0.5
+    ending: ClassVar[ls.Status] = ls.Status.STAGNATED
+    order: ClassVar[int] = 0
+
+    @classmethod
+    def estimate(cls, sizes):
+        return Estimate(1e-12 * cls.order, 0.0)
+
+    def solve(self, problem, run):
+        A, B = problem.A.dense(), problem.B.dense()
+        x = np.linalg.solve(A.T @ A + problem.ridge * np.eye(A.shape[1]), A.T @ B)
+        run.end(self.ending)
+        run.proceed(residual=1.0, current=lambda: {"x": self.share * x})
+        return run.finish(x=self.share * x)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nearer(Halting):
+    """The same, nearer to the answer (Golub 1965)."""
+
+    share, order = 0.9, 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Farther(Halting):
+    """The same, farther from the answer (Golub 1965)."""
+
+    share, order = 0.1, 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costly(Halting):
+    """The same, at the end of a budget (Golub 1965)."""
+
+    ending = ls.Status.BUDGET
+
+
+def halting(*targets):
+    """Register solvers that are chosen before all others."""
+    for target in targets:
+        traits = ("iterative", "automatic")
+        ls.register(record(f"{__name__}:{target}", *traits, problem="least-squares", name=target.lower()))
+
+
+@pytest.fixture
+def stated():
+    A = np.random.default_rng(0).standard_normal((30, 6))
+    return ls.LeastSquares(A, A @ np.ones((6, 1)), ridge=1.0)
+
+
+def test_auto_goes_on_where_a_solver_stagnates(own, stated, recwarn):
+    halting("Halting")
+    found = ls.solve(stated, rng=0)
+    assert found.converged
+    assert found.solver != "Halting"
+    assert "halting was tried first, and ended as STAGNATED" in found.message
+    alone = ls.solve(stated, found.solver, rng=0)
+    np.testing.assert_array_equal(found.x, alone.x)
+    assert found.passes == alone.passes + 2.0  # the rows and the certificate of the first
+    assert not recwarn.list
+
+
+def test_auto_keeps_the_best_of_those_that_miss_the_tolerance(own, stated):
+    halting("Halting", "Nearer", "Farther")
+    with pytest.warns(ConvergenceWarning, match="nearer") as told:
+        found = ls.solve(stated, rng=0)
+    assert (found.solver, found.status) == ("nearer", ls.Status.STAGNATED)
+    assert found.passes == 6.0
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    "target, settings", [("Costly", {}), ("Halting", {"max_passes": 2}), ("Halting", {"max_seconds": 1e-3})]
+)
+def test_auto_does_not_go_on_beyond_a_budget(own, stated, target, settings, monkeypatch):
+    halting(target)
+    if "max_seconds" in settings:
+        kept = Halting.solve
+        monkeypatch.setattr(Halting, "solve", lambda self, *given: (kept(self, *given), time.sleep(0.01))[0])
+    with pytest.warns(ConvergenceWarning) if target == "Halting" else nullcontext():
+        assert ls.solve(stated, rng=0, **settings).solver == target.lower()
 
 
 @pytest.mark.parametrize("traits, chosen", [(("direct", "automatic"), True), (("direct",), False)])
