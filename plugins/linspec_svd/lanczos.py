@@ -52,6 +52,9 @@ OVERLAP = 1e-2
 """A vector adds no direction if a smaller fraction of its square is outside the others. The bases of both libraries
 are orthonormal up to rounding."""
 
+UNDIMINISHED = 0.5
+"""If more of the square of each direction is left by a projection, it has not amplified rounding."""
+
 BLUR = 1e3
 """The error of sums of products in units of the unit roundoff, relative to the largest."""
 
@@ -441,12 +444,15 @@ class _Apart:
         block = self._new(self.run.rng.standard_normal((self.side, self.width)))
         starts, steps = block.shape[1], 0
         side = self.side - self.vectors[0].shape[1]
+        H = np.zeros((0, 0))
         while block.shape[1]:
             if not self.run.affords(self.watch.sweep):
                 return None
             GX = self._widen(block)
             steps += 1
-            H = np.hstack(self.vectors[1:]).T @ np.hstack(self.products[1:])
+            newest = np.vstack([V.T @ GX for V in self.vectors[1:]])
+            order, b = len(newest), GX.shape[1]
+            H = np.block([[H, newest[: order - b]], [newest[: order - b].T, newest[order - b :]]])
             largest = float(np.linalg.eigvalsh((H + H.T) / 2)[-1])
             if largest > least:
                 return True
@@ -480,6 +486,8 @@ class _Apart:
             lengths, vectors = eigenpairs(Q.T @ Q)
             keep = lengths > OVERLAP  # below it is amplified rounding
             Q = Q @ (vectors[:, keep] / np.sqrt(lengths[keep]))
+            if lengths.min(initial=1.0) > UNDIMINISHED:
+                break  # a further projection would take out rounding alone
         left: HostArray = Q[:, : max(self.side - sum(V.shape[1] for V in self.vectors), 0)]
         return left
 
