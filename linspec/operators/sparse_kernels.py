@@ -219,6 +219,7 @@ def products(  # noqa: PLR0913 (two views, and what is done to their rows)
     dtype_x: DTypeLike,
     dtype_y: DTypeLike | None = None,
     weights: Block | None = None,
+    sums: bool = True,
 ) -> Products:
     """Form Xᵀ[P Q], Yᵀ[P Q] and the column sums of P and Q in one sweep over the rows.
 
@@ -241,6 +242,8 @@ def products(  # noqa: PLR0913 (two views, and what is done to their rows)
         in float64.
     weights : ndarray of shape (n,), optional
         How often each row counts.
+    sums : bool, default True
+        Whether the column sums are wanted; without, they are zero.
 
     Returns
     -------
@@ -267,7 +270,10 @@ def products(  # noqa: PLR0913 (two views, and what is done to their rows)
     # Every thread writes its accumulators at random, and all threads read one V at random. V is as large as one
     # accumulator.
     count = _tile_count(width, matrices, threads + 1, dtype)
-    tiles = [_sweep([view.tile(i, count) for view in views], dtype, threads, weights) for i in range(count)]
+    tiles = [
+        _sweep([view.tile(i, count) for view in views], dtype, threads, weights, summed=sums)
+        for i in range(count)
+    ]
     fields = zip(*tiles, strict=True)
     return Products(*(None if field[0] is None else _side_by_side(field) for field in fields))
 
@@ -326,7 +332,9 @@ class _View(NamedTuple):
             out[...] = product
 
 
-def _sweep(views: list[_View], dtype: np.dtype[Any], threads: int, weights: Block | None) -> Products:
+def _sweep(
+    views: list[_View], dtype: np.dtype[Any], threads: int, weights: Block | None, *, summed: bool
+) -> Products:
     """Form the products of one tile of columns in one pass over the rows."""
     matrices = tuple(view.matrix for view in views)
     ends = np.cumsum([view.width for view in views]).tolist()
@@ -347,7 +355,8 @@ def _sweep(views: list[_View], dtype: np.dtype[Any], threads: int, weights: Bloc
                 view.multiply(slab, block[:, end - view.width : end])
             if weights is not None:
                 block *= _often(weights, start, stop)
-            sums += _column_sums(block)
+            if summed:
+                sums += _column_sums(block)
             for accumulator, slab in zip(accumulators, slabs, strict=True):
                 accumulator.add(slab, block)
         return [[sums], *(accumulator.parts() for accumulator in accumulators)]

@@ -44,7 +44,7 @@ def outer_gram_matmat(view: View, U: Array, *, center: bool) -> Array:
     X, k = view.operator, U.shape[1]
     view.record(k, k, sweeps=1.0)
     U = U - np.mean(U, axis=0) if center else U
-    product: Any = sparse_kernels.products(X.transposed, None, U, None, dtype_x=X.dtype).XtP
+    product: Any = sparse_kernels.products(X.transposed, None, U, None, dtype_x=X.dtype, sums=False).XtP
     return product - np.mean(product, axis=0) if center else product
 
 
