@@ -92,8 +92,6 @@ class Run:
 
     Attributes
     ----------
-    rng : numpy.random.Generator
-        The only source of random numbers.
     tol : float
         The tolerance in force.
     start : mapping or None
@@ -131,7 +129,8 @@ class Run:
         tol: float | None = None,
         began: float | None = None,
     ) -> None:
-        self.rng = random_generator(rng)
+        self._seed = rng
+        self._rng: np.random.Generator | None = None
         self.start = start
         self.name = name
         self.quiet = False  # whether the caller warns, who may yet go on to another solver
@@ -171,6 +170,13 @@ class Run:
         self._made: list[Any] = []
 
     # ---- parts --------------------------------------------------------------------------------
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The only source of random numbers; made when it is first asked for, because that takes long."""
+        if self._rng is None:
+            self._rng = random_generator(self._seed)
+        return self._rng
 
     def moments(self, form: str = "auto", expect: tuple[int, int] | None = None) -> Moments:
         """The moments of the problem's data: made at the first call, the same ever after.
@@ -786,10 +792,14 @@ class PartRun(Run):
             problem.with_matrices(bare),
             solver,
             outer.name,
-            rng=outer.rng,
             max_passes=outer._max_passes - self._spent - self._kept,
             max_seconds=outer._max_seconds - outer.seconds,
         )
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """That of the other."""
+        return self._outer.rng
 
     def _too_few(self, least: float) -> BudgetTooSmall:
         return self._outer._too_few(least + self._spent + self._kept)

@@ -270,7 +270,7 @@ class _Choice:
     problem: Problem[Any]
     name: str
     estimates: dict[str, cost.Estimate]
-    rough: set[str]
+    rough: frozenset[str]
     within: str
 
     @property
@@ -288,41 +288,36 @@ def _listed(estimates: Mapping[str, cost.Estimate]) -> str:
 
 @dataclass(frozen=True)
 class _Candidates:
-    """What can be chosen among, those of them with an approximate answer, and what iterates besides."""
+    """What can be chosen among, and the solvers with an approximate answer."""
 
     estimates: dict[str, cost.Estimate]
-    rough: set[str]
-    others: list[str]
+    rough: frozenset[str]
 
 
 def _candidates(problem: Problem[Any], sizes: cost.Sizes) -> _Candidates:
     """The solvers that state an estimate for these sizes."""
-    once = _read_once(problem)
+    once, path = _read_once(problem), getattr(problem, "path", False)
     estimates: dict[str, cost.Estimate] = {}
-    others = []
-    specs = {name: _spec(name, problem) for name in registry.solvers(problem)}
-    rough = {name for name, spec in specs.items() if "approximate" in spec.traits}
-    for name, spec in specs.items():
-        able = not getattr(problem, "path", False) or "path" in spec.traits
-        able = able and ("one-pass" in spec.traits if once else name not in rough)
-        estimate = None
-        if "automatic" in spec.traits and able and not _lacks(problem, spec.needs):
-            try:
-                estimate = _estimate(registry.get_solver(name, problem), spec, sizes)
-            except BrokenPlugin:  # it harms nobody else; `plugins()` tells of it
-                continue
+    records = registry.records_of_solvers(problem)
+    for name, spec in records.automatic:
+        able = not path or "path" in spec.traits
+        able = able and ("one-pass" in spec.traits if once else name not in records.rough)
+        if not able or _lacks(problem, spec.needs):
+            continue
+        try:
+            estimate = _estimate(registry.get_solver(name, problem), spec, sizes)
+        except BrokenPlugin:  # it harms nobody else; `plugins()` tells of it
+            continue
         if estimate is not None:
             estimates[name] = estimate
-        elif "demonstration" not in spec.traits and "iterative" in spec.traits:
-            others.append(name)
-    return _Candidates(estimates, rough, others)
+    return _Candidates(estimates, records.rough)
 
 
 def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
     """The solver that states the least time for these sizes."""
     once = _read_once(problem)
     found = _candidates(problem, sizes)
-    estimates, rough, others = found.estimates, found.rough, found.others
+    estimates, rough = found.estimates, found.rough
     if once:
         estimates = _for_one_pass(estimates, rough, sizes)
     memory, within = float(ALWAYS_AVAILABLE), ", and none needs much memory"
@@ -332,6 +327,7 @@ def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
     name = cost.least_time(estimates, memory)
     if name:
         return _Choice(problem, name, estimates, rough, within)
+    others = [name for name in registry.records_of_solvers(problem).iterative if name not in estimates]
     also = f" By name, {', '.join(others)} can be tried: they iterate." if others else ""
     raise NoSuitableSolver(
         f'"auto" finds no solver for {problem.name} of this size within half of the available memory '
@@ -543,8 +539,8 @@ def _run(
     """One run of one solver, in units in which entries can be squared; a quiet one leaves warning to the caller."""
     looks = problem.looked_at()
     exponents = {name: look.exponent(problem.unit_dtype(name)) for name, look in looks.items()}
-    generator = random_generator(rng)
-    drawn = generator.bit_generator.state
+    generator = None if rng is None else random_generator(rng)
+    drawn = None if generator is None else generator.bit_generator.state
     earlier: tuple[Run, str] | None = None
     while True:
         solved = problem.divided(looks, exponents)
@@ -571,7 +567,8 @@ def _run(
         except OutOfRange as found:  # the first product with an operator: begin again in its units
             exponents[found.name] = found.exponent
             looks[found.name] = Look(math.ldexp(1.0, found.exponent))
-            generator.bit_generator.state = drawn
+            if generator is not None:
+                generator.bit_generator.state = drawn
             earlier = run, found.name
 
 
@@ -727,7 +724,7 @@ EXACT_COLUMNS = 4096
 """Columns of data that are read once up to which "auto" takes the time for an exact answer."""
 
 
-def _for_one_pass(estimates: dict[str, Any], rough: set[str], sizes: cost.Sizes) -> dict[str, Any]:
+def _for_one_pass(estimates: dict[str, Any], rough: frozenset[str], sizes: cost.Sizes) -> dict[str, Any]:
     """Of data that are read once: an exact answer where its matrix is small, for nothing can be made up for later."""
     exact = {name: e for name, e in estimates.items() if name not in rough}
     if sizes.p + sizes.q <= EXACT_COLUMNS and cost.least_time(exact, sizes.home.free_memory() / 2):
@@ -735,7 +732,7 @@ def _for_one_pass(estimates: dict[str, Any], rough: set[str], sizes: cost.Sizes)
     return {name: e for name, e in estimates.items() if name in rough}
 
 
-def _what_is_not_known(problem: Problem[Any], name: str, rough: set[str]) -> str:
+def _what_is_not_known(problem: Problem[Any], name: str, rough: frozenset[str]) -> str:
     """What the reason for a choice says of streamed data."""
     said = ""
     if any(math.isinf(A.shape[0]) for A in problem.matrices.values()):
@@ -950,6 +947,8 @@ def _spec(name: str, problem: Problem[Any]) -> Any:
 
 def _lacks(problem: Problem[Any], needs: Any) -> str:
     """What the problem's data cannot give of what a solver needs, in words; "" when nothing."""
+    if not (needs.dense or needs.entries or needs.rows or needs.diagonal):
+        return ""
     views = list(problem.matrices.values())
     if needs.dense and not all(view.readable for view in views):
         return "the entries of the matrices"

@@ -23,6 +23,7 @@ from typing import Any, Literal, overload
 
 from linspec.registry.loading import LOCAL, PluginInfo
 from linspec.registry.lookup import Description, Registry
+from linspec.registry.names import SolverRecords
 from linspec.spec import NormalizerSpec, OperatorSpec, SolverSpec, Spec, TestMatrixSpec
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "Description",
     "PluginInfo",
     "Registry",
+    "SolverRecords",
     "default_registry",
     "describe",
     "get_part",
@@ -41,6 +43,7 @@ __all__ = [
     "plugins",
     "problems",
     "provider_of",
+    "records_of_solvers",
     "register",
     "report",
     "solvers",
@@ -106,6 +109,20 @@ def solvers(problem: Any = None) -> tuple[str, ...]:
     True
     """
     return default_registry().solvers(problem)
+
+
+def records_of_solvers(problem: Any) -> SolverRecords:
+    """The records of a problem's solvers, for a choice among them.
+
+    Parameters
+    ----------
+    problem : str, problem class or problem
+
+    Returns
+    -------
+    SolverRecords
+    """
+    return default_registry().records_of_solvers(problem)
 
 
 def normalizers() -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from linspec.registry.names import (
     Claim,
     Claims,
     Index,
+    SolverRecords,
     bare_name,
     either,
     full_name,
@@ -155,6 +156,15 @@ class Registry:
         if not names and isinstance(problem, str):
             raise UnknownName(self._no_such_problem(wanted))
         return names
+
+    def records_of_solvers(self, problem: Any) -> SolverRecords:
+        """The records of a problem's solvers, sorted by their names; made once until a record is registered."""
+        self._load()
+        scope, solving = problem_name(problem), self._index.solving
+        if scope not in solving:
+            specs = {name: self.get_spec("solver", name, scope) for name in self.solvers(problem)}
+            solving[scope] = SolverRecords.of(specs)
+        return solving[scope]
 
     def normalizers(self) -> tuple[str, ...]:
         """List the normalizers; see :func:`linspec.normalizers`."""

@@ -6,10 +6,10 @@ the distribution.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 from linspec.errors import InvalidProblem
 from linspec.registry.loading import BUILT_IN, Plugin, normalized
@@ -36,6 +36,37 @@ class Claim:
 Claims = dict[str, Claim]
 
 
+class SolverRecords(NamedTuple):
+    """The solvers of a problem, by what a choice among them asks first.
+
+    Attributes
+    ----------
+    automatic : tuple of (str, SolverSpec)
+        Names and records of those that state what they take.
+    rough : frozenset of str
+        Those whose answer is approximate.
+    iterative : tuple of str
+        Those that iterate and are no demonstrations.
+    """
+
+    automatic: tuple[tuple[str, SolverSpec], ...]
+    rough: frozenset[str]
+    iterative: tuple[str, ...]
+
+    @classmethod
+    def of(cls, specs: Mapping[str, SolverSpec]) -> SolverRecords:
+        """Of records by name."""
+        return cls(
+            tuple((name, spec) for name, spec in specs.items() if "automatic" in spec.traits),
+            frozenset(name for name, spec in specs.items() if "approximate" in spec.traits),
+            tuple(
+                name
+                for name, spec in specs.items()
+                if "iterative" in spec.traits and "demonstration" not in spec.traits
+            ),
+        )
+
+
 class Index:
     """Records by every form of their names, so that a look-up does not search all records.
 
@@ -49,6 +80,7 @@ class Index:
         self.problems: set[str] = set()  # the known problems
         self.meant: dict[tuple[Any, ...], dict[str, list[Claim]]] = {}  # what names were found to mean
         self.listed: dict[tuple[str, str | None], tuple[str, ...]] = {}  # names by kind and problem
+        self.solving: dict[str, SolverRecords] = {}  # by problem
 
     def add(self, qualified: str, claim: Claim) -> None:
         """Enter a record; it replaces one of the same name and distribution."""
@@ -59,7 +91,7 @@ class Index:
             **self.claims.get(qualified, {}),
             normalized(claim.plugin.distribution): claim,
         }
-        self.meant, self.listed = {}, {}
+        self.meant, self.listed, self.solving = {}, {}, {}
 
     def named(self, name: str, kinds: list[str], scope: str | None) -> Iterator[str]:
         """Qualified names that a name of any form may mean; only one if the problem is given."""

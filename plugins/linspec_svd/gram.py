@@ -34,6 +34,9 @@ BLOCK_WIDTH = 512
 DIGITS_LOST = 1e-8
 """The relative error by squaring above which the solution reports it."""
 
+FEW = 16
+"""Up to this order, all eigenvectors are computed as quickly as some."""
+
 CROOKED = 1e-12
 """Eigenvectors that are this close to orthonormal differ only by rounding."""
 
@@ -170,7 +173,7 @@ def _some(G: HostArray, k: int) -> tuple[HostArray, HostArray]:
     that are not orthogonal. Then all are computed.
     """
     order = len(G)
-    if k < order:
+    if k < order > FEW:
         values, vectors = scipy.linalg.eigh(G, subset_by_index=(order - k, order - 1), check_finite=False)
         if len(values) == k and np.abs(vectors.T @ vectors - np.eye(k)).max() <= CROOKED:
             return values, vectors
