@@ -156,7 +156,7 @@ def _plus(total: Array | None, product: Array) -> Array:
 
 
 def _diagonal(S: Array) -> Array:
-    return namespace(S).linalg.diagonal(S)
+    return S.diagonal() if isinstance(S, np.ndarray) else namespace(S).linalg.diagonal(S)
 
 
 class RunningGram:

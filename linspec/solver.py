@@ -952,11 +952,13 @@ def _lacks(problem: Problem[Any], needs: Any) -> str:
     views = list(problem.matrices.values())
     if needs.dense and not all(view.readable for view in views):
         return "the entries of the matrices"
-    gone = problem.sweeps > 1  # an iterator that has been read is there as Gram matrices
-    if needs.entries and not all(
-        view.readable or (view.streamed and not (gone and getattr(view, "spent", False))) for view in views
-    ):
-        return "the entries of the matrices"
+    if needs.entries and not all(view.readable for view in views):
+        gone = problem.sweeps > 1  # an iterator that has been read is there as Gram matrices
+        if not all(
+            view.readable or (view.streamed and not (gone and getattr(view, "spent", False)))
+            for view in views
+        ):
+            return "the entries of the matrices"
     if needs.rows and not all(view.sliceable for view in views):
         return "row slices"
     if needs.diagonal and not all(view.readable for view in views):

@@ -6,6 +6,7 @@ enters what it did into the ledgers of the views, and its first results are look
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
@@ -349,7 +350,7 @@ class Sweeps(ABC):
             return
         with np.errstate(all="ignore"):
             sums = [self.home.xp.sum(array) for array in arrays if array is not None]
-            good = all(np.isfinite(float(to_host(total))) for total in sums)
+            good = all(math.isfinite(float(to_host(total))) for total in sums)
         if not good:
             raise NonFiniteData(explain_non_finite({view.name: view.operator for view in self.views}))
         self._checked = self._checked or (bool(sums) and not always)
