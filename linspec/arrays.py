@@ -179,6 +179,8 @@ def to_host(x: Array) -> HostArray:
     """
     if isinstance(x, np.ndarray):
         return x
+    if isinstance(x, np.generic):
+        return np.asarray(x)
     if compat.is_cupy_array(x):
         host: HostArray = x.get()
         return host
@@ -282,7 +284,7 @@ class Home:
     @property
     def on_host(self) -> bool:
         """Whether arrays here are NumPy arrays."""
-        return bool(compat.is_numpy_namespace(self.xp))
+        return self is HOST or bool(compat.is_numpy_namespace(self.xp))
 
     @property
     def blocks(self) -> Home:
@@ -352,6 +354,8 @@ class Home:
     @at_home
     def zeros(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
         """Zeros of `shape` here."""
+        if self.on_host:
+            return np.zeros(shape, dtype)
         name = np.dtype(dtype).name
         return self.xp.zeros(shape, dtype=getattr(self.xp, name), device=self.device)
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -154,17 +155,23 @@ def _look_at_array(A: DenseOperator) -> Look | None:
     bits = ordinary_exponent(A.dtype)
     with np.errstate(all="ignore"):
         squares = np.einsum("ij,ij->j", x, x)
-        largest = float(np.sqrt(np.max(squares)))
+        largest, least = math.sqrt(squares.max()), math.sqrt(squares.min())
     if not 2.0**-bits <= largest <= 2.0**bits:
         if not np.isfinite(x).all():
             return None
         largest = largest_magnitude(x)
     digits = FAINT[A.dtype.itemsize]
-    below = max(
-        math.ldexp(largest, 1 - digits) * math.sqrt(len(x)), 2.0 * float(np.finfo(x.dtype).tiny) ** 0.5
-    )
+    below = max(math.ldexp(largest, 1 - digits) * math.sqrt(len(x)), 2.0 * _least_square(x.dtype))
+    if least >= below:
+        return Look(largest)
     small = np.flatnonzero(np.sqrt(squares) < below)
     return Look(largest, faint=_faint_columns(x, small, largest, A.dtype))
+
+
+@lru_cache(maxsize=8)
+def _least_square(dtype: np.dtype[Any]) -> float:
+    """The root of the smallest number of a dtype that has all its digits."""
+    return float(np.finfo(dtype).tiny) ** 0.5
 
 
 def _faint_columns(x: HostArray, columns: HostArray, largest: float, dtype: Any) -> tuple[int, ...]:

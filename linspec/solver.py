@@ -26,7 +26,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeVar
@@ -503,6 +503,8 @@ def _reporting(
     name: str, wanted: bool, problem: Problem[Any], instance: Solver, limits: Mapping[str, Any]
 ) -> AbstractContextManager[tuple[Callable[[Any], None], ...]]:
     """Callbacks that show how far the run is."""
+    if not wanted:
+        return nullcontext(())
     tol = getattr(instance, "tol", limits.get("tol")) or problem.default_tol
     most = [
         math.inf if limits[each] is None else float(limits[each]) for each in ("max_passes", "max_seconds")

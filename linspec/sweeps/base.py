@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import TypeVar
 
@@ -357,14 +357,14 @@ class Sweeps(ABC):
 
     # ---- Gram matrices ------------------------------------------------------------------------
 
-    def gram(self, form: str, sizes: cost.Sizes) -> HeldGram:
+    def gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:
         """The Gram matrices that are held from now on.
 
         Parameters
         ----------
         form : {"dense", "sparse"}
-        sizes : cost.Sizes
-            By which the cheapest way to dense ones is chosen.
+        sizes : callable
+            Returns the sizes by which the cheapest way to dense ones is chosen.
         """
         with np.errstate(all="ignore"), timed("%s Gram matrices of %s", form, self.names):
             found = self._gram(form, sizes)
@@ -392,7 +392,7 @@ class Sweeps(ABC):
         S = S if left.factors is None else S * left.factors[:, None]
         return S if right.factors is None else S * right.factors[None, :]
 
-    def _gram(self, form: str, sizes: cost.Sizes) -> HeldGram:
+    def _gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:
         return self._gram_of_entries() if self.by_entries else self._gram_of_products()
 
     def _gram_of_entries(self) -> DenseGram:

@@ -9,7 +9,7 @@ data in memory, which tell the means as well. Rows of a view in memory are cut o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, TypeVar
 
@@ -69,7 +69,7 @@ class SliceSweeps(RowSweeps):
         asked = len(self.views) > 1 or (self.center and view.operator.sparse)
         return (asked or view.unlearnt) and view.squares is None
 
-    def _gram(self, form: str, sizes: cost.Sizes) -> DenseGram:
+    def _gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> DenseGram:
         unknown = any(view.mean is None for view in self.views)
         center = self.center and unknown
         about = [None if center else view.taken for view in self.views]

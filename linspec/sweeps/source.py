@@ -196,7 +196,7 @@ class Source:
             return self._gram
         if self._sharing is not None:
             return self._sharing._held_gram().view(self._index)
-        self._gram = self._sweeps.gram(self.form, self._sizes())
+        self._gram = self._sweeps.gram(self.form, self._sizes)
         return self._gram
 
     def _made(self, blocks: list[Array | None]) -> Products:

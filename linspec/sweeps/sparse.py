@@ -6,6 +6,7 @@ for both.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -59,10 +60,10 @@ class SparseSweeps(Sweeps):
         product = sparse_kernels.matmat(X.transposed, Q, X.dtype)
         return product if mean is None else less_outer(product, mean, Q.sum(axis=0))
 
-    def _gram(self, form: str, sizes: cost.Sizes) -> HeldGram:
+    def _gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:
         if form == "sparse":
             return self._sparse_gram()
-        if cost.sparse_gram_is_cheaper(sizes):
+        if cost.sparse_gram_is_cheaper(sizes()):
             return self._sparse_gram().as_dense(self.home)
         return super()._gram(form, sizes)
 
