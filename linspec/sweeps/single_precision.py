@@ -9,6 +9,7 @@ the exact one.
 Source: Higham & Mary 2022, doi:10.1017/S0962492922000022, for the division of labour: cheap steps, precise residuals.
 Where we differ: dense rows are copied as they are multiplied, with means, weights and confounds in them, and lose no
 digits to a mean that is large beside the spread. Sparse rows are copied as they are stored; their indices are shared.
+Rows that are made where they are read, such as features of a kernel, are made once for the copy.
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ from __future__ import annotations
 import numpy as np
 
 from linspec.arrays import cast, to_host
+from linspec.cost import human_bytes
 from linspec.errors import UnsupportedData
 from linspec.operators import CountedOperator, DenseOperator, LinearOperator, MappedOperator, SparseOperator
 from linspec.operators.row_blocks import row_blocks
 from linspec.views import View
 
 SINGLE = np.dtype(np.float32)
+
+NEGLIGIBLE_BYTES = 2**24
+"""Of a copy that fits into any memory: asking the system takes longer than making it."""
 
 
 def check_copyable(view: View) -> None:
@@ -30,22 +35,28 @@ def check_copyable(view: View) -> None:
     Raises
     ------
     UnsupportedData
-        The rows are neither a dense array nor a sparse matrix in memory, or are sparse with weights, confounds or a
-        scale.
+        The rows are neither a dense array nor a sparse matrix in memory nor made of such rows, are sparse with
+        weights, confounds or a scale, or are made rows whose copy takes more than half of the free memory.
     """
     A = view.operator
     if isinstance(A, SparseOperator) and view.adjustment is None:
         return
     if isinstance(A, DenseOperator) and not isinstance(A, MappedOperator):
         return
+    made = A.sliceable and A.readable and not (A.sparse or A.streamed or isinstance(A, MappedOperator))
+    size = SINGLE.itemsize * A.shape[0] * A.shape[1]
+    if made and (size <= NEGLIGIBLE_BYTES or size <= A.home.free_memory() // 2):
+        return
     kind = (
         "sparse rows with weights, confounds or a scale"
         if isinstance(A, SparseOperator)
+        else f"{view.given!r}, whose copy takes {human_bytes(size)}"
+        if made
         else repr(view.given)
     )
     raise UnsupportedData(
-        f'sweeps="float32" copies {view.name} into memory, which must be a dense array or a sparse matrix without '
-        f'weights, confounds and scale; got {kind}. Leave sweeps at "float64".'
+        f'sweeps="float32" copies {view.name} into memory, which must be a dense array, features of rows, or a '
+        f'sparse matrix without weights, confounds and scale; got {kind}. Leave sweeps at "float64".'
     )
 
 
@@ -92,6 +103,7 @@ def _dense_copy(view: View) -> LinearOperator:
         with np.errstate(over="ignore"):
             copied[rows, :] = cast(view.centred(A.rows(rows), rows.start).dense(), SINGLE)
         _check_fits(bool(to_host(home.xp.all(home.xp.isfinite(copied[rows, :])))), view)
+        A.release()
     return DenseOperator(copied)
 
 

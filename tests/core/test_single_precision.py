@@ -10,6 +10,9 @@ import scipy.sparse
 import linspec as ls
 from linspec import Moments
 from linspec.errors import UnsupportedData
+from linspec.features import nystrom
+from linspec.operators import DenseOperator
+from linspec.sweeps import single_precision
 
 N, P, Q, K = 900, 24, 18, 4
 
@@ -106,3 +109,41 @@ def test_columns_of_any_length_are_scaled_before():
     problem = ls.CCA(X * 1e39, Y, k=K, ridge=(1e78, 1.0), center=True)
     solution = ls.solve(problem, "lobpcg", sweeps="float32", form="implicit", rng=0, oversample=2, tol=1e-9)
     assert solution.correlations.sum() == pytest.approx(exact_sum(X, Y, 1.0), rel=1e-8)
+
+
+def features_of(X, Y):
+    rng = np.random.default_rng(2)
+    return [nystrom(A, ls.kernels.rbf(30.0), 20, rng)(A) for A in (X, Y)]
+
+
+def test_features_are_made_once_for_the_copy():
+    """The copy reads the rows once; afterwards their features come from it."""
+    read = []
+
+    class Rows(DenseOperator):
+        def _rows(self, selection):
+            read.append(selection)
+            return super()._rows(selection)
+
+    X, Y = views()
+    X, Y = features_of(Rows(X), Rows(Y))
+    exact = exact_sum(X.dense(), Y.dense(), 1.0)
+    problem = ls.CCA(X, Y, k=K, ridge=1.0, center=True)
+    options = {"form": "implicit", "rng": 0, "oversample": 2, "tol": 1e-9}
+    readings, sums = [], []
+    for sweeps in ("float64", "float32"):
+        read.clear()
+        solution = ls.solve(problem, "lobpcg", sweeps=sweeps, **options)
+        readings.append(len(read))
+        sums.append(solution.correlations.sum())
+        assert solution.converged
+    assert exact * (1 - 1e-8) <= min(sums) <= max(sums) <= exact + 1e-13
+    assert readings[1] < readings[0]
+
+
+def test_features_that_do_not_fit_into_memory_are_refused(monkeypatch):
+    monkeypatch.setattr(single_precision, "NEGLIGIBLE_BYTES", 0)
+    monkeypatch.setenv("LINSPEC_MAX_MEMORY", "100k")
+    X, _ = features_of(*views())
+    with pytest.raises(UnsupportedData, match="whose copy takes 72 kB"):
+        Moments(X, form="implicit").in_single_precision()
