@@ -577,6 +577,8 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
     _require_csr(right, "Y")
     _require_same_rows(X, right)
     left = _in_float64(X)
+    if Y is None and one_entry_rows(X):
+        return _diagonal_gram(left)
     right = left if Y is None else _in_float64(Y)
     left = left.T.tocsr()
     # The multiply-adds up to each row of the result: the threads take rows of it, so nothing is added up twice.
@@ -590,6 +592,25 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
     return _stacked(
         machine.map_parallel(lambda part: row_block(left, *part) @ right, list(pairwise(bounds))), _kind(X)
     )
+
+
+def one_entry_rows(X: CSR) -> bool:
+    """Whether no row has more than one stored entry, as of one-hot rows: then XᵀX is diagonal.
+
+    Parameters
+    ----------
+    X : csr_array or csr_matrix, n x p
+        Only `indptr` is read.
+    """
+    return bool(X.indptr[-1] <= X.shape[0] and (np.diff(X.indptr) <= 1).all())
+
+
+def _diagonal_gram(X: CSR) -> CSR:
+    """XᵀX of float64 rows with one entry at most: the squares of each column are added up."""
+    columns, stored = X.shape[1], int(X.indptr[-1])
+    squares = np.bincount(X.indices[:stored], X.data[:stored] ** 2, minlength=columns)
+    places = np.arange(columns + 1, dtype=X.indptr.dtype)
+    return _assembled(_kind(X), (columns, columns), places, places[:-1].copy(), squares)
 
 
 def _stacked(parts: list[CSR], kind: Any) -> CSR:

@@ -1,7 +1,7 @@
 """The facts that a solver of CCA knows beside its answer, and those that one product with more columns shows.
 
 Problem: the law of CCA uses the norm of the inverses of the Gram matrices, and these are rarely known.
-Method: a Gram matrix that is held dense is factored. If a view has few columns, its Gram matrix is multiplied by the
+Method: a Gram matrix that is held dense, or is diagonal but for what centring takes out, is factored. If a view has few columns, its Gram matrix is multiplied by the
 identity, which gives the matrix itself. Otherwise it is multiplied by random signs. This product gives a preconditioner
 that replaces the Gram matrix (`linspec.preconditioner`). These columns, called riders, take part in a product that is
 made anyway.
@@ -90,7 +90,7 @@ class Rider:
 
 
 def riders(problem: Any, moments: Any) -> list[Rider]:
-    """For each view the identity if it has few columns, otherwise random signs; nothing for dense Gram matrices.
+    """For each view the identity if it has few columns, otherwise random signs; nothing for factored Gram matrices.
 
     Columns are few if they are at most as many as the random columns, or a tenth of the columns multiplied so far, or
     if their product takes a fraction of a second.
@@ -98,7 +98,7 @@ def riders(problem: Any, moments: Any) -> list[Rider]:
     found = []
     for i, A in enumerate((problem.X, problem.Y)):
         p, home = A.shape[1], moments.home
-        if moments.form == "dense":
+        if moments.factored(i):
             found.append(Rider(home.zeros((p, 0)), whole=False))
             continue
         sketch = problem.k + SKETCH
@@ -136,7 +136,7 @@ def norms_by(
     found: list[InverseNorm] = []
     diagonals = None
     for i, (A, ridge) in enumerate(zip((problem.X, problem.Y), problem.ridge, strict=True)):
-        if moments.form == "dense":
+        if moments.factored(i):
             found.append(FactorNorm(moments.whitener(i, ridge), home))
             continue
         rider, SOmega = sent[i], products[i]
