@@ -74,7 +74,9 @@ class WhitenedSVD(Gram):
         """The SVD solver, with a tolerance from that of CCA and with narrow blocks, unless it has its own."""
         svd = run.part(self.svd)
         own = {"tol": min(SHARP, run.tol), "block": NARROW}
-        return replace(svd, **{name: value for name, value in own.items() if getattr(svd, name, value) is None})
+        return replace(
+            svd, **{name: value for name, value in own.items() if getattr(svd, name, value) is None}
+        )
 
     @classmethod
     def estimate(cls, sizes: Sizes) -> Estimate | None:
@@ -87,7 +89,9 @@ class WhitenedSVD(Gram):
         products, algebra = 4.0 * entries * columns, 4.0 * rows * columns**2
         seconds = sizes.pairs / PAIR_RATE + products / SPARSE_RATE + algebra / DENSE_RATE  # type: ignore[operator]
         held = 16.0 * entries + 8.0 * rows * (3 * columns + 8 * sizes.k)
-        return Estimate(seconds, held, f"some {columns} columns times a sparse matrix of {entries:.2g} entries")
+        return Estimate(
+            seconds, held, f"some {columns} columns times a sparse matrix of {entries:.2g} entries"
+        )
 
 
 def _scales(sizes: Sizes) -> bool:

@@ -650,7 +650,9 @@ class _Law:
             own = own - across @ np.linalg.lstsq(kept, across.T, rcond=None)[0]
         longest = float(np.linalg.eigvalsh((own + own.T) / 2)[-1])
         unit = float(np.finfo(self._views()[i].dtype).eps)
-        return math.sqrt(max(longest, 0.0)) > LEAST_LENGTH * factor.rounding * unit * math.sqrt(factor.largest)
+        return math.sqrt(max(longest, 0.0)) > LEAST_LENGTH * factor.rounding * unit * math.sqrt(
+            factor.largest
+        )
 
     def _views(self) -> tuple[Any, Any]:
         return self.problem.X, self.problem.Y
