@@ -28,7 +28,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             name="whitened-svd",
             problem="cca",
             target="linspec_cca.whitened:WhitenedSVD",
-            summary="One-hot rows: whitening is a scaling, and an SVD of the sparse whitened cross matrix is the answer.",
+            summary="One-hot rows: whitening is a scaling, and an SVD of the sparse cross matrix is the answer.",
             reference="Lu 2015, Fast linear algorithms for machine learning (thesis), section 3.3.1",
             traits=("randomized", "one-pass", "automatic"),
         ),
