@@ -358,7 +358,7 @@ class _Law:
         return max(estimate / total, lower)
 
     def _explains(self, squares: HostArray) -> bool:
-        """Whether the residuals show a loss far below the tolerance at the worst gap, that to the carried correlation."""
+        """Whether the residuals show a loss far below the tolerance even at the gap to the carried correlation."""
         if self.carried is None or not self.moments.held:
             return False
         worst = float(_moved(self.rho - self.carried, squares / 2).sum())
@@ -475,7 +475,8 @@ class _Law:
         """S⁻¹ϱ, and a few steps of a power iteration on it and on random columns, from known Gram matrices.
 
         S⁻¹ϱ finds the errors of the answer and their correlations, unless these are known to be small enough. Random
-        columns find pairs that are outside the answer. The blocks are returned with their products: those with the Gram matrices, and CV and CᵀV.
+        columns find pairs that are outside the answer. The blocks are returned with their products: those with the Gram
+        matrices, and CV and CᵀV.
         """
         home = self.home
         x, y = (
