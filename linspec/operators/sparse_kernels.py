@@ -9,10 +9,10 @@ CSR arrays of A are the CSC arrays of Aᵀ. Each part of the rows is scattered i
 the accumulators are added up in their order. There are more parts than threads, and any thread takes any of them, so
 that a core that is busy with other work does not hold up the others. Nothing is transposed, unless A has few rows and
 U many columns. Then Aᵀ is made for this product, and its rows gather from the short U. The fused sweep multiplies a
-slab to P = X Vx and immediately to Xᵀ P, so no n x k block ever exists, and the data are read from memory once. A float32 sum over
-rows runs over a stretch of rows and is then added into float64. Columns of the block are cut into tiles only if
-all threads together read and write more at random than half of the cache holds, because every tile reads the
-matrix again. Rows of the block that are seldom met do not count: nine tenths of the entries of word counts are in
+slab to P = X Vx and immediately to Xᵀ P, so no n x k block ever exists, and the data are read from memory once. A
+float32 sum over rows runs over a stretch of rows and is then added into float64. Columns of the block are cut into
+tiles only if all threads together read and write more at random than half of the cache holds, because every tile reads
+the matrix again. Rows of the block that are seldom met do not count: nine tenths of the entries of word counts are in
 a few columns, and tiles would take up to 1.6 times as long (measured).
 
 Source: the row-slab and scatter forms are folklore of sparse linear algebra (Saad, "Iterative Methods for
@@ -78,7 +78,7 @@ NARROWEST_TILE_BYTES = 64
 FREQUENT, SAMPLED_ENTRIES = 0.9, 2**18
 # The same for a sum over rows, where each part has accumulators. A part is worth them if each of their numbers is met
 # this many times, or this many times in a fused sweep, which also gathers.
-SHARES_PER_THREAD, MET, MET_FUSED = 2, 14, 5
+SHARES_PER_THREAD, MET, MET_FUSED = 2, 14, 7
 # Tiles are not narrower than this to save memory.
 WIDE_TILE = 16
 # Parts for each thread if any thread may take any part: this balances cores that are busy with other work.

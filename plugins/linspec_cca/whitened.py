@@ -37,8 +37,8 @@ BASIS = 5, 60
 """The expected number of columns that are multiplied: a number for each pair, plus a constant."""
 
 SHARP = 1e-6
-"""The tolerance of the SVD is at most this, and at most that for CCA. It is linear in residuals, and so are losses where
-the correlation after the last is equal to it."""
+"""The tolerance of the SVD is at most this, and at most that for CCA. It is linear in residuals, as losses are if the
+correlation after the last is equal to it."""
 
 
 @dataclass(frozen=True, kw_only=True)

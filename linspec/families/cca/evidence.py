@@ -24,6 +24,9 @@ from linspec.whitener import Whitener, squared_cut
 SKETCH = 50
 """A preconditioner is made from k and this many random columns."""
 
+SECOND = 10
+"""The random columns that look for missing pairs."""
+
 CERTIFICATE = 0.1
 """A certificate may multiply this fraction of the columns multiplied so far."""
 
@@ -89,11 +92,12 @@ class Rider:
     whole: bool
 
 
-def riders(problem: Any, moments: Any) -> list[Rider]:
+def riders(problem: Any, moments: Any, *, known: bool = False) -> list[Rider]:
     """For each view the identity if it has few columns, otherwise random signs; nothing for factored Gram matrices.
 
     Columns are few if they are at most as many as the random columns, or a tenth of the columns multiplied so far, or
-    if their product takes a fraction of a second.
+    if their product takes a fraction of a second. If norms of both Gram matrices and the gap are `known`, a few random
+    columns are enough: they only look for pairs that are missing.
     """
     found = []
     for i, A in enumerate((problem.X, problem.Y)):
@@ -101,8 +105,8 @@ def riders(problem: Any, moments: Any) -> list[Rider]:
         if moments.factored(i):
             found.append(Rider(home.zeros((p, 0)), whole=False))
             continue
-        sketch = problem.k + SKETCH
-        allowed = max(problem.k + sketch, int(CERTIFICATE * moments.columns_made(i) / TRIPS))
+        sketch = SECOND if known else problem.k + SKETCH
+        allowed = max(2 * problem.k + SKETCH, int(CERTIFICATE * moments.columns_made(i) / TRIPS))
         rate = cost.SPARSE_RATE if A.nnz < A.shape[0] * p else cost.DENSE_RATE
         if p <= allowed or 2.0 * A.nnz * TRIPS * p < MOMENT * rate:
             found.append(Rider(home.eye(p), whole=True))

@@ -34,7 +34,7 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, ratio
 from linspec.conclusion import Conclusion, Terms
 from linspec.families.cca.answer import CERTIFIED_SHARE, Answer, unit_columns
-from linspec.families.cca.evidence import Evidence
+from linspec.families.cca.evidence import SECOND, Evidence
 from linspec.inverse_norm import BasisNorm, FactorNorm, InverseNorm, Lengths, QuadratureNorm
 from linspec.moments import Moments
 from linspec.row_reduction import LEAST_LENGTH, sum_with_short
@@ -66,8 +66,8 @@ SMALL_FLOPS = 2e8
 EXPLAINED = 0.01
 """The largest loss, as a fraction of the tolerance, that residuals may show if S⁻¹ϱ is left out of the second block."""
 
-SECOND, STEPS = 10, 3
-"""If Gram matrices are held: columns of the second block, and its steps."""
+STEPS = 3
+"""The steps of the second block if Gram matrices are held."""
 
 
 def judged(
