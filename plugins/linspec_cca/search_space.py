@@ -283,9 +283,9 @@ class SearchSpace:
         """CΨ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) of the first k pairs."""
         k = min(k, len(self.correlations))
         if k <= self._folded:
-            rho = self.views[0].home.place(self.correlations[:k])[None, :]
-            x, y = ([panels[0][:, :k] for panels in view.panels] for view in self.views)
-            return x[2] - x[1] * rho, y[2] - y[1] * rho
+            r = self.views[0].home.place(self.correlations[:k])[None, :]
+            ours = [[panels[0][:, :k] for panels in view.panels] for view in self.views]
+            return ours[0][2] - ours[0][1] * r, ours[1][2] - ours[1][1] * r
         (x, y), rho = self.coefficients(k), self.correlations[:k]
         return (
             self.views[0].combined([(2, y), (1, -x * rho)]),

@@ -445,21 +445,29 @@ class _Law:
             T = to_host(x.solve(y.solve(self._cross().T).T))
         if not T.size:
             return None
-        U, rho, Vt = np.linalg.svd(T, full_matrices=False)
         k = len(self.rho)
-        total, every = (float(np.clip(rho[:m], 0.0, 1.0).sum()) for m in (k, self.problem.k))
-        condition = max(norm.condition for norm in self.norms)
-        lost = math.sqrt(condition) if self.answer.bases else condition
-        rounding = k * 4 * self.answer.unit_of_sums * self.shift * math.sqrt(p + q) * lost
+        if self.evidence.resolution is not None and self.answer.reduced is None:
+            # The solver computed all correlations: their sum is checked, and the residuals are only rounding.
+            values = np.linalg.svd(T, compute_uv=False)
+            nothing = np.zeros((len(values[k:]), k))
+            return self._complete(values, (nothing, nothing))
+        U, rho, Vt = np.linalg.svd(T, full_matrices=False)
         parts = [
             to_host(norm.coordinates(gap))
             for norm, gap in zip(self.norms, self.gaps, strict=True)
             if isinstance(norm, FactorNorm | BasisNorm)
         ]
         along = (U.T @ parts[0], Vt @ parts[1])
-        return _Beside(
-            total, rho[k:], (along[0][k:], along[1][k:]), whole=True, rounding=rounding, every=every
-        )
+        return self._complete(rho, (along[0][k:], along[1][k:]))
+
+    def _complete(self, rho: HostArray, parts: tuple[HostArray, HostArray]) -> _Beside:
+        """All correlations, and the parts of the residuals along the pairs that are not returned."""
+        k, (p, q) = len(self.rho), (A.shape[1] for A in self._views())
+        total, every = (float(np.clip(rho[:m], 0.0, 1.0).sum()) for m in (k, self.problem.k))
+        condition = max(norm.condition for norm in self.norms)
+        lost = math.sqrt(condition) if self.answer.bases else condition
+        rounding = k * 4 * self.answer.unit_of_sums * self.shift * math.sqrt(p + q) * lost
+        return _Beside(total, rho[k:], parts, whole=True, rounding=rounding, every=every)
 
     def _cross(self) -> Array:
         """C, which is held or has been multiplied by the identity."""
