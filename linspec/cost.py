@@ -26,7 +26,7 @@ from linspec.operators import (
     SparseOperator,
     StreamedOperator,
 )
-from linspec.operators.sparse_kernels import gram_entries, one_entry_rows, pair_count
+from linspec.operators.sparse_kernels import gram_entries
 
 RATES = rates.in_force()
 """The rates of this process: shipped, or measured by `linspec calibrate`."""
@@ -213,10 +213,10 @@ def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
     sparse = [view for view in views if isinstance(view, SparseOperator)]
     matrices = [view.matrix for view in sparse]
     if len(matrices) == len(views):
-        pairs = sum(pair_count(matrix) for matrix in matrices)
-        if len(matrices) == 2:
-            pairs += pair_count(*matrices)
-    one_entry = len(matrices) == len(views) and all(one_entry_rows(matrix) for matrix in matrices)
+        pairs = sum(view.pairs for view in sparse)
+        if len(sparse) == 2:
+            pairs += sparse[0].pairs_with(sparse[1])
+    one_entry = len(sparse) == len(views) and all(view.one_entry for view in sparse)
     filled = None
     if pairs is not None and pairs > WORTH_SAMPLING:
         filled = sum(view.gram_entries for view in sparse)
