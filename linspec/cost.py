@@ -26,7 +26,7 @@ from linspec.operators import (
     SparseOperator,
     StreamedOperator,
 )
-from linspec.operators.sparse_kernels import gram_entries, pair_count
+from linspec.operators.sparse_kernels import gram_entries
 
 RATES = rates.in_force()
 """The rates of this process: shipped, or measured by `linspec calibrate`."""
@@ -168,6 +168,9 @@ class Sizes:
         The estimated number of entries of the sparse Gram matrices; None if only `pairs` is known.
     home : Home
         Where the blocks and Gram matrices lie, and so whose memory they take.
+    one_entry : bool, default False
+        Whether the views are sparse and no row has more than one entry, as of one-hot rows. The Gram matrices of the
+        views are then diagonal, and only the cross matrix is to be formed.
     """
 
     n: int
@@ -179,6 +182,7 @@ class Sizes:
     readable: bool
     filled: float | None = None
     home: Home = HOST
+    one_entry: bool = False
 
     @property
     def gram_entries(self) -> float:
@@ -209,9 +213,10 @@ def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
     sparse = [view for view in views if isinstance(view, SparseOperator)]
     matrices = [view.matrix for view in sparse]
     if len(matrices) == len(views):
-        pairs = sum(pair_count(matrix) for matrix in matrices)
-        if len(matrices) == 2:
-            pairs += pair_count(*matrices)
+        pairs = sum(view.pairs for view in sparse)
+        if len(sparse) == 2:
+            pairs += sparse[0].pairs_with(sparse[1])
+    one_entry = len(sparse) == len(views) and all(view.one_entry for view in sparse)
     filled = None
     if pairs is not None and pairs > WORTH_SAMPLING:
         filled = sum(view.gram_entries for view in sparse)
@@ -228,6 +233,7 @@ def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
         readable=all(view.readable or view.streamed for view in views),
         filled=filled,
         home=X.home.blocks,
+        one_entry=one_entry,
     )
 
 

@@ -34,6 +34,14 @@ class HeldGram(ABC):
     def products(self, Vx: Array | None, Vy: Array | None) -> Products:
         """The four products."""
 
+    def cross(self, Vy: Array) -> Array:
+        """XᵀY Vy alone."""
+        return self.products(None, Vy)[1]
+
+    def cross_adjoint(self, Vx: Array) -> Array:
+        """YᵀX Vx alone."""
+        return self.products(Vx, None)[2]
+
     @abstractmethod
     def view(self, index: int) -> HeldGram:
         """The Gram matrix of one view alone."""
@@ -273,6 +281,14 @@ class SparseGram(HeldGram):
             self._times(self.Sy, Vy, 1, 1),
         )
 
+    def cross(self, Vy: Array) -> Array:
+        """XᵀY Vy alone."""
+        return self._times(self.C, Vy, 0, 1)
+
+    def cross_adjoint(self, Vx: Array) -> Array:
+        """YᵀX Vx alone."""
+        return self._times(self.C, Vx, 1, 0)
+
     def _times(self, G: Any, V: Any, i: int, j: int) -> Array | None:
         if G is None or V is None:
             return None
@@ -314,6 +330,23 @@ class SparseGram(HeldGram):
         spread = d - sum(left * right for left, right in self._corrections(i, i))
         # A column is constant if the difference is below its rounding.
         return np.where(spread > 1e-12 * d, spread, 0.0)
+
+    def diagonal_form(self, index: int) -> tuple[HostArray, HostArray] | None:
+        """(d, L), where the Gram matrix of a view is diag(d) - L Lᵀ; None where it is not of this form.
+
+        Parameters
+        ----------
+        index : {0, 1}
+        """
+        S = (self.Sx, self.Sy)[index]
+        (mean, taken), T = self.views[index], self.beside[index]
+        d = np.asarray(S.diagonal())
+        if S.nnz > len(d) or np.count_nonzero(S.data) != np.count_nonzero(d):
+            return None
+        if taken is not None and not np.array_equal(mean, taken):
+            return None
+        columns = ([] if taken is None else [self.n**0.5 * mean[:, None]]) + ([] if T is None else [T])
+        return d, np.hstack(columns) if columns else np.zeros((len(d), 0))
 
     def as_dense(self, home: Home) -> DenseGram:
         """With zeros, centred."""

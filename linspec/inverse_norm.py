@@ -26,7 +26,7 @@ import numpy as np
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, whitening
 from linspec.preconditioner import Preconditioner, jacobi
-from linspec.whitener import Whitener
+from linspec.whitener import DiagonalWhitener, Whitener
 
 FIRST_DIGIT, DELAY = 0.1, 4
 """The fraction that the last steps of the quadrature may add at its end, and the number of these steps."""
@@ -79,14 +79,14 @@ class FactorNorm:
 
     Parameters
     ----------
-    factor : Whitener
+    factor : Whitener or DiagonalWhitener
         F with S = F Fᵀ on the numerical range.
     home : Home
     """
 
     kind = "exact"
 
-    def __init__(self, factor: Whitener, home: Home) -> None:
+    def __init__(self, factor: Whitener | DiagonalWhitener, home: Home) -> None:
         self.factor, self.home = factor, home
         self.condition = factor.condition
 

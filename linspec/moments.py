@@ -29,12 +29,13 @@ from typing import Any
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import Array, at_home
+from linspec.arrays import Array, HostArray, at_home
 from linspec.errors import InvalidProblem, shown
-from linspec.gram import Products, ReducedGram, symmetric_product
+from linspec.gram import Products, ReducedGram, SparseGram, symmetric_product
 from linspec.log import timed
 from linspec.operators import LinearOperator, as_operator, uncounted
 from linspec.options import FORMS
+from linspec.pauses import pause
 from linspec.row_model import RowModel
 from linspec.row_reduction import ReducedRows, reduced
 from linspec.sweeps import single_precision, transposed
@@ -42,7 +43,7 @@ from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.rows import RowMoments
 from linspec.sweeps.source import one_at_a_time
 from linspec.views import View, check_alike
-from linspec.whitener import Whitener, squared_cut
+from linspec.whitener import DiagonalWhitener, Whitener, squared_cut
 
 __all__ = ["FORMS", "Moments", "explain_non_finite", "first_non_finite"]
 
@@ -117,7 +118,7 @@ class Moments(RowMoments):
         super()._set_up(views, center=center, form=form, expect=expect)
         self._cross: Array | None = None
         self._alone: dict[int, Moments] = {}
-        self._whiteners: dict[tuple[int, float], Whitener] = {}
+        self._whiteners: dict[tuple[int, float], Whitener | DiagonalWhitener] = {}
         self._single: Moments | None = None
 
     def __repr__(self) -> str:
@@ -254,10 +255,21 @@ class Moments(RowMoments):
             self._alone[index] = alone
         return self._alone[index]
 
-    @at_home
+    @one_at_a_time
     def cross_matmat(self, V: Array) -> Array:
         """XᵀY V."""
-        return self.products(None, V)[1]
+        if self.form == "implicit":
+            return self.products(None, V)[1]
+        pause()
+        return self._held_gram().cross(self._block(V, 1))
+
+    @one_at_a_time
+    def cross_rmatmat(self, U: Array) -> Array:
+        """YᵀX U."""
+        if self.form == "implicit":
+            return self.products(U, None)[2]
+        pause()
+        return self._held_gram().cross_adjoint(self._block(U, 0))
 
     @property
     def single_cost(self) -> float:
@@ -320,8 +332,10 @@ class Moments(RowMoments):
         return gram.Sx, gram.C, gram.Sy
 
     @one_at_a_time
-    def whitener(self, index: int, ridge: float) -> Whitener:
-        """The factor of a view's Gram matrix plus ridge, for held dense Gram matrices. It is made once.
+    def whitener(self, index: int, ridge: float) -> Whitener | DiagonalWhitener:
+        """The factor of a view's Gram matrix plus ridge. It is made once.
+
+        Unless the view is `factored`, its Gram matrix becomes dense, and the moments hold it from then on.
 
         Parameters
         ----------
@@ -329,10 +343,29 @@ class Moments(RowMoments):
         ridge : float
         """
         if (index, ridge) not in self._whiteners:
-            S = self.dense()[2 * index]
             cut = squared_cut(self._views[index].given)
-            self._whiteners[index, ridge] = Whitener(S, ridge, cut, self.home)
+            form = self._diagonal_form(index)
+            self._whiteners[index, ridge] = (
+                DiagonalWhitener(*form, ridge, cut)
+                if form is not None
+                else Whitener(self.dense()[2 * index], ridge, cut, self.home)
+            )
         return self._whiteners[index, ridge]
+
+    @one_at_a_time
+    def factored(self, index: int) -> bool:
+        """Whether `whitener` makes nothing dense: the Gram matrices are held as dense arrays, or that of the view is
+        diagonal but for what centring and confounds take out, as that of one-hot rows is.
+
+        Parameters
+        ----------
+        index : {0, 1}
+        """
+        return self.form == "dense" or self._diagonal_form(index) is not None
+
+    def _diagonal_form(self, index: int) -> tuple[HostArray, HostArray] | None:
+        gram = self._held_gram() if self.form == "sparse" else None
+        return gram.diagonal_form(index) if isinstance(gram, SparseGram) else None
 
     @one_at_a_time
     def reduced_rows(self, ridges: tuple[float, ...], *, hold: bool = False) -> list[Array]:

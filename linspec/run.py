@@ -200,7 +200,9 @@ class Run:
         """
         return with_parts(value)
 
-    def within(self, problem: Problem[Any], solver: Any, label: str | Mapping[str, str]) -> Mapping[str, Any]:
+    def within(
+        self, problem: Problem[Any], solver: Any, label: str | Mapping[str, str] | None
+    ) -> Mapping[str, Any]:
         """What a part finds for a problem of its own on matrices of this run, without a certificate.
 
         Sweeps, random numbers, budget and interrupts are those of this run.
@@ -212,7 +214,7 @@ class Run:
         solver : Solver
         label : str or mapping from str to str
             The matrix on whose account the sweeps are entered, "X"; or that for each matrix of the part's problem,
-            ``{"A": "X", "B": "Y"}``.
+            ``{"A": "X", "B": "Y"}``. None: its matrices are held by this run, and products with them read no data.
 
         Returns
         -------
@@ -224,6 +226,9 @@ class Run:
         BudgetTooSmall
             When the set-up of the part does not fit into the budget.
         """
+        if label is None:
+            held = PartRun(self, problem, solver, None)
+            return dict(held.accepted(solver.solve(held.problem, held)))
         labels = dict.fromkeys(problem.matrices, label) if isinstance(label, str) else label
         part = PartRun(self, problem, solver, next(iter(labels.values())))
         try:
@@ -783,16 +788,16 @@ class PartRun(Run):
     Its budget is what the other leaves, and its ending no certificate: the law judges what the other makes of it.
     """
 
-    def __init__(self, outer: Run, problem: Problem[Any], solver: Any, label: str) -> None:
+    def __init__(self, outer: Run, problem: Problem[Any], solver: Any, label: str | None) -> None:
         self._outer = outer
-        self._spent = outer._ledgers[label].sweeps + outer._shared_passes
+        self._spent = outer._ledgers[label].sweeps + outer._shared_passes if label else 0.0
         self._kept = outer._reserved + outer._certificate()
         bare = {name: uncounted(A)[0] for name, A in problem.matrices.items()}  # counted by this run alone
         super().__init__(
             problem.with_matrices(bare),
             solver,
             outer.name,
-            max_passes=outer._max_passes - self._spent - self._kept,
+            max_passes=outer._max_passes - self._spent - self._kept if label else None,
             max_seconds=outer._max_seconds - outer.seconds,
         )
 

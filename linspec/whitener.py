@@ -68,7 +68,11 @@ class Whitener:
         that were cut. None if `cut` is None.
     largest : float
         The largest eigenvalue of the scaled matrix; 1 if a Cholesky factor was taken.
+    rounding : float
+        The rounding of the images of `cut`, in units of that of one number.
     """
+
+    rounding = 1.0
 
     def __init__(self, S: Array, ridge: float, cut: float, home: Home, noise: float = 0.0) -> None:
         xp = home.xp
@@ -112,6 +116,56 @@ class Whitener:
             return self.half @ U
         solved = scipy.linalg.solve_triangular(self.lower, U, lower=True, trans="T", check_finite=False)
         return solved * self.scale[:, None]
+
+
+class DiagonalWhitener:
+    """The factor of a diagonal matrix less few columns, D + ridge·I - L Lᵀ, on its numerical range.
+
+    Parameters
+    ----------
+    d : numpy.ndarray of shape (p,)
+        The diagonal of D.
+    L : numpy.ndarray of shape (p, m)
+        L Lᵀ is at most D.
+    ridge : float
+    cut : float
+        See `Whitener`.
+
+    Attributes
+    ----------
+    rank, condition, cut, short, largest, rounding
+        See `Whitener`. Columns of zeros do not count as directions that were cut. What is taken out of an image is a
+        sum over the columns.
+    """
+
+    def __init__(self, d: HostArray, L: HostArray, ridge: float, cut: float) -> None:
+        self.root = np.sqrt(reciprocal(d + ridge))[:, None]
+        self.largest, self.rounding = 1.0, max(len(d), 1) ** 0.5
+        self.cut: Array | None = None
+        self.short: Array | None = None
+        self.Q, sigma, _ = np.linalg.svd(self.root * L, full_matrices=False)
+        left = 1 - sigma**2
+        null = left <= (cut if ridge == 0 else len(d) * EPS)
+        self.rank = int(np.count_nonzero(self.root)) - int(null.sum())
+        self.condition = float(1 / min(left[~null].min(initial=1.0), 1.0))
+        self.stretch = np.where(null, 0.0, 1 / np.sqrt(np.where(null, 1.0, left))) - 1.0
+        if null.any():
+            directions = self.root * self.Q
+            self.cut = directions[:, null]
+            self.short = directions[:, ~null & (left < SHORT)] * (self.stretch + 1)[~null & (left < SHORT)]
+
+    def solve(self, M: HostArray) -> HostArray:
+        """F⁻¹ M."""
+        return self._stretched(self.root * M)
+
+    def solve_adjoint(self, U: HostArray) -> HostArray:
+        """F⁻ᵀ U."""
+        solved: HostArray = self.root * self._stretched(U)
+        return solved
+
+    def _stretched(self, U: HostArray) -> HostArray:
+        """(I - QΣ²Qᵀ)^(-1/2) U."""
+        return U + self.Q @ (self.stretch[:, None] * (self.Q.T @ U)) if self.Q.shape[1] else U
 
 
 def _cholesky(S: HostArray, cut: float) -> tuple[HostArray | None, float]:

@@ -49,7 +49,9 @@ class Shape(ls.LinearOperator):
 
 
 def sizes(n: int, p: int, q: int, k: int, layout: str) -> cost.Sizes:
-    """The sizes of dense or sparse data, or of products alone."""
+    """The sizes of dense or sparse data, of rows with one entry, or of products alone."""
+    if layout == "one-hot":
+        return cost.Sizes(n=n, p=p, q=q, nnz=2 * n, pairs=3 * n, k=k, readable=True, one_entry=True)
     if layout != "sparse":
         return cost.Sizes(n=n, p=p, q=q, nnz=n * (p + q), pairs=None, k=k, readable=layout == "dense")
     if q == 1:  # a sparse matrix beside a dense target
@@ -82,6 +84,8 @@ def problems() -> dict[str, tuple[Any, cost.Sizes]]:
             if p < 50_000:
                 Y = Shape(n, p, readable=layout != "products")
                 add("cca", ls.CCA(X, Y, k, ridge=1.0), n, p, p, k, layout)
+    for n, p in SHAPES:
+        add("cca", ls.CCA(Shape(n, p), Shape(n, p), min(10, p // 2), ridge=1.0), n, p, p, min(10, p // 2), "one-hot")
     kernel, preimage = (registry.get_problem(name) for name in ("kernel-cca", "preimage-cca"))
     for n in (500, 3_000, 20_000):
         rows = np.broadcast_to(np.zeros(1), (n, 20))

@@ -70,6 +70,22 @@ class SparseOperator(LinearOperator):
         return sparse_kernels.worth_transposing(self.matrix, self.dtype)
 
     @cached_property
+    def one_entry(self) -> bool:
+        """Whether no row has more than one stored entry."""
+        return sparse_kernels.one_entry_rows(self.matrix)
+
+    @cached_property
+    def pairs(self) -> int:
+        """Pairs of entries that share a row."""
+        return self.nnz if self.one_entry else sparse_kernels.pair_count(self.matrix)
+
+    def pairs_with(self, other: SparseOperator) -> int:
+        """Pairs of an entry and one of another matrix that share a row."""
+        if self.one_entry and self.nnz == self.shape[0] == other.shape[0]:
+            return other.nnz
+        return sparse_kernels.pair_count(self.matrix, other.matrix)
+
+    @cached_property
     def gram_entries(self) -> float:
         """Entries of the sparse Gram matrix of the columns, estimated once for all choices."""
         return sparse_kernels.gram_entries(self.matrix, self.matrix)

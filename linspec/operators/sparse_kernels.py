@@ -5,26 +5,28 @@ k columns, many times over. SciPy computes them on one thread, in one piece, and
 
 Method: contiguous slabs of rows, balanced by their stored entries, run on the process's thread pool; SciPy's
 compiled kernels release the interpreter lock. For A V each slab writes its own rows of one result. For Aᵀ U the
-CSR arrays of A are the CSC arrays of Aᵀ. Each thread scatters its slabs into a p x k accumulator of its own, and
-the accumulators are added up. Nothing is transposed, unless A has few rows and U many columns. Then Aᵀ is made
-for this product, and its rows gather from the short U. The fused sweep multiplies a slab to P = X Vx and
-immediately to Xᵀ P, so no n x k block ever exists, and the data are read from memory once. A float32 sum over
-rows runs over a stretch of rows and is then added into float64. Columns of the block are cut into tiles only if
-all threads together read and write more at random than half of the cache holds, because every tile reads the
-matrix again. Rows of the block that are seldom met do not count: nine tenths of the entries of word counts are in
+CSR arrays of A are the CSC arrays of Aᵀ. Each part of the rows is scattered into a p x k accumulator of its own, and
+the accumulators are added up in their order. There are more parts than threads, and any thread takes any of them, so
+that a core that is busy with other work does not hold up the others. Nothing is transposed, unless A has few rows and
+U many columns. Then Aᵀ is made for this product, and its rows gather from the short U. The fused sweep multiplies a
+slab to P = X Vx and immediately to Xᵀ P, so no n x k block ever exists, and the data are read from memory once. A
+float32 sum over rows runs over a stretch of rows and is then added into float64. Columns of the block are cut into
+tiles only if all threads together read and write more at random than half of the cache holds, because every tile reads
+the matrix again. Rows of the block that are seldom met do not count: nine tenths of the entries of word counts are in
 a few columns, and tiles would take up to 1.6 times as long (measured).
 
 Source: the row-slab and scatter forms are folklore of sparse linear algebra (Saad, "Iterative Methods for
 Sparse Linear Systems", section 3.5). Higham, "Accuracy and Stability of Numerical Algorithms", chapter 4,
 explains why a blocked sum is more accurate.
 
-Where we differ: for sums over rows the assignment of rows to threads is fixed, and not first come, first served:
+Where we differ: for sums over rows the assignment of rows to accumulators is fixed, and not first come, first served:
 the same data on the same number of threads give the same bits. SciPy's kernels that add into a given array are
 private (`scipy.sparse._sparsetools`). They are tried once on a small product. If they are missing or have
 changed, the public operators replace them, at the cost of a temporary block. The slabs of the fused sweep are
 sized by entries, and not by a core's own cache: a slab must meet each column several times, or else the blocks
 V and Xᵀ P evict each other from the cache at every slab (up to 1.7 times slower, measured). If memory does not
-hold an accumulator for each thread, fewer threads work. No BLAS is called inside the threads.
+hold the accumulators, tiles of columns come one after the other, or there are fewer parts. No BLAS is called inside
+the threads.
 """
 
 from __future__ import annotations
@@ -74,6 +76,11 @@ NEGLIGIBLE_BYTES = 2**24
 NARROWEST_TILE_BYTES = 64
 # Columns that have this share of the entries are worth keeping in the cache; it is told from so many entries.
 FREQUENT, SAMPLED_ENTRIES = 0.9, 2**18
+# The same for a sum over rows, where each part has accumulators. A part is worth them if each of their numbers is met
+# this many times, or this many times in a fused sweep, which also gathers.
+SHARES_PER_THREAD, MET, MET_FUSED = 2, 14, 7
+# Tiles are not narrower than this to save memory.
+WIDE_TILE = 16
 # Parts for each thread if any thread may take any part: this balances cores that are busy with other work.
 PARTS_PER_THREAD = 4
 # A row costs about as much as this many entries, in addition to its entries.
@@ -176,10 +183,13 @@ def rmatmat(A: CSR, U: Block, dtype: DTypeLike) -> Block:
         return np.zeros((p, k))
     if k >= COLUMNS_TO_TRANSPOSE and worth_transposing(A, dtype):
         return matmat(A.T.tocsr(), U, dtype)
-    threads = _scatter_threads((A,), k, dtype)
-    count = _tile_count(k, (A,), threads, dtype)
-    tiles = [U[:, k * i // count : k * (i + 1) // count] for i in range(count)]
-    return _side_by_side([_scatter_all(A, tile, dtype, threads) for tile in tiles])
+    parts, tiles = _shares((A,), k, dtype)
+    if tiles == 1:
+        return _scatter_all(A, U, dtype, parts)
+    result = np.empty((p, k))
+    for run in (_run(k, tile, tiles) for tile in range(tiles)):
+        result[:, run] = _scatter_all(A, U[:, run], dtype, parts)
+    return result
 
 
 def worth_transposing(A: CSR, dtype: np.dtype[Any]) -> bool:
@@ -194,8 +204,8 @@ def worth_transposing(A: CSR, dtype: np.dtype[Any]) -> bool:
     return bool(copied <= NEGLIGIBLE_BYTES or copied <= machine.available_memory() // 8)
 
 
-def _scatter_all(A: CSR, U: Block, dtype: np.dtype[Any], threads: int) -> Block:
-    """Aᵀ U for one tile of columns."""
+def _scatter_all(A: CSR, U: Block, dtype: np.dtype[Any], parts: int) -> Block:
+    """Aᵀ U for one tile of columns, with an accumulator for each part of the rows."""
     shape = A.shape[1], U.shape[1]
     rows, entries = _slab_limits((A,), U.shape[1], dtype)
 
@@ -205,7 +215,7 @@ def _scatter_all(A: CSR, U: Block, dtype: np.dtype[Any], threads: int) -> Block:
             accumulator.add(_slab(A, start, stop, dtype), np.ascontiguousarray(U[start:stop], dtype))
         return accumulator.parts()
 
-    return _add_up(list(chain(*machine.map_parallel(scatter, _partition((A,), threads)))), shape)
+    return _add_up(list(chain(*machine.map_parallel(scatter, _partition((A,), parts)))), shape)
 
 
 def products(  # noqa: PLR0913 (two views, and what is done to their rows)
@@ -266,16 +276,20 @@ def products(  # noqa: PLR0913 (two views, and what is done to their rows)
     dtype = np.result_type(np.float32, *(view.dtype for view in views if view.V is not None))
     matrices = tuple(view.matrix for view in views)
     width = sum(view.width for view in views)
-    threads = _scatter_threads(matrices, width, dtype)
-    # Every thread writes its accumulators at random, and all threads read one V at random. V is as large as one
-    # accumulator.
-    count = _tile_count(width, matrices, threads + 1, dtype)
-    tiles = [
-        _sweep([view.tile(i, count) for view in views], dtype, threads, weights, summed=sums)
-        for i in range(count)
-    ]
-    fields = zip(*tiles, strict=True)
-    return Products(*(None if field[0] is None else _side_by_side(field) for field in fields))
+    parts, count = _shares(matrices, width, dtype, fused=True)
+    if count == 1:
+        return _sweep(views, dtype, parts, weights, summed=sums)
+    results: list[Block | None] = []
+    for tile in range(count):
+        found = _sweep([view.tile(tile, count) for view in views], dtype, parts, weights, summed=sums)
+        widths = [views[0].width, views[-1].width] * 3
+        if not results:
+            pairs = zip(found, widths, strict=True)
+            results = [None if part is None else np.empty((*part.shape[:-1], width)) for part, width in pairs]
+        for result, part, width in zip(results, found, widths, strict=True):
+            if result is not None:
+                result[..., _run(width, tile, count)] = part
+    return Products(*results)
 
 
 class _View(NamedTuple):
@@ -314,7 +328,7 @@ class _View(NamedTuple):
         """Keep the `index`-th of `count` runs of the columns of V."""
         if self.V is None or count == 1:
             return self
-        run = slice(self.width * index // count, self.width * (index + 1) // count)
+        run = _run(self.width, index, count)
         shift = None if self.shift is None else self.shift[run]
         return self._replace(V=np.ascontiguousarray(self.V[:, run]), shift=shift)
 
@@ -333,9 +347,9 @@ class _View(NamedTuple):
 
 
 def _sweep(
-    views: list[_View], dtype: np.dtype[Any], threads: int, weights: Block | None, *, summed: bool
+    views: list[_View], dtype: np.dtype[Any], count: int, weights: Block | None, *, summed: bool
 ) -> Products:
-    """Form the products of one tile of columns in one pass over the rows."""
+    """Form the products of one tile of columns in one pass over the rows, which are cut into so many parts."""
     matrices = tuple(view.matrix for view in views)
     ends = np.cumsum([view.width for view in views]).tolist()
     width = ends[-1]
@@ -361,7 +375,7 @@ def _sweep(
                 accumulator.add(slab, block)
         return [[sums], *(accumulator.parts() for accumulator in accumulators)]
 
-    parts = machine.map_parallel(sweep, _partition(matrices, threads)) if width else []
+    parts = machine.map_parallel(sweep, _partition(matrices, count)) if width else []
     sums, *grams = (
         _add_up(list(chain(*(part[i] for part in parts))), shape)
         for i, shape in enumerate([(width,), *shapes])
@@ -389,8 +403,9 @@ def _split(block: Block, views: list[_View]) -> tuple[Block | None, Block | None
     return left, right
 
 
-def _side_by_side(tiles: list[Block] | tuple[Block, ...]) -> Block:
-    return tiles[0] if len(tiles) == 1 else np.concatenate(tiles, axis=-1)
+def _run(width: int, index: int, count: int) -> slice:
+    """The `index`-th of `count` runs of columns."""
+    return slice(width * index // count, width * (index + 1) // count)
 
 
 # ---------------------------------------------------------------------------- statistics, Gram matrices, rows
@@ -428,7 +443,7 @@ def column_statistics(A: CSR, weights: Block | None = None) -> tuple[Block, Bloc
             _scatter(slab._replace(data=slab.data * slab.data), ones, statistics[1])
         return statistics
 
-    parts = _partition((A,), _scatter_threads((A,), 2, dtype)) if A.nnz else []
+    parts = _partition((A,), _shares((A,), 2, dtype)[0]) if A.nnz else []
     sums, squares = _add_up(machine.map_parallel(add, parts), shape)[..., 0]
     return sums, squares
 
@@ -469,7 +484,7 @@ def column_deviations(A: CSR, point: Block, weights: Block | None = None) -> tup
                 _scatter(slab._replace(data=values), ones, total)
         return sums
 
-    parts = _partition((A,), _scatter_threads((A,), 3, dtype)) if A.nnz else []
+    parts = _partition((A,), _shares((A,), 3, dtype)[0]) if A.nnz else []
     gaps, squares, counts = _add_up(machine.map_parallel(add, parts), shape)[..., 0]
     absent = (A.shape[0] if weights is None else float(np.sum(weights))) - counts
     return gaps - absent * point, squares + absent * (point * point)
@@ -586,6 +601,8 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
     _require_csr(right, "Y")
     _require_same_rows(X, right)
     left = _in_float64(X)
+    if Y is None and one_entry_rows(X):
+        return _diagonal_gram(left)
     right = left if Y is None else _in_float64(Y)
     left = left.T.tocsr()
     # The multiply-adds up to each row of the result: the threads take rows of it, so nothing is added up twice.
@@ -599,6 +616,27 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
     return _stacked(
         machine.map_parallel(lambda part: row_block(left, *part) @ right, list(pairwise(bounds))), _kind(X)
     )
+
+
+def one_entry_rows(X: CSR) -> bool:
+    """Whether no row has more than one stored entry, as of one-hot rows: then XᵀX is diagonal.
+
+    Parameters
+    ----------
+    X : csr_array or csr_matrix, n x p
+        Only `indptr` is read.
+    """
+    return bool(X.indptr[-1] <= X.shape[0] and (np.diff(X.indptr) <= 1).all())
+
+
+def _diagonal_gram(X: CSR) -> CSR:
+    """XᵀX of float64 rows with one entry at most: the squares of each column are added up."""
+    columns, stored = X.shape[1], int(X.indptr[-1])
+    squares = np.bincount(X.indices[:stored], X.data[:stored] ** 2, minlength=columns)
+    met = squares != 0
+    indptr = np.concatenate([[0], np.cumsum(met)]).astype(X.indptr.dtype)
+    places = np.flatnonzero(met).astype(X.indices.dtype)
+    return _assembled(_kind(X), (columns, columns), indptr, places, squares[met].astype(np.float64))
 
 
 def _stacked(parts: list[CSR], kind: Any) -> CSR:
@@ -768,16 +806,35 @@ def _threads(work: int) -> int:
     return int(max(1, min(machine.cpu_count(), work // WORK_PER_THREAD)))
 
 
-def _scatter_threads(matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any]) -> int:
-    """Choose the threads of a sum over rows: each has accumulators, to be filled and to be held in memory."""
-    entries = sum(matrix.nnz for matrix in matrices)
-    columns = sum(matrix.shape[1] for matrix in matrices)
-    threads = min(_threads(entries * k), entries // max(1, columns))
-    accumulators = columns * k * (8 if dtype == np.float64 else 12)
+def _shares(
+    matrices: tuple[CSR, ...], k: int, dtype: np.dtype[Any], *, fused: bool = False
+) -> tuple[int, int]:
+    """Choose how to share a sum over rows with k columns: the parts of the rows, and the tiles of columns.
+
+    Each part has accumulators, to be filled with zeros, held and added up. Any thread takes any part, and there are
+    more parts than threads where accumulators are met often enough: a core that is busy with other work takes fewer.
+    As many parts as two threads would leave one thread with half of the work, however busy its core is: where not even
+    three parts are worth their accumulators, there is one.
+    """
+    entries, columns = _entries(matrices), sum(matrix.shape[1] for matrix in matrices)
+    threads = _threads(entries * k)
+    worth = entries // (max(1, columns) * (MET_FUSED if fused else MET))
+    parts = min(threads * SHARES_PER_THREAD, worth) if threads > 1 and worth > 2 else 1
+    # All threads read one V at random. It is as large as one accumulator.
+    tiles = _tile_count(k, matrices, min(threads, parts) + fused, dtype)
+    each = columns * k * (8 if dtype == np.float64 else 12)
     # Asking the system costs as much as a small product.
-    if threads > 1 and threads * accumulators > NEGLIGIBLE_BYTES:
-        threads = min(threads, machine.available_memory() // 4 // accumulators)
-    return int(max(1, threads))
+    if parts == 1 or parts * each <= tiles * NEGLIGIBLE_BYTES:
+        return parts, tiles
+    spare = machine.available_memory() // 4
+    room = min(spare, max(NEGLIGIBLE_BYTES, 4 * columns * k))  # half of the result
+    tiles = max(tiles, min(-(-parts * each // max(1, room)), k // WIDE_TILE))
+    held = max(room * tiles // each, min(2, spare * tiles // each))
+    return int(max(1, min(parts, held))), int(tiles)
+
+
+def _entries(matrices: tuple[CSR, ...]) -> int:
+    return sum(int(matrix.nnz) for matrix in matrices)
 
 
 # ----------------------------------------------------------------------------- slabs and the compiled kernels

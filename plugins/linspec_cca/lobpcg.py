@@ -56,13 +56,17 @@ from linspec_cca.search_space import SearchSpace, View, add_multiple
 EXPECTED = 40
 """The expected number of sweeps, for the decision whether to hold Gram matrices."""
 
-OVERSAMPLED_HELD, OVERSAMPLED = 15, 50
+OVERSAMPLED_HELD, OVERSAMPLED = 16, 50
 """The number of columns beyond k if products cost no sweep, and if each costs one."""
+
+DEPTH_HELD, DEPTH = 4, 3
+"""The blocks of a subspace at most, in the same two cases. Reducing a deeper one takes less time for each step, and a
+deeper one holds more."""
 
 SETTLED = 0.01
 """A pair whose residual is below this fraction of the tolerance gets no more directions."""
 
-FLOPS_BETWEEN = 70.0
+FLOPS_BETWEEN = 57.0
 """Operations between two sweeps, in units of (p + q) m² for blocks of m columns."""
 
 BLOCKS_HELD = 13
@@ -94,9 +98,11 @@ class LOBPCG(Solver):
     tol: float | None = tol_option()
     max_iterations: int = limit_option(500, "sweeps")
     oversample: int | None = option(
-        None, "columns carried beyond k; none: 15 with held Gram matrices, else 50", kind=int, at_least=0
+        None, "columns carried beyond k; none: 16 with held Gram matrices, else 50", kind=int, at_least=0
     )
-    depth: int = option(3, "blocks of a subspace at most", at_least=3)
+    depth: int | None = option(
+        None, "blocks of a subspace at most; none: 4 with held Gram matrices, else 3", kind=int, at_least=3
+    )
     rank: int | None = option(
         None,
         "rank of the preconditioner in addition to its diagonal; none: from the data",
@@ -124,6 +130,7 @@ class LOBPCG(Solver):
         copy = moments.single_cost if self.sweeps == "float32" else 0.0
         run.plan(setup=moments.setup_cost + sketch + moments.sweep_cost + copy, iteration=moments.sweep_cost)
         k, width = problem.k, self._width(problem, moments)
+        depth = self.depth or (DEPTH if moments.form == "implicit" else DEPTH_HELD)
         space, preconditioners, swept = self._begun(problem, run, moments, width)
         norms = [SketchNorm(P, r, moments.home) for P, r in zip(preconditioners, problem.ridge, strict=True)]
         course = Course(run.tol) if swept is moments else Course(run.tol, patience=SINGLE_PATIENCE)
@@ -155,14 +162,15 @@ class LOBPCG(Solver):
             open_ = np.flatnonzero(squares > settled)
             Z = [P.solve(_chosen(r, open_, moments.home)) for P, r in zip(preconditioners, R, strict=True)]
             del R
-            if max(view.columns for view in space.views) + len(open_) > self.depth * width:
-                space.shrink(width, (self.depth - 1) * width)
+            _make_room(space, len(open_), width, depth)
             # 3. one sweep, and the pairs within the larger subspaces
             _extend(space, problem, swept, [v.directions(z) for v, z in zip(space.views, Z, strict=True)])
             del Z
             if space.correlations.max(initial=0.0) > 1 + ABOVE:
                 space.undo()
                 run.end(Status.STAGNATED)
+            elif not space.whole:  # before the residuals, which cost nothing then
+                _make_room(space, len(open_), width, depth)
 
     def _answer(
         self,
@@ -299,6 +307,12 @@ def _exactly(space: SearchSpace, problem: Any, moments: Moments, width: int) -> 
     exact = SearchSpace((views[0], views[1]))
     exact.append(blocks, products)
     return exact
+
+
+def _make_room(space: SearchSpace, columns: int, width: int, depth: int) -> None:
+    """Reduce subspaces that have no room for so many columns more."""
+    if max(view.columns for view in space.views) + columns > depth * width:
+        space.shrink(width, (depth - 1) * width)
 
 
 def _extend(space: SearchSpace, problem: Any, moments: Moments, blocks: list[Array]) -> None:

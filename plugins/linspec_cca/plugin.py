@@ -25,6 +25,14 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             traits=("direct", "one-pass", "automatic"),
         ),
         SolverSpec(
+            name="whitened-svd",
+            problem="cca",
+            target="linspec_cca.whitened:WhitenedSVD",
+            summary="One-hot rows: whitening is a scaling, and an SVD of the sparse cross matrix is the answer.",
+            reference="Lu 2015, Fast linear algorithms for machine learning (thesis), section 3.3.1",
+            traits=("randomized", "one-pass", "automatic"),
+        ),
+        SolverSpec(
             name="als",
             problem="cca",
             target="linspec_cca.als:AlternatingLeastSquares",

@@ -30,6 +30,9 @@ DEPENDENT = {8: 1e-12, 4: 1e-7}
 SAME = {8: 1e-10, 4: 1e-5}
 """A vector lies in a space if a smaller fraction of it is outside; by the bytes of a number."""
 
+INSIDE = 0.1
+"""If a projection leaves less than this fraction of a vector's length, its rounding is taken out by a second one."""
+
 EARLIER = 1e-8
 """The same fraction for the pairs before the last step and the current pairs."""
 
@@ -136,13 +139,14 @@ class View:
         A column that lies in the space up to rounding becomes 0: scaled to length 1, its rounding would look like a
         direction.
         """
-        given = self._lengths(Z)
-        if self.columns:
-            for _ in range(2 if self.dtype == np.float64 else 1):
-                inside = self.coordinates @ (self.coordinates.T @ self.against(1, Z))
-                for rows in _runs(self.home, self.rows, max(self.columns, Z.shape[1])):
-                    Z[rows, :] -= self._sum([(0, inside)], rows)
-        left = self._lengths(Z)
+        given = left = self._lengths(Z)
+        for turn in range(2 if self.columns else 0):
+            if turn and (self.dtype != np.float64 or bool(np.all(left >= INSIDE * given))):
+                break
+            inside = self.coordinates @ (self.coordinates.T @ self.against(1, Z))
+            for rows in _runs(self.home, self.rows, max(self.columns, Z.shape[1])):
+                Z[rows, :] -= self._sum([(0, inside)], rows)
+            left = self._lengths(Z)
         scale = np.divide(1.0, left, out=np.zeros_like(left), where=left > SAME[self.dtype.itemsize] * given)
         Z *= self.home.place(scale)[None, :]
         return Z
@@ -230,10 +234,12 @@ class SearchSpace:
         self._turns: tuple[HostArray, HostArray] = (np.zeros((0, 0)), np.zeros((0, 0)))
         self._before = self._turns
         self._last = self.correlations
+        self._folded = 0  # the pairs that are columns of the panels
 
     def append(self, blocks: Sequence[Array], products: tuple[Array, Array, Array, Array]) -> None:
         """Add a block of each view with SxZx, CZy, CᵀZx, SyZy, and compute the canonical pairs anew."""
         x, y = self.views
+        self._folded = 0
         Zx, Zy = blocks
         SZx, CZy, CtZx, SZy = products
         d, e = self._cross.shape
@@ -276,6 +282,10 @@ class SearchSpace:
     def residuals(self, k: int) -> tuple[Array, Array]:
         """CΨ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) of the first k pairs."""
         k = min(k, len(self.correlations))
+        if k <= self._folded:
+            r = self.views[0].home.place(self.correlations[:k])[None, :]
+            ours = [[panels[0][:, :k] for panels in view.panels] for view in self.views]
+            return ours[0][2] - ours[0][1] * r, ours[1][2] - ours[1][1] * r
         (x, y), rho = self.coefficients(k), self.correlations[:k]
         return (
             self.views[0].combined([(2, y), (1, -x * rho)]),
@@ -283,7 +293,10 @@ class SearchSpace:
         )
 
     def shrink(self, width: int, room: int) -> None:
-        """Keep the first pairs, and those before the last step. Conjugate directions are made of both."""
+        """Keep the first pairs, and those before the last step. Conjugate directions are made of both.
+
+        The pairs are columns of the panels then, and their residuals cost nothing.
+        """
         turns = []
         for i, view in enumerate(self.views):
             kept = self._turns[i][:, :width]
@@ -293,6 +306,10 @@ class SearchSpace:
         self.views[0].fold(x, y, room)
         self.views[1].fold(y, x, room)
         self._turns = (np.eye(x.shape[1]), np.eye(y.shape[1]))
+        if all(
+            view.dtype == np.float64 for view in self.views
+        ):  # rounded panels would make the residuals rougher
+            self._folded = min(width, x.shape[1], y.shape[1])
 
     def _earlier(self, i: int, kept: HostArray, width: int) -> HostArray:
         """The pairs before the last step, in orthonormal coordinates, without their part in `kept`.

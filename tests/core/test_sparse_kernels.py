@@ -308,15 +308,55 @@ def test_neither_entries_nor_blocks_are_converted_or_formed_whole():
         assert peak(lambda: kernels.column_statistics(A)) < whole_entries / 4
 
 
-def test_fewer_threads_where_the_memory_does_not_hold_their_accumulators(monkeypatch):
-    A = sparse.random_array((2000, 100), density=0.5, format="csr", rng=np.random.default_rng(4))
+def test_accumulators_fit_into_memory(monkeypatch):
+    """Tiles of columns, and then fewer parts of the rows: half of the result, but for two of the least width."""
+    A = sparse.random_array((20_000, 100), density=0.5, format="csr", rng=np.random.default_rng(4))
     monkeypatch.setattr(machine, "cpu_count", lambda: 8)
     monkeypatch.setattr(kernels, "WORK_PER_THREAD", 1)
+    assert kernels._shares((A,), 10, np.dtype(np.float64)) == (16, 1)
     monkeypatch.setattr(kernels, "NEGLIGIBLE_BYTES", 0)
     one = 100 * 10 * 8
-    for memory, threads in ((2**40, 8), (4 * 3 * one, 3), (one, 1), (0, 1)):
+    for k, memory, plan in (
+        (10, 2**40, (2, 1)),
+        (10, 4 * 2 * one, (2, 1)),
+        (10, 4 * one, (1, 1)),
+        (10, 0, (1, 1)),
+        (64, 2**40, (2, 4)),
+        (1024, 2**40, (16, 32)),
+    ):
         monkeypatch.setattr(machine, "available_memory", lambda memory=memory: memory)
-        assert kernels._scatter_threads((A,), 10, np.dtype(np.float64)) == threads
+        assert kernels._shares((A,), k, np.dtype(np.float64)) == plan
+
+
+def test_few_meetings_are_not_worth_an_accumulator(monkeypatch):
+    """On two threads: one part, or so many that any of them can be late."""
+    monkeypatch.setattr(machine, "cpu_count", lambda: 2)
+    rng = np.random.default_rng(5)
+    found = set()
+    for n in range(1000, 60_000, 4000):
+        A = sparse.csr_array((np.ones(n), rng.integers(0, 500, n), np.arange(n + 1)), shape=(n, 500))
+        found.add(kernels._shares((A,), 200, np.dtype(np.float64))[0])
+    assert found == {1, 3, 4}
+
+
+@pytest.mark.parametrize("k", [30, 160])
+def test_a_result_does_not_depend_on_who_takes_which_part(k):
+    """Tiles and parts have fixed places: the same bits at every call, whatever the threads do."""
+    rng = np.random.default_rng(6)
+    A = sparse.random_array((30_000, 400), density=0.05, format="csr", rng=rng)
+    V, U = rng.standard_normal((400, k)), rng.standard_normal((30_000, k))
+    with (
+        mock.patch.object(machine, "cpu_count", return_value=2),
+        mock.patch.object(kernels, "NEGLIGIBLE_BYTES", 2**18),
+    ):
+        assert kernels._shares((A,), k, np.dtype(np.float64))[0] > 1
+        first = kernels.rmatmat(A, U, np.float64), kernels.products(A, A, V, V[:, :7], dtype_x=np.float64)
+        for _ in range(5):
+            assert np.array_equal(kernels.rmatmat(A, U, np.float64), first[0])
+            again = kernels.products(A, A, V, V[:, :7], dtype_x=np.float64)
+            assert all(np.array_equal(a, b) for a, b in zip(again, first[1], strict=True))
+    np.testing.assert_allclose(first[0], A.toarray().T @ U, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(first[1].XtQ, A.toarray().T @ (A @ V[:, :7]), rtol=1e-9, atol=1e-9)
 
 
 # ------------------------------------------------------------------------------------------------------- plan

@@ -88,7 +88,9 @@ def test_every_form_goes_the_same_way():
     X, Y, _ = planted(k=3)
     sparse = scipy.sparse.csr_array(X), scipy.sparse.csr_array(Y)
     paths = [
-        ls.solve(ls.CCA(*views, 3, center=False, ridge=0.1), "lobpcg", form=form, rng=0, oversample=2).history
+        ls.solve(
+            ls.CCA(*views, 3, center=False, ridge=0.1), "lobpcg", form=form, rng=0, oversample=2, depth=3
+        ).history
         for views, form in ((sparse, "implicit"), (sparse, "sparse"), (sparse, "dense"), ((X, Y), "implicit"))
     ]
     for path in paths:

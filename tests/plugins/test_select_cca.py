@@ -204,9 +204,9 @@ def test_density_decides_for_sparse_data(memory):
 
 
 def test_small_sparse_gram_matrices_are_held(memory):
-    """Of one word a row, the Gram matrices have fewer entries than the data."""
-    n, p = 200_000, 4000
-    X, Y = words(n, p, 1, seed=1), words(n, p, 1, seed=2)
+    """Of two words a row, the Gram matrices have fewer entries than the data."""
+    n, p = 400_000, 4000
+    X, Y = words(n, p, 2, power=2.0, seed=1), words(n, p, 2, power=2.0, seed=2)
     selection = ls.select(sparse_problem(X, Y))
     assert selection.name == "lobpcg"
     assert "(sparse Gram matrices)" in selection.reason

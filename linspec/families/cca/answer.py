@@ -79,7 +79,8 @@ class Answer:
         if self.beside_made or not self._wants_riders():
             self.made, self.plain = self._products(self.W)
         else:
-            self.riders = riders(self.problem, self.moments)
+            known = self.norms is not None and self.evidence.carried is not None
+            self.riders = riders(self.problem, self.moments, known=known)
             self.beside = [
                 self.home.concat([*self._directions(i), rider.block]) for i, rider in enumerate(self.riders)
             ]

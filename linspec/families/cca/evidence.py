@@ -1,10 +1,10 @@
 """The facts that a solver of CCA knows beside its answer, and those that one product with more columns shows.
 
 Problem: the law of CCA uses the norm of the inverses of the Gram matrices, and these are rarely known.
-Method: a Gram matrix that is held dense is factored. If a view has few columns, its Gram matrix is multiplied by the
-identity, which gives the matrix itself. Otherwise it is multiplied by random signs. This product gives a preconditioner
-that replaces the Gram matrix (`linspec.preconditioner`). These columns, called riders, take part in a product that is
-made anyway.
+Method: a Gram matrix that is held dense, or is diagonal but for what centring takes out, is factored. If a view has few
+columns, its Gram matrix is multiplied by the identity, which gives the matrix itself. Otherwise it is multiplied by
+random signs. This product gives a preconditioner that replaces the Gram matrix (`linspec.preconditioner`). These
+columns, called riders, take part in a product that is made anyway.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from linspec.whitener import Whitener, squared_cut
 
 SKETCH = 50
 """A preconditioner is made from k and this many random columns."""
+
+SECOND = 10
+"""The random columns that look for missing pairs."""
 
 CERTIFICATE = 0.1
 """A certificate may multiply this fraction of the columns multiplied so far."""
@@ -89,20 +92,21 @@ class Rider:
     whole: bool
 
 
-def riders(problem: Any, moments: Any) -> list[Rider]:
-    """For each view the identity if it has few columns, otherwise random signs; nothing for dense Gram matrices.
+def riders(problem: Any, moments: Any, *, known: bool = False) -> list[Rider]:
+    """For each view the identity if it has few columns, otherwise random signs; nothing for factored Gram matrices.
 
     Columns are few if they are at most as many as the random columns, or a tenth of the columns multiplied so far, or
-    if their product takes a fraction of a second.
+    if their product takes a fraction of a second. If norms of both Gram matrices and the gap are `known`, a few random
+    columns are enough: they only look for pairs that are missing.
     """
     found = []
     for i, A in enumerate((problem.X, problem.Y)):
         p, home = A.shape[1], moments.home
-        if moments.form == "dense":
+        if moments.factored(i):
             found.append(Rider(home.zeros((p, 0)), whole=False))
             continue
-        sketch = problem.k + SKETCH
-        allowed = max(problem.k + sketch, int(CERTIFICATE * moments.columns_made(i) / TRIPS))
+        sketch = SECOND if known else problem.k + SKETCH
+        allowed = max(2 * problem.k + SKETCH, int(CERTIFICATE * moments.columns_made(i) / TRIPS))
         rate = cost.SPARSE_RATE if A.nnz < A.shape[0] * p else cost.DENSE_RATE
         if p <= allowed or 2.0 * A.nnz * TRIPS * p < MOMENT * rate:
             found.append(Rider(home.eye(p), whole=True))
@@ -136,7 +140,7 @@ def norms_by(
     found: list[InverseNorm] = []
     diagonals = None
     for i, (A, ridge) in enumerate(zip((problem.X, problem.Y), problem.ridge, strict=True)):
-        if moments.form == "dense":
+        if moments.factored(i):
             found.append(FactorNorm(moments.whitener(i, ridge), home))
             continue
         rider, SOmega = sent[i], products[i]

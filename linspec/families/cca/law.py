@@ -34,13 +34,13 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, ratio
 from linspec.conclusion import Conclusion, Terms
 from linspec.families.cca.answer import CERTIFIED_SHARE, Answer, unit_columns
-from linspec.families.cca.evidence import Evidence
+from linspec.families.cca.evidence import SECOND, Evidence
 from linspec.inverse_norm import BasisNorm, FactorNorm, InverseNorm, Lengths, QuadratureNorm
 from linspec.moments import Moments
 from linspec.row_reduction import LEAST_LENGTH, sum_with_short
 from linspec.solution import Status
 from linspec.unit_vectors import chosen
-from linspec.whitener import Whitener
+from linspec.whitener import DiagonalWhitener, Whitener
 
 DEGENERATE = 1e-8
 """A correlation this close to 1 is called 1. For float32 data the distance is that of their rounding."""
@@ -63,8 +63,11 @@ BESIDE = {8: 1e-8, 4: 1e-4}
 SMALL_FLOPS = 2e8
 """Up to this p q (p + q) all correlations of two views are computed for any answer, in a fraction of a second."""
 
-SECOND, STEPS = 10, 3
-"""If Gram matrices are held: columns of the second block, and its steps."""
+EXPLAINED = 0.01
+"""The largest loss, as a fraction of the tolerance, that residuals may show if S⁻¹ϱ is left out of the second block."""
+
+STEPS = 3
+"""The steps of the second block if Gram matrices are held."""
 
 
 def judged(
@@ -184,6 +187,7 @@ class _Law:
         above = (np.sqrt(above) + noise) ** 2
         total = float(self.rho.sum())
         residual = ratio(float(squares.sum()), total)
+        self.explained = self._explains(squares)
         estimate, bounds, findings = self._loss(squares, above, residual)
         findings += self._squared()
         if self.answer.bases and ranks is not None:
@@ -353,6 +357,13 @@ class _Law:
             estimate = max(estimate, float(_moved(self.rho - self.carried, squares / 2).sum()))
         return max(estimate / total, lower)
 
+    def _explains(self, squares: HostArray) -> bool:
+        """Whether the residuals show a loss far below the tolerance even at the gap to the carried correlation."""
+        if self.carried is None or not self.moments.held:
+            return False
+        worst = float(_moved(self.rho - self.carried, squares / 2).sum())
+        return worst <= EXPLAINED * self.terms.tol * float(self.rho.sum())
+
     @property
     def _leaves_out(self) -> bool:
         """Whether there are more correlations than the returned ones."""
@@ -361,7 +372,7 @@ class _Law:
     @property
     def _along_residuals(self) -> bool:
         """Whether the second block holds S⁻¹ϱ, at least approximately."""
-        return self.answer.formed or self.evidence.residuals is not None
+        return not self.explained and (self.answer.formed or self.evidence.residuals is not None)
 
     def _upper(self, beside: _Beside | None, above: HostArray) -> float | None:
         """An upper bound on the relative loss; None unless completeness is shown."""
@@ -434,39 +445,50 @@ class _Law:
             T = to_host(x.solve(y.solve(self._cross().T).T))
         if not T.size:
             return None
-        U, rho, Vt = np.linalg.svd(T, full_matrices=False)
         k = len(self.rho)
-        total, every = (float(np.clip(rho[:m], 0.0, 1.0).sum()) for m in (k, self.problem.k))
-        condition = max(norm.condition for norm in self.norms)
-        lost = math.sqrt(condition) if self.answer.bases else condition
-        rounding = k * 4 * self.answer.unit_of_sums * self.shift * math.sqrt(p + q) * lost
+        if self.evidence.resolution is not None and self.answer.reduced is None:
+            # The solver computed all correlations: their sum is checked, and the residuals are only rounding.
+            values = np.linalg.svd(T, compute_uv=False)
+            nothing = np.zeros((len(values[k:]), k))
+            return self._complete(values, (nothing, nothing))
+        U, rho, Vt = np.linalg.svd(T, full_matrices=False)
         parts = [
             to_host(norm.coordinates(gap))
             for norm, gap in zip(self.norms, self.gaps, strict=True)
             if isinstance(norm, FactorNorm | BasisNorm)
         ]
         along = (U.T @ parts[0], Vt @ parts[1])
-        return _Beside(
-            total, rho[k:], (along[0][k:], along[1][k:]), whole=True, rounding=rounding, every=every
-        )
+        return self._complete(rho, (along[0][k:], along[1][k:]))
+
+    def _complete(self, rho: HostArray, parts: tuple[HostArray, HostArray]) -> _Beside:
+        """All correlations, and the parts of the residuals along the pairs that are not returned."""
+        k, (p, q) = len(self.rho), (A.shape[1] for A in self._views())
+        total, every = (float(np.clip(rho[:m], 0.0, 1.0).sum()) for m in (k, self.problem.k))
+        condition = max(norm.condition for norm in self.norms)
+        lost = math.sqrt(condition) if self.answer.bases else condition
+        rounding = k * 4 * self.answer.unit_of_sums * self.shift * math.sqrt(p + q) * lost
+        return _Beside(total, rho[k:], parts, whole=True, rounding=rounding, every=every)
 
     def _cross(self) -> Array:
         """C, which is held or has been multiplied by the identity."""
+        q = self.problem.Y.shape[1]
         if self.moments.form == "dense":
             return self.moments.dense()[1]
-        q = self.problem.Y.shape[1]
+        if self.moments.form == "sparse":
+            return self.moments.cross_matmat(self.home.eye(q))
         of_y = self.answer.beside_made[2]
         return of_y[:, of_y.shape[1] - q :]
 
     def _second_blocks(self) -> tuple[list[Array], list[Array]]:
         """S⁻¹ϱ, and a few steps of a power iteration on it and on random columns, from known Gram matrices.
 
-        S⁻¹ϱ finds the errors of the answer and their correlations. Random columns find pairs that are outside the
-        answer. The blocks are returned with their products: those with the Gram matrices, and CV and CᵀV.
+        S⁻¹ϱ finds the errors of the answer and their correlations, unless these are known to be small enough. Random
+        columns find pairs that are outside the answer. The blocks are returned with their products: those with the Gram
+        matrices, and CV and CᵀV.
         """
         home = self.home
         x, y = (
-            unit_columns(norm.solve(gap) if Z is None else Z, home)
+            unit_columns((norm.solve(gap) if Z is None else Z)[:, : 0 if self.explained else None], home)
             for norm, gap, Z in zip(self.norms, self.gaps, self.solved, strict=True)
         )
         b = min(SECOND, *(A.shape[1] for A in self._views()))
@@ -623,7 +645,7 @@ class _Law:
                 found.append((Status.ILL_CONDITIONED, text))
         return found
 
-    def _is_there(self, i: int, factor: Whitener) -> bool:
+    def _is_there(self, i: int, factor: Whitener | DiagonalWhitener) -> bool:
         """Whether the data have more than rounding along the directions that were cut, by one product.
 
         Eigenvectors of a Gram matrix have its rounding errors, so the cut directions hold parts of the kept ones.
@@ -637,7 +659,9 @@ class _Law:
             own = own - across @ np.linalg.lstsq(kept, across.T, rcond=None)[0]
         longest = float(np.linalg.eigvalsh((own + own.T) / 2)[-1])
         unit = float(np.finfo(self._views()[i].dtype).eps)
-        return math.sqrt(max(longest, 0.0)) > LEAST_LENGTH * unit * math.sqrt(factor.largest)
+        return math.sqrt(max(longest, 0.0)) > LEAST_LENGTH * factor.rounding * unit * math.sqrt(
+            factor.largest
+        )
 
     def _views(self) -> tuple[Any, Any]:
         return self.problem.X, self.problem.Y
