@@ -32,6 +32,7 @@ from linspec.errors import (
     NonFiniteData,
     SweptOnce,
     UnknownOption,
+    counted,
     shown,
 )
 from linspec.faults import one_line
@@ -187,8 +188,8 @@ class Comparison:
         )
 
     def _headline(self) -> str:
-        words = f"{len(self.entries)} runs"
-        words += f", scores on {self.held_out} held-out rows" if self.held_out else ""
+        words = counted(len(self.entries), "run")
+        words += f", scores on {counted(self.held_out, 'held-out row')}" if self.held_out else ""
         return words + (", interrupted" if self.interrupted else "")
 
     def _table(self) -> list[list[str]]:

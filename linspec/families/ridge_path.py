@@ -22,7 +22,7 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import HostArray, at_home
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidProblem, counted
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.families.discriminant.problem import Discriminant
@@ -108,9 +108,8 @@ class RidgePath(Generic[S]):
         return self.solutions[self.best]
 
     def __repr__(self) -> str:
-        lines = [
-            f"<RidgePath by {self.solver}: {len(self.ridges)} ridges, {count_of(self.passes, 'pass', 'passes')}"
-        ]
+        made = f"{counted(len(self.ridges), 'ridge')}, {counted(self.passes, 'pass')}"
+        lines = [f"<RidgePath by {self.solver}: {made}"]
         lines[0] += ", interrupted" * self.interrupted
         for i, (ridge, solution) in enumerate(zip(self.ridges, self.solutions, strict=True)):
             values = getattr(solution, type(solution).value_field)

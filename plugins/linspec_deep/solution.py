@@ -10,7 +10,7 @@ import numpy as np
 
 import linspec as ls
 from linspec.arrays import Array, HostArray, to_host
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidProblem, counted
 from linspec.families.cca.variates import one_or_both
 from linspec.families.cca.views import TwoViewSolution
 from linspec_deep.nets import Net, side_by_side
@@ -62,7 +62,7 @@ class DeepCCASolution(TwoViewSolution):
 
     def _headline(self) -> str:
         total = float(self.correlations.sum())
-        return f"{len(self.correlations)} correlations of learnt features, sum {total:.6f}"
+        return f"{counted(len(self.correlations), 'correlation')} of learnt features, sum {total:.6f}"
 
     @classmethod
     def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:

@@ -23,6 +23,7 @@ import numpy as np
 
 from linspec import LinearOperator, Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, all_finite
+from linspec.errors import counted
 from linspec.operators import (
     CupySparseOperator,
     DenseOperator,
@@ -41,7 +42,7 @@ from linspec_svd.triplets import (
     vectors_of_product,
 )
 
-ENDED = "A sketch of {columns} columns, {powers} power iterations: the residual shows how good it is. "
+ENDED = "A sketch of {columns}, {powers}: the residual shows how good it is. "
 ENDED += 'Raise both numbers, or choose "block-krylov", which iterates to a tolerance.'
 
 
@@ -63,7 +64,10 @@ class SPCA(Solver):
         if problem.sweeps == 1 and not (powers or problem.left):
             run.plan(setup=1.0)
             return solved_in_one_sweep(problem, run, run.part(self.test_matrix).draw(p, columns, run.rng))
-        run.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=powers))
+        run.note(
+            Status.APPROXIMATE,
+            ENDED.format(columns=counted(columns, "column"), powers=counted(powers, "power iteration")),
+        )
         elsewhere = moments.reads_blocks and not _in_memory(problem.A)
         if elsewhere and not problem.left:
             return self._by_triangles(problem, run, columns)

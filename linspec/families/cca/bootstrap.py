@@ -40,7 +40,7 @@ from scipy.special import ndtri
 from linspec import cost, machine
 from linspec.arrays import HostArray, at_home, is_array, random_generator, reciprocal, to_host
 from linspec.checks import check_alpha
-from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, NoSuitableSolver, warn
+from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, NoSuitableSolver, counted, warn
 from linspec.families.cca.components import check_problem, frequencies
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
@@ -131,7 +131,9 @@ class Bootstrap:
         return tuple(tuple(int(i) for i in run) for run in runs if len(run))
 
     def __repr__(self) -> str:
-        lines = [f"<Bootstrap of {self.draws} draws{', interrupted' * self.interrupted}, {self.method}"]
+        lines = [
+            f"<Bootstrap of {counted(self.draws, 'draw')}{', interrupted' * self.interrupted}, {self.method}"
+        ]
         for i, rho in enumerate(self.solution.correlations):
             low, high = self.correlations[:, i]
             lines.append(

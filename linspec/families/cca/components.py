@@ -42,6 +42,7 @@ from linspec.errors import (
     MissingCapability,
     NonFiniteData,
     NoSuitableSolver,
+    counted,
     warn,
 )
 from linspec.families.cca.problem import CCA
@@ -128,9 +129,9 @@ class PermutationTest:
 
     def __repr__(self) -> str:
         return (
-            f"<PermutationTest by {self.statistic}, {self.permutations} permutations"
+            f"<PermutationTest by {self.statistic}, {counted(self.permutations, 'permutation')}"
             f"{', interrupted' * self.interrupted}: {self.components()} of "
-            f"{len(self.p_values)} pairs at 5 %, p {np.array2string(self.p_values[:5], precision=3)}>"
+            f"{counted(len(self.p_values), 'pair')} at 5 %, p {np.array2string(self.p_values[:5], precision=3)}>"
         )
 
 
@@ -338,7 +339,7 @@ def null_correlations(
     if made < permutations:
         found = found[:made].copy()
         warn(
-            f"null_correlations: Ctrl-C ended it after {made} of {permutations} permutations.",
+            f"null_correlations: Ctrl-C ended it after {made} of {counted(permutations, 'permutation')}.",
             ConvergenceWarning,
         )
         remember(found, read=True)

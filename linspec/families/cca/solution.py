@@ -11,7 +11,7 @@ import numpy as np
 
 from linspec.affine_images import Taken
 from linspec.arrays import Array, HostArray, at_home
-from linspec.errors import InvalidProblem, MissingCapability
+from linspec.errors import InvalidProblem, MissingCapability, counted
 from linspec.families.cca.variates import CCAScore, one_or_both, score_views
 from linspec.families.cca.views import loadings_tables, scores_tables
 from linspec.loadings import cross_loadings, loadings, mean_squares, varying_columns
@@ -127,7 +127,7 @@ class CCASolution(Solution):
 
     def _headline(self) -> str:
         total = float(self.correlations.sum())
-        return f"{len(self.correlations)} correlations, sum {total:.6f}"
+        return f"{counted(len(self.correlations), 'correlation')}, sum {total:.6f}"
 
     def _per_component(self) -> dict[str, Any]:
         columns = {**super()._per_component(), "residual": self.residuals}

@@ -20,7 +20,7 @@ import numpy as np
 from linspec.affine_images import NOTHING, Taken
 from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, is_array, namespace, to_host
 from linspec.block_algebra import whitening
-from linspec.errors import InvalidOption, InvalidProblem
+from linspec.errors import InvalidOption, InvalidProblem, counted
 
 __all__ = ["LinearClassifier", "pooled"]
 
@@ -161,7 +161,7 @@ class LinearClassifier:
         return found
 
     def __repr__(self) -> str:
-        return f"<LinearClassifier: {len(self.classes)} classes, {self.means.shape[1]} directions>"
+        return f"<LinearClassifier: {counted(len(self.classes), 'class')}, {counted(self.means.shape[1], 'direction')}>"
 
 
 def pooled(

@@ -11,7 +11,7 @@ import numpy as np
 
 from linspec import as_operator
 from linspec.arrays import Array, HostArray, at_home, to_host
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidProblem, counted
 from linspec.families.cca.variates import one_or_both
 from linspec.families.cca.views import TwoViewSolution
 from linspec.kernels import Kernel
@@ -80,7 +80,7 @@ class PreimageCCASolution(TwoViewSolution):
 
     def _headline(self) -> str:
         total = float(self.correlations.sum())
-        return f"{len(self.correlations)} correlations, sum {total:.6f}"
+        return f"{counted(len(self.correlations), 'correlation')}, sum {total:.6f}"
 
     def _per_component(self) -> dict[str, Any]:
         return {
