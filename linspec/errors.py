@@ -146,21 +146,6 @@ def shown(value: Any) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN // 2]}...{text[-MOST_SHOWN // 4 :]}"
 
 
-def counted(number: float, noun: str) -> str:
-    """A number and what it counts, in the plural unless it is 1: "1 pass", "2.5 passes", "3 rows".
-
-    Parameters
-    ----------
-    number : float
-        Shown without needless digits.
-    noun : str
-        In the singular; the plural is regular.
-    """
-    plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
-    said = f"{number:g}" if isinstance(number, float) else str(number)
-    return f"{said} {noun if number == 1 else plural}"
-
-
 def printable(text: str) -> str:
     """A text, such as the name of a file, with what a terminal would act on written out."""
     return "".join(

@@ -16,7 +16,7 @@ import numpy as np
 import linspec
 from linspec import archive, registry
 from linspec.arrays import HOST, Array, Home, HostArray, empty_at, from_host, is_array, to_host
-from linspec.errors import InvalidFile, InvalidOption, MissingPackage, counted, shown
+from linspec.errors import InvalidFile, InvalidOption, MissingPackage, shown
 from linspec.frames import RowNames, check_names, column_names_of, library_of, row_names_of, table
 from linspec.interrupts import HowItEnded
 from linspec.plurals import count_of
@@ -419,7 +419,7 @@ class Solution:
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__} by {self.solver}: {self._headline()}, residual {self.residual:.2g} "
-            f"({self.residual_kind}), {counted(self.passes, 'pass')}, {counted(self.iterations, 'iteration')}, "
+            f"({self.residual_kind}), {count_of(self.passes, 'pass')}, {count_of(self.iterations, 'iteration')}, "
             f"{self.status.name}>"
         )
 
@@ -467,7 +467,7 @@ class Solution:
     def _certificate(self) -> list[tuple[str, str]]:
         """How the run ended, in words."""
         limit = "" if self.tol is None else f", tolerance {self.tol:.2g}"
-        made = f"{counted(self.passes, 'pass')}, {counted(self.iterations, 'iteration')}"
+        made = f"{count_of(self.passes, 'pass')}, {count_of(self.iterations, 'iteration')}"
         return [
             ("status", self.status.name),
             ("residual", f"{self.residual:.2g} ({self.residual_kind}){limit}"),

@@ -11,7 +11,7 @@ from linspec.cli.failures import Command, Failure, install_hint
 from linspec.cli.interrupts import raising
 from linspec.cli.progress import Goal, shown_progress
 from linspec.cli.tables import show_facts, show_table
-from linspec.errors import counted
+from linspec.plurals import count_of
 
 __all__ = ["check", "describe", "plugins", "solvers"]
 
@@ -27,7 +27,7 @@ def solvers(problem: str | None) -> None:
         rows.append((name, ", ".join(spec.traits), spec.summary))
     show_table(("solver", "traits", "what it does"), rows)
     click.echo(
-        f"\n{counted(len(rows), 'solver')}. `linspec describe NAME` shows the options and the source of one."
+        f"\n{count_of(len(rows), 'solver')}. `linspec describe NAME` shows the options and the source of one."
     )
 
 

@@ -29,7 +29,7 @@ from linspec.cli.settings import (
     solver_options,
 )
 from linspec.cli.tables import show_facts, show_table, status_in_words
-from linspec.errors import counted
+from linspec.plurals import count_of
 
 if TYPE_CHECKING:
     from linspec.comparison import Rows
@@ -251,7 +251,7 @@ def _on_held_out(solution: Any, outcome: Outcome, rows: Rows | None) -> str:
     """What the answer is worth on rows that were not fitted."""
     if rows is None or outcome.held_out is None:
         return ""
-    return f"{type(solution).score_label} {outcome.held_out:.6f}, on {counted(len(rows), 'row')} not fitted"
+    return f"{type(solution).score_label} {outcome.held_out:.6f}, on {count_of(len(rows), 'row')} not fitted"
 
 
 def _draw(
@@ -310,7 +310,7 @@ def _ending(solution: Any, seconds: float) -> list[tuple[str, str]]:
         ("status", f"{status_in_words(solution.status.name)}{message}"),
         (
             "passes",
-            f"{solution.passes:g} ({counted(solution.iterations, 'iteration')})",
+            f"{solution.passes:g} ({count_of(solution.iterations, 'iteration')})",
         ),
         ("seconds", f"{seconds:.3g}"),
     ]

@@ -22,7 +22,7 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import HostArray, at_home
-from linspec.errors import InvalidProblem, counted
+from linspec.errors import InvalidProblem
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.families.discriminant.problem import Discriminant
@@ -108,7 +108,7 @@ class RidgePath(Generic[S]):
         return self.solutions[self.best]
 
     def __repr__(self) -> str:
-        made = f"{counted(len(self.ridges), 'ridge')}, {counted(self.passes, 'pass')}"
+        made = f"{count_of(len(self.ridges), 'ridge')}, {count_of(self.passes, 'pass')}"
         lines = [f"<RidgePath by {self.solver}: {made}"]
         lines[0] += ", interrupted" * self.interrupted
         for i, (ridge, solution) in enumerate(zip(self.ridges, self.solutions, strict=True)):

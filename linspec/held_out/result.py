@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from linspec.arrays import HostArray
-from linspec.errors import InvalidOption, MissingCapability, counted, shown
+from linspec.errors import InvalidOption, MissingCapability, shown
+from linspec.plurals import count_of
 from linspec.problem import Problem
 from linspec.solver import solve
 
@@ -203,12 +204,12 @@ class CrossValidation:
         return f"<CrossValidation of {self.problem.name}: {self._headline()}>"
 
     def _headline(self) -> str:
-        ridges = counted(len(self.ridges), "ridge")
+        ridges = count_of(len(self.ridges), "ridge")
         settings = f"{ridges} x {len(self.ks)} k" if self.ks != (None,) else ridges
         if self.ridges == (None,):
             settings = f"{len(self.ks)} k"
-        splits = f" x {counted(len(self.scores), 'split')}" if self.method == "folds" else ""
-        passes = counted(self.passes, "pass")
+        splits = f" x {count_of(len(self.scores), 'split')}" if self.method == "folds" else ""
+        passes = count_of(self.passes, "pass")
         passes += "" if self.one_pass else ", each ridge and split solved"
         try:
             best, (i, j) = _said(self.best), self._place(self.best)

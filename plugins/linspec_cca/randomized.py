@@ -33,7 +33,7 @@ from linspec import (
     part,
 )
 from linspec.arrays import Array, Home, to_host
-from linspec.errors import counted
+from linspec.plurals import count_of
 from linspec_cca.pairs import NOISE, block_width
 
 ENDED = "The best pairs within {columns}, {powers}: the residual shows how good they are. "
@@ -61,7 +61,7 @@ class Randomized(Solver):
         phi, psi = range_blocks(problem, run, moments, columns, *parts, power_sweeps=powers)
         run.note(
             Status.APPROXIMATE,
-            ENDED.format(columns=counted(columns, "random column"), powers=counted(powers, "power sweep")),
+            ENDED.format(columns=count_of(columns, "random column"), powers=count_of(powers, "power sweep")),
         )
         return run.finish(x_weights=phi, y_weights=psi)
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linspec import Run, Solution, Solver, Status, form_option, option, part, tol_option
-from linspec.errors import counted
+from linspec.plurals import count_of
 from linspec_cca.als import AlternatingLeastSquares
 
 ENDED = "It ends after {outer} with {inner} each: the residual shows how good the answer is. "
@@ -65,7 +65,7 @@ class FixedRounds(Solver):
         run.note(
             Status.APPROXIMATE,
             ENDED.format(
-                outer=counted(self.iterations, "iteration"), inner=counted(self.inner_iterations, "step")
+                outer=count_of(self.iterations, "iteration"), inner=count_of(self.inner_iterations, "step")
             ),
         )
         return outer.alternate(problem, run, rounds=self.iterations)

@@ -62,8 +62,8 @@ from linspec import (
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS, eigenpairs
 from linspec.cost import DENSE_RATE, Estimate, Sizes, spare_bytes, sweeps_estimate
-from linspec.errors import counted
 from linspec.operators import DenseOperator, MappedOperator, SparseOperator, uncounted
+from linspec.plurals import count_of
 from linspec_svd.ending import answer, log_chance
 from linspec_svd.triplets import decomposed, orthonormal
 
@@ -545,10 +545,10 @@ class KrylovSpace:
         """Say what was used, and what could not be shown."""
         b, known = self._columns
         used = USED.format(
-            columns=counted(b, "column"), most=len(self.H), times=counted(self.begun_again, "time")
+            columns=count_of(b, "column"), most=len(self.H), times=count_of(self.begun_again, "time")
         )
         run.note(
-            None, used + FROM_START.format(known=counted(known, "column"), fresh=b - known) * (known > 0)
+            None, used + FROM_START.format(known=count_of(known, "column"), fresh=b - known) * (known > 0)
         )
         if self.unshown:
             run.note(Status.INCOMPLETE, UNSHOWN)

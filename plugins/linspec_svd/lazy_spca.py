@@ -28,7 +28,8 @@ from linspec import Run, Solution, Solver, Status, form_option, option, part
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, eigenpairs, whitening
 from linspec.cost import Estimate, Sizes, sweeps_estimate
-from linspec.errors import InvalidOption, counted
+from linspec.errors import InvalidOption
+from linspec.plurals import count_of
 from linspec_svd.single_sweep import ANEW, LOST, Probes, say_what_is_lost
 from linspec_svd.spca import ENDED
 from linspec_svd.triplets import (
@@ -90,7 +91,7 @@ class LazySPCA(Solver):
         run.note(
             Status.APPROXIMATE,
             ENDED.format(
-                columns=counted(columns, "column"), powers=counted(self.power_iterations, "power iteration")
+                columns=count_of(columns, "column"), powers=count_of(self.power_iterations, "power iteration")
             ),
         )
         if not self.whiten:

@@ -20,7 +20,7 @@ import numpy as np
 from linspec import Run, Solution, Status
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS
-from linspec.errors import counted
+from linspec.plurals import count_of
 from linspec_svd.triplets import squared_cuts
 
 PROBES = 10
@@ -70,7 +70,7 @@ class Probes:
     def note(self, run: Run, columns: int, AtAZ: Array, V: Array, S: HostArray) -> None:
         """Report the estimates for an answer that cannot be judged."""
         text = ENDED.format(
-            columns=counted(columns, "column"), residual=self.residual(AtAZ, V, S), probes=PROBES
+            columns=count_of(columns, "column"), residual=self.residual(AtAZ, V, S), probes=PROBES
         )
         run.note(Status.APPROXIMATE, text)
 

@@ -23,7 +23,6 @@ import numpy as np
 
 from linspec import LinearOperator, Run, Solution, Solver, Status, option, part
 from linspec.arrays import Array, Home, HostArray, all_finite
-from linspec.errors import counted
 from linspec.operators import (
     CupySparseOperator,
     DenseOperator,
@@ -31,6 +30,7 @@ from linspec.operators import (
     SparseOperator,
     uncounted,
 )
+from linspec.plurals import count_of
 from linspec.row_reduction import reduce_rows
 from linspec_svd.single_sweep import inverse_triangle, solved_in_one_sweep
 from linspec_svd.triplets import (
@@ -66,7 +66,7 @@ class SPCA(Solver):
             return solved_in_one_sweep(problem, run, run.part(self.test_matrix).draw(p, columns, run.rng))
         run.note(
             Status.APPROXIMATE,
-            ENDED.format(columns=counted(columns, "column"), powers=counted(powers, "power iteration")),
+            ENDED.format(columns=count_of(columns, "column"), powers=count_of(powers, "power iteration")),
         )
         elsewhere = moments.reads_blocks and not _in_memory(problem.A)
         if elsewhere and not problem.left:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import linspec as ls
-from linspec.errors import MissingPackage, counted
+from linspec.errors import MissingPackage
+from linspec.plurals import count_of
 
 
 def rows(n: int = 50, p: int = 6) -> np.ndarray:
@@ -140,4 +141,4 @@ def test_one_is_counted_in_the_singular():
     ],
 )
 def test_plurals(number, noun, text):
-    assert counted(number, noun) == text
+    assert count_of(number, noun) == text

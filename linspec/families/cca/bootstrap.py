@@ -40,12 +40,13 @@ from scipy.special import ndtri
 from linspec import cost, machine
 from linspec.arrays import HostArray, at_home, is_array, random_generator, reciprocal, to_host
 from linspec.checks import check_alpha
-from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, NoSuitableSolver, counted, warn
+from linspec.errors import ConvergenceWarning, InvalidOption, InvalidProblem, NoSuitableSolver, warn
 from linspec.families.cca.components import check_problem, frequencies
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
 from linspec.loadings import Structure, structure
+from linspec.plurals import count_of
 from linspec.solver import ALWAYS_AVAILABLE, Solver, chosen_solver, has_trait, solve
 
 __all__ = ["Bootstrap", "bootstrap"]
@@ -132,7 +133,7 @@ class Bootstrap:
 
     def __repr__(self) -> str:
         lines = [
-            f"<Bootstrap of {counted(self.draws, 'draw')}{', interrupted' * self.interrupted}, {self.method}"
+            f"<Bootstrap of {count_of(self.draws, 'draw')}{', interrupted' * self.interrupted}, {self.method}"
         ]
         for i, rho in enumerate(self.solution.correlations):
             low, high = self.correlations[:, i]

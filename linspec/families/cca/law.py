@@ -33,11 +33,11 @@ import scipy.linalg
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, ratio
 from linspec.conclusion import Conclusion, Terms
-from linspec.errors import counted
 from linspec.families.cca.answer import CERTIFIED_SHARE, Answer, unit_columns
 from linspec.families.cca.evidence import Evidence
 from linspec.inverse_norm import BasisNorm, FactorNorm, InverseNorm, Lengths, QuadratureNorm
 from linspec.moments import Moments
+from linspec.plurals import count_of
 from linspec.row_reduction import LEAST_LENGTH, sum_with_short
 from linspec.solution import Status
 from linspec.unit_vectors import chosen
@@ -277,7 +277,7 @@ class _Law:
         beside = self._beside()
         more = 0.0 if beside is None else beside.every - beside.rounding - total
         if len(self.rho) < self.problem.k and more > TOLERATED * self.terms.tol * total:
-            text = f"The answer has {counted(len(self.rho), 'pair')}; "
+            text = f"The answer has {count_of(len(self.rho), 'pair')}; "
             text += f"others have {more:.1e} in the sum of the correlations. "
             return (
                 None,
@@ -580,7 +580,7 @@ class _Law:
                 continue
             count = int(norm.factor.cut.shape[1])
             if self.terms.room < 1:
-                text = f"{name} has {counted(count, 'direction')} so short that its Gram matrix cannot tell them from "
+                text = f"{name} has {count_of(count, 'direction')} so short that its Gram matrix cannot tell them from "
                 text += (
                     'null directions; another pass can. Raise max_passes, choose "direct", or add a ridge.'
                 )
@@ -707,7 +707,7 @@ def facts_of(
     ones = int(np.sum(1 - rho <= np.maximum(rounding, np.minimum(3 * errors, UNRESOLVED))))
     if ones:
         least = "at least " if ones == problem.k else ""
-        text = f"{ones} of {counted(len(rho), 'correlation')} {'is' if ones == 1 else 'are'} 1 within their errors: "
+        text = f"{ones} of {count_of(len(rho), 'correlation')} {'is' if ones == 1 else 'are'} 1 within their errors: "
         text += f"the views share {least}{ones} "
         facts.append((Status.DEGENERATE, f"{text}direction{'s' * (ones > 1)} exactly."))
     if facts:
