@@ -39,6 +39,7 @@ from linspec.interrupts import HowItEnded, remember
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.chosen_rows import chosen_rows
 from linspec.parts import with_parts
+from linspec.plurals import count_of
 from linspec.problem import Problem
 from linspec.run import Progress
 from linspec.solution import Status
@@ -187,8 +188,8 @@ class Comparison:
         )
 
     def _headline(self) -> str:
-        words = f"{len(self.entries)} runs"
-        words += f", scores on {self.held_out} held-out rows" if self.held_out else ""
+        words = count_of(len(self.entries), "run")
+        words += f", scores on {count_of(self.held_out, 'held-out row')}" if self.held_out else ""
         return words + (", interrupted" if self.interrupted else "")
 
     def _table(self) -> list[list[str]]:

@@ -14,12 +14,14 @@ def count_of(number: float, noun: str, plural: str = "") -> str:
     noun : str
         For one.
     plural : str, optional
-        For any other number; by default the noun with an "s".
+        For any other number; by default the noun with an "s", or with "es" after an "s".
 
     Examples
     --------
     >>> from linspec.plurals import count_of
-    >>> count_of(1.0, "pass", "passes"), count_of(2.5, "pass", "passes"), count_of(0, "row")
-    ('1 pass', '2.5 passes', '0 rows')
+    >>> count_of(1.0, "pass"), count_of(2.5, "pass"), count_of(3_000_000, "row")
+    ('1 pass', '2.5 passes', '3000000 rows')
     """
-    return f"{number:g} {noun if number == 1 else plural or noun + 's'}"
+    shown = f"{number:g}" if isinstance(number, float) else str(number)
+    plural = plural or noun + ("es" if noun.endswith("s") else "s")
+    return f"{shown} {noun if number == 1 else plural}"

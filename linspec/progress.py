@@ -82,7 +82,7 @@ def report_progress(name: str, wanted: bool, goal: Goal) -> Iterator[tuple[Callb
 
 
 def _state(progress: Any) -> str:
-    return f"{count_of(progress.passes, 'pass', 'passes')}, residual {progress.residual:.1e}"
+    return f"{count_of(progress.passes, 'pass')}, residual {progress.residual:.1e}"
 
 
 # ---- one line of text -------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def _on_line(name: str) -> Iterator[Callback]:
             return
         last = now
         line = (
-            f"{name}: iteration {progress.iteration}, {count_of(progress.passes, 'pass', 'passes')}, "
+            f"{name}: iteration {progress.iteration}, {count_of(progress.passes, 'pass')}, "
             f"residual {progress.residual:.2e}, {progress.seconds:.1f} s"
         )
         stream.write("\r" + line.ljust(width))

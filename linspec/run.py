@@ -37,6 +37,7 @@ from linspec.operators.streamed import ONCE
 from linspec.options import options_of, stated_options
 from linspec.parts import with_parts
 from linspec.pauses import Ended, looking
+from linspec.plurals import count_of
 from linspec.problem import Problem
 from linspec.solution import History, Solution, Status
 from linspec.sweeps.slices import read_streams
@@ -302,7 +303,7 @@ class Run:
     def _too_few(self, least: float) -> BudgetTooSmall:
         """What a run is told whose budget is below the least number of passes."""
         return BudgetTooSmall(
-            f"{self.name} needs at least {least:g} passes (set-up and certificate); got "
+            f"{self.name} needs at least {count_of(least, 'pass')} (set-up and certificate); got "
             f"max_passes={self._max_passes:g}. Raise it."
         )
 
@@ -313,7 +314,7 @@ class Run:
         less = ["without left vectors (left=False)"] if getattr(self.problem, "left", False) else []
         less += [f"with the default of {', '.join(sorted(options))}"] if options else []
         also = f", or ask for one pass: {' and '.join(less)}" if less else ""
-        return f"{self.name} would need {passes:g} passes, and {ONCE}{also}."
+        return f"{self.name} would need {count_of(passes, 'pass')}, and {ONCE}{also}."
 
     def read_before(self, *, means: bool) -> None:
         """Count the rows of streamed data, and gather their means, where a solver needs them beforehand.

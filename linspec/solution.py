@@ -419,8 +419,7 @@ class Solution:
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__} by {self.solver}: {self._headline()}, residual {self.residual:.2g} "
-            f"({self.residual_kind}), {count_of(self.passes, 'pass', 'passes')}, "
-            f"{count_of(self.iterations, 'iteration')}, "
+            f"({self.residual_kind}), {count_of(self.passes, 'pass')}, {count_of(self.iterations, 'iteration')}, "
             f"{self.status.name}>"
         )
 
@@ -468,7 +467,7 @@ class Solution:
     def _certificate(self) -> list[tuple[str, str]]:
         """How the run ended, in words."""
         limit = "" if self.tol is None else f", tolerance {self.tol:.2g}"
-        made = f"{count_of(self.passes, 'pass', 'passes')}, {count_of(self.iterations, 'iteration')}"
+        made = f"{count_of(self.passes, 'pass')}, {count_of(self.iterations, 'iteration')}"
         return [
             ("status", self.status.name),
             ("residual", f"{self.residual:.2g} ({self.residual_kind}){limit}"),

@@ -1,12 +1,12 @@
 """
-Bootstrap intervals cover the correlations of the population, percentiles of the usual kind do not
-==================================================================================================
+Bootstrap intervals cover the correlations of the population; the usual percentile intervals do not
+===================================================================================================
 
-Sample correlations are too large, and those of rows drawn from a sample are too large once more. The usual interval
-of percentiles counts that bias twice. ``ls.bootstrap`` takes the bias out instead.
+Sample correlations are too large on average, and bootstrap draws from the sample have this bias twice. So the usual
+percentile intervals are wrong. ``ls.bootstrap`` corrects the bias.
 
 Thirty data sets of 200 rows are drawn from a population whose largest canonical correlation is 0.5, between views of
-eight and six columns. A right interval of 90 % covers 0.5 in about 27 of them.
+eight and six columns. A correct interval of 90 % covers 0.5 in about 27 of them.
 """
 
 import matplotlib.pyplot as plt

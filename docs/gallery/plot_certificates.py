@@ -2,13 +2,13 @@
 A certificate bounds the error of each correlation, however early a solver is stopped
 =====================================================================================
 
-Canonical correlations of the halves of digits, by four methods, each stopped after 3, 6, 12, 25, 50 and 100
-readings of the data. Whatever comes back has a certificate, computed from the arrays that are returned and not by
-the solver: for each correlation a distance within which there is an exact one. Whoever stops early knows how much
-it costs.
+Four methods compute the canonical correlations of the halves of digits. Each is stopped after 3, 6, 12, 25, 50
+and 100 readings of the data. Every answer has a certificate, which is computed from the returned arrays and not
+by the solver: for each correlation a distance within which there is an exact one. So you know the error of a
+run that you stop early.
 
-The exact correlations are singular values of the whitened cross product, computed by SciPy. No error may be larger
-than its bound, by the theorem behind the certificate. The bounds are not idle either: they fall with the errors.
+The exact correlations are singular values of the whitened cross product, computed by SciPy. By a theorem no
+error is larger than its bound. The bounds are also useful: they fall together with the errors.
 """
 
 import warnings
@@ -53,7 +53,7 @@ print(f"{len(answers)} correlations with bounds")
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 ls.plots.convergence(runs, against="passes", ax=left)
-left.set_title("The law is the same for all methods")
+left.set_title("One residual formula for all methods")
 for name, colour in zip(names, ("#0072B2", "#D55E00", "#009E73", "#CC79A7"), strict=True):
     bounds, errors = np.array([row[1:] for row in answers if row[0] == name]).T
     right.loglog(bounds, np.maximum(errors, 1e-16), "o", markersize=4, color=colour, label=name)

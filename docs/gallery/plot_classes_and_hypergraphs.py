@@ -1,13 +1,13 @@
 """
-Hyperedges arrange images by what digits have in common; with classes for edges this is LDA
-===========================================================================================
+Hypergraph learning arranges images by what digits have in common; with classes as labels it is LDA
+===================================================================================================
 
-Linear discriminant analysis (LDA) finds directions that tell classes apart. Hypergraph spectral learning finds
-directions for labels of which a row may have several: each label is a hyperedge around the rows that have it. Both
-are one problem, ``ls.Discriminant``, with another target.
+Linear discriminant analysis (LDA) finds directions that separate classes. Hypergraph spectral learning does this for
+labels, of which a row may have several: each label is a hyperedge that connects the rows with this label. Both
+are the problem ``ls.Discriminant``, with different targets.
 
 Images of digits get three labels: the digit is even, it has a closed loop, it has a bar at the top or the bottom.
-From three directions a regression tells the labels of new images. Two facts hold exactly: where every row has one
+A regression on three directions predicts the labels of new images. Two facts hold exactly: where every row has one
 label, its class, the hypergraph of Zhou, Huang and Schölkopf is LDA; and LDA without a ridge predicts the classes
 that scikit-learn's does.
 """

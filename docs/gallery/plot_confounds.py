@@ -2,13 +2,13 @@
 Age and sex hide a relation between two views, and partial correlations find it
 ===============================================================================
 
-Two views of 2000 people both depend on age and sex, strongly. What they share beyond that is one weak signal, in
-known columns. Plain canonical correlations find the confounds: large correlations, and weights that have nothing to
-do with the signal. ``confounds=`` takes the linear effect of age and sex out of every column, without a copy of the
-data; the first pair is then the planted one.
+Two views of 2000 people both depend on age and sex, strongly. Beyond that they share one weak signal, in known
+columns. Ordinary canonical correlations find the confounds: the correlations are large, and the weights have
+nothing to do with the signal. ``confounds=`` removes the linear effect of age and sex from every column,
+without a copy of the data. Then the first pair is the planted signal.
 
-The correlation in the population is known: beside the confounds both columns are 0.8 times the signal and 0.6 times
-noise, so it is 0.64. Residuals of ordinary regressions by NumPy have the correlation that linspec returns.
+The correlation in the population is known: without the confounds both columns are 0.8 times the signal plus 0.6 times
+noise, so it is 0.64. The residuals of ordinary regressions with NumPy have the same correlation as linspec returns.
 """
 
 import matplotlib.pyplot as plt

@@ -1,15 +1,15 @@
 """
-Twelve pairs of patterns have all that one half of a digit tells of the other
-=============================================================================
+Twelve pairs of patterns contain all that one half of a digit says about the other
+==================================================================================
 
-Cut images of handwritten digits in the middle: what does the left half tell about the right one? Canonical
-correlation analysis finds pairs of patterns, one in each half, that go together from image to image. The
-correlations of the images that were fitted are too large, so a third of the images is kept for judging. A picture
-of a pair shows its loadings, which are the correlations of the pixels with the variate of the pair; weights alone
-do not show what a variate is.
+Cut images of handwritten digits in the middle: what does the left half say about the right one? Canonical
+correlation analysis finds pairs of patterns, one in each half, that are correlated over the images. The
+correlations on the fitted images are too large, so a third of the images is held out for testing. The picture
+of a pair shows its loadings, the correlations of the pixels with the variate; weights alone
+do not show what a variate means.
 
-The variates also predict the missing half. With all pairs and no ridge this is ordinary least squares, which
-scikit-learn confirms below. Twelve of the pairs predict as well.
+The variates also predict the missing half. With all pairs and no ridge this is ordinary least squares, as a
+comparison with scikit-learn shows. Twelve pairs predict equally well.
 """
 
 import matplotlib.pyplot as plt
@@ -28,7 +28,7 @@ train, test = order[:1200], order[1200:]
 # %%
 # Pairs of patterns
 # -----------------
-# The ridge keeps pixels that are hardly ever inked from fitting single images.
+# The ridge prevents that pixels which are almost always white fit single images.
 
 cca = ls.solve(ls.CCA(left[train], right[train], k=4, ridge=100.0))
 new = cca.score(left[test], right[test])
@@ -76,7 +76,7 @@ assert abs(reached[-1] - peer) < 1e-4  # all pairs without a ridge: ordinary lea
 assert reached[7] > 0.97 * peer
 
 # %%
-# What that looks like: a pixel is hard to guess, a digit is often recognised.
+# Predicted halves: single pixels are hard to predict, but the digit can often be recognised.
 
 twelve = ls.solve(ls.CCA(left[train], right[train], k=12), "direct")
 guessed = twelve.predict(left[test]).clip(0, 16)

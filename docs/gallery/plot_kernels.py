@@ -2,12 +2,13 @@
 Kernel CCA draws the curve that relates two views, and preimages name its columns
 =================================================================================
 
-The square of one column of X, and noise, make one column of Y. No linear weights see that, since x and x² are
-uncorrelated. Kernel CCA finds functions of the two columns that are correlated, and these are the planted ones: a
-parabola in x, a line in y.
+One column of Y is the square of one column of X plus noise. Linear weights do not find this, since x and x² are
+uncorrelated. Kernel CCA finds correlated functions of the two columns, and they are the planted ones: a
+parabola in x and a line in y.
 
-Hide the two columns among thirty others, and functions of all columns fit noise. Kernel functions of single points
-(``PreimageCCA``), with a bound on the entries of the points, have one large entry each: that of the planted column.
+If the two columns are hidden among thirty others, functions of all columns fit noise. ``PreimageCCA`` uses
+kernel functions of single points, with a bound on their entries. Each point then has one large entry: that of
+the planted column.
 """
 
 import matplotlib.pyplot as plt

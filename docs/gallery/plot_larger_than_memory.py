@@ -1,14 +1,14 @@
 """
-Principal components of a file four times as large as the memory that is granted
-================================================================================
+Principal components of a file four times as large as the memory limit
+======================================================================
 
-A ``.npy`` file is mapped and read in blocks of rows. The budget here is 24 MB (``LINSPEC_MAX_MEMORY``), the file
-has 96 MB: small numbers, so that the example takes seconds, but the same ratio as a file of 96 GB on a machine with
-24 GB. ``tracemalloc`` counts the arrays that are held at any time; the pages of the map that the system caches are
-not among them, and may be taken away.
+A ``.npy`` file is mapped and read in blocks of rows. Here the memory limit is 24 MB (``LINSPEC_MAX_MEMORY``)
+and the file has 96 MB. These numbers are small, so that the example takes seconds, but the ratio is that of a
+file of 96 GB on a machine with 24 GB. ``tracemalloc`` measures the memory of the arrays. It does not include
+pages of the file that the operating system caches and can discard at any time.
 
-Methods differ in how often they read the file (``passes``), and in what they promise of the answer. The singular
-values are planted: 40 columns with standard deviations 6, 5, 4, 3 and otherwise 1.
+Methods differ in how often they read the file (``passes``), and in the accuracy of the answer. The singular
+values are known: 40 columns with standard deviations 6, 5, 4, 3 and otherwise 1.
 """
 
 import os
@@ -38,7 +38,7 @@ del rows
 size = path.stat().st_size
 
 # %%
-# The budget is told to linspec before the first solve: plans and blocks keep to it.
+# Set the limit before the first solve. linspec then chooses methods and blocks that keep it.
 
 os.environ["LINSPEC_MAX_MEMORY"] = "24MB"
 names = ["gram", "lazy-spca", "spca", "block-krylov"]

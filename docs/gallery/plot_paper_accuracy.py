@@ -1,14 +1,14 @@
 """
-Papers: SPCA and lazy SPCA serve a classifier alike, and better than random projections
-=======================================================================================
+Papers: SPCA and lazy SPCA are equally good for a classifier, and better than random projections
+================================================================================================
 
-Wojnowicz (2017) classifies rows that are reduced to k numbers, by a random projection (RP), by stochastic principal
-components (SPCA), and lazily. His claims: SPCA and lazy SPCA are equally accurate, and both more accurate than RP
-at every k.
+Wojnowicz (2017) classifies rows that are reduced to k numbers by a random projection (RP), by stochastic
+principal components (SPCA), or by lazy SPCA. His claims: SPCA and lazy SPCA are equally accurate, and both more
+accurate than RP at every k.
 
-The numbers come from ``docs/experiments/lazy_accuracy.py``, which has recorded them: posts of 20 newsgroups, and
-pairs of products and queries, rows held out; a logistic regression on the k numbers. ``docs/experiments.md`` has
-more seeds, more k, seconds, and verdicts.
+The numbers were recorded by ``docs/experiments/lazy_accuracy.py``. The data are posts of 20 newsgroups, and
+pairs of products and queries; the accuracy is that of a logistic regression on held-out rows.
+``docs/experiments.md`` has more seeds, more k, the seconds, and says which claims held.
 """
 
 import json

@@ -2,13 +2,13 @@
 Papers: alternating least squares converges as fast as its theorem says, lazy SPCA saves half the time
 ======================================================================================================
 
-The numbers are not computed here: two experiments have recorded them, with their command, date and versions, and
-``docs/experiments.md`` says what each claim is and whether it held. This page draws them.
+This page draws numbers that two experiments have recorded, with their command, date and versions.
+``docs/experiments.md`` states each claim and whether it held.
 
-Alternating least squares for canonical correlations (Golub & Zha 1995; Lu 2015, Theorem 3.3.1) multiplies the angle
-to the leading pairs by the square of a ratio of correlations in each iteration. Lazy SPCA (Wojnowicz 2017) makes
-nothing orthonormal that is as long as the data, and so takes less time than SPCA on the same stream, the more so
-the larger k is.
+Alternating least squares for canonical correlations (Golub & Zha 1995; Lu 2015, Theorem 3.3.1) multiplies the
+angle to the leading pairs by the square of a ratio of correlations in each iteration. Lazy SPCA (Wojnowicz
+2017) does not orthonormalise a matrix with as many rows as the data. So it takes less time than SPCA on the
+same stream, and the advantage grows with k.
 """
 
 import json

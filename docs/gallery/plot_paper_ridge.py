@@ -2,15 +2,15 @@
 Papers: preconditioned conjugate gradients reach ridge regression's risk on all three spectra
 =============================================================================================
 
-Lu's thesis (2015, section 2.4.1) compares ways to ridge regression on singular values that fall steeply, hardly
-fall, or hardly fall after fifteen large ones (Figures 2.1 to 2.3). The numbers come from
-``docs/experiments/ridge_risk.py``, which has recorded them with two repeats at ridge 1; ``docs/experiments.md`` has
-the figures of twenty and the verdict on each claim.
+Lu's thesis (2015, section 2.4.1) compares methods for ridge regression on three spectra: singular values that
+fall steeply, that hardly fall, or that hardly fall after fifteen large ones (Figures 2.1 to 2.3). The numbers
+were recorded by ``docs/experiments/ridge_risk.py`` with two repeats at ridge 1; ``docs/experiments.md`` has the
+figures of twenty repeats, and says which claims held.
 
-The risk of an estimate is its mean squared distance from the noiseless truth, over that of exact ridge regression:
-1 is as good as exact. As printed, gradient descent, SVRG and LING get there on the last two, and principal
-components on none: this ridge is small. Conjugate gradients with a Nyström preconditioner, which came later, get
-there on all three.
+The risk of an estimate is its mean squared distance from the noiseless truth, divided by that of exact ridge
+regression: 1 is as good as exact. As published, gradient descent, SVRG and LING reach 1 on the last two
+spectra, and principal components on none, because this ridge is small. Conjugate gradients with a Nyström
+preconditioner, a later method, reach 1 on all three.
 """
 
 import json

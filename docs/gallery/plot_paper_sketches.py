@@ -2,14 +2,14 @@
 Papers: Hadamard sketches keep lengths as the theorem says, and lose coordinates if they are narrow
 ===================================================================================================
 
-The numbers come from ``docs/experiments/sketch_quality.py``, which has recorded them; ``docs/experiments.md`` says
-whether each claim held. A sketch of ten orthonormal columns should keep all singular values near 1.
+The numbers were recorded by ``docs/experiments/sketch_quality.py``; ``docs/experiments.md`` says which claims held.
+The sketch of ten orthonormal columns should have all singular values near 1.
 
-Tropp (2011) proves bounds of 0.40 and 1.48 for the subsampled randomized Hadamard transform (SRHT) with about 1500
-columns, whatever the ten columns are. With fewer it is said to serve as well as a Gaussian matrix. That fails where
-the columns are coordinates: narrow samples of a Hadamard matrix may have too few patterns of signs, and a direction
-is lost altogether. Feature hashing (Weinberger et al. 2009) costs a classifier of words hardly anything, once there
-are enough columns.
+Tropp (2011) proves bounds of 0.40 and 1.48 for the subsampled randomized Hadamard transform (SRHT) with about
+1500 columns, whatever the ten columns are. With fewer columns it is said to be as good as a Gaussian matrix.
+This fails if the ten columns are coordinate vectors: a small sample of the columns of a Hadamard matrix may
+have equal rows, and then a direction is lost. Feature hashing (Weinberger et al. 2009) hardly reduces the
+accuracy of a classifier of words, if there are enough columns.
 """
 
 import json

@@ -2,14 +2,14 @@
 One pass scores every ridge on every fold; a simpler model is as good as the best
 =================================================================================
 
-Progress of diabetes after a year, from ten measurements of 442 patients, their squares and their products: 65
-columns that depend on each other, so that a ridge helps. ``ls.cross_validate`` fits 25 ridges on each of ten
-training sets from one reading of the data. Its scores are those of scikit-learn, which solves 250 regressions for
-them.
+The data are the progress of diabetes after a year, and ten measurements of 442 patients, with their squares and
+products: 65 columns that are strongly correlated, so that a ridge helps. ``ls.cross_validate`` fits 25 ridges
+on each of ten training sets from one reading of the data. The scores are the same as those of scikit-learn,
+which solves 250 regressions.
 
-The best ridge was chosen as the best of many, and the scores of ridges nearby hardly differ. The rule of one
-standard error takes the largest ridge whose score is within one standard error of the best: a simpler model, as
-good as can be told.
+The scores of neighbouring ridges hardly differ. The one-standard-error rule
+takes the largest ridge whose score is within one standard error of the best: a simpler model that is not measurably
+worse.
 """
 
 import matplotlib.pyplot as plt
@@ -33,7 +33,7 @@ found = ls.cross_validate(problem, ridges=ridges, splitter=folds, form="dense") 
 path = ls.solve(ls.LeastSquares(A, y, ridges, center=True))
 
 # %%
-# The largest coefficients along the path, and the scores on rows that were left out.
+# The largest coefficients along the path, and the scores on held-out rows.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 ls.plots.ridge_path(path, ridges=ridges, names=squares.get_feature_names_out(data.feature_names), ax=left)

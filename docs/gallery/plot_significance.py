@@ -2,13 +2,13 @@
 Six tests find the two pairs that were planted, and only these
 ==============================================================
 
-Sample correlations are never zero: the largest of thirty combinations of nothing is large on 300 rows. Two views
-with six and five columns share two signals here. Three ways to tell these from chance: correlations of rows in a
-random order (``ls.null_correlations``), a permutation test of all pairs (``ls.permutation_test``), and the tests of
-textbooks, Wilks' Λ and others, for normal rows (``ls.significance``).
+Sample correlations are never zero, even between unrelated views. Two views with six and five columns share two
+signals here. There are three ways to distinguish these from chance: correlations of permuted rows
+(``ls.null_correlations``), a permutation test of all pairs (``ls.permutation_test``), and the textbook tests
+for normal rows, Wilks' Λ and others (``ls.significance``).
 
-A test is right if its p-values are uniform where there is nothing to find. 500 pairs of views without relation show
-that those of Wilks' Λ are; the F of Roy's root, which many programs print, is far off.
+A test is correct if its p-values are uniform for unrelated views. 500 pairs of unrelated views show that those
+of Wilks' Λ are uniform; the F of Roy's root, which many programs print, is far from it.
 """
 
 import matplotlib.pyplot as plt
@@ -65,8 +65,8 @@ by_definition = np.linalg.det(R) / np.linalg.det(R[:6, :6]) / np.linalg.det(R[6:
 assert np.isclose(table.wilks.values[0], by_definition)
 
 # %%
-# Where there is nothing to find
-# ------------------------------
+# Unrelated views
+# ---------------
 
 of_wilks, of_roy = [], []
 for _ in range(500):

@@ -2,13 +2,13 @@
 Centred principal components of sparse counts take a fifth of the dense memory
 ==============================================================================
 
-Principal components are about deviations from the means. Sparse counts less their means are dense, so many programs
-leave the means in, and their first component is then the vector of means: it says which words are frequent, and
-nothing about documents. linspec takes the means out of the products instead of out of the entries, and holds what
-the sparse matrix and its Gram matrix take.
+Principal components describe deviations from the means. Sparse counts become dense if the means are subtracted,
+so many programs do not centre. Their first component is then nearly the vector of means: it says which words
+are frequent, and nothing about documents. linspec corrects the products instead of the entries, and needs
+memory only for the sparse matrix and its Gram matrix.
 
-The answer is that of scikit-learn on the dense centred matrix. The memory is what ``tracemalloc`` sees, NumPy's
-arrays included.
+The answer is the same as that of scikit-learn on the dense centred matrix. The memory is measured by ``tracemalloc``,
+which includes NumPy's arrays.
 """
 
 import tracemalloc
@@ -39,8 +39,7 @@ peer, peer_peak = with_peak(lambda: PCA(6, svd_solver="covariance_eigh").fit(cou
 plain = ls.solve(ls.SVD(counts, k=6), rng=0)  # the means left in
 
 # %%
-# The first vector of the matrix as it stands is nearly its vector of means. Of the centred one it is a difference
-# of topics.
+# Without centring the first vector is nearly the vector of means. With centring it is a difference between topics.
 
 means = np.asarray(counts.mean(axis=0)).ravel()
 cosine = abs(plain.Vh[0] @ means) / np.linalg.norm(means)

@@ -2,13 +2,13 @@
 Words of two languages share exactly the topics that were planted
 =================================================================
 
-Each row is a document in two languages, and a column says whether a word occurs. Words are drawn at random but for
-one thing: every document has one of eight topics, and some of its words belong to that topic, in both languages.
-Canonical correlations find what the two views share. The matrices stay sparse, also where the means are taken out.
+Each row is a document in two languages, and a column says whether a word occurs. Words are drawn at random,
+with one exception: every document has one of eight topics, and some of its words belong to that topic, in both
+languages. Canonical correlations find what the two views share. The matrices stay sparse, also with centring.
 
-How many pairs are real? Rows of one view in another order share nothing, so their correlations are what chance
-gives for these columns and this ridge. Eight topics make seven differences between topics: seven correlations stand
-out. Clusters of the variates of new documents are then the topics, though nobody has told them to the solver.
+How many pairs are real? If the rows of one view are permuted, the views share nothing, so their correlations
+are those of chance for these columns and this ridge. Eight topics have seven differences: seven correlations
+are larger. Clusters of the variates of new documents are the topics, although the solver did not know them.
 """
 
 import matplotlib.pyplot as plt
@@ -26,7 +26,7 @@ found = ls.solve(problem, rng=0)
 null = ls.null_correlations(problem, permutations=5, rng=0)
 
 # %%
-# New documents are placed by their words in the first language alone. Clusters are sought among seven coordinates.
+# The variates of new documents use only the words of the first language. The clusters are computed in seven dimensions.
 
 places = found.transform(texts.X[4000:])[:, :7]
 clusters = KMeans(8, n_init=5, random_state=0).fit_predict(places)

@@ -1,10 +1,11 @@
 """
-Weights count rows: a sample with the wrong shares gives the components of the population
-=========================================================================================
+Weights count rows: a sample with wrong proportions gives the components of the population
+==========================================================================================
 
-A survey has asked two groups, and one of them ten times too rarely. Components of the sample are those of the other
-group. Weights that say how many people a row stands for give the components of the population: to sampling error
-those of all people, and exactly those of a table with each row repeated so many times.
+A survey has asked two groups of people, one of them ten times too rarely. The components of the sample are
+those of the other group. The weight of a row says how many people it represents. With weights the components
+are those of the population, up to sampling error, and exactly those of a table in which each row is repeated
+accordingly.
 """
 
 import matplotlib.pyplot as plt

@@ -2,13 +2,13 @@
 A solver of your own in twenty lines, compared: momentum beats gradient descent
 ===============================================================================
 
-A method of your own is a class whose fields are its options, and a record with its name. Once it is registered,
-``ls.solve`` and ``ls.compare`` take it like any other solver, count its passes, and judge its answer by the same
-residual, computed from the data and not by the solver. Nothing in the comparison trusts the newcomer.
+Your own method is a class, whose fields are its options, and a record with its name. After registration,
+``ls.solve`` and ``ls.compare`` treat it like any other solver: they count its passes, and compute the residual
+of its answer from the data. So the comparison does not depend on what the new solver claims.
 
-Here it is Nesterov's accelerated gradient descent. For eigenvalues of AᵀA + ridge I between μ and L his theorem
-bounds how far the objective is above its minimum after t steps by (L + μ)/2 ‖x₀ − x*‖² (1 − √(μ/L))ᵗ. Every iterate
-is held against that bound.
+Here it is Nesterov's accelerated gradient descent. If the eigenvalues of AᵀA + ridge I are between μ and L, his
+theorem bounds the difference between the objective and its minimum after t steps by (L + μ)/2
+‖x₀ − x*‖² (1 − √(μ/L))ᵗ. The example checks every iterate against that bound.
 """
 
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ ls.register(
 )
 
 # %%
-# A ridge regression whose singular values fall from 1 to 1/50. Momentum needs a ridge: it is the μ of the theorem.
+# A ridge regression whose singular values fall from 1 to 1/50. Momentum needs a ridge, which is the μ of the theorem.
 
 rng = np.random.default_rng(0)
 U, V = (np.linalg.qr(rng.standard_normal((rows, 60)))[0] for rows in (1500, 60))

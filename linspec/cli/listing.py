@@ -11,6 +11,7 @@ from linspec.cli.failures import Command, Failure, install_hint
 from linspec.cli.interrupts import raising
 from linspec.cli.progress import Goal, shown_progress
 from linspec.cli.tables import show_facts, show_table
+from linspec.plurals import count_of
 
 __all__ = ["check", "describe", "plugins", "solvers"]
 
@@ -25,7 +26,9 @@ def solvers(problem: str | None) -> None:
         spec = registry.get_spec("solver", name, problem)
         rows.append((name, ", ".join(spec.traits), spec.summary))
     show_table(("solver", "traits", "what it does"), rows)
-    click.echo(f"\n{len(rows)} solvers. `linspec describe NAME` shows the options and the source of one.")
+    click.echo(
+        f"\n{count_of(len(rows), 'solver')}. `linspec describe NAME` shows the options and the source of one."
+    )
 
 
 @click.command(cls=Command, short_help="Describe a solver, its source, needs and options; or a problem.")

@@ -251,7 +251,7 @@ def _on_held_out(solution: Any, outcome: Outcome, rows: Rows | None) -> str:
     """What the answer is worth on rows that were not fitted."""
     if rows is None or outcome.held_out is None:
         return ""
-    return f"{type(solution).score_label} {outcome.held_out:.6f}, on {len(rows)} rows that were not fitted"
+    return f"{type(solution).score_label} {outcome.held_out:.6f}, on {count_of(len(rows), 'row')} not fitted"
 
 
 def _draw(

@@ -108,9 +108,8 @@ class RidgePath(Generic[S]):
         return self.solutions[self.best]
 
     def __repr__(self) -> str:
-        lines = [
-            f"<RidgePath by {self.solver}: {len(self.ridges)} ridges, {count_of(self.passes, 'pass', 'passes')}"
-        ]
+        made = f"{count_of(len(self.ridges), 'ridge')}, {count_of(self.passes, 'pass')}"
+        lines = [f"<RidgePath by {self.solver}: {made}"]
         lines[0] += ", interrupted" * self.interrupted
         for i, (ridge, solution) in enumerate(zip(self.ridges, self.solutions, strict=True)):
             values = getattr(solution, type(solution).value_field)

@@ -204,15 +204,12 @@ class CrossValidation:
         return f"<CrossValidation of {self.problem.name}: {self._headline()}>"
 
     def _headline(self) -> str:
-        settings = (
-            f"{len(self.ridges)} ridges x {len(self.ks)} k"
-            if self.ks != (None,)
-            else f"{len(self.ridges)} ridges"
-        )
+        ridges = count_of(len(self.ridges), "ridge")
+        settings = f"{ridges} x {len(self.ks)} k" if self.ks != (None,) else ridges
         if self.ridges == (None,):
             settings = f"{len(self.ks)} k"
-        splits = f" x {len(self.scores)} splits" if self.method == "folds" else ""
-        passes = count_of(self.passes, "pass", "passes")
+        splits = f" x {count_of(len(self.scores), 'split')}" if self.method == "folds" else ""
+        passes = count_of(self.passes, "pass")
         passes += "" if self.one_pass else ", each ridge and split solved"
         try:
             best, (i, j) = _said(self.best), self._place(self.best)

@@ -21,6 +21,7 @@ from typing import Any
 
 from linspec import registry
 from linspec.errors import BrokenPlugin, InvalidDeclaration, UnknownName
+from linspec.plurals import count_of
 from linspec.testing import backends as tables
 from linspec.testing.adapting import ADAPTER_CHECKS, Adapter
 from linspec.testing.answers import ANSWER_CHECKS
@@ -94,7 +95,7 @@ class Report:
         return not self.failed
 
     def __str__(self) -> str:
-        counts = [f"{self.passed + len(self.failed)} checks"]
+        counts = [count_of(self.passed + len(self.failed), "check")]
         if self.failed:
             counts.append(f"{len(self.failed)} failed")
         if self.skipped:

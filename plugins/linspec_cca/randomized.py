@@ -33,9 +33,10 @@ from linspec import (
     part,
 )
 from linspec.arrays import Array, Home, to_host
+from linspec.plurals import count_of
 from linspec_cca.pairs import NOISE, block_width
 
-ENDED = "The best pairs within {columns} random columns, {powers} power sweeps: the residual shows how good they are. "
+ENDED = "The best pairs within {columns}, {powers}: the residual shows how good they are. "
 ENDED += 'Raise oversample, or choose a solver that iterates to a tolerance, such as "als".'
 
 
@@ -58,7 +59,10 @@ class Randomized(Solver):
         run.plan(setup=moments.setup_cost + (1 + powers) * moments.sweep_cost)
         parts = run.part(self.test_matrix), run.part(self.normalizer)
         phi, psi = range_blocks(problem, run, moments, columns, *parts, power_sweeps=powers)
-        run.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=powers))
+        run.note(
+            Status.APPROXIMATE,
+            ENDED.format(columns=count_of(columns, "random column"), powers=count_of(powers, "power sweep")),
+        )
         return run.finish(x_weights=phi, y_weights=psi)
 
 

@@ -19,11 +19,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from linspec import Run, Solution, Solver, Status, form_option, option, part, tol_option
+from linspec.plurals import count_of
 from linspec_cca.als import AlternatingLeastSquares
 
-ENDED = (
-    "It ends after {outer} iterations with {inner} steps each: the residual shows how good the answer is. "
-)
+ENDED = "It ends after {outer} with {inner} each: the residual shows how good the answer is. "
 ENDED += 'Raise both numbers, or choose "als", which iterates to a tolerance.'
 
 
@@ -63,5 +62,10 @@ class FixedRounds(Solver):
             first=self.first,
             form=self.form,
         )
-        run.note(Status.APPROXIMATE, ENDED.format(outer=self.iterations, inner=self.inner_iterations))
+        run.note(
+            Status.APPROXIMATE,
+            ENDED.format(
+                outer=count_of(self.iterations, "iteration"), inner=count_of(self.inner_iterations, "step")
+            ),
+        )
         return outer.alternate(problem, run, rounds=self.iterations)

@@ -13,6 +13,7 @@ from linspec.arrays import Array, HostArray, to_host
 from linspec.errors import InvalidProblem
 from linspec.families.cca.variates import one_or_both
 from linspec.families.cca.views import TwoViewSolution
+from linspec.plurals import count_of
 from linspec_deep.nets import Net, side_by_side
 
 
@@ -62,7 +63,7 @@ class DeepCCASolution(TwoViewSolution):
 
     def _headline(self) -> str:
         total = float(self.correlations.sum())
-        return f"{len(self.correlations)} correlations of learnt features, sum {total:.6f}"
+        return f"{count_of(len(self.correlations), 'correlation')} of learnt features, sum {total:.6f}"
 
     @classmethod
     def from_saved_parts(cls, parts: Mapping[str, Any]) -> Self:

@@ -14,6 +14,7 @@ from linspec.families.cca.variates import one_or_both
 from linspec.families.cca.views import TwoViewSolution
 from linspec.features import FeatureMap, KernelMap
 from linspec.kernels import Kernel, Points
+from linspec.plurals import count_of
 
 
 class Fitted:
@@ -85,7 +86,7 @@ class KernelCCASolution(TwoViewSolution):
 
     def _headline(self) -> str:
         total = float(self.correlations.sum())
-        return f"{len(self.correlations)} correlations, sum {total:.6f}"
+        return f"{count_of(len(self.correlations), 'correlation')}, sum {total:.6f}"
 
     def _per_component(self) -> dict[str, Any]:
         columns = {**super()._per_component(), "residual": self.residuals}

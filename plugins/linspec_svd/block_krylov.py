@@ -63,6 +63,7 @@ from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS, eigenpairs
 from linspec.cost import DENSE_RATE, Estimate, Sizes, spare_bytes, sweeps_estimate
 from linspec.operators import DenseOperator, MappedOperator, SparseOperator, uncounted
+from linspec.plurals import count_of
 from linspec_svd.ending import answer, log_chance
 from linspec_svd.triplets import decomposed, orthonormal
 
@@ -127,9 +128,9 @@ SPREAD, POWER = 10.0, 1.4
 or a power of the residual (by theory its square over the unknown distance to the next eigenvalue). Ritz
 values of eigenvalues that the iteration cannot distinguish yet differ by the tolerance."""
 
-USED = "Blocks of {b} columns, a basis of {most} at most, begun again {times} times."
+USED = "Blocks of {columns}, a basis of {most} at most, begun again {times}."
 
-FROM_START = " The first block has {known} columns of the start and {fresh} random ones."
+FROM_START = " The first block has {known} of the start and {fresh} random ones."
 
 UNSHOWN = "The run ended before its random columns could show that the start lacks no leading singular vector, which a "
 UNSHOWN += "residual cannot tell: raise the budget, or leave start out."
@@ -543,8 +544,12 @@ class KrylovSpace:
     def tell(self, run: Run) -> None:
         """Say what was used, and what could not be shown."""
         b, known = self._columns
-        used = USED.format(b=b, most=len(self.H), times=self.begun_again)
-        run.note(None, used + FROM_START.format(known=known, fresh=b - known) * (known > 0))
+        used = USED.format(
+            columns=count_of(b, "column"), most=len(self.H), times=count_of(self.begun_again, "time")
+        )
+        run.note(
+            None, used + FROM_START.format(known=count_of(known, "column"), fresh=b - known) * (known > 0)
+        )
         if self.unshown:
             run.note(Status.INCOMPLETE, UNSHOWN)
         if self.doubtful:

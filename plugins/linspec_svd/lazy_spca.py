@@ -29,6 +29,7 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS, eigenpairs, whitening
 from linspec.cost import Estimate, Sizes, sweeps_estimate
 from linspec.errors import InvalidOption
+from linspec.plurals import count_of
 from linspec_svd.single_sweep import ANEW, LOST, Probes, say_what_is_lost
 from linspec_svd.spca import ENDED
 from linspec_svd.triplets import (
@@ -87,7 +88,12 @@ class LazySPCA(Solver):
             V = orthonormal(moments.gram_matmat(V), home)
         if problem.sweeps == 1 and moments.form == "implicit":
             return self._in_the_dark(problem, run, V)
-        run.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=self.power_iterations))
+        run.note(
+            Status.APPROXIMATE,
+            ENDED.format(
+                columns=count_of(columns, "column"), powers=count_of(self.power_iterations, "power iteration")
+            ),
+        )
         if not self.whiten:
             return self._finished(
                 problem, run, self._unsorted(problem, run, moments.gram_matmat(V), home), None

@@ -20,6 +20,7 @@ import numpy as np
 from linspec import Run, Solution, Status
 from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import EPS
+from linspec.plurals import count_of
 from linspec_svd.triplets import squared_cuts
 
 PROBES = 10
@@ -33,9 +34,7 @@ It is also the largest loss by squaring twice. For float32 data it is a hundred 
 
 ANEW = "Pass a callable that returns the slices anew."
 
-ENDED = (
-    "A sketch of {columns} columns in one pass, without further data to check it: estimated residual about "
-)
+ENDED = "A sketch of {columns} in one pass, without further data to check it: estimated residual about "
 ENDED += "{residual:.0e} (from {probes} random columns in the same sweep). "
 ENDED += "Pass a callable that returns the slices anew: then the answer is judged, and can be improved to a tolerance."
 
@@ -70,7 +69,9 @@ class Probes:
 
     def note(self, run: Run, columns: int, AtAZ: Array, V: Array, S: HostArray) -> None:
         """Report the estimates for an answer that cannot be judged."""
-        text = ENDED.format(columns=columns, residual=self.residual(AtAZ, V, S), probes=PROBES)
+        text = ENDED.format(
+            columns=count_of(columns, "column"), residual=self.residual(AtAZ, V, S), probes=PROBES
+        )
         run.note(Status.APPROXIMATE, text)
 
 

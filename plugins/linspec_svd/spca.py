@@ -30,6 +30,7 @@ from linspec.operators import (
     SparseOperator,
     uncounted,
 )
+from linspec.plurals import count_of
 from linspec.row_reduction import reduce_rows
 from linspec_svd.single_sweep import inverse_triangle, solved_in_one_sweep
 from linspec_svd.triplets import (
@@ -41,7 +42,7 @@ from linspec_svd.triplets import (
     vectors_of_product,
 )
 
-ENDED = "A sketch of {columns} columns, {powers} power iterations: the residual shows how good it is. "
+ENDED = "A sketch of {columns}, {powers}: the residual shows how good it is. "
 ENDED += 'Raise both numbers, or choose "block-krylov", which iterates to a tolerance.'
 
 
@@ -63,7 +64,10 @@ class SPCA(Solver):
         if problem.sweeps == 1 and not (powers or problem.left):
             run.plan(setup=1.0)
             return solved_in_one_sweep(problem, run, run.part(self.test_matrix).draw(p, columns, run.rng))
-        run.note(Status.APPROXIMATE, ENDED.format(columns=columns, powers=powers))
+        run.note(
+            Status.APPROXIMATE,
+            ENDED.format(columns=count_of(columns, "column"), powers=count_of(powers, "power iteration")),
+        )
         elsewhere = moments.reads_blocks and not _in_memory(problem.A)
         if elsewhere and not problem.left:
             return self._by_triangles(problem, run, columns)

@@ -10,6 +10,7 @@ import pytest
 
 import linspec as ls
 from linspec.errors import MissingPackage
+from linspec.plurals import count_of
 
 
 def rows(n: int = 50, p: int = 6) -> np.ndarray:
@@ -114,3 +115,30 @@ def test_progress_is_shown_where_there_is_no_notebook_and_no_terminal(capsys):
     assert lines[1].startswith("naive-gradient: iteration ")
     assert "residual" in lines[1]
     assert lines[-2].isspace()  # and is cleared
+
+
+def test_one_is_counted_in_the_singular():
+    A = rows()
+    solution = ls.solve(ls.SVD(A, k=2), "gram")
+    assert solution.passes == 1
+    path = ls.ridge_path(ls.CCA(A, A[::-1, :3], k=1), [1.0])
+    folds = ls.cross_validate(ls.LeastSquares(A, A[:, 0]), ridges=[1.0], splitter=5, rng=0)
+    for text in (repr(solution), repr(solution.summary()), repr(path), repr(folds)):
+        assert "1 pass" in text
+        assert "1 passes" not in text
+        assert "1 ridges" not in text
+
+
+@pytest.mark.parametrize(
+    ("number", "noun", "text"),
+    [
+        (1, "pass", "1 pass"),
+        (2.5, "pass", "2.5 passes"),
+        (0, "row", "0 rows"),
+        (3_000_000, "row", "3000000 rows"),
+        (1, "class", "1 class"),
+        (2, "class", "2 classes"),
+    ],
+)
+def test_plurals(number, noun, text):
+    assert count_of(number, noun) == text

@@ -46,6 +46,7 @@ from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
 from linspec.loadings import Structure, structure
+from linspec.plurals import count_of
 from linspec.solver import ALWAYS_AVAILABLE, Solver, chosen_solver, has_trait, solve
 
 __all__ = ["Bootstrap", "bootstrap"]
@@ -131,7 +132,9 @@ class Bootstrap:
         return tuple(tuple(int(i) for i in run) for run in runs if len(run))
 
     def __repr__(self) -> str:
-        lines = [f"<Bootstrap of {self.draws} draws{', interrupted' * self.interrupted}, {self.method}"]
+        lines = [
+            f"<Bootstrap of {count_of(self.draws, 'draw')}{', interrupted' * self.interrupted}, {self.method}"
+        ]
         for i, rho in enumerate(self.solution.correlations):
             low, high = self.correlations[:, i]
             lines.append(

@@ -50,6 +50,7 @@ from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing
 from linspec.operators import AdjustedOperator, LinearOperator, as_operator
 from linspec.operators.adjusted import EXPLAINED
 from linspec.options import is_number
+from linspec.plurals import count_of
 from linspec.row_model import row_model
 from linspec.solver import ALWAYS_AVAILABLE, Solver, solve
 from linspec.sweeps.finite import explain_non_finite
@@ -128,9 +129,9 @@ class PermutationTest:
 
     def __repr__(self) -> str:
         return (
-            f"<PermutationTest by {self.statistic}, {self.permutations} permutations"
+            f"<PermutationTest by {self.statistic}, {count_of(self.permutations, 'permutation')}"
             f"{', interrupted' * self.interrupted}: {self.components()} of "
-            f"{len(self.p_values)} pairs at 5 %, p {np.array2string(self.p_values[:5], precision=3)}>"
+            f"{count_of(len(self.p_values), 'pair')} at 5 %, p {np.array2string(self.p_values[:5], precision=3)}>"
         )
 
 
@@ -338,7 +339,7 @@ def null_correlations(
     if made < permutations:
         found = found[:made].copy()
         warn(
-            f"null_correlations: Ctrl-C ended it after {made} of {permutations} permutations.",
+            f"null_correlations: Ctrl-C ended it after {made} of {count_of(permutations, 'permutation')}.",
             ConvergenceWarning,
         )
         remember(found, read=True)

@@ -37,6 +37,7 @@ from linspec.families.cca.answer import CERTIFIED_SHARE, Answer, unit_columns
 from linspec.families.cca.evidence import SECOND, Evidence
 from linspec.inverse_norm import BasisNorm, FactorNorm, InverseNorm, Lengths, QuadratureNorm
 from linspec.moments import Moments
+from linspec.plurals import count_of
 from linspec.row_reduction import LEAST_LENGTH, sum_with_short
 from linspec.solution import Status
 from linspec.unit_vectors import chosen
@@ -280,7 +281,8 @@ class _Law:
         beside = self._beside()
         more = 0.0 if beside is None else beside.every - beside.rounding - total
         if len(self.rho) < self.problem.k and more > TOLERATED * self.terms.tol * total:
-            text = f"{len(self.rho)} pairs are returned, and others have {more:.1e} in the sum of the correlations. "
+            text = f"The answer has {count_of(len(self.rho), 'pair')}; "
+            text += f"others have {more:.1e} in the sum of the correlations. "
             return (
                 None,
                 (0.0, None),
@@ -600,8 +602,10 @@ class _Law:
                 continue
             count = int(norm.factor.cut.shape[1])
             if self.terms.room < 1:
-                text = f"{count} directions of {name} are so short that its Gram matrix cannot show whether they are "
-                text += 'null; another pass can. Raise max_passes, choose "direct", or add a ridge.'
+                text = f"{name} has {count_of(count, 'direction')} so short that its Gram matrix cannot tell them from "
+                text += (
+                    'null directions; another pass can. Raise max_passes, choose "direct", or add a ridge.'
+                )
                 found.append((Status.ILL_CONDITIONED, text))
             elif self._is_there(i, norm.factor):
                 text = (
@@ -727,7 +731,8 @@ def facts_of(
     ones = int(np.sum(1 - rho <= np.maximum(rounding, np.minimum(3 * errors, UNRESOLVED))))
     if ones:
         least = "at least " if ones == problem.k else ""
-        text = f"{ones} of {len(rho)} correlations are 1 within their errors: the views share {least}{ones} "
+        text = f"{ones} of {count_of(len(rho), 'correlation')} {'is' if ones == 1 else 'are'} 1 within their errors: "
+        text += f"the views share {least}{ones} "
         facts.append((Status.DEGENERATE, f"{text}direction{'s' * (ones > 1)} exactly."))
     if facts:
         means = [1e-6 * float(to_host(d).mean()) for d in diagonal if d is not None]

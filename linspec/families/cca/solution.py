@@ -15,6 +15,7 @@ from linspec.errors import InvalidProblem, MissingCapability
 from linspec.families.cca.variates import CCAScore, one_or_both, score_views
 from linspec.families.cca.views import loadings_tables, scores_tables
 from linspec.loadings import cross_loadings, loadings, mean_squares, varying_columns
+from linspec.plurals import count_of
 from linspec.solution import Solution
 
 
@@ -127,7 +128,7 @@ class CCASolution(Solution):
 
     def _headline(self) -> str:
         total = float(self.correlations.sum())
-        return f"{len(self.correlations)} correlations, sum {total:.6f}"
+        return f"{count_of(len(self.correlations), 'correlation')}, sum {total:.6f}"
 
     def _per_component(self) -> dict[str, Any]:
         columns = {**super()._per_component(), "residual": self.residuals}

@@ -21,6 +21,7 @@ from linspec.affine_images import NOTHING, Taken
 from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, is_array, namespace, to_host
 from linspec.block_algebra import whitening
 from linspec.errors import InvalidOption, InvalidProblem
+from linspec.plurals import count_of
 
 __all__ = ["LinearClassifier", "pooled"]
 
@@ -161,7 +162,8 @@ class LinearClassifier:
         return found
 
     def __repr__(self) -> str:
-        return f"<LinearClassifier: {len(self.classes)} classes, {self.means.shape[1]} directions>"
+        directions = count_of(self.means.shape[1], "direction")
+        return f"<LinearClassifier: {count_of(len(self.classes), 'class')}, {directions}>"
 
 
 def pooled(

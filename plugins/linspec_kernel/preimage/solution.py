@@ -15,6 +15,7 @@ from linspec.errors import InvalidProblem
 from linspec.families.cca.variates import one_or_both
 from linspec.families.cca.views import TwoViewSolution
 from linspec.kernels import Kernel
+from linspec.plurals import count_of
 from linspec_kernel.preimage.bounds import Bound
 from linspec_kernel.preimage.views import View
 
@@ -80,7 +81,7 @@ class PreimageCCASolution(TwoViewSolution):
 
     def _headline(self) -> str:
         total = float(self.correlations.sum())
-        return f"{len(self.correlations)} correlations, sum {total:.6f}"
+        return f"{count_of(len(self.correlations), 'correlation')}, sum {total:.6f}"
 
     def _per_component(self) -> dict[str, Any]:
         return {
