@@ -192,6 +192,31 @@ def to_host(x: Array) -> HostArray:
     return np.asarray(compat.to_device(x, devices[0]))
 
 
+@at_home
+def to_host_together(*arrays: Array) -> list[HostArray]:
+    """Small arrays of one home and one dtype as NumPy arrays, in one transfer.
+
+    A transfer waits for the device, however little it carries. So the small matrices of a step travel together:
+    `Home.place_together` is the way back. NumPy arrays among them are returned as they are.
+    """
+    there = [x for x in arrays if not isinstance(x, np.ndarray)]
+    if len(there) < 2:
+        return [to_host(x) for x in arrays]
+    xp = namespace(*there)
+    packed = to_host(xp.concat([xp.reshape(x, (-1,)) for x in there]))
+    brought = iter(_unpacked(packed, [tuple(x.shape) for x in there]))
+    return [x if isinstance(x, np.ndarray) else next(brought) for x in arrays]
+
+
+def _unpacked(packed: Array, shapes: list[tuple[int, ...]]) -> Iterator[Array]:
+    """Arrays of some shapes, from their entries one after the other."""
+    first = 0
+    for shape in shapes:
+        last = first + math.prod(shape)
+        yield namespace(packed).reshape(packed[first:last], shape)
+        first = last
+
+
 def _is_bfloat16(x: Array) -> bool:
     return str(x.dtype) == "torch.bfloat16"  # NumPy has none
 
@@ -334,6 +359,14 @@ class Home:
         return cast(x, dtype)
 
     @at_home
+    def place_together(self, *arrays: HostArray) -> list[Array]:
+        """Small NumPy arrays as float64 arrays here, in one transfer: see `to_host_together`."""
+        if self.on_host or len(arrays) < 2:
+            return [self.place(x) for x in arrays]
+        packed = self.place(np.concatenate([np.ravel(x) for x in arrays]))
+        return list(_unpacked(packed, [x.shape for x in arrays]))
+
+    @at_home
     def norm(self, V: Array) -> float:
         """The Frobenius norm of an array here."""
         return float(self.column_norms(self.xp.reshape(V, (-1, 1)))[0])
@@ -359,9 +392,15 @@ class Home:
         name = np.dtype(dtype).name
         return self.xp.zeros(shape, dtype=getattr(self.xp, name), device=self.device)
 
+    @at_home
+    def ones(self, shape: tuple[int, ...], dtype: Any = np.float64) -> Array:
+        """Ones of `shape` here."""
+        return self.xp.ones(shape, dtype=getattr(self.xp, np.dtype(dtype).name), device=self.device)
+
+    @at_home
     def eye(self, n: int) -> Array:
         """The n x n identity in float64."""
-        return self.place(np.eye(n))
+        return self.xp.eye(n, dtype=self.xp.float64, device=self.device)
 
     @at_home
     def concat(self, blocks: list[Array]) -> Array:

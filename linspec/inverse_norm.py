@@ -18,12 +18,13 @@ Method: the first of these that is possible with what is known of S.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
 from linspec.block_algebra import EPS, whitening
 from linspec.preconditioner import Preconditioner, jacobi
 from linspec.whitener import DiagonalWhitener, Whitener
@@ -67,6 +68,9 @@ class InverseNorm(Protocol):
     def squares(self, R: Array) -> HostArray:
         """Squared lengths of the columns of a block."""
 
+    def squares_there(self, R: Array) -> Array:
+        """The same where the block is, so that they travel with others; on the host, where they are made there."""
+
     def solve(self, R: Array) -> Array:
         """S⁻¹ R, or its approximation."""
 
@@ -96,8 +100,12 @@ class FactorNorm:
 
     def squares(self, R: Array) -> HostArray:
         """Squared lengths of the columns of a block."""
+        return to_host(self.squares_there(R))
+
+    def squares_there(self, R: Array) -> Array:
+        """The same where the block is."""
         T = self.factor.solve(R)
-        return to_host(self.home.xp.sum(T * T, axis=0))
+        return self.home.xp.sum(T * T, axis=0)
 
     def solve(self, R: Array) -> Array:
         """S⁻¹ R."""
@@ -133,8 +141,12 @@ class BasisNorm:
 
     def squares(self, R: Array) -> HostArray:
         """Squared lengths of the columns of a block."""
+        return to_host(self.squares_there(R))
+
+    def squares_there(self, R: Array) -> Array:
+        """The same where the block is."""
         T = self.W.T @ R
-        return to_host(self.home.xp.sum(T * T, axis=0))
+        return self.home.xp.sum(T * T, axis=0)
 
     def solve(self, R: Array) -> Array:
         """S⁻¹ R."""
@@ -165,12 +177,16 @@ class SketchNorm:
 
     def squares(self, R: Array) -> HostArray:
         """ϱᵀP⁻¹ϱ."""
+        return to_host(self.squares_there(R))
+
+    def squares_there(self, R: Array) -> Array:
+        """The same where the block is."""
         xp = self.home.xp
-        squares = to_host(xp.sum(R * R * self.P.weights[:, None], axis=0))
+        squares = xp.sum(R * R * self.P.weights[:, None], axis=0)
         if self.P.rank:
             inside = self.P.L.T @ R
-            squares = squares - to_host(xp.sum(inside * inside, axis=0))
-        return np.maximum(squares, 0.0)
+            squares = squares - xp.sum(inside * inside, axis=0)
+        return xp.where(squares < 0, xp.zeros_like(squares), squares)
 
     def solve(self, R: Array) -> Array:
         """P⁻¹ R."""
@@ -192,6 +208,11 @@ class DiagonalNorm(SketchNorm):
     """The norm of diag(S)⁻¹: that of S⁻¹ only if columns do not overlap, so no answer is judged by it."""
 
     kind = "diagonal"
+
+
+def squares_together(norms: Sequence[InverseNorm], blocks: Sequence[Array]) -> list[HostArray]:
+    """Squared lengths of the columns of blocks, each in a norm of its own, in one transfer."""
+    return to_host_together(*(norm.squares_there(R) for norm, R in zip(norms, blocks, strict=True)))
 
 
 def diagonal_norm(diagonal: Array, ridge: float, home: Home) -> InverseNorm:
@@ -238,6 +259,10 @@ class QuadratureNorm:
     def squares(self, R: Array) -> HostArray:
         """Squared lengths of the columns of a block, to the first digit, from below."""
         return self._iterate(R)[1].squares
+
+    def squares_there(self, R: Array) -> HostArray:
+        """The same: the iteration keeps its sums on the host."""
+        return self.squares(R)
 
     def solve(self, R: Array) -> Array:
         """S⁻¹ R, to the first digit."""

@@ -85,7 +85,15 @@ def problems() -> dict[str, tuple[Any, cost.Sizes]]:
                 Y = Shape(n, p, readable=layout != "products")
                 add("cca", ls.CCA(X, Y, k, ridge=1.0), n, p, p, k, layout)
     for n, p in SHAPES:
-        add("cca", ls.CCA(Shape(n, p), Shape(n, p), min(10, p // 2), ridge=1.0), n, p, p, min(10, p // 2), "one-hot")
+        add(
+            "cca",
+            ls.CCA(Shape(n, p), Shape(n, p), min(10, p // 2), ridge=1.0),
+            n,
+            p,
+            p,
+            min(10, p // 2),
+            "one-hot",
+        )
     kernel, preimage = (registry.get_problem(name) for name in ("kernel-cca", "preimage-cca"))
     for n in (500, 3_000, 20_000):
         rows = np.broadcast_to(np.zeros(1), (n, 20))

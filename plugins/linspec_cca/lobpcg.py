@@ -46,7 +46,7 @@ from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.block_algebra import metric_rounding, ratio
 from linspec.cost import Estimate, Sizes
 from linspec.families.cca.evidence import Evidence
-from linspec.inverse_norm import SketchNorm
+from linspec.inverse_norm import SketchNorm, squares_together
 from linspec.preconditioner import Preconditioner, from_sketch, raised_diagonal
 from linspec_cca.course import OPTIMISTIC, Course
 from linspec_cca.pairs import behind_an_answer
@@ -137,7 +137,7 @@ class LOBPCG(Solver):
         while True:
             # 1. residuals of the pairs within the two subspaces
             R = space.residuals(width)
-            squares = norms[0].squares(R[0]) + norms[1].squares(R[1])
+            squares = np.add(*squares_together(norms, R))
             total = float(space.correlations[:k].sum())
             law = ratio(float(squares[:k].sum()), total)
             residual = course.judged(law, total, whole=space.whole)
@@ -160,11 +160,11 @@ class LOBPCG(Solver):
             # 2. what shrinks them, outside of the subspaces; pairs far below the tolerance ask for nothing
             settled = SETTLED * min(run.tol, law) * space.correlations[: len(squares)]
             open_ = np.flatnonzero(squares > settled)
-            Z = [P.solve(_chosen(r, open_, moments.home)) for P, r in zip(preconditioners, R, strict=True)]
+            Z = [P.solve(r) for P, r in zip(preconditioners, _chosen(R, open_, moments.home), strict=True)]
             del R
             _make_room(space, len(open_), width, depth)
             # 3. one sweep, and the pairs within the larger subspaces
-            _extend(space, problem, swept, [v.directions(z) for v, z in zip(space.views, Z, strict=True)])
+            _extend(space, problem, swept, space.directions(Z))
             del Z
             if space.correlations.max(initial=0.0) > 1 + ABOVE:
                 space.undo()
@@ -339,8 +339,9 @@ def _signs(run: Run, rows: int, columns: int) -> HostArray:
     return signs * run.rng.uniform(0.8, 1.2, (rows, columns))
 
 
-def _chosen(R: Array, columns: HostArray, home: Home) -> Array:
-    """Some columns, or R itself if these are all columns."""
-    if len(columns) == R.shape[1]:
+def _chosen(R: tuple[Array, Array], columns: HostArray, home: Home) -> tuple[Array, Array]:
+    """Some columns of both, or both themselves if these are all columns."""
+    if len(columns) == R[0].shape[1]:
         return R
-    return home.xp.take(R, home.xp.asarray(columns, device=home.device), axis=1)
+    there = home.xp.asarray(columns, device=home.device)
+    return home.xp.take(R[0], there, axis=1), home.xp.take(R[1], there, axis=1)

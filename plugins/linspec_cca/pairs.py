@@ -15,7 +15,7 @@ from linspec import CCA, Moments, Run
 from linspec.arrays import Array, Home, to_host
 from linspec.block_algebra import EPS, metric_rounding, ratio
 from linspec.families.cca.evidence import Evidence, norms_by, riders
-from linspec.inverse_norm import InverseNorm, diagonal_norm
+from linspec.inverse_norm import InverseNorm, diagonal_norm, squares_together
 
 NOISE = 1e3 * EPS
 """A column is rounding if its length, relative to the longest column, is below this."""
@@ -138,7 +138,7 @@ class Pair:
 
     def residual(self, rho: np.ndarray) -> float:
         """The law of CCA from known products: Σ‖ϱᵢ‖² / Σρᵢ, approximately in the norm of diag(Sx, Sy)⁻¹."""
-        squares = [norm.squares(gap) for norm, gap in zip(self.views.norms, self.gaps(rho), strict=True)]
+        squares = squares_together(self.views.norms, self.gaps(rho))
         return ratio(float(sum(s.sum() for s in squares)), float(rho.sum()))
 
     @property

@@ -2,7 +2,8 @@
 
 Each view has panels V with SV (ridge included), and the cross product KV of the other view's panels. A Rayleigh-Ritz
 step needs only these, and no product. Panels stay with the data, in their precision. Matrices with one row and one
-column for each column of a basis are float64 on the host.
+column for each column of a basis are float64 on the host. A transfer waits for the device, however little it carries.
+So what a step makes small travels to the host at once, and what it turns panels with travels back at once.
 
 Panels are stored as they were multiplied, and are not orthonormalised. Coordinates W with Q = VW orthonormal in S
 replace this: only the small matrices are turned. When the space has reached its depth, all panels are folded into one.
@@ -11,14 +12,15 @@ On the host this is done a few rows at a time and in the memory of the panels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, cast, to_host
+from linspec.arrays import Array, Home, HostArray, cast, reciprocal, to_host, to_host_together
 from linspec.block_algebra import whitening, whitening_above_noise
 
 CACHED_NUMBERS = 2**18
@@ -87,13 +89,13 @@ class View:
         """Columns of all panels."""
         return sum(int(V.shape[1]) for V in self.panels[0])
 
-    def combined(self, parts: Sequence[tuple[int, HostArray]]) -> Array:
+    def combined(self, parts: Sequence[tuple[int, Array]]) -> Array:
         """Sums of panels times small matrices, float64.
 
         Parameters
         ----------
-        parts : sequence of (int, numpy.ndarray)
-            0 for V, 1 for SV, 2 for KV, and the matrix that multiplies it.
+        parts : sequence of (int, array)
+            0 for V, 1 for SV, 2 for KV, and the matrix that multiplies it, where the panels are.
         """
         width = parts[0][1].shape[1]
         out = self.home.zeros((self.rows, width))
@@ -101,75 +103,91 @@ class View:
             out[rows, :] = self._sum(parts, rows)
         return out
 
-    def _sum(self, parts: Sequence[tuple[int, HostArray]], rows: slice) -> Array:
+    def _sum(self, parts: Sequence[tuple[int, Array]], rows: slice) -> Array:
         total: Array = None
         for which, T in parts:
             first = 0
             for V in self.panels[which]:
                 last = first + V.shape[1]
-                term = cast(V[rows, :], np.float64) @ self.home.place(T[first:last])
+                term = cast(V[rows, :], np.float64) @ T[first:last, :]
                 total = term if total is None else total + term
                 first = last
         return total
 
-    def against(self, which: int, Z: Array) -> HostArray:
-        """Panels transposed times Z, on the host."""
-        return np.concatenate([np.zeros((0, Z.shape[1])), *(self.inner(V, Z) for V in self.panels[which])])
+    def against(self, which: int, Z: Array) -> Array:
+        """Panels transposed times Z."""
+        products = [self.inner(V, Z) for V in self.panels[which]]
+        return self.home.xp.concat(products, axis=0) if products else self.home.zeros((0, Z.shape[1]))
 
-    def inner(self, V: Array, Z: Array) -> HostArray:
+    def inner(self, V: Array, Z: Array) -> Array:
         """VᵀZ with float64 sums."""
         if V.dtype == Z.dtype and self.dtype == np.float64:
-            return to_host(V.T @ Z)
-        total = np.zeros((V.shape[1], Z.shape[1]))
-        for rows in _runs(self.home, self.rows, V.shape[1] + Z.shape[1]):
-            total = total + to_host(cast(V[rows, :], np.float64).T @ cast(Z[rows, :], np.float64))
-        return total
+            return V.T @ Z
+        return self._over_rows(
+            V.shape[1] + Z.shape[1],
+            lambda rows: cast(V[rows, :], np.float64).T @ cast(Z[rows, :], np.float64),
+        )
 
-    def weighted_squares(self, Z: Array) -> HostArray:
+    def weighted_squares(self, Z: Array) -> Array:
         """ZᵀDZ, a few rows at a time."""
-        total = np.zeros((Z.shape[1], Z.shape[1]))
-        for rows in _runs(self.home, self.rows, 2 * Z.shape[1]):
-            part = cast(Z[rows, :], np.float64)
-            total = total + to_host(part.T @ (part * self.diagonal[rows][:, None]))
-        return total
 
-    def directions(self, Z: Array) -> Array:
+        def part(rows: slice) -> Array:
+            some = cast(Z[rows, :], np.float64)
+            return some.T @ (some * self.diagonal[rows][:, None])
+
+        return self._over_rows(2 * Z.shape[1], part)
+
+    def lengths(self, Z: Array) -> Array:
+        """Lengths of columns in the norm of the diagonal."""
+        xp = self.home.xp
+        squares = self._over_rows(
+            Z.shape[1], lambda rows: xp.sum(Z[rows, :] ** 2 * self.diagonal[rows][:, None], axis=0)
+        )
+        return xp.sqrt(squares)
+
+    def _over_rows(self, width: int, part: Callable[[slice], Array]) -> Array:
+        """The sum of what runs of rows give."""
+        return reduce(operator.add, (part(rows) for rows in _runs(self.home, self.rows, width)))
+
+    def directions(self, Z: Array, W: Array) -> Array:
         """Z without its part in the space, with columns of length 1 in the norm of the diagonal, or 0.
 
         A column that lies in the space up to rounding becomes 0: scaled to length 1, its rounding would look like a
         direction.
+
+        Parameters
+        ----------
+        Z : array of shape (p, m)
+            Overwritten.
+        W : array of shape (d, r)
+            The coordinates, where the panels are.
         """
-        given = left = self._lengths(Z)
-        for turn in range(2 if self.columns else 0):
-            if turn and (self.dtype != np.float64 or bool(np.all(left >= INSIDE * given))):
+        given = left = self.lengths(Z)
+        xp = self.home.xp
+        for turn in range((2 if self.dtype == np.float64 else 1) if self.columns else 0):
+            # On a device the question would be a wait; there the second projection is the cheaper one.
+            if turn and self.home.on_host and bool(xp.all(left >= INSIDE * given)):
                 break
-            inside = self.coordinates @ (self.coordinates.T @ self.against(1, Z))
+            inside = W @ (W.T @ self.against(1, Z))
             for rows in _runs(self.home, self.rows, max(self.columns, Z.shape[1])):
                 Z[rows, :] -= self._sum([(0, inside)], rows)
-            left = self._lengths(Z)
-        scale = np.divide(1.0, left, out=np.zeros_like(left), where=left > SAME[self.dtype.itemsize] * given)
-        Z *= self.home.place(scale)[None, :]
+            left = self.lengths(Z)
+        outside = left > SAME[self.dtype.itemsize] * given
+        Z *= reciprocal(xp.where(outside, left, xp.zeros_like(left)))[None, :]
         return Z
-
-    def _lengths(self, Z: Array) -> HostArray:
-        return np.sqrt(self.column_squares(Z, self.diagonal))
-
-    def column_squares(self, R: Array, weights: Array) -> HostArray:
-        """Column sums of R², with each row multiplied by its weight."""
-        total = np.zeros(R.shape[1])
-        for rows in _runs(self.home, self.rows, R.shape[1]):
-            total = total + to_host(self.home.xp.sum(R[rows, :] ** 2 * weights[rows][:, None], axis=0))
-        return total
 
     def without_dead(self, V: Array) -> Array:
         """V with zeros in the rows of zero columns: products do not reduce these entries, so they would grow."""
         live, xp = self.diagonal > 0, self.home.xp
         return V if bool(to_host(xp.all(live))) else V * xp.astype(live, xp.float64)[:, None]
 
-    def append(self, Z: Array, SZ: Array, KZ: Array) -> None:
+    def measured(self, Z: Array, SZ: Array) -> tuple[Array, Array, Array]:
+        """What `append` asks of a block: (SV)ᵀZ of the panels, ZᵀSZ and ZᵀDZ."""
+        return self.against(1, Z), self.inner(Z, SZ), self.weighted_squares(Z)
+
+    def append(self, Z: Array, SZ: Array, KZ: Array, inside: HostArray, G: HostArray, H: HostArray) -> None:
         """Add a block. Its parts that are rounding, or lie in the space already, get no coordinate."""
-        E = self.coordinates.T @ self.against(1, Z)
-        G, H = self.inner(Z, SZ), self.weighted_squares(Z)
+        E = self.coordinates.T @ inside
         dependent = DEPENDENT[self.dtype.itemsize]
         T = whitening_above_noise(G - E.T @ E, H, self.cut, dependent, least=1.0)
         old, (d, r) = self.coordinates, self.coordinates.shape
@@ -184,8 +202,11 @@ class View:
         for panels, block in zip(self.panels, (Z, SZ, KZ), strict=True):
             panels.append(cast(block, self.dtype))
 
-    def fold(self, T: HostArray, T_other: HostArray, room: int) -> None:
-        """Replace all panels by one: VT, SVT, KVT_other. `room` columns are kept ready for it."""
+    def fold(self, T: Array, T_other: Array, room: int) -> None:
+        """Replace all panels by one: VT, SVT, KVT_other. `room` columns are kept ready for it.
+
+        The matrices are where the panels are.
+        """
         columns = self.columns
         for which, panels in enumerate(self.panels):
             turn = T if which < 2 else T_other
@@ -235,6 +256,7 @@ class SearchSpace:
         self._before = self._turns
         self._last = self.correlations
         self._folded = 0  # the pairs that are columns of the panels
+        self._there: list[Array] | None = None
 
     def append(self, blocks: Sequence[Array], products: tuple[Array, Array, Array, Array]) -> None:
         """Add a block of each view with SxZx, CZy, CᵀZx, SyZy, and compute the canonical pairs anew."""
@@ -243,17 +265,34 @@ class SearchSpace:
         Zx, Zy = blocks
         SZx, CZy, CtZx, SZy = products
         d, e = self._cross.shape
-        cross = np.zeros((d + Zx.shape[1], e + Zy.shape[1]))
-        cross[:d, :e] = self._cross
-        cross[:d, e:] = x.against(0, CZy)
-        cross[d:, :e] = y.against(0, CtZx).T
-        cross[d:, e:] = x.inner(Zx, CZy)
+        of_x, of_y, cross = (
+            x.measured(Zx, SZx),
+            y.measured(Zy, SZy),
+            np.zeros((d + Zx.shape[1], e + Zy.shape[1])),
+        )
+        *small, VKZy, VKZx, ZKZ = to_host_together(
+            *of_x, *of_y, x.against(0, CZy), y.against(0, CtZx), x.inner(Zx, CZy)
+        )
+        cross[:d, :e], cross[:d, e:] = self._cross, VKZy
+        cross[d:, :e], cross[d:, e:] = VKZx.T, ZKZ
         self._cross, self._last = cross, self.correlations
-        x.append(Zx, SZx, CZy)
-        y.append(Zy, SZy, CtZx)
+        x.append(Zx, SZx, CZy, *small[:3])
+        y.append(Zy, SZy, CtZx, *small[3:])
         self._before = self._turns
         P, self.correlations, Qt = np.linalg.svd(x.coordinates.T @ cross @ y.coordinates)
-        self._turns = (P, Qt.T)
+        self._turns, self._there = (P, Qt.T), None
+
+    @property
+    def _placed(self) -> list[Array]:
+        """The coordinates and turns of both views and the correlations, where the panels are."""
+        if self._there is None:
+            coordinates = [view.coordinates for view in self.views]
+            self._there = self.views[0].home.place_together(*coordinates, *self._turns, self.correlations)
+        return self._there
+
+    def directions(self, blocks: Sequence[Array]) -> list[Array]:
+        """A block of each view without its part in the space, overwritten: see `View.directions`."""
+        return [view.directions(Z, W) for view, Z, W in zip(self.views, blocks, self._placed, strict=False)]
 
     def undo(self) -> None:
         """Remove the block that was added last."""
@@ -261,7 +300,7 @@ class SearchSpace:
             for panels in view.panels:
                 panels.pop()
             view.coordinates = view.coordinates[: view.columns, : turn.shape[0]]
-        self._turns, self.correlations = self._before, self._last
+        self._turns, self.correlations, self._there = self._before, self._last, None
         self._cross = self._cross[: self.views[0].columns, : self.views[1].columns]
 
     @property
@@ -269,10 +308,10 @@ class SearchSpace:
         """Whether both subspaces are the whole spaces."""
         return all(view.coordinates.shape[1] >= view.live for view in self.views)
 
-    def coefficients(self, k: int) -> tuple[HostArray, HostArray]:
-        """The matrices that turn the panels into the first k pairs."""
-        x, y = (v.coordinates @ turn[:, :k] for v, turn in zip(self.views, self._turns, strict=True))
-        return x, y
+    def coefficients(self, k: int) -> tuple[Array, Array]:
+        """The matrices that turn the panels into the first k pairs, where the panels are."""
+        Wx, Wy, P, Q, _ = self._placed
+        return Wx @ P[:, :k], Wy @ Q[:, :k]
 
     def weights(self, k: int) -> dict[str, Array]:
         """The first k pairs, in the form that the law of CCA takes."""
@@ -283,10 +322,10 @@ class SearchSpace:
         """CΨ − SxΦ diag(ρ) and CᵀΦ − SyΨ diag(ρ) of the first k pairs."""
         k = min(k, len(self.correlations))
         if k <= self._folded:
-            r = self.views[0].home.place(self.correlations[:k])[None, :]
+            r = self._placed[-1][:k][None, :]
             ours = [[panels[0][:, :k] for panels in view.panels] for view in self.views]
             return ours[0][2] - ours[0][1] * r, ours[1][2] - ours[1][1] * r
-        (x, y), rho = self.coefficients(k), self.correlations[:k]
+        (x, y), rho = self.coefficients(k), self._placed[-1][:k]
         return (
             self.views[0].combined([(2, y), (1, -x * rho)]),
             self.views[1].combined([(2, x), (1, -y * rho)]),
@@ -303,13 +342,16 @@ class SearchSpace:
             turns.append(view.coordinates @ np.hstack([kept, self._earlier(i, kept, width)]))
         x, y = turns
         self._cross = x.T @ self._cross @ y
-        self.views[0].fold(x, y, room)
-        self.views[1].fold(y, x, room)
         self._turns = (np.eye(x.shape[1]), np.eye(y.shape[1]))
-        if all(
-            view.dtype == np.float64 for view in self.views
-        ):  # rounded panels would make the residuals rougher
-            self._folded = min(width, x.shape[1], y.shape[1])
+        # The panels now begin with the pairs; rounded to float32 they would make the residuals rougher.
+        precise = all(view.dtype == np.float64 for view in self.views)
+        self._folded = min(width, x.shape[1], y.shape[1]) if precise else 0
+        home, rho = self.views[0].home, self._placed[-1]
+        Tx, Ty = home.place_together(x, y)
+        self.views[0].fold(Tx, Ty, room)
+        self.views[1].fold(Ty, Tx, room)
+        same = [home.eye(x.shape[1]), home.eye(y.shape[1])]
+        self._there = [*same, *same, rho]
 
     def _earlier(self, i: int, kept: HostArray, width: int) -> HostArray:
         """The pairs before the last step, in orthonormal coordinates, without their part in `kept`.

@@ -23,7 +23,8 @@ where P, z, Δ belong to the shift, and G, τ belong to the smallest ridge. For 
 Where we differ: rank is cut in two ways. Directions in which the new residuals depend on each other up to rounding are
 left out of Q, and so are directions in which no right-hand side has a residual above rounding. Then Q has fewer
 columns, and nothing else changes. The update of Δ is written as a sum of positive matrices, while the source
-subtracts.
+subtracts. The host inverts and factorises G and SᵀS, S = Q − MP G⁻¹, which depends on G: so a step waits for a device
+twice, and what follows from each of the two matrices travels back together.
 """
 
 from __future__ import annotations
@@ -80,21 +81,27 @@ class BlockConjugateGradients(Iteration):
         MP = AtAV + P * self.ridge
         G = to_host(P.T @ MP)
         G = (G + G.T) / 2
-        for shifted in self.shifts:
-            shifted.step(G, home)
-        S = self.Q - MP @ home.place(inverse(G))
-        self.Q, tau = orthonormal_factors(S, home)
+        Ginv = inverse(G)
+        there, *steps = home.place_together(Ginv, *(shifted.step(G, Ginv) for shifted in self.shifts))
+        for shifted, step in zip(self.shifts, steps, strict=True):
+            shifted.X = shifted.X + shifted.P @ step
+        Q, T, tau = factors(self.Q - MP @ there, home)
         # Leave out directions in which the residuals of all right-hand sides are rounding.
         weighted = np.hstack([tau @ shifted.carried for shifted in self.shifts])
         left, sizes, _ = np.linalg.svd(
             weighted * np.tile(self.weights, len(self.shifts)), full_matrices=False
         )
+        turns = [] if T is None else [T]
         if not (sizes > 1).all():
-            turn = left[:, sizes > 1]
-            self.Q, tau = self.Q @ home.place(turn), turn.T @ tau
+            turns.append(left[:, sizes > 1])
+            tau = turns[-1].T @ tau
         self.tau = tau
-        for shifted in self.shifts:
-            shifted.turn(self.Q, tau, home)
+        placed = home.place_together(*turns, *(shifted.turn(tau) for shifted in self.shifts))
+        for turn in placed[: len(turns)]:
+            Q = Q @ turn
+        self.Q = Q
+        for shifted, conjugate in zip(self.shifts, placed[len(turns) :], strict=True):
+            shifted.P = Q + shifted.P @ conjugate
 
     def x(self) -> Array:
         """The iterates of all ridges."""
@@ -118,25 +125,25 @@ class Shifted:
         self.carried = z  # G D⁻¹ z
         self.gain = np.eye(len(z))  # D⁻¹ G
 
-    def step(self, G: HostArray, home: Home) -> None:
-        """Step to the lowest point over the directions."""
+    def step(self, G: HostArray, Ginv: HostArray) -> HostArray:
+        """D⁻¹z, the coefficients of the step to the lowest point over the directions."""
         if self.delta == 0:
             self.gain, self.carried = np.eye(len(G)), self.z
-            step = inverse(G) @ self.z
-        else:
-            Dinv = inverse(G + self.Delta)
-            self.gain = Dinv @ G
-            step = Dinv @ self.z
-            self.carried = G @ step
-        self.X = self.X + self.P @ home.place(step)
+            return np.asarray(Ginv @ self.z)
+        Dinv = inverse(G + self.Delta)
+        self.gain = Dinv @ G
+        step: HostArray = Dinv @ self.z
+        self.carried = G @ step
+        return step
 
-    def turn(self, Q: Array, tau: HostArray, home: Home) -> None:
-        """Update the directions."""
+    def turn(self, tau: HostArray) -> HostArray:
+        """D⁻¹G τᵀ, by which the directions enter the next ones."""
         self.z = tau @ self.carried
         if self.delta:
             Delta = tau @ self.gain.T @ self.Delta @ tau.T
             self.Delta = self.delta * np.eye(len(tau)) + (Delta + Delta.T) / 2
-        self.P = Q + self.P @ home.place(self.gain @ tau.T)
+        conjugate: HostArray = self.gain @ tau.T
+        return conjugate
 
 
 def inverse(G: HostArray) -> HostArray:
@@ -157,7 +164,13 @@ def inverse(G: HostArray) -> HostArray:
 
 
 def orthonormal_factors(S: Array, home: Home) -> tuple[Array, HostArray]:
-    """S = Q τ with orthonormal Q, whose columns are as many as the numerical rank of S.
+    """S = Q τ with orthonormal Q, whose columns are as many as the numerical rank of S."""
+    Q, T, tau = factors(S, home)
+    return Q if T is None else Q @ home.place(T), tau
+
+
+def factors(S: Array, home: Home) -> tuple[Array, HostArray | None, HostArray]:
+    """Q or S itself, T that makes Q = ST of S, or None, and τ with S = Q τ.
 
     A Cholesky factor of SᵀS if SᵀS is well conditioned; otherwise a pivoted QR of S itself.
     """
@@ -173,10 +186,10 @@ def orthonormal_factors(S: Array, home: Home) -> tuple[Array, HostArray]:
         diagonal = np.diag(L)
         if diagonal.min() ** 2 > WELL_CONDITIONED * diagonal.max() ** 2:
             upper = scipy.linalg.solve_triangular(L, np.diag(1 / d), lower=True, check_finite=False)
-            return S @ home.place(upper.T), L.T * d
+            return S, upper.T, L.T * d
     Q, R, order = scipy.linalg.qr(to_host(S) / np.where(live, d, 1.0), mode="economic", pivoting=True)
     sizes = np.abs(np.diag(R))
     rank = int(np.sum(sizes > DEPENDENT * sizes.max(initial=0.0)))
     tau = np.zeros((rank, len(d)))
     tau[:, order] = R[:rank]
-    return home.place(np.ascontiguousarray(Q[:, :rank])), tau * d
+    return home.place(np.ascontiguousarray(Q[:, :rank])), None, tau * d

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from linspec import LinearOperator, Moments
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
 from linspec.errors import NonFiniteData
 
 BLOCK_BYTES, DEVICE_BLOCK_BYTES = 4 << 20, 256 << 20
@@ -70,7 +70,7 @@ class RightHandSides:
         self.check_finite(AtW)
         return W, squares, AtW
 
-    def advance(self, V: Array, W: list[Array], shift: HostArray) -> tuple[list[Array], Array, Array]:
+    def advance(self, V: Array, W: list[Array], shift: Array) -> tuple[list[Array], Array, Array]:
         """A V − W diag(shift), which overwrites W, its squared column norms, and its product with Aᵀ."""
         factor = self.A.home.place(shift, self.A.dtype)[None, :]
         return self._sweep(V, lambda _, i, AV: AV - W[i] * factor, V.shape[1])
@@ -209,12 +209,15 @@ class LSQR:
             Z = Z + self._below * self._roots
         gradients = self._sums(Z)
         Z = Z if preconditioner is None else preconditioner.adjoint(Z)
-        host = self._fetch(squares, self._sums(Z), gradients)
+        host = [np.sqrt(x) for x in to_host_together(squares, self._sums(Z), gradients)]
         # 2. owner: the column of the bidiagonalisation to which each pair belongs
-        self._owner = np.arange(pairs) % host.shape[1]
+        self._owner = np.arange(pairs) % len(host[0])
         self._beta = host[0]
         self._alpha = _ratio(host[1], host[0])
-        self._V = Z * self.home.place(_ratio(np.ones_like(host[1]), host[1]))[None, :]
+        lengths, self._shift = self.home.place_together(
+            _ratio(np.ones_like(host[1]), host[1]), _ratio(self._alpha, self._beta)
+        )
+        self._V = Z * lengths[None, :]
         self.gradients = host[2][self._owner]
         self.sizes = host[0][self._owner]
         self.steps = np.full(pairs, np.inf)
@@ -249,11 +252,10 @@ class LSQR:
     def _bidiagonalize(self) -> None:
         """β u ← A v − α u, then α v ← Aᵀ u − β v."""
         N, V = self.preconditioner, self._V
-        shift = _ratio(self._alpha, self._beta)
         along = V if N is None else N.forward(V)
-        self._W, squares, Z = self.data.advance(along, self._W, shift)
+        self._W, squares, Z = self.data.advance(along, self._W, self._shift)
         if self._roots is not None:
-            self._below = along * self._roots - self._below * self.home.place(shift)[None, :]
+            self._below = along * self._roots - self._below * self._shift[None, :]
             squares = squares + self._sums(self._below)
             Z = Z + self._below * self._roots
         Z = Z if N is None else N.adjoint(Z)
@@ -261,10 +263,10 @@ class LSQR:
         Z = Z * reciprocal(beta)[None, :] - V * beta[None, :]
         length = self._sums(Z)
         self._V = Z * reciprocal(self.home.xp.sqrt(length))[None, :]
-        sums = [squares, length]
-        if N is not None:
-            sums.append(self._sums(N.undone(self._V)))  # what a unit of v is in the gradient of x
-        host = self._fetch(*sums)
+        # what a unit of v is in the gradient of x, or what the condition estimate asks of the directions
+        last = self._sums(self._direction if N is None else N.undone(self._V))
+        sums = to_host_together(squares, length, last)
+        host, self._last = [np.sqrt(x) for x in sums], sums[2]
         self.norm = max(self.norm, float(np.hypot(self._alpha, host[0]).max(initial=0.0)))
         self._beta, self._alpha = host[0], host[1] * (host[0] > 0)
         self._unit = host[2] if N is not None else np.ones_like(host[0])
@@ -278,10 +280,11 @@ class LSQR:
         c, s = _ratio(damped, rho), _ratio(beta, rho)
         phi = c * phi_bar
         self._phi_bar, self._rho_bar = s * phi_bar, -c * alpha
-        step, turn = self.home.place(_ratio(phi, rho)), self.home.place(_ratio(s * alpha, rho))
+        step, turn, self._shift = self.home.place_together(
+            _ratio(phi, rho), _ratio(s * alpha, rho), _ratio(self._alpha, self._beta)
+        )
         if self.preconditioner is None:  # the condition estimate of Paige & Saunders, section 5.3
-            sizes = to_host(self._sums(self._direction))
-            self.inverse_squares[self._live] += _ratio(sizes, rho**2)
+            self.inverse_squares[self._live] += _ratio(self._last, rho**2)
         self._Y = self._Y + self._direction * step[None, :]
         self._direction = self._owned(self._V) - self._direction * turn[None, :]
         self.gradients[self._live] = alpha * np.abs(s * phi) * self._unit[self._owner]
@@ -294,8 +297,7 @@ class LSQR:
         stay, go = np.flatnonzero(~finished), np.flatnonzero(finished)
         self._done.append((self._live[go], _take(self._Y, go, self.home)))
         self._live = self._live[stay]
-        self._Y = _take(self._Y, stay, self.home)
-        self._direction = _take(self._direction, stay, self.home)
+        self._Y, self._direction = _taken([self._Y, self._direction], stay, self.home)
         self._damping, self._owner = self._damping[stay], self._owner[stay]
         self._phi_bar, self._rho_bar = self._phi_bar[stay], self._rho_bar[stay]
         columns, self._owner = np.unique(self._owner, return_inverse=True)
@@ -304,11 +306,13 @@ class LSQR:
 
     def _drop_to(self, columns: HostArray) -> None:
         self._beta, self._alpha = self._beta[columns], self._alpha[columns]
-        self._V = _take(self._V, columns, self.home)
-        self._W = [_take(W, columns, self.data.A.home) for W in self._W]
-        if self._roots is not None:
-            self._roots = _take(self._roots, columns, self.home)
-            self._below = _take(self._below, columns, self.home)
+        self._shift = self.home.place(_ratio(self._alpha, self._beta))
+        self._W = _taken(self._W, columns, self.data.A.home)
+        if self._roots is None:
+            self._V = _take(self._V, columns, self.home)
+        else:
+            here = [self._V, self._roots, self._below]
+            self._V, self._roots, self._below = _taken(here, columns, self.home)
         if self.preconditioner is not None:
             self.preconditioner = self.preconditioner.chosen(columns)
 
@@ -320,11 +324,6 @@ class LSQR:
 
     def _sums(self, Z: Array) -> Array:
         return self.home.xp.sum(Z * Z, axis=0)
-
-    def _fetch(self, *squares: Array) -> HostArray:
-        """Norms from their squares, in one transfer."""
-        norms: HostArray = np.sqrt(to_host(self.home.xp.stack(list(squares))))
-        return norms
 
 
 def matrix_of(A: LinearOperator | Moments) -> LinearOperator:
@@ -347,7 +346,13 @@ def start_of(A: LinearOperator, B: LinearOperator, x0: Array | None) -> Array:
 
 
 def _take(M: Array, columns: HostArray, home: Home) -> Array:
-    return home.xp.take(M, home.xp.asarray(columns, device=home.device), axis=1)
+    return _taken([M], columns, home)[0]
+
+
+def _taken(blocks: list[Array], columns: HostArray, home: Home) -> list[Array]:
+    """The same columns of some blocks; their numbers travel once."""
+    there = home.xp.asarray(columns, device=home.device)
+    return [home.xp.take(M, there, axis=1) for M in blocks]
 
 
 def _ratio(a: HostArray, b: HostArray) -> HostArray:
