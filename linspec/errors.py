@@ -28,6 +28,7 @@ __all__ = [
     "BudgetTooSmall",
     "CannotSave",
     "ConvergenceWarning",
+    "DataLost",
     "InvalidDeclaration",
     "InvalidFile",
     "InvalidOption",
@@ -100,6 +101,10 @@ class SweptOnce(MissingCapability):
     The message names what can be done in one pass. The error is a :class:`MissingCapability`: such data lack
     a second reading.
     """
+
+
+class DataLost(LinspecError, RuntimeError):
+    """Rows that lay elsewhere are gone with the worker that had them, and nothing says how to make them again."""
 
 
 class BudgetTooSmall(LinspecError, ValueError):
