@@ -38,6 +38,7 @@ __all__ = [
     "NoSuitableSolver",
     "NonFiniteData",
     "OutOfMemory",
+    "PerformanceWarning",
     "PluginWarning",
     "SweptOnce",
     "UnknownName",
@@ -175,6 +176,10 @@ class ConvergenceWarning(UserWarning):
 
 class AccuracyWarning(UserWarning):
     """The arithmetic may have lost digits that matter (cancellation, conditioning, precision)."""
+
+
+class PerformanceWarning(UserWarning):
+    """Something outside linspec makes a computation take much longer than it need; the message has the remedy."""
 
 
 class PluginWarning(UserWarning):
