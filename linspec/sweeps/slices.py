@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import HOST, Array
-from linspec.blocks import map_reduce
+from linspec.arrays import Array
 from linspec.column_statistics import ColumnStatistics
 from linspec.errors import InvalidProblem
 from linspec.gram import DenseGram
@@ -27,7 +26,6 @@ from linspec.sweeps.fused import Asked, FusedProducts, Sums
 from linspec.sweeps.gramians import GramMatrices, GramPart
 from linspec.sweeps.row_sweeps import RowSweeps
 from linspec.sweeps.runners import row_slices, run_in_memory
-from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task
 from linspec.views import View
 
@@ -194,11 +192,6 @@ class _InMemory:
 
 def read_streams(streams: Sequence[LinearOperator], *, statistics: bool) -> None:
     """Read streamed data once to count their rows and, if they are wanted, to gather means and spreads."""
-    for A in streams:
-        if A.remote and statistics:
-            (uncounted(A)[0].statistics,) = map_reduce(Statistics(HOST), [uncounted(A)[0]])
-            uncounted(A)[1].record(A, 0, sweeps=1.0)
-    streams = [A for A in streams if not A.remote]
     gathered = [ColumnStatistics(A.home.blocks) if statistics else None for A in streams]
     with np.errstate(all="ignore"):  # what is not finite is found by the products
         # By turns, so that halves of one source share a reading.

@@ -6,13 +6,14 @@ from typing import Any
 
 from linspec import OperatorSpec, hookimpl
 
-_BLOCKS = {("dask", "Delayed"), ("distributed", "Future")}
+
+def _is_a(data: Any, package: str, name: str) -> bool:
+    """Whether the class of an object, or one above it, has a name in a package."""
+    return any(kind.__name__ == name and kind.__module__.startswith(package) for kind in type(data).__mro__)
 
 
 def _is_array(data: Any) -> bool:
-    return any(
-        kind.__name__ == "Array" and kind.__module__.startswith("dask.array") for kind in type(data).__mro__
-    )
+    return _is_a(data, "dask.array", "Array")
 
 
 def _is_frame(data: Any) -> bool:
@@ -22,7 +23,7 @@ def _is_frame(data: Any) -> bool:
 def _is_list_of_blocks(data: Any) -> bool:
     if not isinstance(data, list) or not data:
         return False
-    return (type(data[0]).__module__.partition(".")[0], type(data[0]).__name__) in _BLOCKS
+    return _is_a(data[0], "dask.delayed", "Delayed") or _is_a(data[0], "distributed.client", "Future")
 
 
 def _of_array(data: Any) -> Any:
