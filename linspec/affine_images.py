@@ -68,7 +68,7 @@ def affine_images(
     W = A.home.blocks.place(V)
     m = None if mean is None else A.home.blocks.place(mean)
     task, products = Images(W, m), None
-    for block in A.blocks() if A.streamed else (A,):
+    for block in A.blocks() if A.streamed and not A.remote else (A,):
         products = task.part([block], into=products)
     pieces = products or []
     found = pieces[0] if len(pieces) == 1 else A.home.xp.concat(pieces, axis=0)

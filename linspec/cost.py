@@ -221,6 +221,9 @@ def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
     if pairs is not None and pairs > WORTH_SAMPLING:
         filled = sum(view.gram_entries for view in sparse)
         filled += gram_entries(*matrices) if len(matrices) == 2 else 0.0
+    first: Any = views[0]
+    if all(view.remote and view.sparse for view in views):
+        pairs, filled = first.gram_pairs(*views[1:])
     n = min(view.shape[0] for view in views)
     n = ASSUMED_ROWS if math.isinf(n) else n
     return Sizes(

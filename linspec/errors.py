@@ -28,6 +28,7 @@ __all__ = [
     "BudgetTooSmall",
     "CannotSave",
     "ConvergenceWarning",
+    "DataLost",
     "InvalidDeclaration",
     "InvalidFile",
     "InvalidOption",
@@ -37,6 +38,7 @@ __all__ = [
     "NoSuitableSolver",
     "NonFiniteData",
     "OutOfMemory",
+    "PerformanceWarning",
     "PluginWarning",
     "SweptOnce",
     "UnknownName",
@@ -100,6 +102,10 @@ class SweptOnce(MissingCapability):
     The message names what can be done in one pass. The error is a :class:`MissingCapability`: such data lack
     a second reading.
     """
+
+
+class DataLost(LinspecError, RuntimeError):
+    """Rows that lay elsewhere are gone with the worker that had them, and nothing says how to make them again."""
 
 
 class BudgetTooSmall(LinspecError, ValueError):
@@ -170,6 +176,10 @@ class ConvergenceWarning(UserWarning):
 
 class AccuracyWarning(UserWarning):
     """The arithmetic may have lost digits that matter (cancellation, conditioning, precision)."""
+
+
+class PerformanceWarning(UserWarning):
+    """Something outside linspec makes a computation take much longer than it need; the message has the remedy."""
 
 
 class PluginWarning(UserWarning):

@@ -22,7 +22,8 @@ from __future__ import annotations
 import os
 import re
 from concurrent.futures import Future, wait
-from contextvars import copy_context
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
@@ -44,6 +45,8 @@ DEFAULT_CACHE = 32 * 2**20
 # Where nothing can be learnt about the memory: a size that any machine of this century has.
 DEFAULT_MEMORY = 2 * 2**30
 
+_alone: ContextVar[bool] = ContextVar("linspec_one_thread", default=False)
+
 
 def cpu_count() -> int:
     """Count the threads that linspec may run at once.
@@ -62,11 +65,23 @@ def cpu_count() -> int:
     InvalidOption
         `LINSPEC_NUM_THREADS` is not a positive whole number.
     """
+    if _alone.get():
+        return 1
     most = _most_threads()
     if most is not None:
         return most
     cores, quota = len(_usable_cores()), _cpu_quota(Path("/"))
     return cores if quota is None else min(cores, quota)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Run no more than one thread within a block, so that sums do not depend on the number of cores."""
+    token = _alone.set(True)
+    try:
+        yield
+    finally:
+        _alone.reset(token)
 
 
 def available_memory() -> int:

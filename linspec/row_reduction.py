@@ -22,6 +22,7 @@ import numpy as np
 
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
 from linspec.block_algebra import EPS
+from linspec.blocks import map_reduce
 from linspec.errors import InvalidProblem, NonFiniteData
 from linspec.operators import (
     AdjustedOperator,
@@ -31,6 +32,7 @@ from linspec.operators import (
     uncounted,
 )
 from linspec.row_model import RowModel
+from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.slices import as_many_blocks
 from linspec.sweeps.triangles import Triangle, TrianglePart, triangle
@@ -125,8 +127,7 @@ def reduced(views: Mapping[str, LinearOperator], *, center: bool = False) -> Red
         views = dict(zip(views, inner, strict=True))
     task = Triangle(home, center=model.center, model=model)
     with np.errstate(all="ignore"):  # what is not finite is found below
-        streamed = any(A.streamed for A in operators)
-        part = _of_slices(task, views) if streamed else task.part(list(views.values()))
+        part = _triangle_of(task, views)
     R = task.finished(part)
     if not np.isfinite(float(to_host(home.xp.sum(R)))):
         raise NonFiniteData(explain_non_finite(views))
@@ -166,6 +167,19 @@ def _told(
         factor = A.adjustment.factors
         sides.append(found.R[:, a:b] if factor is None else found.R[:, a:b] * factor[None, :])
     return replace(found, R=home.concat(sides))
+
+
+def _triangle_of(task: Triangle, views: Mapping[str, LinearOperator]) -> TrianglePart:
+    """The triangle of all rows, wherever they are."""
+    operators = list(views.values())
+    if any(A.remote for A in operators):
+        sides = [View(name, A, center=False) for name, A in views.items()]
+        adjusted = AdjustedRows(task, [view.taken_out for view in sides])
+        part = map_reduce(adjusted, [view.operator for view in sides], sum(A.shape[1] for A in operators))
+        for view in sides:
+            view.record(0, 0, sweeps=1.0)
+        return part
+    return _of_slices(task, views) if any(A.streamed for A in operators) else task.part(operators)
 
 
 def _of_slices(task: Triangle, views: Mapping[str, LinearOperator]) -> TrianglePart:

@@ -325,7 +325,7 @@ class Run:
             Whether the column means are wanted, too.
         """
         means = means and self.problem.shared is None  # which gathers its own
-        streams = [A for A in self.problem.matrices.values() if A.streamed]
+        streams = [A for A in self.problem.matrices.values() if A.streamed and not A.remote]
         lacking = [
             A
             for A in streams

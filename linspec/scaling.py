@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray, largest_magnitude
+from linspec.blocks import BlockOperator
 from linspec.errors import NonFiniteData
 from linspec.operators import (
     AdjointOperator,
@@ -98,7 +99,7 @@ def look_at(name: str, A: LinearOperator) -> Look:
         return Look(*_bare(look_at(name, A.parts[0])))
     if isinstance(A, AdjustedOperator):
         return Look(*_bare(look_at(name, A.operator)))
-    if isinstance(A, StreamedOperator):
+    if isinstance(A, StreamedOperator | BlockOperator):
         return Look(A.largest)
     if isinstance(A, CupySparseOperator):
         return Look(largest_magnitude(A.matrix.data))

@@ -963,6 +963,6 @@ def _lacks(problem: Problem[Any], needs: Any) -> str:
             return "the entries of the matrices"
     if needs.rows and not all(view.sliceable for view in views):
         return "row slices"
-    if needs.diagonal and not all(view.readable for view in views):
+    if needs.diagonal and not all(view.readable or view.remote for view in views):
         return "exact column norms"
     return ""

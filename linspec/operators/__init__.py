@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -180,6 +182,10 @@ def _of_list(data: Any, name: str, rows: int | None) -> LinearOperator:
         return StreamedOperator(
             partial(iter, data), sum(part.shape[0] for part in data) if known else rows, name
         )
+    foreign = bool(data) and not isinstance(data[0], Real | Sequence | np.generic)
+    operator, _ = _adapted(data) if foreign else (None, "")
+    if operator is not None:
+        return operator
     with called(name):
         return DenseOperator(array_of_list(data))
 

@@ -193,6 +193,7 @@ class AdjustedOperator(LinearOperator):
         self.dtype, self.home = operator.dtype, operator.home
         self.sliceable, self.readable = operator.sliceable, operator.readable
         self.sparse, self.streamed, self.sweeps = operator.sparse, operator.streamed, operator.sweeps
+        self.remote = operator.remote
 
     @property
     def shape(self) -> Any:  # type: ignore[override]  # the rows of a stream are known later
@@ -238,12 +239,12 @@ class AdjustedOperator(LinearOperator):
         return self.adjustment.made(self.operator)
 
     def _matmat(self, V: Array) -> Array:
-        if not self.streamed:
+        if self.remote or not self.streamed:
             return self._whole.matmat(V)
         return self.home.xp.concat([block.matmat(V) for block in self.blocks()], axis=0)
 
     def _rmatmat(self, U: Array) -> Array:
-        if not self.streamed:
+        if self.remote or not self.streamed:
             return self._whole.rmatmat(U)
         total, first = self.home.blocks.zeros((self.shape[1], U.shape[1])), 0
         for block in self.blocks():

@@ -59,6 +59,8 @@ class LinearOperator(ABC):
         Whether zeros are not stored: what is taken out of such rows is taken out of products.
     streamed : bool
         Whether the rows come slice by slice, in order, from `blocks`. Their number is `math.inf` until it is known.
+    remote : bool
+        Whether the rows lie in blocks that stay where they are, and come to no slice here (`linspec.blocks`).
     centres_entries : bool
         Whether column means are subtracted from the entries of its rows, which loses nothing, and not from products.
     concurrent : bool
@@ -97,6 +99,7 @@ class LinearOperator(ABC):
     readable: bool = False
     sparse: bool = False
     streamed: bool = False
+    remote: bool = False
     centres_entries: bool = False
     concurrent: bool = False
     sweeps: float = math.inf
@@ -230,6 +233,10 @@ class LinearOperator(ABC):
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
         """The same matrix with products in another working dtype; None where those of others decide."""
         return self if dtype == self.dtype else None
+
+    def divided(self, exponent: int) -> LinearOperator | None:
+        """The same matrix divided by 2^exponent, of data that do this as they are read; None of all other data."""
+        return None
 
     def with_names_of(self, other: LinearOperator) -> Self:
         """The operator itself, once it has the names of another one."""

@@ -206,7 +206,7 @@ class CountedOperator(LinearOperator):
         self.sliceable = operator.sliceable
         self.readable = operator.readable
         self.sparse = operator.sparse
-        self.streamed = operator.streamed
+        self.streamed, self.remote = operator.streamed, operator.remote
         self.centres_entries = operator.centres_entries
         self.concurrent = operator.concurrent
         self.sweeps = operator.sweeps

@@ -94,7 +94,7 @@ def rescaled(  # noqa: PLR0911  # one return a kind
         return RescaledStream(A, exponent)
     if isinstance(A, AdjustedOperator):
         return A.on(rescaled(A.operator, exponent, name))
-    return RescaledOperator(A, exponent, name)
+    return A.divided(exponent) or RescaledOperator(A, exponent, name)
 
 
 def _unscaled(mean: Array | None, exponent: int) -> Array | None:

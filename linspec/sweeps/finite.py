@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from linspec.arrays import to_host
+from linspec.blocks import map_reduce
 from linspec.column_statistics import without_offset
 from linspec.operators import (
     DenseOperator,
@@ -67,6 +68,8 @@ def first_non_finite(A: LinearOperator) -> tuple[int, int, float] | None:
     """
     A, _ = without_offset(uncounted(A)[0])
     task = FirstNonFinite()
+    if A.remote:
+        return map_reduce(task, [A]).get(0)
     if not isinstance(A, StreamedOperator):
         return task.part([A]).get(0)
     if A.current is not None:

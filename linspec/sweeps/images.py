@@ -1,13 +1,14 @@
-"""Products with n rows: X V of one view, in the order of its rows."""
+"""Products with blocks of n rows: X V of one view, in the order of its rows, and Xᵀ U."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from linspec.arrays import Array
+from linspec.arrays import Array, HostArray, to_host
 from linspec.operators import LinearOperator
 from linspec.sweeps.task import Task
+from linspec.views import TakenOut
 
 
 @dataclass(frozen=True)
@@ -40,3 +41,55 @@ class Images(Task[list[Array]]):
     def looked_at(self, part: list[Array]) -> Iterable[Array]:
         """All of it."""
         return part
+
+
+@dataclass(frozen=True)
+class AdjointImages(Task[Array]):
+    """Aᵀ U of two views, of which U is the second."""
+
+    def part(self, rows: Sequence[LinearOperator], first_row: int = 0, into: Array | None = None) -> Array:
+        """Of some rows, added to those before."""
+        A, U = rows
+        product = A.rmatmat(A.home.place(U.dense(), A.dtype))
+        return product + 0.0 if into is None else into + product
+
+    def merge(self, left: Array, right: Array) -> Array:
+        """Of the rows of both."""
+        return left + right
+
+    def looked_at(self, part: Array) -> Iterable[Array]:
+        """All of it."""
+        return [part]
+
+
+@dataclass(frozen=True)
+class ImageGram(Task[HostArray]):
+    """(A V)ᵀ(A V) of one view, on the host.
+
+    Parameters
+    ----------
+    V : array of shape (p, k)
+    taken_out : TakenOut
+        What is taken out of the rows; it is known.
+    """
+
+    V: Array
+    taken_out: TakenOut
+
+    def part(
+        self, rows: Sequence[LinearOperator], first_row: int = 0, into: HostArray | None = None
+    ) -> HostArray:
+        """Of some rows, added to those before."""
+        (A,) = rows
+        P = A.home.blocks.place(self.taken_out.left(A, first_row).matmat(self.V))
+        own = to_host(P.T @ P)
+        return own if into is None else into + own
+
+    def merge(self, left: HostArray, right: HostArray) -> HostArray:
+        """Of the rows of both."""
+        total: HostArray = left + right
+        return total
+
+    def looked_at(self, part: HostArray) -> Iterable[Array]:
+        """All of it."""
+        return [part]

@@ -20,7 +20,7 @@ from linspec.operators.base import less_outer
 from linspec.sweeps.base import Sweeps
 from linspec.sweeps.fused import Asked, FusedProducts
 from linspec.sweeps.gramians import SparseGramMatrices
-from linspec.views import DIGITS_TO_WARN
+from linspec.views import DIGITS_TO_WARN, View
 
 
 class SparseSweeps(Sweeps):
@@ -72,18 +72,33 @@ class SparseSweeps(Sweeps):
         for view in self.views:
             view.learn_from_matrix()
             view.record(0, sum(self.widths), sweeps=1.0)
-        x, y = self.views[0], self.views[-1]
-        pairs = ((x, x), (x, y), (y, y))
-        Sx, C, Sy = (_scaled_sparse(S, a.factors, b.factors) for S, (a, b) in zip(found, pairs, strict=True))
-        rows = [(_scaled(v.mean, v.factors), _scaled(v.taken, v.factors)) for v in self.views]
-        gram = SparseGram(Sx, C, Sy, rows, self.total, [_scaled(v.beside, v.factors) for v in self.views])
-        if gram.lost_digits() > DIGITS_TO_WARN:
-            warn(
-                f"centring a sparse Gram matrix by subtraction loses {gram.lost_digits():.0f} digits here, "
-                'because column means are large beside their spread. Use form="implicit" or dense data.',
-                AccuracyWarning,
-            )
-        return gram
+        return centred_sparse_gram(self.views, found, self.total)
+
+
+def centred_sparse_gram(views: list[View], found: list[Any], total: float) -> SparseGram:
+    """Sparse Gram matrices of entries, with what is taken out of their products.
+
+    Parameters
+    ----------
+    views : list of View
+        They know their means, and what confounds explain.
+    found : list of sparse matrix or None
+        XᵀX, XᵀY and YᵀY, not centred.
+    total : float
+        What the rows count together.
+    """
+    x, y = views[0], views[-1]
+    pairs = ((x, x), (x, y), (y, y))
+    Sx, C, Sy = (_scaled_sparse(S, a.factors, b.factors) for S, (a, b) in zip(found, pairs, strict=True))
+    rows = [(_scaled(v.mean, v.factors), _scaled(v.taken, v.factors)) for v in views]
+    gram = SparseGram(Sx, C, Sy, rows, total, [_scaled(v.beside, v.factors) for v in views])
+    if gram.lost_digits() > DIGITS_TO_WARN:
+        warn(
+            f"centring a sparse Gram matrix by subtraction loses {gram.lost_digits():.0f} digits here, "
+            'because column means are large beside their spread. Use form="implicit" or dense data.',
+            AccuracyWarning,
+        )
+    return gram
 
 
 def _scaled(array: Array | None, factors: Array | None) -> Array | None:

@@ -12,6 +12,7 @@ from linspec.operators import AdjustedOperator, SparseOperator
 from linspec.sweeps.base import Sweeps
 from linspec.sweeps.blocks import BlockSweeps
 from linspec.sweeps.products import ProductSweeps
+from linspec.sweeps.remote import RemoteSweeps
 from linspec.sweeps.slices import SliceSweeps
 from linspec.sweeps.sparse import SparseSweeps
 from linspec.views import View
@@ -26,6 +27,8 @@ def settle(A: AdjustedOperator) -> None:
 
 def sweeps_of(views: list[View], *, center: bool) -> Sweeps:
     """How some views are read together."""
+    if any(view.operator.remote for view in views):
+        return RemoteSweeps(views, center=center)
     streamed = any(view.streamed for view in views)
     if streamed and all(view.streamed or view.operator.sliceable for view in views):
         return SliceSweeps(views, center=center)

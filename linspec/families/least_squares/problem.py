@@ -116,7 +116,7 @@ class LeastSquares(Problem[LeastSquaresSolution]):
             )
         B = vector_of_list(self.B, "B")
         flat = is_array(B) and B.ndim == 1
-        object.__setattr__(self, "vector", flat or is_series(B))
+        object.__setattr__(self, "vector", getattr(B, "ndim", 2) == 1 or is_series(B))
         A = self.adopt("A", self.A)
         B = self.adopt("B", B[:, None] if flat else B)
         check_place("A", A, "B", B)

@@ -1,0 +1,14 @@
+"""Rows in blocks that may lie elsewhere: on the workers of a cluster, or in a list in this process.
+
+- `engine`: what has blocks and works on them where they lie, in three methods; `InProcess` is the one of this process;
+- `operator`: `BlockOperator`, the matrix whose rows such blocks are;
+- `runs`: consecutive blocks that one piece of work takes, and the fixed tree by which results are merged;
+- `reduction`: one task over the rows of several operators;
+- `fill`: how many entries sparse Gram matrices of blocks would have.
+"""
+
+from linspec.blocks.engine import Call, Engine, InProcess
+from linspec.blocks.operator import BlockOperator
+from linspec.blocks.reduction import map_reduce
+
+__all__ = ["BlockOperator", "Call", "Engine", "InProcess", "map_reduce"]

@@ -1,0 +1,131 @@
+"""Who has blocks of rows, and works on them where they lie.
+
+Problem: blocks lie in this process, on the workers of dask or ray, or with a cluster manager of one's own. What is
+computed of them, and in which order it is merged, is to be written once.
+Method: an engine has three methods. `hold` gives it values of this process, `map` calls a function with the values
+behind some handles and leaves the results where they were made, and `fetch` brings values here. A reduction is levels
+of `map`: groups of `FAN` neighbours are merged until one result is left. Which results form a group depends on their
+numbers alone, so that every engine gives the same bits.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from linspec import machine
+from linspec.pauses import pause
+
+Handle = Any
+"""What an engine knows a value by."""
+
+Work = Callable[..., Any]
+"""A function that can be pickled, called as work(number, *values). It changes none of the values."""
+
+FAN = 8
+"""Results that are merged at once: a power of two, so that groups are subtrees of one binary tree."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a function.
+
+    Parameters
+    ----------
+    number : int
+        Handed on as it is.
+    handles : tuple
+        Of the values that it is called with.
+    """
+
+    number: int
+    handles: tuple[Handle, ...]
+
+
+class Engine(ABC):
+    """What has values behind handles, and calls functions with them."""
+
+    @abstractmethod
+    def hold(self, values: Sequence[Any]) -> list[Handle]:
+        """Handles of values of this process.
+
+        Parameters
+        ----------
+        values : sequence
+            NumPy arrays, SciPy sparse matrices, or objects that can be pickled.
+        """
+
+    @abstractmethod
+    def map(self, work: Work, calls: Sequence[Call]) -> list[Handle]:
+        """Handles of work(call.number, *values of call.handles), one for each call.
+
+        Parameters
+        ----------
+        work : callable
+            It may be large: an engine sends it once, and not with every call.
+        calls : sequence of Call
+            They are independent of each other, and may be repeated where a result is lost.
+        """
+
+    @abstractmethod
+    def fetch(self, handles: Sequence[Handle]) -> list[Any]:
+        """The values behind handles, in this process.
+
+        Raises
+        ------
+        DataLost
+            Values are gone, and there is no way to make them again.
+        """
+
+    def joins(self, other: Engine) -> bool:
+        """Whether one call may take handles of both."""
+        return other is self
+
+    def together(self, first: Sequence[Handle], second: Sequence[Handle]) -> list[Handle]:
+        """Handles of the second values, where possible at the places of the first: they will be used in pairs."""
+        return list(second)
+
+    def reduce(self, work: Work, calls: Sequence[Call], merge: Work) -> Any:
+        """The results of all calls, merged.
+
+        Parameters
+        ----------
+        work : callable
+        calls : sequence of Call
+        merge : callable
+            merge(number, *results) of neighbouring results in their order.
+        """
+        level = self.map(work, calls)
+        while len(level) > 1:
+            groups = [tuple(level[i : i + FAN]) for i in range(0, len(level), FAN)]
+            merged = iter(
+                self.map(merge, [Call(i, group) for i, group in enumerate(groups) if len(group) > 1])
+            )
+            level = [next(merged) if len(group) > 1 else group[0] for group in groups]
+        return self.fetch(level)[0]
+
+
+class InProcess(Engine):
+    """Blocks in this process, where a handle is the value itself; several threads take calls."""
+
+    def hold(self, values: Sequence[Any]) -> list[Handle]:
+        return list(values)
+
+    def map(self, work: Work, calls: Sequence[Call]) -> list[Handle]:
+        return machine.map_parallel(lambda call: self._done(work, call), calls)
+
+    def fetch(self, handles: Sequence[Handle]) -> list[Any]:
+        return [self.taken(handle) for handle in handles]
+
+    def taken(self, handle: Handle) -> Any:
+        """The value behind a handle."""
+        return handle
+
+    def joins(self, other: Engine) -> bool:
+        return type(other) is type(self)
+
+    def _done(self, work: Work, call: Call) -> Any:
+        pause()
+        return work(call.number, *(self.taken(handle) for handle in call.handles))

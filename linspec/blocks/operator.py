@@ -1,0 +1,281 @@
+"""The matrix whose rows are blocks that an engine has.
+
+Problem: the rows are too many for one machine, or already lie on several. Methods are to multiply with them as with
+any other matrix, and no block is to travel.
+Method: what is made of the rows goes to where they lie as a task (`linspec.blocks.reduction`), which `linspec.Moments`
+uses for its sweeps. Products with n rows are brought here in the order of the rows.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HOST, Array
+from linspec.blocks.engine import Call, Engine, Handle, InProcess
+from linspec.blocks.fill import estimated_fill
+from linspec.blocks.readings import AsBlock, Facts, Reading, block_of, look
+from linspec.blocks.recut import recut
+from linspec.blocks.reduction import collected, map_reduce
+from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
+from linspec.frames import check_names
+from linspec.operators import CenteredOperator, DenseOperator, LinearOperator
+from linspec.sweeps.images import AdjointImages, Images
+
+
+class BlockOperator(LinearOperator):
+    """An n x p matrix whose rows lie in blocks.
+
+    Parameters
+    ----------
+    blocks : sequence
+        Handles of the engine, in the order of the rows. Behind each is a NumPy array, a SciPy sparse matrix or a frame,
+        with equally many columns. Blocks without rows are skipped. For the engine of this process, the blocks
+        themselves.
+    engine : Engine, optional
+        What has the blocks; by default this process.
+    name : str, default "data"
+        What messages call the matrix.
+
+    Attributes
+    ----------
+    layout : tuple of int
+        The rows of each block.
+    reading : Reading
+        How a block is read.
+    largest : float
+        The largest magnitude in some rows of each block.
+
+    Raises
+    ------
+    InvalidProblem
+        There are no rows, or blocks have different columns.
+    UnsupportedData
+        A block cannot be multiplied, or some are sparse and others dense.
+    DataLost
+        A block is gone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.blocks import BlockOperator
+    >>> A = np.random.default_rng(0).standard_normal((200, 10)) * np.geomspace(10, 1, 10)
+    >>> X = BlockOperator([A[:120], A[120:]])
+    >>> X.shape, X.layout
+    ((200, 10), (120, 80))
+    >>> bool(np.allclose(ls.solve(ls.SVD(X, k=2), "gram").S, ls.solve(ls.SVD(A, k=2), "gram").S))
+    True
+    """
+
+    streamed = True
+    remote = True
+
+    def __init__(
+        self, blocks: Sequence[Handle], engine: Engine | None = None, *, name: str = "data"
+    ) -> None:
+        self.engine = InProcess() if engine is None else engine
+        self.name = name
+        made = self.engine.map(AsBlock(name), [Call(i, (block,)) for i, block in enumerate(blocks)])
+        found: list[Facts] = self.engine.fetch(
+            self.engine.map(look, [Call(i, (one,)) for i, one in enumerate(made)])
+        )
+        kept = [i for i, facts in enumerate(found) if facts.shape[0] > 0]
+        if not kept:
+            raise InvalidProblem(f"{name} must have rows; got {len(found)} blocks without any.")
+        self.handles = self.engine.map(block_of, [Call(i, (made[i],)) for i in kept])
+        self._take_over([found[i] for i in kept])
+
+    def _take_over(self, facts: list[Facts]) -> None:
+        """What the blocks have in common."""
+        first = facts[0]
+        for number, other in enumerate(facts):
+            what = f"block {number} of {self.name}"
+            check_names(other.names, first.names, what, "the first block")
+            if other.shape[1] != first.shape[1]:
+                raise InvalidProblem(
+                    f"{what} has {other.shape[1]} columns; the first has {first.shape[1]}. All blocks must have the "
+                    "same columns."
+                )
+            if other.sparse != first.sparse:
+                raise UnsupportedData(
+                    f"{what} is {'sparse' if other.sparse else 'dense'}, unlike the first. Convert them to one kind."
+                )
+        self.layout = tuple(one.shape[0] for one in facts)
+        self.sizes = tuple(float(one.bytes) for one in facts)
+        self.shape = (sum(self.layout), first.shape[1])
+        self.sparse = first.sparse
+        self.centres_entries = not first.sparse
+        self._stored = np.result_type(*(one.stored for one in facts))
+        self.dtype = np.result_type(*(one.working for one in facts))
+        self.reading = Reading(self.dtype)
+        self._entries = sum(one.nnz for one in facts)
+        self._pairs = sum(one.pairs for one in facts)
+        self.largest = max(one.largest for one in facts)
+        self.column_names = first.names
+        self._beside: dict[int, tuple[LinearOperator, list[Handle]]] = {}
+
+    # ---- facts --------------------------------------------------------------------------------
+
+    @property
+    def nnz(self) -> int:
+        """Stored entries of all blocks."""
+        return self._entries
+
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        return self._stored
+
+    @property
+    def edges(self) -> list[int]:
+        """The number of the first row of each block, and that of all rows."""
+        return [0, *accumulate(self.layout)]
+
+    def _like(self, reading: Reading) -> BlockOperator:
+        """The same blocks, read in another way."""
+        other = copy.copy(self)
+        other.reading, other.dtype = reading, reading.dtype
+        other._beside = {}
+        return other
+
+    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+        """The same blocks, converted where they are multiplied."""
+        return self if dtype == self.dtype else self._like(replace(self.reading, dtype=dtype))
+
+    def divided(self, exponent: int) -> LinearOperator | None:
+        """The same blocks, divided by 2^exponent where they are multiplied."""
+        found = self._like(replace(self.reading, exponent=self.reading.exponent + exponent))
+        found.largest = math.ldexp(self.largest, -exponent)
+        return found
+
+    def gram_pairs(self, *others: LinearOperator) -> tuple[int, float | None]:
+        """Pairs of entries that share a row over all Gram matrices of sparse blocks, and the entries of these.
+
+        Parameters
+        ----------
+        *others : LinearOperator
+            The other view, if there is one; sparse blocks, too.
+
+        Returns
+        -------
+        int, float or None
+            The entries are estimated from some columns, and known where there are many pairs.
+        """
+        views: list[Any] = [self, *others]
+        return estimated_fill(views, [view._pairs for view in views])
+
+    # ---- where the blocks lie -----------------------------------------------------------------
+
+    def alongside(self, other: LinearOperator) -> list[Handle]:
+        """Handles of the rows of another matrix, cut where these blocks are and, where possible, beside them.
+
+        They are made once and kept.
+
+        Parameters
+        ----------
+        other : LinearOperator
+            Blocks of an engine that this one joins, or rows of this process that can be cut out.
+
+        Raises
+        ------
+        UnsupportedData
+            The other matrix has blocks of another engine, or no rows that can be cut out.
+        InvalidProblem
+            It has another number of rows.
+        """
+        known = self._beside.get(id(other))
+        if known is not None and known[0] is other:
+            return known[1]
+        if other.shape[0] != self.shape[0]:
+            raise InvalidProblem(
+                f"matrices must have equally many rows; got {self.shape[0]} and {other.shape[0]}."
+            )
+        handles = self._brought(other)
+        self._beside[id(other)] = other, handles
+        return handles
+
+    def _brought(self, other: LinearOperator) -> list[Handle]:
+        if isinstance(other, BlockOperator):
+            if not self.engine.joins(other.engine):
+                raise UnsupportedData(
+                    f"{other.name} has its blocks in {type(other.engine).__name__}, and {self.name} in "
+                    f"{type(self.engine).__name__}. Give both to one."
+                )
+            handles = other.handles
+            if other.layout != self.layout:
+                handles = recut(self.engine, handles, other.layout, self.layout)
+            return self.engine.together(self.handles, handles)
+        return self.engine.together(self.handles, self.engine.hold([*_pieces(other, self.edges)]))
+
+    def map_rows(self, work: Callable[[int, Any], Any], name: str = "data") -> BlockOperator:
+        """A matrix with as many rows, made of each block and left where the block lies.
+
+        Parameters
+        ----------
+        work : callable
+            work(number, block) gives the rows of a block; it can be pickled.
+        name : str, default "data"
+            What messages call the result.
+        """
+        calls = [Call(i, (handle,)) for i, handle in enumerate(self.handles)]
+        return BlockOperator(self.engine.map(work, calls), self.engine, name=name)
+
+    # ---- products -----------------------------------------------------------------------------
+
+    def _matmat(self, V: Array) -> Array:
+        return self.images(V)
+
+    def images(self, V: Array, about: Array | None = None) -> Array:
+        """(A - 1 aboutᵀ) V, brought here in the order of the rows."""
+        pieces = [piece for part in collected(Images(V, about), [self], V.shape[1]) for piece in part]
+        return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=0)
+
+    def _rmatmat(self, U: Array) -> Array:
+        rows = DenseOperator(U)
+        try:
+            return map_reduce(AdjointImages(), [self, rows], U.shape[1])
+        finally:
+            self._beside.pop(id(rows), None)
+
+    def centered(self, mean: Array) -> LinearOperator:
+        """A − 1 meanᵀ, with the mean taken out of the entries of dense blocks."""
+        return CenteredBlocks(self, mean)
+
+    def blocks(self) -> Iterator[LinearOperator]:
+        """Refused: the blocks stay where they are."""
+        raise MissingCapability(
+            f"{self.name} lies in blocks that are not brought to this process, and this method reads rows here. Choose "
+            "a method that needs products only, such as lobpcg, gram, two-stage, block-krylov or cg, or bring the rows "
+            "here yourself if they fit."
+        )
+
+    def __repr__(self) -> str:
+        n, p = self.shape
+        return f"{type(self).__name__}({n} x {p}, {self.dtype}, {len(self.layout)} blocks)"
+
+
+class CenteredBlocks(CenteredOperator):
+    """Blocks less a row."""
+
+    def _matmat(self, V: Array) -> Array:
+        whole: Any = self.parts[0]
+        found: Array = whole.images(V, self.mean)
+        return found
+
+
+def _pieces(A: LinearOperator, edges: list[int]) -> Iterator[Any]:
+    """The rows of a matrix of this process, some at a time."""
+    if not A.sliceable or A.home != HOST:
+        raise UnsupportedData(
+            f"{A!r} stands beside blocks that lie elsewhere, and its rows cannot be sent there. Pass a NumPy array, a "
+            "SciPy sparse matrix, or blocks of the same engine."
+        )
+    for a, b in pairwise(edges):
+        rows: Any = A.rows(slice(a, b))
+        yield rows.matrix if rows.sparse and hasattr(rows, "matrix") else np.asarray(rows.dense())

@@ -1,0 +1,129 @@
+"""How a block is read: what it is stored as, and the operator that is made of it at each pass.
+
+A block is brought into a form that costs nothing to read, a NumPy array or a matrix of compressed rows, once and
+where it lies. `Look` tells what is to be known of it before the first sweep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HOST, is_array, largest_magnitude
+from linspec.errors import UnsupportedData
+from linspec.operators import DenseOperator, LinearOperator, SparseOperator, as_operator, sparse_kernels
+from linspec.operators.rescaled import rescaled
+
+SAMPLED_ROWS = 16
+"""Rows of a block, evenly spread, in which the largest magnitude is looked for."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the blocks of one matrix are read.
+
+    Parameters
+    ----------
+    dtype : numpy.dtype
+        The dtype of products.
+    exponent : int, default 0
+        The blocks are divided by 2^exponent.
+    """
+
+    dtype: np.dtype[Any]
+    exponent: int = 0
+
+    def operator(self, block: Any) -> LinearOperator:
+        """The operator of a block that `AsBlock` has made."""
+        dense = isinstance(block, np.ndarray)
+        A = DenseOperator(block, None, self.dtype) if dense else SparseOperator(block, self.dtype, checked=True)
+        return rescaled(A, self.exponent)
+
+
+@dataclass(frozen=True)
+class AsBlock:
+    """What is given as a block, as an array or compressed rows.
+
+    Parameters
+    ----------
+    name : str
+        The name of the data in messages.
+    """
+
+    name: str
+
+    def __call__(self, number: int, given: Any) -> tuple[Any, tuple[str, ...] | None]:
+        """The block with a number, and the names of its columns."""
+        what = f"block {number} of {self.name}"
+        if is_array(given) and given.ndim == 1:
+            given = given[:, None]
+        A = as_operator(given, what)
+        if A.home != HOST or not isinstance(A, DenseOperator | SparseOperator):
+            raise UnsupportedData(
+                f"{what} must be a NumPy array, a SciPy sparse matrix or a frame; got {type(given).__name__}. Convert "
+                "the blocks."
+            )
+        return (A.matrix if isinstance(A, SparseOperator) else A.array), A.column_names
+
+
+def block_of(number: int, made: tuple[Any, Any]) -> Any:
+    """The block alone, of what `AsBlock` gives."""
+    return made[0]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of one block.
+
+    Attributes
+    ----------
+    shape : (int, int)
+    stored, working : numpy.dtype
+        Of the entries, and of products with them.
+    sparse : bool
+    nnz : int
+        Stored entries.
+    pairs : int
+        Pairs of stored entries that share a row; 0 of arrays.
+    largest : float
+        The largest magnitude in some of its rows.
+    names : tuple of str or None
+        Of the columns.
+    """
+
+    shape: tuple[int, int]
+    stored: np.dtype[Any]
+    working: np.dtype[Any]
+    sparse: bool
+    nnz: int
+    pairs: int
+    largest: float
+    names: tuple[str, ...] | None
+
+    @property
+    def bytes(self) -> int:
+        """What the block takes."""
+        return self.nnz * (self.stored.itemsize + (4 if self.sparse else 0)) + 8 * self.shape[0] * self.sparse
+
+
+def look(number: int, made: tuple[Any, tuple[str, ...] | None]) -> Facts:
+    """What is to be known of a block that `AsBlock` has made."""
+    block, names = made
+    sparse = not isinstance(block, np.ndarray)
+    A: Any = SparseOperator(block, checked=True) if sparse else DenseOperator(block)
+    n = A.shape[0]
+    chosen = A.rows(np.unique(np.linspace(0, n - 1, min(n, SAMPLED_ROWS)).astype(np.intp)))
+    entries = chosen.matrix.data if sparse else chosen.array
+    largest = largest_magnitude(entries) if entries.size else 0.0
+    return Facts(
+        shape=A.shape,
+        stored=A.stored_dtype,
+        working=A.dtype,
+        sparse=sparse,
+        nnz=A.nnz,
+        pairs=sparse_kernels.pair_count(A.matrix) if sparse else 0,
+        largest=largest if np.isfinite(largest) else 0.0,
+        names=names,
+    )

@@ -1,0 +1,83 @@
+"""One task over the rows of several matrices, of which at least one lies in blocks.
+
+Problem: a sweep is one task and its merge (`linspec.sweeps.task`), whoever runs it.
+Method: runs of blocks are cut by sizes alone, each is gone through in one place, and the parts are merged by a fixed
+tree over the numbers of the runs. The same data in the same blocks give the same bits with every engine and any number
+of workers, on processors of one kind. One call is one round of the cluster; time and interrupts are looked at before
+it, and by engines that wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from linspec.blocks.engine import Call
+from linspec.blocks.runs import Merged, OverRun, cut_into_runs
+from linspec.blocks.readings import Reading
+from linspec.operators import LinearOperator
+from linspec.pauses import pause
+from linspec.sweeps.task import Task
+
+Part = TypeVar("Part")
+
+
+def map_reduce(task: Task[Part], operators: Sequence[LinearOperator], columns: int = 0) -> Part:
+    """What a task makes of all rows.
+
+    Parameters
+    ----------
+    task : Task
+        It can be pickled.
+    operators : sequence of LinearOperator
+        With equally many rows. The first that lies in blocks says how the others are cut.
+    columns : int, default 0
+        The columns of an array as wide as a row that a part holds: runs are larger than it.
+
+    Returns
+    -------
+    Part
+        In this process.
+
+    Raises
+    ------
+    DataLost
+        A block is gone.
+    """
+    leader, work, calls = _planned(task, operators, columns)
+    pause()
+    found: Part = leader.engine.reduce(work, calls, Merged(task))
+    return found
+
+
+def collected(task: Task[Part], operators: Sequence[LinearOperator], columns: int = 0) -> list[Part]:
+    """What a task makes of each run of rows, in their order: of results as long as the rows, nothing is merged.
+
+    Parameters
+    ----------
+    task, operators, columns
+        As for `map_reduce`; the columns are those of an array with a row for each of the rows.
+    """
+    leader, work, calls = _planned(task, operators, 0)
+    pause()
+    found: list[Part] = leader.engine.fetch(leader.engine.map(work, calls))
+    return found
+
+
+def _planned(
+    task: Task[Part], operators: Sequence[LinearOperator], columns: int
+) -> tuple[Any, OverRun[Part], list[Call]]:
+    """The first matrix in blocks, what is done with a run, and the runs."""
+    leader: Any = next(A for A in operators if A.remote)
+    views = [leader.handles if A is leader else leader.alongside(A) for A in operators]
+    readings = tuple(A.reading if A.remote else Reading(A.dtype) for A in map(_any, operators))
+    result = 8.0 * columns * sum(A.shape[1] for A in operators)
+    edges, calls = leader.edges, []
+    for run in cut_into_runs(leader.sizes, result):
+        handles = tuple(handles[i] for i in run for handles in views)
+        calls.append(Call(edges[run.start], handles))
+    return leader, OverRun(task, readings, columns), calls
+
+
+def _any(A: LinearOperator) -> Any:
+    return A

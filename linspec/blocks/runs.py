@@ -1,0 +1,110 @@
+"""Runs of blocks, what is done with one, and how the results are merged.
+
+Problem: what a sweep makes of one block, a p x k array, may be larger than the block itself; and a cluster spends a
+fraction of a millisecond on each piece of work. One of each block would send more than it reads.
+Method: consecutive blocks form runs, whose sums are made in one place. A run is some times as large as what it gives,
+and there are not too many of them. Which blocks form a run depends on their sizes alone, never on who works. Within a
+run rows are cut into blocks that stay in the cache of a core, and go through the same tasks as rows in memory.
+Every sum of a run is made by one thread, so that workers with one core and with many give the same bits.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from linspec import machine
+from linspec.blas_threads import one_blas_thread
+from linspec.blocks.readings import Reading
+from linspec.operators import LinearOperator, SparseOperator
+from linspec.sweeps.runners import row_slices
+from linspec.sweeps.task import Task, Tree
+
+Part = TypeVar("Part")
+
+PARTS_PER_RUN = 8
+"""How many times larger than its result a run is at least, where there is so much."""
+
+MOST_RUNS = 1024
+"""Runs at most: a scheduler that takes a millisecond for each spends a second on a sweep."""
+
+
+def cut_into_runs(sizes: Sequence[float], result: float) -> list[range]:
+    """Runs of consecutive blocks.
+
+    Parameters
+    ----------
+    sizes : sequence of float
+        Bytes of each block.
+    result : float
+        Bytes of what a run gives.
+    """
+    least = max(PARTS_PER_RUN * result, sum(sizes) / MOST_RUNS)
+    edges, gathered = [0], 0.0
+    for number, size in enumerate(sizes):
+        gathered += size
+        if gathered >= least:
+            edges.append(number + 1)
+            gathered = 0.0
+    if edges[-1] < len(sizes):  # what is left at the end goes to the last run
+        edges = [*(edges[:-1] or [0]), len(sizes)] if len(edges) > 1 else [0, len(sizes)]
+    return [range(a, b) for a, b in itertools.pairwise(edges)]
+
+
+@dataclass(frozen=True)
+class OverRun(Generic[Part]):
+    """What a task makes of one run of blocks.
+
+    Parameters
+    ----------
+    task : Task
+    readings : tuple of Reading
+        How the blocks of each view are read. A call has the blocks of all views of the first rows, and then those of
+        the next.
+    columns : int
+        The columns of the products that a part holds.
+    """
+
+    task: Task[Part]
+    readings: tuple[Reading, ...]
+    columns: int
+
+    def __call__(self, first_row: int, *blocks: Any) -> Part:
+        """Of the run whose first row has a number."""
+        part: Part | None = None
+        # What is not finite is found in the sums.
+        with np.errstate(all="ignore"), one_blas_thread(needed=True), machine.one_thread():
+            for i in range(0, len(blocks), len(self.readings)):
+                views = zip(self.readings, blocks[i:], strict=False)
+                operators = [reading.operator(block) for reading, block in views]
+                part = self._of_block(operators, first_row, part)
+                first_row += operators[0].shape[0]
+        if part is None:
+            raise ValueError("a run has at least one block; got none")
+        return part
+
+    def _of_block(self, operators: list[LinearOperator], first_row: int, part: Part | None) -> Part | None:
+        if all(isinstance(A, SparseOperator) for A in operators):  # whose kernels cut them into slabs
+            return self.task.part(operators, first_row, part)
+        for rows in row_slices(operators, self.columns):
+            part = self.task.part([A.rows(rows) for A in operators], first_row + rows.start, part)
+        return part
+
+
+@dataclass(frozen=True)
+class Merged(Generic[Part]):
+    """What a task makes of several parts of neighbouring rows."""
+
+    task: Task[Part]
+
+    def __call__(self, number: int, *parts: Part) -> Part:
+        """By the binary tree over their order."""
+        tree = Tree(self.task, len(parts))
+        with np.errstate(all="ignore"), one_blas_thread(needed=True), machine.one_thread():
+            for i, part in enumerate(parts):
+                tree.add(i, part)
+        return tree.root()

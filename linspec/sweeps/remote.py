@@ -1,0 +1,97 @@
+"""Views of which at least one lies in blocks elsewhere: a sweep is one round of all blocks, and nothing large travels.
+
+Problem: rows that lie on several machines are multiplied where they are. What comes here are sums: products, means,
+Gram matrices, triangles.
+Method: the tasks of rows that come slice by slice, which tell the means as well, run over the blocks of all views at
+once (`linspec.blocks.map_reduce`). Rows in memory beside such blocks are sent to them once.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+
+from linspec import cost
+from linspec.arrays import Array, HostArray
+from linspec.blocks import map_reduce
+from linspec.gram import HeldGram, SparseGram
+from linspec.sweeps.gramians import GramMatrices, SparseGramMatrices
+from linspec.sweeps.images import ImageGram
+from linspec.sweeps.slices import SliceSweeps
+from linspec.sweeps.sparse import centred_sparse_gram
+from linspec.sweeps.statistics import Statistics
+from linspec.sweeps.task import Task
+from linspec.views import View
+
+Part = TypeVar("Part")
+
+
+class RemoteSweeps(SliceSweeps):
+    """The means come with the first sweep, whatever it makes."""
+
+    by_entries = True
+    reads_blocks = True
+
+    @property
+    def sparse(self) -> bool:  # type: ignore[override]
+        """Whether all views lie in sparse blocks."""
+        return all(view.operator.sparse and view.operator.remote for view in self.views)
+
+    @property
+    def gram_cost(self) -> float:  # type: ignore[override]
+        """One; for sparse matrices one more for the means."""
+        return 1.0
+
+    def run(self, task: Task[Part], columns: int = 0) -> Part:
+        """A task over all blocks, where they are."""
+        part = map_reduce(task, [view.operator for view in self.views], columns)
+        self.check_finite(task.looked_at(part))
+        return part
+
+    def _gram(self, form: str, sizes: cost.Sizes) -> HeldGram:
+        if form == "sparse":
+            return self._sparse_gram()
+        unknown = any(view.mean is None for view in self.views)
+        center = self.center and unknown
+        about = [None if center else view.taken for view in self.views]
+        task = GramMatrices(self.home, about, center=center, means=unknown, model=self.model)
+        part = self.run(task, sum(self.widths))
+        for view in self.views:
+            view.record(0, sum(self.widths), sweeps=1.0)
+        return self._told(task, part)
+
+    def _sparse_gram(self) -> SparseGram:
+        self.gather([view for view in self.views if view.squares is None])
+        entries = cost.sizes_of(self.views[0].operator, self.views[1].operator if len(self.views) == 2 else None, 1)
+        # In units of arrays as wide as a row, as runs of blocks are measured.
+        columns = int(np.ceil(2.0 * entries.sparse_gram_entries / sum(self.widths)))
+        found = self.run(SparseGramMatrices(self.model), columns)
+        for view in self.views:
+            view.record(0, sum(self.widths), sweeps=1.0)
+        return centred_sparse_gram(self.views, found, self.total)
+
+    def gather(self, views: list[View]) -> None:
+        """The column means and norms of some views, from one sweep."""
+        if not views:
+            return
+        apart = [[view for view in views if view.operator.remote], [v for v in views if not v.operator.remote]]
+        if apart[0]:
+            with np.errstate(all="ignore"):  # what is not finite is found by the check
+                operators = [view.operator for view in apart[0]]
+                found = map_reduce(Statistics(self.home, self.model), operators, 3)
+            for view, gathered in zip(apart[0], found, strict=True):
+                view.learn(gathered)
+                view.record(0, 0, sweeps=1.0)
+            self.check_finite([view.mean for view in apart[0]])
+        super().gather(apart[1])
+
+    def image_gram(self, index: int, V: Array) -> HostArray:
+        """(XV)ᵀ(XV) of one view by way of XV, in one sweep."""
+        view = self.views[index]
+        self.gather([view] if view.needs_sweep else [])
+        if not view.operator.remote:
+            return super().image_gram(index, V)
+        found = map_reduce(ImageGram(V, view.taken_out), [view.operator], V.shape[1])
+        view.record(V.shape[1], 0, sweeps=1.0)
+        return found

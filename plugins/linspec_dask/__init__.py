@@ -1,0 +1,1 @@
+"""Data of dask: arrays, frames and lists of delayed blocks, multiplied where they lie; ``plugin.py`` declares them."""

@@ -1,0 +1,407 @@
+"""Rows in blocks that lie elsewhere: every method, every task, any engine; the bits do not depend on who works."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import pkgutil
+import signal
+import warnings
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec import Moments, as_operator
+from linspec.arrays import HOST
+from linspec.blocks import BlockOperator, Call, Engine, InProcess, map_reduce
+from linspec.blocks.fill import CountedColumns, Pattern
+from linspec.blocks.runs import MOST_RUNS, PARTS_PER_RUN, cut_into_runs
+from linspec.errors import (
+    InvalidProblem,
+    LinspecError,
+    MissingCapability,
+    NonFiniteData,
+    UnsupportedData,
+)
+from linspec.operators import Adjustment
+from linspec.row_model import row_model
+from linspec.sweeps.adjusted_rows import AdjustedRows
+from linspec.sweeps.finite import FirstNonFinite
+from linspec.sweeps.fused import Asked, FusedProducts
+from linspec.sweeps.gramians import GramMatrices, SparseGramMatrices
+from linspec.sweeps.image_triangles import ImageTriangle
+from linspec.sweeps.images import AdjointImages, ImageGram, Images
+from linspec.sweeps.statistics import Statistics
+from linspec.sweeps.task import Task
+from linspec.sweeps.triangles import Triangle
+from linspec.testing import Suite, check_operator
+from linspec.testing.backends import Backend
+from linspec.testing.behaviour import Skip
+from linspec.views import TakenOut
+from linspec_lstsq.row_sketch import RowSketch, SparseSigns
+
+PLUGINS = Path(__file__).parents[2] / "plugins"
+
+RNG = np.random.default_rng(0)
+N, P, Q = 900, 12, 8
+SHARED = RNG.standard_normal((N, 3))
+X = SHARED @ RNG.standard_normal((3, P)) + RNG.standard_normal((N, P)) + 5.0
+Y = SHARED @ RNG.standard_normal((3, Q)) + RNG.standard_normal((N, Q))
+EDGES, OTHER_EDGES = [0, 250, 251, 600, N], [0, 400, N]
+
+
+def cut(A: Any, edges: Any = EDGES) -> list[Any]:
+    return [A[a:b] for a, b in pairwise(edges)]
+
+
+def blocks(A: Any, edges: Any = EDGES, engine: Engine | None = None) -> BlockOperator:
+    return BlockOperator(cut(A, edges), engine)
+
+
+class Posted(InProcess):
+    """An engine behind which everything is pickled, as on its way to a worker and back."""
+
+    def hold(self, values):
+        return [pickle.dumps(value) for value in values]
+
+    def map(self, work, calls):
+        work = pickle.dumps(work)
+        found = [
+            pickle.loads(work)(call.number, *map(pickle.loads, call.handles)) for call in reversed(calls)
+        ]
+        return [pickle.dumps(value) for value in reversed(found)]
+
+    def taken(self, handle):
+        return pickle.loads(handle)
+
+
+def posted(A: Any, edges: Any = EDGES, engine: Engine | None = None) -> BlockOperator:
+    engine = engine or Posted()
+    return BlockOperator(engine.hold(cut(A, edges)), engine)
+
+
+# ---- the operator ---------------------------------------------------------------------------------
+
+
+def test_blocks_keep_what_operators_promise():
+    assert not check_operator(blocks(X), entries=X)
+    assert not check_operator(blocks(scipy.sparse.csr_array(X)), entries=X)
+
+
+def test_blocks_are_described_by_their_sizes():
+    A = BlockOperator([X[:10], X[10:10], X[10:]])
+    assert A.shape == (N, P)
+    assert A.layout == (10, N - 10), "blocks without rows are skipped"
+    assert blocks(X.astype(np.float32)).dtype == np.float32
+    assert BlockOperator([X[:10].astype(np.float32), X[10:]]).dtype == np.float64
+    vector = BlockOperator([X[:10, 0], X[10:, 0]])
+    assert vector.shape == (N, 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ([], InvalidProblem, "must have rows"),
+        ([X[:5], X[5:, :3]], InvalidProblem, "block 1 of data has 3 columns; the first has 12"),
+        ([X[:5], scipy.sparse.csr_array(X[5:])], UnsupportedData, "block 1 of data is sparse"),
+        ([X[:5].astype(complex)], UnsupportedData, "block 0 of data"),
+    ],
+)
+def test_blocks_that_make_no_matrix_are_refused(given, error, said):
+    with pytest.raises(error, match=said):
+        BlockOperator(given)
+
+
+def test_runs_cover_all_blocks_and_are_larger_than_what_they_give():
+    assert cut_into_runs([1.0, 1.0, 1.0], 0.0) == [range(1), range(1, 2), range(2, 3)]
+    runs = cut_into_runs([1.0] * 100, 1.0)
+    assert [i for run in runs for i in run] == list(range(100))
+    assert min(map(len, runs)) >= PARTS_PER_RUN
+    assert len(cut_into_runs([1.0] * 10 * MOST_RUNS, 0.0)) <= MOST_RUNS
+    assert cut_into_runs([1.0, 2.0], 100.0) == [range(2)]
+
+
+# ---- every method ---------------------------------------------------------------------------------
+
+
+def _wrapped(x: Any) -> Any:
+    n = len(x)
+    return x.copy() if x.ndim == 1 else blocks(x, sorted({0, n // 3, n // 3 + 1, n // 2 + 1, n}))
+
+
+def _content(operator: Any) -> bytes:
+    given = operator.handles if isinstance(operator, BlockOperator) else [operator]
+    return b"".join(block.tobytes() for block in given)
+
+
+IN_BLOCKS = Backend(name="blocks", wrap=_wrapped, snapshot=_content, is_array=False)
+
+LONG = {"preimage-cca/gradkcca", "preimage-cca/scca-hsic", "cca/sparse-appgrad", "cca/naive-gradient"}
+"""Solvers whose cases take seconds; they go by the same products."""
+
+
+@pytest.mark.parametrize("name", [name for name in ls.solvers() if name not in LONG])
+def test_every_solver_gives_the_exact_answer_of_blocks_or_says_what_can(name):
+    """The cases of the kit and their independent oracles; what needs rows or entries here is refused."""
+    suite = Suite(name)
+    suite.backends = (IN_BLOCKS,)
+    checks = {check.name: check for check in suite.checks() if check.backend}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            checks["accuracy"].run()
+        except Skip:
+            needs = suite.spec.needs
+            assert needs.rows or needs.dense or needs.diagonal, "nothing else may be refused"
+
+
+def answers(problem: Any, solver: str, **given: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ls.solve(problem, solver, rng=0, **given)
+
+
+STATED = {
+    "cca": (lambda A, B: ls.CCA(A, B, 2, ridge=1.0), "correlations"),
+    "svd": (lambda A, B: ls.SVD(A, 3, center=True), "S"),
+    "least-squares": (lambda A, B: ls.LeastSquares(A, B, ridge=1.0), "x"),
+    "discriminant": (lambda A, B: ls.Discriminant(A, B, 2, ridge=1.0), "eigenvalues"),
+}
+
+
+@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
+@pytest.mark.parametrize("name", [name for name in ls.solvers() if name.partition("/")[0] in STATED])
+def test_answers_and_passes_are_those_of_arrays_in_memory(name, kind):
+    state, value = STATED[name.partition("/")[0]]
+    A, B = kind(X), kind(Y)
+    try:
+        of_blocks = answers(state(blocks(A), blocks(B, OTHER_EDGES)), name)
+    except MissingCapability as error:
+        assert "which the data cannot give" in str(error)
+        return
+    of_arrays = answers(state(A, B), name)
+    if name != "least-squares/lsqr":  # whose adjoint products wait for the length of n numbers: two passes
+        assert abs(of_blocks.passes - of_arrays.passes) <= 1
+    a, b = (np.asarray(getattr(found, value)) for found in (of_blocks, of_arrays))
+    scale = 1e-8 if of_arrays.converged else 1e-6
+    np.testing.assert_allclose(a, b, rtol=0, atol=scale * np.abs(b).max())
+
+
+@pytest.mark.parametrize("form", ["implicit", "dense", "sparse"])
+@pytest.mark.parametrize("center", [False, True])
+def test_products_of_sparse_blocks_in_every_form(form, center):
+    rows = scipy.sparse.random(N, 40, 0.05, random_state=0, format="csr") * 10
+    others = scipy.sparse.random(N, 30, 0.05, random_state=1, format="csr")
+    m = Moments(blocks(rows), blocks(others), center=center, form=form)
+    x, y = (A.toarray() - center * A.toarray().mean(axis=0) for A in (rows, others))
+    V, W = RNG.standard_normal((40, 3)), RNG.standard_normal((30, 2))
+    exact = x.T @ x @ V, x.T @ y @ W, y.T @ x @ V, y.T @ y @ W
+    for a, b in zip(m.products(V, W), exact, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-11 * np.abs(b).max())
+    np.testing.assert_allclose(m.diagonal()[0], (x**2).sum(axis=0), atol=1e-11 * (x**2).sum())
+
+
+@pytest.mark.parametrize("given", ["sample_weight", "confounds", "scale"])
+def test_weights_confounds_and_scale_act_on_blocks(given):
+    value = {"sample_weight": RNG.random(N), "confounds": RNG.standard_normal((N, 2)), "scale": True}[given]
+    for solver in ("lobpcg", "gram", "als", "direct"):
+        a, b = (
+            answers(ls.CCA(*data, 2, ridge=1.0, **{given: value}), solver)
+            for data in ((X, Y), (posted(X), Y))
+        )
+        np.testing.assert_allclose(a.correlations, b.correlations, atol=1e-8)
+
+
+def _twice(number, block):
+    return 2 * block
+
+
+def test_rows_made_of_blocks_stay_where_the_blocks_are():
+    A = posted(X).map_rows(_twice)
+    assert isinstance(A.engine, Posted)
+    np.testing.assert_allclose(A.matmat(np.eye(P)), 2 * X)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_rows_in_memory_stand_beside_blocks(first):
+    data = [X, Y]
+    data[first] = blocks(data[first])
+    found = answers(ls.CCA(*data, 2, ridge=1.0), "lobpcg", form="implicit")
+    exact = answers(ls.CCA(X, Y, 2, ridge=1.0), "gram")
+    np.testing.assert_allclose(found.correlations, exact.correlations, atol=1e-8)
+
+
+def test_scores_of_blocks_come_in_the_order_of_the_rows():
+    solution = answers(ls.CCA(X, Y, 2, ridge=1.0), "gram")
+    for found, exact in zip(solution.transform(blocks(X), blocks(Y)), solution.transform(X, Y), strict=True):
+        np.testing.assert_allclose(found, exact, atol=1e-12 * np.abs(exact).max())
+
+
+def test_means_that_are_large_beside_the_spread_lose_nothing():
+    far = X + 1e6
+    found = answers(ls.CCA(blocks(far), blocks(Y), 2), "lobpcg", form="implicit")
+    exact = answers(ls.CCA(X, Y, 2), "direct")
+    np.testing.assert_allclose(found.correlations, exact.correlations, atol=1e-8)
+
+
+@pytest.mark.parametrize("exponent", [-300, 300])
+def test_extreme_magnitudes_are_divided_where_the_blocks_are(exponent):
+    found = answers(ls.SVD(posted(X * 2.0**exponent), 3), "gram")
+    np.testing.assert_allclose(found.S * 2.0**-exponent, np.linalg.svd(X)[1][:3], rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
+def test_what_is_not_finite_is_named_by_row_and_column(kind):
+    broken = X.copy()
+    broken[601, 3] = np.nan
+    with pytest.raises(NonFiniteData, match="X must be finite; got nan at row 601, column 3"):
+        answers(ls.CCA(posted(kind(broken)), posted(kind(Y)), 2), "lobpcg")
+
+
+def test_a_sparse_gram_matrix_that_would_fill_is_not_chosen():
+    """Random columns meet in some row, nearly all; those of a band meet their neighbours alone."""
+    n, p, m = 150_000, 3000, 8
+    rng, rows = np.random.default_rng(0), np.repeat(np.arange(n), m)
+    anywhere, near = rng.integers(0, p, m * n), rows * (p - 12) // n + rng.integers(0, 12, m * n)
+    scattered, banded = (
+        scipy.sparse.csr_array((np.ones(m * n), (rows, columns)), shape=(n, p)) for columns in (anywhere, near)
+    )
+    for A, full in ((scattered, True), (banded, False)):
+        pairs, filled = blocks(A, [0, 70_000, n]).gram_pairs()
+        exact = (A.T @ A).nnz
+        assert 0.7 * exact < filled < 1.4 * exact
+        assert pairs >= exact
+        chosen = Moments(blocks(A, [0, 70_000, n]), expect=(60, 20)).form
+        assert chosen != "sparse" if full else chosen == "sparse"
+
+
+def test_methods_that_read_rows_here_say_that_blocks_stay():
+    with pytest.raises(MissingCapability, match="lobpcg"):
+        ls.solve(ls.CCA(blocks(X), blocks(Y), 2), "stochastic-appgrad")
+    with pytest.raises(MissingCapability, match="lies in blocks that are not brought"):
+        list(blocks(X).blocks())
+    with pytest.raises(LinspecError, match="float32"):
+        ls.solve(ls.CCA(blocks(X), blocks(Y), 2), "lobpcg", form="implicit", sweeps="float32")
+    with pytest.raises(UnsupportedData, match="Give both to one"):
+        answers(ls.CCA(blocks(X), posted(Y), 2), "lobpcg")
+
+
+def test_a_run_ends_between_passes():
+    def stop(progress):
+        signal.raise_signal(signal.SIGINT)
+
+    problem = ls.CCA(posted(X), posted(Y), 2, ridge=1.0)
+    found = answers(problem, "lobpcg", form="implicit", tol=1e-15, callback=stop)
+    assert found.status is ls.Status.INTERRUPTED
+    assert found.correlations.shape == (2,)
+    found = answers(problem, "lobpcg", form="implicit", tol=1e-15, max_passes=5)
+    assert found.passes <= 5
+
+
+# ---- bits -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
+def test_the_bits_are_those_of_any_engine_and_any_number_of_threads(kind, dtype, monkeypatch):
+    A, B = kind(X.astype(dtype)), kind(Y.astype(dtype))
+    found = []
+    for threads, make in (("1", blocks), ("5", blocks), ("5", posted)):
+        monkeypatch.setenv("LINSPEC_NUM_THREADS", threads)
+        engine = Posted()
+        data = [make(M, np.linspace(0, N, 24).astype(int), engine if make is posted else None) for M in (A, B)]
+        found.append(answers(ls.CCA(*data, 3, ridge=1.0), "lobpcg", form="implicit", tol=1e-10))
+    for other in found[1:]:
+        assert np.array_equal(found[0].x_weights, other.x_weights)
+        assert np.array_equal(found[0].correlations, other.correlations)
+
+
+# ---- tasks ----------------------------------------------------------------------------------------
+
+V, W = RNG.standard_normal((P, 3)), RNG.standard_normal((Q, 2))
+MODEL = row_model(center=True, weights=RNG.random(N), confounds=RNG.standard_normal((N, 2)))
+ADJUSTMENT = Adjustment(MODEL)
+ADJUSTMENT.learn(HOST, X.mean(axis=0), None, None, float(N))
+DENSE, SPARSE = [as_operator(A) for A in (X, Y)], [as_operator(scipy.sparse.csr_array(A)) for A in (X, Y)]
+
+
+ASKED = Asked([V, W], [None, None], HOST)
+SIGNS = SparseSigns(N, 64, 8, 0)
+
+EXAMPLES: list[tuple[Task[Any], list[Any]]] = [
+    (FusedProducts(ASKED, HOST, [None, None], center=True, model=MODEL, statistics=(0,), image=2), DENSE),
+    (GramMatrices(HOST, [None, None], center=True, model=MODEL), DENSE),
+    (SparseGramMatrices(MODEL), SPARSE),
+    (Triangle(HOST, center=True, model=MODEL), DENSE),
+    (ImageTriangle(V, None, True, MODEL), DENSE[:1]),
+    (Statistics(HOST, MODEL), DENSE),
+    (Images(V, X[0]), DENSE[:1]),
+    (AdjointImages(), DENSE),
+    (ImageGram(V, TakenOut(X[0])), DENSE[:1]),
+    (AdjustedRows(Statistics(HOST), [TakenOut(X[0], ADJUSTMENT), TakenOut(None)]), DENSE),
+    (FirstNonFinite(), DENSE),
+    (CountedColumns(), SPARSE),
+    (Pattern(np.array([0, 3])), SPARSE),
+    (RowSketch(SIGNS, HOST), DENSE),
+]
+"""A task of every class, and rows for it."""
+
+
+def every_task() -> set[type]:
+    """All classes of tasks of the library and its plugins."""
+    packages = ["linspec", *(spec.name for spec in pkgutil.iter_modules([str(PLUGINS)]))]
+    for package in packages:
+        for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+            if "ernel" not in module.name and "Task[" in source(module):
+                importlib.import_module(module.name)
+    left, classes = [Task], set()
+    while left:
+        kind = left.pop()
+        left += kind.__subclasses__()
+        classes |= {kind} if kind.__module__.partition(".")[0].startswith("linspec") else set()
+    return classes - {Task}
+
+
+def source(module: Any) -> str:
+    return Path(module.module_finder.find_spec(module.name).origin).read_text(encoding="utf-8")
+
+
+def test_every_task_has_an_example_here():
+    assert {type(task).__name__ for task, _ in EXAMPLES} == {kind.__name__ for kind in every_task()}
+
+
+@pytest.mark.parametrize(("task", "rows"), EXAMPLES, ids=lambda given: type(given).__name__)
+def test_a_task_that_was_sent_elsewhere_gives_the_same(task, rows):
+    """And its parts come back whole: what is merged after the journey has the same bits."""
+    sent = pickle.loads(pickle.dumps(task))
+    halves = [[A.rows(slice(a, b)) for A in rows] for a, b in ((0, 500), (500, N))]
+    found = []
+    for used, way in ((task, lambda part: part), (sent, lambda part: pickle.loads(pickle.dumps(part)))):
+        parts = [way(used.part(half, start)) for half, start in zip(halves, (0, 500), strict=True)]
+        found.append(list(task.looked_at(used.merge(*parts))))
+    assert len(found[0]) == len(found[1])
+    for a, b in zip(*found, strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_an_engine_needs_three_methods():
+    """What the page on scale says of engines: `hold`, `map` and `fetch` are all."""
+    assert Engine.__abstractmethods__ == {"hold", "map", "fetch"}
+    engine = Posted()
+    (one, two) = engine.hold([np.ones(3), np.full(3, 2.0)])
+    (total,) = engine.fetch(engine.map(_added, [Call(5, (one, two))]))
+    assert total.tolist() == [8.0, 8.0, 8.0]
+
+
+def _added(number, *values):
+    return number + sum(values)
+
+
+def test_rows_of_several_matrices_are_reduced_together():
+    found = map_reduce(AdjointImages(), [posted(X), as_operator(Y)], Q)
+    np.testing.assert_allclose(found, X.T @ Y, rtol=1e-12, atol=1e-9)
