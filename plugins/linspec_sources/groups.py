@@ -2,10 +2,10 @@
 
 Problem: a file holds several arrays, dense or sparse, and AnnData puts the names of rows and columns beside them.
 Method: groups of zarr and of h5py are read in the same way. Of AnnData the matrix is ``X``, unless a part is named:
-``layers/counts``, ``obsm/X_pca``. Its columns are the variables, so they have names, but for those of obsm; its rows are
-the observations. Of other groups the only array is meant, or the part.
-Source: https://anndata.readthedocs.io, the on-disk format: an AnnData has the attribute encoding-type anndata (old files
-have none, and the groups obs, var and X), a data frame the attribute _index, which names the array of its labels.
+``layers/counts``, ``obsm/X_pca``. Its columns are the variables, so they have names, but for those of obsm; its
+rows are the observations. Of other groups the only array is meant, or the part.
+Source: https://anndata.readthedocs.io, the on-disk format: an AnnData has the attribute encoding-type anndata (old
+files have none, and the groups obs, var and X), a data frame the attribute _index, which names the array of its labels.
 """
 
 from __future__ import annotations
@@ -109,14 +109,16 @@ def _only(node: Any, name: str) -> str:
     ]
     if len(arrays) != 1:
         raise InvalidProblem(
-            f"{name} holds {len(arrays) or 'no'} matrices ({_listed(node)}). Name one with part=, or on the command line "
+            f"{name} holds {len(arrays) or 'no'} matrices ({_listed(node)}). Name one with part=, or on the "
+            f"command line "
             "FILE:NAME."
         )
     return str(arrays[0])
 
 
 def _found(node: Any, part: str, name: str) -> Any:
-    place, walked = node, []
+    place = node
+    walked: list[str] = []
     for step in part.strip("/").split("/"):
         if _is_array(place) or step not in place:
             where = "/".join(walked)

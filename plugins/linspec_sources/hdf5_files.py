@@ -1,7 +1,7 @@
 """HDF5 datasets and groups, by h5py.
 
-Problem: a file that was cut off may open, and fail where the missing part is read; and HDF5 reads chunks that were never
-written as a fill value.
+Problem: a file that was cut off may open, and fail where the missing part is read; and HDF5 reads chunks that were
+never written as a fill value.
 Method: h5py compares the length of a file with what its header says, when it opens it. The chunks that are there are
 counted then, too. Size and time of the file are compared whenever a slab is decoded.
 """

@@ -2,8 +2,8 @@
 
 Problem: a table in many files is one matrix only if every file has the same columns; rows come in row groups, some of
 them larger than what is to be held; and a value may be missing.
-Method: the description at the end of every file is read when the matrix is made, before any row: a file with other columns
-or types is refused by its name. Slabs are row groups, several small ones together or parts of a large one. A
+Method: the description at the end of every file is read when the matrix is made, before any row: a file with other
+columns or types is refused by its name. Slabs are row groups, several small ones together or parts of a large one. A
 missing value is named by its row and column where it is met.
 Source: https://parquet.apache.org; pyarrow reads it, each slab on one thread.
 """
@@ -149,7 +149,7 @@ def _file(path: str) -> Any:
     import pyarrow.parquet as pq
 
     # pyarrow takes no names that are not UTF-8, but files.
-    return pq.ParquetFile(open(path, "rb"), pre_buffer=False)  # noqa: PTH123, SIM115  # closed with its batches
+    return pq.ParquetFile(open(path, "rb"), pre_buffer=False)  # noqa: PTH123  # closed with its batches
 
 
 @contextmanager
@@ -207,7 +207,8 @@ def _check_alike(
             else f"has the column {other[0]!r}, which the first has not"
         )
         raise InvalidProblem(
-            f"{printable(path)} must have the columns of {printable(first_path)}; it {what}. Leave the file out, or name "
+            f"{printable(path)} must have the columns of {printable(first_path)}; it {what}. Leave the file "
+            f"out, or name "
             "columns that all files have."
         )
     for name in columns:
@@ -226,7 +227,8 @@ def _dtype(kind: Any, name: str, path: str) -> np.dtype[Any]:
     if pa.types.is_boolean(kind):
         return np.dtype(bool)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return np.dtype(kind.to_pandas_dtype())
+        found: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+        return found
     if pa.types.is_decimal(kind):
         return np.dtype(np.float64)
     raise UnsupportedData(

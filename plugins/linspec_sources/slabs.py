@@ -4,8 +4,8 @@ Problem: rows in compressed chunks cannot be mapped. To decode them takes as lon
 sweep asks for blocks of rows that are smaller than what must be decoded at once.
 Method: the rows are cut into slabs of some megabytes, along the chunks of the file. A slab is decoded whole, and blocks
 are cut out of it without a copy. Whoever asks for slab after slab finds the next one decoded, or under way: one thread
-decodes it meanwhile. So a sweep takes the time of the slower of both. At most two slabs are held, and a copy of the rows
-of a block that lies in two.
+decodes it meanwhile. So a sweep takes the time of the slower of both. At most two slabs are held, and a copy of
+the rows of a block that lies in two.
 Where we differ from a queue that a thread fills: a thread decodes one slab and ends. Nothing has to be closed when a
 sweep is given up, by an exception or by Ctrl-C: the slab that was under way is kept or dropped, and no thread waits. An
 exception of the thread is raised where its slab is asked for.

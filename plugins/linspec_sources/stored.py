@@ -1,9 +1,10 @@
 """Arrays that a file holds in chunks: dense ones, and the three arrays of compressed sparse rows.
 
-Problem: zarr arrays and HDF5 datasets are read in the same way, by slices, and differ in what they tell of their chunks.
+Problem: zarr arrays and HDF5 datasets are read in the same way, by slices, and differ in what they tell of their
+chunks.
 Method: a `Stored` says what both have in common; `DenseRows` and `SparseRows` make sources of one array and of three.
-Source: the on-disk format of AnnData for sparse matrices: a group with the arrays data, indices and indptr, whose attribute
-encoding-type is csr_matrix and whose attribute shape has rows and columns. Files of before 2020 call these
+Source: the on-disk format of AnnData for sparse matrices: a group with the arrays data, indices and indptr, whose
+attribute encoding-type is csr_matrix and whose attribute shape has rows and columns. Files of before 2020 call these
 h5sparse_format and h5sparse_shape.
 """
 
@@ -80,7 +81,8 @@ class Stored(ABC):
             return
         fill = getattr(self.array, "fillvalue", getattr(self.array, "fill_value", 0))
         said = (
-            f"{self.name} lacks {absent} of its {expected} chunks, and its format reads them as {fill}. That is right if "
+            f"{self.name} lacks {absent} of its {expected} chunks, and its format reads them as {fill}. That is "
+            f"right if "
             "they were never written, and wrong if they were lost"
         )
         if missing == "refuse":
@@ -123,7 +125,8 @@ class DenseRows(RowSource):
         if rows * row_bytes > max(SHARE * free, 2 * SLAB_BYTES):
             raise UnsupportedData(
                 f"{self.name} has chunks of {self._stored.stripe} rows: to read one row takes "
-                f"{cost.human_bytes(rows * row_bytes)}, and {cost.human_bytes(free)} are free. Write it again in chunks "
+                f"{cost.human_bytes(rows * row_bytes)}, and {cost.human_bytes(free)} are free. Write it again "
+                f"in chunks "
                 f"of fewer rows and all columns, such as {(max(1, SLAB_BYTES // max(row_bytes, 1)), self.shape[1])}."
             )
 
@@ -183,7 +186,8 @@ class SparseRows(RowSource):
         ):
             raise InvalidProblem(
                 f"{name} is no matrix of compressed sparse rows: indptr has shape {starts.shape} and ends at "
-                f"{starts[-1:].tolist()}, data and indices have {lengths[0]} and {lengths[1]} entries, for shape {shape}. "
+                f"{starts[-1:].tolist()}, data and indices have {lengths[0]} and {lengths[1]} entries, for "
+                f"shape {shape}. "
                 "The file is damaged: write it again."
             )
         self._starts = starts.astype(np.int64)
@@ -229,7 +233,8 @@ def sparse_shape(attributes: Mapping[str, Any], name: str) -> tuple[int, int] | 
     kind = text_of(attributes.get("encoding-type", attributes.get("h5sparse_format", "")))
     if kind in ("csc_matrix", "csc"):
         raise UnsupportedData(
-            f"{name} is compressed by columns (csc_matrix), so its rows cannot be read some at a time. Write it again as "
+            f"{name} is compressed by columns (csc_matrix), so its rows cannot be read some at a time. Write it "
+            f"again as "
             "a csr_matrix."
         )
     if kind not in ("csr_matrix", "csr"):

@@ -2,9 +2,9 @@
 
 Problem: zarr reads a chunk that its store does not have as a fill value. A chunk that was lost, or that is lost between
 two passes, is then zeros, and nobody notices.
-Method: the chunks that are there are counted once, when the array is opened. In a folder of this machine the size and time
-of each chunk of a slab are compared in every pass, and so is whether it is there. Of other stores, a chunk that decodes to
-the fill value alone is looked for in the store.
+Method: the chunks that are there are counted once, when the array is opened. In a folder of this machine the size
+and time of each chunk of a slab are compared in every pass, and so is whether it is there. Of other stores, a
+chunk that decodes to the fill value alone is looked for in the store.
 Source: https://zarr-specs.readthedocs.io, versions 2 and 3. In a sharded array a shard counts as a chunk.
 """
 
@@ -87,7 +87,8 @@ class ZarrArray(Stored):
             there = not filled or self._in_store(key)
             if self._there.setdefault(key, there) and not there:
                 raise InvalidProblem(
-                    f"{self.name} has lost the chunk {key}, which an earlier pass has read. Restore it, and solve again."
+                    f"{self.name} has lost the chunk {key}, which an earlier pass has read. Restore it, and "
+                    f"solve again."
                 )
 
     def _in_store(self, key: str) -> bool:
@@ -116,7 +117,7 @@ def _folder_of(array: Any) -> Path | None:
     root = getattr(place.store, "root", None)
     if type(place.store).__name__ != "LocalStore" or not isinstance(root, Path):
         return None
-    return root / place.path
+    return root / str(place.path)
 
 
 def _stat(path: Path) -> tuple[int, int] | None:
