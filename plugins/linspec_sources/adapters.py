@@ -1,15 +1,19 @@
-"""The operators of objects of zarr and h5py, of Arrow data sets, and of files."""
+"""The operators of objects of zarr and h5py, of Arrow data sets, and of files; nothing heavy is imported before
+one comes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from linspec.errors import InvalidProblem, MissingPackage, printable
-from linspec.operators import RowFiles
-from linspec_sources.slabs import RowSource, SlabRows
+
+if TYPE_CHECKING:
+    from linspec.operators import RowFiles
+    from linspec_sources.slabs import RowSource, SlabRows
 
 ZARR, HDF5, ANNDATA, PARQUET = ".zarr", (".h5", ".hdf5"), ".h5ad", (".parquet", ".pq")
 
@@ -19,7 +23,7 @@ SUFFIXES = (ZARR, *HDF5, ANNDATA, *PARQUET)
 
 def is_file(data: Any) -> bool:
     """Whether data are files with one of the suffixes."""
-    return isinstance(data, RowFiles) and data.suffix in SUFFIXES
+    return _named(data, "linspec", ("RowFiles",)) and data.suffix in SUFFIXES
 
 
 def is_zarr(data: Any) -> bool:
@@ -42,9 +46,15 @@ def _named(data: Any, package: str, names: tuple[str, ...]) -> bool:
     return kind.__module__.partition(".")[0] == package and kind.__name__ in names
 
 
+def _operator(source: RowSource) -> SlabRows:
+    from linspec_sources.slabs import SlabRows
+
+    return SlabRows(source)
+
+
 def of_zarr(data: Any) -> SlabRows:
     """The rows of a `zarr.Array`, or of the matrix in a `zarr.Group`."""
-    return SlabRows(_zarr_rows(data, _place(data)))
+    return _operator(_zarr_rows(data, _place(data)))
 
 
 def of_hdf5(data: Any) -> SlabRows:
@@ -53,7 +63,7 @@ def of_hdf5(data: Any) -> SlabRows:
         raise InvalidProblem("the HDF5 file is closed. Leave it open while it is in use, or pass its path.")
     inner = data.name.strip("/")
     name = f"{printable(data.file.filename)}{', ' if inner else ''}{inner}"
-    return SlabRows(_hdf5_rows(data, name))
+    return _operator(_hdf5_rows(data, name))
 
 
 def of_data_set(data: Any) -> SlabRows:
@@ -66,7 +76,7 @@ def of_data_set(data: Any) -> SlabRows:
             "an Arrow data set must consist of Parquet files on this machine; got another one. Pass their paths to "
             "linspec.open_rows, or batches: linspec.as_operator(data.to_batches)."
         )
-    return SlabRows(ParquetRows(list(files)))
+    return _operator(ParquetRows(list(files)))
 
 
 def of_files(files: RowFiles) -> SlabRows:
@@ -80,7 +90,7 @@ def of_files(files: RowFiles) -> SlabRows:
             import pyarrow.parquet  # noqa: F401
         from linspec_sources.parquet_files import ParquetRows
 
-        return SlabRows(ParquetRows(files.paths, files.columns))
+        return _operator(ParquetRows(files.paths, files.columns))
     (path, *more) = files.paths
     if more:
         raise InvalidProblem(
@@ -92,7 +102,7 @@ def of_files(files: RowFiles) -> SlabRows:
             f"{files.name}: columns are picked from Parquet files alone. Leave columns out, or write the columns apart."
         )
     read = _of_zarr_path if files.suffix == ZARR else _of_hdf5_path
-    return SlabRows(read(path, files))
+    return _operator(read(path, files))
 
 
 def _of_zarr_path(path: str, files: RowFiles) -> RowSource:
