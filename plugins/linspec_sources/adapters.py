@@ -1,6 +1,4 @@
-"""The operators of objects of zarr and h5py, of Arrow data sets, and of files; nothing heavy is imported before
-one comes.
-"""
+"""The operators of objects of zarr and h5py, of Arrow data sets and of files. Imports wait until one comes."""
 
 from __future__ import annotations
 
