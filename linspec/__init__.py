@@ -68,6 +68,7 @@ _PUBLIC = {
     "metrics": "linspec.metrics",
     "normalizers": "linspec.registry",
     "null_correlations": "linspec.families.cca.components",
+    "open_rows": "linspec.operators",
     "option": "linspec.options",
     "paired": "linspec.operators",
     "part": "linspec.options",

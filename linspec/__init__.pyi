@@ -35,6 +35,7 @@ from linspec.moments import Moments as Moments
 from linspec.normalizer import Normalizer as Normalizer
 from linspec.operators import LinearOperator as LinearOperator
 from linspec.operators import as_operator as as_operator
+from linspec.operators import open_rows as open_rows
 from linspec.operators import paired as paired
 from linspec.options import form_option as form_option
 from linspec.options import limit_option as limit_option

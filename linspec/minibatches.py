@@ -90,6 +90,12 @@ def random_order(A: LinearOperator, rng: np.random.Generator) -> HostArray:
     return rng.permutation(order[np.searchsorted(reached, places, side="right").clip(max=n - 1)])
 
 
+def _together(A: LinearOperator) -> int:
+    """Neighbouring rows that are read together."""
+    inner = bare(A)
+    return max(1, RUN_BYTES // A.row_bytes) if isinstance(inner, MappedOperator) else inner.rows_together
+
+
 class RandomRows:
     """The rows of several matrices, in the same random order, without end.
 
@@ -104,8 +110,7 @@ class RandomRows:
         self.n = int(matrices[0].shape[0])
         self._rng = rng
         self._first = matrices[0]
-        files = [A for A in matrices if isinstance(bare(A), MappedOperator)]
-        self._run = max(1, *(RUN_BYTES // A.row_bytes for A in files)) if files else 1
+        self._run = max(map(_together, matrices))
         self._order = np.zeros(0, dtype=np.intp)
         self._next = 0
 

@@ -5,9 +5,11 @@ that is broken, pickled or of another kind must end in a sentence, not in a trac
 Method: the suffix decides. What is no regular file is refused before it is opened: a pipe would wait, and a device
 never end. A `.npy` file is mapped and never loaded whole; everything that is sparse in its file stays sparse;
 nothing is ever unpickled; what would not fit into memory is refused before it is read. ``file.npz:name`` picks an
-array, ``file.svm:labels`` the labels as a column and ``file.svm:classes`` the labels as one indicator column a class;
-``file.csv:a,b`` and ``file.parquet:a..c`` pick columns by name.
-Source: the formats of NumPy, SciPy, NIST (Matrix Market), LIBSVM and Apache Parquet.
+array, ``file.h5ad:layers/counts`` a part, ``file.svm:labels`` the labels as a column and ``file.svm:classes`` the
+labels as one indicator column a class; ``file.csv:a,b`` and ``file.parquet:a..c`` pick columns by name.
+``parts/*.parquet`` is one matrix. Rows in zarr, HDF5 and AnnData, and in several Parquet files, are decoded some
+at a time by `linspec.open_rows`.
+Source: the formats of NumPy, SciPy, NIST (Matrix Market), LIBSVM, Apache Parquet, zarr, HDF5 and AnnData.
 """
 
 from __future__ import annotations
@@ -32,7 +34,11 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "column_names_in", "described", "read_matrix", "read_named"]
 
 #: What can be read, in words.
-FORMATS = ".npy, .npz, .mtx, .svm, .svmlight, .libsvm, .parquet, .csv, .tsv, .txt; .gz after the text formats"
+FORMATS = (
+    ".npy, .npz, .mtx, .svm, .svmlight, .libsvm, .parquet, .zarr, .h5, .hdf5, .h5ad, .csv, .tsv, .txt; .gz "
+    "after the text "
+    "formats"
+)
 
 
 @dataclass(frozen=True)
@@ -69,14 +75,15 @@ def read_named(text: str) -> NamedMatrix:
     ----------
     text : str
         A path, with ``:name`` after it for one array of an `.npz` file, ``:labels`` or ``:classes`` after an
-        svmlight file, and columns after delimited text and `.parquet`.
+        svmlight file, a part after `.zarr`, `.h5` and `.h5ad`, and columns after delimited text and `.parquet`. Of
+        `.parquet` a pattern stands for several files.
 
     Returns
     -------
     NamedMatrix
-        Its values are a numpy.ndarray, numpy.memmap, scipy.sparse.csr_array or, of a large `.parquet` file, an
-        operator. They have two dimensions, but for a one-dimensional `.npy` or `.npz` array, which is returned as it
-        is, and for the texts of a single column.
+        Its values are a numpy.ndarray, numpy.memmap, scipy.sparse.csr_array or, of large and of several `.parquet`
+        files, of zarr, HDF5 and AnnData, an operator. They have two dimensions, but for a one-dimensional `.npy`
+        or `.npz` array, which is returned as it is, and for the texts of a single column.
 
     Raises
     ------
@@ -85,12 +92,12 @@ def read_named(text: str) -> NamedMatrix:
     """
     source = _located(text)
     reader = _READERS.get(source.suffix)
-    if reader is None or (source.compressed and source.suffix in (".npy", ".npz", ".parquet")):
+    if reader is None or (source.compressed and source.suffix not in (".mtx", *_SVMLIGHT, *_TEXT)):
         ending = "".join(source.path.suffixes[-2:]) if source.compressed else source.path.suffix
         raise Failure(
             f"{source.path}: files with the suffix {ending!r} cannot be read. The formats: {FORMATS}."
         )
-    if source.member and source.suffix not in (".npz", ".parquet", *_SVMLIGHT, *_TEXT):
+    if source.member and source.suffix not in (".npz", ".parquet", *_STORED, *_SVMLIGHT, *_TEXT):
         raise Failure(
             f"{source.path} holds one matrix, whose columns have no names; got {source.member!r} after it. Leave it "
             "out."
@@ -114,7 +121,7 @@ def described(matrix: Any) -> str:
     if isinstance(matrix, NamedMatrix):
         return f"{len(matrix.values)} texts" if matrix.text else described(matrix.values)
     shape = " x ".join(map(str, matrix.shape))
-    if getattr(matrix, "streamed", False):
+    if getattr(matrix, "streamed", False) or getattr(matrix, "rows_together", 1) > 1:
         return f"{shape}, {matrix.dtype}, read in slices"
     if hasattr(matrix, "nnz"):
         return f"{shape}, sparse, {matrix.nnz} entries"
@@ -122,6 +129,8 @@ def described(matrix: Any) -> str:
 
 
 def _located(text: str) -> _Source:
+    from linspec.operators.row_files import is_pattern  # here: help loads no array library
+
     path, member = Path(text), ""
     if not path.exists():
         parts = text.split(":")
@@ -130,11 +139,15 @@ def _located(text: str) -> _Source:
         front, colon, _ = text.partition(":")
         if there:
             path, member = Path(there), text[len(there) + 1 :]
+        elif is_pattern(front) and Path(front).suffix.lower() == ".parquet":
+            return _Source(Path(front), text[len(front) + 1 :])
         elif colon and not path.is_symlink() and Path(front).suffix:
             raise Failure(f"{front}: {_absent(Path(front))}")
         else:
             raise Failure(f"{text}: {_absent(path)}")
     mode = path.stat().st_mode
+    if stat.S_ISDIR(mode) and path.suffix.lower() == ".zarr":
+        return _Source(path, member)
     if stat.S_ISDIR(mode):
         raise Failure(f"{path} is a folder; give a file. The formats: {FORMATS}.")
     if not stat.S_ISREG(mode):
@@ -178,6 +191,14 @@ def _read_parquet(source: _Source) -> NamedMatrix:
     return read_parquet(source.path, source.member)
 
 
+def _read_stored(source: _Source) -> NamedMatrix:
+    from linspec.operators import open_rows
+
+    rows = open_rows(source.path, part=source.member)
+    return NamedMatrix(rows, rows.column_names)
+
+
+_STORED = (".zarr", ".h5", ".hdf5", ".h5ad")
 _SVMLIGHT = (".svm", ".svmlight", ".libsvm")
 _TEXT = (".csv", ".tsv", ".txt")
 _READERS: dict[str, Callable[[_Source], Any]] = {
@@ -186,5 +207,6 @@ _READERS: dict[str, Callable[[_Source], Any]] = {
     ".mtx": _read_matrix_market,
     **dict.fromkeys(_SVMLIGHT, _read_svmlight),
     ".parquet": _read_parquet,
+    **dict.fromkeys(_STORED, _read_stored),
     **dict.fromkeys(_TEXT, _read_text),
 }

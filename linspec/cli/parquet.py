@@ -1,15 +1,14 @@
 """Matrices from Parquet files, some columns of them by name.
 
 Problem: a Parquet file is compressed, and holds texts and numbers side by side.
-Method: pyarrow reads the columns that are asked for. What takes a large share of the memory is not held: its rows come
-as slices, batch by batch, and every pass reads the file again. The number of rows is in the file.
+Method: pyarrow reads the columns that are asked for. What takes a large share of the memory, or lies in several
+files, is not held: `linspec.open_rows` decodes some rows at a time, and every pass reads the files again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +22,14 @@ __all__ = ["names_in_parquet", "read_parquet"]
 SHARE = 0.25
 """Of the available memory: what takes more is read in slices."""
 
-BATCH_BYTES = 16 << 20
-"""Of the rows of a slice, as float64."""
-
-MOST_ROWS = 65536
-"""Rows of a slice at most."""
-
 
 def read_parquet(path: Path, wanted: str = "") -> NamedMatrix:
-    """Read columns of a Parquet file.
+    """Read columns of a Parquet file, or of several.
 
     Parameters
     ----------
     path : Path
+        Of several files a pattern.
     wanted : str
         As `linspec.cli.columns.chosen_columns` takes them.
 
@@ -49,9 +43,14 @@ def read_parquet(path: Path, wanted: str = "") -> NamedMatrix:
     Failure
         pyarrow is not installed, the file is damaged, a column is missing or holds no numbers.
     """
-    with _opened(path) as file:
+    from linspec.operators.row_files import row_files
+
+    files = row_files(path)
+    with _opened(Path(files.paths[0])) as file:
         every = list(file.schema_arrow.names)
-        names = tuple(every[j] for j in chosen_columns(every, wanted, str(path)))
+        names = tuple(every[j] for j in chosen_columns(every, wanted, files.name))
+        if len(files.paths) > 1:
+            return _in_slices(path, names)
         rows = file.metadata.num_rows
         if not rows:
             raise Failure(f"{path} has no rows.")
@@ -61,16 +60,18 @@ def read_parquet(path: Path, wanted: str = "") -> NamedMatrix:
             check_memory(path, size, f"a column of {rows:,} texts")
             return _texts(path, names)
     if size > SHARE * machine.available_memory():
-        return _in_slices(path, names, rows)
-    (table,) = _tables(path, names, 0)
+        return _in_slices(path, names)
+    table = _table(path, names)
     from linspec.frames import numbers_of
 
     return NamedMatrix(numbers_of(table, str(path)).values, names)
 
 
 def names_in_parquet(path: Path) -> tuple[str, ...]:
-    """The names of the columns."""
-    with _opened(path) as file:
+    """The names of the columns, of several files those of the first."""
+    from linspec.operators.row_files import row_files
+
+    with _opened(Path(row_files(path).paths[0])) as file:
         return tuple(file.schema_arrow.names)
 
 
@@ -97,8 +98,7 @@ def _texts(path: Path, names: tuple[str, ...]) -> NamedMatrix:
     """The texts of a column, all there."""
     import numpy as np
 
-    (table,) = _tables(path, names, 0)
-    texts = table.column(0).to_pylist()
+    texts = _table(path, names).column(0).to_pylist()
     gap = next((i for i, text in enumerate(texts) if text is None), None)
     if gap is not None:
         raise Failure(
@@ -108,25 +108,17 @@ def _texts(path: Path, names: tuple[str, ...]) -> NamedMatrix:
     return NamedMatrix(np.asarray(texts), names, said)
 
 
-def _in_slices(path: Path, names: tuple[str, ...], rows: int) -> NamedMatrix:
-    """An operator whose every pass reads the file."""
-    from linspec.operators import as_operator
+def _in_slices(path: Path, names: tuple[str, ...]) -> NamedMatrix:
+    """An operator whose every pass reads the files."""
+    from linspec.operators import open_rows
 
-    batch = max(1, min(MOST_ROWS, BATCH_BYTES // (8 * len(names))))
-    source = partial(_tables, path, names, batch)
-    return NamedMatrix(as_operator(source, str(path), rows=rows), names)
+    return NamedMatrix(open_rows(path, columns=names), names)
 
 
-def _tables(path: Path, names: tuple[str, ...], batch: int) -> Iterator[Any]:
-    """The columns of all rows, so many rows at a time; all at once for 0."""
-    import pyarrow as pa
-
+def _table(path: Path, names: tuple[str, ...]) -> Any:
+    """The columns of all rows."""
     with _opened(path) as file:
-        if not batch:
-            yield file.read(columns=list(names)).select(list(names))
-            return
-        for piece in file.iter_batches(batch_size=batch, columns=list(names)):
-            yield pa.Table.from_batches([piece]).select(list(names))
+        return file.read(columns=list(names)).select(list(names))
 
 
 @contextmanager

@@ -31,6 +31,7 @@ from linspec.operators.counted import CountedOperator, Ledger, uncounted
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map, open_npy
 from linspec.operators.foreign import CupySparseOperator, ForeignOperator, is_cupy_sparse, quacks
 from linspec.operators.pairs import PairedStream, paired
+from linspec.operators.row_files import RowFiles, open_rows
 from linspec.operators.row_operator import RowOperator
 from linspec.operators.sketched import HeldSketch, SeededSketch, Sketch, tile_width
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
@@ -55,6 +56,7 @@ __all__ = [
     "MappedOperator",
     "PairedStream",
     "ProductOperator",
+    "RowFiles",
     "RowOperator",
     "ScaledOperator",
     "SeededSketch",
@@ -65,6 +67,7 @@ __all__ = [
     "VerticalStack",
     "WeightedRows",
     "as_operator",
+    "open_rows",
     "paired",
     "tile_width",
     "uncounted",
@@ -78,7 +81,7 @@ def as_operator(
 
     Parameters
     ----------
-    data : array, sparse matrix, frame, memory map, path of a `.npy` file, operator, list, iterator or callable
+    data : array, sparse matrix, frame, memory map, path of a file, operator, list, iterator or callable
         NumPy, CuPy, torch and array-api-strict arrays; `scipy.sparse` and `cupyx.scipy.sparse` matrices;
         `numpy.memmap`; a linspec or SciPy LinearOperator, or any object with `shape`, `dtype`, `matmat` and
         `rmatmat`; and the data of the adapters of installed plugins. Nothing is copied; integers and bools
@@ -158,6 +161,8 @@ def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
         return of_frame(data, name)
     if isinstance(data, list | tuple):
         return _of_list(data, name, rows)
+    if isinstance(data, str | os.PathLike):
+        return _of_path(data, name)
     with called(name):  # the operators do not know what their data are called
         operator = _known(data)
     failed = ""
@@ -195,6 +200,15 @@ def _is_slice(entry: Any) -> bool:
     return is_frame(entry) or (readable and entry.ndim == 2)
 
 
+def _of_path(path: str | os.PathLike[str], name: str) -> LinearOperator:
+    """The operator of a file: of an adapter that knows its suffix, or that of a `.npy` file, known by its bytes."""
+    operator, _ = _adapted(RowFiles((os.fspath(path),)))
+    if operator is None:
+        with called(name):
+            operator = open_npy(path)
+    return operator
+
+
 def _known(data: Any) -> LinearOperator | None:
     """The operator of data that linspec itself knows, or None for other data."""
     if isinstance(data, np.ndarray):
@@ -207,8 +221,6 @@ def _known(data: Any) -> LinearOperator | None:
     if is_cupy_sparse(data):
         with on_device(data.data):
             return CupySparseOperator(data)
-    if isinstance(data, str | os.PathLike):
-        return open_npy(data)
     return ForeignOperator(data) if quacks(data) else None
 
 

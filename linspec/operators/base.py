@@ -67,6 +67,8 @@ class LinearOperator(ABC):
         Whether several threads may take rows and multiply them at once, each product on one thread.
     sweeps : float
         How often the rows can be read: 1 for an iterator of slices, infinity for everything else.
+    rows_together : int
+        Neighbouring rows that are best read together: 1 in memory, more of files, and all that are decoded at once.
     statistics : ColumnStatistics or None
         Means and spreads of the columns, where the reading that counted the rows has gathered them.
     adjustment : Adjustment or None
@@ -103,6 +105,7 @@ class LinearOperator(ABC):
     centres_entries: bool = False
     concurrent: bool = False
     sweeps: float = math.inf
+    rows_together: int = 1
     statistics: Any = None
     adjustment: Any = None
     column_names: tuple[str, ...] | None = None

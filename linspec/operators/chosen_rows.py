@@ -27,6 +27,7 @@ class ChosenRows(RowOperator):
         self.shape = (len(self.numbers), operator.shape[1])
         self.dtype, self.home = operator.dtype, operator.home
         self.sparse, self.readable = operator.sparse, operator.readable
+        self.rows_together = operator.rows_together
 
     @property
     def stored_dtype(self) -> np.dtype[np.generic]:

@@ -123,6 +123,7 @@ class RescaledOperator(LinearOperator):
         self.sliceable, self.readable = operator.sliceable, operator.readable
         self.sparse, self.centres_entries = operator.sparse, operator.centres_entries
         self.streamed, self.sweeps = operator.streamed, operator.sweeps
+        self.rows_together = operator.rows_together
 
     @property
     def nnz(self) -> int:

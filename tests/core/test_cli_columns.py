@@ -224,7 +224,6 @@ def test_parquet(as_parquet: Path) -> None:
 def test_large_parquet_is_read_in_slices(as_parquet: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = run("solve", "svd", as_parquet, "--columns", "a..d", "-k", 2, "--center")
     monkeypatch.setattr(parquet, "SHARE", 0.0)
-    monkeypatch.setattr(parquet, "MOST_ROWS", 20)
     sliced = run("solve", "svd", as_parquet, "--columns", "a..d", "-k", 2, "--center")
     assert "60 x 4, float64, read in slices" in sliced
     label = "singular values"

@@ -1,0 +1,149 @@
+"""Files of rows in formats that adapters read: zarr, HDF5, AnnData, Parquet.
+
+Problem: rows lie in one file or in many, and which library reads them is not linspec's concern.
+Method: what is to be read is stated by an object, `RowFiles`: paths, columns, and the part of a file that holds the
+matrix. The adapters of plugins are asked about it as about any other data, and the one that knows the suffix makes an
+operator of it. Nothing is opened before.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from linspec.errors import InvalidOption, InvalidProblem, printable, shown
+
+MISSING = ("warn", "fill", "refuse")
+"""What may become of parts of a file that are not there, and that its format reads as a fill value."""
+
+WILD = "*?["
+"""Characters that make a path a pattern."""
+
+
+@dataclass(frozen=True)
+class RowFiles:
+    """Files whose rows, one file below the other, are one matrix.
+
+    Attributes
+    ----------
+    paths : tuple of str
+        In the order of the rows.
+    columns : tuple of str or None
+        The columns, by name and in this order; None for all.
+    part : str
+        The array within a file that holds several, such as ``"layers/counts"``; "" for the usual one.
+    missing : {"warn", "fill", "refuse"}
+        What becomes of chunks that are not there, which their formats read as a fill value.
+    """
+
+    paths: tuple[str, ...]
+    columns: tuple[str, ...] | None = None
+    part: str = ""
+    missing: str = "warn"
+
+    @property
+    def suffix(self) -> str:
+        """That of the first file, in lower case."""
+        return Path(self.paths[0]).suffix.lower()
+
+    @property
+    def name(self) -> str:
+        """What messages call them."""
+        more = f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""
+        return f"{printable(self.paths[0])}{more}"
+
+
+def row_files(
+    path: Any, *, columns: Sequence[str] | None = None, part: str = "", missing: str = "warn"
+) -> RowFiles:
+    """State files, with patterns in paths filled in.
+
+    Raises
+    ------
+    InvalidProblem
+        There is no such file, or the files are of several formats.
+    InvalidOption
+        Another argument is not what it must be.
+    """
+    given = [path] if isinstance(path, str | os.PathLike) else path
+    if not isinstance(given, list | tuple) or not all(isinstance(one, str | os.PathLike) for one in given):
+        raise InvalidOption(f"path must be a path, a pattern or a list of paths; got {shown(path)}.")
+    if missing not in MISSING:
+        raise InvalidOption(f"missing must be one of {', '.join(MISSING)}; got {shown(missing)}.")
+    if not isinstance(part, str):
+        raise InvalidOption(f"part must be the name of an array in the file; got {shown(part)}.")
+    names = None if columns is None else [columns] if isinstance(columns, str) else list(columns)
+    if names is not None and not (names and all(isinstance(name, str) for name in names)):
+        raise InvalidOption(f"columns must be names of columns; got {shown(columns)}.")
+    paths = tuple(one for text in given for one in _there(os.fspath(text)))
+    suffixes = sorted({Path(one).suffix.lower() for one in paths})
+    if len(suffixes) != 1:
+        got = f"files of the formats {', '.join(suffixes)}" if suffixes else "an empty list"
+        raise InvalidProblem(f"the files of one matrix must have one format; got {got}. Name them apart.")
+    return RowFiles(paths, None if names is None else tuple(names), part, missing)
+
+
+def _there(path: str) -> list[str]:
+    """The files of a path or a pattern, in the order of their names."""
+    if Path(path).exists():
+        return [path]
+    found = sorted(glob.glob(path, recursive=True)) if is_pattern(path) else []  # noqa: PTH207  # a text stays one
+    if not found:
+        what = "no file fits the pattern" if is_pattern(path) else "there is no such file"
+        raise InvalidProblem(f"{printable(path)} cannot be read: {what}. Check the path.")
+    return found
+
+
+def is_pattern(path: str) -> bool:
+    """Whether a path may stand for several files."""
+    return any(mark in path for mark in WILD)
+
+
+def open_rows(
+    path: Any, *, columns: Sequence[str] | None = None, part: str = "", missing: str = "warn"
+) -> Any:
+    """The rows of files as data: zarr, HDF5, AnnData (`.h5ad`) and Parquet.
+
+    Parameters
+    ----------
+    path : path, pattern, or list of these
+        Such as ``"counts.zarr"`` or ``"parts/*.parquet"``. Files of a pattern come in the order of their names; their
+        rows are one matrix. Of zarr, HDF5 and AnnData it is one file.
+    columns : sequence of str, optional
+        Columns by name, of Parquet files: they become the columns of the matrix, in this order. By default all.
+    part : str, optional
+        The array or the group within a file: ``"layers/counts"`` or ``"obsm/X_pca"`` of AnnData, whose ``X`` is read
+        by default; any path within a zarr group or an HDF5 file, which may be left out if the file has one array.
+    missing : {"warn", "fill", "refuse"}, default "warn"
+        What becomes of chunks of zarr or HDF5 that are not there. Their formats read such chunks as a fill value, so a
+        chunk that was lost looks like one that was never written.
+
+    Returns
+    -------
+    LinearOperator of shape (n, p)
+        Nothing but the description of the files is read. Rows are decoded some at a time and one slice ahead, in every
+        pass anew.
+
+    Raises
+    ------
+    InvalidProblem
+        There is no such file, it is damaged, or files of one pattern have different columns.
+    UnsupportedData
+        A column or an array holds no numbers, or no rows that can be read some at a time.
+    MissingPackage
+        The library that reads the format is not installed.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.open_rows("nowhere/*.parquet")
+    Traceback (most recent call last):
+    linspec.errors.InvalidProblem: nowhere/*.parquet cannot be read: no file fits the pattern. Check the path.
+    """
+    from linspec.operators import as_operator
+
+    return as_operator(row_files(path, columns=columns, part=part, missing=missing), "the data")

@@ -1,0 +1,1 @@
+"""Rows in zarr, HDF5, AnnData and Parquet files, decoded some at a time and one slab ahead."""

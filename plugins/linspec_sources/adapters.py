@@ -1,0 +1,152 @@
+"""The operators of objects of zarr and h5py, of Arrow data sets and of files. Imports wait until one comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from linspec.errors import InvalidProblem, MissingPackage, printable
+
+if TYPE_CHECKING:
+    from linspec.operators import RowFiles
+    from linspec_sources.slabs import RowSource, SlabRows
+
+ZARR, HDF5, ANNDATA, PARQUET = ".zarr", (".h5", ".hdf5"), ".h5ad", (".parquet", ".pq")
+
+SUFFIXES = (ZARR, *HDF5, ANNDATA, *PARQUET)
+"""Of files that are read here."""
+
+
+def is_file(data: Any) -> bool:
+    """Whether data are files with one of the suffixes."""
+    return _named(data, "linspec", ("RowFiles",)) and data.suffix in SUFFIXES
+
+
+def is_zarr(data: Any) -> bool:
+    """Whether data are an array or a group of zarr."""
+    return _named(data, "zarr", ("Array", "Group"))
+
+
+def is_hdf5(data: Any) -> bool:
+    """Whether data are a dataset, a group or a file of h5py."""
+    return _named(data, "h5py", ("Dataset", "Group", "File"))
+
+
+def is_data_set(data: Any) -> bool:
+    """Whether data are Parquet files of a `pyarrow.dataset`."""
+    return _named(data, "pyarrow", ("FileSystemDataset",))
+
+
+def _named(data: Any, package: str, names: tuple[str, ...]) -> bool:
+    kind = type(data)
+    return kind.__module__.partition(".")[0] == package and kind.__name__ in names
+
+
+def _operator(source: RowSource) -> SlabRows:
+    from linspec_sources.slabs import SlabRows
+
+    return SlabRows(source)
+
+
+def of_zarr(data: Any) -> SlabRows:
+    """The rows of a `zarr.Array`, or of the matrix in a `zarr.Group`."""
+    return _operator(_zarr_rows(data, _place(data)))
+
+
+def of_hdf5(data: Any) -> SlabRows:
+    """The rows of an `h5py.Dataset`, or of the matrix in a group or a file."""
+    if not data:
+        raise InvalidProblem("the HDF5 file is closed. Leave it open while it is in use, or pass its path.")
+    inner = data.name.strip("/")
+    name = f"{printable(data.file.filename)}{', ' if inner else ''}{inner}"
+    return _operator(_hdf5_rows(data, name))
+
+
+def of_data_set(data: Any) -> SlabRows:
+    """The rows of the Parquet files of a `pyarrow.dataset.Dataset`."""
+    from linspec_sources.parquet_files import ParquetRows
+
+    files = getattr(data, "files", None)
+    if files is None or type(getattr(data, "filesystem", None)).__name__ != "LocalFileSystem":
+        raise InvalidProblem(
+            "an Arrow data set must consist of Parquet files on this machine; got another one. Pass their paths to "
+            "linspec.open_rows, or batches: linspec.as_operator(data.to_batches)."
+        )
+    return _operator(ParquetRows(list(files)))
+
+
+def of_files(files: RowFiles) -> SlabRows:
+    """The rows of files."""
+    if files.suffix in PARQUET:
+        if files.part:
+            raise InvalidProblem(
+                f"{files.name} is a table and has no part {files.part!r}. Name columns instead."
+            )
+        with _needing("pyarrow", "parquet", files):
+            import pyarrow.parquet  # noqa: F401
+        from linspec_sources.parquet_files import ParquetRows
+
+        return _operator(ParquetRows(files.paths, files.columns))
+    (path, *more) = files.paths
+    if more:
+        raise InvalidProblem(
+            f"{files.name} are {len(files.paths)} files of the format {files.suffix}, of which one is read. Stack "
+            "linspec.open_rows of each: linspec.operators.VerticalStack."
+        )
+    if files.columns is not None:
+        raise InvalidProblem(
+            f"{files.name}: columns are picked from Parquet files alone. Leave columns out, or write the columns apart."
+        )
+    read = _of_zarr_path if files.suffix == ZARR else _of_hdf5_path
+    return _operator(read(path, files))
+
+
+def _of_zarr_path(path: str, files: RowFiles) -> RowSource:
+    with _needing("zarr", "zarr", files):
+        import zarr  # noqa: F401
+    from linspec_sources.zarr_files import opened_zarr
+
+    return _zarr_rows(opened_zarr(path), files.name, files.part, files.missing)
+
+
+def _of_hdf5_path(path: str, files: RowFiles) -> RowSource:
+    with _needing("h5py", "hdf5", files):
+        import h5py  # noqa: F401
+    from linspec_sources.hdf5_files import opened_hdf5
+
+    if Path(path).is_dir():
+        raise InvalidProblem(f"{files.name} is a folder. Pass the path of one file.")
+    return _hdf5_rows(opened_hdf5(path), files.name, files.part, files.missing)
+
+
+@contextmanager
+def _needing(package: str, extra: str, files: RowFiles) -> Iterator[None]:
+    """Say how a package is installed that reads some files."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingPackage(
+            f"{files.name} needs {package}, which is not installed. Install it with: pip install 'linspec[{extra}]'"
+        ) from error
+
+
+def _zarr_rows(node: Any, name: str, part: str = "", missing: str = "warn") -> RowSource:
+    from linspec_sources.groups import rows_in
+    from linspec_sources.zarr_files import ZarrArray
+
+    return rows_in(node, ZarrArray, name, part, missing)
+
+
+def _hdf5_rows(node: Any, name: str, part: str = "", missing: str = "warn") -> RowSource:
+    from linspec_sources.groups import rows_in
+    from linspec_sources.hdf5_files import Hdf5Array
+
+    make: Callable[[str, Any], Any] = Hdf5Array
+    return rows_in(node, make, name, part, missing)
+
+
+def _place(node: Any) -> str:
+    """Where an array of zarr is, for messages."""
+    return printable(str(node.store_path).removeprefix("file://"))

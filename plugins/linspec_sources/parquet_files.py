@@ -1,0 +1,263 @@
+"""Parquet files, one below the other.
+
+Problem: a table in many files is one matrix only if every file has the same columns; rows come in row groups, some of
+them larger than what is to be held; and a value may be missing.
+Method: the description at the end of every file is read when the matrix is made, before any row: a file with other
+columns or types is refused by its name. Slabs are row groups, several small ones together or parts of a large one. A
+missing value is named by its row and column where it is met.
+Source: https://parquet.apache.org; pyarrow reads it, each slab on one thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray
+from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, printable
+from linspec_sources.slabs import SLAB_BYTES, RowSource
+
+__all__ = ["ParquetRows"]
+
+LISTED = 10
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Rows that are decoded together: of one file, from a row group on."""
+
+    file: int
+    groups: tuple[int, ...]
+    skip: int  # rows of the first group that belong to earlier pieces
+    rows: int
+
+
+class ParquetRows(RowSource):
+    """The rows of Parquet files.
+
+    Parameters
+    ----------
+    paths : sequence of str
+    columns : sequence of str, optional
+        By default all.
+
+    Raises
+    ------
+    InvalidProblem
+        A file is damaged, or has other columns than the first; there is no such column, or there are no rows.
+    UnsupportedData
+        A column holds no numbers.
+    """
+
+    def __init__(self, paths: Sequence[str], columns: Sequence[str] | None = None) -> None:
+        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+        self.name, self._paths = f"{printable(paths[0])}{more}", tuple(paths)
+        metadata, schemas = zip(*map(_described, paths), strict=True)
+        self._columns = _chosen(schemas[0].names, columns, paths[0])
+        types = [schemas[0].field(schemas[0].names.index(name)).type for name in self._columns]
+        for path, schema in zip(paths[1:], schemas[1:], strict=True):
+            _check_alike(path, schema, paths[0], schemas[0], self._columns, every=columns is None)
+        self.stored_dtype = np.result_type(
+            *(_dtype(kind, name, paths[0]) for kind, name in zip(types, self._columns, strict=True))
+        )
+        self.column_names = tuple(self._columns)
+        row_bytes = self.stored_dtype.itemsize * len(self._columns)
+        self._pieces = [piece for i, one in enumerate(metadata) for piece in _cut(i, one, row_bytes)]
+        edges = [0, *accumulate(piece.rows for piece in self._pieces)]
+        self.edges = np.asarray(edges, dtype=np.intp)
+        self.shape = (edges[-1], len(self._columns))
+        if not edges[-1]:
+            raise InvalidProblem(f"{self.name} must have rows; got none. Pass files with rows.")
+        self._under_way: tuple[int, Any, Iterator[Any]] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_under_way": None}
+
+    def stamp(self, rows: slice) -> Any:
+        """Size and time of the file."""
+        found = os.stat(self._paths[self._piece(rows).file])  # noqa: PTH116  # a text stays one
+        return found.st_size, found.st_mtime_ns
+
+    def _piece(self, rows: slice) -> _Piece:
+        return self._pieces[int(np.searchsorted(self.edges, rows.start))]
+
+    def read(self, rows: slice) -> HostArray:
+        """The rows of a slab, in column order: Parquet keeps columns."""
+        number = int(np.searchsorted(self.edges, rows.start))
+        piece = self._pieces[number]
+        table = self._group_in_parts(number) if piece.skip or self._goes_on(number) else self._groups(piece)
+        out = np.empty((table.num_rows, len(self._columns)), self.stored_dtype, order="F")
+        for j, name in enumerate(self._columns):
+            column = table.column(table.schema.names.index(name))
+            if column.null_count:
+                row = next(i for i, value in enumerate(column) if not value.is_valid)
+                raise NonFiniteData(
+                    f"{self.name} must be finite; a value is missing at row {rows.start + row}, column {name!r}. Drop "
+                    "or impute such rows."
+                )
+            out[:, j] = _numbers(column)
+        return out
+
+    def _goes_on(self, number: int) -> bool:
+        """Whether the next piece is a later part of the same row group."""
+        return number + 1 < len(self._pieces) and self._pieces[number + 1].skip > 0
+
+    def _groups(self, piece: _Piece) -> Any:
+        """Whole row groups."""
+        with _opened(self._paths[piece.file]) as file:
+            return file.read_row_groups(list(piece.groups), columns=list(self._columns), use_threads=False)
+
+    def _group_in_parts(self, number: int) -> Any:
+        """A part of a row group: read on where the part before was read last."""
+        import pyarrow as pa
+
+        piece = self._pieces[number]
+        if self._under_way is None or self._under_way[0] != number or piece.skip == 0:
+            self._under_way = None
+            file = _file(self._paths[piece.file])
+            batches = file.iter_batches(
+                self._pieces[number].rows if piece.skip == 0 else self._first_part(number).rows,
+                row_groups=list(piece.groups),
+                columns=list(self._columns),
+                use_threads=False,
+            )
+            for _ in range(number - self._first_number(number)):
+                next(batches)
+        else:
+            _, file, batches = self._under_way
+        table = pa.Table.from_batches([next(batches)])
+        self._under_way = (number + 1, file, batches) if self._goes_on(number) else None
+        return table
+
+    def _first_number(self, number: int) -> int:
+        while self._pieces[number].skip:
+            number -= 1
+        return number
+
+    def _first_part(self, number: int) -> _Piece:
+        return self._pieces[self._first_number(number)]
+
+
+def _file(path: str) -> Any:
+    import pyarrow.parquet as pq
+
+    # pyarrow takes no names that are not UTF-8, but files.
+    return pq.ParquetFile(open(path, "rb"), pre_buffer=False)  # noqa: PTH123  # closed with its batches
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    with open(path, "rb") as stream, pq.ParquetFile(stream) as file:  # noqa: PTH123
+        yield file
+
+
+def _described(path: str) -> tuple[Any, Any]:
+    """The metadata and the schema of a file, of which only the end is read."""
+    try:
+        with _opened(path) as file:
+            return file.metadata, file.schema_arrow
+    except (OSError, ValueError) as error:  # pyarrow's own derive from these
+        if isinstance(error, PermissionError | FileNotFoundError):
+            raise
+        said = " ".join(str(error).split())[:200].rstrip(".")
+        raise InvalidProblem(
+            f"{printable(path)} is not a Parquet file, or it is damaged ({said}). Write it again."
+        ) from error
+
+
+def _chosen(names: Sequence[str], columns: Sequence[str] | None, path: str) -> tuple[str, ...]:
+    """The columns that are wanted, each once and each there."""
+    wanted = tuple(names if columns is None else columns)
+    for name in wanted:
+        count, asked = list(names).count(name), wanted.count(name)
+        if count == 0:
+            close = get_close_matches(name, names, 1)
+            listed = ", ".join(map(repr, list(names)[:LISTED])) + (" ..." if len(names) > LISTED else "")
+            hint = f"Did you mean {close[0]!r}?" if close else f"There are {listed}."
+            raise InvalidProblem(f"{printable(path)}: no column is called {name!r}. {hint}")
+        if count > 1 or asked > 1:
+            raise InvalidProblem(
+                f"{printable(path)}: the column {name!r} {'occurs' if count > 1 else 'is named'} "
+                f"{max(count, asked)} times. Name each column once."
+            )
+    if not wanted:
+        raise InvalidProblem(f"{printable(path)} has no columns. Pass a file with columns of numbers.")
+    return wanted
+
+
+def _check_alike(
+    path: str, schema: Any, first_path: str, first: Any, columns: Sequence[str], *, every: bool
+) -> None:
+    """Refuse a file whose columns are not those of the first."""
+    absent = [name for name in columns if name not in schema.names]
+    other = [name for name in schema.names if every and name not in first.names]
+    if absent or other:
+        what = (
+            f"lacks the column {absent[0]!r}"
+            if absent
+            else f"has the column {other[0]!r}, which the first has not"
+        )
+        raise InvalidProblem(
+            f"{printable(path)} must have the columns of {printable(first_path)}; it {what}. Leave the file "
+            f"out, or name "
+            "columns that all files have."
+        )
+    for name in columns:
+        types = [one.field(one.names.index(name)).type for one in (schema, first)]
+        if schema.names.count(name) > 1 or types[0] != types[1]:
+            raise InvalidProblem(
+                f"{printable(path)} must have the columns of {printable(first_path)}; its column {name!r} holds "
+                f"{types[0]}, and there {types[1]}. Write it with that type."
+            )
+
+
+def _dtype(kind: Any, name: str, path: str) -> np.dtype[Any]:
+    """The dtype of the numbers of a column."""
+    import pyarrow as pa
+
+    if pa.types.is_boolean(kind):
+        return np.dtype(bool)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        found: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+        return found
+    if pa.types.is_decimal(kind):
+        return np.dtype(np.float64)
+    raise UnsupportedData(
+        f"{printable(path)} must hold numbers; its column {name!r} holds {kind}. Name the columns of numbers: "
+        "columns=[...], or on the command line --columns."
+    )
+
+
+def _numbers(column: Any) -> HostArray:
+    import pyarrow as pa
+
+    found: HostArray = (column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column).to_numpy()
+    return found
+
+
+def _cut(file: int, metadata: Any, row_bytes: int) -> Iterator[_Piece]:
+    """The pieces of a file: neighbouring row groups of about a slab, or parts of one that is much larger."""
+    most = max(1, SLAB_BYTES // max(row_bytes, 1))
+    groups: list[int] = []
+    rows = 0
+    for group in range(metadata.num_row_groups):
+        count = metadata.row_group(group).num_rows
+        if groups and rows + count > most:
+            yield _Piece(file, tuple(groups), 0, rows)
+            groups, rows = [], 0
+        if count > 2 * most:
+            for start in range(0, count, most):
+                yield _Piece(file, (group,), start, min(most, count - start))
+        elif count:
+            groups, rows = [*groups, group], rows + count
+    if rows:
+        yield _Piece(file, tuple(groups), 0, rows)

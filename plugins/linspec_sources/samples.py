@@ -1,0 +1,54 @@
+"""Small data of each kind, on which the kit tries the adapters."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linspec.arrays import HostArray
+from linspec.operators import RowFiles
+
+ROWS, COLUMNS = 60, 7
+
+
+def numbers() -> HostArray:
+    """A matrix of numbers."""
+    return np.random.default_rng(0).standard_normal((ROWS, COLUMNS))
+
+
+def zarr_array() -> Any:
+    """A `zarr.Array` in memory, in chunks that do not divide its rows."""
+    import zarr
+
+    array = zarr.create_array({}, shape=(ROWS, COLUMNS), chunks=(16, 4), dtype="f8")
+    array[:] = numbers()
+    return array
+
+
+def hdf5_dataset() -> Any:
+    """An `h5py.Dataset` in memory."""
+    import h5py
+
+    file = h5py.File("sample", "w", driver="core", backing_store=False)
+    return file.create_dataset("rows", data=numbers(), chunks=(16, 4))
+
+
+def parquet_file() -> RowFiles:
+    """A Parquet file in a folder for temporary files, which stays."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = Path(tempfile.mkdtemp(prefix="linspec-sample-")) / "rows.parquet"
+    table = pa.table({f"c{j}": column for j, column in enumerate(numbers().T)})
+    pq.write_table(table, path, row_group_size=16)
+    return RowFiles((str(path),))
+
+
+def data_set() -> Any:
+    """The same as a data set of Arrow."""
+    import pyarrow.dataset
+
+    return pyarrow.dataset.dataset(list(parquet_file().paths))

@@ -1,0 +1,275 @@
+"""Rows that are decoded slab by slab, the next slab while the one before is multiplied.
+
+Problem: rows in compressed chunks cannot be mapped. To decode them takes as long as to multiply them, or longer, and a
+sweep asks for blocks of rows that are smaller than what must be decoded at once.
+Method: the rows are cut into slabs of some megabytes, along the chunks of the file. A slab is decoded whole, and blocks
+are cut out of it without a copy. Whoever asks for slab after slab finds the next one decoded, or under way: one thread
+decodes it meanwhile. So a sweep takes the time of the slower of both. At most two slabs are held, and a copy of
+the rows of a block that lies in two.
+Where we differ from a queue that a thread fills: a thread decodes one slab and ends. Nothing has to be closed when a
+sweep is given up, by an exception or by Ctrl-C: the slab that was under way is kept or dropped, and no thread waits. An
+exception of the thread is raised where its slab is asked for.
+
+A file that changes between two passes would give a product of matrices that never were. So what a source tells of the
+place of a slab (size and time of its file, say) is compared whenever it is decoded again.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from linspec.arrays import HostArray, working_dtype
+from linspec.errors import InvalidProblem, LinspecError, called
+from linspec.operators import DenseOperator, LinearOperator, RowOperator, SparseOperator
+
+SLAB_BYTES = 16 << 20
+"""Of a slab in memory: several blocks, and little enough for the memory to be used again and not given back."""
+
+READING_AHEAD = True
+"""Whether a thread decodes the next slab; the measurements of this library switch it off to compare."""
+
+
+class RowSource(ABC):
+    """Rows in a file, in slabs.
+
+    Attributes
+    ----------
+    name : str
+        What messages call the data.
+    shape : tuple of int
+        (n, p).
+    stored_dtype : numpy.dtype
+        Of the entries.
+    edges : numpy.ndarray of int, shape (slabs + 1,)
+        The first row of each slab, and n.
+    sparse : bool
+        Whether `read` gives sparse matrices.
+    stored : int
+        Stored entries.
+    column_names : tuple of str or None
+    row_names : sequence or None
+    """
+
+    name: str
+    shape: tuple[int, int]
+    stored_dtype: np.dtype[Any]
+    edges: HostArray
+    sparse: bool = False
+    column_names: tuple[str, ...] | None = None
+    row_names: Any = None
+
+    @property
+    def stored(self) -> int:
+        """Stored entries."""
+        return self.shape[0] * self.shape[1]
+
+    @abstractmethod
+    def read(self, rows: slice) -> Any:
+        """Decode the rows of a slab: an array or a `scipy.sparse.csr_array` that nobody else changes."""
+
+    @abstractmethod
+    def stamp(self, rows: slice) -> Any:
+        """What stays equal as long as the file holds the same rows there."""
+
+
+class SlabRows(RowOperator):
+    """The operator of a source.
+
+    Parameters
+    ----------
+    source : RowSource
+    slabs : Slabs, optional
+        Those of another operator on the same source.
+    dtype : numpy.dtype, optional
+        The working dtype; by default that of the entries.
+    """
+
+    def __init__(self, source: RowSource, slabs: Slabs | None = None, dtype: Any = None) -> None:
+        self.source = source
+        self.slabs = Slabs(source) if slabs is None else slabs
+        self.shape = source.shape
+        with called(source.name):
+            self.dtype = working_dtype(source.stored_dtype) if dtype is None else np.dtype(dtype)
+        self.sparse = source.sparse
+        self.rows_together = int(np.diff(source.edges).max(initial=1))
+        self.column_names, self.row_names = source.column_names, source.row_names
+
+    @property
+    def nnz(self) -> int:
+        return self.source.stored
+
+    @property
+    def stored_dtype(self) -> np.dtype[Any]:
+        return self.source.stored_dtype
+
+    def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
+        """The same rows, each slab decoded for both."""
+        return self if dtype == self.dtype else SlabRows(self.source, self.slabs, dtype)
+
+    def _rows(self, selection: slice | HostArray) -> LinearOperator:
+        pieces = self._pieces(selection) if isinstance(selection, slice) else self._chosen(selection)
+        if self.sparse:
+            rows = pieces[0] if len(pieces) == 1 else scipy.sparse.vstack(pieces, format="csr")
+            with called(self.source.name):
+                return SparseOperator(rows, self.dtype)
+        return DenseOperator(pieces[0] if len(pieces) == 1 else np.concatenate(pieces), None, self.dtype)
+
+    def _pieces(self, rows: slice) -> list[Any]:
+        """The rows of a slice, a piece of each slab that has some."""
+        edges = self.source.edges
+        if rows.start >= rows.stop:
+            return [self._none()]
+        first = int(np.searchsorted(edges, rows.start, side="right")) - 1
+        last = int(np.searchsorted(edges, rows.stop, side="left"))
+        found = []
+        for number in range(first, last):
+            start, stop = int(edges[number]), int(edges[number + 1])
+            slab = self.slabs.take(number)
+            found.append(slab[max(rows.start, start) - start : min(rows.stop, stop) - start])
+        return found
+
+    def _chosen(self, numbers: HostArray) -> list[Any]:
+        """Rows by their numbers, in one piece: each slab is decoded once, and first the one that is there."""
+        if not len(numbers):
+            return [self._none()]
+        owner = np.searchsorted(self.source.edges, numbers, side="right") - 1
+        order, found = [], []
+        for number in sorted(set(owner.tolist()), key=lambda slab: (slab != self.slabs.held, slab)):
+            places = np.flatnonzero(owner == number)
+            found.append(self.slabs.take(number)[numbers[places] - int(self.source.edges[number])])
+            order.append(places)
+        back = np.argsort(np.concatenate(order))
+        whole = scipy.sparse.vstack(found, format="csr") if self.sparse else np.concatenate(found)
+        return [whole[back]]
+
+    def _none(self) -> Any:
+        shape = (0, self.shape[1])
+        return (
+            scipy.sparse.csr_array(shape, dtype=self.stored_dtype)
+            if self.sparse
+            else np.zeros(shape, self.stored_dtype)
+        )
+
+
+class Slabs:
+    """The slab of a source that was asked for last, and the one that is decoded ahead.
+
+    Attributes
+    ----------
+    held : int
+        The number of the first; -1 for none.
+    """
+
+    def __init__(self, source: RowSource) -> None:
+        self.source = source
+        self.held = -1
+        self._slab: Any = None
+        self._ahead: _Ahead | None = None
+        self._stamps: dict[int, Any] = {}
+        self._lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The source alone, and what it told: slabs are decoded anew."""
+        return {"source": self.source, "_stamps": dict(self._stamps)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Slabs.__init__(self, state["source"])
+        self._stamps.update(state["_stamps"])
+
+    def take(self, number: int) -> Any:
+        """A slab, decoded.
+
+        Raises
+        ------
+        InvalidProblem
+            It cannot be decoded, or is not what it was in an earlier pass.
+        """
+        with self._lock:
+            if number == self.held:
+                return self._slab
+            in_order = number in (0, self.held + 1)
+            ahead, self._ahead = self._ahead, None
+            self.held, self._slab = -1, None  # freed before the next one is made
+            slab = ahead.result() if ahead is not None and ahead.number == number else self._decoded(number)
+            self.held, self._slab = number, slab
+            if in_order and READING_AHEAD and number + 1 < len(self.source.edges) - 1:
+                self._ahead = _Ahead(number + 1, self._decoded)
+            return slab
+
+    def _decoded(self, number: int) -> Any:
+        rows = slice(int(self.source.edges[number]), int(self.source.edges[number + 1]))
+        try:
+            stamp = self.source.stamp(rows)
+            if self._stamps.setdefault(number, stamp) != stamp:
+                raise InvalidProblem(  # noqa: TRY301
+                    f"{self.source.name} has changed since its rows {rows.start} to {rows.stop - 1} were first read. "
+                    "Leave files as they are while they are in use, and solve again."
+                )
+            slab = self.source.read(rows)
+        except (LinspecError, MemoryError):
+            raise
+        except Exception as error:
+            said = " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(".")
+            raise InvalidProblem(
+                f"{self.source.name}: rows {rows.start} to {rows.stop - 1} cannot be read ({said}). The file is "
+                "damaged, cut off or gone: restore it, or write it again."
+            ) from error
+        if slab.shape != (rows.stop - rows.start, self.source.shape[1]):
+            raise InvalidProblem(
+                f"{self.source.name} must give {rows.stop - rows.start} rows from row {rows.start} on; got an array of "
+                f"shape {slab.shape}. Its description does not fit what it holds: write it again."
+            )
+        return slab
+
+
+class _Ahead:
+    """A slab that a thread decodes; where no thread can be started, it is decoded when it is asked for."""
+
+    def __init__(self, number: int, decode: Callable[[int], Any]) -> None:
+        self.number, self._decode = number, decode
+        self._slab: Any = None
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        with suppress(RuntimeError):
+            thread = threading.Thread(target=self._work, name="linspec-read-ahead")
+            thread.start()
+            self._thread = thread
+
+    def _work(self) -> None:
+        try:
+            self._slab = self._decode(self.number)
+        except BaseException as error:  # noqa: BLE001  # raised where the slab is asked for
+            self._error = error
+
+    def result(self) -> Any:
+        """The slab, once it is there."""
+        if self._thread is None:
+            return self._decode(self.number)
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._slab
+
+
+def slab_edges(n: int, stripe: int, row_bytes: int) -> HostArray:
+    """Slabs of about `SLAB_BYTES` for rows that are decoded `stripe` at a time.
+
+    Parameters
+    ----------
+    n : int
+        Rows.
+    stripe : int
+        Rows of a chunk: slabs are whole chunks.
+    row_bytes : int
+        What a decoded row takes.
+    """
+    stripe = max(1, min(stripe, max(n, 1)))
+    rows = stripe * max(1, SLAB_BYTES // max(stripe * row_bytes, 1))
+    return np.append(np.arange(0, n, rows), n).astype(np.intp)

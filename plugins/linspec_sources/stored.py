@@ -1,0 +1,257 @@
+"""Arrays that a file holds in chunks: dense ones, and the three arrays of compressed sparse rows.
+
+Problem: zarr arrays and HDF5 datasets are read in the same way, by slices, and differ in what they tell of their
+chunks.
+Method: a `Stored` says what both have in common; `DenseRows` and `SparseRows` make sources of one array and of three.
+Source: the on-disk format of AnnData for sparse matrices: a group with the arrays data, indices and indptr, whose
+attribute encoding-type is csr_matrix and whose attribute shape has rows and columns. Files of before 2020 call these
+h5sparse_format and h5sparse_shape.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from linspec import cost
+from linspec.arrays import HostArray, working_dtype
+from linspec.errors import AccuracyWarning, InvalidProblem, UnsupportedData, called, shown, warn
+from linspec_sources.slabs import SLAB_BYTES, RowSource, slab_edges
+
+SHARE = 0.25
+"""Of the free memory that a stripe of chunks may take."""
+
+MOST_LABELS = 2**20
+"""Labels of rows that are read; of more there are none."""
+
+
+class Stored(ABC):
+    """An array in a file.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it.
+    array : object
+        With `shape`, `dtype`, and slices that are NumPy arrays.
+    chunks : tuple of int or None
+        What is decoded at once, along every axis; None where single rows can be read.
+    """
+
+    def __init__(self, name: str, array: Any, chunks: tuple[int, ...] | None) -> None:
+        self.name, self.array = name, array
+        self.shape = tuple(int(length) for length in array.shape)
+        self.dtype = np.dtype(array.dtype)
+        self.chunks = chunks
+
+    def read(self, start: int, stop: int) -> HostArray:
+        """Entries along the first axis."""
+        found: HostArray = self.array[start:stop]
+        return found
+
+    @property
+    def stripe(self) -> int:
+        """Rows that are decoded at once."""
+        return 1 if self.chunks is None else int(self.chunks[0])
+
+    @abstractmethod
+    def stamp(self, start: int, stop: int) -> Any:
+        """What stays equal as long as the file holds the same entries there."""
+
+    @abstractmethod
+    def absent(self) -> tuple[int, int]:
+        """How many chunks are not there, and how many there should be."""
+
+    def check_absent(self, missing: str) -> None:
+        """Warn of chunks that are not there, or refuse them.
+
+        Raises
+        ------
+        InvalidProblem
+        """
+        if missing == "fill":
+            return
+        absent, expected = self.absent()
+        if not absent:
+            return
+        fill = getattr(self.array, "fillvalue", getattr(self.array, "fill_value", 0))
+        said = (
+            f"{self.name} lacks {absent} of its {expected} chunks, and its format reads them as {fill}. That is "
+            f"right if "
+            "they were never written, and wrong if they were lost"
+        )
+        if missing == "refuse":
+            raise InvalidProblem(f'{said}. Restore them, or pass missing="fill" to linspec.open_rows.')
+        warn(f'{said}: linspec.open_rows(..., missing="fill") or "refuse" says which.', AccuracyWarning)
+
+
+class DenseRows(RowSource):
+    """A two-dimensional array.
+
+    Parameters
+    ----------
+    stored : Stored
+    missing : {"warn", "fill", "refuse"}
+
+    Raises
+    ------
+    InvalidProblem, UnsupportedData
+        It has other dimensions, no numbers, or chunks too large to be decoded.
+    """
+
+    def __init__(self, stored: Stored, missing: str = "warn") -> None:
+        if len(stored.shape) != 2:
+            raise InvalidProblem(
+                f"{stored.name} must have two dimensions, rows and columns; got {len(stored.shape)} with shape "
+                f"{stored.shape}. Store it as a matrix."
+            )
+        self.name, self._stored = stored.name, stored
+        self.shape = (stored.shape[0], stored.shape[1])
+        self.stored_dtype = stored.dtype
+        with called(stored.name):
+            working_dtype(stored.dtype)
+        row_bytes = self.shape[1] * stored.dtype.itemsize
+        self.edges = slab_edges(self.shape[0], stored.stripe, row_bytes)
+        self._check_memory(int(np.diff(self.edges).max(initial=0)), row_bytes)
+        stored.check_absent(missing)
+
+    def _check_memory(self, rows: int, row_bytes: int) -> None:
+        free = self.home_memory()
+        if rows * row_bytes > max(SHARE * free, 2 * SLAB_BYTES):
+            raise UnsupportedData(
+                f"{self.name} has chunks of {self._stored.stripe} rows: to read one row takes "
+                f"{cost.human_bytes(rows * row_bytes)}, and {cost.human_bytes(free)} are free. Write it again "
+                f"in chunks "
+                f"of fewer rows and all columns, such as {(max(1, SLAB_BYTES // max(row_bytes, 1)), self.shape[1])}."
+            )
+
+    @staticmethod
+    def home_memory() -> int:
+        """Free memory in bytes."""
+        from linspec.arrays import HOST
+
+        return HOST.free_memory()
+
+    def read(self, rows: slice) -> HostArray:
+        """The rows of a slab."""
+        return np.asarray(self._stored.read(rows.start, rows.stop))
+
+    def stamp(self, rows: slice) -> Any:
+        """That of the array."""
+        return self._stored.stamp(rows.start, rows.stop)
+
+
+class SparseRows(RowSource):
+    """Compressed sparse rows in three arrays.
+
+    Parameters
+    ----------
+    name : str
+    parts : mapping of str to Stored
+        data, indices and indptr.
+    shape : tuple of int
+    missing : {"warn", "fill", "refuse"}
+
+    Raises
+    ------
+    InvalidProblem
+        The arrays do not fit together.
+    """
+
+    sparse = True
+
+    def __init__(
+        self, name: str, parts: Mapping[str, Stored], shape: tuple[int, int], missing: str = "warn"
+    ) -> None:
+        self.name, self.shape = name, shape
+        self._data, self._indices = parts["data"], parts["indices"]
+        self.stored_dtype = self._data.dtype
+        with called(name):
+            working_dtype(self.stored_dtype)
+        for part in parts.values():
+            part.check_absent("refuse" if missing == "warn" else missing)  # indices of 0 are never meant
+        starts = np.asarray(parts["indptr"].read(0, parts["indptr"].shape[0]))
+        lengths = (self._data.shape, self._indices.shape)
+        if (
+            starts.dtype.kind not in "iu"
+            or starts.shape != (shape[0] + 1,)
+            or lengths != ((int(starts[-1]),),) * 2
+            or starts[0] != 0
+            or (np.diff(starts) < 0).any()
+        ):
+            raise InvalidProblem(
+                f"{name} is no matrix of compressed sparse rows: indptr has shape {starts.shape} and ends at "
+                f"{starts[-1:].tolist()}, data and indices have {lengths[0]} and {lengths[1]} entries, for "
+                f"shape {shape}. "
+                "The file is damaged: write it again."
+            )
+        self._starts = starts.astype(np.int64)
+        self.edges = self._cut()
+
+    def _cut(self) -> HostArray:
+        """Slabs of about as many bytes of entries, and of several chunks."""
+        entry = self.stored_dtype.itemsize + self._indices.dtype.itemsize
+        entries = max(SLAB_BYTES // entry, 4 * max(self._data.stripe, self._indices.stripe))
+        marks = np.arange(entries, max(int(self._starts[-1]), 1), entries)
+        inner = np.searchsorted(self._starts, marks)
+        return np.unique(np.concatenate([[0], inner, [self.shape[0]]])).astype(np.intp)
+
+    @property
+    def stored(self) -> int:
+        return int(self._starts[-1])
+
+    def read(self, rows: slice) -> Any:
+        """The rows of a slab, as `scipy.sparse.csr_array`."""
+        start, stop = int(self._starts[rows.start]), int(self._starts[rows.stop])
+        index = np.int32 if max(self.shape[1], stop - start) < 2**31 else np.int64
+        matrix = scipy.sparse.csr_array((rows.stop - rows.start, self.shape[1]), dtype=self.stored_dtype)
+        # SciPy would look at the indices; the operator of the rows does so, and says what is wrong.
+        matrix.data = np.asarray(self._data.read(start, stop))
+        matrix.indices = np.asarray(self._indices.read(start, stop)).astype(index, copy=False)
+        matrix.indptr = (self._starts[rows.start : rows.stop + 1] - start).astype(index)
+        return matrix
+
+    def stamp(self, rows: slice) -> Any:
+        """Those of the entries and of the indices."""
+        start, stop = int(self._starts[rows.start]), int(self._starts[rows.stop])
+        return self._data.stamp(start, stop), self._indices.stamp(start, stop)
+
+
+def sparse_shape(attributes: Mapping[str, Any], name: str) -> tuple[int, int] | None:
+    """The shape of a group of compressed sparse rows; None of a group that is no sparse matrix.
+
+    Raises
+    ------
+    UnsupportedData
+        The matrix is compressed by columns.
+    """
+    kind = text_of(attributes.get("encoding-type", attributes.get("h5sparse_format", "")))
+    if kind in ("csc_matrix", "csc"):
+        raise UnsupportedData(
+            f"{name} is compressed by columns (csc_matrix), so its rows cannot be read some at a time. Write it "
+            f"again as "
+            "a csr_matrix."
+        )
+    if kind not in ("csr_matrix", "csr"):
+        return None
+    shape = np.asarray(attributes.get("shape", attributes.get("h5sparse_shape", ()))).reshape(-1)
+    if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape.min() < 0:
+        raise InvalidProblem(
+            f"{name} must have an attribute shape of rows and columns; got {shown(shape)}. Write it again."
+        )
+    return int(shape[0]), int(shape[1])
+
+
+def text_of(value: Any) -> str:
+    """A text of an attribute, which old files keep as bytes."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def chunk_count(shape: tuple[int, ...], chunks: tuple[int, ...]) -> int:
+    """How many chunks an array has."""
+    return math.prod(-(-length // size) for length, size in zip(shape, chunks, strict=True))

@@ -1,0 +1,451 @@
+"""Rows in zarr, HDF5, AnnData and Parquet files: the answers of arrays in memory, in as many passes."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec.errors import AccuracyWarning, InvalidProblem, MissingPackage, NonFiniteData, UnsupportedData
+from linspec.operators import RowFiles
+from linspec.testing import check_operator
+
+linspec_sources = pytest.importorskip("linspec_sources")
+slabs = pytest.importorskip("linspec_sources.slabs")
+
+N, P = 900, 12
+
+
+@pytest.fixture(autouse=True)
+def _small_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slabs of some dozen rows, so that small data have many."""
+    for module in ("slabs", "stored", "parquet_files"):
+        name = f"linspec_sources.{module}"
+        if module != "parquet_files" or _has("pyarrow"):
+            monkeypatch.setattr(f"{name}.SLAB_BYTES", 8 * P * 64)
+
+
+def _has(package: str) -> bool:
+    try:
+        __import__(package)
+    except ImportError:
+        return False
+    return True
+
+
+def dense() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((N, 4)) @ rng.standard_normal((4, P)) + 0.1 * rng.standard_normal((N, P)) + 3.0
+
+
+def sparse() -> Any:
+    return scipy.sparse.random_array((N, P), density=0.2, rng=np.random.default_rng(1), format="csr")
+
+
+def write_zarr(path: Path, A: np.ndarray, **more: Any) -> str:
+    zarr = pytest.importorskip("zarr")
+    array = zarr.create_array(str(path), shape=A.shape, dtype=A.dtype, **{"chunks": (50, 5), **more})
+    array[:] = A
+    return str(path)
+
+
+def write_csr(group: Any, matrix: Any, make: Any) -> None:
+    """A matrix as AnnData writes it."""
+    group.attrs["encoding-type"] = "csr_matrix"
+    group.attrs["encoding-version"] = "0.1.0"
+    group.attrs["shape"] = list(matrix.shape) if make == "zarr" else np.asarray(matrix.shape)
+    for part in ("data", "indices", "indptr"):
+        values = getattr(matrix, part)
+        if make == "zarr":
+            array = group.create_array(part, shape=values.shape, chunks=(100,), dtype=values.dtype)
+            array[:] = values
+        else:
+            group.create_dataset(part, data=values, chunks=(100,), compression="gzip")
+
+
+def write_h5ad(path: Path, matrix: Any) -> str:
+    """An AnnData by its format: X sparse, a layer dense, an embedding, and the frames of labels."""
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(path, "w") as file:
+        file.attrs["encoding-type"] = "anndata"
+        write_csr(file.create_group("X"), matrix, "hdf5")
+        file.create_group("layers").create_dataset("dense", data=matrix.toarray())
+        file.create_group("obsm").create_dataset("X_pca", data=matrix.toarray()[:, :3])
+        for name, count, label in (("obs", matrix.shape[0], "cell"), ("var", matrix.shape[1], "gene")):
+            group = file.create_group(name)
+            group.attrs["_index"] = "_index"
+            group.create_dataset("_index", data=[f"{label}{i}" for i in range(count)])
+    return str(path)
+
+
+def write_parquet(path: Path, A: np.ndarray, group: int = 70, first: int = 0) -> str:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    table = pa.table({f"c{j + first}": A[:, j] for j in range(A.shape[1])})
+    pq.write_table(table, path, row_group_size=group)
+    return str(path)
+
+
+def write(kind: str, folder: Path) -> tuple[Any, Any]:
+    """Data of a kind, and the same in memory."""
+    A = dense()
+    if kind == "zarr2":
+        return write_zarr(folder / "a.zarr", A, zarr_format=2), A
+    if kind == "zarr3":
+        return write_zarr(folder / "a.zarr", A), A
+    if kind == "sharded":
+        return write_zarr(folder / "a.zarr", A, shards=(150, 10)), A
+    if kind == "zarr-csr":
+        zarr = pytest.importorskip("zarr")
+        write_csr(zarr.open_group(str(folder / "a.zarr"), mode="w"), sparse(), "zarr")
+        return str(folder / "a.zarr"), sparse()
+    if kind in ("h5", "contiguous"):
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(folder / "a.h5", "w") as file:
+            file.create_dataset("a", data=A, chunks=(50, 5) if kind == "h5" else None)
+        return str(folder / "a.h5"), A
+    if kind == "h5-csr":
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(folder / "a.h5", "w") as file:
+            write_csr(file.create_group("a"), sparse(), "hdf5")
+        return str(folder / "a.h5"), sparse()
+    if kind == "h5ad":
+        return write_h5ad(folder / "a.h5ad", sparse()), sparse()
+    if kind == "parquet":
+        return write_parquet(folder / "a.parquet", A), A
+    for i, (start, stop) in enumerate([(0, 100), (100, 650), (650, N)]):
+        write_parquet(folder / f"part{i}.parquet", A[start:stop], group=17 if i else 1000)
+    return str(folder / "part*.parquet"), A
+
+
+KINDS = (
+    "zarr2",
+    "zarr3",
+    "sharded",
+    "zarr-csr",
+    "h5",
+    "contiguous",
+    "h5-csr",
+    "h5ad",
+    "parquet",
+    "glob",
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_laws_of_operators_hold(kind: str, tmp_path: Path) -> None:
+    path, A = write(kind, tmp_path)
+    operator = ls.open_rows(path)
+    assert len(operator.source.edges) > 5  # several slabs, none of which ends where a block does
+    assert not check_operator(operator, entries=A.toarray() if scipy.sparse.issparse(A) else A)
+    assert operator.sparse == scipy.sparse.issparse(A)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", ["implicit", "auto"])
+def test_answers_and_passes_are_those_of_arrays(kind: str, form: str, tmp_path: Path) -> None:
+    path, A = write(kind, tmp_path)
+    exact = A.toarray() if scipy.sparse.issparse(A) else A
+    singular = np.linalg.svd(exact - exact.mean(axis=0), compute_uv=False)[:3]
+    settings: dict[str, Any] = {"form": form, "rng": 0, "tol": 1e-10}
+    found = ls.solve(ls.SVD(ls.open_rows(path), k=3, center=True), "block-krylov", **settings)
+    held = ls.solve(ls.SVD(exact, k=3, center=True), "block-krylov", **{**settings, "form": form})
+    assert found.converged
+    np.testing.assert_allclose(found.S, singular, rtol=1e-10)
+    if form == "auto" or not scipy.sparse.issparse(A):
+        assert found.passes == held.passes
+
+
+def test_two_files_are_read_in_one_pass(tmp_path: Path) -> None:
+    A = dense()
+    zarr, parquet = write_zarr(tmp_path / "x.zarr", A[:, :7]), write_parquet(tmp_path / "y.parquet", A[:, 7:])
+    files, arrays = (ls.open_rows(zarr), ls.open_rows(parquet)), (A[:, :7], A[:, 7:])
+    assert ls.Moments(*files, form="implicit").sweep_cost == 1
+    settings: dict[str, Any] = {"form": "implicit", "rng": 0, "tol": 1e-8}
+    found, held = (ls.solve(ls.CCA(*views, k=2), "lobpcg", **settings) for views in (files, arrays))
+    np.testing.assert_allclose(found.correlations, held.correlations, rtol=1e-12)
+    assert found.passes == held.passes
+    assert found.column_names["Y"] == ("c0", "c1", "c2", "c3", "c4")
+
+
+def test_every_slab_is_decoded_once_a_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    operator = ls.open_rows(write_zarr(tmp_path / "a.zarr", dense()))
+    read, asked = operator.source.read, []
+    monkeypatch.setattr(operator.source, "read", lambda rows: asked.append(rows.start) or read(rows))
+    moments = ls.Moments(operator, form="implicit")
+    for _ in range(3):
+        moments.products(np.eye(P))
+    assert asked == 3 * operator.source.edges[:-1].tolist()
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_rows_are_decoded_by_another_thread_only_ahead(
+    ahead: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slabs, "READING_AHEAD", ahead)
+    operator = ls.open_rows(write_zarr(tmp_path / "a.zarr", dense()))
+    read, threads = operator.source.read, []
+    monkeypatch.setattr(
+        operator.source, "read", lambda rows: threads.append(threading.current_thread()) or read(rows)
+    )
+    operator.rmatmat(np.ones((N, 1)))
+    own = [thread is threading.main_thread() for thread in threads]
+    assert own == ([True, *[False] * (len(own) - 1)] if ahead else [True] * len(own))
+
+
+def test_solvers_that_draw_rows_take_them(tmp_path: Path) -> None:
+    A = dense()
+    b = A @ np.arange(P)
+    path = write_zarr(tmp_path / "a.zarr", A)
+    found = ls.solve(ls.LeastSquares(ls.open_rows(path), b), "svrg", rng=0, tol=1e-6)
+    assert found.converged
+    assert np.linalg.norm(A.T @ (A @ found.x - b)) <= 1e-6 * np.linalg.norm(A.T @ b)
+
+
+def test_rows_by_number_come_in_the_order_asked_for(tmp_path: Path) -> None:
+    for kind in ("zarr3", "h5-csr", "glob"):
+        folder = tmp_path / kind
+        folder.mkdir()
+        path, A = write(kind, folder)
+        A = A.toarray() if scipy.sparse.issparse(A) else A
+        numbers = np.random.default_rng(0).integers(0, N, 50)
+        np.testing.assert_array_equal(ls.open_rows(path).rows(numbers).dense(), A[numbers])
+
+
+@pytest.mark.parametrize("kind", ["zarr3", "h5", "h5ad", "glob"])
+def test_operators_pickle(kind: str, tmp_path: Path) -> None:
+    path, _ = write(kind, tmp_path)
+    operator = ls.open_rows(path)
+    product = operator.matmat(np.eye(P))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(operator)).matmat(np.eye(P)), product)
+
+
+def test_objects_of_the_libraries_are_data(tmp_path: Path) -> None:
+    zarr, h5py = pytest.importorskip("zarr"), pytest.importorskip("h5py")
+    path, A = write("zarr3", tmp_path)
+    assert np.array_equal(ls.as_operator(zarr.open(path, mode="r")).dense(), A)
+    path, A = write("h5-csr", tmp_path)
+    with h5py.File(path) as file:
+        np.testing.assert_array_equal(ls.as_operator(file).dense(), A.toarray())
+        np.testing.assert_array_equal(ls.as_operator(file["a"]).dense(), A.toarray())
+        dataset = file["a"]
+    with pytest.raises(InvalidProblem, match="closed"):
+        ls.as_operator(dataset)
+
+
+def test_paths_are_data(tmp_path: Path) -> None:
+    path, A = write("glob", tmp_path)
+    np.testing.assert_array_equal(ls.as_operator(str(tmp_path / "part0.parquet")).dense(), A[:100])
+    path, A = write("zarr3", tmp_path)
+    found = ls.solve(ls.SVD(path, k=2, center=True))
+    np.testing.assert_allclose(found.S, ls.solve(ls.SVD(A, k=2, center=True)).S, rtol=1e-12)
+
+
+# ---- AnnData ------------------------------------------------------------------------------------
+
+
+def test_annotated_data_have_names(tmp_path: Path) -> None:
+    path = write_h5ad(tmp_path / "cells.h5ad", sparse())
+    found = ls.solve(ls.SVD(ls.open_rows(path), k=2, center=True, left=True))
+    assert found.column_names["A"][:2] == ("gene0", "gene1")
+    assert found.scores_table(library="")[0]["row"] == "cell0"
+    layer, embedding = ls.open_rows(path, part="layers/dense"), ls.open_rows(path, part="obsm/X_pca")
+    assert layer.column_names == tuple(f"gene{j}" for j in range(P))
+    assert embedding.shape == (N, 3)
+    assert embedding.column_names is None
+    np.testing.assert_array_equal(layer.dense(), sparse().toarray())
+
+
+def test_a_part_that_is_not_there_is_named(tmp_path: Path) -> None:
+    path = write_h5ad(tmp_path / "cells.h5ad", sparse())
+    with pytest.raises(InvalidProblem, match="no part 'layers/counts': layers holds dense"):
+        ls.open_rows(path, part="layers/counts")
+    with pytest.raises(UnsupportedData, match="got a group with _index"):
+        ls.open_rows(path, part="obs")
+
+
+def test_columns_first_is_refused(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5ad", "w") as file:
+        group = file.create_group("X")
+        write_csr(group, sparse(), "hdf5")
+        group.attrs["encoding-type"] = "csc_matrix"
+    with pytest.raises(UnsupportedData, match="compressed by columns"):
+        ls.open_rows(tmp_path / "a.h5ad", part="X")
+
+
+# ---- faults -------------------------------------------------------------------------------------
+
+
+def test_chunks_that_are_not_there_are_told(tmp_path: Path) -> None:
+    path = write_zarr(tmp_path / "a.zarr", dense())
+    (tmp_path / "a.zarr/c/3/1").unlink()
+    with pytest.warns(AccuracyWarning, match="lacks 1 of its 54 chunks"):
+        ls.open_rows(path)
+    with pytest.raises(InvalidProblem, match="lacks 1 of its 54 chunks"):
+        ls.open_rows(path, missing="refuse")
+    filled = ls.open_rows(path, missing="fill").dense()
+    kept = np.ones((N, P), dtype=bool)
+    kept[150:200, 5:10] = False
+    np.testing.assert_array_equal(filled, np.where(kept, dense(), 0.0))
+
+
+def test_a_chunk_that_is_lost_between_passes_is_no_zeros(tmp_path: Path) -> None:
+    operator = ls.open_rows(write_zarr(tmp_path / "a.zarr", dense()))
+    operator.matmat(np.eye(P))
+    (tmp_path / "a.zarr/c/3/1").unlink()
+    with pytest.raises(InvalidProblem, match="has changed since its rows 150 to 199"):
+        operator.matmat(np.eye(P))
+
+
+def test_a_chunk_that_another_store_has_lost_is_no_zeros() -> None:
+    zarr = pytest.importorskip("zarr")
+    store: dict[str, Any] = {}
+    array = zarr.create_array(store, shape=(N, P), chunks=(50, P), dtype="f8")
+    array[:] = dense()
+    operator = ls.as_operator(array)
+    operator.matmat(np.eye(P))
+    del store["c/4/0"]
+    with pytest.raises(InvalidProblem, match="has lost the chunk c/4/0"):
+        operator.matmat(np.eye(P))
+
+
+def test_a_damaged_chunk_names_its_rows(tmp_path: Path) -> None:
+    path = write_zarr(tmp_path / "a.zarr", dense())
+    chunk = tmp_path / "a.zarr/c/3/1"
+    chunk.write_bytes(b"\0" * 40 + chunk.read_bytes()[40:])
+    with pytest.raises(InvalidProblem, match="rows 150 to 199 cannot be read"):
+        ls.solve(ls.SVD(path, k=2, center=True))
+
+
+def test_a_file_that_was_cut_is_refused(tmp_path: Path) -> None:
+    path, _ = write("h5", tmp_path)
+    whole = Path(path).read_bytes()
+    Path(path).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InvalidProblem, match="cannot be read as HDF5"):
+        ls.open_rows(path)
+    path, _ = write("parquet", tmp_path)
+    whole = Path(path).read_bytes()
+    Path(path).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InvalidProblem, match="not a Parquet file, or it is damaged"):
+        ls.open_rows(path)
+
+
+@pytest.mark.parametrize("kind", ["h5", "parquet"])
+def test_a_file_that_changes_between_passes_is_refused(kind: str, tmp_path: Path) -> None:
+    path, _ = write(kind, tmp_path)
+    operator = ls.open_rows(path)
+    operator.matmat(np.eye(P))
+    Path(path).unlink()
+    with pytest.raises(InvalidProblem, match=r"has changed since|cannot be read"):
+        operator.matmat(np.eye(P))
+
+
+def test_a_file_of_another_schema_is_named_before_any_pass(tmp_path: Path) -> None:
+    path, A = write("glob", tmp_path)
+    write_parquet(tmp_path / "part9.parquet", A[:5], first=3)
+    with pytest.raises(
+        InvalidProblem, match=r"part9\.parquet must have the columns of .*part0.*lacks the column 'c0'"
+    ):
+        ls.open_rows(path)
+    write_parquet(tmp_path / "part9.parquet", A[:5].astype(np.float32))
+    with pytest.raises(InvalidProblem, match=r"part9.*'c0' holds float, and there double"):
+        ls.open_rows(path)
+
+
+def test_columns_are_picked_by_name(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    A = dense()
+    path = tmp_path / "people.parquet"
+    pq.write_table(pa.table({"name": ["a"] * N, "age": A[:, 0], "height": A[:, 1].astype("f4")}), path)
+    with pytest.raises(UnsupportedData, match="column 'name' holds string"):
+        ls.open_rows(path)
+    with pytest.raises(InvalidProblem, match=r"no column is called 'hight'\. Did you mean 'height'"):
+        ls.open_rows(path, columns=["hight"])
+    found = ls.open_rows(path, columns=["height", "age"])
+    assert found.column_names == ("height", "age")
+    assert found.stored_dtype == np.float64
+    np.testing.assert_array_equal(found.dense()[:, 1], A[:, 0])
+
+
+def test_a_value_that_is_missing_is_named(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    values = [1.0] * 99 + [None] + [2.0] * 100
+    pq.write_table(pa.table({"age": values}), tmp_path / "a.parquet", row_group_size=60)
+    with pytest.raises(NonFiniteData, match="missing at row 99, column 'age'"):
+        ls.open_rows(tmp_path / "a.parquet").dense()
+
+
+def test_an_entry_that_is_not_finite_is_named(tmp_path: Path) -> None:
+    A = dense()
+    A[777, 5] = np.nan
+    with pytest.raises(NonFiniteData, match="nan at row 777, column 5"):
+        ls.solve(ls.SVD(write_zarr(tmp_path / "a.zarr", A), k=2))
+
+
+def test_a_package_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = ("zarr", ".zarr", "zarr"), ("h5py", ".h5ad", "hdf5"), ("pyarrow", ".parquet", "parquet")
+    for package, suffix, extra in packages:
+        (tmp_path / f"a{suffix}").write_bytes(b"")
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(MissingPackage, match=rf"needs {package}.*pip install 'linspec\[{extra}\]'"):
+            ls.open_rows(tmp_path / f"a{suffix}")
+
+
+def test_an_error_of_the_thread_ahead_is_raised_and_leaves_no_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator = ls.open_rows(write_zarr(tmp_path / "a.zarr", dense()))
+    read = operator.source.read
+
+    def failing(rows: slice) -> Any:
+        if rows.start >= 100:
+            raise OSError("the disk has gone")
+        return read(rows)
+
+    monkeypatch.setattr(operator.source, "read", failing)
+    with pytest.raises(
+        InvalidProblem, match=r"rows 100 to \d+ cannot be read \(OSError: the disk has gone\)"
+    ):
+        operator.matmat(np.eye(P))
+    monkeypatch.setattr(operator.source, "read", read)
+    assert operator.matmat(np.eye(P)).shape == (N, P)  # and the operator can be used again
+
+
+def test_a_run_that_is_given_up_leaves_no_thread(tmp_path: Path) -> None:
+    operator = ls.open_rows(write_zarr(tmp_path / "a.zarr", dense()))
+
+    def stop(progress: ls.Progress) -> bool:
+        raise KeyError("enough")
+
+    before = threading.active_count()
+    with pytest.raises(KeyError):
+        ls.solve(ls.SVD(operator, k=2), "block-krylov", form="implicit", rng=0, callback=stop)
+    for thread in threading.enumerate():
+        if thread.name == "linspec-read-ahead":
+            thread.join(10)
+    assert not [thread for thread in threading.enumerate() if thread.name == "linspec-read-ahead"], before
+
+
+def test_files_are_stated_before_they_are_opened(tmp_path: Path) -> None:
+    with pytest.raises(InvalidProblem, match="no file fits the pattern"):
+        ls.open_rows(tmp_path / "*.parquet")
+    with pytest.raises(InvalidProblem, match="there is no such file"):
+        ls.open_rows(tmp_path / "a.zarr")
+    (tmp_path / "a.h5").write_bytes(b"")
+    (tmp_path / "b.parquet").write_bytes(b"")
+    with pytest.raises(
+        InvalidProblem, match=r"must have one format; got files of the formats \.h5, \.parquet"
+    ):
+        ls.open_rows([tmp_path / "a.h5", tmp_path / "b.parquet"])
+    with pytest.raises(InvalidProblem, match="columns are picked from Parquet files alone"):
+        ls.open_rows(tmp_path / "a.h5", columns=["a"])
+    assert RowFiles(("a.ZARR",)).suffix == ".zarr"
