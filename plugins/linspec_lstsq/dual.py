@@ -73,7 +73,8 @@ class RowGradients(BlockConjugateGradients):
     def step(self, moments: Moments) -> float:
         """Make a step. Returns the relative residual of x before it."""
         home, P = self.home, self.ask()
-        if P.shape[1] == 0:
+        if P.shape[1] == 0:  # nothing is left of the residual
+            self.judged = self.x()
             return 0.0
         AtP, KP = moments.outer_matmat(P)
         KQ = KP if self._KP is None else KP - self._KP @ home.place(self.tau.T)
