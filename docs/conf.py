@@ -64,7 +64,7 @@ html_theme_options = {
     "logo": {"text": "linspec"},
     "navbar_end": ["theme-switcher"],
     "show_toc_level": 2,
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 6,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],

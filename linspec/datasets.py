@@ -283,6 +283,15 @@ def spiked_spectrum(seed: Any = None, *, n: int = 2000, p: int = 1500, sigma: fl
     ------
     InvalidProblem
         For sizes or a sigma out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> model = ls.datasets.spiked_spectrum(0, n=80, p=50)
+    >>> S = np.linalg.svd(model.A, compute_uv=False)
+    >>> bool(S[14] > 2 * S[15])  # the gap after the fifteen large singular values
+    True
     """
     n, p = _sizes(n, p, least=3 * SPIKES)
     sigma = _number(sigma, "sigma", at_least=0.0)
@@ -309,6 +318,13 @@ class WordViews:
     Y : scipy.sparse.csr_matrix of shape (n, q)
     topics : numpy.ndarray of shape (n,)
         The topic of each row, which the views share.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> views = ls.datasets.planted_word_views(0, n=100, p=80, q=60, shared=3)
+    >>> type(views).__name__, views.X.shape, views.Y.shape, views.topics.shape
+    ('WordViews', (100, 80), (100, 60), (100,))
     """
 
     X: Any

@@ -49,7 +49,17 @@ __all__ = [
 
 
 class LinspecError(Exception):
-    """Base class of every error that linspec raises on purpose."""
+    """Base class of every error that linspec raises on purpose.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> try:
+    ...     ls.solve(ls.SVD([[1.0, 2.0], [3.0, 4.0]], k=1), "no-such-solver")
+    ... except ls.errors.LinspecError as error:
+    ...     print(type(error).__name__)
+    UnknownName
+    """
 
 
 class UnknownName(LinspecError, LookupError):
@@ -57,43 +67,140 @@ class UnknownName(LinspecError, LookupError):
 
     The message suggests close matches, lists the names there are, and quotes plugins that could
     not be loaded.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.get_solver("svd/lanzcos")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    linspec.errors.UnknownName: no solver is named 'svd/lanzcos'. Did you mean 'svd/lanczos'? ...
     """
 
 
 class AmbiguousName(LinspecError, LookupError):
-    """A bare name that several providers or several problems use; the message lists the qualified names."""
+    """A bare name that several providers or several problems use; the message lists the qualified names.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.get_solver("direct")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    linspec.errors.AmbiguousName: 'direct' may be 'cca/direct' or 'discriminant/direct' or ...
+    """
 
 
 class BrokenPlugin(LinspecError, ImportError):
-    """A registered target cannot be imported, or is not what its record promises."""
+    """A registered target cannot be imported, or is not what its record promises.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> try:
+    ...     raise ls.errors.BrokenPlugin("acme/solver cannot be imported")  # as get_solver does
+    ... except ImportError as error:
+    ...     print(error)
+    acme/solver cannot be imported
+    """
 
 
 class InvalidDeclaration(LinspecError, ValueError):
-    """An author's declaration (a record, an option, a hook) is malformed."""
+    """An author's declaration (a record, an option, a hook) is malformed.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.TestMatrixSpec(name="My Matrix", target="a.b:C", summary="Text.", reference="none")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    linspec.errors.InvalidDeclaration: TestMatrixSpec(name='My Matrix'): name must be lower-case words ...
+    """
 
 
 class InvalidOption(LinspecError, ValueError):
-    """An option was given a value of the wrong type or outside its range."""
+    """An option was given a value of the wrong type or outside its range.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.get_solver("svd/spca")(power_iterations=-1)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    linspec.errors.InvalidOption: option 'power_iterations' of SPCA must be an integer >= 0; got -1 ...
+    """
 
 
 class UnknownOption(LinspecError, TypeError):
-    """There is no option of this name; the message suggests a close one and lists those there are."""
+    """There is no option of this name; the message suggests a close one and lists those there are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> ls.solve(ls.SVD(np.eye(3), k=1), "spca", powers=2)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    linspec.errors.UnknownOption: SPCA has no option 'powers'. Its options: oversampling, ...
+    """
 
 
 class InvalidProblem(LinspecError, ValueError):
-    """A problem cannot be stated: shapes that disagree, ``k`` too large, a negative ridge, no rows."""
+    """A problem cannot be stated: shapes that disagree, ``k`` too large, a negative ridge, no rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> ls.CCA(np.ones((5, 2)), np.ones((4, 2)), k=1)
+    Traceback (most recent call last):
+    ...
+    linspec.errors.InvalidProblem: X and Y must have equally many rows; got 5 and 4.
+    """
 
 
 class NonFiniteData(InvalidProblem):
-    """The data hold NaN or infinity."""
+    """The data hold NaN or infinity.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> ls.solve(ls.SVD(np.array([[1.0, np.nan], [2.0, 3.0]]), k=1))
+    Traceback (most recent call last):
+    ...
+    linspec.errors.NonFiniteData: A must be finite; got nan at row 0, column 1. Drop or impute such rows.
+    """
 
 
 class UnsupportedData(LinspecError, TypeError):
-    """Data linspec cannot multiply: complex, object or string entries, mixed libraries or devices."""
+    """Data linspec cannot multiply: complex, object or string entries, mixed libraries or devices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> ls.SVD(np.array([[1.0 + 2.0j]]), k=1)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    linspec.errors.UnsupportedData: A must be real; got dtype complex128. Pass the real and imaginary ...
+    """
 
 
 class MissingCapability(LinspecError, TypeError):
-    """A solver needs something of the operator that it cannot give (adjoint, entries, rows)."""
+    """A solver needs something of the operator that it cannot give (adjoint, entries, rows).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse.linalg
+    >>> import linspec as ls
+    >>> operator = scipy.sparse.linalg.aslinearoperator(np.eye(4))
+    >>> ls.as_operator(operator).rows(slice(0, 2))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    linspec.errors.MissingCapability: ForeignOperator has no row slices; pass an array, a sparse matrix ...
+    """
 
 
 class SweptOnce(MissingCapability):
@@ -101,6 +208,16 @@ class SweptOnce(MissingCapability):
 
     The message names what can be done in one pass. The error is a :class:`MissingCapability`: such data lack
     a second reading.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> slices = iter([np.ones((3, 2)), np.eye(2)])
+    >>> ls.solve(ls.SVD(slices, k=1), "block-krylov")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    linspec.errors.SweptOnce: block-krylov reads its data several times, and an iterator can be read ...
     """
 
 
@@ -109,27 +226,95 @@ class DataLost(LinspecError, RuntimeError):
 
 
 class BudgetTooSmall(LinspecError, ValueError):
-    """``max_passes`` or ``max_seconds`` is too small for the set-up; of passes, the message names the least number."""
+    """``max_passes`` or ``max_seconds`` is too small for the set-up; of passes, the message names the least number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> ls.solve(ls.SVD(np.eye(50), k=2), "spca", rng=0, max_passes=1)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    linspec.errors.BudgetTooSmall: spca needs at least 3 passes (set-up and certificate); got ...
+    """
 
 
 class OutOfMemory(LinspecError, MemoryError):
-    """The memory ran out before there was an answer; the message says in what."""
+    """The memory ran out before there was an answer; the message says in what.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> try:
+    ...     raise ls.errors.OutOfMemory("gram ran out of memory in pass 1")  # as a solve does
+    ... except MemoryError as error:
+    ...     print(error)
+    gram ran out of memory in pass 1
+    """
 
 
 class MissingPackage(LinspecError, ImportError):
-    """A method needs an optional package that is not installed; the message has the command that installs it."""
+    """A method needs an optional package that is not installed; the message has the command that installs it.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> try:
+    ...     raise ls.errors.MissingPackage("dcca needs torch: pip install 'linspec[torch]'")  # as a solve does
+    ... except ImportError as error:
+    ...     print(error)
+    dcca needs torch: pip install 'linspec[torch]'
+    """
 
 
 class CannotSave(LinspecError, TypeError):
-    """A solution holds something for which a file has no form, such as a function; nothing was written."""
+    """A solution holds something for which a file has no form, such as a function; nothing was written.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> KernelCCA = ls.get_problem("kernel-cca")
+    >>> rows = np.random.default_rng(0).standard_normal((20, 2))
+    >>> problem = KernelCCA(rows, rows**2, k=1, kernel_x=lambda X, Z: X @ Z.T, ridge=1.0)
+    >>> ls.solve(problem).save("answer.npz")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    linspec.errors.CannotSave: x_map.map.landmarks.kernel.of cannot be saved; it is <function <lambda> ...
+    """
 
 
 class InvalidFile(LinspecError, ValueError):
-    """A file cannot be read as a saved answer: damaged, of a newer format, or of something else."""
+    """A file cannot be read as a saved answer: damaged, of a newer format, or of something else.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> from pathlib import Path
+    >>> _ = Path("notes.npz").write_text("no saved answer")
+    >>> ls.load_solution("notes.npz")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    linspec.errors.InvalidFile: notes.npz cannot be read as a saved answer: File is not a zip file. It ...
+    """
 
 
 class NoSuitableSolver(LinspecError, ValueError):
-    """Automatic choice found no solver that fits the problem and the machine."""
+    """Automatic choice found no solver that fits the problem and the machine.
+
+    Examples
+    --------
+    >>> import os
+    >>> from unittest.mock import patch
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> zeros = np.lib.stride_tricks.as_strided(np.zeros(1), (100_000, 2000), (0, 0))
+    >>> with patch.dict(os.environ, LINSPEC_MAX_MEMORY="16MiB"):  # doctest: +ELLIPSIS
+    ...     ls.solve(ls.SVD(zeros, k=2), "direct")
+    Traceback (most recent call last):
+    ...
+    linspec.errors.NoSuitableSolver: direct would need 322 MB of memory (orthogonal reduction to order ...
+    """
 
 
 MOST_SHOWN = 100
@@ -171,11 +356,39 @@ def called(name: str) -> Iterator[None]:
 
 
 class ConvergenceWarning(UserWarning):
-    """A solver reached its own limit, or stagnated, before its tolerance."""
+    """A solver reached its own limit, or stagnated, before its tolerance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import warnings
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 40))
+    >>> with warnings.catch_warnings():  # doctest: +ELLIPSIS
+    ...     warnings.simplefilter("error", ls.errors.ConvergenceWarning)
+    ...     ls.solve(ls.LeastSquares(A, A[:, 0]), "gd", max_iterations=2)
+    Traceback (most recent call last):
+    ...
+    linspec.errors.ConvergenceWarning: gd: The solver reached its own limit of iterations above the ...
+    """
 
 
 class AccuracyWarning(UserWarning):
-    """The arithmetic may have lost digits that matter (cancellation, conditioning, precision)."""
+    """The arithmetic may have lost digits that matter (cancellation, conditioning, precision).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import warnings
+    >>> import linspec as ls
+    >>> X = np.random.default_rng(0).standard_normal((60, 8))
+    >>> with warnings.catch_warnings():  # doctest: +ELLIPSIS
+    ...     warnings.simplefilter("error", ls.errors.AccuracyWarning)
+    ...     ls.solve(ls.CCA(X + 9, X[:, :5] ** 2, k=2), "d-cca", rng=0)
+    Traceback (most recent call last):
+    ...
+    linspec.errors.AccuracyWarning: d-cca treats the Gram matrix of X as diagonal, but centring ...
+    """
 
 
 class PerformanceWarning(UserWarning):
@@ -183,7 +396,17 @@ class PerformanceWarning(UserWarning):
 
 
 class PluginWarning(UserWarning):
-    """Two plugins register one name; the message says which one keeps it."""
+    """Two plugins register one name; the message says which one keeps it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import linspec as ls
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", ls.errors.PluginWarning)  # you know which package keeps the name
+    ...     print("gram" in ls.solvers("svd"))
+    True
+    """
 
 
 def calling_frame() -> FrameType:
@@ -213,6 +436,16 @@ def warn(message: str, category: type[Warning]) -> None:
     -----
     That line is the caller of the outermost frame of linspec. So plugins that linspec calls are skipped,
     whatever the name of their package.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from linspec.errors import AccuracyWarning, warn
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn("digits are lost: take float64.", AccuracyWarning)
+    >>> print(caught[0].category.__name__, caught[0].message)
+    AccuracyWarning digits are lost: take float64.
     """
     outside = calling_frame()
     warnings.warn_explicit(

@@ -67,6 +67,16 @@ class FeatureMap(ABC):
         p.
     columns : int
         D.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> features = ls.features.nystrom(np.eye(4), ls.kernels.rbf(1.0), 3, rng=0)
+    >>> isinstance(features, ls.features.FeatureMap), features.inputs, features.columns <= 3
+    (True, 4, True)
+    >>> features(np.ones((5, 4))).shape[0]  # data: rows of features
+    5
     """
 
     inputs: int
@@ -139,6 +149,15 @@ class FeatureOperator(RowOperator):
     ----------
     operator : LinearOperator of shape (n, p)
     features : FeatureMap
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> features = ls.features.fourier(ls.kernels.rbf(1.0), p=2, D=6, rng=0)
+    >>> operator = features(np.zeros((3, 2)))
+    >>> type(operator).__name__, operator.shape
+    ('FeatureOperator', (3, 6))
     """
 
     def __init__(self, operator: LinearOperator, features: FeatureMap) -> None:
@@ -168,6 +187,15 @@ class KernelMap(FeatureMap):
         Which training rows the landmarks are.
     rows : int, optional
         How many training rows there are; by default as many as landmarks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> features = ls.features.nystrom(np.eye(3), ls.kernels.linear(), 3, rng=0)
+    >>> Z = features(np.eye(3)).matmat(np.eye(features.columns))
+    >>> type(features).__name__, np.allclose(Z @ Z.T, np.eye(3))  # the kernel matrix of its landmarks
+    ('KernelMap', True)
     """
 
     shapes: ClassVar[Mapping[str, str]] = {"turn": "m D", "numbers": "m"}
@@ -232,6 +260,14 @@ class FourierMap(FeatureMap):
     ----------
     W : numpy.ndarray of shape (p, D)
     b : numpy.ndarray of shape (D,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.features import FourierMap
+    >>> features = FourierMap(np.zeros((2, 4)), np.zeros(4))
+    >>> features(np.ones((1, 2))).matmat(np.eye(4)).round(3)  # the root of 2 / 4, times cos 0
+    array([[0.707, 0.707, 0.707, 0.707]])
     """
 
     shapes: ClassVar[Mapping[str, str]] = {"W": "p D", "b": "D"}
@@ -410,6 +446,17 @@ def fourier(kernel: Any, p: int, D: int, rng: Any = None) -> FourierMap:
         The kernel has no such features.
     UnsupportedData
         It has no scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> x = np.array([[0.0, 0.0], [0.5, 0.0]])
+    >>> features = ls.features.fourier(ls.kernels.rbf(1.0), p=2, D=3000, rng=0)
+    >>> Z = ls.as_operator(features(x)).dense()
+    >>> (Z @ Z.T).round(1)  # about the values of the kernel: 1, and exp(-1/8) = 0.9
+    array([[1. , 0.9],
+           [0.9, 1. ]])
     """
     kernel = as_kernel(kernel)
     for what, value in (("p", p), ("D", D)):

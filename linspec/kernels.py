@@ -75,6 +75,23 @@ class Kernel(ABC):
         Whether k(x, z) is a function of xᵀz and of the lengths of x and z. Such kernels define `along` and `pullback`.
     is_resolved : bool
         Whether all its numbers are known.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> @dataclass(frozen=True)
+    ... class Constant(ls.kernels.Kernel):
+    ...     value: float = 1.0
+    ...
+    ...     def diagonal(self, X):
+    ...         return np.full(X.shape[0], self.value)
+    ...
+    ...     def tile(self, X, Z, sx=None, sz=None):
+    ...         return np.full((X.shape[0], Z.shape[0]), self.value)
+    >>> Constant(2.0).tile(np.zeros((1, 3)), np.zeros((2, 3)))
+    array([[2., 2.]])
     """
 
     differences: ClassVar[bool] = False
@@ -185,7 +202,15 @@ class Kernel(ABC):
 
 @dataclass(frozen=True)
 class Linear(Kernel):
-    """k(x, z) = xᵀz."""
+    """k(x, z) = xᵀz.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> ls.kernels.Linear().tile(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[11.]])
+    """
 
     homogeneous: ClassVar[bool] = True
     projects: ClassVar[bool] = True
@@ -205,7 +230,16 @@ class Linear(Kernel):
 
 @dataclass(frozen=True)
 class Polynomial(Kernel):
-    """k(x, z) = (γ xᵀz + c)ᵈ."""
+    """k(x, z) = (γ xᵀz + c)ᵈ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> kernel = ls.kernels.Polynomial(degree=2, offset=1.0, gamma=1.0)
+    >>> kernel.tile(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))  # the square of 11 + 1
+    array([[144.]])
+    """
 
     degree: int = 2
     offset: float = 1.0
@@ -298,7 +332,17 @@ class _OfDistances(Kernel):
 
 @dataclass(frozen=True)
 class RBF(_OfDistances):
-    """k(x, z) = exp(−|x − z|²/2s²), the Gaussian kernel."""
+    """k(x, z) = exp(−|x − z|²/2s²), the Gaussian kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> kernel = ls.kernels.RBF(scale=2.0)
+    >>> kernel.tile(np.array([[0.0], [2.0]]), np.array([[0.0]])).round(3)  # 1 and exp(-1/2)
+    array([[1.   ],
+           [0.607]])
+    """
 
     projects: ClassVar[bool] = True
     called: ClassVar[str] = "an RBF kernel"
@@ -334,7 +378,17 @@ class RBF(_OfDistances):
 
 @dataclass(frozen=True)
 class Laplacian(_OfDistances):
-    """k(x, z) = exp(−|x − z|₁/s), with the sum of absolute differences."""
+    """k(x, z) = exp(−|x − z|₁/s), with the sum of absolute differences.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> kernel = ls.kernels.Laplacian(scale=2.0)
+    >>> kernel.tile(np.array([[0.0], [2.0]]), np.array([[0.0]])).round(3)  # 1 and exp(-1)
+    array([[1.   ],
+           [0.368]])
+    """
 
     called: ClassVar[str] = "a Laplacian kernel"
 
@@ -354,6 +408,16 @@ class Precomputed(Kernel):
 
     Rows are then rows of that matrix, and for new rows those of the matrix of their values with the training rows. Z is
     an array of numbers of training rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> kernel_cca = ls.get_problem("kernel-cca")
+    >>> values = np.eye(6) + 1.0
+    >>> problem = kernel_cca(values, values, k=1, kernel_x="precomputed", kernel_y="precomputed", ridge=1.0)
+    >>> problem.kernel_x
+    Precomputed()
     """
 
     precomputed: ClassVar[bool] = True
@@ -379,6 +443,14 @@ class Function(Kernel):
 
     It must be symmetric and positive semidefinite. Rows come as they are: arrays of the library of the data, or SciPy
     sparse matrices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> kernel = ls.kernels.Function(lambda X, Z: 2 * X @ Z.T)
+    >>> kernel.tile(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
+    array([[22.]])
     """
 
     of: Callable[[Any, Any], Any]
@@ -588,6 +660,15 @@ class Points:
         The point that was subtracted from the rows, and is to be subtracted from others.
     statistics : array of shape (n,), optional
         Those of the kernel; computed where they are not given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rows = ls.kernels.Points(np.array([[1.0], [2.0]]), ls.kernels.linear())
+    >>> rows.against(rows)
+    array([[1., 2.],
+           [2., 4.]])
     """
 
     shapes: ClassVar[Mapping[str, str]] = {"rows": "m p | m", "center": "p", "statistics": "m"}

@@ -22,6 +22,6 @@ def count_of(number: int | float, noun: str, plural: str = "") -> str:
     >>> count_of(1.0, "pass"), count_of(2.5, "pass"), count_of(3_000_000, "row")
     ('1 pass', '2.5 passes', '3000000 rows')
     """
-    shown = f"{number:g}" if isinstance(number, float) else str(number)
+    shown = str(number) if isinstance(number, int) else f"{number:g}"
     plural = plural or noun + ("es" if noun.endswith("s") else "s")
     return f"{shown} {noun if number == 1 else plural}"

@@ -43,7 +43,20 @@ class ConvergenceWarning(
     errors.ConvergenceWarning,
     sklearn.exceptions.ConvergenceWarning,  # type: ignore[misc]
 ):
-    """The answer of a fit has not converged. Filters of linspec's and of scikit-learn's warning both know it."""
+    """The answer of a fit has not converged. Filters of linspec's and of scikit-learn's warning both know it.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from linspec.estimators import ConvergenceWarning, Ridge
+    >>> X = np.random.default_rng(0).standard_normal((50, 5))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = Ridge(solver="gd", solver_options={"max_iterations": 1}).fit(X, X[:, 0])
+    >>> caught[-1].category is ConvergenceWarning
+    True
+    """
 
 
 class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types

@@ -35,6 +35,15 @@ class WeightedRows(_Composite):
         n rows.
     roots : array of shape (n,)
         The diagonal of D.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.operators import DenseOperator, WeightedRows
+    >>> A = WeightedRows(DenseOperator(np.ones((2, 2))), np.array([1.0, 3.0]))
+    >>> A.matmat(np.eye(2))
+    array([[1., 1.],
+           [3., 3.]])
     """
 
     def __init__(self, operator: LinearOperator, roots: Array) -> None:
@@ -82,6 +91,18 @@ class Adjustment:
         Where a sweep that learns this is entered.
     unrecorded : float
         Sweeps that were made before there was a ledger.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> problem = ls.SVD(np.array([[1.0, 5.0], [3.0, 9.0]]), k=1, center=True, scale=True).adjusted()
+    >>> adjustment = problem.A.adjustment
+    >>> adjustment.known
+    False
+    >>> _ = problem.A.matmat(np.eye(2))  # the first product reads the rows
+    >>> adjustment.known, adjustment.mean
+    (True, array([2., 7.]))
     """
 
     def __init__(self, model: RowModel, *, scale: bool = False) -> None:
@@ -178,6 +199,18 @@ class AdjustedOperator(LinearOperator):
         Called with this operator where a product needs what is not known yet: it reads the rows once.
     scale : bool, default False
         Whether the columns that are left are divided by their root mean squares, f.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.operators import AdjustedOperator
+    >>> Z = np.array([[0.0], [1.0], [3.0]])
+    >>> problem = ls.SVD(np.hstack([Z, 2 * Z + 1]), k=1, center=True, confounds=Z).adjusted()
+    >>> isinstance(problem.A, AdjustedOperator)
+    True
+    >>> bool(abs(problem.A.matmat(np.eye(2))).max() < 1e-12)  # the confound explains both columns
+    True
     """
 
     def __init__(

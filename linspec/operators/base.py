@@ -397,7 +397,17 @@ def _same_shape(parts: Sequence[LinearOperator], axis: int, what: str) -> None:
 
 
 class SumOperator(_Composite):
-    """A + B."""
+    """A + B.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A, B = ls.as_operator(np.eye(2)), ls.as_operator(np.ones((2, 2)))
+    >>> (A + B).matmat(np.eye(2))
+    array([[2., 1.],
+           [1., 2.]])
+    """
 
     def __init__(self, *parts: LinearOperator) -> None:
         _same_shape(parts, 0, "a sum")
@@ -427,7 +437,16 @@ class SumOperator(_Composite):
 
 
 class ScaledOperator(_Composite):
-    """c A for a number c."""
+    """c A for a number c.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = ls.as_operator(np.eye(2))
+    >>> (3.0 * A).matmat(np.ones((2, 1))).ravel()
+    array([3., 3.])
+    """
 
     def __init__(self, operator: LinearOperator, factor: float) -> None:
         super().__init__([operator], operator.shape)
@@ -447,7 +466,16 @@ class ScaledOperator(_Composite):
 
 
 class AdjointOperator(_Composite):
-    """Aᵀ. It has no row slices: they would be columns of A."""
+    """Aᵀ. It has no row slices: they would be columns of A.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = ls.as_operator(np.arange(6.0).reshape(3, 2))
+    >>> A.H.shape, A.H.matmat(np.ones((3, 1))).ravel()
+    ((2, 3), array([6., 9.]))
+    """
 
     def __init__(self, operator: LinearOperator) -> None:
         super().__init__([operator], (operator.shape[1], operator.shape[0]))
@@ -469,7 +497,17 @@ class AdjointOperator(_Composite):
 
 
 class ProductOperator(_Composite):
-    """A B, applied right to left and never formed."""
+    """A B, applied right to left and never formed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A, B = ls.as_operator(2 * np.eye(2)), ls.as_operator(np.ones((2, 3)))
+    >>> (A @ B).matmat(np.eye(3))
+    array([[2., 2., 2.],
+           [2., 2., 2.]])
+    """
 
     def __init__(self, left: LinearOperator, right: LinearOperator) -> None:
         if left.shape[1] != right.shape[0]:
@@ -499,7 +537,18 @@ class ProductOperator(_Composite):
 
 
 class HorizontalStack(_Composite):
-    """[A B ...]: operators side by side."""
+    """[A B ...]: operators side by side.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.operators import HorizontalStack
+    >>> A, B = ls.as_operator(np.eye(2)), ls.as_operator(np.ones((2, 1)))
+    >>> HorizontalStack(A, B).matmat(np.eye(3))
+    array([[1., 0., 1.],
+           [0., 1., 1.]])
+    """
 
     def __init__(self, *parts: LinearOperator) -> None:
         _same_shape(parts, 0, "a horizontal stack")
@@ -525,7 +574,16 @@ class HorizontalStack(_Composite):
 
 
 class VerticalStack(_Composite):
-    """A on top of B ...: operators one below the other."""
+    """A on top of B ...: operators one below the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.operators import DenseOperator, VerticalStack
+    >>> A = VerticalStack(DenseOperator(np.eye(2)), DenseOperator(np.ones((1, 2))))
+    >>> A.shape, A.rmatmat(np.ones((3, 1))).ravel()
+    ((3, 2), array([2., 2.]))
+    """
 
     def __init__(self, *parts: LinearOperator) -> None:
         _same_shape(parts, 1, "a vertical stack")
@@ -578,7 +636,17 @@ class _WithRow(_Composite):
 
 
 class CenteredOperator(_WithRow):
-    """A − 1 mᵀ: the column means taken out by a rank-one correction."""
+    """A − 1 mᵀ: the column means taken out by a rank-one correction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.array([[1.0, 5.0], [3.0, 9.0]])
+    >>> ls.as_operator(A).centered(A.mean(axis=0)).matmat(np.eye(2))
+    array([[-1., -2.],
+           [ 1.,  2.]])
+    """
 
     def __init__(self, operator: LinearOperator, mean: Array) -> None:
         super().__init__([operator], operator.shape)
@@ -635,7 +703,17 @@ def _column_sums(U: Array, home: Home) -> Array:
 
 
 class ColumnScaledOperator(_WithRow):
-    """A diag(d)."""
+    """A diag(d).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.operators import ColumnScaledOperator
+    >>> ColumnScaledOperator(ls.as_operator(np.ones((2, 2))), np.array([2.0, 3.0])).matmat(np.eye(2))
+    array([[2., 3.],
+           [2., 3.]])
+    """
 
     def __init__(self, operator: LinearOperator, scale: Array) -> None:
         super().__init__([operator], operator.shape)
@@ -655,7 +733,18 @@ class ColumnScaledOperator(_WithRow):
 
 
 class LowRankUpdate(_Composite):
-    """A + U Vᵀ."""
+    """A + U Vᵀ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.operators import LowRankUpdate
+    >>> A = ls.as_operator(np.eye(2))
+    >>> LowRankUpdate(A, np.ones((2, 1)), np.array([[1.0], [2.0]])).matmat(np.eye(2))
+    array([[2., 2.],
+           [1., 3.]])
+    """
 
     def __init__(self, operator: LinearOperator, U: Array, V: Array) -> None:
         shapes = tuple(U.shape), tuple(V.shape)

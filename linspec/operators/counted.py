@@ -34,6 +34,13 @@ class Ledger:
         Products with one column, forward or adjoint; those of some rows count as a fraction.
     flops : float
         Floating-point operations of those products.
+
+    Examples
+    --------
+    >>> from linspec.operators import Ledger
+    >>> ledger = Ledger()
+    >>> ledger.sweeps, ledger.columns, ledger.flops
+    (0.0, 0.0, 0.0)
     """
 
     def __init__(self) -> None:
@@ -192,6 +199,16 @@ class CountedOperator(LinearOperator):
 
     A product counts as one sweep. Rows that are taken count as a fraction of a sweep; they count their own products,
     in proportion, and no further sweep. So do the blocks of streamed data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.operators import CountedOperator, DenseOperator, Ledger
+    >>> ledger = Ledger()
+    >>> A = CountedOperator(DenseOperator(np.eye(4)), ledger)
+    >>> _ = A.matmat(np.ones((4, 3)))
+    >>> ledger.sweeps, ledger.columns
+    (1.0, 3.0)
     """
 
     def __init__(self, operator: LinearOperator, ledger: Ledger) -> None:
@@ -308,6 +325,15 @@ def uncounted(operator: LinearOperator) -> tuple[LinearOperator, Ledger]:
 
     A counter inside a centred operator is removed, too. Of rows that were taken from a counted operator, the ledger is
     that of these rows, which enters their share into the ledger of the whole: see `Ledger.record`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.operators import CountedOperator, DenseOperator, Ledger, uncounted
+    >>> A, ledger = uncounted(CountedOperator(DenseOperator(np.eye(3)), Ledger()))
+    >>> _ = A.matmat(np.ones((3, 1)))  # not counted
+    >>> type(A).__name__, ledger.sweeps
+    ('DenseOperator', 0.0)
     """
     if isinstance(operator, CenteredOperator) and isinstance(operator.parts[0], CountedOperator):
         inner = operator.parts[0]

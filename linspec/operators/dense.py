@@ -43,6 +43,14 @@ class DenseOperator(LinearOperator):
         would cancel.
     dtype : float32 or float64, optional
         The working dtype; by default the data's (`linspec.arrays.working_dtype`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.operators import DenseOperator
+    >>> A = DenseOperator(np.array([[1, 2], [3, 4]]))
+    >>> A.dtype, A.matmat(np.ones((2, 1))).ravel()
+    (dtype('float64'), array([3., 7.]))
     """
 
     sliceable = True
@@ -194,6 +202,15 @@ class MappedOperator(DenseOperator):
 
     Pages of a map that have been touched count as resident memory until they are released, so a sweep
     without this would grow to the size of the file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> np.save("rows.npy", np.arange(6.0).reshape(3, 2))
+    >>> A = ls.as_operator("rows.npy")
+    >>> type(A).__name__, A.matmat(np.ones((2, 1))).ravel()
+    ('MappedOperator', array([1., 5., 9.]))
     """
 
     def __init__(self, array: HostArray, mean: Array | None = None, dtype: Any = None) -> None:

@@ -29,6 +29,18 @@ class ForeignOperator(LinearOperator):
 
     It may fill one array again at every product, or return the block that it was given, or a view of it: memory that
     others may still write to is copied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.operators import ForeignOperator
+    >>> from linspec.testing import ProductsOnly
+    >>> A = ForeignOperator(ProductsOnly(np.arange(6.0).reshape(3, 2)))
+    >>> A.matmat(np.ones((2, 1))).ravel()
+    array([1., 5., 9.])
+    >>> A.readable
+    False
     """
 
     def __init__(self, source: Any, dtype: Any = None) -> None:

@@ -95,7 +95,19 @@ def paired(
 
 
 class PairedStream(StreamedOperator):
-    """One half of the pairs that a source gives."""
+    """One half of the pairs that a source gives.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> def pairs():
+    ...     for start in (0, 2):
+    ...         yield np.full((2, 3), start), np.full((2, 1), -start)
+    >>> X, Y = ls.paired(pairs)
+    >>> X.shape[1], Y.shape[1]
+    (3, 1)
+    """
 
     def __init__(self, pairs: _Pairs, index: int, rows: int | None, name: str) -> None:
         self._set_up(pairs.source, rows, name)

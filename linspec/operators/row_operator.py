@@ -16,6 +16,18 @@ class RowOperator(LinearOperator):
     A subclass sets `shape`, `dtype` and, where its arrays are not NumPy's, `home`, and defines `_rows`. It is then
     swept as an array is: block by block, in one pass a product. It sets `sparse` if its rows are
     sparse. It may set `concurrent`, so that several threads read blocks at once, and define `release`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.operators import DenseOperator, RowOperator
+    >>> class Squares(RowOperator):
+    ...     shape, dtype = (5, 1), np.dtype(np.float64)
+    ...
+    ...     def _rows(self, selection):
+    ...         return DenseOperator(np.arange(5.0)[selection, None] ** 2)
+    >>> Squares().rmatmat(np.ones((5, 1)))  # 0 + 1 + 4 + 9 + 16
+    array([[30.]])
     """
 
     sliceable = True

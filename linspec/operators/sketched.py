@@ -57,6 +57,18 @@ class Sketch(LinearOperator):
         The shape (p, l).
     sparse : bool, default False
         Whether the tiles are compressed rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.operators import Sketch
+    >>> class Ones(Sketch):
+    ...     def tiles(self):
+    ...         yield slice(0, self.shape[1]), np.ones(self.shape)
+    >>> Ones(3, 2).matmat(np.eye(2))
+    array([[1., 1.],
+           [1., 1.],
+           [1., 1.]])
     """
 
     dtype = np.dtype(np.float64)
@@ -233,6 +245,17 @@ class HeldSketch(Sketch):
     tiles : sequence of (slice, tile)
     sparse : bool, default False
         Whether the tiles are compressed rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.operators import HeldSketch
+    >>> left, right = np.ones((3, 2)), np.zeros((3, 1))
+    >>> omega = HeldSketch(3, 3, [(slice(0, 2), left), (slice(2, 3), right)])
+    >>> omega.matmat(np.eye(3))
+    array([[1., 1., 0.],
+           [1., 1., 0.],
+           [1., 1., 0.]])
     """
 
     def __init__(
@@ -267,6 +290,16 @@ class SeededSketch(Sketch):
         Columns of a tile; by default as many as a dense tile may have.
     density : float, optional
         The expected fraction of nonzero entries, for tiles in compressed rows; by default tiles are dense.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.operators import SeededSketch
+    >>> def signs(rows, columns, rng):
+    ...     return rng.choice([-1.0, 1.0], size=(rows, columns))
+    >>> omega = SeededSketch(4, 3, np.random.default_rng(0), signs)
+    >>> np.array_equal(omega.matmat(np.eye(3)), omega.matmat(np.eye(3)))  # drawn twice, the same numbers
+    True
     """
 
     def __init__(
@@ -300,7 +333,14 @@ class SeededSketch(Sketch):
 
 
 def tile_width(rows: int, density: float = 1.0) -> int:
-    """The number of columns in a tile with a given number of rows."""
+    """The number of columns in a tile with a given number of rows.
+
+    Examples
+    --------
+    >>> from linspec.operators import tile_width
+    >>> tile_width(1000) > tile_width(1_000_000) >= 1
+    True
+    """
     return max(NARROWEST_TILE, int(TILE_ENTRIES / max(rows * density, 1.0)))
 
 

@@ -36,6 +36,15 @@ class SparseOperator(LinearOperator):
     InvalidProblem
         When the arrays of the matrix do not fit together. The compiled kernels check nothing: an index out of range
         would read and write memory of others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse
+    >>> from linspec.operators import SparseOperator
+    >>> A = SparseOperator(scipy.sparse.csr_array(np.diag([1.0, 2.0, 3.0])))
+    >>> A.nnz, A.matmat(np.ones((3, 1))).ravel()
+    (3, array([1., 2., 3.]))
     """
 
     sliceable = True

@@ -93,6 +93,19 @@ class StreamedOperator(LinearOperator):
     ------
     UnsupportedData, InvalidProblem
         When the first slice is none that can be multiplied, or there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.operators import StreamedOperator
+    >>> def slices():
+    ...     yield np.ones((2, 3))
+    ...     yield np.zeros((1, 3))
+    >>> A = StreamedOperator(slices)
+    >>> A.rmatmat(np.ones((3, 1))).ravel()
+    array([2., 2., 2.])
+    >>> A.shape  # the rows are counted in the first sweep
+    (3, 3)
     """
 
     streamed = True

@@ -72,6 +72,17 @@ def ridge_path(
         The path is something else, or `ridges` or `names` are missing or do not fit.
     MissingPackage
         matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.standard_normal((60, 3)), rng.standard_normal((60, 2))
+    >>> path = ls.ridge_path(ls.CCA(X[:40], Y[:40], k=1), [0, 1, 10], test=(X[40:], Y[40:]))
+    >>> ax = ls.plots.ridge_path(path)
+    >>> ax.get_xlabel()
+    'ridge'
     """
     if hasattr(path, "solutions"):
         given, columns, label = _of_path(path)

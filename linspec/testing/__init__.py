@@ -78,6 +78,13 @@ def cases(problem: str) -> tuple[Case, ...]:
     ----------
     problem : str
         As `linspec.problems` lists it.
+
+    Examples
+    --------
+    >>> from linspec.testing import cases
+    >>> case = cases("cca")[0]
+    >>> case.problem, sorted(case.arrays)
+    ('cca', ['X', 'Y'])
     """
     return tuple(testing_of(problem).cases())
 

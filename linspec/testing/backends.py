@@ -57,6 +57,13 @@ class Backend:
     beside : callable or None
         Makes an array of the kind that belongs to data that are no arrays: right-hand sides, answers. By default
         NumPy's.
+
+    Examples
+    --------
+    >>> from linspec.testing import BACKENDS
+    >>> numpy = next(backend for backend in BACKENDS if backend.name == "numpy")
+    >>> numpy.is_array, numpy.sparse, numpy.missing() == ""
+    (True, False, True)
     """
 
     name: str

@@ -52,6 +52,15 @@ class ProblemTesting:
     missing : callable, optional
         Returns why the solvers cannot run here, such as a package that is not installed, or "" if they can. Their
         checks are then skipped with this reason; declarations are checked all the same.
+
+    Examples
+    --------
+    >>> from linspec.testing import Reading, testing_of
+    >>> testing = testing_of("svd")
+    >>> case = testing.cases()[0]
+    >>> oracle = testing.oracle(case, Reading())  # the exact answer
+    >>> oracle.count == case.parameters["k"]
+    True
     """
 
     cases: Callable[[], Sequence[Case]]
@@ -79,6 +88,12 @@ def testing_of(problem: str) -> ProblemTesting:
         No record has this name.
     InvalidDeclaration
         The record names no cases and no oracle, so the family's solvers cannot be judged.
+
+    Examples
+    --------
+    >>> from linspec.testing import testing_of
+    >>> len(testing_of("cca").cases()) > 0
+    True
     """
     spec = registry.get_spec("problem", problem)
     if not spec.testing:

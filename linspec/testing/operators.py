@@ -35,6 +35,15 @@ class ProductsOnly:
     Parameters
     ----------
     array : numpy.ndarray of shape (n, p)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.testing import ProductsOnly
+    >>> A = ProductsOnly(np.diag([3.0, 2.0, 1.0]))
+    >>> ls.solve(ls.SVD(A, k=1), rng=0).S.round(6)
+    array([3.])
     """
 
     def __init__(self, array: HostArray) -> None:
@@ -78,6 +87,16 @@ class CountingOperator(LinearOperator):
     passes : float
         Readings of all rows: each product and each reading of the entries. A slice of rows counts as a
         fraction when it is taken; products with the slice cost no further pass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.testing import CountingOperator
+    >>> A = CountingOperator(np.diag([3.0, 2.0, 1.0, 0.5]))
+    >>> solution = ls.solve(ls.SVD(A, k=1), "block-krylov", rng=0)
+    >>> A.forward > 0, A.passes >= solution.passes
+    (True, True)
     """
 
     def __init__(self, data: Any, *, sliceable: bool = False, readable: bool = False) -> None:
@@ -175,6 +194,13 @@ def check_operator(data: Any, *, entries: HostArray | None = None, seed: int = 0
     list of str
         What is wrong, each with the name of the law in front: "adjoint: ...". The list is empty if all is
         well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.testing import check_operator
+    >>> check_operator(np.eye(3))
+    []
     """
     operator = as_operator(data)
     watch = _Watch(operator, entries, seed)

@@ -42,6 +42,16 @@ class Law:
     most : float
         An upper limit of a claimed residual, if it is larger than `residual`. It applies if the residual
         counts the defect of a whole span and the solver returns a part of the span.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> from linspec.testing import Reading, testing_of
+    >>> case = testing_of("svd").cases()[0]
+    >>> solution = ls.solve(ls.SVD(**case.arrays, **case.parameters), "direct")
+    >>> law = testing_of("svd").oracle(case, Reading()).law(solution)
+    >>> law.residual <= law.floor  # exact up to rounding
+    True
     """
 
     residual: float
@@ -80,6 +90,12 @@ class Reading:
     subtracted : bool
         True (sparse data): the means may also be subtracted from Gram matrices, which squares the loss of
         digits.
+
+    Examples
+    --------
+    >>> from linspec.testing import Reading
+    >>> Reading(readable=False)
+    Reading(readable=False, subtracted=False)
     """
 
     readable: bool = True
@@ -93,12 +109,27 @@ class Reading:
 
 
 def precision(case: Case) -> float:
-    """The unit roundoff of the least precise working dtype."""
+    """The unit roundoff of the least precise working dtype.
+
+    Examples
+    --------
+    >>> from linspec.testing import planted_svd, precision
+    >>> precision(planted_svd(20, 4, [2.0, 1.0], k=1))
+    2.220446049250313e-16
+    """
     return max(float(np.finfo(working_dtype(x.dtype)).eps) for x in case.arrays.values())
 
 
 def shift_of(X: HostArray) -> float:
-    """The largest ratio of the norm of a column to that of the centred column, without constant columns."""
+    """The largest ratio of the norm of a column to that of the centred column, without constant columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.testing import shift_of
+    >>> round(shift_of(np.array([[99.0], [101.0]])))  # the mean is 100, the standard deviation 1
+    100
+    """
     spread = np.linalg.norm(X - X.mean(axis=0), axis=0)
     size = np.linalg.norm(X, axis=0)
     live = spread > 1e-10 * size
@@ -106,7 +137,15 @@ def shift_of(X: HostArray) -> float:
 
 
 def as_host(x: Any) -> HostArray:
-    """An array of any library, as float64 on the host."""
+    """An array of any library, as float64 on the host.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.testing import as_host
+    >>> as_host(np.array([1, 2], dtype=np.float32)).dtype
+    dtype('float64')
+    """
     return np.asarray(to_host(x), dtype=np.float64)
 
 

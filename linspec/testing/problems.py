@@ -49,6 +49,13 @@ class Case:
         Whether an iterative solver must reach its tolerance: the condition numbers are at most about ten.
     dense_offset : bool
         Whether the column means are so large that centring is accurate only if the entries can be read.
+
+    Examples
+    --------
+    >>> from linspec.testing import planted_svd
+    >>> case = planted_svd(20, 5, [4.0, 2.0, 1.0], k=2)
+    >>> case.problem, case.arrays["A"].shape, case.parameters["k"], case.truth["S"]
+    ('svd', (20, 5), 2, array([4., 2.]))
     """
 
     name: str
@@ -83,7 +90,16 @@ class Case:
 
 
 def orthonormal(rng: np.random.Generator, n: int, k: int, *, centered: bool = False) -> HostArray:
-    """An n x k matrix with orthonormal columns, which are orthogonal to the constant vector if `centered`."""
+    """An n x k matrix with orthonormal columns, which are orthogonal to the constant vector if `centered`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linspec.testing import orthonormal
+    >>> Q = orthonormal(np.random.default_rng(0), 6, 2, centered=True)
+    >>> np.allclose(Q.T @ Q, np.eye(2)), np.allclose(Q.sum(axis=0), 0)
+    (True, True)
+    """
     columns = rng.standard_normal((n, k + centered))
     if centered:
         columns[:, 0] = 1.0

@@ -41,7 +41,17 @@ __all__ = ["Check", "CheckFailed", "Report", "Suite", "conformance", "interface_
 
 
 class CheckFailed(AssertionError):  # noqa: N818 (it tells a fact about the solver)
-    """The tested part breaks the contract. The message says how, and names the file and line of the part."""
+    """The tested part breaks the contract. The message says how, and names the file and line of the part.
+
+    Examples
+    --------
+    >>> from linspec.testing import CheckFailed
+    >>> try:
+    ...     raise CheckFailed("passes must be positive; got 0")  # as a check does
+    ... except AssertionError as failure:
+    ...     print(failure)
+    passes must be positive; got 0
+    """
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,12 @@ class Check:
         The backend; "" if the check does not use one.
     run : callable
         Makes the check. Raises CheckFailed, or Skip with the reason.
+
+    Examples
+    --------
+    >>> from linspec.testing import Suite
+    >>> check = next(Suite("normalizer/qr", backends=["numpy"]).checks())
+    >>> check.run()  # no exception: the normalizer passes
     """
 
     name: str
@@ -82,6 +98,13 @@ class Report:
         The check's id and what is wrong.
     skipped : list of (str, str)
         The check's id and the reason.
+
+    Examples
+    --------
+    >>> from linspec.testing import run_checks
+    >>> report = run_checks("normalizer/qr", backends=["numpy"])
+    >>> report.ok, report.failed
+    (True, [])
     """
 
     name: str
@@ -125,6 +148,13 @@ class Suite:
         The problem of a solver whose name is registered for several problems.
     backends : sequence of str, optional
         By default all; those that are missing are skipped.
+
+    Examples
+    --------
+    >>> from linspec.testing import Suite
+    >>> suite = Suite("normalizer/qr", backends=["numpy"])
+    >>> sum(check.backend == "numpy" for check in suite.checks()) > 0
+    True
     """
 
     def __init__(self, name: str, problem: Any = None, backends: Sequence[str] | None = None) -> None:
@@ -365,6 +395,12 @@ def interface_issues(name: str, problem: Any = None) -> list[str]:
     -------
     list of str
         What is wrong, each with the name of its check in front. The list is empty if all is well.
+
+    Examples
+    --------
+    >>> from linspec.testing import interface_issues
+    >>> interface_issues("svd/spca")
+    []
     """
     found = Suite(name, problem).declarations.items()
     return [f"{check}: {issue}" for check, issue in found if issue and not issue.startswith("skipped: ")]
@@ -386,6 +422,13 @@ def run_checks(name: str, problem: Any = None, backends: Sequence[str] | None = 
     -------
     Report
         Its ``str()`` has the counts and the failures.
+
+    Examples
+    --------
+    >>> from linspec.testing import run_checks
+    >>> report = run_checks("normalizer/qr", backends=["numpy"])
+    >>> report.ok
+    True
     """
     suite = Suite(name, problem, backends)
     report = Report(suite.name)

@@ -176,6 +176,15 @@ def test_an_experiment_names_the_data_that_it_lacks(folder: Path, monkeypatch: p
         assert done.stderr.startswith(f"{needed} is needed: name the folder"), done.stderr
 
 
+def test_the_numbers_of_an_experiment_on_small_data_are_not_recorded(folder: Path) -> None:
+    recorded = ROOT / "docs/experiments/recorded/lazy_stream.json"
+    before = recorded.read_bytes()
+    done = run([str(ROOT / "docs/experiments/lazy_stream.py"), "--quick", "--record"], folder)
+    assert done.returncode == 2
+    assert "--record would overwrite the numbers of the whole experiment" in done.stderr
+    assert recorded.read_bytes() == before
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_within_the_repository_lead_somewhere(page: Path) -> None:
     text = BLOCK.sub("", page.read_text("utf-8"))

@@ -23,7 +23,6 @@ from linspec.cli.failures import Command, install_hint
 from linspec.cli.interrupts import INTERRUPTED, held, raising
 from linspec.cli.measured import Limits, Outcome, loaded, measured_solve
 from linspec.cli.outputs import Target, Writer, check_target, write_all
-from linspec.plurals import count_of
 
 if TYPE_CHECKING:
     from linspec.arrays import Array
@@ -123,7 +122,7 @@ def _show(exact: Any, outcomes: list[Outcome], limits: Limits) -> None:
     _say(
         "PCC is the fraction of the exact sum that a solver found. The residual measures how far its pairs are from "
         "solving the equations of CCA. The two iterative solvers read the data again in every step, in at most "
-        f"{count_of(limits.max_passes, 'pass')}, as they would read files that do not fit into memory."
+        f"{limits.max_passes:g} passes, as they would read files that do not fit into memory."
     )
 
 

@@ -74,6 +74,14 @@ def planted_cca(  # noqa: PLR0913
     -------
     Case
         ``truth["correlations"]``: the k largest with the ridge, or fewer if the ranks are lower.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> from linspec.testing import planted_cca
+    >>> case = planted_cca(60, 4, 3, [0.9, 0.5], k=2)
+    >>> ls.solve(ls.CCA(**case.arrays, **case.parameters), "gram").correlations.round(6)
+    array([0.9, 0.5])
     """
     rng = np.random.default_rng([seed, n, p, q])
     sx = np.ones(p) if values_x is None else np.asarray(values_x, dtype=np.float64)

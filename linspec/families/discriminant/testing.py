@@ -80,6 +80,14 @@ def planted_discriminant(  # noqa: PLR0913
     -------
     Case
         ``truth["eigenvalues"]``: the k largest, or fewer if there are fewer.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> from linspec.testing import planted_discriminant
+    >>> case = planted_discriminant(60, 5, 3, [0.8, 0.4], k=2)
+    >>> ls.solve(ls.Discriminant(**case.arrays, **case.parameters), "direct").eigenvalues.round(6)
+    array([0.8, 0.4])
     """
     rng = np.random.default_rng([seed, n, p, t])
     s = np.ones(p) if values is None else np.asarray(values, dtype=np.float64)

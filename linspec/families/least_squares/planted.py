@@ -57,6 +57,16 @@ def planted_least_squares(
     -------
     Case
         ``truth["x"]`` is the solution of least norm.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> from linspec.testing import planted_least_squares
+    >>> case = planted_least_squares(30, 4, [3.0, 2.0, 1.0, 0.5])
+    >>> solution = ls.solve(ls.LeastSquares(**case.arrays, **case.parameters), "direct")
+    >>> np.allclose(solution.x, case.truth["x"])
+    True
     """
     rng = np.random.default_rng([seed, n, p])
     s = np.asarray(values, dtype=np.float64)

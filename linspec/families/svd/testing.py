@@ -64,6 +64,14 @@ def planted_svd(  # noqa: PLR0913
     -------
     Case
         ``truth["S"]`` holds the k leading singular values (fewer if the rank is lower).
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> from linspec.testing import planted_svd
+    >>> case = planted_svd(30, 6, [3.0, 2.0, 1.0], k=2)
+    >>> ls.solve(ls.SVD(**case.arrays, **case.parameters), "direct").S.round(6)
+    array([3., 2.])
     """
     rng = np.random.default_rng([seed, n, p])
     s = np.sort(np.asarray(values, dtype=np.float64))[::-1]
