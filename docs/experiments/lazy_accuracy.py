@@ -337,7 +337,6 @@ def main() -> None:
     parser.add_argument("--tol", type=float, default=TOLERANCE, help="of the classifier (1e-4)")
     parser.add_argument("--iterations", type=int, default=ITERATIONS, help="of the classifier at most (100)")
     parser.add_argument("--out", type=Path, default=Path("lazy-accuracy"), help="folder to write to")
-    parser.add_argument("--record", action="store_true", help="write the numbers beside the script")
     given = parser.parse_args()
     for category in (ConvergenceWarning, ls.errors.ConvergenceWarning, ls.errors.AccuracyWarning):
         warnings.simplefilter("ignore", category)
@@ -364,7 +363,7 @@ def main() -> None:
     print(f"\nwritten: accuracy.csv and {len(measured)} figures, in {given.out}")
     if given.record:
         tables = {name: found.outcomes for name, found in measured.items()}
-        all_said = [claim for said in verdicts.values() for claim in said]
+        all_said = [claim.about(name) for name, said in verdicts.items() for claim in said]
         print(f"written: {record('lazy_accuracy', tables, all_said, 'scikit-learn')}")
 
 

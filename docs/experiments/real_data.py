@@ -52,6 +52,7 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--quick", action="store_true", help="small generated data of the same shape: seconds"
     )
+    parser.add_argument("--record", action="store_true", help="write the numbers beside the script")
     return parser
 
 

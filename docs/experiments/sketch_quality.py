@@ -236,7 +236,6 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parts = ("srht", "hashing")
     parser.add_argument("--parts", nargs="+", choices=parts, default=list(parts), help="both")
-    parser.add_argument("--record", action="store_true", help="write the numbers beside the script")
     given = parser.parse_args()
     print(versions())
     claims: list[Claim] = []
