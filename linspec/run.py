@@ -22,11 +22,9 @@ from linspec.conclusion import Conclusion, Terms
 from linspec.errors import (
     BrokenPlugin,
     BudgetTooSmall,
-    ConvergenceWarning,
     InvalidOption,
     OutOfMemory,
     SweptOnce,
-    warn,
 )
 from linspec.faults import is_out_of_memory, one_line
 from linspec.interrupts import first_interrupt, nothing_yet
@@ -521,8 +519,6 @@ class Run:
         findings = [*self._notes, *conclusion.findings]
         status = self._verdict(converged, iterated, [finding for finding, _ in findings])
         message = self._message(status, residual, findings)
-        if status in WARNED:
-            warn(f"{self.name}: {message}", ConvergenceWarning)
         solution: Solution = self.problem.solution(
             status=status,
             converged=converged,

@@ -58,7 +58,7 @@ from linspec.operators.streamed import ONCE
 from linspec.parts import with_parts
 from linspec.problem import Problem
 from linspec.progress import Goal, report_progress
-from linspec.run import Progress, Run, as_interrupted
+from linspec.run import WARNED, Progress, Run, as_interrupted
 from linspec.scaling import Look
 from linspec.solution import Solution, Status
 
@@ -476,6 +476,10 @@ def solve(
         solution: S = _run(problem, instance, spec, name, callbacks=watching, start=begin, **limits)
         if solver == "auto" and solution.status in (Status.ILL_CONDITIONED, Status.INACCURATE):
             solution = _without_squares(problem, solution, options_, callbacks=watching, **limits)
+    if (
+        solution.status in WARNED
+    ):  # of the answer that is returned: an attempt that "auto" gives up warns nobody
+        warn(f"{solution.solver}: {solution.message}", ConvergenceWarning)
     if solution.status is Status.INTERRUPTED:
         remember(solution)
     return solution
@@ -543,7 +547,7 @@ def _run(
         try:
             with run.interruptible(), one_blas_thread(needed=_thin_on_sparse(problem, spec)):
                 found = run.complete(partial(_started, run, instance, spec))
-            return run.told(_returned(found, solved, name))
+            return run.told(_returned(found, solved))
         except OutOfRange as found:  # the first product with an operator: begin again in its units
             exponents[found.name] = found.exponent
             looks[found.name] = Look(math.ldexp(1.0, found.exponent))
@@ -585,7 +589,7 @@ def _note_faint(run: Run, problem: Problem[Any], looks: Mapping[str, Look]) -> N
             )
 
 
-def _returned(solution: Solution, solved: Problem[Any], name: str) -> Solution:
+def _returned(solution: Solution, solved: Problem[Any]) -> Solution:
     """A solution in the units of the data; where these put it beyond what numbers can be, it says so."""
     if not solved.is_divided:
         return solution
@@ -598,7 +602,6 @@ def _returned(solution: Solution, solved: Problem[Any], name: str) -> Solution:
         f"{lost} is beyond the range of {given[lost].dtype} in the units of the data. Scale them: matrices whose "
         "entries are about 1 have such an answer."
     )
-    warn(f"{name}: {message}", ConvergenceWarning)
     return dataclasses.replace(
         solution, **given, status=Status.INACCURATE, converged=False, residual=math.nan, message=message
     )
