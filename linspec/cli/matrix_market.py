@@ -94,7 +94,7 @@ def _read(path: Path, header: _Header) -> Any:
         check_memory_for_sparse(path, (header.rows, header.columns), entries)
     with opened_bytes(path) as stream:
         try:
-            matrix = scipy.io.mmread(_Unseekable(stream))
+            matrix = scipy.io.mmread(_Unseekable(stream), spmatrix=False)
         except (ValueError, OverflowError) as error:
             remedy = " Write such numbers as real." if isinstance(error, OverflowError) else ""
             reason = in_one_line(str(error)).rstrip(".")
