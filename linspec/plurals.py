@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["count_of"]
 
 
-def count_of(number: int | float, noun: str, plural: str = "") -> str:
+def count_of(number: float, noun: str, plural: str = "") -> str:
     """A number with its noun.
 
     Parameters

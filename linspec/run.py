@@ -22,11 +22,9 @@ from linspec.conclusion import Conclusion, Terms
 from linspec.errors import (
     BrokenPlugin,
     BudgetTooSmall,
-    ConvergenceWarning,
     InvalidOption,
     OutOfMemory,
     SweptOnce,
-    warn,
 )
 from linspec.faults import is_out_of_memory, one_line
 from linspec.interrupts import first_interrupt, nothing_yet
@@ -134,7 +132,6 @@ class Run:
         self._rng: np.random.Generator | None = None
         self.start = start
         self.name = name
-        self.quiet = False  # whether the caller warns, who may yet go on to another solver
         self._solver = solver
         self._ledgers = {label: Ledger() for label in problem.matrices}
         self.problem: Any = problem.with_matrices(
@@ -534,8 +531,6 @@ class Run:
         findings = [*self._notes, *conclusion.findings]
         status = self._verdict(converged, iterated, [finding for finding, _ in findings])
         message = self._message(status, residual, findings)
-        if status in WARNED and not self.quiet:
-            warn(f"{self.name}: {message}", ConvergenceWarning)
         solution: Solution = self.problem.solution(
             status=status,
             converged=converged,

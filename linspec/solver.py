@@ -486,13 +486,10 @@ def solve(
         _reporting(name, bool(progress), problem, instance, limits) as reporter,
     ):
         watching = (*callbacks, *reporter)
-        quiet = solver == "auto"
-        solution: S = _run(
-            problem, instance, spec, name, callbacks=watching, start=begin, quiet=quiet, **limits
-        )
+        solution: S = _run(problem, instance, spec, name, callbacks=watching, start=begin, **limits)
         if solver == "auto" and solution.status in UNFINISHED:
             solution = _goes_on(problem, solution, options_, callbacks=watching, **limits)
-    if quiet and solution.status in WARNED:
+    if solution.status in WARNED:  # of the answer that is returned: an attempt that "auto" gives up warns nobody
         warn(f"{solution.solver}: {solution.message}", ConvergenceWarning)
     if solution.status is Status.INTERRUPTED:
         remember(solution)
@@ -535,10 +532,9 @@ def _run(
     rng: Any,
     callbacks: Any,
     start: Mapping[str, Array] | None = None,
-    quiet: bool = False,
     **limits: Any,
 ) -> Any:
-    """One run of one solver, in units in which entries can be squared; a quiet one leaves warning to the caller."""
+    """One run of one solver, in units in which entries can be squared."""
     looks = problem.looked_at()
     exponents = {name: look.exponent(problem.unit_dtype(name)) for name, look in looks.items()}
     generator = None if rng is None else random_generator(rng)
@@ -551,7 +547,6 @@ def _run(
         run = Run(solved, instance, name, rng=generator, callbacks=calls, start=begin, **limits)
         if earlier is not None:
             run.charge(*earlier)
-        run.quiet = quiet
         _note_faint(run, solved, looks)
         if tells():
             LOG.debug(
@@ -565,7 +560,7 @@ def _run(
         try:
             with run.interruptible(), one_blas_thread(needed=_thin_on_sparse(problem, spec)):
                 found = run.complete(partial(_started, run, instance, spec))
-            return run.told(_returned(found, solved, name, quiet=quiet))
+            return run.told(_returned(found, solved))
         except OutOfRange as found:  # the first product with an operator: begin again in its units
             exponents[found.name] = found.exponent
             looks[found.name] = Look(math.ldexp(1.0, found.exponent))
@@ -608,7 +603,7 @@ def _note_faint(run: Run, problem: Problem[Any], looks: Mapping[str, Look]) -> N
             )
 
 
-def _returned(solution: Solution, solved: Problem[Any], name: str, *, quiet: bool) -> Solution:
+def _returned(solution: Solution, solved: Problem[Any]) -> Solution:
     """A solution in the units of the data; where these put it beyond what numbers can be, it says so."""
     if not solved.is_divided:
         return solution
@@ -621,8 +616,6 @@ def _returned(solution: Solution, solved: Problem[Any], name: str, *, quiet: boo
         f"{lost} is beyond the range of {given[lost].dtype} in the units of the data. Scale them: matrices whose "
         "entries are about 1 have such an answer."
     )
-    if not quiet:
-        warn(f"{name}: {message}", ConvergenceWarning)
     return dataclasses.replace(
         solution, **given, status=Status.INACCURATE, converged=False, residual=math.nan, message=message
     )
@@ -650,7 +643,7 @@ def _goes_on(
         fields = {option.name for option in options.options_of(cls)}
         instance = with_parts(options.build(cls, {k: v for k, v in given.items() if k in fields}))
         try:
-            made.append(_run(problem, instance, spec, spec.name, max_passes=passes, quiet=True, **settings))
+            made.append(_run(problem, instance, spec, spec.name, max_passes=passes, **settings))
         except (BudgetTooSmall, OutOfMemory):
             break
         except KeyboardInterrupt as interrupt:

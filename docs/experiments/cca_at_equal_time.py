@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 from captured import Followed, Judge, follow, installed
 from real_data import arguments
-from showing import Claim, panels, versions, write_table
+from showing import Claim, as_curves, panels, parsed, record, versions, write_table
 from view_pairs import cut, next_words, titles_and_queries
 
 import linspec as ls
@@ -419,7 +419,7 @@ def main() -> None:
     parser.add_argument("--ridge", type=float, default=RIDGE, help="added to XᵀX and YᵀY (1)")
     parser.add_argument("--seed", type=int, default=0, help="of everything random (0)")
     parser.add_argument("--out", type=Path, default=Path("cca-at-equal-time"), help="folder to write to")
-    given = parser.parse_args()
+    given = parsed(parser)
     # Runs are stopped long before their tolerance on purpose.
     for category in (ls.errors.ConvergenceWarning, ls.errors.AccuracyWarning):
         warnings.simplefilter("ignore", category)
@@ -427,16 +427,22 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     print(versions())
     everything: list[Outcome] = []
+    verdicts: list[Claim] = []
     for name, problems in listed.items():
         found = [measure(case, given.ridge, given.seed) for case in problems]
         show(found)
         print()
         for claim in claims(name, found):
             print(f"CLAIM ({name}) {claim}")
+            verdicts.append(claim.about(name))
         draw(name, found, given.out)
         everything += rows(found)
     write_table(given.out / "cca_at_equal_time.csv", everything)
     print(f"\nwritten: cca_at_equal_time.csv and {len(listed)} figures, in {given.out}")
+    if given.record:
+        by = ("data", "case", "method", "time", "setting", "cpu", "passes", "flops")
+        tables = {"correlations": as_curves(everything, by, ("correlation", "exact"))}
+        print(f"written: {record('cca_at_equal_time', tables, verdicts)}")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 from captured import Judge, Look, follow, installed
 from real_data import arguments
-from showing import Claim, panels, versions, write_table
+from showing import Claim, as_curves, panels, parsed, record, versions, write_table
 from view_pairs import Views, image_halves, next_words, titles_and_queries, wide
 
 import linspec as ls
@@ -484,7 +484,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=300_000, help="of the wide pair (300000)")
     parser.add_argument("--columns", type=int, default=100_000, help="of each of its views (100000)")
     parser.add_argument("--out", type=Path, default=Path("cca-gradients"), help="folder to write to")
-    given = parser.parse_args()
+    given = parsed(parser)
     # Runs are stopped long before their tolerance on purpose.
     for category in (ls.errors.ConvergenceWarning, ls.errors.AccuracyWarning):
         warnings.simplefilter("ignore", category)
@@ -494,6 +494,7 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     print(versions())
     everything: list[Point] = []
+    verdicts: list[Claim] = []
     for part in given.parts:
         print(f"\n{part}")
         sets: dict[str, Points] = {}
@@ -501,6 +502,7 @@ def main() -> None:
             show(data, found)
             for claim in claims:
                 print(f"CLAIM ({part}, {data}) {claim}")
+                verdicts.append(claim.about(f"{part}, {data}"))
             if found:
                 sets[data] = found
                 everything += [point for points in found.values() for point in points]
@@ -508,6 +510,10 @@ def main() -> None:
             draw(part, sets, given.out)
     write_table(given.out / "cca_gradients.csv", everything)
     print(f"\nwritten: cca_gradients.csv and {len(given.parts)} figures, in {given.out}")
+    if given.record:
+        of = ("iteration", "passes", "flops", "cpu", "captured", "captured_held_out")
+        tables = {"captured": as_curves(everything, ("part", "data", "method"), of)}
+        print(f"written: {record('cca_gradients', tables, verdicts)}")
 
 
 if __name__ == "__main__":

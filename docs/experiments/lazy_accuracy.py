@@ -363,7 +363,7 @@ def main() -> None:
     print(f"\nwritten: accuracy.csv and {len(measured)} figures, in {given.out}")
     if given.record:
         tables = {name: found.outcomes for name, found in measured.items()}
-        all_said = [claim for said in verdicts.values() for claim in said]
+        all_said = [claim.about(name) for name, said in verdicts.items() for claim in said]
         print(f"written: {record('lazy_accuracy', tables, all_said, 'scikit-learn')}")
 
 

@@ -39,7 +39,7 @@ import numpy as np
 import scipy.linalg
 import scipy.spatial.distance
 from real_data import arguments, mnist, newsgroups, titles
-from showing import Claim, panels, versions, write_table
+from showing import Claim, as_curves, panels, parsed, record, versions, write_table
 
 import linspec as ls
 from linspec_sketches.gaussian import Gaussian
@@ -439,7 +439,7 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, default=3, help="matrices of each kind in the sweep (3)")
     parser.add_argument("--out", type=Path, default=Path("lazy-subspace"), help="folder to write to")
-    given = parser.parse_args()
+    given = parsed(parser)
     warnings.simplefilter("ignore", ls.errors.AccuracyWarning)
     warnings.simplefilter("ignore", ls.errors.ConvergenceWarning)
     # Data that are missing are missed before anything is computed.
@@ -447,22 +447,28 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     print(versions())
     claims: list[Claim] = []
+    tables: dict[str, list[Any]] = {}
     if listed:
         equal = [found for case in listed for found in equalities(case)]
         show_equalities(equal)
         write_table(given.out / "equality.csv", equal)
         draw_equalities(equal, given.out)
         claims += claims_on_data(equal)
+        tables["equality"] = equal
     if "sweep" in given.parts:
         lost = list(losses(given))
         show_losses(lost)
         write_table(given.out / "loss.csv", lost)
         draw_losses(lost, given.out)
         claims += claims_on_losses(lost)
+        of = ("ratio", "returned", "distance", "orthogonality", "status")
+        tables["loss"] = as_curves(lost, ("dtype", "solver", "seed", "wanted"), of)
     print()
     for claim in claims:
         print(f"CLAIM {claim}")
     print(f"\nwritten: tables and figures, in {given.out}")
+    if given.record:
+        print(f"written: {record('lazy_subspace', tables, claims)}")
 
 
 if __name__ == "__main__":

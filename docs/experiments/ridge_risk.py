@@ -417,11 +417,17 @@ def report(given: argparse.Namespace, results: Results) -> None:
             rows = averages(results.points, model, ridge)
             show_rows(ridge, rows, reference, exact)
         for ridge in given.ridge:
-            reference = results.references[model, ridge]
-            costs = Costs(averages(results.points, model, ridge), reference.risk, exact)
             print()
-            for claim in claims(model, costs, reference):
+            for claim in judged(given, results, model, ridge):
                 print(f"CLAIM ({model}, ridge {ridge:g}) {claim}")
+
+
+def judged(given: argparse.Namespace, results: Results, model: str, ridge: float) -> list[Claim]:
+    """The claims on one model and ridge."""
+    exact = given.rows * given.columns**2 + given.columns**3 / 3
+    reference = results.references[model, ridge]
+    costs = Costs(averages(results.points, model, ridge), reference.risk, exact)
+    return claims(model, costs, reference)
 
 
 def show_rows(ridge: float, rows: Rows, reference: Reference, exact: float) -> None:
@@ -531,7 +537,12 @@ def main() -> None:
     report(given, results)
     write(given, results)
     if given.record:
-        print(f"written: {record('ridge_risk', {'means': recorded(given, results)}, [])}")
+        verdicts = [
+            claim.about(f"{model}, ridge {ridge:g}")
+            for model, ridge in product(given.models, given.ridge)
+            for claim in judged(given, results, model, ridge)
+        ]
+        print(f"written: {record('ridge_risk', {'means': recorded(given, results)}, verdicts)}")
 
 
 if __name__ == "__main__":

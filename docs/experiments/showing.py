@@ -7,9 +7,10 @@ import csv
 import dataclasses
 import datetime as dt
 import json
+import math
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -28,6 +29,10 @@ class Claim:
         verdict = "SKIPPED" if self.held is None else "HELD" if self.held else "FAILED"
         return f"{self.text}: {verdict} ({self.figures})"
 
+    def about(self, part: str) -> Claim:
+        """The same claim, with the part of the experiment that it is about."""
+        return dataclasses.replace(self, text=f"{part}: {self.text}")
+
 
 def versions(*others: str) -> str:
     """What the figures were found with."""
@@ -43,9 +48,31 @@ def write_table(path: Path, rows: Sequence[Any]) -> None:
         writer.writerows(dataclasses.asdict(row) for row in rows)
 
 
-def _in_json(row: Any) -> dict[str, Any]:
-    """A record as JSON has it: nan, which is no number there, becomes null."""
-    return {name: None if value != value else value for name, value in dataclasses.asdict(row).items()}  # noqa: PLR0124
+def as_curves(rows: Iterable[Any], by: Sequence[str], of: Sequence[str]) -> list[dict[str, Any]]:
+    """Records with equal fields `by` as one, which has lists of their fields `of`: shorter to record."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = tuple(getattr(row, name) for name in by)
+        curve = found.setdefault(key, {**dict(zip(by, key, strict=True)), **{name: [] for name in of}})
+        for name in of:
+            curve[name].append(getattr(row, name))
+    return list(found.values())
+
+
+def _in_json(value: Any) -> Any:
+    """A value as JSON has it: nan, which is no number there, becomes null; eight digits tell all that is drawn."""
+    if isinstance(value, Mapping):
+        return {name: _in_json(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_in_json(part) for part in value]
+    if isinstance(value, float):
+        return None if math.isnan(value) else float(f"{value:.8g}")
+    return value
+
+
+def _fields(row: Any) -> Mapping[str, Any]:
+    """The fields of a record."""
+    return row if isinstance(row, Mapping) else dataclasses.asdict(row)
 
 
 def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
@@ -62,14 +89,14 @@ def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 
 def record(name: str, tables: dict[str, Sequence[Any]], claims: Sequence[Claim], *others: str) -> Path:
-    """Records of dataclasses, with claims, date, command and versions, where the pictures of the site find them."""
+    """Records (dataclasses or `as_curves`), with claims, date, command and versions, for the pictures of the site."""
     path = Path(__file__).parent / "recorded" / f"{name}.json"
     found = {
         "command": " ".join(["python", f"docs/experiments/{name}.py", *sys.argv[1:]]),
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "versions": versions(*others),
         "claims": [str(claim) for claim in claims],
-        **{table: [_in_json(row) for row in rows] for table, rows in tables.items()},
+        **{table: [_in_json(_fields(row)) for row in rows] for table, rows in tables.items()},
     }
     path.parent.mkdir(exist_ok=True)
     text = (

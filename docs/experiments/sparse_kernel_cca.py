@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 from real_data import arguments, find
-from showing import Claim, panels, versions, write_table
+from showing import Claim, panels, parsed, record, versions, write_table
 
 import linspec as ls
 
@@ -416,7 +416,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=20_000, help="images to learn from (20,000)")
     parser.add_argument("--deep", action="store_true", help="dcca in the noise part, too")
     parser.add_argument("--out", type=Path, default=Path("sparse-kernel-cca"), help="folder to write to")
-    given = parser.parse_args()
+    given = parsed(parser)
     # The published search ends by its own rule, and approximations say what they are.
     for category in (ls.errors.ConvergenceWarning, ls.errors.AccuracyWarning):
         warnings.simplefilter("ignore", category)
@@ -425,6 +425,7 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     print(versions())
     everything: list[Row] = []
+    verdicts: list[Claim] = []
     for part in given.parts:
         make, judge = PARTS[part]
         print(f"\n{part}\n| case | size | method | F1 | AUC | train | test | CPU s | sweeps |")
@@ -433,11 +434,14 @@ def main() -> None:
         print()
         for claim in judge(found):
             print(f"CLAIM ({part}) {claim}", flush=True)
+            verdicts.append(claim.about(part))
         if part != "images":
             draw(part, found, given.out)
         everything += found
         write_table(given.out / "sparse_kernel_cca.csv", everything)
     print(f"\nwritten: sparse_kernel_cca.csv and figures, in {given.out}")
+    if given.record:
+        print(f"written: {record('sparse_kernel_cca', {'found': everything}, verdicts)}")
 
 
 if __name__ == "__main__":

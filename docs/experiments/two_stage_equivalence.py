@@ -43,7 +43,7 @@ from typing import Any
 import numpy as np
 from label_sets import CLASSES, GENERATED, LABELS, MULTI_LABEL, TARGETS, LabelSet, labelled
 from real_data import arguments
-from showing import Claim, panels, versions, write_table
+from showing import Claim, as_curves, panels, parsed, record, versions, write_table
 
 import linspec as ls
 
@@ -317,7 +317,7 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="all")
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS), help="all")
     parser.add_argument("--out", type=Path, default=Path("two-stage-equivalence"), help="folder to write to")
-    given = parser.parse_args()
+    given = parsed(parser)
     # Stage 1 is asked for more than it can promise on purpose.
     for category in (ls.errors.ConvergenceWarning, ls.errors.AccuracyWarning):
         warnings.simplefilter("ignore", category)
@@ -328,12 +328,17 @@ def main() -> None:
     for way in given.ways:
         show(found, way)
     print()
-    for claim in claims(found, given.ways):
+    verdicts = list(claims(found, given.ways))
+    for claim in verdicts:
         print(f"CLAIM {claim}")
     draw(found, given.ways, given.out)
     write_table(given.out / "two_stage_equivalence.csv", found)
     (given.out / "table_2.md").write_text(markdown(found, given.ways[0]), "utf-8")
     print(f"\nwritten: two_stage_equivalence.csv, table_2.md and a figure, in {given.out}")
+    if given.record:
+        of = ("ridge", "absolute", "relative", "allowed")
+        tables = {"differences": as_curves(found, ("data", "technique", "way"), of)}
+        print(f"written: {record('two_stage_equivalence', tables, verdicts)}")
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ import scipy.linalg
 import scipy.sparse.linalg
 from label_sets import TARGETS, LabelSet, news
 from real_data import arguments, tfidf
-from showing import Claim, panels, versions, write_table
+from showing import Claim, as_curves, panels, parsed, record, versions, write_table
 
 import linspec as ls
 from linspec.block_algebra import EPS
@@ -319,7 +319,7 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS), help="all")
     parser.add_argument("--ridge", type=float, default=1.0, help="added to XᵀX (1)")
     parser.add_argument("--out", type=Path, default=Path("two-stage-scaling"), help="folder to write to")
-    given = parser.parse_args()
+    given = parsed(parser)
     for category in (ls.errors.ConvergenceWarning, ls.errors.AccuracyWarning):
         warnings.simplefilter("ignore", category)
     chosen = sweeps(given)
@@ -328,6 +328,7 @@ def main() -> None:
     print(versions())
     drawn: dict[str, list[Found]] = {}
     everything: list[Outcome] = []
+    verdicts: list[Claim] = []
     for sweep in chosen:
         rows = list(measure(sweep, listed[sweep.data], given.ridge, given.ways))
         for technique in sweep.techniques:
@@ -336,12 +337,17 @@ def main() -> None:
             print()
             for claim in claims(found, given.ways):
                 print(f"CLAIM ({sweep.figure}, {technique}) {claim}")
+                verdicts.append(claim.about(f"{sweep.figure}, {technique}"))
             drawn.setdefault(sweep.figure.split(",")[0], []).append(found)
         everything += rows
     for name, figures in drawn.items():
         draw(name, figures, given.ways, given.out)
     write_table(given.out / "two_stage_scaling.csv", everything)
     print(f"\nwritten: two_stage_scaling.csv and {len(drawn)} figures, in {given.out}")
+    if given.record:
+        by, of = ("figure", "data", "technique", "way"), ("n", "d", "nnz", "targets", "cpu", "off")
+        tables = {"seconds": as_curves(everything, by, of)}
+        print(f"written: {record('two_stage_scaling', tables, verdicts)}")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from label_sets import TARGETS, LabelSet, labelled
 from real_data import arguments
-from showing import Claim, panels, versions, write_table
+from showing import Claim, as_curves, panels, parsed, record, versions, write_table
 
 import linspec as ls
 
@@ -182,12 +182,14 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--splits", type=int, help="random halves (5; 1 with --quick)")
     parser.add_argument("--out", type=Path, default=Path("two-stage-use"), help="folder to write to")
-    given = parser.parse_args()
+    given = parsed(parser)
     for category in (ls.errors.ConvergenceWarning, ls.errors.AccuracyWarning):
         warnings.simplefilter("ignore", category)
     listed = [labelled(given, name) for name in TECHNIQUES]
     given.out.mkdir(parents=True, exist_ok=True)
     print(versions("scikit-learn"))
+    everything: list[Outcome] = []
+    verdicts: list[Claim] = []
     for data in listed:
         ridges = QUICK_RIDGES if given.quick else RIDGES
         outcomes = list(measure(data, given.splits or (1 if given.quick else 5), ridges))
@@ -196,9 +198,14 @@ def main() -> None:
         print()
         for claim in claims(table):
             print(f"CLAIM ({data.name}) {claim}")
+            verdicts.append(claim.about(data.name))
         draw(table, given.out)
         write_table(given.out / f"{data.name}.csv", outcomes)
+        everything += outcomes
     print(f"\nwritten: a table and a figure for each set, in {given.out}")
+    if given.record:
+        tables = {"scores": as_curves(everything, ("data", "technique", "way", "split"), ("ridge", "score"))}
+        print(f"written: {record('two_stage_use', tables, verdicts, 'scikit-learn')}")
 
 
 if __name__ == "__main__":

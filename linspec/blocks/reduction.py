@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from linspec.blocks.engine import Call
-from linspec.blocks.runs import Merged, OverRun, cut_into_runs
 from linspec.blocks.readings import Reading
+from linspec.blocks.runs import Merged, OverRun, cut_into_runs
 from linspec.operators import LinearOperator
 from linspec.pauses import pause
 from linspec.sweeps.task import Task

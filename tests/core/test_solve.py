@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -63,6 +64,26 @@ def test_auto_holds_solvers_without_a_tolerance_to_that_of_the_call():
     found = ls.solve(problem, tol=1e-10)
     assert found.converged
     assert found.residual <= 1e-10
+
+
+@pytest.mark.parametrize("attainable", [True, False])
+def test_auto_warns_of_the_answer_that_it_returns_and_not_of_its_attempts(attainable):
+    """Rows of condition 1e4 give more digits than Gram matrices of condition 1e8, and nothing gives sixty."""
+    given_up = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        Q = np.linalg.qr(rng.standard_normal((8, 8)))[0]
+        problem = ls.CCA(*(rng.standard_normal((200, 8)) * np.geomspace(1, 1e-4, 8) @ Q for _ in "XY"), 2)
+        tol = ls.solve(problem, "gram").residual / 10 if attainable else 1e-60
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = ls.solve(problem, tol=tol)
+        assert "gram was tried first" in found.message
+        assert (found.residual <= tol) == attainable
+        warned = found.status is ls.Status.INACCURATE
+        assert [str(each.message).partition(":")[0] for each in caught] == ["direct"] * warned
+        given_up += warned
+    assert bool(given_up) != attainable
 
 
 def test_auto_takes_tol_alone(views):

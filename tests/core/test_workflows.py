@@ -1,0 +1,73 @@
+"""What the workflows of continuous integration run is there, and can run on every system that they name."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import runpy
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+yaml = pytest.importorskip("yaml", reason="reads the workflows; pre-commit brings it")
+nox = pytest.importorskip("nox", reason="knows the sessions")
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def sessions() -> set[str]:
+    """The names by which nox takes a session, with its Python where it has several."""
+    runpy.run_path(str(ROOT / "noxfile.py"))
+    return {
+        name if session.python is None else f"{name}-{python}"
+        for name, session in nox.registry.get().items()
+        for python in session.python or [None]
+    }
+
+
+def commands(job: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """System and command of every step that runs one, for each entry of the job's matrix."""
+    matrix = job.get("strategy", {}).get("matrix", {})
+    for values in itertools.product(*matrix.values()):
+        entry = dict(zip(matrix, values, strict=True))
+
+        def filled(text: str, entry: dict[str, str] = entry) -> str:
+            return re.sub(r"\$\{\{ matrix\.(\w+) \}\}", lambda found: entry[found[1]], text)
+
+        for step in job["steps"]:
+            if "run" in step:
+                yield filled(job["runs-on"]), filled(step["run"])
+
+
+def steps() -> list[tuple[str, str]]:
+    """Those of all workflows."""
+    jobs = [
+        job for path in WORKFLOWS for job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].values()
+    ]
+    return [step for job in jobs for step in commands(job)]
+
+
+def test_every_session_of_a_workflow_is_one_of_the_noxfile() -> None:
+    named = {found[1] for _, command in steps() if (found := re.search(r"nox --session (\S+)", command))}
+    assert {"lint", "wheel", "docs"} < named
+    assert named <= sessions()
+
+
+def test_the_suite_runs_on_every_system_with_every_python_that_is_promised() -> None:
+    ran = {(system, command) for system, command in steps() if "pythons-" in command}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    promised = [line.rpartition(" ")[2] for line in project["classifiers"] if re.search(r":: 3\.\d+$", line)]
+    for system, python in itertools.product(("ubuntu", "macos", "windows"), promised):
+        assert (f"{system}-latest", f"nox --session pythons-{python}") in ran
+
+
+def test_what_runs_on_windows_needs_no_shell_of_unix() -> None:
+    """PowerShell takes these commands as bash does: one program with plain arguments."""
+    on_windows = {command for system, command in steps() if system.startswith("windows")}
+    assert on_windows
+    for command in on_windows:
+        assert re.fullmatch(r"[\w .\-]+", command), command
