@@ -40,6 +40,8 @@ R = TypeVar("R")
 
 THREADS_VARIABLE = "LINSPEC_NUM_THREADS"
 MEMORY_VARIABLE = "LINSPEC_MAX_MEMORY"
+# Made once: products ask for the number of threads, and a path takes as long as a small product.
+ROOT = Path("/")
 # Where nothing can be learnt about the caches: one modest last-level cache.
 DEFAULT_CACHE = 32 * 2**20
 # Where nothing can be learnt about the memory: a size that any machine of this century has.
@@ -70,7 +72,7 @@ def cpu_count() -> int:
     most = _most_threads()
     if most is not None:
         return most
-    cores, quota = len(_usable_cores()), _cpu_quota(Path("/"))
+    cores, quota = len(_usable_cores()), _cpu_quota(ROOT)
     return cores if quota is None else min(cores, quota)
 
 
@@ -104,7 +106,7 @@ def available_memory() -> int:
         `LINSPEC_MAX_MEMORY` is not a positive number of bytes.
     """
     most = _most_memory()
-    found = _available_memory(Path("/"))
+    found = _available_memory(ROOT)
     return found if most is None else min(found, most)
 
 
@@ -129,7 +131,7 @@ def cache_size() -> int:
         The sizes of the distinct caches of the highest level, added up; 32 MiB where the system does not
         tell.
     """
-    return _cache_size(Path("/"), tuple(_usable_cores()))
+    return _cache_size(ROOT, tuple(_usable_cores()))
 
 
 def worker_pool() -> ThreadPoolExecutor:

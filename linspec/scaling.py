@@ -172,7 +172,7 @@ def _look_at_array(A: DenseOperator) -> Look | None:
 @lru_cache(maxsize=8)
 def _least_square(dtype: np.dtype[Any]) -> float:
     """The root of the smallest number of a dtype that has all its digits."""
-    return float(np.finfo(dtype).tiny) ** 0.5
+    return math.sqrt(np.finfo(dtype).tiny)
 
 
 def _faint_columns(x: HostArray, columns: HostArray, largest: float, dtype: Any) -> tuple[int, ...]:

@@ -564,7 +564,7 @@ def _run(
         except OutOfRange as found:  # the first product with an operator: begin again in its units
             exponents[found.name] = found.exponent
             looks[found.name] = Look(math.ldexp(1.0, found.exponent))
-            if generator is not None:
+            if generator is not None and drawn is not None:
                 generator.bit_generator.state = drawn
             earlier = run, found.name
 

@@ -120,12 +120,14 @@ class SparseOperator(LinearOperator):
 
     def _rows(self, selection: Selection) -> LinearOperator:
         if isinstance(selection, slice):
+            if selection.start == 0 and selection.stop == self.shape[0]:
+                return self
             block = sparse_kernels.row_block(self.matrix, selection.start, selection.stop)
             return SparseOperator(block, self.dtype, checked=True)
         return SparseOperator(self.matrix[selection], self.dtype, checked=True)
 
     def _dense(self) -> Array:
-        return np.asarray(self.matrix.astype(self.dtype).toarray())
+        return np.asarray(self.matrix.astype(self.dtype, copy=False).toarray())
 
     @property
     def H(self) -> LinearOperator:
