@@ -112,7 +112,8 @@ def _second_stage(
     home = moments.home
     unit = home.eye(C.shape[1])
     MW, My = SW + W * problem.ridge[0], Sy + unit * problem.ridge[1]
-    turns, rho = canonical_rotation(*to_host_together(W.T @ MW, W.T @ C, My), problem.k)
+    G, F, Gy = to_host_together(W.T @ MW, W.T @ C, My)
+    turns, rho = canonical_rotation(G, F, Gy, problem.k)
     Tx, Ty, r = home.place_together(*turns, rho[None, :])
     gaps = [C @ Ty - (MW @ Tx) * r, C.T @ (W @ Tx) - (My @ Ty) * r]
     d = [D + ridge for D, ridge in zip(moments.diagonal(), problem.ridge, strict=True)]
