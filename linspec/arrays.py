@@ -398,9 +398,10 @@ class Home:
         return self.xp.ones(shape, dtype=getattr(self.xp, np.dtype(dtype).name), device=self.device)
 
     @at_home
-    def eye(self, n: int) -> Array:
-        """The n x n identity in float64."""
-        return self.xp.eye(n, dtype=self.xp.float64, device=self.device)
+    def eye(self, n: int, columns: int | None = None, first: int = 0, dtype: Any = np.float64) -> Array:
+        """The n x n identity, or some columns of it from number `first` on."""
+        name = np.dtype(dtype).name
+        return self.xp.eye(n, columns, k=-first, dtype=getattr(self.xp, name), device=self.device)
 
     @at_home
     def concat(self, blocks: list[Array]) -> Array:
@@ -478,6 +479,22 @@ def largest_magnitude(x: Array) -> float:
         return 0.0
     high, low = float(to_host(xp.max(x))), float(to_host(xp.min(x)))
     return high if math.isnan(high) else max(high, -low)
+
+
+@at_home
+def triangular_factor(M: Array) -> Array:
+    """R of the QR factorisation of a matrix, without Q, which would take longer; the standard has no name for this."""
+    if isinstance(M, np.ndarray):
+        return np.linalg.qr(M, mode="r")
+    if compat.is_cupy_array(M):
+        import cupy
+
+        return cupy.linalg.qr(M, mode="r")
+    if compat.is_torch_array(M):
+        import torch
+
+        return torch.linalg.qr(M, mode="r")[1]
+    return namespace(M).linalg.qr(M, mode="reduced")[1]
 
 
 def random_generator(seed: Any, name: str = "rng") -> np.random.Generator:

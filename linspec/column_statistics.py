@@ -210,6 +210,9 @@ def without_mean(rows: Array, home: Home, weights: Array | None = None) -> tuple
 
 def block_mean(block: LinearOperator, home: Home, weights: Array | None = None) -> Array:
     """The (weighted) column means of a block: about them nothing cancels, and that is all they are for."""
-    ones = np.ones((block.shape[0], 1)) if weights is None else weights[:, None]
-    total = home.place(block.rmatmat(block.home.place(ones, block.dtype)))[:, 0]
+    if weights is None:
+        ones = block.home.ones((block.shape[0], 1), block.dtype)
+    else:
+        ones = block.home.place(weights[:, None], block.dtype)
+    total = home.place(block.rmatmat(ones))[:, 0]
     return total / (counted(block.shape[0], weights, home) or 1.0)

@@ -192,7 +192,9 @@ class Moments(RowMoments):
         if self._cross is None and self.form == "dense":
             self._cross = self.dense()[1]
         if self._cross is None:
-            XtXV, self._cross, _, _ = self.products(V, self.home.eye(self.shape[2]))
+            swept = self._both is None and self.form == "implicit"
+            identity = self._sweeps.identity(1) if swept else self.home.eye(self.shape[2])
+            XtXV, self._cross, _, _ = self._made([self._block(V, 0), identity])
             return XtXV, self._cross
         return None if V is None else self.gram_matmat(V), self._cross
 

@@ -85,7 +85,7 @@ class RowModel:
     def taken_of(self, first: int, n: int, home: Home) -> Array:
         """The same rows of D [1 B], with 1 where the columns are centred; perhaps no column."""
         weights, basis = self.roots_of(first, n, home), self.basis_of(first, n, home)
-        roots = home.place(np.ones((n, 1))) if weights is None else weights[:, None]
+        roots = home.ones((n, 1)) if weights is None else weights[:, None]
         columns = [roots] if self.center else []
         if basis is not None:
             columns.append(basis * roots)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, triangular_factor
 from linspec.block_algebra import EPS
 from linspec.blocks import map_reduce
 from linspec.errors import InvalidProblem, NonFiniteData
@@ -35,7 +35,7 @@ from linspec.row_model import RowModel
 from linspec.sweeps.adjusted_rows import AdjustedRows
 from linspec.sweeps.finite import explain_non_finite
 from linspec.sweeps.slices import as_many_blocks
-from linspec.sweeps.triangles import Triangle, TrianglePart, triangle
+from linspec.sweeps.triangles import Triangle, TrianglePart
 from linspec.views import View
 
 LEAST_LENGTH = 10.0
@@ -96,7 +96,7 @@ class ReducedRows:
         """The rows of each view, those of √ridge times the identity reduced with them."""
         R = self.R
         for extra in _ridge_rows(self.widths, ridges):
-            R = triangle(self.home.xp.concat([R, self.home.place(extra)], axis=0), self.home)
+            R = triangular_factor(self.home.xp.concat([R, self.home.place(extra)], axis=0))
         return [R[:, a:b] for a, b in self.edges()]
 
     @property

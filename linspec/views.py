@@ -20,7 +20,7 @@ from linspec.operators import (
     uncounted,
 )
 from linspec.operators.adjusted import Adjustment
-from linspec.operators.row_blocks import RowBuffer
+from linspec.operators.row_blocks import DEVICE_BLOCK_BYTES, RowBuffer
 from linspec.row_model import RowModel
 
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27
@@ -305,9 +305,23 @@ def gram_blocks(views: list[View], n: int) -> Iterable[slice]:
     """Row blocks for forming Gram matrices: tall enough that adding p x p sums costs little."""
     if not all(view.operator.sliceable for view in views):
         return [slice(0, n)]
-    fewer = GRAM_BYTES // (8 * max(sum(view.operator.shape[1] for view in views), 1))
-    rows = max(min(GRAM_ROWS, fewer), GRAM_ROWS // 8)
+    rows = max(gram_rows(views), GRAM_ROWS // 8)
     return (slice(a, min(a + rows, n)) for a in range(0, n, rows))
+
+
+def gram_rows(views: list[View], wanted: int = GRAM_ROWS) -> int:
+    """Rows of such a block: some thousands on the host, and on a device as many as keep it busy with one product.
+
+    Parameters
+    ----------
+    views : list of View
+    wanted : int
+        That the host should take at least, where they fit.
+    """
+    row_bytes: int = 8 * max(sum(view.operator.shape[1] for view in views), 1)
+    if not views[0].operator.home.on_host:
+        return DEVICE_BLOCK_BYTES // row_bytes
+    return min(max(GRAM_ROWS, wanted), GRAM_BYTES // row_bytes)
 
 
 def check_alike(views: list[View]) -> None:

@@ -181,21 +181,28 @@ def leading_svd(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
     """The k leading singular triplets (U, s, V) of a matrix that fits into memory."""
     k = min(k, *T.shape)
     m = min(T.shape)
-    if home.on_host and m > (TINY if FEW * k < m else SMALL):
-        found = _by_square(T, k)
+    if m > (TINY if FEW * k < m else SMALL):
+        found = _by_square(T, k, home)
         if found[1][-1] > SQUARED_AWAY * found[1][0]:
             return found
     U, s, Vt = home.xp.linalg.svd(T, full_matrices=False)
     return U[:, :k], to_host(s)[:k], Vt.T[:, :k]
 
 
-def _by_square(T: HostArray, k: int) -> tuple[HostArray, HostArray, HostArray]:
-    """The same from eigenvectors of the smaller of T Tᵀ and Tᵀ T; accurate for values not far below the largest."""
+def _by_square(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
+    """The same from eigenvectors of the smaller of T Tᵀ and Tᵀ T; accurate for values not far below the largest.
+
+    A value s comes with an error of eps s₁²/s by the square, and the second step leaves eps s₁ of it; subspaces are
+    off by eps s₁² / (s² − t²), t the first value that is left out.
+    """
     wide = T.shape[0] > T.shape[1]
     A = T.T if wide else T
     m = A.shape[0]
-    _, U = scipy.linalg.eigh(A @ A.T, subset_by_index=(m - k, m - 1), check_finite=False)
+    if home.on_host:
+        _, U = scipy.linalg.eigh(A @ A.T, subset_by_index=(m - k, m - 1), check_finite=False)
+    else:
+        U = home.xp.linalg.eigh(A @ A.T)[1][:, m - k :]
     # A second step on the k-dimensional span undoes the squaring for the leading values.
-    Q, s, Pt = np.linalg.svd(A.T @ U, full_matrices=False)
+    Q, s, Pt = home.xp.linalg.svd(A.T @ U, full_matrices=False)
     U, V = U @ Pt.T, Q
-    return (V, s, U) if wide else (U, s, V)
+    return (V, to_host(s), U) if wide else (U, to_host(s), V)

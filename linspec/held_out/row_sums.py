@@ -27,7 +27,7 @@ from linspec.held_out.folds import Folds
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
 from linspec.sweeps.finite import FirstNonFinite
 from linspec.sweeps.slices import common_blocks
-from linspec.views import GRAM_BYTES, GRAM_ROWS, View
+from linspec.views import View, gram_rows
 
 ROWS_A_CELL = 512
 """Rows of a cell that a block should have: adding its Gram matrix is to cost less than forming it."""
@@ -173,8 +173,7 @@ def _blocks(views: list[View], folds: Folds) -> Iterator[tuple[int, list[LinearO
     n = views[0].operator.shape[0]
     rows = n
     if not _by_pairs(views):
-        most = GRAM_BYTES // (8 * max(sum(view.operator.shape[1] for view in views), 1))
-        rows = max(min(max(GRAM_ROWS, ROWS_A_CELL * len(folds.cells)), most), ROWS_A_CELL)
+        rows = max(gram_rows(views, ROWS_A_CELL * len(folds.cells)), ROWS_A_CELL)
     for start in range(0, n, rows):
         some = slice(start, min(start + rows, n))
         yield start, [view.operator.rows(some) for view in views]

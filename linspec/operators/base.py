@@ -312,7 +312,7 @@ class LinearOperator(ABC):
 
     def by_identity(self) -> Array:
         """The entries of an operator that is known by its products, in its dtype: one product with all columns of I."""
-        return self.matmat(self.home.place(np.eye(self.shape[1]), self.dtype))
+        return self.matmat(self.home.eye(self.shape[1], dtype=self.dtype))
 
     def centered(self, mean: Array) -> LinearOperator:
         """A − 1 meanᵀ, never formed: sparse rows stay sparse."""

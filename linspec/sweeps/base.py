@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -141,6 +141,10 @@ class Sweeps(ABC):
 
     # ---- products -----------------------------------------------------------------------------
 
+    def identity(self, index: int) -> Any:
+        """A block with whose product the entries of a view come."""
+        return self.home.eye(self.widths[index])
+
     def products(self, blocks: list[Array | None], images: list[Array] | None = None) -> Products:
         """(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy) by a sweep.
 
@@ -249,15 +253,14 @@ class Sweeps(ABC):
         """(XV)ᵀ(XV) of one view by way of XV, one forward product."""
         view = self.views[index]
         self.gather([view] if view.needs_sweep else [])
-        total = np.zeros((V.shape[1], V.shape[1]))
-        first = 0
+        total, first = self.home.zeros((V.shape[1], V.shape[1])), 0
         for rows in _blocks_of(view, V.shape[1]):
             P = self.home.place(view.centred(rows, first).matmat(V))
-            total += to_host(P.T @ P)
+            total = total + P.T @ P
             first += rows.shape[0]
             view.operator.release()
         view.record(V.shape[1], 0, sweeps=1.0)
-        return total
+        return to_host(total)
 
     # ---- rows some at a time --------------------------------------------------------------------
 
@@ -414,7 +417,7 @@ class Sweeps(ABC):
         for i, width in enumerate(self.widths):
             columns = self._identity_columns
             for a in range(0, width, columns):
-                E = self.home.place(np.eye(width, min(columns, width - a), -a))
+                E = self.home.eye(width, min(columns, width - a), a)
                 asked = Asked([E, None] if i == 0 else [None, E], [None, None], self.home)
                 XtP, XtQ, _, YtQ = self._one_by_one(
                     asked, onto=(0,) if i == 0 else (0, 1), spreads=spreads[i]

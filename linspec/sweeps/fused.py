@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from linspec.arrays import HOST, Array, Home, HostArray, host_dtype, to_host
+from linspec.arrays import Array, Home, HostArray, host_dtype, to_host
 from linspec.column_statistics import ColumnStatistics, block_mean, counted
 from linspec.gram import Products
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
@@ -31,6 +31,31 @@ from linspec.operators.row_blocks import RowBuffer
 from linspec.row_model import PLAIN, RowModel
 from linspec.sweeps.task import Task
 from linspec.sweeps.triangles import Triangle, TrianglePart
+
+
+@dataclass(frozen=True)
+class Identity:
+    """The identity of some order as a block that is never built: products with it are entries.
+
+    Where there are many columns, it and the product would take more memory and time than the rows.
+    """
+
+    order: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.order, self.order
+
+
+def times(A: LinearOperator, V: Any) -> Array:
+    """A V."""
+    return A.dense() if isinstance(V, Identity) else A.matmat(V)
+
+
+def combined(row: Array, V: Any) -> Array:
+    """A row times V."""
+    return row if isinstance(V, Identity) else row @ V
 
 
 class Asked:
@@ -99,8 +124,7 @@ class Sums:
         """R of the image of all rows, less their means where these are taken out."""
         if self.image is None:
             return np.zeros((0, 0))
-        R: HostArray = self.image.R
-        return R[self.image.taken :, self.image.taken :]
+        return to_host(self.image.R[self.image.taken :, self.image.taken :])
 
 
 @dataclass(frozen=True)
@@ -166,9 +190,10 @@ class FusedProducts(Task[Sums]):
         slabs = [(A if a is None else A.centered(a)).loaded(buffer) for A, a, buffer in triples]
         W, n = forward(slabs, self.asked), rows[0].shape[0]
         image = self._triangle(W, about[0], *imaged) if self.image else None
-        ones = slabs[0].home.place(np.ones((n, 1)), slabs[0].dtype)
         count = counted(n, weights, self.home)
-        if weights is not None:
+        if weights is None:
+            ones = slabs[0].home.ones((n, 1), slabs[0].dtype)
+        else:
             ones = slabs[0].home.place(weights, slabs[0].dtype)[:, None]
             W = W * slabs[0].home.place(ones, host_dtype(W))
         if not (self.center or self.means):
@@ -182,16 +207,16 @@ class FusedProducts(Task[Sums]):
     def _triangle(
         self, W: Array, about: Array | None, first_row: int, into: TrianglePart | None
     ) -> TrianglePart:
-        """Of the first columns of an image, on the host, behind the rows before."""
+        """Of the first columns of an image, behind the rows before."""
         V = self.asked.wide[0]
-        point = None if about is None or V is None else to_host(about @ V[:, : self.image])
-        rows = np.array(to_host(W[:, : self.image]), dtype=np.float64)
+        point = None if about is None or V is None else about @ V[:, : self.image]
+        rows = self.home.place(W[:, : self.image])
         return self._reduction.reduced(rows, into, point if self.center else None, first_row)
 
     @property
     def _reduction(self) -> Triangle:
         model = self.model if self.center else replace(self.model, center=False)
-        return Triangle(HOST, center=self.center, model=model)
+        return Triangle(self.home, center=self.center, model=model)
 
     def _sparse(
         self, rows: Sequence[LinearOperator], about: Sequence[Array | None], weights: Array | None
@@ -245,7 +270,7 @@ class FusedProducts(Task[Sums]):
     def _along(self, steps: list[Array]) -> Array:
         """[d₁ᵀV₁ d₂ᵀV₂ …]."""
         pairs = zip(steps, self.asked.wide, strict=False)
-        return self.home.xp.concat([d @ V for d, V in pairs if V is not None], axis=0)
+        return self.home.xp.concat([combined(d, V) for d, V in pairs if V is not None], axis=0)
 
     def _added(self, into: Sums, more: Sums) -> Sums:
         """Both together, in the memory of the first."""
@@ -290,4 +315,4 @@ def forward(operators: Sequence[LinearOperator], asked: Asked) -> Array:
     """[P Q] = [X Vx, Y Vy]."""
     home, dtype = operators[0].home, np.result_type(*(A.dtype for A in operators))
     pairs = zip(operators, asked.wide, strict=False)
-    return home.concat([home.place(A.matmat(V), dtype) for A, V in pairs if V is not None])
+    return home.concat([home.place(times(A, V), dtype) for A, V in pairs if V is not None])

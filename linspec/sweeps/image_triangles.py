@@ -12,9 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from linspec.arrays import HOST, Array, Home, to_host
+from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.column_statistics import block_mean
 from linspec.operators import LinearOperator
 from linspec.row_model import PLAIN, RowModel
@@ -24,7 +22,7 @@ from linspec.sweeps.triangles import Triangle, TrianglePart
 
 @dataclass(frozen=True)
 class ImageTriangle(Task[TrianglePart]):
-    """R of X V, on the host.
+    """R of X V.
 
     Parameters
     ----------
@@ -50,8 +48,8 @@ class ImageTriangle(Task[TrianglePart]):
         home = A.home.blocks
         weights = self.model.weights_of(first_row, A.shape[0], home)
         about = block_mean(A, home, weights) if self.center else self.about
-        image = to_host((A if about is None else A.centered(about)).matmat(self.V)).astype(np.float64)
-        point = to_host(about @ self.V) if self.center else None
+        image = home.place((A if about is None else A.centered(about)).matmat(self.V))
+        point = about @ self.V if self.center else None
         return self._reduction.reduced(image, into, point, first_row)
 
     def merge(self, left: TrianglePart, right: TrianglePart) -> TrianglePart:
@@ -60,12 +58,12 @@ class ImageTriangle(Task[TrianglePart]):
 
     def looked_at(self, part: TrianglePart) -> Iterable[Array]:
         """The triangle."""
-        return [Home.of(self.V).place(part.R)]
+        return [part.R]
 
-    def finished(self, part: TrianglePart) -> Array:
-        """R."""
-        return self._reduction.finished(part)
+    def finished(self, part: TrianglePart) -> HostArray:
+        """R, on the host."""
+        return to_host(self._reduction.finished(part))
 
     @property
     def _reduction(self) -> Triangle:
-        return Triangle(HOST, center=self.center, model=self.model)
+        return Triangle(Home.of(self.V), center=self.center, model=self.model)

@@ -9,13 +9,14 @@ triangles of images are made here.
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 
 from linspec.arrays import Array, HostArray
 from linspec.gram import Products
 from linspec.sweeps.base import Sweeps
-from linspec.sweeps.fused import Asked, Sums
+from linspec.sweeps.fused import Asked, Identity, Sums
 from linspec.sweeps.image_triangles import ImageTriangle
 from linspec.views import View
 
@@ -36,6 +37,12 @@ class RowSweeps(Sweeps):
 
     def _prepare(self) -> None:
         self.gather(self._before())
+
+    def identity(self, index: int) -> Any:
+        """One that is never built, where rows are dense, and nothing multiplies it on the way."""
+        A = self.views[index].operator
+        dense = all(view.operator.readable and not view.operator.sparse for view in self.views)
+        return Identity(A.shape[1]) if dense and not self.adjusts else super().identity(index)
 
     def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
         asked = self._asked(blocks)

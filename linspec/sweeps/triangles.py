@@ -20,13 +20,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import lapack
 
-from linspec.arrays import Array, Home, HostArray
+from linspec.arrays import Array, Home, HostArray, triangular_factor
 from linspec.operators import LinearOperator
+from linspec.operators.row_blocks import DEVICE_BLOCK_BYTES
 from linspec.row_model import PLAIN, RowModel
 from linspec.sweeps.task import Task
 
 FEWEST_ROWS = 512
-"""The least number of rows in a block; on the host there are no more, on a device some times as many."""
+"""The least number of rows in a block; on the host there are no more, on a device as many as keep it busy."""
 
 COLUMNS_AT_ONCE = 32
 """Columns whose reflections LAPACK applies together; measured best for 60 to 2000 columns."""
@@ -122,7 +123,7 @@ class Triangle(Task[TrianglePart]):
             R = R + R[:, :1] * self.home.concat(
                 [self.home.zeros((1, self.taken)), (right.origin - left.origin)[None, :]]
             )
-        both = triangle(self.home.xp.concat([left.R, R], axis=0), self.home)
+        both = triangular_factor(self.home.xp.concat([left.R, R], axis=0))
         return TrianglePart(both, left.origin, self.taken, left.rows + right.rows)
 
     def looked_at(self, part: TrianglePart) -> Iterable[Array]:
@@ -136,13 +137,13 @@ class Triangle(Task[TrianglePart]):
 
 def _height(columns: int, home: Home) -> int:
     """Rows of a block: where a triangle is reduced as such, few are as quick as many and take less memory."""
-    return FEWEST_ROWS if home.on_host else max(4 * columns, 8 * FEWEST_ROWS)
+    return FEWEST_ROWS if home.on_host else max(4 * columns, DEVICE_BLOCK_BYTES // (8 * max(columns, 1)))
 
 
 def _behind(R: Array | None, block: Array, home: Home) -> Array:
     """The triangle of a block of rows behind a triangle, which is overwritten."""
     if not home.on_host:
-        return triangle(block if R is None else home.xp.concat([R, block], axis=0), home)
+        return triangular_factor(block if R is None else home.xp.concat([R, block], axis=0))
     columns = block.shape[1]
     held = 0 if R is None else R.shape[0]
     if R is None or held < columns:
@@ -164,13 +165,6 @@ def _reduced_in_place(M: HostArray) -> HostArray:
     for j in range(R.shape[0] - 1):
         R[j + 1 :, j] = 0.0
     return R
-
-
-def triangle(M: Array, home: Home) -> Array:
-    """The triangular factor alone."""
-    if home.on_host:
-        return np.linalg.qr(M, mode="r")
-    return home.xp.linalg.qr(M, mode="reduced")[1]
 
 
 def _entries(A: LinearOperator, rows: slice) -> Array:

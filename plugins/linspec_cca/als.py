@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from linspec import Run, Solution, Solver, Status, form_option, limit_option, option, part, tol_option
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, HostArray, to_host, to_host_together
 from linspec.operators import DenseOperator, ProductOperator
 from linspec_cca.course import Course
 from linspec_cca.pairs import Pair, block_width, start
@@ -79,29 +79,29 @@ class AlternatingLeastSquares(Solver):
         matrices = self._matrices(problem, moments)
         states = [lstsq.prepare(A, r, run) for A, r in zip(matrices, problem.ridge, strict=True)]
         rx, ry = problem.ridge
-        pair, rho = pair.normalized(normalizer).canonical()
+        pair, rho = pair.canonical(normalizer)
         k, made, warm = problem.k, 0, self.inner_start == "last"
         told = [1.0, 1.0]
 
-        def half_x(pair: Pair, rho: HostArray, kept: float) -> Pair:
+        def half_x(pair: Pair, kept: float) -> tuple[Pair, HostArray]:
             """Φ from Ψ."""
-            tol = self._inner_tol(pair.gaps(rho)[0], pair.Cpsi, moments.home.xp)
-            x0, Sx0 = _at_last(pair.phi, pair.Sphi, rho, rx, moments.home) if warm else (None, None)
+            tol = self._inner_tol(pair.gaps()[0], pair.Cpsi, moments.home.xp)
+            x0, Sx0 = _at_last(pair.phi, pair.Sphi, pair.rho, rx) if warm else (None, None)
             with run.reserving(kept * moments.sweep_cost):
                 phi = states[0].solve(_times(problem.Y, pair.psi), x0, tol, pair.Cpsi, Sx0)
             Sphi, _, Ctphi, _ = moments.products(phi, None)
-            told[0] = _told(pair, rho, k, 0, phi, Sphi + phi * rx)
-            return pair.with_x(phi, Sphi + phi * rx, Ctphi).normalized(normalizer, y=False)
+            told[0] = _told(pair, k, 0, phi, Sphi + phi * rx)
+            return pair.with_x(phi, Sphi + phi * rx, Ctphi).canonical(normalizer, y=False)
 
-        def half_y(pair: Pair, rho: HostArray, kept: float) -> Pair:
+        def half_y(pair: Pair, kept: float) -> tuple[Pair, HostArray]:
             """Ψ from Φ."""
-            tol = self._inner_tol(pair.gaps(rho)[1], pair.Ctphi, moments.home.xp)
-            x0, Sx0 = _at_last(pair.psi, pair.Spsi, rho, ry, moments.home) if warm else (None, None)
+            tol = self._inner_tol(pair.gaps()[1], pair.Ctphi, moments.home.xp)
+            x0, Sx0 = _at_last(pair.psi, pair.Spsi, pair.rho, ry) if warm else (None, None)
             with run.reserving(kept * moments.sweep_cost):
                 psi = states[1].solve(_times(problem.X, pair.phi), x0, tol, pair.Ctphi, Sx0)
             _, Cpsi, _, Spsi = moments.products(None, psi)
-            told[1] = _told(pair, rho, k, 1, psi, Spsi + psi * ry)
-            return pair.with_y(psi, Spsi + psi * ry, Cpsi).normalized(normalizer, x=False)
+            told[1] = _told(pair, k, 1, psi, Spsi + psi * ry)
+            return pair.with_y(psi, Spsi + psi * ry, Cpsi).canonical(normalizer, x=False)
 
         one, other = (half_x, half_y) if self.first == "x" else (half_y, half_x)
         course = Course(run.tol)
@@ -115,11 +115,9 @@ class AlternatingLeastSquares(Solver):
             run.falls_short(**(answer := pair.answer(k, course.to_come, complete=self.complete)))
             and made != rounds
         ):
-            # 1. the one block from the other, then the other from the new one
-            pair, rho = one(pair, rho, 3.0).canonical()
-            pair = other(pair, rho, 1.0)
-            # 2. canonical pairs of the two spans
-            pair, rho = pair.canonical()
+            # the one block from the other, then the other from the new one, each time with the pairs of both spans
+            pair, _ = one(pair, 3.0)
+            pair, rho = other(pair, 1.0)
             made += 1
             if made == rounds:
                 run.end(Status.CONVERGED)
@@ -139,18 +137,20 @@ class AlternatingLeastSquares(Solver):
         return [A.centered(mean) for A, mean in zip((problem.X, problem.Y), means, strict=True)]
 
 
-def _told(pair: Pair, rho: HostArray, k: int, view: int, V: Array, SV: Array) -> float:
+def _told(pair: Pair, k: int, view: int, V: Array, SV: Array) -> float:
     """The ratio of a view's residual, bounded from below by the half step, to its estimate by the norm; at least 1.
 
     The step D = V − Φ diag(ρ) is about S⁻¹ϱ, and (dᵀϱ)² / dᵀSd is at most ϱᵀS⁻¹ϱ for any d: Galerkin's bound.
     """
-    xp, r = pair.views.home.xp, pair.views.home.place(rho[:k])[None, :]
+    xp, r = pair.views.home.xp, pair.rho[None, :k]
     W, SW = ((pair.phi, pair.Sphi), (pair.psi, pair.Spsi))[view]
     D, SD = V[:, :k] - W[:, :k] * r, SV[:, :k] - SW[:, :k] * r
-    gap = pair.leading(k).gaps(rho[:k])[view]
-    along, energy = to_host(xp.stack([xp.sum(D * gap, axis=0), xp.sum(D * SD, axis=0)]))
+    gap = pair.leading(k).gaps()[view]
+    along, energy, squares = to_host_together(
+        xp.sum(D * gap, axis=0), xp.sum(D * SD, axis=0), pair.views.norms[view].squares_there(gap)
+    )
     below = float(np.divide(along**2, energy, out=np.zeros_like(along), where=energy > 0).sum())
-    by_norm = float(pair.views.norms[view].squares(gap).sum())
+    by_norm = float(squares.sum())
     return max(below / by_norm, 1.0) if by_norm > 0 else 1.0
 
 
@@ -159,10 +159,9 @@ def _times(A: Any, V: Array) -> ProductOperator:
     return ProductOperator(A, DenseOperator(A.home.place(V, A.dtype)))
 
 
-def _at_last(V: Array, SV: Array, rho: HostArray, ridge: float, home: Home) -> tuple[Array, Array]:
+def _at_last(V: Array, SV: Array, rho: Array, ridge: float) -> tuple[Array, Array]:
     """The best start within the span of the last block, and its product with the Gram matrix without ridge."""
-    r = home.place(rho)
-    return V * r, (SV - V * ridge) * r
+    return V * rho, (SV - V * ridge) * rho
 
 
 def _relative(gap: Array, target: Array, xp: Any) -> float:

@@ -140,8 +140,11 @@ class Iteration:
         """The new pair. If it is larger than the answer can be, the old pair and half the step."""
         xp = new.views.home.xp
         k = new.phi.shape[1]
-        squares = to_host(xp.stack([xp.sum(new.phi * new.Sphi), xp.sum(new.psi * new.Spsi)])) / (self.n * k)
-        before = to_host(xp.stack([xp.sum(old.phi * old.Sphi), xp.sum(old.psi * old.Spsi)])) / (self.n * k)
+        sums = [
+            xp.sum(V * SV) for each in (new, old) for V, SV in ((each.phi, each.Sphi), (each.psi, each.Spsi))
+        ]
+        found = to_host(xp.stack(sums)) / (self.n * k)
+        squares, before = found[:2], found[2:]
         wild = ~(squares <= np.maximum(GROWTH, before))
         if wild.any():
             self.steps = [s / 2 if w else s for s, w in zip(self.steps, wild, strict=True)]

@@ -6,13 +6,14 @@ small matrices, because products turn with them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from linspec import CCA, Moments, Run
-from linspec.arrays import Array, Home, to_host
+from linspec.arrays import Array, Home, to_host, to_host_together
 from linspec.block_algebra import EPS, metric_rounding, ratio
 from linspec.families.cca.evidence import Evidence, norms_by, riders
 from linspec.inverse_norm import InverseNorm, diagonal_norm, squares_together
@@ -46,7 +47,7 @@ class Views:
 
 @dataclass(frozen=True)
 class Pair:
-    """Blocks Φ (p x k) and Ψ (q x k) with Sx Φ, Sy Ψ (ridge included), C Ψ and Cᵀ Φ."""
+    """Blocks Φ (p x k) and Ψ (q x k) with Sx Φ, Sy Ψ (ridge included), C Ψ and Cᵀ Φ; for canonical pairs, with ρ."""
 
     views: Views
     phi: Array
@@ -55,6 +56,7 @@ class Pair:
     Spsi: Array
     Cpsi: Array
     Ctphi: Array
+    rho: Array = None
 
     def with_x(self, phi: Array, Sphi: Array, Ctphi: Array) -> Pair:
         """Another block for X."""
@@ -64,16 +66,17 @@ class Pair:
         """Another block for Y."""
         return replace(self, psi=psi, Spsi=Spsi, Cpsi=Cpsi)
 
-    def turned(self, Tx: np.ndarray | None, Ty: np.ndarray | None) -> Pair:
-        """Φ Tx and Ψ Ty; a block without a matrix stays as it is."""
-        pair = self
+    def turned(self, Tx: np.ndarray | None, Ty: np.ndarray | None, rho: np.ndarray | None = None) -> Pair:
+        """Φ Tx and Ψ Ty, with ρ if they are canonical; a block without a matrix stays as it is."""
+        sent = [T for T in (Tx, Ty, rho) if T is not None]
+        placed, pair = iter(self.views.home.place_together(*sent)), self
         if Tx is not None:
-            x = self.views.home.place(Tx)
+            x = next(placed)
             pair = pair.with_x(self.phi @ x, self.Sphi @ x, self.Ctphi @ x)
         if Ty is not None:
-            y = self.views.home.place(Ty)
+            y = next(placed)
             pair = pair.with_y(self.psi @ y, self.Spsi @ y, self.Cpsi @ y)
-        return pair
+        return replace(pair, rho=next(placed, None))
 
     def normalized(self, normalizer: Any, *, x: bool = True, y: bool = True) -> Pair:
         """The blocks made orthonormal in their metrics, with zero columns for missing rank.
@@ -84,36 +87,62 @@ class Pair:
         x, y : bool, default True
             Which of the blocks are new. A block that is not new is orthonormal already.
         """
-        real = self._without_rounding(x, y)
+        basis = self._basis(normalizer, x, y)
+        return basis.turned(*basis._factors((x, y), to_host_together(*basis._lengths((x, y)))))
+
+    def _basis(self, normalizer: Any, x: bool, y: bool) -> Pair:
+        real = self.turned(*self._factors((x, y), to_host_together(*self._lengths((x, y)))))
         Tx = square(normalizer.orthonormalize(real.phi, real.Sphi)[1]) if x else None
         Ty = square(normalizer.orthonormalize(real.psi, real.Spsi)[1]) if y else None
-        return real.turned(Tx, Ty)._without_rounding(x, y)
+        return real.turned(Tx, Ty)
 
-    def _without_rounding(self, x: bool, y: bool) -> Pair:
-        """The block with zeros instead of columns that the metric almost annihilates.
+    def _lengths(self, new: tuple[bool, bool]) -> list[Array]:
+        """For the new blocks the squared lengths of columns in S and in diag(S)."""
+        xp, found = self.views.home.xp, []
+        blocks = ((self.phi, self.Sphi), (self.psi, self.Spsi))
+        for is_new, (V, SV), d in zip(new, blocks, self.views.diagonals, strict=True):
+            if is_new:
+                with np.errstate(over="ignore"):  # of an iteration that diverges
+                    found.append(xp.stack([xp.sum(V * SV, axis=0), xp.sum(V * V * d[:, None], axis=0)]))
+        return found
+
+    def _factors(
+        self, new: tuple[bool, bool], lengths: Sequence[np.ndarray]
+    ) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """What puts zeros in the place of columns that the metric almost annihilates; None if there are none.
 
         A deficient view has directions v with Sv = 0. Rounding gives them a length in S, which is small
         compared with their length in diag(S). Scaled to unit length, they would look like any other
         direction. The same holds for columns that, compared with the largest one, are as small as the
         rounding of their products.
         """
-        xp = self.views.home.xp
         factors: list[np.ndarray | None] = []
-        blocks = ((x, self.phi, self.Sphi), (y, self.psi, self.Spsi))
-        for (new, V, SV), d, cut in zip(blocks, self.views.diagonals, self.views.cuts, strict=True):
+        left = iter(lengths)
+        for is_new, cut in zip(new, self.views.cuts, strict=True):
             factor = None
-            if new:
-                with np.errstate(over="ignore"):  # of an iteration that diverges
-                    squares = to_host(xp.stack([xp.sum(V * SV, axis=0), xp.sum(V * V * d[:, None], axis=0)]))
+            if is_new:
+                squares = next(left)
                 real = (squares[0] > cut * squares[1]) & (squares[0] > NOISE**2 * squares[0].max(initial=0.0))
                 factor = None if real.all() else np.diag(real.astype(np.float64))
             factors.append(factor)
-        return self.turned(*factors)
+        return factors[0], factors[1]
 
-    def canonical(self) -> tuple[Pair, np.ndarray]:
-        """The canonical pairs of two orthonormal blocks, and their correlations."""
-        P, rho, Qt = np.linalg.svd(to_host(self.phi.T @ self.Cpsi))
-        return self.turned(P, Qt.T), rho
+    def canonical(self, normalizer: Any = None, *, x: bool = True, y: bool = True) -> tuple[Pair, np.ndarray]:
+        """The canonical pairs of two orthonormal blocks, and their correlations.
+
+        Parameters
+        ----------
+        normalizer : Normalizer, optional
+            Make the new blocks orthonormal first, see `normalized`.
+        x, y : bool, default True
+            Which of the blocks are new.
+        """
+        new = (x and normalizer is not None, y and normalizer is not None)
+        basis = self if normalizer is None else self._basis(normalizer, x, y)
+        *lengths, M = to_host_together(*basis._lengths(new), basis.phi.T @ basis.Cpsi)
+        real_x, real_y = (np.eye(len(M)) if F is None else F for F in basis._factors(new, lengths))
+        P, rho, Qt = np.linalg.svd(real_x @ M @ real_y)
+        return basis.turned(real_x @ P, real_y @ Qt.T, rho), rho
 
     def leading(self, k: int) -> Pair:
         """The first k columns."""
@@ -125,20 +154,21 @@ class Pair:
             self.Spsi[:, :k],
             self.Cpsi[:, :k],
             self.Ctphi[:, :k],
+            None if self.rho is None else self.rho[:k],
         )
 
     def weights(self, k: int) -> dict[str, Array]:
         """The first k columns of both blocks, in the form for the law of CCA."""
         return {"x_weights": self.phi[:, :k], "y_weights": self.psi[:, :k]}
 
-    def gaps(self, rho: np.ndarray) -> tuple[Array, Array]:
-        """C Ψ − Sx Φ diag(ρ) and Cᵀ Φ − Sy Ψ diag(ρ)."""
-        r = self.views.home.place(rho)[None, :]
+    def gaps(self) -> tuple[Array, Array]:
+        """C Ψ − Sx Φ diag(ρ) and Cᵀ Φ − Sy Ψ diag(ρ) of canonical pairs."""
+        r = self.rho[None, :]
         return self.Cpsi - self.Sphi * r, self.Ctphi - self.Spsi * r
 
     def residual(self, rho: np.ndarray) -> float:
         """The law of CCA from known products: Σ‖ϱᵢ‖² / Σρᵢ, approximately in the norm of diag(Sx, Sy)⁻¹."""
-        squares = squares_together(self.views.norms, self.gaps(rho))
+        squares = squares_together(self.views.norms, self.gaps())
         return ratio(float(sum(s.sum() for s in squares)), float(rho.sum()))
 
     @property
@@ -148,9 +178,9 @@ class Pair:
 
     def answer(self, k: int, to_come: float, *, complete: bool = False) -> dict[str, Any]:
         """All columns of canonical blocks, in the form for the law, with facts to judge the first k."""
-        rho = to_host(self.views.home.xp.sum(self.phi * self.Cpsi, axis=0))
-        carried = float(rho[-1]) if len(rho) > k else None
-        gaps = self.leading(k).gaps(rho[:k])
+        rho = self.views.home.xp.sum(self.phi * self.Cpsi, axis=0)
+        carried = float(to_host(rho)[-1]) if rho.shape[0] > k else None
+        gaps = replace(self, rho=rho).leading(k).gaps()
         known = Evidence(
             norms=self.views.norms, residuals=gaps, carried=carried, to_come=to_come, complete=complete
         )

@@ -50,7 +50,7 @@ from linspec import (
     part,
     tol_option,
 )
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
 from linspec.block_algebra import EPS
 from linspec.families.cca.evidence import SKETCH, signs
 from linspec.inverse_norm import SketchNorm
@@ -363,7 +363,7 @@ class _Iteration:
         with np.errstate(all="ignore"):  # a step that is too long is found below
             for view, (V, T) in enumerate(self.normal):
                 if T is None:
-                    self.normal[view] = (V, self._rooted(self._metric(view, V, norms))[0])
+                    self.normal[view] = (V, self._rooted(to_host(self._metric(view, V, norms)))[0])
             of_x = self._image(0, batch) if self.solver.update == "simultaneous" else None
             self._move(0, batch, norms, self._image(1, batch))
             self._move(1, batch, norms, self._image(0, batch) if of_x is None else of_x)
@@ -384,9 +384,8 @@ class _Iteration:
         gradient = A.rmatmat((image - target) * weight)
         gradient = gradient + V * r if r else gradient
         new = V - gradient * self.steps.at(view, self.rows.read / self.rows.n)
-        G = self._metric(view, new, norms)
-        before = float(to_host(self.home.xp.sum(image * image))) * weight
-        if not float(np.trace(G)) <= max(GROWTH * self.k, before):
+        G, before = to_host_together(self._metric(view, new, norms), self.home.xp.sum(image * image))
+        if not float(np.trace(G)) <= max(GROWTH * self.k, float(before) * weight):
             if not np.isfinite(to_host(self.home.xp.sum(gradient))):
                 explain_non_finite(self.problem, self.run)
             self.steps.shorten(view)
@@ -396,11 +395,11 @@ class _Iteration:
             self.tilde[view], self.normal[view] = new, (new, T)
             self.window.add(view, gradient, size)
 
-    def _metric(self, view: int, V: Array, rows: list[LinearOperator]) -> HostArray:
+    def _metric(self, view: int, V: Array, rows: list[LinearOperator]) -> Array:
         """VᵀSV, from some rows."""
         P, r = self._product(rows[view], V), self.problem.ridge[view]
-        G = to_host(P.T @ P) * (self.rows.n / rows[view].shape[0])
-        return G + to_host(V.T @ V) * r if r else G
+        G = (P.T @ P) * (self.rows.n / rows[view].shape[0])
+        return G + (V.T @ V) * r if r else G
 
     def _image(self, view: int, rows: list[LinearOperator]) -> Array:
         """X_I Φ, or Y_I Ψ."""

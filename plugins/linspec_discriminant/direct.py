@@ -279,7 +279,7 @@ class RowsGram:
         n = self.X.shape[0]
         blocks = []
         for start in range(0, n, ROWS_AT_ONCE):
-            E = self.home.place(np.eye(n, min(ROWS_AT_ONCE, n - start), -start))
+            E = self.home.eye(n, min(ROWS_AT_ONCE, n - start), start)
             blocks.append(self.home.place(self.X.matmat(self.X.rmatmat(E))))
         return self.home.concat(blocks)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from linspec import Moments, Run, Solution, Solver, Status, cost, form_option, limit_option, part, tol_option
-from linspec.arrays import Array, reciprocal, to_host
+from linspec.arrays import Array, reciprocal, to_host_together
 from linspec.block_algebra import canonical_rotation, ratio
 from linspec.cost import Estimate, Sizes
 from linspec_discriminant.regression import (
@@ -112,12 +112,12 @@ def _second_stage(
     home = moments.home
     unit = home.eye(C.shape[1])
     MW, My = SW + W * problem.ridge[0], Sy + unit * problem.ridge[1]
-    G, F, Gy = (to_host(V) for V in (W.T @ MW, W.T @ C, My))
+    G, F, Gy = to_host_together(W.T @ MW, W.T @ C, My)
     turns, rho = canonical_rotation(G, F, Gy, problem.k)
-    (Tx, Ty), r = (home.place(T) for T in turns), home.place(rho)[None, :]
+    Tx, Ty, r = home.place_together(*turns, rho[None, :])
     gaps = [C @ Ty - (MW @ Tx) * r, C.T @ (W @ Tx) - (My @ Ty) * r]
     d = [D + ridge for D, ridge in zip(moments.diagonal(), problem.ridge, strict=True)]
     squares = [home.xp.sum(g * g * reciprocal(D)[:, None]) for g, D in zip(gaps, d, strict=True)]
-    x, y = (float(to_host(total)) for total in squares)
+    x, y = (float(total) for total in to_host_together(*squares))
     missing = y + (x if basis is None else float(basis.squares(gaps[0]).sum()))
     return Found(W @ Tx, Ty, ratio(missing, float(rho.sum())))

@@ -61,7 +61,9 @@ class BlockConjugateGradients(Iteration):
             1 / system.noise, system.scales, out=np.zeros_like(system.scales), where=system.scales > 0
         )
         start, gradient = system.at_start
-        self.Q, rho = orthonormal_factors(gradient, self.home)
+        Q, T, rho = factors(gradient, self.home)
+        *turns, self._z = self.home.place_together(*_given(T), np.tile(rho, len(system.ridges)))
+        self.Q = _turned(Q, turns)
         self.shifts = [
             Shifted(r - self.ridge, self.Q, rho, (r - self.ridge) * np.eye(len(rho)), start)
             for r in system.ridges
@@ -91,17 +93,17 @@ class BlockConjugateGradients(Iteration):
         left, sizes, _ = np.linalg.svd(
             weighted * np.tile(self.weights, len(self.shifts)), full_matrices=False
         )
-        turns = [] if T is None else [T]
+        turns = _given(T)
         if not (sizes > 1).all():
             turns.append(left[:, sizes > 1])
             tau = turns[-1].T @ tau
         self.tau = tau
-        placed = home.place_together(*turns, *(shifted.turn(tau) for shifted in self.shifts))
-        for turn in placed[: len(turns)]:
-            Q = Q @ turn
-        self.Q = Q
-        for shifted, conjugate in zip(self.shifts, placed[len(turns) :], strict=True):
-            shifted.P = Q + shifted.P @ conjugate
+        conjugate = [shifted.turn(tau) for shifted in self.shifts]
+        z = np.hstack([shifted.z for shifted in self.shifts])
+        *placed, self._z = home.place_together(*conjugate, *turns, z)
+        self.Q = Q = _turned(Q, placed[len(conjugate) :])
+        for shifted, C in zip(self.shifts, placed, strict=False):
+            shifted.P = Q + shifted.P @ C
 
     def x(self) -> Array:
         """The iterates of all ridges."""
@@ -109,7 +111,7 @@ class BlockConjugateGradients(Iteration):
 
     def gradient(self) -> Array:
         """AᵀB − (AᵀA + rI) x of all ridges."""
-        return self.Q @ self.home.place(np.hstack([shifted.z for shifted in self.shifts]))
+        return self.Q @ self._z
 
     def gradient_norms(self) -> HostArray:
         """‖Q z‖ = ‖z‖ of every column."""
@@ -163,10 +165,14 @@ def inverse(G: HostArray) -> HostArray:
     return T @ T.T
 
 
-def orthonormal_factors(S: Array, home: Home) -> tuple[Array, HostArray]:
-    """S = Q τ with orthonormal Q, whose columns are as many as the numerical rank of S."""
-    Q, T, tau = factors(S, home)
-    return Q if T is None else Q @ home.place(T), tau
+def _given(T: HostArray | None) -> list[HostArray]:
+    return [] if T is None else [T]
+
+
+def _turned(Q: Array, turns: Sequence[Array]) -> Array:
+    for turn in turns:
+        Q = Q @ turn
+    return Q
 
 
 def factors(S: Array, home: Home) -> tuple[Array, HostArray | None, HostArray]:

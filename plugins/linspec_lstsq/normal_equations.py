@@ -143,14 +143,16 @@ def finish(
     seen = np.inf
     spectrum = Spectrum(system.home, system.norm)
     while True:
-        residual = worst_residual(iterations, system)
+        worst = [worst_residual([one], system) for one in iterations]
+        residual = max(worst)
         cost = moments.view(0).sweep_cost
         free = cost == 0 and seen == np.inf and spectrum.largest > 0
         met = residual <= run.tol
         doubtful = met and (free or system.drift(spectrum.largest, iterations) > run.tol / 10)
         if doubtful and run.affords(cost):
             iterations = _begun_from(current(iterations, system.home)["x"], moments, system, begin)
-            residual, before = worst_residual(iterations, system), seen
+            worst = [worst_residual([one], system) for one in iterations]
+            residual, before = max(worst), seen
             seen = residual
             if residual > max(run.tol, before / 2):
                 run.end(Status.STAGNATED)
@@ -160,7 +162,7 @@ def finish(
             least = spectrum.smallest + np.repeat(system.ridges, system.AtB.shape[1])
             note_uncertainty(run, gradients, column_norms(x, system.home), least)
             return run.finish(x=x)
-        live = [one for one in iterations if worst_residual([one], system) > run.tol]
+        live = [one for one, left in zip(iterations, worst, strict=True) if left > run.tol]
         spectrum.look(*together(live, moments.gram_matmat, system.home))
 
 

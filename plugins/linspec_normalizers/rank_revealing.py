@@ -166,8 +166,9 @@ class Block:
 
         `T`, if given, replaces the product of T and `step`.
         """
-        MQ = None if self.MQ is None else product(self.MQ, step, reuse=self.owned)
-        Q = product(self.Q, step, reuse=self.owned)
+        there = Home.of(self.Q).blocks.place(step)
+        MQ = None if self.MQ is None else product(self.MQ, there, reuse=self.owned)
+        Q = product(self.Q, there, reuse=self.owned)
         return Block(Q, MQ, self.T @ step if T is None else T, owned=True)
 
     def _units(self) -> HostArray:
@@ -216,7 +217,7 @@ def settled(condition: float, eps: float) -> bool:
     return EPS * condition <= 4 * eps
 
 
-def product(A: Array, step: HostArray, *, reuse: bool = False) -> Array:
+def product(A: Array, step: Array, *, reuse: bool = False) -> Array:
     """``A @ step``, computed in float64 and rounded to A's dtype, in A's own memory on request."""
     home = Home.of(A)
     work = home.blocks

@@ -59,7 +59,7 @@ from linspec import (
     sweeps_option,
     tol_option,
 )
-from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
+from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
 from linspec.block_algebra import EPS, eigenpairs
 from linspec.cost import DENSE_RATE, Estimate, Sizes, spare_bytes, sweeps_estimate
 from linspec.operators import DenseOperator, MappedOperator, SparseOperator, uncounted
@@ -345,18 +345,18 @@ class KrylovSpace:
         self._steps_apart += 1
         start, self.count = self.count, self.count + block.shape[1]
         self.held[start : self.count, :] = block.T
-        R = self._rest(W, start)
-        G = to_host(R.T @ R)
+        R, G = self._rest(W, start)
         self.newest = start
         self.next = self._orthonormal_rest(R, G)
         if self._looks.due(self.count) or self.next.shape[1] == 0:
             self._look(G)
 
-    def _rest(self, W: Array, start: int) -> Array:
-        """W minus its projection onto the basis. The coefficients go into H."""
+    def _rest(self, W: Array, start: int) -> tuple[Array, HostArray]:
+        """R, which is W minus its projection onto the basis, and RᵀR. The coefficients go into H."""
         V = self.held[: self.count, :]
         h = V @ W
-        H = to_host(h)
+        R = W - V.T @ h
+        H, G = to_host_together(h, R.T @ R)
         self.scale = max(self.scale, float(np.linalg.norm(H, 2)))
         # A product has only rounding along the blocks before the last two, unless they are Ritz vectors. Small
         # directions of rests that were left out occur again in later blocks.
@@ -370,7 +370,7 @@ class KrylovSpace:
         self.H[first : self.count, start : self.count] = H[first:]
         self.H[start : self.count, first : self.count] = H[first:].T
         self.H[start : self.count, start : self.count] = (H[start:] + H[start:].T) / 2
-        return W - V.T @ h
+        return R, G
 
     def _orthonormal_rest(self, R: Array, G: HostArray) -> Array:
         """An orthonormal basis of the rest, over the directions above rounding."""

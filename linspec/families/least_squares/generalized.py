@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from linspec import cost, machine
-from linspec.arrays import HostArray, random_generator, reciprocal, to_host
+from linspec.arrays import Home, HostArray, random_generator, reciprocal, to_host
 from linspec.errors import ConvergenceWarning, InvalidProblem, NonFiniteData, NoSuitableSolver, warn
 from linspec.held_out.folds import Folds
 from linspec.held_out.grams import split_of
@@ -72,7 +72,7 @@ def generalized(
         Nothing, or with ``form="dense"`` no eigendecomposition, fits into half of the available memory.
     """
     estimates = _estimates(problem, ridges, solver)
-    way, reason = _chosen(estimates, form)
+    way, reason = _chosen(estimates, form, problem.A.home)
     if way == "dense":
         return _of_columns(problem, ridges, reason)
     if way == "rows":
@@ -94,7 +94,7 @@ def _estimates(problem: Any, ridges: Sequence[float], solver: Any) -> dict[str, 
     if problem.sweeps > 1:
         rate = cost.SPARSE_RATE if sizes.scattered else cost.DENSE_RATE
         seconds = 4.0 * sizes.nnz * n / rate + cost.EIGEN * n**3 / cost.FACTOR_RATE
-        needed = 8.0 * (4.0 * n**2 + p * _block(n, p))
+        needed = 8.0 * (4.0 * n**2 + p * _block(n, p, problem.A.home))
         found["rows"] = cost.Estimate(seconds, needed, f"Gram matrix of {n} rows and its eigenvectors")
         columns = (q + PROBES) * len(ridges)
         path = problem.with_numbers(ridge=tuple(ridges))
@@ -107,9 +107,9 @@ def _estimates(problem: Any, ridges: Sequence[float], solver: Any) -> dict[str, 
     return found
 
 
-def _chosen(estimates: dict[str, cost.Estimate], form: str) -> tuple[str, str]:
-    """The way that is taken, and why."""
-    memory = machine.available_memory() / 2
+def _chosen(estimates: dict[str, cost.Estimate], form: str, home: Home) -> tuple[str, str]:
+    """The way that is taken, and why. Sums over rows are made where the data are, eigendecompositions on the host."""
+    memory = min(machine.available_memory(), home.free_memory()) / 2
     exact = cost.least_time({name: e for name, e in estimates.items() if name != "solve"}, memory)
     told = "; ".join(f"{name}: {e} ({e.note})" for name, e in estimates.items())
     solving = estimates.get("solve")
@@ -161,10 +161,10 @@ def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
     twin = problem.about_rows().adjusted()
     n, p = twin.A.shape
     moments = twin.moments("implicit", (1, 1))
-    home, size = moments.home, _block(n, p)
+    home, size = moments.home, _block(n, p, moments.home)
     starts = range(0, n, size)
-    identity = np.eye(n)
-    K = np.hstack([to_host(moments.outer_gram_matmat(home.place(identity[:, a : a + size]))) for a in starts])
+    columns = (home.eye(n, min(size, n - a), a) for a in starts)
+    K = np.hstack([to_host(moments.outer_gram_matmat(E)) for E in columns])
     if not np.isfinite(K).all():
         raise NonFiniteData(
             "the products of the rows of A must be finite; got others. Drop or impute such rows."
@@ -179,9 +179,9 @@ def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
     return Generalized(scores, None, len(starts) * (1.0 if moments.wide else 2.0), False, reason)
 
 
-def _block(n: int, p: int) -> int:
+def _block(n: int, p: int, home: Home) -> int:
     """Columns of the identity that are multiplied at once."""
-    return int(min(n, max(16, cost.spare_bytes() // (16 * max(p, 1)))))
+    return int(min(n, max(16, cost.spare_bytes(home) // (16 * max(p, 1)))))
 
 
 def _scores(
@@ -256,8 +256,8 @@ def _of_signs(
 def _fits(A: Any, x: Any, n: int) -> Iterator[tuple[range, list[HostArray], float]]:
     """Fitted values, for as many ridges in one sweep as fit into the memory."""
     count, _, columns = x.shape
-    most = int(max(1, cost.spare_bytes() // (16 * n * columns)))
     blocks = A.home.blocks
+    most = int(max(1, min(cost.spare_bytes(), cost.spare_bytes(blocks)) // (16 * n * columns)))
     for first in range(0, count, most):
         some = range(first, min(first + most, count))
         block = blocks.concat([blocks.place(x[i, ...]) for i in some])
