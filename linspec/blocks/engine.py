@@ -87,6 +87,16 @@ class Engine(ABC):
         """Handles of the second values, where possible at the places of the first: they will be used in pairs."""
         return list(second)
 
+    def release(self, handles: Sequence[Handle]) -> None:  # noqa: B027 (most engines see that nobody has them any more)
+        """Handles that nobody will use again; what is made of them may still be on its way."""
+
+    def fetch_once(self, handles: Sequence[Handle]) -> list[Any]:
+        """The values behind handles that are not used again."""
+        try:
+            return self.fetch(handles)
+        finally:
+            self.release(handles)
+
     def reduce(self, work: Work, calls: Sequence[Call], merge: Work) -> Any:
         """The results of all calls, merged.
 
@@ -100,11 +110,11 @@ class Engine(ABC):
         level = self.map(work, calls)
         while len(level) > 1:
             groups = [tuple(level[i : i + FAN]) for i in range(0, len(level), FAN)]
-            merged = iter(
-                self.map(merge, [Call(i, group) for i, group in enumerate(groups) if len(group) > 1])
-            )
+            wide = [group for group in groups if len(group) > 1]
+            merged = iter(self.map(merge, [Call(i, group) for i, group in enumerate(wide)]))
             level = [next(merged) if len(group) > 1 else group[0] for group in groups]
-        return self.fetch(level)[0]
+            self.release([handle for group in wide for handle in group])
+        return self.fetch_once(level)[0]
 
 
 class InProcess(Engine):

@@ -83,13 +83,13 @@ class BlockOperator(LinearOperator):
         self.engine = InProcess() if engine is None else engine
         self.name = name
         made = self.engine.map(AsBlock(name), [Call(i, (block,)) for i, block in enumerate(blocks)])
-        found: list[Facts] = self.engine.fetch(
-            self.engine.map(look, [Call(i, (one,)) for i, one in enumerate(made)])
-        )
+        looks = self.engine.map(look, [Call(i, (one,)) for i, one in enumerate(made)])
+        found: list[Facts] = self.engine.fetch_once(looks)
         kept = [i for i, facts in enumerate(found) if facts.shape[0] > 0]
         if not kept:
             raise InvalidProblem(f"{name} must have rows; got {len(found)} blocks without any.")
         self.handles = self.engine.map(block_of, [Call(i, (made[i],)) for i in kept])
+        self.engine.release(made)
         self._take_over([found[i] for i in kept])
 
     def _take_over(self, facts: list[Facts]) -> None:

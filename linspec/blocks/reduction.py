@@ -60,7 +60,7 @@ def collected(task: Task[Part], operators: Sequence[LinearOperator], columns: in
     """
     leader, work, calls = _planned(task, operators, 0)
     pause()
-    found: list[Part] = leader.engine.fetch(leader.engine.map(work, calls))
+    found: list[Part] = leader.engine.fetch_once(leader.engine.map(work, calls))
     return found
 
 

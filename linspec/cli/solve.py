@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from linspec.cli import plots
+from linspec.cli.columns import NamedMatrix
 from linspec.cli.data import described, read_named
 from linspec.cli.failures import Command, Failure
 from linspec.cli.interrupts import INTERRUPTED, held
@@ -70,6 +71,12 @@ def _command(kind: Kind) -> Command:
         *run_parameters(),
         click.Option(["--out"], metavar="FILE", help="Write the solution to FILE.npz or FILE.json."),
         click.Option(["--plot"], metavar="FILE", help=f"Draw {what}, to FILE.png."),
+        click.Option(
+            ["--workers"],
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Put the rows on so many processes of this machine, by way of dask.",
+        ),
     ]
     if kind.explained is not None:
         text = "Show how much of each matrix the answer explains; the data are read again for that."
@@ -97,7 +104,7 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
         _solve_each(kind, given, values, matrices)
         return
     matrices = {matrix: read_named(text) for matrix, text in files.items()}
-    problem = kind.construct(list(matrices.values()), values)
+    problem = kind.construct(list(_placed(kind, given, matrices).values()), values)
     problem, rows = _parted(problem, given)
     name, reason, options = _chosen(problem, name, options)
     if out:
@@ -137,14 +144,29 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
         click.get_current_context().exit(INTERRUPTED)
 
 
+def _placed(
+    kind: Kind, given: Mapping[str, Any], matrices: Mapping[str, NamedMatrix]
+) -> Mapping[str, NamedMatrix]:
+    """The matrices on the workers that were asked for, which end with the command."""
+    count = given.get("workers")
+    if count is None:
+        return matrices
+    if given.get("held_out") is not None:
+        raise Failure("--held-out takes rows out, and those on workers stay together. Leave one of them out.")
+    from linspec.cli.workers import on_workers
+
+    return click.get_current_context().with_resource(on_workers(count, matrices, kept=kind.labels))
+
+
 def _check_one_by_one(given: Mapping[str, Any], target: Any) -> None:
     """Refuse what belongs to one answer where there are several."""
     if target is not None:
         raise Failure(f"{target.option} is for one answer; got several ridges. Name one, or leave it out.")
     if given.get("ridge_y") is not None:
         raise Failure("--ridge-y stands beside one ridge; got several. Leave it out.")
-    if given.get("explained"):
-        raise Failure("--explained is for one answer; got several ridges. Name one, or leave it out.")
+    for name in ("explained", "workers"):
+        if given.get(name):
+            raise Failure(f"--{name} is for one answer; got several ridges. Name one, or leave it out.")
 
 
 def _solve_each(

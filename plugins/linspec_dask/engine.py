@@ -16,6 +16,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import dask
@@ -27,6 +28,9 @@ from linspec.pauses import pause
 
 SECONDS = 0.5
 """How often one who waits looks whether the run is to end."""
+
+UNTIL_FREED = 6
+"""How often one who waits looks before the scheduler is asked for tasks that no worker takes."""
 
 SMALL_TRIM = 1 << 24
 """Bytes of MALLOC_TRIM_THRESHOLD_ below which memory of the size of a block goes back to the system at each task."""
@@ -118,7 +122,13 @@ class DaskEngine(Engine):
             futures = [handle.future for handle in call.handles]
             future = submit(_called, shared.future, call.number, *futures, pure=False, **where)
             found.append(Held(future, first.place, first.given))
+        shared.future.release()
         return found
+
+    def release(self, handles: Sequence[Held]) -> None:
+        """At once, and not when Python finds that nobody has the futures."""
+        for handle in handles:
+            handle.future.release()
 
     def fetch(self, handles: Sequence[Held]) -> list[Any]:
         futures = [handle.future for handle in handles]
@@ -204,11 +214,13 @@ class DaskEngine(Engine):
         """Wait until all are done; the run may end meanwhile."""
         from distributed import wait
 
-        while True:
+        for waited in count(1):
             pause()
             try:
                 wait(futures, timeout=SECONDS)
             except TimeoutError:
+                if waited % UNTIL_FREED == 0:
+                    self.client.run_on_scheduler(_freed)
                 continue
             return
 
@@ -236,6 +248,25 @@ def _itself(value: Any) -> Any:
 
 def _called(work: Any, number: int, *values: Any) -> Any:
     return work(number, *values)
+
+
+def _freed(dask_scheduler: Any = None) -> int:
+    """Let any worker take the tasks whose own worker is gone; how many there were. Runs on the scheduler.
+
+    They may go elsewhere by what was asked of it. But where there was no worker at all for a moment, as when the only
+    one is started again, the scheduler waits for that very worker.
+    """
+    stuck = [
+        task
+        for task in dask_scheduler.unrunnable
+        if task.loose_restrictions and task.worker_restrictions and not dask_scheduler.valid_workers(task)
+    ]
+    if not dask_scheduler.running:
+        return 0
+    for task in stuck:
+        task.worker_restrictions = None
+    dask_scheduler.transitions({task.key: "processing" for task in stuck}, f"linspec-{id(stuck)}")
+    return len(stuck)
 
 
 def _malloc_trim() -> str | None:

@@ -1,0 +1,303 @@
+"""Data of dask: the answers of arrays in memory, the same bits wherever they come from, and workers that die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import linspec as ls
+from linspec.errors import DataLost, InvalidProblem, MissingCapability, NonFiniteData, PerformanceWarning
+from linspec.registry import operator_adapters
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
+
+from linspec_dask import adapters, plugin  # noqa: E402  (it needs dask)
+
+if "operator/dask-array" not in {adapter.qualified for adapter in operator_adapters()}:
+    for record in plugin.linspec_operators():  # a checkout that was installed before it had this plugin
+        ls.register(record)
+
+RNG = np.random.default_rng(0)
+N, P, Q = 1200, 14, 9
+SHARED = RNG.standard_normal((N, 3))
+X = SHARED @ RNG.standard_normal((3, P)) + RNG.standard_normal((N, P)) + 2.0
+Y = SHARED @ RNG.standard_normal((3, Q)) + RNG.standard_normal((N, Q))
+ROWS = (100, 250, 1, 349, 300, 200)
+SETTINGS = {
+    "distributed.comm.timeouts.connect": "2s",  # for so long the survivors look for a worker that is gone
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 268435456,
+    "distributed.scheduler.allowed-failures": 10,
+}
+
+
+def of(A: Any, rows: Any = ROWS, columns: int = -1) -> Any:
+    return da.from_array(A, chunks=(rows, columns) if A.ndim == 2 else (rows,))
+
+
+def csr(A: Any, rows: Any = ROWS) -> Any:
+    return of(A, rows).map_blocks(scipy.sparse.csr_array)
+
+
+def answers(problem: Any, solver: str, **given: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ls.solve(problem, solver, rng=0, **given)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two worker processes."""
+    with (
+        dask.config.set(SETTINGS),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0, silence_logs=50
+        ) as cluster,
+    ):
+        yield cluster
+
+
+@pytest.fixture
+def processes(cluster):
+    with distributed.Client(cluster) as client:
+        client.wait_for_workers(2, timeout=30)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def threads_cluster():
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=50
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(threads_cluster):
+    with distributed.Client(threads_cluster) as client:
+        yield client
+
+
+STATED = {
+    "cca": (lambda A, B: ls.CCA(A, B, 2, ridge=1.0), "correlations"),
+    "svd": (lambda A, B: ls.SVD(A, 3, center=True), "S"),
+    "least-squares": (lambda A, B: ls.LeastSquares(A, B, ridge=1.0), "x"),
+    "discriminant": (lambda A, B: ls.Discriminant(A, B, 2, ridge=1.0), "eigenvalues"),
+}
+LONG = {name: {"max_iterations": 20} for name in ("cca/naive-gradient", "cca/sparse-appgrad")}
+SOLVERS = [name for name in ls.solvers() if name.partition("/")[0] in STATED]
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_answers_and_passes_are_those_of_arrays_in_memory(name):
+    """Without a client: dask in this process. Dense and sparse chunks; X and Y end at different rows."""
+    state, value = STATED[name.partition("/")[0]]
+    given = LONG.get(name, {"tol": 1e-11} if "tol" in {o.name for o in ls.describe(name).options} else {})
+    for kind, chunked in ((np.array, of), (scipy.sparse.csr_array, csr)):
+        A, B = kind(X), kind(Y)
+        try:
+            found = answers(state(chunked(X), chunked(Y, 500)), name, **given)
+        except MissingCapability as error:
+            assert "Solvers that can take them: " in str(error)
+            return
+        exact = answers(state(A, B), name, **given)
+        if name != "least-squares/lsqr":  # two passes an iteration, where rows stay elsewhere
+            assert abs(found.passes - exact.passes) <= 1
+        a, b = (np.asarray(getattr(one, value)) for one in (found, exact))
+        np.testing.assert_allclose(a, b, rtol=0, atol=(1e-8 if exact.converged else 1e-6) * np.abs(b).max())
+
+
+# ---- kinds of data --------------------------------------------------------------------------------
+
+
+def test_lists_of_delayed_blocks_and_of_futures(client):
+    exact = np.linalg.svd(X)[1][:3]
+    pieces = np.split(X, [300, 301, 900])
+    for blocks in ([dask.delayed(piece) for piece in pieces], client.scatter(pieces)):
+        np.testing.assert_allclose(answers(ls.SVD(blocks, 3), "gram").S, exact, rtol=1e-10)
+
+
+@pytest.mark.parametrize("cluster_there", [False, True])
+def test_frames_keep_the_names_of_their_columns(cluster_there, request):
+    pandas = pytest.importorskip("pandas")
+    frames = pytest.importorskip("dask.dataframe")
+    if cluster_there:
+        request.getfixturevalue("client")
+    names = [f"gene {i}" for i in range(P)]
+    frame = frames.from_pandas(pandas.DataFrame(X, columns=names), npartitions=3)
+    found = answers(ls.SVD(frame, 3, center=True), "gram")
+    np.testing.assert_allclose(found.S, np.linalg.svd(X - X.mean(0))[1][:3], rtol=1e-10)
+    assert found.column_names["A"] == tuple(names)
+    target = answers(ls.LeastSquares(frame, frame["gene 3"]), "cg")
+    np.testing.assert_allclose(target.x, np.eye(P)[3], atol=1e-6)
+
+
+def test_columns_in_chunks_are_joined_and_unknown_sizes_computed():
+    exact = np.linalg.svd(X)[1][:3]
+    np.testing.assert_allclose(answers(ls.SVD(of(X, 500, 4), 3), "gram").S, exact, rtol=1e-10)
+    kept = of(X)[of(X[:, 0]) > -np.inf]  # of which dask knows no chunk
+    assert np.isnan(kept.shape[0])
+    np.testing.assert_allclose(answers(ls.SVD(kept, 3), "gram").S, exact, rtol=1e-10)
+    unknown = of(X, 500, 4)
+    unknown._chunks = (unknown.chunks[0], (np.nan,) * 4)
+    with pytest.raises(InvalidProblem, match="compute_chunk_sizes"):
+        ls.as_operator(unknown)
+    with pytest.raises(InvalidProblem, match="two dimensions; got 3"):
+        ls.as_operator(da.zeros((4, 3, 2)))
+
+
+def test_a_vector_of_dask_is_a_right_hand_side_and_gives_a_vector():
+    found = answers(ls.LeastSquares(of(X), of(Y[:, 0], 500)), "cg")
+    exact = np.linalg.lstsq(X, Y[:, 0])[0]
+    assert found.x.shape == exact.shape
+    np.testing.assert_allclose(found.x, exact, atol=1e-6)
+
+
+def test_scores_of_arrays_of_dask_come_in_the_order_of_the_rows(client):
+    solution = answers(ls.CCA(X, Y, 2, ridge=1.0), "gram")
+    for found, exact in zip(solution.transform(of(X), of(Y)), solution.transform(X, Y), strict=True):
+        np.testing.assert_allclose(found, exact, atol=1e-12 * np.abs(exact).max())
+
+
+def test_what_is_not_finite_is_named(client):
+    broken = X.copy()
+    broken[351, 4] = np.inf
+    with pytest.raises(NonFiniteData, match="X must be finite; got inf at row 351, column 4"):
+        answers(ls.CCA(of(broken), of(Y), 2), "lobpcg")
+
+
+def test_a_block_that_makes_no_matrix_is_named(client):
+    with pytest.raises(InvalidProblem, match="block 1 of data has 3 columns; the first has 14"):
+        ls.as_operator([dask.delayed(X), dask.delayed(Y[:, :3])])
+
+
+# ---- the scheduler --------------------------------------------------------------------------------
+
+
+def test_the_scheduler_holds_no_more_after_many_passes(client):
+    def held(dask_scheduler: Any) -> int:
+        return len(dask_scheduler.tasks)
+
+    m, V, counts = ls.Moments(of(X), of(Y), center=True, form="implicit"), np.eye(P, 3), []
+    for number in range(1, 21):
+        m.products(V, np.eye(Q, 3))
+        if number in (2, 20):
+            time.sleep(0.1)  # releases are on their way
+            counts.append(client.run_on_scheduler(held))
+    assert counts[1] <= counts[0]
+    assert m.passes == 20
+
+
+def test_both_views_of_the_same_rows_have_one_holder(client):
+    A, B = (ls.as_operator(data) for data in (of(X), of(Y, (1150, 50))))
+    answers(ls.CCA(A, B, 2, ridge=1.0), "lobpcg", form="implicit")
+    places = [client.who_has([held.future for held in handles]) for handles in (A.handles, A.alongside(B))]
+    holders = [[set(place[key]) for key in (held.future.key for held in handles)]
+               for place, handles in zip(places, (A.handles, A.alongside(B)), strict=True)]  # fmt: skip
+    assert all(a & b for a, b in zip(*holders, strict=True))
+    assert len(set().union(*holders[0])) == 2, "both workers have some"
+
+
+def test_without_room_for_the_blocks_they_are_computed_anew(monkeypatch):
+    held = answers(ls.CCA(of(X), of(Y), 2, ridge=1.0), "lobpcg", form="implicit")
+    monkeypatch.setattr(adapters, "HELD_SHARE", 0.0)
+    read = []
+
+    def seen(block: Any) -> Any:
+        read.append(len(block))
+        return block
+
+    anew = answers(ls.CCA(of(X).map_blocks(seen, meta=X[:1]), of(Y), 2, ridge=1.0), "lobpcg", form="implicit")
+    assert np.array_equal(anew.x_weights, held.x_weights)
+    assert read.count(ROWS[1]) >= anew.passes
+
+
+def test_a_run_that_is_out_of_time_or_interrupted_ends(client):
+    def stop(progress: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    problem = ls.CCA(of(X), of(Y), 2, ridge=1.0)
+    assert answers(problem, "lobpcg", form="implicit", tol=1e-15, callback=stop).status is ls.Status.INTERRUPTED
+    assert answers(problem, "gram").converged, "the client works on"
+
+
+# ---- processes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_bits_are_those_of_this_process_also_after_a_worker_was_killed(dtype, processes):
+    data = [of(A.astype(dtype)) for A in (X, Y)]
+
+    def solved(**given: Any) -> Any:
+        found = answers(ls.CCA(*data, 3, ridge=1.0), "lobpcg", form="implicit", tol=1e-12, **given)
+        return found.x_weights, found.y_weights, found.correlations
+
+    with processes.as_current():
+        by_two = solved()
+        killed = []
+
+        def kill(progress: Any) -> None:
+            if not killed:
+                killed.append(next(iter(processes.run(os.getpid).values())))
+                threading.Timer(0.02, os.kill, (killed[0], signal.SIGKILL)).start()
+
+        after = solved(callback=kill)
+        assert killed
+        by_survivors = solved()
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0", silence_logs=50
+    ) as one, distributed.Client(one):
+        by_one = solved()
+    from linspec.blocks import BlockOperator
+
+    edges = np.cumsum([0, *ROWS])
+    data = [BlockOperator([A.astype(dtype)[a:b] for a, b in zip(edges, edges[1:], strict=False)]) for A in (X, Y)]
+    here = solved()
+    for found in (by_two, after, by_survivors, by_one):
+        assert all(np.array_equal(a, b) for a, b in zip(found, here, strict=True))
+
+
+def test_blocks_that_nothing_can_make_again_are_named(processes):
+    futures = processes.scatter([X[:400], X[400:800], X[800:]])
+    A = ls.as_operator(futures)
+    holder, pid = next(iter(processes.run(os.getpid).items()))
+    there = [i for i, future in enumerate(futures) if holder in processes.who_has([future])[future.key]]
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(DataLost, match=f"block {', '.join(map(str, there))} .* client.scatter") as caught:
+        for _ in range(50):  # until the scheduler has noticed
+            answers(ls.SVD(A, 3), "block-krylov", form="implicit")
+            time.sleep(0.1)
+    assert isinstance(caught.value, RuntimeError)
+
+
+def test_settings_that_make_workers_slow_are_told():
+    from linspec_dask import engine
+
+    class Client:
+        asynchronous = False
+
+        def __init__(self, found: dict[str, Any]) -> None:
+            self.found = found
+
+        def run(self, function: Any) -> dict[str, Any]:
+            return self.found
+
+        def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+            return {"workers": self.found}
+
+    with pytest.warns(PerformanceWarning, match="MALLOC_TRIM_THRESHOLD_=65536"):
+        engine.DaskEngine(Client({"one": "65536"}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        engine.DaskEngine(Client({"one": "268435456", "two": None}))
+    with pytest.raises(InvalidProblem, match="must have workers"):
+        engine.DaskEngine(Client({}))
