@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import ClassVar
@@ -148,14 +147,9 @@ def test_auto_keeps_the_best_of_those_that_miss_the_tolerance(own, stated):
     assert len(told) == 1
 
 
-@pytest.mark.parametrize(
-    "target, settings", [("Costly", {}), ("Halting", {"max_passes": 2}), ("Halting", {"max_seconds": 1e-3})]
-)
-def test_auto_does_not_go_on_beyond_a_budget(own, stated, target, settings, monkeypatch):
+@pytest.mark.parametrize("target, settings", [("Costly", {}), ("Halting", {"max_passes": 2})])
+def test_auto_does_not_go_on_beyond_a_budget(own, stated, target, settings):
     halting(target)
-    if "max_seconds" in settings:
-        kept = Halting.solve
-        monkeypatch.setattr(Halting, "solve", lambda self, *given: (kept(self, *given), time.sleep(0.01))[0])
     with pytest.warns(ConvergenceWarning) if target == "Halting" else nullcontext():
         assert ls.solve(stated, rng=0, **settings).solver == target.lower()
 
