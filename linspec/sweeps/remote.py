@@ -49,7 +49,7 @@ class RemoteSweeps(SliceSweeps):
         self.check_finite(task.looked_at(part))
         return part
 
-    def _gram(self, form: str, sizes: cost.Sizes) -> HeldGram:
+    def _gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:
         if form == "sparse":
             return self._sparse_gram()
         unknown = any(view.mean is None for view in self.views)
@@ -63,7 +63,9 @@ class RemoteSweeps(SliceSweeps):
 
     def _sparse_gram(self) -> SparseGram:
         self.gather([view for view in self.views if view.squares is None])
-        entries = cost.sizes_of(self.views[0].operator, self.views[1].operator if len(self.views) == 2 else None, 1)
+        entries = cost.sizes_of(
+            self.views[0].operator, self.views[1].operator if len(self.views) == 2 else None, 1
+        )
         # In units of arrays as wide as a row, as runs of blocks are measured.
         columns = int(np.ceil(2.0 * entries.sparse_gram_entries / sum(self.widths)))
         found = self.run(SparseGramMatrices(self.model), columns)
@@ -75,7 +77,10 @@ class RemoteSweeps(SliceSweeps):
         """The column means and norms of some views, from one sweep."""
         if not views:
             return
-        apart = [[view for view in views if view.operator.remote], [v for v in views if not v.operator.remote]]
+        apart = [
+            [view for view in views if view.operator.remote],
+            [v for v in views if not v.operator.remote],
+        ]
         if apart[0]:
             with np.errstate(all="ignore"):  # what is not finite is found by the check
                 operators = [view.operator for view in apart[0]]
