@@ -8,6 +8,7 @@ once (`linspec.blocks.map_reduce`). Rows in memory beside such blocks are sent t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
