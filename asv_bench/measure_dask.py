@@ -87,7 +87,9 @@ class Account:
         return driver, workers, moved
 
 
-def pass_of_products(X: Any, Y: Any, k: int, client: Client | None, passes: int) -> tuple[float, float, float]:
+def pass_of_products(
+    X: Any, Y: Any, k: int, client: Client | None, passes: int
+) -> tuple[float, float, float]:
     """One pass of implicit products of both views, after the first two."""
     moments = ls.Moments(X, Y, center=True, form="implicit")
     rng = np.random.default_rng(0)
@@ -143,7 +145,7 @@ def svds(args: argparse.Namespace, client: Client) -> None:
     print(f"SVD, k = {args.k}, of {args.rows} x {args.columns}")
 
     def ours(solver: str, form: str) -> tuple[np.ndarray, np.ndarray]:
-        found = ls.solve(ls.SVD(A, args.k), solver, form=form, rng=0)
+        found = ls.solve(ls.SVD(A, args.k), solver, rng=0, **({"form": form} if form else {}))
         return found.S, found.Vh.T
 
     def theirs(powers: int) -> tuple[np.ndarray, np.ndarray]:
@@ -158,6 +160,7 @@ def svds(args: argparse.Namespace, client: Client) -> None:
 
     compared("linspec block-krylov, implicit", A, client, lambda: ours("block-krylov", "implicit"))
     compared("linspec block-krylov, dense Gram matrix", A, client, lambda: ours("block-krylov", "dense"))
+    compared("linspec gram, exact", A, client, lambda: ours("gram", ""))
     for powers in args.powers:
         compared(
             f"svd_compressed, QR, {powers} power iterations", A, client, lambda powers=powers: theirs(powers)
@@ -194,7 +197,10 @@ def main() -> None:
             LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=":0") as cluster,
             Client(cluster) as client,
         ):
-            data = (of_blocks(args, 0, args.columns), of_blocks(args, args.columns, args.columns + args.others))
+            data = (
+                of_blocks(args, 0, args.columns),
+                of_blocks(args, args.columns, args.columns + args.others),
+            )
             driver, workers, moved = pass_of_products(*data, args.k, client, args.passes)
             print(
                 f"  {count} workers: workers {workers:.3f} s ({workers / here:.2f} of that), this process "

@@ -222,7 +222,22 @@ class SweptOnce(MissingCapability):
 
 
 class DataLost(LinspecError, RuntimeError):
-    """Rows that lay elsewhere are gone with the worker that had them, and nothing says how to make them again."""
+    """Rows that lay elsewhere are gone with the worker that had them, and nothing says how to make them again.
+
+    The message says which block, and the remedy.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> from linspec.blocks import BlockOperator, InProcess
+    >>> class Forgetful(InProcess):
+    ...     def taken(self, handle):
+    ...         raise ls.errors.DataLost(f"block {handle} is gone. Make it again.")
+    >>> BlockOperator([0], Forgetful())
+    Traceback (most recent call last):
+    ...
+    linspec.errors.DataLost: block 0 is gone. Make it again.
+    """
 
 
 class BudgetTooSmall(LinspecError, ValueError):
@@ -392,7 +407,18 @@ class AccuracyWarning(UserWarning):
 
 
 class PerformanceWarning(UserWarning):
-    """Something outside linspec makes a computation take much longer than it need; the message has the remedy."""
+    """Something outside linspec makes a computation take much longer than it need; the message has the remedy.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import linspec as ls
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", ls.errors.PerformanceWarning)
+    ...     solution = ls.solve(ls.SVD([[1.0, 2.0], [3.0, 4.0]], k=1))
+    >>> solution.converged
+    True
+    """
 
 
 class PluginWarning(UserWarning):

@@ -93,20 +93,19 @@ def estimated_fill(views: Sequence[LinearOperator], pairs: Sequence[int]) -> tup
     pairs : sequence of int
         Of each view with itself.
     """
-    of = [(view, view) for view in views] + ([(views[0], views[1])] if len(views) == 2 else [])
-    total, filled = sum(pairs), 0.0
-    counted = {}
-    for i, (A, B) in enumerate(of):
-        if i == len(views) or total > WORTH_SAMPLING:
-            counted[i] = map_reduce(CountedColumns(), [A] if A is B else [A, B], 1)
-    if len(of) > len(views):
-        total += int(counted[len(views)][-1])
+    total = sum(pairs)
+    products = [(view, view) for view in views]
+    counted: dict[int, HostArray] = {}
+    if len(views) == 2:  # pairs of entries of both are known by no view alone
+        products.append((views[0], views[1]))
+        counted[2] = map_reduce(CountedColumns(), list(views), 1)
+        total += int(counted[2][-1])
     if total <= WORTH_SAMPLING:
         return total, None
-    for i, (A, B) in enumerate(of):
-        if i not in counted:
-            counted[i] = map_reduce(CountedColumns(), [A] if A is B else [A, B], 1)
-        filled += _entries(A, B, counted[i][:-1])
+    filled = 0.0
+    for i, (A, B) in enumerate(products):
+        found = counted[i] if i in counted else map_reduce(CountedColumns(), [A], 1)
+        filled += _entries(A, B, found[:-1])
     return total, filled
 
 

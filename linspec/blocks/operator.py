@@ -77,9 +77,7 @@ class BlockOperator(LinearOperator):
     streamed = True
     remote = True
 
-    def __init__(
-        self, blocks: Sequence[Handle], engine: Engine | None = None, *, name: str = "data"
-    ) -> None:
+    def __init__(self, blocks: Sequence[Handle], engine: Engine | None = None, *, name: str = "data") -> None:
         self.engine = InProcess() if engine is None else engine
         self.name = name
         made = self.engine.map(AsBlock(name), [Call(i, (block,)) for i, block in enumerate(blocks)])
@@ -233,7 +231,7 @@ class BlockOperator(LinearOperator):
 
     def images(self, V: Array, about: Array | None = None) -> Array:
         """(A - 1 aboutᵀ) V, brought here in the order of the rows."""
-        pieces = [piece for part in collected(Images(V, about), [self], V.shape[1]) for piece in part]
+        pieces = [piece for part in collected(Images(V, about), [self]) for piece in part]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=0)
 
     def _rmatmat(self, U: Array) -> Array:

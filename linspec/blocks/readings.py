@@ -38,7 +38,11 @@ class Reading:
     def operator(self, block: Any) -> LinearOperator:
         """The operator of a block that `AsBlock` has made."""
         dense = isinstance(block, np.ndarray)
-        A = DenseOperator(block, None, self.dtype) if dense else SparseOperator(block, self.dtype, checked=True)
+        A = (
+            DenseOperator(block, None, self.dtype)
+            if dense
+            else SparseOperator(block, self.dtype, checked=True)
+        )
         return rescaled(A, self.exponent)
 
 
@@ -68,7 +72,7 @@ class AsBlock:
         return (A.matrix if isinstance(A, SparseOperator) else A.array), A.column_names
 
 
-def block_of(number: int, made: tuple[Any, Any]) -> Any:
+def block_of(_number: int, made: tuple[Any, Any]) -> Any:
     """The block alone, of what `AsBlock` gives."""
     return made[0]
 
@@ -108,7 +112,7 @@ class Facts:
         return self.nnz * (self.stored.itemsize + (4 if self.sparse else 0)) + 8 * self.shape[0] * self.sparse
 
 
-def look(number: int, made: tuple[Any, tuple[str, ...] | None]) -> Facts:
+def look(_number: int, made: tuple[Any, tuple[str, ...] | None]) -> Facts:
     """What is to be known of a block that `AsBlock` has made."""
     block, names = made
     sparse = not isinstance(block, np.ndarray)

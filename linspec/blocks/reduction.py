@@ -50,13 +50,13 @@ def map_reduce(task: Task[Part], operators: Sequence[LinearOperator], columns: i
     return found
 
 
-def collected(task: Task[Part], operators: Sequence[LinearOperator], columns: int = 0) -> list[Part]:
+def collected(task: Task[Part], operators: Sequence[LinearOperator]) -> list[Part]:
     """What a task makes of each run of rows, in their order: of results as long as the rows, nothing is merged.
 
     Parameters
     ----------
-    task, operators, columns
-        As for `map_reduce`; the columns are those of an array with a row for each of the rows.
+    task, operators
+        As for `map_reduce`.
     """
     leader, work, calls = _planned(task, operators, 0)
     pause()
@@ -68,16 +68,13 @@ def _planned(
     task: Task[Part], operators: Sequence[LinearOperator], columns: int
 ) -> tuple[Any, OverRun[Part], list[Call]]:
     """The first matrix in blocks, what is done with a run, and the runs."""
-    leader: Any = next(A for A in operators if A.remote)
-    views = [leader.handles if A is leader else leader.alongside(A) for A in operators]
-    readings = tuple(A.reading if A.remote else Reading(A.dtype) for A in map(_any, operators))
+    given: list[Any] = list(operators)
+    leader = next(A for A in given if A.remote)
+    views = [leader.handles if A is leader else leader.alongside(A) for A in given]
+    readings = tuple(A.reading if A.remote else Reading(A.dtype) for A in given)
     result = 8.0 * columns * sum(A.shape[1] for A in operators)
     edges, calls = leader.edges, []
     for run in cut_into_runs(leader.sizes, result):
         handles = tuple(handles[i] for i in run for handles in views)
         calls.append(Call(edges[run.start], handles))
     return leader, OverRun(task, readings, columns), calls
-
-
-def _any(A: LinearOperator) -> Any:
-    return A

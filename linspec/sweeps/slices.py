@@ -19,7 +19,7 @@ from linspec import cost
 from linspec.arrays import Array
 from linspec.column_statistics import ColumnStatistics
 from linspec.errors import InvalidProblem
-from linspec.gram import DenseGram
+from linspec.gram import HeldGram
 from linspec.operators import LinearOperator, uncounted
 from linspec.row_model import RowModel
 from linspec.sweeps.fused import Asked, FusedProducts, Sums
@@ -69,7 +69,7 @@ class SliceSweeps(RowSweeps):
         asked = len(self.views) > 1 or (self.center and view.operator.sparse)
         return (asked or view.unlearnt) and view.squares is None
 
-    def _gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> DenseGram:
+    def _gram(self, form: str, sizes: Callable[[], cost.Sizes]) -> HeldGram:
         unknown = any(view.mean is None for view in self.views)
         center = self.center and unknown
         about = [None if center else view.taken for view in self.views]

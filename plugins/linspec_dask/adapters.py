@@ -91,10 +91,10 @@ def sample_array() -> Any:
 def sample_frame() -> Any:
     """A frame in two partitions."""
     import dask.dataframe
-    import pandas
+    import pandas as pd
 
     rows = np.random.default_rng(0).standard_normal((30, 4))
-    return dask.dataframe.from_pandas(pandas.DataFrame(rows, columns=list("abcd")), npartitions=2)
+    return dask.dataframe.from_pandas(pd.DataFrame(rows, columns=list("abcd")), npartitions=2)
 
 
 def sample_list() -> Any:

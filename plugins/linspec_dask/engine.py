@@ -136,10 +136,12 @@ class DaskEngine(Engine):
             self._wait_for(futures)
             return list(self.client.gather(futures))
         except BaseException as error:
-            lost = sorted(given.number for given in self._given if given.future.status in ("cancelled", "lost"))
+            lost = sorted(
+                given.number for given in self._given if given.future.status in ("cancelled", "lost")
+            )
             if lost and isinstance(error, Exception):
                 raise DataLost(
-                    f"blocks must be on a worker; block {', '.join(map(str, lost))} of those that were given as futures "
+                    f"blocks must be on a worker; block {', '.join(map(str, lost))} of those given as futures "
                     "is gone with the worker that had it, and nothing says how to make it again. Make blocks with "
                     "tasks, such as dask.delayed(load)(path) or client.submit(load, path), which dask repeats, "
                     "instead of client.scatter; or scatter them again."
@@ -177,7 +179,9 @@ class DaskEngine(Engine):
         for i, address in enumerate(workers):
             stretch = range(-(-len(blocks) * i // len(workers)), -(-len(blocks) * (i + 1) // len(workers)))
             missing = [j for j in stretch if found[j] is None]
-            made = self.client.compute([blocks[j] for j in missing], workers=[address], allow_other_workers=True)
+            made = self.client.compute(
+                [blocks[j] for j in missing], workers=[address], allow_other_workers=True
+            )
             for j, future in zip(missing, made, strict=True):
                 found[j] = Held(future, address)
         return [held for held in found if held is not None]
@@ -204,7 +208,8 @@ class DaskEngine(Engine):
         workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
         if not workers:
             raise InvalidProblem(
-                "the current client of dask must have workers; got none. Start some, or call client.wait_for_workers()."
+                "the current client of dask must have workers; got none. Start some, or wait for them: "
+                "client.wait_for_workers(1)."
             )
         return workers
 

@@ -56,5 +56,5 @@ class Recomputed(InProcess):
         return isinstance(other, InProcess)
 
 
-def _same(number: int, value: Any) -> Any:
+def _same(_number: int, value: Any) -> Any:
     return value

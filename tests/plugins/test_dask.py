@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 import warnings
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -104,11 +105,12 @@ def test_answers_and_passes_are_those_of_arrays_in_memory(name):
     given = LONG.get(name, {"tol": 1e-11} if "tol" in {o.name for o in ls.describe(name).options} else {})
     for kind, chunked in ((np.array, of), (scipy.sparse.csr_array, csr)):
         A, B = kind(X), kind(Y)
-        try:
-            found = answers(state(chunked(X), chunked(Y, 500)), name, **given)
-        except MissingCapability as error:
-            assert "Solvers that can take them: " in str(error)
-            return
+        problem, needs = state(chunked(X), chunked(Y, 500)), ls.describe(name).needs
+        if needs.rows or needs.dense:
+            with pytest.raises(MissingCapability, match="Solvers that can take them: "):
+                answers(problem, name)
+            continue
+        found = answers(problem, name, **given)
         exact = answers(state(A, B), name, **given)
         if name != "least-squares/lsqr":  # two passes an iteration, where rows stay elsewhere
             assert abs(found.passes - exact.passes) <= 1
@@ -128,12 +130,12 @@ def test_lists_of_delayed_blocks_and_of_futures(client):
 
 @pytest.mark.parametrize("cluster_there", [False, True])
 def test_frames_keep_the_names_of_their_columns(cluster_there, request):
-    pandas = pytest.importorskip("pandas")
+    pd = pytest.importorskip("pandas")
     frames = pytest.importorskip("dask.dataframe")
     if cluster_there:
         request.getfixturevalue("client")
     names = [f"gene {i}" for i in range(P)]
-    frame = frames.from_pandas(pandas.DataFrame(X, columns=names), npartitions=3)
+    frame = frames.from_pandas(pd.DataFrame(X, columns=names), npartitions=3)
     found = answers(ls.SVD(frame, 3, center=True), "gram")
     np.testing.assert_allclose(found.S, np.linalg.svd(X - X.mean(0))[1][:3], rtol=1e-10)
     assert found.column_names["A"] == tuple(names)
@@ -226,7 +228,9 @@ def test_a_run_that_is_out_of_time_or_interrupted_ends(client):
         signal.raise_signal(signal.SIGINT)
 
     problem = ls.CCA(of(X), of(Y), 2, ridge=1.0)
-    assert answers(problem, "lobpcg", form="implicit", tol=1e-15, callback=stop).status is ls.Status.INTERRUPTED
+    assert (
+        answers(problem, "lobpcg", form="implicit", tol=1e-15, callback=stop).status is ls.Status.INTERRUPTED
+    )
     assert answers(problem, "gram").converged, "the client works on"
 
 
@@ -253,17 +257,26 @@ def test_the_bits_are_those_of_this_process_also_after_a_worker_was_killed(dtype
         after = solved(callback=kill)
         assert killed
         by_survivors = solved()
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0", silence_logs=50
-    ) as one, distributed.Client(one):
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0", silence_logs=50
+        ) as one,
+        distributed.Client(one),
+    ):
         by_one = solved()
     from linspec.blocks import BlockOperator
 
     edges = np.cumsum([0, *ROWS])
-    data = [BlockOperator([A.astype(dtype)[a:b] for a, b in zip(edges, edges[1:], strict=False)]) for A in (X, Y)]
+    data = [BlockOperator([A.astype(dtype)[a:b] for a, b in pairwise(edges)]) for A in (X, Y)]
     here = solved()
     for found in (by_two, after, by_survivors, by_one):
         assert all(np.array_equal(a, b) for a, b in zip(found, here, strict=True))
+
+
+def until_it_is_noticed(A: Any) -> None:
+    for _ in range(50):
+        answers(ls.SVD(A, 3), "block-krylov", form="implicit")
+        time.sleep(0.1)
 
 
 def test_blocks_that_nothing_can_make_again_are_named(processes):
@@ -272,10 +285,9 @@ def test_blocks_that_nothing_can_make_again_are_named(processes):
     holder, pid = next(iter(processes.run(os.getpid).items()))
     there = [i for i, future in enumerate(futures) if holder in processes.who_has([future])[future.key]]
     os.kill(pid, signal.SIGKILL)
-    with pytest.raises(DataLost, match=f"block {', '.join(map(str, there))} .* client.scatter") as caught:
-        for _ in range(50):  # until the scheduler has noticed
-            answers(ls.SVD(A, 3), "block-krylov", form="implicit")
-            time.sleep(0.1)
+    numbers = ", ".join(map(str, there))
+    with pytest.raises(DataLost, match=f"block {numbers} .* client.scatter") as caught:
+        until_it_is_noticed(A)
     assert isinstance(caught.value, RuntimeError)
 
 
@@ -301,3 +313,35 @@ def test_settings_that_make_workers_slow_are_told():
         engine.DaskEngine(Client({"one": "268435456", "two": None}))
     with pytest.raises(InvalidProblem, match="must have workers"):
         engine.DaskEngine(Client({}))
+
+
+# ---- the command line -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_files_and_matrices_of_the_command_line_are_put_on_workers(order, client, tmp_path):
+    from linspec.cli.columns import NamedMatrix
+    from linspec.cli.workers import _placed
+
+    np.save(tmp_path / "rows.npy", np.asarray(X, order=order))
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    for values in (mapped, scipy.sparse.csr_array(X)):
+        placed = _placed("X", NamedMatrix(values, names=("a",) * P))
+        assert placed.values.remote
+        assert placed.names == ("a",) * P
+        np.testing.assert_allclose(placed.values.matmat(np.eye(P)), X)
+    texts = NamedMatrix(np.array(["rose", "lily"]), text="no numbers")
+    assert _placed("y", texts) is texts
+
+
+def test_workers_and_rows_left_out_exclude_each_other(tmp_path):
+    from click.testing import CliRunner
+
+    from linspec.cli import main
+
+    np.save(tmp_path / "rows.npy", X)
+    file = str(tmp_path / "rows.npy")
+    given = ["solve", "cca", file, file, "-k", "1", "--workers", "2", "--held-out", "0.5"]
+    found = CliRunner().invoke(main, given)
+    assert found.exit_code == 2
+    assert "--held-out takes rows out" in found.output
