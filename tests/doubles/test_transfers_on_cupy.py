@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,6 +63,19 @@ def test_budgets_only_fall(tmp_path, monkeypatch):
     with pytest.raises(SystemExit, match="a: down 2, at most 1"):
         transfers.record({"a": {"down": 2, "up": 0}})
     assert transfers.budgets() == {"a": {"down": 1, "up": 3}, "b": {"down": 9, "up": 9}}
+
+
+def test_the_page_shows_the_budgets():
+    text = (Path(__file__).parents[2] / "docs" / "gpu.md").read_text(encoding="utf-8")
+    table = text.partition("<!-- transfers -->")[2].partition("<!-- /transfers -->")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.strip().splitlines()[2:]]
+    shown = {name: {"down": int(down), "up": int(up)} for name, _, _, down, up in rows}
+    assert shown == transfers.budgets()
+    for n_rows, columns, _, now, on_host in re.findall(
+        r"\| ([\d,]+) x ([\d,]+) \| (\d+) \| (\d+) \| (\d+) \|", text
+    ):
+        n, p = (int(number.replace(",", "")) for number in (n_rows, columns))
+        assert transfers.gram_blocks_of(n, p) == (int(now), int(on_host))
 
 
 # ---- blocks -----------------------------------------------------------------------------------------------
