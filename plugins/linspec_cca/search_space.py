@@ -264,15 +264,9 @@ class SearchSpace:
         self._folded = 0
         Zx, Zy = blocks
         SZx, CZy, CtZx, SZy = products
+        *small, VKZy, VKZx, ZKZ = self._inner_products(blocks, products)
         d, e = self._cross.shape
-        of_x, of_y, cross = (
-            x.measured(Zx, SZx),
-            y.measured(Zy, SZy),
-            np.zeros((d + Zx.shape[1], e + Zy.shape[1])),
-        )
-        *small, VKZy, VKZx, ZKZ = to_host_together(
-            *of_x, *of_y, x.against(0, CZy), y.against(0, CtZx), x.inner(Zx, CZy)
-        )
+        cross = np.zeros((d + Zx.shape[1], e + Zy.shape[1]))
         cross[:d, :e], cross[:d, e:] = self._cross, VKZy
         cross[d:, :e], cross[d:, e:] = VKZx.T, ZKZ
         self._cross, self._last = cross, self.correlations
@@ -281,6 +275,16 @@ class SearchSpace:
         self._before = self._turns
         P, self.correlations, Qt = np.linalg.svd(x.coordinates.T @ cross @ y.coordinates)
         self._turns, self._there = (P, Qt.T), None
+
+    def _inner_products(
+        self, blocks: Sequence[Array], products: tuple[Array, Array, Array, Array]
+    ) -> list[HostArray]:
+        """What is asked of the new blocks of both views, and three parts of the cross products, in one transfer."""
+        x, y = self.views
+        Zx, Zy = blocks
+        SZx, CZy, CtZx, SZy = products
+        crosses = x.against(0, CZy), y.against(0, CtZx), x.inner(Zx, CZy)
+        return to_host_together(*x.measured(Zx, SZx), *y.measured(Zy, SZy), *crosses)
 
     @property
     def _placed(self) -> list[Array]:

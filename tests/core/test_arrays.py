@@ -11,7 +11,18 @@ import pytest
 import scipy.sparse
 
 from linspec import arrays
-from linspec.arrays import HOST, Home, all_finite, from_host, host_dtype, is_array, namespace, to_host
+from linspec.arrays import (
+    HOST,
+    Home,
+    all_finite,
+    from_host,
+    host_dtype,
+    is_array,
+    namespace,
+    to_host,
+    to_host_together,
+    triangular_factor,
+)
 from linspec.errors import LinspecError, UnsupportedData
 from linspec.testing import BACKENDS as KIT
 
@@ -265,5 +276,32 @@ def test_all_finite_is_not_fooled_by_overflow_or_integers():
     assert all_finite(strict.asarray([True, False]))
 
 
+def test_small_matrices_travel_together(backend):
+    """Both ways, of any shape, with those beside that are on the host already."""
+    home = Home.of(BACKENDS[backend](np.ones(1, np.float32))).blocks
+    given = [np.arange(6.0).reshape(2, 3), np.zeros((0, 4)), np.array(7.0), np.arange(5.0), np.eye(3)]
+    there = home.place_together(*given)
+    assert all(Home.of(x) == home for x in there)
+    back = to_host_together(there[0].T, *there[1:3], given[3], there[4])
+    expected = [given[0].T, *given[1:]]
+    for x, y in zip(back, expected, strict=True):
+        assert isinstance(x, np.ndarray)
+        assert x.shape == y.shape
+        np.testing.assert_array_equal(x, y)
+    assert home.place_together() == to_host_together() == []
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("shape", [(9, 4), (4, 4), (3, 5)])
+def test_a_triangular_factor_has_the_inner_products(backend, shape):
+    home = Home.of(BACKENDS[backend](np.ones(1, np.float32))).blocks
+    A = np.random.default_rng(0).standard_normal(shape)
+    R = to_host(triangular_factor(home.place(A)))
+    assert R.shape == (min(shape), shape[1])
+    np.testing.assert_array_equal(R, np.triu(R))
+    np.testing.assert_allclose(R.T @ R, A.T @ A, atol=1e-13)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_synchronize_waits_for_nothing_on_the_host(backend):
     assert arrays.synchronize(BACKENDS[backend](np.ones(1, np.float32))) is None

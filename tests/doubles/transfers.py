@@ -1,82 +1,162 @@
 """Transfers, waits and kernels of an iteration of every solver, counted on the double of CuPy.
 
-    PYTHONPATH=tests python tests/doubles/transfers.py [VERSION]
+    PYTHONPATH=tests python tests/doubles/transfers.py [--record] [VERSION]
 
 prints a table: copies to the host and to the device, waits that no `to_host` announces, those within sparse matrices
-of CuPy, reports of cuSOLVER that are read, and kernels, for the whole run and for each iteration; then where linspec
-waits. Two views of 600 rows, 16 and 12 columns with 3 shared directions; at most 20 iterations. An iteration is what a
-run of 20 needs beyond one of 10, by their number; solvers that ended before have none. The numbers are exact and the
-same on every machine.
+of CuPy, reports of cuSOLVER that are read, and kernels, for the whole run and for an iteration; then where linspec
+waits, and in how many blocks Gram matrices are formed. Two views of 600 rows, 40 and 30 columns with 3 shared
+directions; at most 12 iterations, which leave something to gain. An iteration is the median of those of a run, the
+first left out; where two are in the middle, the larger. The numbers are the same on every machine.
+
+What an iteration of a solver may carry stands in `budgets.json`; a test holds it. With --record the file is written,
+and only downwards: a number that has risen is refused. A solver that is new, or gone, enters or leaves.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from doubles import cupy_double
 
-cupy = cupy_double.install(*sys.argv[1:2])
-
-import numpy as np  # noqa: E402
-
-import linspec as ls  # noqa: E402
-from linspec.options import options_of  # noqa: E402
-from linspec.registry import get_solver  # noqa: E402
+import linspec as ls
+from linspec.options import options_of
+from linspec.registry import get_solver
 
 KINDS = ("down", "up", "sync", "inside", "report", "kernel")
 
+BUDGETS = Path(__file__).with_name("budgets.json")
+
+LIMITS = {"max_iterations": 12, "iterations": 6, "tol": 1e-300}
+"""Options of a run, for the solvers that have them."""
+
+SHAPES = ((100_000, 50), (1_000_000, 50), (74_000, 26_000), (10_000_000, 1000))
+"""Rows and columns of data whose Gram matrix is formed."""
+
 
 def problems() -> dict[str, Any]:
-    """One problem of each kind, by name."""
+    """What makes one problem of each kind, by name."""
+    import cupy
+
     rng = np.random.default_rng(0)
     shared = rng.standard_normal((600, 3))
-    X = shared @ rng.standard_normal((3, 16)) + rng.standard_normal((600, 16))
-    Y = shared @ rng.standard_normal((3, 12)) + rng.standard_normal((600, 12))
+    X = shared @ rng.standard_normal((3, 40)) + rng.standard_normal((600, 40)) * np.geomspace(30, 1, 40)
+    Y = shared @ rng.standard_normal((3, 30)) + rng.standard_normal((600, 30)) * np.geomspace(30, 1, 30)
     X, Y, classes = (cupy.asarray(A) for A in (X, Y, np.arange(600) % 4))
     H = ls.targets.lda(classes)
     return {
         "cca": lambda: ls.CCA(X, Y, k=2, ridge=1.0),
         "svd": lambda: ls.SVD(X, k=2),
-        "least-squares": lambda: ls.LeastSquares(X, Y, ridge=1.0),
+        "least-squares": lambda: ls.LeastSquares(X, Y[:, :3], ridge=1e-3),
         "discriminant": lambda: ls.Discriminant(X, H, ridge=1.0),
         "kernel-cca": lambda: ls.get_problem("kernel-cca")(X[:200], Y[:200], k=2, ridge=1.0),
     }
 
 
-def counts(problem: Any, name: str, iterations: int) -> tuple[dict[str, int], int]:
-    """Events by kind, and the iterations that were made."""
+def counts(problem: Any, name: str) -> tuple[dict[str, int], dict[str, int] | None, int]:
+    """Events of a run and of an iteration by kind, and the iterations; no events where there are no three of them."""
     fields = {option.name for option in options_of(get_solver(name, problem))}
-    limits = {key: value for key, value in (("max_iterations", iterations), ("tol", 1e-300)) if key in fields}
+    seen: list[dict[str, int]] = []
+
+    def look(_: Any) -> None:
+        seen.append({kind: cupy_double.ACCOUNT.total(kind) for kind in KINDS})
+
     cupy_double.ACCOUNT.reset()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        solution = ls.solve(problem, name, rng=0, **limits)
-    return {kind: cupy_double.ACCOUNT.total(kind) for kind in KINDS}, len(solution.history["residual"])
+        ls.solve(problem, name, rng=0, callback=look, **{key: LIMITS[key] for key in LIMITS if key in fields})
+    whole = {kind: cupy_double.ACCOUNT.total(kind) for kind in KINDS}
+    steps = [{kind: b[kind] - a[kind] for kind in KINDS} for a, b in pairwise(seen[1:])]
+    each = {kind: sorted(step[kind] for step in steps)[len(steps) // 2] for kind in KINDS} if steps else None
+    return whole, each, max(len(seen) - 1, 0)
 
 
-def rows() -> list[tuple[str, ...]]:
-    """The lines of the table."""
-    found: list[tuple[str, ...]] = [("solver", *KINDS, "iterations", *(f"{kind}/it" for kind in KINDS))]
+def measured() -> tuple[dict[str, Any], dict[str, int]]:
+    """For every solver what `counts` tells, or the error that it ends with; and where linspec waits."""
+    found: dict[str, Any] = {}
     waits: dict[str, int] = {}
     for kind, problem in problems().items():
         for name in ls.solvers(kind):
             try:
-                short, few = counts(problem(), name, 10)
-                whole, many = counts(problem(), name, 20)
+                found[f"{kind}/{name}"] = counts(problem(), name)
             except ls.errors.LinspecError as error:
-                found.append((f"{kind}/{name}", type(error).__name__))
-                continue
+                found[f"{kind}/{name}"] = type(error).__name__
             for place, count in cupy_double.ACCOUNT.sites("sync").items():
                 waits[place] = waits.get(place, 0) + count
-            more = max(many - few, 0)
-            each = [f"{(whole[count] - short[count]) / more:.1f}" if more else "-" for count in KINDS]
-            found.append((f"{kind}/{name}", *(str(whole[count]) for count in KINDS), str(many), *each))
-    found += [("", ""), ("waits at", ""), *((place, str(count)) for place, count in waits.items())]
-    return found
+    return found, waits
+
+
+def carried(found: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """Transfers of an iteration of the solvers that iterate."""
+    iterating = {name: counted[1] for name, counted in found.items() if not isinstance(counted, str)}
+    return {name: {kind: each[kind] for kind in ("down", "up")} for name, each in iterating.items() if each}
+
+
+def budgets() -> dict[str, dict[str, int]]:
+    """What an iteration of each solver may carry."""
+    read: dict[str, dict[str, int]] = json.loads(BUDGETS.read_text())
+    return read
+
+
+def risen(now: dict[str, dict[str, int]], allowed: dict[str, dict[str, int]]) -> list[str]:
+    """The solvers that carry more than they may."""
+    common = sorted(now.keys() & allowed.keys())
+    return [
+        f"{name}: {kind} {now[name][kind]}, at most {allowed[name][kind]}"
+        for name in common
+        for kind in ("down", "up")
+        if now[name][kind] > allowed[name][kind]
+    ]
+
+
+def record(now: dict[str, dict[str, int]]) -> None:
+    """Write the budgets; end with a message where one has risen."""
+    if BUDGETS.exists() and (more := risen(now, budgets())):
+        sys.exit("budgets only fall; got\n" + "\n".join(more))
+    lines = [f"  {json.dumps(name)}: {json.dumps(now[name])}" for name in sorted(now)]
+    BUDGETS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def gram_blocks_of(n: int, p: int) -> tuple[int, int]:
+    """Blocks of rows for the Gram matrix of n x p float64 entries, on a device and on the host."""
+    import cupy
+
+    from linspec.views import View, gram_blocks
+
+    rows = [View("X", ls.as_operator(library.zeros((1, p))), center=False) for library in (cupy, np)]
+    on_device, on_host = (sum(1 for _ in gram_blocks([view], n)) for view in rows)
+    return on_device, on_host
+
+
+def table(found: dict[str, Any], waits: dict[str, int]) -> list[tuple[str, ...]]:
+    """The lines of what is printed."""
+    lines: list[tuple[str, ...]] = [("solver", *KINDS, "iterations", *(f"{kind}/it" for kind in KINDS))]
+    for name, counted in found.items():
+        if isinstance(counted, str):
+            lines.append((name, counted))
+            continue
+        whole, each, made = counted
+        own = ["-" if each is None else str(each[kind]) for kind in KINDS]
+        lines.append((name, *(str(whole[kind]) for kind in KINDS), str(made), *own))
+    lines += [("",), ("waits at",), *((place, str(count)) for place, count in waits.items())]
+    lines += [("",), ("Gram blocks, rows x columns", "device", "host")]
+    return lines + [(f"{n} x {p}", *map(str, gram_blocks_of(n, p))) for n, p in SHAPES]
+
+
+def main(arguments: list[str]) -> None:
+    """Print the table, and write the budgets where that is asked for."""
+    cupy_double.install(*(word for word in arguments if not word.startswith("-")))
+    found, waits = measured()
+    for line in table(found, waits):
+        print(f"{line[0]:<32}" + "".join(f"{cell:>10}" for cell in line[1:]))
+    if "--record" in arguments:
+        record(carried(found))
 
 
 if __name__ == "__main__":
-    for row in rows():
-        print(f"{row[0]:<32}" + "".join(f"{cell:>10}" for cell in row[1:]))
+    main(sys.argv[1:])

@@ -1,0 +1,169 @@
+"""What is carried between host and device stays small: counted on the double of CuPy, solver by solver."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from linspec.testing import BACKENDS
+
+if reason := next(backend.missing() for backend in BACKENDS if backend.name == "cupy"):
+    pytest.skip(f"{reason}; for the double LINSPEC_CUPY_DOUBLE=14.2.0", allow_module_level=True)
+
+import cupy
+
+if "double" not in cupy.__version__:
+    pytest.skip("nothing counts on a GPU", allow_module_level=True)
+
+from doubles import transfers
+from doubles.cupy_double import ACCOUNT
+
+import linspec as ls
+from linspec.views import View, gram_blocks
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def now():
+    return transfers.measured()
+
+
+# ---- budgets ----------------------------------------------------------------------------------------------
+
+
+def test_every_solver_that_iterates_has_a_budget(now):
+    found, _ = now
+    errors = {name: counted for name, counted in found.items() if isinstance(counted, str)}
+    assert not errors
+    assert transfers.carried(found).keys() == transfers.budgets().keys()
+
+
+def test_no_iteration_carries_more_than_its_budget(now):
+    assert transfers.risen(transfers.carried(now[0]), transfers.budgets()) == []
+
+
+def test_a_budget_is_what_an_iteration_carries(now):
+    """Whoever saves a transfer lowers the budget: `python tests/doubles/transfers.py --record`."""
+    assert transfers.risen(transfers.budgets(), transfers.carried(now[0])) == []
+
+
+def test_no_solver_waits_unannounced(now):
+    assert now[1] == {}
+
+
+def test_budgets_only_fall(tmp_path, monkeypatch):
+    monkeypatch.setattr(transfers, "BUDGETS", tmp_path / "budgets.json")
+    transfers.record({"a": {"down": 2, "up": 3}})
+    transfers.record({"a": {"down": 1, "up": 3}, "b": {"down": 9, "up": 9}})
+    with pytest.raises(SystemExit, match="a: down 2, at most 1"):
+        transfers.record({"a": {"down": 2, "up": 0}})
+    assert transfers.budgets() == {"a": {"down": 1, "up": 3}, "b": {"down": 9, "up": 9}}
+
+
+def test_the_page_shows_the_budgets():
+    text = (Path(__file__).parents[2] / "docs" / "gpu.md").read_text(encoding="utf-8")
+    table = text.partition("<!-- transfers -->")[2].partition("<!-- /transfers -->")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.strip().splitlines()[2:]]
+    shown = {name: {"down": int(down), "up": int(up)} for name, _, _, down, up in rows}
+    assert shown == transfers.budgets()
+    for n_rows, columns, _, now, on_host in re.findall(
+        r"\| ([\d,]+) x ([\d,]+) \| (\d+) \| (\d+) \| (\d+) \|", text
+    ):
+        n, p = (int(number.replace(",", "")) for number in (n_rows, columns))
+        assert transfers.gram_blocks_of(n, p) == (int(now), int(on_host))
+
+
+# ---- blocks -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [(1,), (50,), (50, 30), (1000,), (26_000, 4000)])
+@pytest.mark.parametrize("rows", [10, 100_000, 10_000_000])
+def test_gram_blocks_fit_the_device(rows, columns):
+    views = [View("X", ls.as_operator(cupy.zeros((1, p))), center=False) for p in columns]
+    blocks = list(gram_blocks(views, rows))
+    assert blocks[0].start == 0
+    assert blocks[-1].stop == rows
+    assert len(blocks) <= 8 * rows * sum(columns) // 2**26 + 1
+    assert max(each.stop - each.start for each in blocks) * 8 * sum(columns) <= 2**28
+
+
+def launches(rows):
+    X, Y = (cupy.asarray(RNG.standard_normal((rows, p)).astype(np.float32)) for p in (6, 4))
+    ACCOUNT.reset()
+    ls.Moments(X, Y, center=True, form="dense").dense()
+    return ACCOUNT.total("kernel")
+
+
+def test_the_kernels_of_a_gram_matrix_do_not_grow_with_rows_that_fit():
+    assert launches(60_000) == launches(600)
+
+
+def test_long_rows_are_reduced_in_one_block():
+    counts = []
+    for rows in (600, 60_000):
+        X = cupy.asarray(RNG.standard_normal((rows, 6)))
+        ACCOUNT.reset()
+        ls.Moments(X, form="implicit").reduced_rows((0.0,))
+        counts.append(ACCOUNT.total("kernel"))
+    assert counts[0] == counts[1]
+
+
+# ---- what is made on the device ---------------------------------------------------------------------------
+
+
+def test_ones_and_identities_are_made_on_the_device():
+    """A product with all columns of the identity, and column means: nothing as long as rows or columns goes up."""
+    X, Y = (cupy.asarray(RNG.standard_normal((5000, p))) for p in (20, 300))
+    ACCOUNT.reset()
+    ls.Moments(X, Y, center=True, form="implicit").gram_and_cross()
+    ls.Moments(X, form="implicit").column_means()
+    assert ACCOUNT.total_bytes("up") < 8 * 300
+
+
+def test_the_cross_product_needs_no_identity(monkeypatch):
+    X, Y = (RNG.standard_normal((200, p)) for p in (20, 30))
+    monkeypatch.setattr(type(ls.arrays.HOST), "eye", None)
+    for center in (False, True):
+        moments = ls.Moments(cupy.asarray(X), cupy.asarray(Y), center=center, form="implicit")
+        cross = moments.gram_and_cross(cupy.asarray(np.ones((20, 2))))[1]
+        less = X - X.mean(axis=0) * center
+        np.testing.assert_allclose(cross.get(), less.T @ Y, atol=1e-11)
+
+
+@pytest.mark.parametrize("slices", [False, True])
+def test_images_stay_on_the_device(slices):
+    X, V = RNG.standard_normal((4000, 8)) + 3.0, RNG.standard_normal((8, 3))
+    rows = cupy.asarray(X)
+    data = (lambda: (rows[i : i + 1000, :] for i in range(0, 4000, 1000))) if slices else rows
+    moments = ls.Moments(data, center=True, form="implicit")
+    ACCOUNT.reset()
+    R = moments.image_triangle(cupy.asarray(V))
+    product, S = moments.gram_and_triangle(cupy.asarray(V), 3)
+    assert ACCOUNT.total_bytes("down") < 8 * 1000
+    image = (X - X.mean(axis=0)) @ V
+    for found in (R, S):
+        np.testing.assert_allclose(found.T @ found, image.T @ image, rtol=1e-10)
+    np.testing.assert_allclose(product.get(), (X - X.mean(axis=0)).T @ image, rtol=1e-10, atol=1e-9)
+
+
+def test_leading_triplets_of_a_large_matrix_come_from_its_square():
+    """As accurate as the full decomposition, down to where a square loses digits; there the full one is taken."""
+    from linspec.arrays import Home
+    from linspec.whitener import SQUARED_AWAY, leading_svd
+
+    m, k = 120, 5
+    P, Q = (np.linalg.qr(RNG.standard_normal((m, m)))[0] for _ in range(2))
+    for least in (0.1, SQUARED_AWAY / 10):
+        s = np.concatenate([np.geomspace(1, least, k), np.full(m - k, least / 100)])
+        U, found, V = leading_svd(cupy.asarray(P * s @ Q.T), k, Home.of(cupy.zeros(1)))
+        np.testing.assert_allclose(found, s[:k], atol=1e-14)
+        for basis, planted in ((U.get(), P[:, :k]), (V.get(), Q[:, :k])):
+            np.testing.assert_allclose(basis.T @ basis, np.eye(k), atol=1e-13)
+            rest = basis - planted @ (planted.T @ basis)
+            assert np.abs(rest).max() < 1e-13 / least
+    assert math.isclose(float(found[0]), 1.0)
