@@ -175,6 +175,11 @@ class Deflation:
         """Π Y."""
         return Y - self.Q @ ((self.MQ.T @ Y) / self.E)
 
+    @property
+    def growth(self) -> float:
+        """1: the gradient is the same."""
+        return 1.0
+
     def gradient(self, G: Array) -> Array:
         """The same gradient, because it has no part along Q."""
         return G

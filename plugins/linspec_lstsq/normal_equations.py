@@ -27,6 +27,9 @@ from linspec_lstsq.gradients import ROUNDING, column_norms, note_uncertainty, re
 class Iteration(ABC):
     """An iteration on the normal equations, for a driver that makes its products."""
 
+    growth: float = 1.0
+    """How many times larger the rounding of a product may be in the gradient, where it passes other variables."""
+
     @abstractmethod
     def ask(self) -> Array:
         """The block to multiply by AᵀA next; it has no columns when the iteration is finished."""
@@ -103,7 +106,7 @@ class System:
 
     def drift(self, norm: float, iterations: Sequence[Iteration]) -> float:
         """The approximate error of updated gradients, relative to AᵀB, for a norm of AᵀA."""
-        sizes = [column_norms(iteration.x(), self.home) for iteration in iterations]
+        sizes = [iteration.growth * column_norms(iteration.x(), self.home) for iteration in iterations]
         moved = relative((norm + max(self.ridges)) * np.concatenate(sizes), self.scales)
         return self.noise * float(moved.max(initial=0.0))
 

@@ -363,6 +363,11 @@ class Preconditioner:
         """H Y."""
         return self.forward(Y)
 
+    @property
+    def growth(self) -> float:
+        """‖P^(1/2)‖, with which H⁻ᵀ multiplies what Hᵀ has rounded."""
+        return 1 / float(to_host(self.shrink).min(initial=1.0))
+
     def gradient(self, G: Array) -> Array:
         """H⁻ᵀ G."""
         G = self._stretched(G, 1 / self.shrink)

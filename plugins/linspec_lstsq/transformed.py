@@ -22,6 +22,10 @@ from linspec_lstsq.normal_equations import Iteration, System
 class Transform(Protocol):
     """New variables for one ridge."""
 
+    @property
+    def growth(self) -> float:
+        """How many times the way back to the old variables enlarges the rounding of a gradient in the new ones."""
+
     def forward(self, V: Array) -> Array:
         """A block of the new variables in the old ones, which M multiplies."""
 
@@ -54,7 +58,7 @@ class Transformed(Iteration):
         kind: type[BlockConjugateGradients | Descent] = BlockConjugateGradients,
     ) -> None:
         (self.ridge,) = system.ridges
-        self.transform, self.home = transform, system.home
+        self.transform, self.home, self.growth = transform, system.home, transform.growth
         self.start, gradient = system.at_start
         AtB = gradient if system.start is None else system.AtB
         new = replace(system, AtB=transform.back(AtB), ridges=(0.0,), start=None, gradient=None)

@@ -152,10 +152,12 @@ def _finish(root: HostArray, *, cut: bool) -> tuple[HostArray, HostArray]:
     """
     wide = root.shape[0] < root.shape[1]  # columns that became exactly zero before are gone already
     if cut or wide:
-        left, values, right = np.linalg.svd(root, full_matrices=False)
-        keep = values > 2 * np.sqrt(root.shape[1]) * EPS
-        if wide or not keep.all():
-            return left[:, keep], right[keep].T / values[keep]
+        # Values alone: with vectors, divide and conquer drops what is small beside the largest (LAPACK, dlasd2).
+        values = np.linalg.svd(root, compute_uv=False)
+        rank = int(np.sum(values > 2 * np.sqrt(root.shape[1]) * EPS))
+        if wide or rank < values.size:
+            left, _, right = np.linalg.svd(root, full_matrices=False)
+            return left[:, :rank], right[:rank].T / values[:rank]
     rotation, R = np.linalg.qr(root)
     signs = np.where(R.diagonal() < 0, -1.0, 1.0)
     T = lapack.dtrtri(R)[0] if R.size else R

@@ -85,10 +85,12 @@ def householder(V: Array) -> tuple[Array, HostArray]:
     # Below this a column has lost digits by gradual underflow, and a T that undoes its scale could overflow.
     kept = np.flatnonzero(norms > np.finfo(np.float64).tiny / np.finfo(np.float64).eps)
     unit = R[:, kept] / norms[kept]
-    left, values, right = np.linalg.svd(unit, full_matrices=False)
-    keep = values > 3 * np.sqrt(V.shape[1]) * float(np.finfo(host_dtype(V)).eps)
-    if keep.all() and kept.size == V.shape[1] <= V.shape[0]:
+    # Values alone: with vectors, divide and conquer drops what is small beside the largest (LAPACK, dlasd2).
+    values = np.linalg.svd(unit, compute_uv=False)
+    rank = int(np.sum(values > 3 * np.sqrt(V.shape[1]) * float(np.finfo(host_dtype(V)).eps)))
+    if rank == V.shape[1] <= V.shape[0]:
         return Q, lapack.dtrtri(unit)[0] / norms[:, None]
-    T = np.zeros((V.shape[1], int(keep.sum())))
-    T[kept] = right[keep].T / values[keep] / norms[kept, None]
-    return product(Q, left[:, keep]), T
+    left, _, right = np.linalg.svd(unit, full_matrices=False)
+    T = np.zeros((V.shape[1], rank))
+    T[kept] = right[:rank].T / values[:rank] / norms[kept, None]
+    return product(Q, left[:, :rank]), T

@@ -135,7 +135,8 @@ def test_as_many_ones_as_shared_dimensions(solver, case, center):
 def said(found, ones, k, pairs, *, deficient):
     """The status and its advice."""
     if ones:
-        assert f"{ones} of {len(found.correlations)} correlations are 1" in found.message
+        told = f"{ones} of {len(found.correlations)} correlations {'is' if ones == 1 else 'are'} 1"
+        assert told in found.message
         assert "ridge" in found.message
         assert found.status in (ls.Status.DEGENERATE, ls.Status.RANK_DEFICIENT)
     else:

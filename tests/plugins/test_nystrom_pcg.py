@@ -61,6 +61,15 @@ def test_large_singular_values_no_longer_count():
     assert 3 * passes["nystrom-pcg"] < passes["cg"]
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("tol", [1e-11, 1e-12, 1e-13])
+def test_rounding_in_the_preconditioned_variables_does_not_end_the_iteration_early(seed, tol):
+    """The way back to x multiplies it by the root of the largest eigenvalue over the first that is left."""
+    model = datasets.steep_spectrum(seed, n=400, p=300)
+    problem = ls.LeastSquares(model.A, model.draw(np.random.default_rng(1)), ridge=400.0)
+    assert ls.solve(problem, "nystrom-pcg", rng=0, tol=tol, form="implicit").converged
+
+
 def test_a_flat_spectrum_gets_no_preconditioner():
     model = datasets.flat_spectrum(0, n=400, p=300)
     problem = ls.LeastSquares(model.A, model.draw(np.random.default_rng(1)), ridge=1.0)
