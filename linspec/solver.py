@@ -489,7 +489,9 @@ def solve(
         solution: S = _run(problem, instance, spec, name, callbacks=watching, start=begin, **limits)
         if solver == "auto" and solution.status in UNFINISHED:
             solution = _goes_on(problem, solution, options_, callbacks=watching, **limits)
-    if solution.status in WARNED:  # of the answer that is returned: an attempt that "auto" gives up warns nobody
+    if (
+        solution.status in WARNED
+    ):  # of the answer that is returned: an attempt that "auto" gives up warns nobody
         warn(f"{solution.solver}: {solution.message}", ConvergenceWarning)
     if solution.status is Status.INTERRUPTED:
         remember(solution)

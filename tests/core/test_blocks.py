@@ -182,9 +182,7 @@ def test_answers_and_passes_are_those_of_arrays_in_memory(name, kind):
     needs = ls.describe(name).needs
     in_blocks = state(blocks(A), blocks(B, OTHER_EDGES))
     if needs.rows or needs.dense:
-        with pytest.raises(
-            MissingCapability, match="which the data cannot give"
-        ):
+        with pytest.raises(MissingCapability, match="which the data cannot give"):
             answers(in_blocks, name)
         return
     of_blocks = answers(in_blocks, name)
