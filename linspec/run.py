@@ -569,6 +569,8 @@ class Run:
             limit = Status.STAGNATED
         if limit is not None:
             self._ending = limit
+            if limit in KEPT:
+                self._keep()
             return False
         self._shortfall, self._correction = residual, residual / self._claim
         self._least, self._since = residual, 0
