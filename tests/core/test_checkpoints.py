@@ -138,7 +138,7 @@ def test_a_saved_answer_is_a_start(tmp_path: Path) -> None:
 def test_auto_goes_on_with_the_solver_of_then(tmp_path: Path) -> None:
     state, _, _ = CASES["cg"]
     path = tmp_path / "run.ckpt"
-    ls.solve(state(), "cg", rng=0, checkpoint=path, max_passes=20)
+    ls.solve(state(), "cg", rng=0, checkpoint=path, callback=lambda progress: progress.iteration == 5)
     found = ls.solve(state(), start=path)
     assert (found.solver, found.converged) == ("cg", True)
 
