@@ -119,9 +119,8 @@ def killed(folder: Path, kills: int, rng: np.random.Generator) -> None:
             assert started(name, folder, str(path) if path.exists() else "", out).wait() == 0, name
         wrong += bits(ls.load_solution(out)) != whole[name]
     names = ", ".join(RUNS)
-    print(
-        f"{made} kills ({interrupted} of them Ctrl-C) of {trials} runs by turns of {names}: {wrong} ended with other bits"
-    )
+    print(f"{made} kills ({interrupted} of them Ctrl-C) of {trials} runs, by turns of {names}")
+    print(f"{wrong} runs ended with other bits")
 
 
 def stamp(path: Path) -> int:
