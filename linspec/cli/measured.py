@@ -371,7 +371,8 @@ class Limits:
     def arguments(self) -> dict[str, Any]:
         """As `linspec.solve` takes them."""
         budgets = {"rng": self.seed, "max_passes": self.max_passes, "max_seconds": self.max_seconds}
-        return {**budgets, "checkpoint": self.checkpoint, "start": self.start}
+        files = {"checkpoint": self.checkpoint, "start": self.start}
+        return {**budgets, **{name: path for name, path in files.items() if path is not None}}
 
 
 def loaded(problem: Any, solver: str, options: Mapping[str, Any]) -> None:

@@ -30,6 +30,7 @@ from linspec.operators.base import (
 from linspec.operators.counted import CountedOperator, Ledger, uncounted
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map, open_npy
 from linspec.operators.foreign import CupySparseOperator, ForeignOperator, is_cupy_sparse, quacks
+from linspec.operators.npy_files import is_npy
 from linspec.operators.pairs import PairedStream, paired
 from linspec.operators.row_files import RowFiles, row_files
 from linspec.operators.row_operator import RowOperator
@@ -245,8 +246,8 @@ def _is_slice(entry: Any) -> bool:
 
 
 def _of_path(path: str | os.PathLike[str], name: str) -> LinearOperator:
-    """The operator of a file: of an adapter that knows its suffix, or that of a `.npy` file, known by its bytes."""
-    operator, _ = _adapted(RowFiles((os.fspath(path),)))
+    """The operator of a `.npy` file, known by its bytes, or that of an adapter that knows the suffix."""
+    operator = None if is_npy(path) else _adapted(RowFiles((os.fspath(path),)))[0]
     if operator is None:
         with called(name):
             operator = open_npy(path)
