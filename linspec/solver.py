@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -822,6 +823,11 @@ def _saved(start: Any) -> tuple[Saved | None, Any]:
     """The checkpoint that a path leads to, or the start that is none; a path of an answer is that answer."""
     if not isinstance(start, str | os.PathLike):
         return None, start
+    if not Path(start).exists():
+        raise InvalidProblem(
+            f"start must be an answer, or the path of a saved one or of a checkpoint; got {shown(os.fspath(start))}, "
+            "and there is no such file. Check the path."
+        )
     if is_checkpoint(start):
         return loaded(start), None
     return None, load_solution(start)

@@ -194,7 +194,7 @@ def test_a_file_that_was_cut_is_refused(kept: Path, tmp_path: Path) -> None:
         kept.write_bytes(whole[:size])
         with pytest.raises(InvalidFile, match=r"run\.ckpt cannot be read"):
             ls.solve(ls.SVD(A, k=4, center=True), "block-krylov", start=kept, form="implicit", block=3)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(InvalidProblem, match=r"none\.ckpt', and there is no such file"):
         ls.solve(ls.SVD(A, k=4), "block-krylov", start=tmp_path / "none.ckpt")
     kept.write_bytes(whole)
     with pytest.raises(InvalidFile):
