@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "CCA": "linspec.families.cca.problem",
     "CCASolution": "linspec.families.cca.solution",
+    "Checkpoint": "linspec.checkpoints",
     "Comparison": "linspec.comparison",
     "Conclusion": "linspec.conclusion",
     "CrossValidation": "linspec.held_out.result",

@@ -8,6 +8,7 @@ from linspec import metrics as metrics
 from linspec import plots as plots
 from linspec import targets as targets
 from linspec import testing as testing
+from linspec.checkpoints import Checkpoint as Checkpoint
 from linspec.comparison import Comparison as Comparison
 from linspec.comparison import compare as compare
 from linspec.conclusion import Conclusion as Conclusion

@@ -125,6 +125,8 @@ class _Packer:
         if id(value) in self._known:
             return self._known[id(value)][1]
         host = to_host(value)
+        if host.ndim == 2 and not (host.flags.c_contiguous or host.flags.f_contiguous):
+            host = host.copy(order="K")  # read again, its rows or columns lie as they do now
         if host.dtype.hasobject:
             texts = [self.node(inner, name) for inner in host.reshape(-1).tolist()]
             return {"values": texts, "shape": list(host.shape)}

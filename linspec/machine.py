@@ -50,6 +50,25 @@ DEFAULT_MEMORY = 2 * 2**30
 _alone: ContextVar[bool] = ContextVar("linspec_one_thread", default=False)
 
 
+_COUNTED: ContextVar[int] = ContextVar("threads that count here", default=0)
+
+
+@contextmanager
+def counting(threads: int) -> Iterator[None]:
+    """Let `cpu_count` tell a number of threads in this thread: that of the machine on which a run began.
+
+    Parameters
+    ----------
+    threads : int
+        0: nothing is changed.
+    """
+    token = _COUNTED.set(threads)
+    try:
+        yield
+    finally:
+        _COUNTED.reset(token)
+
+
 def cpu_count() -> int:
     """Count the threads that linspec may run at once.
 
@@ -69,6 +88,8 @@ def cpu_count() -> int:
     """
     if _alone.get():
         return 1
+    if _COUNTED.get():
+        return _COUNTED.get()
     most = _most_threads()
     if most is not None:
         return most

@@ -24,6 +24,7 @@ What each way to sweep does is in `linspec.sweeps`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,15 @@ class Moments(RowMoments):
         self._alone: dict[int, Moments] = {}
         self._whiteners: dict[tuple[int, float], Whitener | DiagonalWhitener] = {}
         self._single: Moments | None = None
+
+    def learnt(self) -> dict[str, Any]:
+        """What sweeps have told so far, and what is held: for a checkpoint."""
+        return {**super().learnt(), "cross": self._cross}
+
+    def take_up(self, learnt: Mapping[str, Any]) -> None:
+        """Go on with what `learnt` has told, whose arrays are on the host."""
+        super().take_up(learnt)
+        self._cross = None if learnt["cross"] is None else self.home.place(learnt["cross"])
 
     def __repr__(self) -> str:
         views = ", ".join(f"{view.name}={view.given!r}" for view in self._views)

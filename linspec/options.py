@@ -53,7 +53,7 @@ __all__ = [
 
 #: Arguments of ``linspec.solve`` itself. An option of such a name could never be given through it.
 RUN_ARGUMENTS = frozenset(
-    {"problem", "solver", "rng", "max_passes", "max_seconds", "callback", "progress", "start"}
+    {"problem", "solver", "rng", "max_passes", "max_seconds", "callback", "progress", "start", "checkpoint"}
 )
 
 #: How `linspec.Moments` may answer: with held Gram matrices, or by sweeps.

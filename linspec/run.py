@@ -18,6 +18,7 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import copied, host_dtype, is_array, random_generator
+from linspec.checkpoints import Keeper, Saved
 from linspec.conclusion import Conclusion, Terms
 from linspec.errors import (
     BrokenPlugin,
@@ -83,6 +84,23 @@ class Progress:
     current: Callable[[], Mapping[str, Any]]
 
 
+KEPT = (Status.BUDGET, Status.INTERRUPTED, Status.ITERATION_LIMIT, Status.STOPPED)
+"""Endings of a loop after which it may go on another day: a checkpoint is written."""
+
+ACCOUNTS = (
+    "_iteration",
+    "_iteration_passes",
+    "_planned",
+    "_passes_before",
+    "_claim",
+    "_correction",
+    "_shortfall",
+    "_least",
+    "_since",
+    "_earlier_seconds",
+)
+"""Attributes of a run that a checkpoint has."""
+
 Callback = Callable[[Progress], Any]
 
 
@@ -96,6 +114,9 @@ class Run:
     start : mapping or None
         Arrays of an earlier answer to begin at, float64: "x_weights" and "y_weights" of a CCA, "x" of a least-squares
         problem, "Vh" of an SVD. For solvers with the trait "warm-start"; None where none was given.
+    resumed : mapping or None
+        What the solver told `checkpoint` in the run that goes on here, its arrays on the host; None in a new run. For
+        solvers with the trait "resumable".
 
     Examples
     --------
@@ -127,6 +148,8 @@ class Run:
         start: Mapping[str, Any] | None = None,
         tol: float | None = None,
         began: float | None = None,
+        keeper: Keeper | None = None,
+        saved: Saved | None = None,
     ) -> None:
         self._seed = rng
         self._rng: np.random.Generator | None = None
@@ -166,6 +189,14 @@ class Run:
         self._least, self._since = math.inf, 0
         self._judged: tuple[Mapping[str, Any], Conclusion, str] | None = None
         self._made: list[Any] = []
+        self._keeper = keeper
+        self._top: Mapping[str, Any] = {}  # the accounts at the last top of the loop
+        self._earlier_seconds = 0.0
+        self._learnt: Mapping[str, Any] | None = None
+        self._state: Callable[[], Mapping[str, Any]] | None = None
+        self.resumed: Mapping[str, Any] | None = None
+        if saved is not None:
+            self._take_up(saved)
 
     # ---- parts --------------------------------------------------------------------------------
 
@@ -189,6 +220,8 @@ class Run:
         if self._moments is None:
             expect = expect or (cost.EXPECTED_PRODUCTS, self.problem.width)
             self._moments = self.problem.moments(form, expect)
+            if self._learnt is not None:
+                self._moments.take_up(self._learnt)
         return self._moments
 
     def part(self, value: Any) -> Any:
@@ -262,7 +295,12 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Wall time since the run began."""
+        """Wall time since the run began; of one that goes on from a checkpoint, with what it had taken before."""
+        return self._own_seconds + self._earlier_seconds
+
+    @property
+    def _own_seconds(self) -> float:
+        """Wall time since this call, which `max_seconds` is about."""
         return time.perf_counter() - self._start
 
     def charge(self, earlier: Run, label: str) -> None:
@@ -334,7 +372,7 @@ class Run:
     def affords(self, passes: float) -> bool:
         """Whether so many more passes leave room for the certificate, and time is left."""
         room = self.passes + passes + self._reserved + self._certificate() <= self._max_passes
-        return room and self.seconds < self._max_seconds and not self._interrupted
+        return room and self._own_seconds < self._max_seconds and not self._interrupted
 
     @contextmanager
     def reserving(self, passes: float) -> Iterator[None]:
@@ -353,6 +391,69 @@ class Run:
             return 0.0
         products: float = self.problem.certificate_products * moments.sweep_cost
         return products + (0.0 if after_setup else moments.setup_cost)
+
+    # ---- checkpoints --------------------------------------------------------------------------
+
+    def checkpoint(self, state: Callable[[], Mapping[str, Any]]) -> None:
+        """Say what the iteration is, at the top of the loop and before `proceed`.
+
+        Parameters
+        ----------
+        state : callable
+            Returns numbers, texts, arrays, and lists and mappings of these, from which the solver can make its
+            iteration again: it finds them in `resumed` and enters its loop there, without a product. It is asked
+            now, if it is time to write, or by the `proceed` that ends the loop: what it tells must not change before.
+        """
+        if self._keeper is not None:
+            self._state = state
+            self._note_accounts()
+            if self._keeper.due:
+                self._keep()
+
+    def _note_accounts(self) -> None:
+        """What the run is at the top of the loop."""
+        self._top = {
+            **{name: getattr(self, name) for name in ACCOUNTS},
+            "_earlier_seconds": self.seconds,
+            "rows": len(self._history.rows),
+            "ledgers": {name: ledger.entries() for name, ledger in self._ledgers.items()},
+            "rng": self.rng.bit_generator.state,
+        }
+
+    def _keep(self) -> None:
+        """Write the checkpoint of the last top of the loop."""
+        if self._keeper is None or not self._top:
+            return
+        accounts: dict[str, Any] = dict(self._top)
+        accounts["history"] = np.asarray(self._history.rows[: accounts.pop("rows")], dtype=np.float64)
+        adjustments = {name: uncounted(A)[0].adjustment for name, A in self.problem.matrices.items()}
+        self._keeper.write(
+            {
+                "run": accounts,
+                "moments": None if self._moments is None else self._moments.learnt(),
+                "adjustments": {name: a.learnt() for name, a in adjustments.items() if a is not None},
+                "exponents": dict(self.problem.exponents),
+                "state": None if self._state is None else self._state(),
+                "start": None if self._state is not None or self._latest is None else dict(self._latest()),
+            }
+        )
+
+    def _take_up(self, saved: Saved) -> None:
+        """Go on with the accounts, the random numbers and the knowledge of an earlier run."""
+        fields, accounts = saved.fields, saved.fields["run"]
+        for name in ACCOUNTS:
+            setattr(self, name, accounts[name])
+        self._history.rows = [tuple(row) for row in accounts["history"].tolist()]
+        for name, entries in accounts["ledgers"].items():
+            self._ledgers[name].enter(entries)
+        for name, learnt in fields["adjustments"].items():
+            A = uncounted(self.problem.matrices[name])[0]
+            A.adjustment.take_up(learnt, A.home.blocks)
+        self._learnt, self.resumed = fields["moments"], fields["state"]
+        if self.resumed is None:  # the solver begins at its last iterate, and its set-up is made anew
+            self.start, self._planned = fields["start"], False
+            return
+        self.rng.bit_generator.state = accounts["rng"]
 
     # ---- the loop -----------------------------------------------------------------------------
 
@@ -375,6 +476,8 @@ class Run:
             Whether a residual within the tolerance ends the run: not that of a part, which has one of its own, nor one
             that does not tell yet whether the answer is the right one.
         """
+        if self._keeper is not None and self._state is None:
+            self._note_accounts()
         if self._iteration and not self._planned:
             self._iteration_passes = self.passes - self._passes_before
         self._passes_before = self.passes
@@ -393,7 +496,11 @@ class Run:
         )
         with looking(None):  # what callbacks do is theirs
             stop = [_says_stop(callback(progress)) for callback in self._callbacks]
+        if self._keeper is not None and self._state is None and self._keeper.due:
+            self._keep()
         ending = self._ending_at(residual, any(stop), judged)
+        if ending in KEPT:
+            self._keep()
         if ending is not None:
             self._ending = ending
             self._close()
@@ -462,6 +569,8 @@ class Run:
             limit = Status.STAGNATED
         if limit is not None:
             self._ending = limit
+            if limit in KEPT:
+                self._keep()
             return False
         self._shortfall, self._correction = residual, residual / self._claim
         self._least, self._since = residual, 0
@@ -521,7 +630,7 @@ class Run:
             where they are known, ``correlations`` and ``ranks`` for CCA; ``Vh``, ``S``, ``U`` for an SVD.
         """
         iterated = self._ending is not None
-        late = self._ending is Status.BUDGET and self.seconds >= self._max_seconds
+        late = self._ending is Status.BUDGET and self._own_seconds >= self._max_seconds
         if (late or self._interrupted) and _is_empty(arrays):
             raise self._empty_handed(Status.BUDGET if late else Status.INTERRUPTED, "")
         self._close()
@@ -794,7 +903,7 @@ class PartRun(Run):
             solver,
             outer.name,
             max_passes=outer._max_passes - self._spent - self._kept if label else None,
-            max_seconds=outer._max_seconds - outer.seconds,
+            max_seconds=outer._max_seconds - outer._own_seconds,
         )
 
     @property

@@ -23,12 +23,14 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -36,6 +38,7 @@ import numpy as np
 from linspec import cost, machine, options, registry
 from linspec.arrays import Array, at_home, random_generator
 from linspec.blas_threads import one_blas_thread, usual_blas_threads
+from linspec.checkpoints import Checkpoint, Keeper, Saved, fingerprint, is_checkpoint, loaded
 from linspec.errors import (
     BrokenPlugin,
     BudgetTooSmall,
@@ -60,7 +63,7 @@ from linspec.problem import Problem
 from linspec.progress import Goal, report_progress
 from linspec.run import WARNED, Progress, Run, as_interrupted
 from linspec.scaling import Look
-from linspec.solution import Solution, Status
+from linspec.solution import Solution, Status, load_solution
 
 S = TypeVar("S", bound=Solution)
 """The class of a problem's answers."""
@@ -367,7 +370,7 @@ def estimated(
 
 
 @at_home
-def solve(
+def solve(  # noqa: PLR0913  # the arguments of the one call
     problem: Problem[S],
     solver: str | Solver = "auto",
     *,
@@ -377,6 +380,7 @@ def solve(
     callback: Callable[[Progress], Any] | None = None,
     progress: bool = False,
     start: Any = None,
+    checkpoint: Checkpoint | None = None,
     **options_: Any,
 ) -> S:
     """Solve a problem with a solver chosen by name.
@@ -404,6 +408,12 @@ def solve(
     start : Solution, mapping or array, optional
         An answer to a problem like this one (with another ridge, other rows, fewer pairs) to begin at; a mapping with
         its arrays will do, and for least squares x itself, for an SVD Vh. Solvers with the trait "warm-start" take one.
+        A path is that of a saved answer, or of a checkpoint: then the run goes on that wrote it. The problem and the
+        options must be the same, but for `max_iterations`; `max_passes` and `max_iterations` count both runs.
+    checkpoint : Checkpoint, optional
+        Where to write what has been reached: ``linspec.Checkpoint("run.ckpt", seconds=60)``. Solvers with the trait
+        "resumable" go on from it with the same bits as a run in one piece; others with the trait "warm-start" begin at
+        the iterate that it has. A path alone will do.
     **options_
         The solver's options (`linspec.describe` lists them); "auto" takes only ``tol``.
 
@@ -461,8 +471,12 @@ def solve(
         raise InvalidOption(f"progress must be True or False; got {shown(progress)}.")
     if rng is not None:  # which asks the system for a seed
         random_generator(rng)
+    saved, start = _saved(start)
+    if saved is not None and solver == "auto":  # as it was chosen then
+        solver = saved.solver
     instance, spec = _resolve(problem, solver, options_)
     name = spec.name if spec is not None else type(instance).__name__
+    keeper = _keeper(problem, instance, spec, name, checkpoint, saved)
     _check_sweeps(problem, spec, name)
     lacking = _lacks(problem, spec.needs) if spec is not None else ""
     if lacking:
@@ -472,7 +486,7 @@ def solve(
             f"{', '.join(able) or 'none'}."
         )
     _check_path(problem, spec, name)
-    begin = None if start is None else _start(problem, spec, name, start)
+    begin = None if start is None or saved is not None else _start(problem, spec, name, start)
     if solver != "auto":  # which has chosen among those that fit
         _check_memory(problem, instance, spec, name)
     with _naming_lack_of_memory(name):
@@ -486,7 +500,17 @@ def solve(
         _reporting(name, bool(progress), problem, instance, limits) as reporter,
     ):
         watching = (*callbacks, *reporter)
-        solution: S = _run(problem, instance, spec, name, callbacks=watching, start=begin, **limits)
+        solution: S = _run(
+            problem,
+            instance,
+            spec,
+            name,
+            callbacks=watching,
+            start=begin,
+            keeper=keeper,
+            saved=saved,
+            **limits,
+        )
         if solver == "auto" and solution.status in UNFINISHED:
             solution = _goes_on(problem, solution, options_, callbacks=watching, **limits)
     if (
@@ -525,7 +549,7 @@ def _naming_lack_of_memory(name: str) -> Iterator[None]:
         ) from error
 
 
-def _run(
+def _run(  # noqa: PLR0913
     problem: Problem[Any],
     instance: Solver,
     spec: Any,
@@ -534,11 +558,16 @@ def _run(
     rng: Any,
     callbacks: Any,
     start: Mapping[str, Array] | None = None,
+    keeper: Keeper | None = None,
+    saved: Saved | None = None,
     **limits: Any,
 ) -> Any:
     """One run of one solver, in units in which entries can be squared."""
     looks = problem.looked_at()
     exponents = {name: look.exponent(problem.unit_dtype(name)) for name, look in looks.items()}
+    for label, power in () if saved is None else saved.fields["exponents"].items():
+        if power != exponents[label]:  # a first product told of it
+            exponents[label], looks[label] = power, Look(math.ldexp(1.0, power))
     generator = None if rng is None else random_generator(rng)
     drawn = None if generator is None else generator.bit_generator.state
     earlier: tuple[Run, str] | None = None
@@ -546,7 +575,17 @@ def _run(
         solved = problem.divided(looks, exponents)
         calls = tuple(_in_given_units(call, solved) for call in callbacks)
         begin = None if start is None else solved.in_own_units(start)
-        run = Run(solved, instance, name, rng=generator, callbacks=calls, start=begin, **limits)
+        run = Run(
+            solved,
+            instance,
+            name,
+            rng=generator,
+            callbacks=calls,
+            start=begin,
+            keeper=keeper,
+            saved=saved,
+            **limits,
+        )
         if earlier is not None:
             run.charge(*earlier)
         _note_faint(run, solved, looks)
@@ -560,7 +599,9 @@ def _run(
                 cost.human_bytes(problem.home.blocks.free_memory()),
             )
         try:
-            with run.interruptible(), one_blas_thread(needed=_thin_on_sparse(problem, spec)):
+            cores = 0 if saved is None else int(saved.fields["threads"]["cores"])
+            thin = one_blas_thread(needed=_thin_on_sparse(problem, spec))
+            with run.interruptible(), machine.counting(cores), thin:
                 found = run.complete(partial(_started, run, instance, spec))
             return run.told(_returned(found, solved))
         except OutOfRange as found:  # the first product with an operator: begin again in its units
@@ -778,6 +819,61 @@ def _start(problem: Problem[Any], spec: Any, name: str, start: Any) -> Mapping[s
             f"{', '.join(able) or 'none is known for this problem'}."
         )
     return problem.start(start)
+
+
+def _saved(start: Any) -> tuple[Saved | None, Any]:
+    """The checkpoint that a path leads to, or the start that is none; a path of an answer is that answer."""
+    if not isinstance(start, str | os.PathLike):
+        return None, start
+    if not Path(start).exists():
+        raise InvalidProblem(
+            f"start must be an answer, or the path of a saved one or of a checkpoint; got {shown(os.fspath(start))}, "
+            "and there is no such file. Check the path."
+        )
+    if is_checkpoint(start):
+        return loaded(start), None
+    return None, load_solution(start)
+
+
+def _keeper(
+    problem: Problem[Any], instance: Solver, spec: Any, name: str, checkpoint: Any, saved: Saved | None
+) -> Keeper | None:
+    """What writes the checkpoints of a run, and the check of the one from which it goes on.
+
+    Raises
+    ------
+    MissingCapability
+        The solver cannot go on, or the data are read once.
+    """
+    if checkpoint is None and saved is None:
+        return None
+    given = Checkpoint(checkpoint) if isinstance(checkpoint, str | os.PathLike) else checkpoint
+    if given is not None and not isinstance(given, Checkpoint):
+        raise InvalidOption(f"checkpoint must be a linspec.Checkpoint or a path; got {shown(given)}.")
+    traits = () if spec is None else spec.traits
+    if not {"resumable", "warm-start"}.intersection(traits):
+        able = [
+            other
+            for other in registry.solvers(problem)
+            if {"resumable", "warm-start"}.intersection(_spec(other, problem).traits)
+        ]
+        raise MissingCapability(
+            f"{name} cannot go on from a checkpoint. Leave checkpoint out, or take one of: "
+            f"{', '.join(able) or 'none is known for this problem'}."
+        )
+    if _read_once(problem) or getattr(problem, "shared", None) is not None:
+        what = "data that are read once" if _read_once(problem) else "moments in place of the data"
+        raise MissingCapability(f"a checkpoint cannot be kept of {what}. Pass the data, to be read again.")
+    if getattr(instance, "sweeps", None) == "float32":
+        raise MissingCapability(
+            'a checkpoint cannot be kept of sweeps="float32", whose copy of the data is in no file. Leave one of them '
+            "out."
+        )
+    about = fingerprint(problem, name, instance)
+    if saved is not None:
+        saved.check(about)
+        saved.warn_of_threads()
+    return None if given is None else Keeper(given, about)
 
 
 def _estimate(cls: type[Solver], spec: Any, sizes: cost.Sizes) -> cost.Estimate | None:

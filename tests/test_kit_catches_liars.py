@@ -890,6 +890,13 @@ def test_a_start_that_is_ignored_is_caught(fresh_registry, cls, traits, issue):
         check.run()
 
 
+def test_a_solver_that_begins_anew_in_place_of_going_on_is_caught(fresh_registry):
+    name = declare(HonestIteration, Needs(), ("iterative", "resumable"))
+    (check,) = [check for check in Suite(name).checks() if check.name == "resumable"]
+    with pytest.raises(CheckFailed, match="gone on from a checkpoint, it must take"):
+        check.run()
+
+
 def test_a_start_without_the_trait_that_is_not_refused_is_caught(fresh_registry, monkeypatch):
     """linspec itself refuses it; a solve that would not is told apart by the check."""
     name = declare(HonestCCA, Needs(), ("iterative", "randomized"))

@@ -359,16 +359,20 @@ def _stated(kind: Kind, request: Request) -> tuple[Any, Rows | None]:
 
 @dataclass(frozen=True)
 class Limits:
-    """The seed and the budgets of a run."""
+    """The seed and the budgets of a run, where it writes checkpoints, and the file that it goes on from."""
 
     seed: int = 0
     max_passes: float | None = None
     max_seconds: float | None = None
+    checkpoint: str | None = None
+    start: str | None = None
 
     @property
     def arguments(self) -> dict[str, Any]:
         """As `linspec.solve` takes them."""
-        return {"rng": self.seed, "max_passes": self.max_passes, "max_seconds": self.max_seconds}
+        budgets = {"rng": self.seed, "max_passes": self.max_passes, "max_seconds": self.max_seconds}
+        files = {"checkpoint": self.checkpoint, "start": self.start}
+        return {**budgets, **{name: path for name, path in files.items() if path is not None}}
 
 
 def loaded(problem: Any, solver: str, options: Mapping[str, Any]) -> None:

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 __all__ = ["solve"]
 
 FILES = """Files: .npy (read in blocks, never loaded whole), .npz (dense: FILE.npz:NAME picks an array; or of
-scipy.sparse), .mtx, .svm (FILE.svm:labels and FILE.svm:classes for the labels), .parquet, .csv, .tsv, .txt
+scipy.sparse), .mtx, .svm (FILE.svm:labels and FILE.svm:classes for the labels), .zarr, .h5, .h5ad (read in slices;
+FILE.h5ad:layers/counts picks a part), .parquet ('parts/*.parquet' is one matrix), .csv, .tsv, .txt
 (FILE:a,b..d picks columns by name, FILE:~a all others)."""
 
 LARGEST, VECTORS = 5, 3
@@ -69,6 +70,16 @@ def _command(kind: Kind) -> Command:
         ),
         *held_out_options(kind),
         *run_parameters(),
+        click.Option(
+            ["--checkpoint"],
+            metavar="FILE",
+            help="Write what has been reached to FILE every minute, and where a budget or Ctrl-C ends the run.",
+        ),
+        click.Option(
+            ["--start"],
+            metavar="FILE",
+            help="Go on from a checkpoint, with the same data and options; or begin at an answer of --out FILE.npz.",
+        ),
         click.Option(["--out"], metavar="FILE", help="Write the solution to FILE.npz or FILE.json."),
         click.Option(["--plot"], metavar="FILE", help=f"Draw {what}, to FILE.png."),
         click.Option(
@@ -92,7 +103,7 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
     files = {matrix: given[matrix.lower()] for matrix in kind.matrices}
     out = check_target("--out", given["out"], FORMATS, inputs=files.values())
     plot = plots.check_plot("--plot", given["plot"], inputs=files.values(), others=[out])
-    name, tol = given["solver"], given["tol"]
+    name, tol = _as_begun(given["solver"], given["start"]), given["tol"]
     options = solver_options(kind.name, name, [*kind.option_texts(given), *given["options"]], tol)
     values = kind.values(given)
     ridges = values.get("ridge")
@@ -164,9 +175,9 @@ def _check_one_by_one(given: Mapping[str, Any], target: Any) -> None:
         raise Failure(f"{target.option} is for one answer; got several ridges. Name one, or leave it out.")
     if given.get("ridge_y") is not None:
         raise Failure("--ridge-y stands beside one ridge; got several. Leave it out.")
-    for name in ("explained", "workers"):
-        if given.get(name):
-            raise Failure(f"--{name} is for one answer; got several ridges. Name one, or leave it out.")
+    for option in ("explained", "workers", "checkpoint", "start"):
+        if given.get(option):
+            raise Failure(f"--{option} is for one answer; got several ridges. Name one, or leave it out.")
 
 
 def _solve_each(
@@ -250,6 +261,15 @@ def _largest_weights(solution: Any) -> list[tuple[str, str]]:
     return found
 
 
+def _as_begun(name: str, start: str | None) -> str:
+    """The solver of the checkpoint that a run goes on from, where none is named."""
+    if name != AUTO or start is None:
+        return name
+    from linspec import checkpoints
+
+    return checkpoints.loaded(start).solver if checkpoints.is_checkpoint(start) else name
+
+
 def _chosen(problem: Any, name: str, options: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
     """The solver's name, why it was chosen, and its options."""
     if name != AUTO:
@@ -315,7 +335,8 @@ def _run(
         max_passes=given["max_passes"] or math.inf,
         max_seconds=given["max_seconds"] or math.inf,
     )
-    limits = Limits(given["seed"], given["max_passes"], given["max_seconds"])
+    files = given["checkpoint"], given["start"]
+    limits = Limits(given["seed"], given["max_passes"], given["max_seconds"], *files)
     with shown_progress(name, goal, given["progress"]) as report:
         solution, figures = measured_solve(problem, name, options, limits, report=report, rows=rows)
     return solution, Outcome(solver=solution.solver, **figures)

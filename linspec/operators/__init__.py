@@ -30,8 +30,9 @@ from linspec.operators.base import (
 from linspec.operators.counted import CountedOperator, Ledger, uncounted
 from linspec.operators.dense import DenseOperator, MappedOperator, memory_map, open_npy
 from linspec.operators.foreign import CupySparseOperator, ForeignOperator, is_cupy_sparse, quacks
+from linspec.operators.npy_files import is_npy
 from linspec.operators.pairs import PairedStream, paired
-from linspec.operators.row_files import RowFiles, open_rows
+from linspec.operators.row_files import RowFiles, row_files
 from linspec.operators.row_operator import RowOperator
 from linspec.operators.sketched import HeldSketch, SeededSketch, Sketch, tile_width
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
@@ -137,6 +138,50 @@ def as_operator(
     return found if found is operator else found.with_names_of(operator)
 
 
+def open_rows(
+    path: Any, *, columns: Sequence[str] | None = None, part: str = "", missing: str = "warn"
+) -> LinearOperator:
+    """The rows of files as data: zarr, HDF5, AnnData (`.h5ad`) and Parquet.
+
+    Parameters
+    ----------
+    path : path, pattern, or list of these
+        Such as ``"counts.zarr"`` or ``"parts/*.parquet"``. Files of a pattern come in the order of their names; their
+        rows are one matrix. Of zarr, HDF5 and AnnData it is one file.
+    columns : sequence of str, optional
+        Columns by name, of Parquet files: they become the columns of the matrix, in this order. By default all.
+    part : str, optional
+        The array or the group within a file: ``"layers/counts"`` or ``"obsm/X_pca"`` of AnnData, whose ``X`` is read
+        by default; any path within a zarr group or an HDF5 file, which may be left out if the file has one array.
+    missing : {"warn", "fill", "refuse"}, default "warn"
+        What becomes of chunks of zarr or HDF5 that are not there. Their formats read such chunks as a fill value, so a
+        chunk that was lost looks like one that was never written.
+
+    Returns
+    -------
+    LinearOperator of shape (n, p)
+        Nothing but the description of the files is read. Rows are decoded some at a time and one slice ahead, in every
+        pass anew.
+
+    Raises
+    ------
+    InvalidProblem
+        There is no such file, it is damaged, or files of one pattern have different columns.
+    UnsupportedData
+        A column or an array holds no numbers, or no rows that can be read some at a time.
+    MissingPackage
+        The library that reads the format is not installed.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> ls.open_rows("nowhere/*.parquet")
+    Traceback (most recent call last):
+    linspec.errors.InvalidProblem: nowhere/*.parquet cannot be read: no file fits the pattern. Check the path.
+    """
+    return as_operator(row_files(path, columns=columns, part=part, missing=missing), "the data")
+
+
 def _in_dtype(operator: LinearOperator, name: str, dtype: Any) -> LinearOperator:
     if not isinstance(dtype, str | type | np.dtype) or dtype not in (
         np.float32,
@@ -201,8 +246,8 @@ def _is_slice(entry: Any) -> bool:
 
 
 def _of_path(path: str | os.PathLike[str], name: str) -> LinearOperator:
-    """The operator of a file: of an adapter that knows its suffix, or that of a `.npy` file, known by its bytes."""
-    operator, _ = _adapted(RowFiles((os.fspath(path),)))
+    """The operator of a `.npy` file, known by its bytes, or that of an adapter that knows the suffix."""
+    operator = None if is_npy(path) else _adapted(RowFiles((os.fspath(path),)))[0]
     if operator is None:
         with called(name):
             operator = open_npy(path)

@@ -9,7 +9,7 @@ here, which then makes one sweep more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,10 @@ EXPLAINED = 1e-13
 
 NEARLY = 1e-8
 """The share below which a column is named as one that confounds explain."""
+
+
+LEARNT = ("known", "mean", "beside", "factors", "squares", "explained", "lost", "unrecorded")
+"""Attributes of an `Adjustment` that a sweep tells."""
 
 
 class WeightedRows(_Composite):
@@ -163,6 +167,16 @@ class Adjustment:
         factors = xp.where(live, 1.0 / spread, xp.ones_like(spread))
         self.factors = factors if self.factors is None else factors * self.factors
         return squares * self.factors * self.factors
+
+    def learnt(self) -> dict[str, Any]:
+        """What a sweep has told, for a checkpoint."""
+        return {name: getattr(self, name) for name in LEARNT}
+
+    def take_up(self, learnt: Mapping[str, Any], home: Any) -> None:
+        """Go on with what `learnt` has told, whose arrays are on the host."""
+        for name in LEARNT:
+            value = learnt[name]
+            setattr(self, name, home.place(value) if isinstance(value, np.ndarray) else value)
 
     def made(self, rows: LinearOperator, first: int = 0, model: RowModel | None = None) -> LinearOperator:
         """Some rows of the matrix with everything taken out.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -107,6 +107,19 @@ class Ledger:
         for of, count in read.items():
             self._add(count, 0, 0.0, of)
         for of, count in made.items():
+            self._add(0, count, 0.0, of)
+
+    def entries(self) -> dict[str, Any]:
+        """What has been counted, in numbers, for a checkpoint."""
+        with self._lock:
+            return {"sweeps": dict(self._sweeps), "columns": dict(self._columns), "flops": self.flops}
+
+    def enter(self, entries: Mapping[str, Any]) -> None:
+        """Add what `entries` of an earlier run has told."""
+        self._add(0, 0, entries["flops"])
+        for of, count in entries["sweeps"].items():
+            self._add(count, 0, 0.0, of)
+        for of, count in entries["columns"].items():
             self._add(0, count, 0.0, of)
 
     def of_rows(self, share: Fraction) -> Ledger:

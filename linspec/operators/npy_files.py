@@ -68,6 +68,17 @@ def mapped(path: str | os.PathLike[str]) -> HostArray:
     raise InvalidProblem(f"{name} cannot be read as the rows of a .npy file: {fault}")
 
 
+def is_npy(path: str | os.PathLike[str]) -> bool:
+    """Whether a path leads to a regular file that begins as `.npy` files do."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  # as in `_mapped`
+            return False
+        with Path(path).open("rb") as file:
+            return file.read(len(npy.MAGIC_PREFIX)) == npy.MAGIC_PREFIX
+    except (OSError, ValueError):
+        return False
+
+
 class _NoRows(Exception):  # noqa: N818  # an error once the name of the file stands before it
     """What keeps a file from being read."""
 

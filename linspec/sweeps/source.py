@@ -8,16 +8,16 @@ Method: the least estimated time among the forms that fit into their share of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from linspec import cost
 from linspec.arrays import Array, Home, at_home, on_device, to_host
 from linspec.errors import InvalidProblem
-from linspec.gram import HeldGram, Products
+from linspec.gram import DenseGram, HeldGram, Products
 from linspec.log import LOG, tells
 from linspec.operators import CountedOperator, LinearOperator
 from linspec.operators.turns import in_turn
@@ -189,6 +189,29 @@ class Source:
     def _sizes(self) -> cost.Sizes:
         return cost.sizes_of(self.X, self.Y, self._expect[1])
 
+    # ---- what was learnt ----------------------------------------------------------------------
+
+    def learnt(self) -> dict[str, Any]:
+        """What sweeps have told so far, and what is held: for a checkpoint."""
+        views = [
+            {
+                "mean": view.mean,
+                "squares": view.squares,
+                "unresolved": view.unresolved,
+                "warned": view._warned,
+            }
+            for view in self._views
+        ]
+        return {"form": self._form, "gram": self._gram, "views": views}
+
+    def take_up(self, learnt: Mapping[str, Any]) -> None:
+        """Go on with what `learnt` has told, whose arrays are on the host."""
+        self._form = learnt["form"]
+        self._gram = _placed(learnt["gram"], self.home)
+        for view, known in zip(self._views, learnt["views"], strict=True):
+            view.mean, view.squares = (_placed(known[name], self.home) for name in ("mean", "squares"))
+            view.unresolved, view._warned = known["unresolved"], known["warned"]
+
     # ---- products -----------------------------------------------------------------------------
 
     def _held_gram(self) -> HeldGram:
@@ -352,3 +375,14 @@ class Source:
         if self.held:
             return self._held_gram().diagonal()[0]
         return view.squares if view.operator.readable else None
+
+
+def _placed(value: Any, home: Home) -> Any:
+    """Arrays of the host, and held matrices that consist of such, where blocks live."""
+    if isinstance(value, np.ndarray):
+        return value if home.on_host else home.place(value)
+    if isinstance(value, list):
+        return [_placed(one, home) for one in value]
+    if isinstance(value, DenseGram) and not home.on_host:
+        vars(value).update({name: _placed(one, home) for name, one in vars(value).items()})
+    return value

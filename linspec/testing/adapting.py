@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from linspec.errors import MissingPackage
 from linspec.kinds import resolve
 from linspec.operators import LinearOperator
 from linspec.testing.behaviour import Skip
@@ -83,6 +84,8 @@ def check_sample(adapter: Adapter) -> Iterator[str]:
         return
     try:
         adapter.make()
+    except MissingPackage as error:
+        raise Skip(str(error)) from error
     except Exception as error:  # noqa: BLE001 (a plugin's function may fail in any way)
         yield (
             f"{adapter.spec.sample} must return a sample; it raised "

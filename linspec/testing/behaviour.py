@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import random
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -475,6 +477,39 @@ def check_non_finite(subject: Subject, backend: Backend) -> Iterator[str]:
                 yield f"{bad} in {name}: the message must name {name}, row 7 and column 1; got {text!r}"
 
 
+def check_resumable(subject: Subject) -> Iterator[str]:
+    """With the trait, a run that goes on from a checkpoint ends with the bits, and the passes, of one in one piece."""
+    if not subject.trait("resumable"):
+        raise Skip("without the trait a solver promises nothing here")
+    case = _start_case(subject)
+    solver = subject.make(oversample=0, **subject.sweeping)
+    whole = quiet(case.state(host_data(case)), solver, rng=0)
+    if whole.iterations < 2:
+        raise Skip("the solver makes too few iterations on this case")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.ckpt"
+        stop = {"callback": lambda progress: progress.iteration >= whole.iterations // 2, "checkpoint": path}
+        attempt(case.state(host_data(case)), solver, rng=0, **stop)
+        if not path.exists():
+            yield "with the trait 'resumable' a run that is stopped must leave its checkpoint; it has left none"
+            return
+        result = attempt(case.state(host_data(case)), solver, start=path)
+    if result.error is not None:
+        yield result.raised
+        return
+    found = result.solution
+    if (found.passes, found.iterations) != (whole.passes, whole.iterations):
+        yield (
+            f"gone on from a checkpoint, it must take {whole.iterations} iterations and {whole.passes:g} passes in "
+            f"all; it takes {found.iterations} and {found.passes:g}"
+        )
+    differing = [
+        name for name in whole.weight_fields if not np.array_equal(getattr(found, name), getattr(whole, name))
+    ]
+    if differing:
+        yield f"gone on from a checkpoint, it must find the same bits; {', '.join(differing)} differ"
+
+
 BEHAVIOUR_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {
     "same-seed": check_same_seed,
     "random-state": check_random_state,
@@ -486,5 +521,6 @@ BEHAVIOUR_CHECKS: dict[str, Callable[[Subject], Iterator[str]]] = {
     "progress": check_progress,
     "symmetry": check_symmetry,
     "warm-start": check_warm_start,
+    "resumable": check_resumable,
 }
 """By name, as in test ids and expected failures."""

@@ -10,6 +10,9 @@ Where we differ: q comes from gains several steps apart, because single gains fl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 USUAL, SLOWEST, APART = 0.5, 0.98, 5
@@ -52,6 +55,17 @@ class Course:
         self._least = (float("inf"), float("inf"))
         self._total: float | None = None
         self._gains: list[float] = []
+
+    def state(self) -> dict[str, Any]:
+        """What it has seen, for a checkpoint: a copy."""
+        return {**vars(self), "_gains": list(self._gains)}
+
+    @classmethod
+    def again(cls, state: Mapping[str, Any]) -> Course:
+        """That of a checkpoint."""
+        found = cls.__new__(cls)
+        vars(found).update(state)
+        return found
 
     def judged(self, law: float, total: float, *, whole: bool) -> float:
         """The residual by the law, or the expected gain if that is much larger.

@@ -22,6 +22,7 @@ answer good enough; where it does not, the pairs are multiplied in that precisio
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -126,15 +127,33 @@ class LOBPCG(Solver):
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a CCA problem."""
         moments = run.moments(self.form, expect=(EXPECTED, problem.k + OVERSAMPLED))
+        if run.resumed is not None:
+            return self._iterated(problem, run, moments, moments, *_again(run.resumed, moments))
         sketch = moments.sweep_cost if self.initial == "randomized" else 0.0
         copy = moments.single_cost if self.sweeps == "float32" else 0.0
         run.plan(setup=moments.setup_cost + sketch + moments.sweep_cost + copy, iteration=moments.sweep_cost)
-        k, width = problem.k, self._width(problem, moments)
-        depth = self.depth or (DEPTH if moments.form == "implicit" else DEPTH_HELD)
+        width = self._width(problem, moments)
         space, preconditioners, swept = self._begun(problem, run, moments, width)
-        norms = [SketchNorm(P, r, moments.home) for P, r in zip(preconditioners, problem.ridge, strict=True)]
         course = Course(run.tol) if swept is moments else Course(run.tol, patience=SINGLE_PATIENCE)
+        return self._iterated(problem, run, moments, swept, width, space, preconditioners, course)
+
+    def _iterated(
+        self,
+        problem: Any,
+        run: Run,
+        moments: Moments,
+        swept: Moments,
+        width: int,
+        space: SearchSpace,
+        preconditioners: list[Preconditioner],
+        course: Course,
+    ) -> Solution:
+        """Go on until the run ends."""
+        k = problem.k
+        depth = self.depth or (DEPTH if moments.form == "implicit" else DEPTH_HELD)
+        norms = [SketchNorm(P, r, moments.home) for P, r in zip(preconditioners, problem.ridge, strict=True)]
         while True:
+            run.checkpoint(partial(_state, width, space, preconditioners, course.state()))
             # 1. residuals of the pairs within the two subspaces
             R = space.residuals(width)
             squares = np.add(*squares_together(norms, R))
@@ -252,6 +271,25 @@ class LOBPCG(Solver):
             return found, width
         drawn = [home.place(_signs(run, A.shape[1], width)) for A in (problem.X, problem.Y)]
         return behind_an_answer(run, drawn, home)
+
+
+def _state(
+    width: int, space: SearchSpace, preconditioners: list[Preconditioner], course: dict[str, Any]
+) -> dict[str, Any]:
+    """What the loop goes on with, for a checkpoint."""
+    made = [{"weights": P.weights, "L": P.L} for P in preconditioners]
+    return {"width": width, "space": space.state(), "preconditioners": made, "course": course}
+
+
+def _again(
+    state: Mapping[str, Any], moments: Moments
+) -> tuple[int, SearchSpace, list[Preconditioner], Course]:
+    """What the loop of a checkpoint goes on with."""
+    home = moments.home
+    made = [
+        Preconditioner(home, home.place(P["weights"]), home.place(P["L"])) for P in state["preconditioners"]
+    ]
+    return state["width"], SearchSpace.again(state["space"], home), made, Course.again(state["course"])
 
 
 def _view(A: Any, diagonal: Array, ridge: float, moments: Moments, dtype: Any = None) -> View:

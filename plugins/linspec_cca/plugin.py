@@ -119,7 +119,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_cca.lobpcg:LOBPCG",
             summary="Block preconditioned conjugate gradients on both subspaces: few sweeps, with a certificate.",
             reference="Knyazev 2001, SIAM J. Sci. Comput. 23(2), doi:10.1137/S1064827500366124",
-            traits=("iterative", "randomized", "warm-start", "automatic"),
+            traits=("iterative", "randomized", "warm-start", "resumable", "automatic"),
         ),
         SolverSpec(
             name="sparse-appgrad",

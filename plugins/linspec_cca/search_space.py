@@ -13,7 +13,7 @@ On the host this is done a few rows at a time and in the memory of the panels.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
@@ -37,6 +37,10 @@ INSIDE = 0.1
 
 EARLIER = 1e-8
 """The same fraction for the pairs before the last step and the current pairs."""
+
+
+STATED = ("diagonal", "cut", "coordinates", "longest", "annihilated")
+"""Attributes of a view that a checkpoint has as they are."""
 
 
 @dataclass(eq=False)
@@ -73,6 +77,19 @@ class View:
     longest: float = 0.0
     annihilated: bool = False
     _rooms: list[Array] = field(default_factory=lambda: [None, None, None])
+
+    def state(self) -> dict[str, Any]:
+        """What the subspace is, for a checkpoint."""
+        facts = {name: getattr(self, name) for name in STATED}
+        return {**facts, "dtype": np.dtype(self.dtype).name, "panels": [list(V) for V in self.panels]}
+
+    @classmethod
+    def again(cls, state: Mapping[str, Any], home: Home) -> View:
+        """That of a checkpoint."""
+        facts: dict[str, Any] = {name: state[name] for name in STATED}
+        facts["diagonal"], dtype = home.place(facts["diagonal"]), np.dtype(state["dtype"])
+        first, second, third = ([home.place(V, dtype) for V in panels] for panels in state["panels"])
+        return cls(home, dtype, panels=(first, second, third), **facts)
 
     @property
     def rows(self) -> int:
@@ -257,6 +274,28 @@ class SearchSpace:
         self._last = self.correlations
         self._folded = 0  # the pairs that are columns of the panels
         self._there: list[Array] | None = None
+
+    def state(self) -> dict[str, Any]:
+        """What the subspaces are, for a checkpoint; all that is small is replaced and never changed."""
+        return {
+            "views": [view.state() for view in self.views],
+            "correlations": self.correlations,
+            "cross": self._cross,
+            "turns": self._turns,
+            "before": self._before,
+            "last": self._last,
+            "folded": self._folded,
+        }
+
+    @classmethod
+    def again(cls, state: Mapping[str, Any], home: Home) -> SearchSpace:
+        """Those of a checkpoint."""
+        x, y = (View.again(view, home) for view in state["views"])
+        found = cls((x, y))
+        found.correlations, found._cross = state["correlations"], state["cross"]
+        found._turns, found._before, found._last = state["turns"], state["before"], state["last"]
+        found._folded = state["folded"]
+        return found
 
     def append(self, blocks: Sequence[Array], products: tuple[Array, Array, Array, Array]) -> None:
         """Add a block of each view with SxZx, CZy, CᵀZx, SyZy, and compute the canonical pairs anew."""

@@ -29,7 +29,8 @@ twice, and what follows from each of the two matrices travels back together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 import scipy.linalg
@@ -70,6 +71,28 @@ class BlockConjugateGradients(Iteration):
         ]
         self.seed = self.shifts[system.ridges.index(self.ridge)]
         self.tau = np.eye(len(rho))
+
+    def state(self) -> dict[str, Any] | None:
+        """What the iteration is, for a checkpoint."""
+        return {
+            "ridge": self.ridge,
+            "weights": self.weights,
+            "Q": self.Q,
+            "tau": self.tau,
+            "z": self._z,
+            "seed": self.shifts.index(self.seed),
+            "shifts": [dict(vars(shifted)) for shifted in self.shifts],
+        }
+
+    @classmethod
+    def again(cls, state: Mapping[str, Any], home: Home) -> Self:
+        """The iteration of a checkpoint."""
+        found = cls.__new__(cls)
+        found.home, found.ridge, found.weights = home, state["ridge"], state["weights"]
+        found.Q, found.tau, found._z = home.place(state["Q"]), state["tau"], home.place(state["z"])
+        found.shifts = [Shifted.again(shifted, home) for shifted in state["shifts"]]
+        found.seed = found.shifts[state["seed"]]
+        return found
 
     def ask(self) -> Array:
         """The search directions."""
@@ -126,6 +149,14 @@ class Shifted:
         self.delta, self.P, self.z, self.Delta, self.X = delta, P, z, Delta, X
         self.carried = z  # G D⁻¹ z
         self.gain = np.eye(len(z))  # D⁻¹ G
+
+    @classmethod
+    def again(cls, state: Mapping[str, Any], home: Home) -> Shifted:
+        """That of a checkpoint."""
+        found = cls.__new__(cls)
+        vars(found).update(state)
+        found.P, found.X = home.place(found.P), home.place(found.X)
+        return found
 
     def step(self, G: HostArray, Ginv: HostArray) -> HostArray:
         """D⁻¹z, the coefficients of the step to the lowest point over the directions."""

@@ -25,9 +25,9 @@ from linspec import (
     tol_option,
 )
 from linspec.cost import Estimate, Sizes
-from linspec_lstsq.block_conjugate_gradients import block_conjugate_gradients
-from linspec_lstsq.dual import solve_dual
-from linspec_lstsq.normal_equations import NormalEquationsState, solve_normal_equations
+from linspec_lstsq.block_conjugate_gradients import BlockConjugateGradients, block_conjugate_gradients
+from linspec_lstsq.dual import resume_dual, solve_dual
+from linspec_lstsq.normal_equations import NormalEquationsState, go_on, solve_normal_equations
 
 EXPECTED, EXPECTED_SPARSE = 200, 100
 """Iterations of a solve, when "auto" compares it with other methods: on dense data and on counts of words, where
@@ -48,6 +48,9 @@ class ConjugateGradients(Solver):
         form = "dense" if problem.sweeps == 1 and self.form == "auto" else self.form
         moments = run.moments(form)
         dual = moments.wide and not moments.center and min(problem.ridges) > 0
+        if run.resumed is not None:
+            resume = resume_dual if "rows" in run.resumed else go_on
+            return resume(problem, run, moments, block_conjugate_gradients, BlockConjugateGradients.again)
         if dual and run.start is None:  # a start is not of the form Aᵀz
             return solve_dual(problem, run, moments)
         return solve_normal_equations(problem, run, block_conjugate_gradients, form)

@@ -12,12 +12,14 @@ If rounding may have moved the answer by more than the tolerance, the iteration 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 
 from linspec import Moments, Run, Solution
-from linspec.arrays import Array, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, to_host
 from linspec.operators import uncounted
 from linspec_lstsq.block_conjugate_gradients import BlockConjugateGradients, block_conjugate_gradients
 from linspec_lstsq.gradients import column_norms
@@ -26,14 +28,26 @@ from linspec_lstsq.normal_equations import System, finish
 
 def solve_dual(problem: Any, run: Run, moments: Moments) -> Solution:
     """Solve a least-squares problem with positive ridges on the side of its rows."""
-    home, A = moments.home, problem.A
+    home = moments.home
     run.plan(setup=1.0, iteration=2.0)
     columns = home.eye(problem.B.shape[1])
     B = home.place(problem.B.dense() if problem.B.readable else problem.B.matmat(columns))
     rows = RowGradients(System.of(moments, B, problem.ridges))
-    residual, bare, x = rows.start_residual, uncounted(A)[0], None
+    return _solved(problem, run, moments, rows, rows.start_residual)
+
+
+def resume_dual(problem: Any, run: Run, moments: Moments, *_: Any) -> Solution:
+    """Go on from a checkpoint of the iteration on the side of the rows."""
+    known: Any = run.resumed
+    return _solved(problem, run, moments, RowGradients.again(known["rows"], moments.home), known["residual"])
+
+
+def _solved(problem: Any, run: Run, moments: Moments, rows: RowGradients, residual: float) -> Solution:
+    """Iterate until the run ends, or until rounding has to be looked at on the side of the columns."""
+    A, bare, x = problem.A, uncounted(problem.A)[0], None
     with run.reserving(1.0):  # for x itself
         while True:
+            run.checkpoint(partial(_state, rows, residual))
             if residual <= run.tol and rows.AtB is not None:
                 x = A.rmatmat(rows.judged)
                 if rows.drift(x) > run.tol / 10 and run.affords(0.0):
@@ -43,6 +57,10 @@ def solve_dual(problem: Any, run: Run, moments: Moments) -> Solution:
             residual = rows.step(moments)
     system = System.of(moments, rows.AtB, problem.ridges)
     return finish(run, moments, system, block_conjugate_gradients, x)
+
+
+def _state(rows: RowGradients, residual: float) -> dict[str, Any]:
+    return {"rows": rows.state(), "residual": residual}
 
 
 class RowGradients(BlockConjugateGradients):
@@ -64,6 +82,21 @@ class RowGradients(BlockConjugateGradients):
         self._norm = 0.0
         self._scales = np.zeros(0)
         self._noise = system.noise
+
+    def state(self) -> dict[str, Any] | None:
+        """What the iteration is, for a checkpoint."""
+        own = {name: getattr(self, name) for name in ("AtB", "_KP", "judged", "_norm", "_scales", "_noise")}
+        return {**(super().state() or {}), "own": own}
+
+    @classmethod
+    def again(cls, state: Mapping[str, Any], home: Home) -> Self:
+        """The iteration of a checkpoint."""
+        found = super().again(state, home)
+        vars(found).update(state["own"])
+        found.judged = home.place(found.judged)
+        found.AtB = None if found.AtB is None else home.place(found.AtB)
+        found._KP = None if found._KP is None else home.place(found._KP)
+        return found
 
     @property
     def start_residual(self) -> float:

@@ -10,7 +10,7 @@ this file run iterations to the end, as the solver of a problem or as a part of 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -46,9 +46,16 @@ class Iteration(ABC):
     def gradient_norms(self) -> HostArray:
         """‖AᵀB − (AᵀA + rI) x‖ of every column of the iterate."""
 
+    def state(self) -> dict[str, Any] | None:
+        """What the iteration is, for a checkpoint; None: it cannot go on from one."""
+        return None
+
 
 Begin = Callable[["System"], Sequence[Iteration]]
 """From a system to the iterations that solve it, in the order of its ridges."""
+
+Again = Callable[[Mapping[str, Any], Home], Iteration]
+"""From what `Iteration.state` told to the iteration."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -126,6 +133,15 @@ def solve_normal_equations(problem: Any, run: Run, begin: Begin, form: str) -> S
     return finish(run, moments, system, begin, system.wanted(x), system.wanted(AtAx))
 
 
+def go_on(problem: Any, run: Run, moments: Moments, begin: Begin, again: Again) -> Solution:
+    """Run the iterations of a checkpoint until the run ends."""
+    known: Mapping[str, Any] = run.resumed or {}
+    home = moments.home
+    system = System.of(moments, home.place(known["AtB"]), problem.ridges)
+    iterations = [again(state, home) for state in known["iterations"]]
+    return iterated(run, moments, system, begin, iterations, known)
+
+
 def finish(
     run: Run,
     moments: Moments,
@@ -143,9 +159,25 @@ def finish(
     long as that helps.
     """
     iterations = begin(system) if x is None else _begun_from(x, moments, system, begin, AtAx)
-    seen = np.inf
+    return iterated(run, moments, system, begin, iterations)
+
+
+def iterated(
+    run: Run,
+    moments: Moments,
+    system: System,
+    begin: Begin,
+    iterations: Sequence[Iteration],
+    known: Mapping[str, Any] | None = None,
+) -> Solution:
+    """Run iterations until the run ends; those of a checkpoint with what else it has."""
+    seen = np.inf if known is None else known["seen"]
     spectrum = Spectrum(system.home, system.norm)
+    if known is not None:
+        spectrum.take_up(known["spectrum"])
     while True:
+        if iterations[0].state() is not None:
+            run.checkpoint(partial(_state, list(iterations), system, seen, spectrum))
         worst = [worst_residual([one], system) for one in iterations]
         residual = max(worst)
         cost = moments.view(0).sweep_cost
@@ -169,6 +201,14 @@ def finish(
         spectrum.look(*together(live, moments.gram_matmat, system.home))
 
 
+def _state(
+    iterations: Sequence[Iteration], system: System, seen: float, spectrum: Spectrum
+) -> dict[str, Any]:
+    """What `iterated` goes on with."""
+    states = [one.state() for one in iterations]
+    return {"AtB": system.AtB, "iterations": states, "seen": seen, "spectrum": spectrum.state()}
+
+
 class Spectrum:
     """Bounds of the eigenvalues of AᵀA from products: the largest from below, the smallest from above."""
 
@@ -188,6 +228,15 @@ class Spectrum:
         if V.shape[1]:
             least = xp.min(quotients)
             self._least = least if self._least is None else xp.minimum(self._least, least)
+
+    def state(self) -> dict[str, Any]:
+        """What it has seen, for a checkpoint."""
+        return {"largest": self.largest, "least": self._least}
+
+    def take_up(self, state: Mapping[str, Any]) -> None:
+        """Go on with what `state` told."""
+        self.largest = state["largest"]
+        self._least = None if state["least"] is None else self.home.place(np.asarray(state["least"]))
 
     @property
     def smallest(self) -> float:

@@ -55,7 +55,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_lstsq.conjugate_gradients:ConjugateGradients",
             summary="Block conjugate gradients: all right-hand sides search together, all ridges share the products.",
             reference="O'Leary 1980, doi:10.1016/0024-3795(80)90247-5; Dubrulle 2001, Electron. Trans. Numer. Anal. 12",
-            traits=("iterative", "path", "one-pass", "warm-start", "automatic"),
+            traits=("iterative", "path", "one-pass", "warm-start", "resumable", "automatic"),
         ),
         SolverSpec(
             name="nystrom-pcg",

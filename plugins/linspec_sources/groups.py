@@ -150,7 +150,7 @@ def _name(source: RowSource, node: Any, part: str, name: str) -> None:
     if axes[0] in (*BY_VARIABLE, "obsm") and source.shape[0] <= MOST_LABELS:
         labels = _labels(node["obs"])
         if len(labels) == source.shape[0]:
-            source.row_names = np.asarray(labels)
+            source.row_names = labels
 
 
 def _labels(frame: Any) -> list[str]:

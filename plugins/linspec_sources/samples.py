@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import HostArray
+from linspec.errors import MissingPackage
 from linspec.operators import RowFiles
 
 ROWS, COLUMNS = 60, 7
@@ -19,10 +21,17 @@ def numbers() -> HostArray:
     return np.random.default_rng(0).standard_normal((ROWS, COLUMNS))
 
 
+def _package(name: str, extra: str) -> Any:
+    """An optional package."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingPackage(f"{name} is not installed: pip install 'linspec[{extra}]'") from error
+
+
 def zarr_array() -> Any:
     """A `zarr.Array` in memory, in chunks that do not divide its rows."""
-    import zarr
-
+    zarr = _package("zarr", "zarr")
     array = zarr.create_array({}, shape=(ROWS, COLUMNS), chunks=(16, 4), dtype="f8")
     array[:] = numbers()
     return array
@@ -30,17 +39,14 @@ def zarr_array() -> Any:
 
 def hdf5_dataset() -> Any:
     """An `h5py.Dataset` in memory."""
-    import h5py
-
+    h5py = _package("h5py", "hdf5")
     file = h5py.File("sample", "w", driver="core", backing_store=False)
     return file.create_dataset("rows", data=numbers(), chunks=(16, 4))
 
 
 def parquet_file() -> RowFiles:
     """A Parquet file in a folder for temporary files, which stays."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    pa, pq = _package("pyarrow", "parquet"), _package("pyarrow.parquet", "parquet")
     path = Path(tempfile.mkdtemp(prefix="linspec-sample-")) / "rows.parquet"
     table = pa.table({f"c{j}": column for j, column in enumerate(numbers().T)})
     pq.write_table(table, path, row_group_size=16)
@@ -49,6 +55,5 @@ def parquet_file() -> RowFiles:
 
 def data_set() -> Any:
     """The same as a data set of Arrow."""
-    import pyarrow.dataset
-
-    return pyarrow.dataset.dataset(list(parquet_file().paths))
+    files = list(parquet_file().paths)
+    return _package("pyarrow.dataset", "parquet").dataset(files)

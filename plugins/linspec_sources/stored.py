@@ -173,8 +173,11 @@ class SparseRows(RowSource):
         self.stored_dtype = self._data.dtype
         with called(name):
             working_dtype(self.stored_dtype)
-        for part in parts.values():
-            part.check_absent("refuse" if missing == "warn" else missing)  # indices of 0 are never meant
+        for (
+            key,
+            part,
+        ) in parts.items():  # leading rows may be empty, but many entries of 0 in column 0 are never meant
+            part.check_absent("refuse" if missing == "warn" and key != "indptr" else missing)
         starts = np.asarray(parts["indptr"].read(0, parts["indptr"].shape[0]))
         lengths = (self._data.shape, self._indices.shape)
         if (

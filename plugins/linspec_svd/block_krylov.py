@@ -41,7 +41,7 @@ exact one, and the residual is that of the data.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -170,24 +170,31 @@ class BlockKrylov(Solver):
             before = sweep + (1.0 + moments.means_cost * problem.center) * wide
         single = moments.single_cost if self.sweeps == "float32" else 0.0
         precise = sweep * (single > 0)  # the Rayleigh-Ritz step
-        run.plan(setup=moments.setup_cost + before + single + precise + after, iteration=sweep)
-        S = self._started(problem, run, moments.home, wide=wide)
-        b = self._width(problem, run, moments.setup_cost + after + SWEEPS * sweep, S)
-        Omega = moments.home.place(run.part(self.test_matrix).draw(side, b, run.rng))
-        most = self._most(problem.k, b + S.shape[1], side, moments.home)
         exactly = moments.outer_gram_matmat if wide else moments.gram_matmat
-        space = KrylovSpace(Omega, problem.k, most, run, moments.home, S, single=single > 0)
-        if S.shape[1] or single:  # the first sweep gathers the means, which the copy in float32 needs
-            space.widen(exactly)
+        if run.resumed is not None:
+            space = KrylovSpace.again(run.resumed, run, moments.home)
+        else:
+            run.plan(setup=moments.setup_cost + before + single + precise + after, iteration=sweep)
+            S = self._started(problem, run, moments.home, wide=wide)
+            b = self._width(problem, run, moments.setup_cost + after + SWEEPS * sweep, S)
+            Omega = moments.home.place(run.part(self.test_matrix).draw(side, b, run.rng))
+            most = self._most(problem.k, b + S.shape[1], side, moments.home)
+            space = KrylovSpace(Omega, problem.k, most, run, moments.home, S, single=single > 0)
+            if S.shape[1] or single:  # the first sweep gathers the means, which the copy in float32 needs
+                space.widen(exactly)
         swept = moments.in_single_precision() if single else moments
         quickly = swept.outer_gram_matmat if wide else swept.gram_matmat
 
-        def iterate() -> None:
-            while run.proceed(
+        def proceeds() -> bool:
+            run.checkpoint(space.state)
+            return run.proceed(
                 residual=space.residual,
                 current=lambda: self._current(problem, space, wide=wide),
                 judged=not (space.unshown or space.single),
-            ):
+            )
+
+        def iterate() -> None:
+            while proceeds():
                 if space.single and space.residual <= space.tol:
                     space.begin_precisely()
                 space.widen(quickly if space.single else exactly)
@@ -274,6 +281,10 @@ class BlockKrylov(Solver):
         return {"Vh": vectors.T, "S": S}
 
 
+NOT_STATED = ("home", "rng", "held", "_looks", "_precisely")
+"""Attributes of a space that a checkpoint has in another form, or that the run makes again."""
+
+
 class KrylovSpace:
     """A basis V of the space, H = VᵀAᵀAV, and the newest block, which has not been multiplied yet.
 
@@ -319,6 +330,25 @@ class KrylovSpace:
         self._left = 0.0  # the residual of newest blocks that were left behind
         # Estimates of the loss of orthogonality to the basis: of the last two blocks, and the largest so far.
         self._lost, self._level = (0.0, 0.0), self.unit
+
+    def state(self) -> dict[str, Any]:
+        """What the space is, for a checkpoint."""
+        own = {name: value for name, value in vars(self).items() if name not in NOT_STATED}
+        looks = dict(vars(self._looks))
+        return {**own, "held": self.held[: self.count, :], "most": self.held.shape, "looks": looks}
+
+    @classmethod
+    def again(cls, state: Mapping[str, Any], run: Run, home: Home) -> KrylovSpace:
+        """That of a checkpoint."""
+        own = dict(state)
+        space, looks = cls.__new__(cls), _Looks(0)
+        vars(looks).update(own.pop("looks"))
+        held, most = own.pop("held"), own.pop("most")
+        vars(space).update(own, home=home, rng=run.rng, _looks=looks)
+        space._precisely, space.next = (run.problem.A.dtype, run.tol), home.place(space.next)
+        space.held = home.zeros(tuple(most))
+        space.held[: space.count, :] = home.place(held)
+        return space
 
     def _aim(self, dtype: np.dtype[Any], tol: float) -> None:
         """Set what follows from the precision of the products, and from the tolerance."""

@@ -46,7 +46,7 @@ def linspec_solvers() -> tuple[SolverSpec, ...]:
             target="linspec_svd.block_krylov:BlockKrylov",
             summary="Rayleigh-Ritz on a block Krylov space, stopped by the residual: the accurate default.",
             reference="Musco & Musco 2015, arXiv:1504.05477",
-            traits=("iterative", "randomized", "warm-start", "automatic"),
+            traits=("iterative", "randomized", "warm-start", "resumable", "automatic"),
         ),
         SolverSpec(
             name="lanczos",

@@ -97,7 +97,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     scipy.sparse.save_npz(path / "labels.npz", scipy.sparse.csr_array(shared > 0.5))
     lines = [f"{a:.6f},{b:.6f},{c:.6f},{'rose' if a > 0 else 'lily'}" for a, b, c in shared]
     (path / "flowers.csv").write_text("\n".join(["petal,sepal,stem,species", *lines]) + "\n")
+    if all(map(importlib.util.find_spec, ("zarr", "h5py", "pyarrow"))):
+        _write_files(path, np.load(path / "X.npy"))
     return path
+
+
+def _write_files(path: Path, X: Any) -> None:
+    """The files of the page on rows in files, which has nothing to say where these packages are not there."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    import zarr
+
+    zarr.create_array(str(path / "X.zarr"), shape=X.shape, dtype=X.dtype)[:] = X
+    for i, part in enumerate((X[:100], X[100:])):
+        pq.write_table(pa.table({f"c{j}": part[:, j] for j in range(8)}), path / f"days{i}.parquet")
 
 
 def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:

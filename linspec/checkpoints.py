@@ -1,0 +1,298 @@
+"""Checkpoints: what a run has reached, in a file, from which another process goes on.
+
+Problem: a run of hours ends with its machine, by a signal, or because its time is over, and is to go on where it was,
+with the same bits as if nothing had happened.
+Method: at the top of its loop a solver says what its iteration is (`Run.checkpoint`). That, the accounts of the
+run, its random numbers, what the moments have learnt of the columns, and the Gram matrices that are held, are
+written in the format of saved answers: whole, beside the last file, which the new one then replaces. So there is a
+good file at any time. What depends on the machine, such as the widths of blocks or whether Gram matrices are held,
+is in there, too, and is not chosen anew.
+A file says which problem and which solver it belongs to, and has a checksum of some rows of each matrix. Others are
+refused.
+Where we differ from a pickle of the solver: nothing is executed when a file is read, and it says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import linspec
+from linspec import archive, cost, machine
+from linspec.arrays import to_host
+from linspec.blas_threads import usual_blas_threads
+from linspec.errors import AccuracyWarning, InvalidFile, InvalidOption, InvalidProblem, printable, shown, warn
+from linspec.gram import HeldGram
+from linspec.operators import LinearOperator
+from linspec.options import is_number, stated_options
+from linspec.replacing import replaced
+
+__all__ = ["Checkpoint", "Keeper", "Saved", "fingerprint", "is_checkpoint", "loaded"]
+
+VERSION = 1
+"""Of what a checkpoint holds; the format of the file has a version of its own."""
+
+PLACES = 16
+"""Rows of a matrix in memory, evenly spread, that its checksum takes; of files as many, from their beginning and
+end."""
+
+FREE = ("max_iterations",)
+"""Options that may differ when a run goes on."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a run writes what it has reached, and how often.
+
+    Parameters
+    ----------
+    path : path
+        The file. It is replaced by the next one, and each is whole or not there.
+    seconds : float, default 60
+        The least time between two. 0: after every iteration.
+
+    Raises
+    ------
+    InvalidOption
+        The path is none, or the seconds are no number from 0 on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import linspec as ls
+    >>> A = np.random.default_rng(0).standard_normal((200, 30))
+    >>> problem = ls.SVD(A, k=3)
+    >>> settings = {"form": "implicit", "block": 3, "rng": 0}
+    >>> part = ls.solve(problem, "block-krylov", max_passes=4, checkpoint=ls.Checkpoint("svd.ckpt"), **settings)
+    >>> whole = ls.solve(problem, "block-krylov", start="svd.ckpt", **settings)
+    >>> bool((whole.S == ls.solve(problem, "block-krylov", **settings).S).all())
+    True
+    """
+
+    path: str | os.PathLike[str]
+    seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, str | os.PathLike) or not os.fspath(self.path):  # type: ignore[redundant-expr]
+            raise InvalidOption(f"the path of a checkpoint must be that of a file; got {shown(self.path)}.")
+        if not is_number(self.seconds) or not self.seconds >= 0:
+            raise InvalidOption(
+                f"seconds of a checkpoint must be a number from 0 on; got {shown(self.seconds)}."
+            )
+        if not Path(self.path).parent.is_dir() or Path(self.path).is_dir():
+            raise InvalidOption(
+                f"the path of a checkpoint must be a file in a folder that exists; got "
+                f"{printable(os.fspath(self.path))}."
+            )
+
+
+class Keeper:
+    """Writes the checkpoints of one run.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+    about : mapping
+        What the run belongs to, as `fingerprint` returns it.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, about: Mapping[str, Any]) -> None:
+        self.checkpoint, self._about = checkpoint, about
+        self._next = time.monotonic() + checkpoint.seconds
+        self._warned = False
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time for another one."""
+        return time.monotonic() >= self._next
+
+    def write(self, fields: Mapping[str, Any]) -> None:
+        """Write a checkpoint. A disk that is full, or gone, costs a warning and not the run: the last file stays."""
+        nodes, arrays = archive.pack({**fields, "about": self._about, "threads": _threads()}, (HeldGram,))
+        header = {"linspec": linspec.__version__, "checkpoint": VERSION, "fields": nodes}
+        try:
+            with replaced(Path(self.checkpoint.path)) as stream:
+                archive.write(stream, header, arrays)
+        except OSError as error:
+            if not self._warned:
+                self._warned = True
+                warn(
+                    f"the checkpoint {printable(os.fspath(self.checkpoint.path))} cannot be written: "
+                    f"{error.strerror or error}. The run goes on, and the last checkpoint stays. Make room, or pass "
+                    "another path.",
+                    UserWarning,
+                )
+        self._next = time.monotonic() + self.checkpoint.seconds
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a checkpoint holds.
+
+    Attributes
+    ----------
+    path : str
+    fields : mapping
+        As `Run` gave them to `Keeper.write`.
+    """
+
+    path: str
+    fields: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def solver(self) -> str:
+        """The name of the solver."""
+        return str(self.fields["about"]["solver"])
+
+    def check(self, about: Mapping[str, Any]) -> None:
+        """Refuse another problem, other data or another solver.
+
+        Raises
+        ------
+        InvalidProblem
+            The message says what differs.
+        """
+        own = self.fields["about"]
+        for key, what in (
+            ("problem", "the problem"),
+            ("solver", "the solver"),
+            ("numbers", "the parameters of the problem"),
+            ("options", "the options of the solver"),
+        ):
+            _compare(self.path, what, own[key], about[key])
+        for name, facts in about["matrices"].items():
+            _compare(self.path, f"the matrix {name}", own["matrices"].get(name), facts)
+
+    def warn_of_threads(self) -> None:
+        """Say where the machine multiplies otherwise: the answer is as good, and its last bits may differ."""
+        before, now = self.fields["threads"]["blas"], _threads()["blas"]
+        if before != now:
+            warn(
+                f"{printable(self.path)} was written with {before} threads of the BLAS, and there are {now}: "
+                f"the last bits "
+                f"of the answer may differ from those of a run in one piece. Set OPENBLAS_NUM_THREADS={before}.",
+                AccuracyWarning,
+            )
+
+
+def _compare(path: str, what: str, own: Any, given: Any) -> None:
+    if own == given:
+        return
+    differing = ""
+    if isinstance(own, Mapping) and isinstance(given, Mapping):
+        keys = [key for key in {**own, **given} if own.get(key) != given.get(key)]
+        differing = f" ({', '.join(map(str, keys))})"
+        own, given = ({key: each.get(key) for key in keys} for each in (own, given))
+    raise InvalidProblem(
+        f"{printable(path)} is the checkpoint of another run: {what} must be the same{differing}; the file has "
+        f"{shown(own)}, got {shown(given)}. Pass what the run had, or leave start out."
+    )
+
+
+def is_checkpoint(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is a checkpoint, and no saved answer.
+
+    Raises
+    ------
+    InvalidFile
+        It is neither, or it is damaged.
+    """
+    with archive.opened(path) as file:
+        return "checkpoint" in file.header
+
+
+def loaded(path: str | os.PathLike[str]) -> Saved:
+    """Read a checkpoint.
+
+    Raises
+    ------
+    InvalidFile
+        It is damaged, or of a newer version.
+    """
+    with archive.opened(path) as file:
+        version = file.header.get("checkpoint")
+        if version != VERSION:
+            raise InvalidFile(
+                f"it is a checkpoint of version {shown(version)}, and this linspec reads version {VERSION}"
+            )
+        fields = file.unpack(file.header["fields"], (HeldGram,))
+        missing = {"about", "run", "threads"} - fields.keys()
+        if missing:
+            raise InvalidFile(f"it lacks {', '.join(sorted(missing))}")
+        return Saved(os.fspath(path), fields)
+
+
+def fingerprint(problem: Any, solver: str, instance: Any) -> dict[str, Any]:
+    """What a run belongs to.
+
+    Parameters
+    ----------
+    problem : Problem
+        As it was given.
+    solver : str
+        Its name.
+    instance : Solver
+    """
+    options = {name: value for name, value in stated_options(instance).items() if name not in FREE}
+    return {
+        "problem": problem.name,
+        "solver": solver,
+        "numbers": _numbers(problem),
+        "options": options,
+        "matrices": {name: _facts(A) for name, A in problem.matrices.items()},
+    }
+
+
+def _numbers(problem: Any) -> dict[str, Any]:
+    """The parameters of a problem that are no matrices; of arrays a checksum."""
+    found: dict[str, Any] = {}
+    for name, value in sorted(vars(problem).items()):
+        simple = value.item() if isinstance(value, np.generic) else value
+        if isinstance(simple, bool | int | float | str):
+            found[name] = simple
+        elif isinstance(simple, tuple) and all(isinstance(one, int | float) for one in simple):
+            found[name] = tuple(map(float, simple))
+        elif isinstance(simple, np.ndarray) and simple.dtype.kind in "biuf":
+            found[name] = _sum(simple)
+        elif (
+            dataclasses.is_dataclass(simple) or simple is None or isinstance(simple, Mapping | LinearOperator)
+        ):
+            continue
+    return found
+
+
+def _facts(A: LinearOperator) -> dict[str, Any]:
+    """Shape, dtype and a checksum of a matrix."""
+    n, p = A.shape
+    return {"shape": (float(n), float(p)), "dtype": str(A.dtype), "rows": _checksum(cost.bare(A))}
+
+
+def _checksum(A: LinearOperator) -> int:
+    """That of some rows; 0 of data whose rows cannot be taken."""
+    n = A.shape[0]
+    if not (A.sliceable and A.readable) or not n:
+        return 0
+    if A.rows_together > 1:  # rows that are decoded together: at two places
+        ends = {(0, min(PLACES // 2, n)), (max(n - PLACES // 2, 0), n)}
+        blocks = [A.rows(slice(*end)) for end in sorted(ends)]
+    else:
+        blocks = [A.rows(np.unique(np.linspace(0, n - 1, PLACES).astype(np.intp)))]
+    found = [_sum(to_host(block.dense())) for block in blocks]
+    A.release()
+    return zlib.crc32(np.asarray(found, dtype=np.int64).tobytes())
+
+
+def _sum(array: Any) -> int:
+    return zlib.crc32(np.ascontiguousarray(array).tobytes())
+
+
+def _threads() -> dict[str, int]:
+    return {"cores": machine.cpu_count(), "blas": usual_blas_threads()}

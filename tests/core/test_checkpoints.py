@@ -1,0 +1,346 @@
+"""Checkpoints: a run that was cut, killed or stopped goes on with the bits of a run in one piece."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+from click.testing import CliRunner
+
+import linspec as ls
+from linspec import checkpoints
+from linspec.cli import main
+from linspec.errors import AccuracyWarning, InvalidFile, InvalidOption, InvalidProblem, MissingCapability
+
+RNG = np.random.default_rng(0)
+A = RNG.standard_normal((1500, 30)) @ np.diag(np.geomspace(10, 0.1, 30))
+Y = A[:, :5] @ RNG.standard_normal((5, 20)) + RNG.standard_normal((1500, 20))
+S = scipy.sparse.random_array((800, 120), density=0.03, rng=RNG, format="csr")
+T = scipy.sparse.random_array((800, 90), density=0.03, rng=RNG, format="csr")
+W = scipy.sparse.random_array((60, 1500), density=0.03, rng=RNG, format="csr")
+WEIGHTS = np.arange(1500) % 3
+
+CASES: dict[str, tuple[Callable[[], Any], str, dict[str, Any]]] = {
+    "krylov": (lambda: ls.SVD(A, k=4, center=True), "block-krylov", {"form": "implicit", "block": 3}),
+    "krylov-restarted": (
+        lambda: ls.SVD(A, k=4),
+        "block-krylov",
+        {"form": "implicit", "block": 3, "basis": 12},
+    ),
+    "krylov-float32": (lambda: ls.SVD(A.astype("f4"), k=4, center=True), "block-krylov", {"block": 3}),
+    "krylov-sparse": (lambda: ls.SVD(S, k=4, center=True), "block-krylov", {"form": "implicit"}),
+    "krylov-rows": (lambda: ls.SVD(W, k=4, left=True), "block-krylov", {"form": "implicit"}),
+    "krylov-weighted": (
+        lambda: ls.SVD(1e-40 * A, k=4, center=True, sample_weight=WEIGHTS, scale=True),
+        "block-krylov",
+        {"form": "implicit", "block": 3},
+    ),
+    "lobpcg": (lambda: ls.CCA(A, Y, k=3), "lobpcg", {"form": "implicit", "oversample": 2}),
+    "lobpcg-held": (lambda: ls.CCA(A, Y, k=3, ridge=0.1), "lobpcg", {"oversample": 2, "form": "dense"}),
+    "lobpcg-confounds": (
+        lambda: ls.CCA(A.astype("f4"), Y, k=3, confounds=A[:, :2]),
+        "lobpcg",
+        {"form": "implicit", "oversample": 2, "tol": 1e-4},
+    ),
+    "lobpcg-sparse": (lambda: ls.CCA(S, T, k=3, ridge=0.1), "lobpcg", {"form": "sparse", "oversample": 2}),
+    "cg": (lambda: ls.LeastSquares(A, Y[:, 0]), "cg", {"form": "implicit"}),
+    "cg-path": (lambda: ls.LeastSquares(A, Y, ridge=[0.1, 1.0], center=True), "cg", {"form": "implicit"}),
+    "cg-held": (lambda: ls.LeastSquares(A, Y[:, 0]), "cg", {"form": "dense"}),
+    "cg-rows": (lambda: ls.LeastSquares(W, Y[:60, :2], ridge=0.01), "cg", {"form": "implicit"}),
+}
+
+pytestmark = pytest.mark.filterwarnings("ignore::linspec.errors.ConvergenceWarning")
+
+
+def bits(solution: Any) -> dict[str, Any]:
+    """All that must be the same."""
+    names = ("S", "Vh", "U", "correlations", "x_weights", "y_weights", "x")
+    arrays = {name: getattr(solution, name) for name in names if getattr(solution, name, None) is not None}
+    table = solution.history[[name for name in solution.history.dtype.names if name != "seconds"]]
+    numbers = {
+        name: getattr(solution, name) for name in ("passes", "columns", "flops", "iterations", "residual")
+    }
+    return {**{name: array.tobytes() for name, array in arrays.items()}, "history": table.tolist(), **numbers}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_run_goes_on_with_the_same_bits(case: str, tmp_path: Path) -> None:
+    state, solver, options = CASES[case]
+    whole, path = ls.solve(state(), solver, rng=0, **options), tmp_path / "run.ckpt"
+    assert whole.iterations > 0
+    for stop in sorted({0, 1, whole.iterations // 2, whole.iterations - 1}):
+        ls.solve(
+            state(),
+            solver,
+            rng=0,
+            checkpoint=ls.Checkpoint(path),
+            callback=lambda progress, stop=stop: progress.iteration >= stop,
+            **options,
+        )
+        found = ls.solve(state(), solver, start=path, **options)
+        assert bits(found) == bits(whole), stop
+
+
+@pytest.mark.parametrize("case", ["krylov", "lobpcg", "cg"])
+def test_budgets_count_both_runs(case: str, tmp_path: Path) -> None:
+    state, solver, options = CASES[case]
+    whole, path = ls.solve(state(), solver, rng=0, **options), tmp_path / "run.ckpt"
+    few = whole.passes - 2
+    first = ls.solve(state(), solver, rng=0, checkpoint=path, max_passes=few, **options)
+    assert first.status is ls.Status.BUDGET
+    assert first.passes <= few
+    again = ls.solve(state(), solver, start=path, max_passes=few, **options)
+    assert again.status is ls.Status.BUDGET
+    assert again.passes <= few
+    assert bits(ls.solve(state(), solver, start=path, max_passes=whole.passes, **options)) == bits(whole)
+
+
+def test_a_run_is_cut_and_goes_on_many_times(tmp_path: Path) -> None:
+    state, solver, options = CASES["krylov-sparse"]
+    options = {**options, "block": 6}  # by itself it is as wide as the budget of the first run asks for
+    whole, path = ls.solve(state(), solver, rng=0, **options), tmp_path / "run.ckpt"
+    found, start = None, None
+    for passes in range(3, int(whole.passes) + 1, 3):
+        found = ls.solve(state(), solver, rng=0, checkpoint=path, start=start, max_passes=passes, **options)
+        start = path
+    found = ls.solve(state(), solver, start=path, **options)
+    assert bits(found) == bits(whole)
+
+
+def test_others_begin_at_the_last_iterate(tmp_path: Path) -> None:
+    path, problem = tmp_path / "run.ckpt", ls.LeastSquares(A, Y[:, 0])
+    part = ls.solve(problem, "lsqr", checkpoint=ls.Checkpoint(path, seconds=0), max_passes=20)
+    found = ls.solve(problem, "lsqr", start=path)
+    assert found.converged
+    assert found.history["residual"][len(part.history) - 1] < 2 * part.residual
+    assert found.passes > part.passes
+    np.testing.assert_allclose(found.x, np.linalg.lstsq(A, Y[:, 0])[0], rtol=1e-4, atol=1e-7)
+
+
+def test_a_saved_answer_is_a_start(tmp_path: Path) -> None:
+    answer = ls.solve(ls.LeastSquares(A, Y[:, 0]), "cg", form="implicit")
+    answer.save(tmp_path / "answer.npz")
+    again = ls.solve(ls.LeastSquares(A, Y[:, 0]), "cg", form="implicit", start=str(tmp_path / "answer.npz"))
+    assert again.iterations < answer.iterations
+
+
+def test_auto_goes_on_with_the_solver_of_then(tmp_path: Path) -> None:
+    state, _, _ = CASES["cg"]
+    path = tmp_path / "run.ckpt"
+    ls.solve(state(), "cg", rng=0, checkpoint=path, callback=lambda progress: progress.iteration == 5)
+    found = ls.solve(state(), start=path)
+    assert (found.solver, found.converged) == ("cg", True)
+
+
+# ---- refusals -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """The checkpoint of a run that was cut."""
+    path = tmp_path / "run.ckpt"
+    problem = ls.SVD(A, k=4, center=True)
+    ls.solve(problem, "block-krylov", rng=0, checkpoint=path, max_passes=5, form="implicit", block=3)
+    return path
+
+
+@pytest.mark.parametrize(
+    "problem, options, what",
+    [
+        (ls.SVD(A, k=5, center=True), {}, r"parameters of the problem must be the same \(k\)"),
+        (ls.SVD(A, k=4), {}, r"\(center\)"),
+        (ls.SVD(A[:-1], k=4, center=True), {}, r"matrix A must be the same \(shape, rows\)"),
+        (ls.SVD(A + 1e-9, k=4, center=True), {}, r"matrix A must be the same \(rows\)"),
+        (ls.SVD(A.astype("f4"), k=4, center=True), {}, r"\(dtype, rows\)"),
+        (ls.SVD(A, k=4, center=True), {"tol": 1e-3}, r"options of the solver must be the same \(tol\)"),
+        (ls.SVD(A, k=4, center=True), {"block": 5}, r"\(block\)"),
+    ],
+)
+def test_another_run_is_refused(kept: Path, problem: Any, options: dict[str, Any], what: str) -> None:
+    settings = {"form": "implicit", "block": 3, **options}
+    with pytest.raises(InvalidProblem, match=f"checkpoint of another run: .*{what}"):
+        ls.solve(problem, "block-krylov", start=kept, **settings)
+
+
+def test_another_problem_or_solver_is_refused(kept: Path) -> None:
+    with pytest.raises(InvalidProblem, match="the problem must be the same; the file has 'svd', got 'cca'"):
+        ls.solve(ls.CCA(A, Y, k=2), "lobpcg", start=kept)
+    with pytest.raises(MissingCapability, match=r"gram cannot go on from a checkpoint.*block-krylov"):
+        ls.solve(ls.SVD(A, k=4), "gram", checkpoint="run.ckpt")
+    with pytest.raises(MissingCapability, match="moments in place of the data"):
+        ls.solve(ls.SVD(ls.Moments(A), k=4), "block-krylov", checkpoint="run.ckpt")
+    with pytest.raises(MissingCapability, match='sweeps="float32"'):
+        ls.solve(ls.SVD(A, k=4), "block-krylov", checkpoint="run.ckpt", sweeps="float32")
+    with pytest.raises(InvalidOption, match=r"linspec\.Checkpoint or a path; got 3"):
+        ls.solve(ls.SVD(A, k=4), "block-krylov", checkpoint=3)
+    with pytest.raises(InvalidOption, match="folder that exists"):
+        ls.Checkpoint("nowhere/run.ckpt")
+
+
+def test_a_file_that_was_cut_is_refused(kept: Path, tmp_path: Path) -> None:
+    whole = kept.read_bytes()
+    for size in (0, 10, len(whole) // 2, len(whole) - 1):
+        kept.write_bytes(whole[:size])
+        with pytest.raises(InvalidFile, match=r"run\.ckpt cannot be read"):
+            ls.solve(ls.SVD(A, k=4, center=True), "block-krylov", start=kept, form="implicit", block=3)
+    with pytest.raises(InvalidProblem, match=r"none\.ckpt', and there is no such file"):
+        ls.solve(ls.SVD(A, k=4), "block-krylov", start=tmp_path / "none.ckpt")
+    kept.write_bytes(whole)
+    with pytest.raises(InvalidFile):
+        ls.load_solution(kept)
+
+
+def test_a_file_of_a_newer_version_is_refused(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "VERSION", 0)
+    with pytest.raises(InvalidFile, match="checkpoint of version 1, and this linspec reads version 0"):
+        ls.solve(ls.SVD(A, k=4, center=True), "block-krylov", start=kept, form="implicit", block=3)
+
+
+def test_other_threads_are_told(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "usual_blas_threads", lambda: 7)
+    with pytest.warns(AccuracyWarning, match="there are 7"):
+        found = ls.solve(ls.SVD(A, k=4, center=True), "block-krylov", start=kept, form="implicit", block=3)
+    assert found.converged
+
+
+# ---- disks and signals --------------------------------------------------------------------------
+
+
+def test_a_full_disk_costs_a_warning_and_leaves_the_last_file(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, tries = kept.read_bytes(), []
+
+    def full(stream: Any, *_: Any) -> None:
+        tries.append(1)
+        stream.write(b"half of it")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(checkpoints.archive, "write", full)
+    problem = ls.SVD(A, k=4, center=True)
+    with pytest.warns(UserWarning, match=r"cannot be written: No space left.*The run goes on") as told:
+        found = ls.solve(
+            problem,
+            "block-krylov",
+            rng=0,
+            checkpoint=ls.Checkpoint(kept, seconds=0),
+            form="implicit",
+            block=3,
+        )
+    assert found.converged
+    assert len(tries) > 2
+    assert len([one for one in told if one.category is UserWarning]) == 1
+    assert kept.read_bytes() == before
+    assert list(kept.parent.iterdir()) == [kept]
+
+
+def test_seconds_are_kept_between_two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, written = [0.0], []
+    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(checkpoints.archive, "write", lambda *_: written.append(clock[0]))
+
+    def tick(_: Any) -> None:
+        clock[0] += 1.0
+
+    state, solver, options = CASES["krylov-sparse"]
+    ls.solve(
+        state(), solver, rng=0, checkpoint=ls.Checkpoint(tmp_path / "c", seconds=4), callback=tick, **options
+    )
+    assert len(written) > 2
+    assert set(np.diff(written)) == {4.0}
+
+
+CHILD = """
+    import sys, time
+    import numpy as np
+    import linspec as ls
+    path, start, out = sys.argv[1:4]
+    A = np.load(sys.argv[4], mmap_mode="r")
+    settings = {"form": "implicit", "block": 2, "rng": 0, "max_iterations": 60, "tol": 1e-12}
+    found = ls.solve(ls.SVD(A, k=4, center=True), "block-krylov", checkpoint=ls.Checkpoint(path, seconds=0),
+                     start=start or None, callback=lambda _: print("on", flush=True), **settings)
+    if found.status.name != "INTERRUPTED":
+        found.save(out)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no signal that kills")
+def test_killed_at_any_moment_it_goes_on_with_the_same_bits(tmp_path: Path) -> None:
+    """Some kills, a Ctrl-C among them; asv_bench/measure_checkpoints.py makes many."""
+    rng = np.random.default_rng(1)
+    np.save(tmp_path / "rows.npy", rng.standard_normal((4000, 150)))
+    script, out = tmp_path / "child.py", tmp_path / "out.npz"
+    script.write_text(textwrap.dedent(CHILD))
+    path = tmp_path / "run.ckpt"
+
+    def child(start: str) -> subprocess.Popen[str]:
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            str(script),
+            str(path),
+            start,
+            str(out),
+            str(tmp_path / "rows.npy"),
+        ]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    problem, start = ls.SVD(np.load(tmp_path / "rows.npy", mmap_mode="r"), k=4, center=True), ""
+    settings: dict[str, Any] = {"form": "implicit", "block": 2, "rng": 0, "max_iterations": 60, "tol": 1e-12}
+    whole = bits(ls.solve(problem, "block-krylov", **settings))
+    for kill in (signal.SIGKILL, signal.SIGINT):
+        process = child(start)
+        for _ in range(int(rng.integers(2, 12))):
+            process.stdout.readline()
+        time.sleep(rng.uniform(0, 0.02))
+        process.send_signal(kill)
+        process.wait(60)
+        start = str(path) if path.exists() else ""
+    assert start, "no checkpoint was written"
+    assert child(start).wait(60) == 0
+    assert bits(ls.load_solution(out)) == whole
+
+
+# ---- command line -------------------------------------------------------------------------------
+
+
+def test_the_command_goes_on(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", A)
+    name = str(tmp_path / "run.ckpt")
+    command = [
+        "solve",
+        "svd",
+        str(tmp_path / "a.npy"),
+        "-k",
+        "4",
+        "--center",
+        "-o",
+        "form=implicit",
+        "-o",
+        "block=3",
+    ]
+    whole = CliRunner().invoke(main, [*command, "--solver", "block-krylov"])
+    cut = CliRunner().invoke(
+        main, [*command, "--solver", "block-krylov", "--checkpoint", name, "--max-passes", "5"]
+    )
+    assert cut.exit_code == 0, cut.output
+    found = CliRunner().invoke(main, [*command, "--start", name])
+
+    def told(output: str, label: str) -> str:
+        return next(line for line in output.splitlines() if line.startswith(label))
+
+    for label in ("singular values", "passes", "residual"):
+        assert told(found.output, label) == told(whole.output, label), found.output
+    assert told(cut.output, "passes") != told(whole.output, "passes")
