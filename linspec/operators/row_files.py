@@ -38,6 +38,12 @@ class RowFiles:
         The array within a file that holds several, such as ``"layers/counts"``; "" for the usual one.
     missing : {"warn", "fill", "refuse"}
         What becomes of chunks that are not there, which their formats read as a fill value.
+
+    Examples
+    --------
+    >>> from linspec.operators import RowFiles
+    >>> RowFiles(("day1.parquet", "day2.parquet"), columns=("age",)).suffix
+    '.parquet'
     """
 
     paths: tuple[str, ...]
