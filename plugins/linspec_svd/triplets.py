@@ -182,7 +182,8 @@ def _solved(P: Array, R: HostArray, home: Home) -> Array:
 
 def vanish(A: LinearOperator, V: Array, largest: float) -> bool:
     """Whether A V is only rounding compared with the largest singular value; one sweep."""
-    norms = np.linalg.norm(to_host(A.matmat(V)).astype(np.float64), axis=0)
+    home = A.home.blocks
+    norms = home.column_norms(home.place(A.matmat(V)))
     return bool(np.all(norms <= NULL * share_below_rounding(A) * largest))
 
 

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 CONTRACT = "tests/doubles/test_kit_on_cupy.py::test_the_contract"
+TRANSFERS = "tests/doubles/test_transfers_on_cupy.py"
 LINSPEC = "tests/doubles/test_linspec_on_cupy.py::test_cupy"
 
 
@@ -144,6 +145,27 @@ MUTANTS = (
         "            product[rows, :] = block.matmat(V)",
         "            product[rows, :] = block.matmat(V)\n            product[1:, :] = product[:-1, :]",
         f"{CONTRACT}[cca/gram]",
+    ),
+    Mutant(
+        "small matrices that travel one by one",
+        "linspec/arrays.py",
+        "    if len(there) < 2:",
+        "    if len(there) < 99:",
+        f"{TRANSFERS}::test_no_iteration_carries_more_than_its_budget",
+    ),
+    Mutant(
+        "blocks of a Gram matrix as small as on the host",
+        "linspec/views.py",
+        "    if not views[0].operator.home.on_host:",
+        "    if not views:",
+        f"{TRANSFERS}::test_the_kernels_of_a_gram_matrix_do_not_grow_with_rows_that_fit",
+    ),
+    Mutant(
+        "ones that come from the host",
+        "linspec/column_statistics.py",
+        "block.home.ones((block.shape[0], 1), block.dtype)",
+        "block.home.place(np.ones((block.shape[0], 1)), block.dtype)",
+        f"{TRANSFERS}::test_ones_and_identities_are_made_on_the_device",
     ),
 )
 
