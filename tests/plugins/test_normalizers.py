@@ -76,7 +76,8 @@ def spd(p, condition, seed=9):
 def departure(Q, MQ=None):
     """‖QᵀMQ − I‖₂."""
     Q = np.asarray(Q, dtype=np.float64)
-    return np.linalg.norm(Q.T @ (Q if MQ is None else MQ) - np.eye(Q.shape[1]), 2)
+    off = Q.T @ (Q if MQ is None else MQ) - np.eye(Q.shape[1])
+    return np.linalg.norm(off, 2) if off.size else 0.0  # NumPy 2.0 has no norm of nothing
 
 
 def outside(A, Q):
