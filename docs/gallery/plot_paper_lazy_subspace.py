@@ -7,8 +7,9 @@ directions as SPCA with the same random matrix (Proposition 2). In floating poin
 values that fall to σ₁/σ_k it loses eps (σ₁/σ_k)², where SPCA and an exact decomposition lose eps σ₁/σ_k.
 
 The numbers come from ``docs/experiments/lazy_subspace.py``, which has recorded them. On the left, generated matrices of
-rank 60: how far what is returned lies from the true directions. On the right, real data: the distance of both spans for
-one random matrix, and for another one. ``docs/experiments.md`` says what each claim is and whether it held.
+rank 60: how far what is returned lies from the true directions. On the right, words of product titles, k = 100, in the
+form of the paper and in the default form: the distance of both spans for one random matrix Ω, and for another one.
+``docs/experiments.md`` says what each claim is and whether it held.
 """
 
 import json
@@ -29,25 +30,25 @@ for solver, style in curves.items():
     ratios, lost[solver] = np.array(rows[0]["ratio"]), np.max([row["distance"] for row in rows], axis=0)
     left.loglog(ratios, lost[solver], style, label=solver)
 eps = np.finfo(float).eps
-left.loglog(ratios, eps * ratios, color="#999999", linewidth=0.9, label="eps σ₁/σ_k and its square over eps")
+left.loglog(ratios, eps * ratios, color="#999999", linewidth=0.9, label="eps σ₁/σ_k, eps (σ₁/σ_k)²")
 left.loglog(ratios[:5], eps * ratios[:5] ** 2, color="#999999", linewidth=0.9)
 left.set(xlabel="σ₁/σ_k", ylabel="distance from the true directions", ylim=(1e-15, 1))
 left.legend(fontsize=9)
 left.set_title("Laziness squares the loss")
 
-cases = list(dict.fromkeys((row["data"], row["k"]) for row in found["equality"]))
-for place, (data, k) in enumerate(cases):
-    rows = [row for row in found["equality"] if (row["data"], row["k"]) == (data, k)]
+matrices = list(dict.fromkeys(row["matrix"] for row in found["equality"]))
+for place, matrix in enumerate(matrices):
+    rows = [row for row in found["equality"] if row["matrix"] == matrix]
     for column, marker, words in (
         ("other_seed", "C3x", "another Ω"),
         ("distance", "C2o", "the same Ω"),
     ):
         values = [row[column] for row in rows]
-        right.semilogy(
-            [place] * len(values), values, marker, fillstyle="none", label=None if place else words
-        )
-right.set_xticks(range(len(cases)), [f"{data.partition(',')[0]}, {k}" for data, k in cases], fontsize=8)
-right.set(ylabel="distance of the spans of SPCA and lazy SPCA", xlabel="data and k", ylim=(1e-15, 100))
+        label = None if place else words
+        right.semilogy([place] * len(values), values, marker, fillstyle="none", label=label)
+right.set_xticks(range(len(matrices)), matrices)
+right.set(ylabel="distance of the spans of SPCA and lazy SPCA", xlabel="kind of Ω", ylim=(1e-15, 100))
+right.set_xlim(-0.5, len(matrices) - 0.5)
 right.legend()
 right.set_title("The same random matrix, the same subspace")
 plt.show()
