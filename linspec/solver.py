@@ -821,11 +821,19 @@ def _start(problem: Problem[Any], spec: Any, name: str, start: Any) -> Mapping[s
     return problem.start(start)
 
 
+def _there(path: Path) -> bool:
+    """Whether there is such a file; a name that no system takes has none."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
+
+
 def _saved(start: Any) -> tuple[Saved | None, Any]:
     """The checkpoint that a path leads to, or the start that is none; a path of an answer is that answer."""
     if not isinstance(start, str | os.PathLike):
         return None, start
-    if not Path(start).exists():
+    if not _there(Path(start)):
         raise InvalidProblem(
             f"start must be an answer, or the path of a saved one or of a checkpoint; got {shown(os.fspath(start))}, "
             "and there is no such file. Check the path."

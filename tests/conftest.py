@@ -12,6 +12,8 @@ Environment variables:
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -84,3 +86,11 @@ def data_folder() -> Path:
     if folder is None:
         pytest.skip("needs data: set LINSPEC_DATA to the folder with the data sets")
     return folder
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Let SIGINT interrupt, also where the tests run in the background of a shell, which has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

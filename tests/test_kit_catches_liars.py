@@ -746,7 +746,7 @@ LIARS = [
     (LiesAboutNeeds, Needs(), ("direct",), {"declared-needs"}),
     (ReturnsNumPy, DENSE, ("direct",), {"output-home"}),
     (WrongResidual, DENSE, ("direct",), {"residual-law"}),
-    (Overconfident, Needs(), ("iterative",), {"converged", "starved", "budget", "callback", "warnings"}),
+    (Overconfident, Needs(), ("iterative",), {"converged", "starved", "budget", "callback"}),
     (IgnoresTheBudget, Needs(), ("iterative",), {"budget"}),
     (CountsTooLittle, DENSE, ("direct",), {"counts"}),
     (UsesTheGlobalGenerator, DENSE, ("direct",), {"random-state"}),

@@ -294,7 +294,7 @@ def test_methods_that_read_rows_here_say_that_blocks_stay():
         answers(ls.CCA(blocks(X), posted(Y), 2), "lobpcg")
 
 
-def test_a_run_ends_between_passes():
+def test_a_run_ends_between_passes(ctrl_c):
     def stop(progress):
         signal.raise_signal(signal.SIGINT)
 

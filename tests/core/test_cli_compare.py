@@ -159,7 +159,7 @@ def test_solve_scores_rows_that_it_has_not_fitted(curved, problem: str):
     saved = json.loads(out.read_text())["about"]
     line = next(line for line in told.splitlines() if line.startswith("held out"))
     assert line.split()[2:6] == ["total", "correlation", "captured", f"{saved['score']:.6f},"]
-    assert "on 60 rows that were not fitted" in line
+    assert "on 60 rows not fitted" in line
     assert (saved["score"] > 0.9) == (problem == "kernel-cca")
 
 

@@ -223,7 +223,7 @@ def test_without_room_for_the_blocks_they_are_computed_anew(monkeypatch):
     assert read.count(ROWS[1]) >= anew.passes
 
 
-def test_a_run_that_is_out_of_time_or_interrupted_ends(client):
+def test_a_run_that_is_out_of_time_or_interrupted_ends(client, ctrl_c):
     def stop(progress: Any) -> None:
         signal.raise_signal(signal.SIGINT)
 
