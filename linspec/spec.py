@@ -250,6 +250,10 @@ class OperatorSpec:
     sample : str, optional
         A function ``"package.module:function"`` for the conformance kit. It takes no arguments and returns a
         small object to adapt, of at most some hundred rows. Without it the adapter fails the kit.
+    labels : callable, optional
+        ``labels(data) -> (engine, handles)`` of data that lie in blocks (:mod:`linspec.blocks`): the blocks as they
+        are, in the order of the rows. They may be class labels, such as strings, of which no operator can be made;
+        :func:`linspec.targets.lda` asks for them.
 
     Raises
     ------
@@ -275,13 +279,14 @@ class OperatorSpec:
     adapt: Callable[[Any], Any]
     summary: str
     sample: str | None = None
+    labels: Callable[[Any], tuple[Any, Any]] | None = None
 
     def __post_init__(self) -> None:
         _check_name(self, "name")
         _check_text(self, "summary")
         if self.sample is not None:
             _check_target(self, "sample", "package.module:function")
-        for role in ("matches", "adapt"):
+        for role in ("matches", "adapt") if self.labels is None else ("matches", "adapt", "labels"):
             if not callable(getattr(self, role)):
                 raise InvalidDeclaration(
                     f"{_owner(self)}: {role} must be a function; got {getattr(self, role)!r}"

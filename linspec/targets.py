@@ -16,9 +16,7 @@ with as many columns as the rank of the labels: this is H times a rotation, with
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Number, Real
 from typing import Any
 
 import numpy as np
@@ -33,15 +31,16 @@ from linspec.arrays import (
     at_home,
     host_dtype,
     is_array,
-    plain_array,
     reciprocal,
     to_host,
     working_dtype,
 )
 from linspec.block_algebra import EPS, rank_cut, whitening
+from linspec.blocks.class_targets import BlockClassTargets, class_targets
+from linspec.class_vectors import as_array, named_entries, numbered
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
-from linspec.frames import index_of, is_frame, is_series, labels_of
-from linspec.operators import sparse_kernels
+from linspec.frames import index_of
+from linspec.operators import adapter_of_labels, sparse_kernels
 from linspec.operators.base import CenteredOperator, LinearOperator, ProductOperator
 from linspec.operators.dense import DenseOperator
 from linspec.operators.row_blocks import row_blocks
@@ -75,7 +74,7 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
         A class vector is a list, a one-dimensional array of any library or a series: integers, whole floats, bools,
         strings or categories, whose values are only names (-1 and 1 are two classes). So is a frame with one column
         of strings or categories. A matrix, dense, `scipy.sparse` or a frame, holds zeros, and at most one 1 in each
-        row.
+        row. Both may lie in blocks, as arrays and series of dask do.
     unlabelled : value or collection of values, default ()
         Entries of a class vector that mean "no class". None and NaN always mean this.
     sample_weight : array of shape (n,), optional
@@ -88,6 +87,8 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
         Sparse for a class vector on the host and for a sparse matrix; it knows the classes, so that a solution of
         `linspec.Discriminant` can predict them. Dense for a class vector elsewhere (same library
         and device) and for a dense matrix (same library, device and floating dtype). float64, but float32 for float32.
+        Of labels in blocks a float64 `linspec.blocks.BlockOperator` that knows the classes; its rows stay where the
+        labels are.
 
     Raises
     ------
@@ -118,6 +119,12 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     >>> H.toarray().tolist()
     [[0.0, 1.0], [0.5, 0.0], [0.5, 0.0], [0.0, 0.0], [0.5, 0.0], [0.5, 0.0]]
     """
+    adapter = adapter_of_labels(y)
+    if adapter is not None:
+        engine, blocks = adapter.labels(y)
+        return class_targets(
+            engine, blocks, unlabelled, lambda n: weights_and_confounds(sample_weight, None, n)[0]
+        )
     labels = _labels(y, unlabelled)
     strange = labels.neither_zero_nor_one()
     if len(strange):
@@ -480,6 +487,8 @@ def classes_of(H: Any, weights: HostArray | None = None) -> tuple[HostArray, Hos
     weights : numpy.ndarray of shape (n,), optional
         The weights of the rows of the problem; targets for other weights do not know their classes.
     """
+    if isinstance(H, BlockClassTargets):
+        return H.classes if _equal(H.often, weights) else None
     H = getattr(H, "matrix", H)
     if not isinstance(H, ClassTargets) or H.names is None or H.sizes is None:
         return None
@@ -735,7 +744,13 @@ def _factor(gram: HostArray, n: int, dtype: np.dtype[Any]) -> HostArray:
 
 def _labels(given: Any, unlabelled: Any) -> _Dense | _Sparse:
     """Labels in any form, checked."""
-    named, given = _named(unlabelled), _as_array(given)
+    if adapter_of_labels(given) is not None:
+        raise UnsupportedData(
+            "labels in blocks are taken by linspec.targets.lda alone; got them for other targets. Bring them here, or "
+            "pass the label matrix itself: as H of a centred Discriminant it is what opls makes of it, and as Y of CCA "
+            "what cca makes of it."
+        )
+    named, given = named_entries(unlabelled), as_array(given)
     if is_scipy_sparse(given) or is_array(given):
         _check_shape(given)
     else:
@@ -752,32 +767,6 @@ def _labels(given: Any, unlabelled: Any) -> _Dense | _Sparse:
             "without labels."
         )
     return _sparse_labels(given) if is_scipy_sparse(given) else _dense_labels(given)
-
-
-def _as_array(given: Any) -> Any:
-    """Lists, frames and arrays as arrays; other labels as they are."""
-    if is_frame(given) or is_series(given):
-        return labels_of(given, "labels")
-    if isinstance(given, list | tuple):
-        given = _of_sequence(given)
-    if is_array(given) and not isinstance(given, np.ma.MaskedArray):
-        given = plain_array(given, "labels")
-    return given
-
-
-def _of_sequence(given: Any) -> HostArray:
-    """A list or tuple as an array: of objects where its elements are classes, of numbers where they are rows."""
-    if not any(isinstance(entry, Iterable) and not isinstance(entry, str | bytes) for entry in given):
-        vector = np.empty(len(given), dtype=object)
-        vector[:] = given
-        return vector
-    try:
-        return np.asarray(given)
-    except (ValueError, TypeError) as error:
-        raise InvalidProblem(
-            f"the rows of a label matrix must have equally many entries; got a {type(given).__name__} that is not a "
-            "matrix. Pass zeros and ones, a column for each label."
-        ) from error
 
 
 def _check_shape(given: Any) -> None:
@@ -834,42 +823,10 @@ def _not_finite(row: int, column: int, value: float) -> NonFiniteData:
     )
 
 
-# ---- class vectors ---------------------------------------------------------------------------------
-
-
-def class_codes(y: Any, unlabelled: Any = ()) -> tuple[HostArray, HostArray]:
-    """The index of each row's class, -1 for none, and the classes in sorted order.
-
-    Parameters
-    ----------
-    y : class vector of length n
-        As for `lda`.
-    unlabelled : value or collection of values, default ()
-        As for `lda`.
-
-    Returns
-    -------
-    numpy.ndarray of shape (n,), numpy.ndarray of shape (c,)
-
-    Raises
-    ------
-    InvalidProblem, NonFiniteData, UnsupportedData, InvalidOption
-        As for `lda`.
-    """
-    y = _as_array(y)
-    if not is_array(y) or isinstance(y, np.ma.MaskedArray) or y.ndim != 1 or 0 in tuple(y.shape):
-        got = f"shape {tuple(y.shape)}" if is_array(y) else type(y).__name__
-        raise InvalidProblem(
-            f"y must be a class vector, a list or a one-dimensional array with the class of each row; got {got}. Of an "
-            "indicator matrix pass argmax(axis=1)."
-        )
-    return _codes(to_host(y), _named(unlabelled))
-
-
 def _indicators(given: Any, named: frozenset[Any]) -> _Dense | _Sparse:
     """The indicator matrix of a class vector: sparse on the host, an array elsewhere."""
     home, dtype = Home.of(given), _result_dtype(host_dtype(given), Home.of(given))
-    codes, names = _codes(to_host(given), named)
+    codes, names = numbered(to_host(given), named)
     labelled = codes >= 0
     starts = np.concatenate([[0], np.cumsum(labelled)])
     parts = (np.ones(int(labelled.sum())), codes[labelled], starts)
@@ -877,83 +834,3 @@ def _indicators(given: Any, named: frozenset[Any]) -> _Dense | _Sparse:
     if isinstance(given, np.ndarray):
         return _Sparse(matrix, dtype, names)
     return _Dense(home.blocks.place(matrix.toarray()), home, dtype)
-
-
-def _codes(vector: HostArray, named: frozenset[Any]) -> tuple[HostArray, HostArray]:
-    """The index of each entry's class, -1 for none, and the classes."""
-    present, entries = _present(vector)
-    _check_classes(entries, present)
-    classes, inverse = np.unique(entries, return_inverse=True)
-    keep = np.array([value not in named for value in classes.tolist()], dtype=bool)
-    if not keep.any():
-        raise InvalidProblem(
-            f"a class vector must have a class in some row; got {len(vector)} rows without a class. Check `unlabelled`."
-        )
-    numbers = np.where(keep, np.cumsum(keep) - 1, -1)
-    codes = np.full(len(vector), -1, dtype=np.int64)
-    codes[present] = numbers[inverse]
-    return codes, classes[keep]
-
-
-def _present(vector: HostArray) -> tuple[HostArray, HostArray]:
-    """A mask of the entries that are neither None nor NaN, and these entries as an array of one kind."""
-    if vector.dtype.kind == "f":
-        present = ~np.isnan(vector)
-        return present, vector[present]
-    if vector.dtype.kind not in "OT":
-        return np.ones(len(vector), dtype=bool), vector
-    values = [value.item() if isinstance(value, np.generic) else value for value in vector.tolist()]
-    present = np.array([value is not None and not _is_nan(value) for value in values], dtype=bool)
-    known = [value for value, there in zip(values, present, strict=True) if there]
-    for kind in (str, bytes, Real):
-        if all(isinstance(value, kind) for value in known):
-            return present, np.asarray(known)
-    odd = next((value for value in known if not isinstance(value, str | bytes | Real)), None)
-    got = "both" if odd is None else f"{type(odd).__name__}"
-    raise UnsupportedData(
-        f"classes must be all numbers or all strings; got {got}. Name each class by a string, and a missing one by "
-        "None."
-    )
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and value != value  # noqa: PLR0124 (NaN alone)
-
-
-def _check_classes(entries: HostArray, present: HostArray) -> None:
-    """Refuse entries that cannot be the names of classes."""
-    kind = entries.dtype.kind
-    if kind not in "biufUS":
-        raise UnsupportedData(
-            f"a class vector must hold integers or strings; got dtype {entries.dtype}. Number the classes, or name "
-            "them by strings."
-        )
-    if kind != "f":
-        return
-    odd = np.flatnonzero(entries != np.rint(entries)) if np.isfinite(entries).all() else None
-    if odd is None:
-        at = int(np.flatnonzero(~np.isfinite(entries))[0])
-        raise NonFiniteData(
-            f"classes must be finite; got {entries[at]} in row {np.flatnonzero(present)[at]}. A row without a class "
-            "is None or NaN."
-        )
-    if len(odd):
-        raise InvalidProblem(
-            f"classes must be whole numbers or strings; got {entries[odd[0]]:g} in row "
-            f"{np.flatnonzero(present)[odd[0]]}. A label with weights is a matrix of one column, y[:, None]."
-        )
-
-
-def _named(unlabelled: Any) -> frozenset[Any]:
-    """The entries that mean "no class"."""
-    if unlabelled is None or isinstance(unlabelled, str | bytes | Number | np.generic):
-        unlabelled = (unlabelled,)
-    elif is_array(unlabelled):
-        unlabelled = to_host(unlabelled).ravel().tolist()
-    try:
-        values = [value.item() if isinstance(value, np.generic) else value for value in unlabelled]
-        return frozenset(value for value in values if value is not None)
-    except TypeError as error:
-        raise InvalidOption(
-            f"unlabelled must be an entry of the class vector, or a list of them; got {unlabelled!r}."
-        ) from error

@@ -4,7 +4,8 @@
 - `operator`: `BlockOperator`, the matrix whose rows such blocks are;
 - `runs`: consecutive blocks that one piece of work takes, and the fixed tree by which results are merged;
 - `reduction`: one task over the rows of several operators;
-- `fill`: how many entries sparse Gram matrices of blocks would have.
+- `fill`: how many entries sparse Gram matrices of blocks would have;
+- `class_targets`: targets for discriminant analysis, of class labels in blocks.
 """
 
 from linspec.blocks.engine import Call, Engine, InProcess

@@ -302,3 +302,28 @@ def _made_by(adapter: Any, data: Any) -> LinearOperator:
             "of the plugin that has the adapter."
         ) from error
     return operator
+
+
+def adapter_of_labels(data: Any) -> Any:
+    """The adapter that takes class labels of this type in blocks.
+
+    Parameters
+    ----------
+    data : object
+        Labels in any form.
+
+    Returns
+    -------
+    OperatorSpec or None
+        None for labels that no adapter with `labels` knows.
+    """
+    from linspec.registry import operator_adapters
+
+    for adapter in operator_adapters():
+        if adapter.labels is not None:
+            matched = False
+            with Contained():  # what fails here is told where the data become an operator
+                matched = bool(adapter.matches(data))
+            if matched:
+                return adapter
+    return None

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HOST
-from linspec.blocks import BlockOperator, InProcess
+from linspec.blocks import BlockOperator, Engine, InProcess
 from linspec.errors import InvalidProblem
 from linspec_dask.engine import current_client, engine_of
 from linspec_dask.here import Recomputed, computed
@@ -37,6 +37,21 @@ def of_array(data: Any) -> BlockOperator:
     InvalidProblem
         It has more dimensions, or its columns lie in chunks of unknown sizes.
     """
+    return _operator(*blocks_of_array(data))
+
+
+def of_frame(data: Any) -> BlockOperator:
+    """The operator of a data frame or a series of dask, by its partitions."""
+    return _operator(*blocks_of_others(data))
+
+
+def of_list(data: list[Any]) -> BlockOperator:
+    """The operator of a list of delayed blocks or futures, in the order of the rows."""
+    return _operator(*blocks_of_others(data))
+
+
+def blocks_of_array(data: Any) -> tuple[Engine, list[Any]]:
+    """Who has the chunks of an array, and the handles of these; parameters and errors as for `of_array`."""
     if data.ndim not in (1, 2):
         raise InvalidProblem(
             f"data must have two dimensions; got {data.ndim} with shape {data.shape}. Reshape the array."
@@ -48,34 +63,34 @@ def of_array(data: Any) -> BlockOperator:
                 f"{data.numblocks[1]} chunks of columns. Call compute_chunk_sizes() and rechunk({{1: -1}}) first."
             )
         data = data.rechunk({1: -1})
-    return _of_blocks(list(data.to_delayed().ravel()), _bytes_of(data))
+    return _held(list(data.to_delayed().ravel()), _bytes_of(data))
 
 
-def of_frame(data: Any) -> BlockOperator:
-    """The operator of a data frame or a series of dask, by its partitions."""
-    return _of_blocks(list(data.to_delayed()), math.nan)
-
-
-def of_list(data: list[Any]) -> BlockOperator:
-    """The operator of a list of delayed blocks or futures, in the order of the rows."""
-    return _of_blocks(list(data), math.nan)
+def blocks_of_others(data: Any) -> tuple[Engine, list[Any]]:
+    """Who has the partitions of a frame or a series, or the blocks of a list, and the handles of these."""
+    return _held(list(data if isinstance(data, list) else data.to_delayed()), math.nan)
 
 
 def _bytes_of(data: Any) -> float:
     """What the chunks take together; unknown where their sizes are, or where zeros may not be stored."""
-    return float(data.nbytes) if isinstance(data._meta, np.ndarray) else math.nan
+    known = isinstance(data._meta, np.ndarray) and not data.dtype.hasobject
+    return float(data.nbytes) if known else math.nan
 
 
-def _of_blocks(blocks: list[Any], size: float) -> BlockOperator:
+def _operator(engine: Engine, handles: list[Any]) -> BlockOperator:
+    return BlockOperator(handles, engine)
+
+
+def _held(blocks: list[Any], size: float) -> tuple[Engine, list[Any]]:
     if not blocks:
         raise InvalidProblem("data must have rows; got no blocks. Pass at least one.")
     client = current_client()
     if client is not None:
         engine = engine_of(client)
-        return BlockOperator(engine.placed(blocks), engine)
+        return engine, engine.placed(blocks)
     if size > HELD_SHARE * HOST.free_memory():
-        return BlockOperator(blocks, Recomputed())
-    return BlockOperator(computed(blocks), InProcess())
+        return Recomputed(), blocks
+    return InProcess(), computed(blocks)
 
 
 # ---- for the conformance kit -------------------------------------------------------------------

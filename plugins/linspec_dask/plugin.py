@@ -44,6 +44,18 @@ def _of_list(data: Any) -> Any:
     return of_list(data)
 
 
+def _labels_of_array(data: Any) -> Any:
+    from linspec_dask.adapters import blocks_of_array
+
+    return blocks_of_array(data)
+
+
+def _labels_of_others(data: Any) -> Any:
+    from linspec_dask.adapters import blocks_of_others
+
+    return blocks_of_others(data)
+
+
 @hookimpl
 def linspec_operators() -> tuple[OperatorSpec, ...]:
     """Declare the adapters.
@@ -59,6 +71,7 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
             adapt=_of_array,
             summary="Arrays of dask, of NumPy arrays or SciPy sparse matrices, in blocks of rows.",
             sample="linspec_dask.adapters:sample_array",
+            labels=_labels_of_array,
         ),
         OperatorSpec(
             name="dask-frame",
@@ -66,6 +79,7 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
             adapt=_of_frame,
             summary="Data frames and series of dask, by their partitions; names of columns are kept.",
             sample="linspec_dask.adapters:sample_frame",
+            labels=_labels_of_others,
         ),
         OperatorSpec(
             name="dask-blocks",
@@ -73,5 +87,6 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
             adapt=_of_list,
             summary="Lists of delayed blocks or futures of dask: arrays, sparse matrices or frames.",
             sample="linspec_dask.adapters:sample_list",
+            labels=_labels_of_others,
         ),
     )

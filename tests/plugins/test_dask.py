@@ -15,7 +15,14 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec.errors import DataLost, InvalidProblem, MissingCapability, NonFiniteData, PerformanceWarning
+from linspec.errors import (
+    DataLost,
+    InvalidProblem,
+    MissingCapability,
+    NonFiniteData,
+    PerformanceWarning,
+    UnsupportedData,
+)
 from linspec.registry import operator_adapters
 
 dask = pytest.importorskip("dask")
@@ -345,3 +352,40 @@ def test_workers_and_rows_left_out_exclude_each_other(tmp_path):
     found = CliRunner().invoke(main, given)
     assert found.exit_code == 2
     assert "--held-out takes rows out" in found.output
+
+
+# ---- labels ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["array", "series", "matrix", "list"])
+def test_labels_of_dask_make_targets_where_they_are(kind, request):
+    client = request.getfixturevalue("client") if kind in ("array", "series") else None
+    letters = np.array(["a", "bb", "c"])[RNG.integers(0, 3, N)]
+    exact = ls.targets.lda(letters)
+    if kind == "array":
+        y = da.from_array(letters, chunks=500)
+    elif kind == "matrix":
+        y = da.from_array((exact.toarray() > 0).astype(float), chunks=(500, 2))
+    elif kind == "list":
+        y = [dask.delayed(letters[:700]), dask.delayed(letters[700:])]
+    else:
+        y = pytest.importorskip("dask.dataframe").from_pandas(
+            pytest.importorskip("pandas").Series(letters), npartitions=3
+        )
+    H = ls.targets.lda(y)
+    assert (client is None) or H.engine.client.id == client.id
+    np.testing.assert_allclose(H.matmat(np.eye(3)), exact.toarray(), rtol=1e-14)
+    found, here = (
+        answers(ls.Discriminant(A, T, 2, ridge=1.0), "two-stage") for A, T in ((of(X), H), (X, exact))
+    )
+    np.testing.assert_allclose(found.eigenvalues, here.eigenvalues, rtol=1e-8)
+    if kind != "matrix":
+        assert found.predict(X).tolist() == here.predict(X).tolist()
+
+
+def test_labels_are_no_numeric_target():
+    y = da.from_array(RNG.integers(0, 3, N), chunks=500)
+    with pytest.raises(InvalidProblem, match=r"targets of classes with linspec\.targets\.lda"):
+        ls.Discriminant(of(X), y, 1)
+    with pytest.raises(UnsupportedData, match="labels in blocks"):
+        ls.targets.hsl(y)

@@ -135,9 +135,15 @@ class Discriminant(Problem[DiscriminantSolution]):
                 "Discriminant needs targets; got no H. Make H from labels: "
                 f"Discriminant(X, linspec.targets.lda(y), k).{of_pairs(self.X)}"
             )
-        if (is_array(self.H) and self.H.ndim == 1) or is_series(self.H) or is_flat_list(self.H):
+        flat = getattr(self.H, "ndim", 2) == 1  # also of arrays that only an adapter knows
+        if flat or is_series(self.H) or is_flat_list(self.H):
+            got = (
+                f"shape ({len(self.H)},)"
+                if is_array(self.H) or not flat
+                else f"one dimension of {type(self.H).__name__}"
+            )
             raise InvalidProblem(
-                f"H must have a column for each target; got shape ({len(self.H)},). Make targets of classes "
+                f"H must have a column for each target; got {got}. Make targets of classes "
                 "with linspec.targets.lda(y)."
             )
         given = shared.Y if shared else self.H

@@ -12,6 +12,7 @@ import numpy as np
 from linspec.affine_images import Taken
 from linspec.arrays import Array, HostArray, at_home, host_dtype, to_host
 from linspec.block_algebra import whitening
+from linspec.class_vectors import class_codes
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.families.discriminant.classifier import (
     DISTINCT,
@@ -25,7 +26,6 @@ from linspec.moments import Moments
 from linspec.operators import as_operator
 from linspec.row_model import weights_and_confounds
 from linspec.solution import Solution
-from linspec.targets import class_codes
 
 DEPENDENT = 1e-12
 """Combinations of targets, or of variates, with a smaller share of the squares are rounding: centred classes depend on

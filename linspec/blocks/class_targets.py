@@ -1,0 +1,192 @@
+"""Targets for discriminant analysis, of class labels that lie in blocks.
+
+Problem: `linspec.targets.lda` needs all classes and their sizes before it can say what one row of H is, and the labels
+lie where the rows of X do.
+Method: every block of labels becomes the numbers of its own classes, once and where it lies. The classes and their
+sizes are united by a tree and come here: nothing of the length of the rows does. Each block then becomes rows of H.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from linspec.arrays import HostArray, is_array, to_host
+from linspec.blocks.engine import Call, Engine, Handle
+from linspec.blocks.operator import BlockOperator
+from linspec.class_vectors import as_array, named_entries, numbered_if_any
+from linspec.errors import InvalidOption, InvalidProblem, UnsupportedData, called
+from linspec.operators.sparse import is_scipy_sparse
+
+Numbered = tuple[HostArray, HostArray]
+"""The number of each row's class, -1 for none, and the classes of a block."""
+
+Sizes = tuple[HostArray, HostArray]
+"""Classes, and how many rows each has, or what these count together."""
+
+
+class BlockClassTargets(BlockOperator):
+    """H of labels in blocks, with the classes of its columns.
+
+    Attributes
+    ----------
+    classes : (numpy.ndarray of shape (c,), numpy.ndarray of shape (c,))
+        The classes as they were given, column numbers if a label matrix was given; and the number of rows of each, or
+        the sum of their weights.
+    often : numpy.ndarray of shape (n,) or None
+        The weights of the rows.
+    """
+
+    classes: Sizes
+    often: HostArray | None
+
+
+def class_targets(
+    engine: Engine,
+    handles: Sequence[Handle],
+    unlabelled: Any,
+    checked_weights: Callable[[int], HostArray | None],
+) -> BlockClassTargets:
+    """The targets of `linspec.targets.lda`, left where the labels lie.
+
+    Parameters
+    ----------
+    engine : Engine
+    handles : sequence
+        Of the blocks of a class vector, or of an indicator matrix, in the order of the rows.
+    unlabelled : value or collection of values
+        Entries of a class vector that mean "no class".
+    checked_weights : callable
+        The weights of a number of rows, checked; None without.
+    """
+    number = Number(named_entries(unlabelled))
+    blocks = engine.map(number, [Call(i, (handle,)) for i, handle in enumerate(handles)])
+    heights = engine.fetch_once(engine.map(_height, [Call(i, (block,)) for i, block in enumerate(blocks)]))
+    weights = checked_weights(sum(heights))
+    given: list[tuple[Handle, ...]] = [(block,) for block in blocks]
+    if weights is not None:
+        cut = [weights[a:b] for a, b in pairwise([0, *accumulate(heights)])]
+        given = [
+            (block, beside)
+            for block, beside in zip(blocks, engine.together(blocks, engine.hold(cut)), strict=True)
+        ]
+    names, sizes = engine.reduce(_counted, [Call(i, values) for i, values in enumerate(given)], _united)
+    names, sizes = names[sizes > 0], sizes[sizes > 0]
+    if len(names) < 2:
+        raise InvalidProblem(
+            f"lda needs rows of at least two classes; got {len(names)}. Check `unlabelled`, or pass more rows."
+        )
+    rows = engine.map(RowsOfTargets(names, sizes), [Call(i, (block,)) for i, block in enumerate(blocks)])
+    H = BlockClassTargets(rows, engine, name="H")
+    H.classes, H.often = (names, sizes), weights
+    return H
+
+
+@dataclass(frozen=True)
+class Number:
+    """A block of labels as the numbers of its own classes.
+
+    Parameters
+    ----------
+    named : frozenset
+        Entries that mean "no class".
+    """
+
+    named: frozenset[Any]
+
+    def __call__(self, number: int, given: Any) -> Numbered:
+        """Of the block with a number."""
+        with called(f"block {number} of the labels"):
+            labels = as_array(given)
+            if is_scipy_sparse(labels) or (is_array(labels) and labels.ndim == 2):
+                return self._of_indicators(labels)
+            if not is_array(labels) or isinstance(labels, np.ma.MaskedArray) or labels.ndim != 1:
+                raise UnsupportedData(
+                    "data must be a vector of classes or a matrix with a column for each label; got "
+                    f"{type(given).__name__}. Convert the blocks."
+                )
+            return numbered_if_any(to_host(labels), self.named)
+
+    def _of_indicators(self, labels: Any) -> Numbered:
+        if self.named:
+            raise InvalidOption(
+                "unlabelled names entries of a class vector; got it with a label matrix. A row of zeros there is a row "
+                "without labels."
+            )
+        rows = scipy.sparse.csr_array(labels)
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+        strange = rows.data[rows.data != 1]
+        if len(strange):
+            raise InvalidProblem(
+                f"lda takes class vectors, or matrices of zeros and ones; got {strange[0]:g} in a matrix. A column of "
+                "class numbers is a class vector: pass one dimension."
+            )
+        held = np.diff(rows.indptr)
+        if held.max(initial=0) > 1:
+            raise InvalidProblem(
+                f"lda takes at most one label for each row; got {held.max()} in row {held.argmax()} of the block. For "
+                "rows with several labels pass the label matrix itself as H, which is what opls makes of it."
+            )
+        numbers = np.full(rows.shape[0], -1, dtype=np.int64)
+        numbers[held == 1] = rows.indices
+        return numbers, np.arange(rows.shape[1])
+
+
+def _height(_number: int, block: Numbered) -> int:
+    return len(block[0])
+
+
+def _counted(_number: int, block: Numbered, weights: HostArray | None = None) -> Sizes:
+    """The classes of a block, and their sizes there."""
+    numbers, names = block
+    there = numbers >= 0
+    rows = None if weights is None else weights[there]
+    return names, np.bincount(numbers[there], rows, minlength=len(names)).astype(np.float64)
+
+
+def _united(_number: int, *found: Sizes) -> Sizes:
+    """The classes of several blocks, sorted, and their sizes in all."""
+    known = [(names, sizes) for names, sizes in found if len(names)]
+    if not known:
+        return found[0]
+    kinds = {"numbers" if names.dtype.kind in "biuf" else names.dtype.kind for names, _ in known}
+    if len(kinds) > 1:
+        raise UnsupportedData(
+            "classes must be all numbers or all strings; got some of both in different blocks of the labels. Name each "
+            "class by a string, and a missing one by None."
+        )
+    names, where = np.unique(np.concatenate([names for names, _ in known]), return_inverse=True)
+    return names, np.bincount(where, np.concatenate([sizes for _, sizes in known]), minlength=len(names))
+
+
+@dataclass(frozen=True)
+class RowsOfTargets:
+    """A block of labels as rows of H: an entry 1/√(size of the class) at the class of each row.
+
+    Parameters
+    ----------
+    names, sizes : numpy.ndarray of shape (c,)
+        All classes, sorted, and their sizes.
+    """
+
+    names: HostArray
+    sizes: HostArray
+
+    def __call__(self, _number: int, block: Numbered) -> Any:
+        """The rows of a block."""
+        numbers, own = block
+        columns = np.minimum(np.searchsorted(self.names, own), len(self.names) - 1)
+        columns = np.where(self.names[columns] == own, columns, -1)  # a class whose rows all weigh nothing
+        columns = np.append(columns, -1)[numbers]  # rows without a class take the last one
+        there = columns >= 0
+        starts = np.concatenate([[0], np.cumsum(there)])
+        entries = 1.0 / np.sqrt(self.sizes[columns[there]])
+        return scipy.sparse.csr_array(
+            (entries, columns[there], starts), shape=(len(numbers), len(self.names))
+        )
