@@ -3,8 +3,9 @@
 Problem: scores, variates, predictions and reconstructions are all (A − 1 meanᵀ) V + 1 offsetᵀ for a thin V, and the
 rows A may be of any kind.
 Method: one product with the data. The means are subtracted as the operator does it best: from entries, or from the
-product of rows that are sparse. Rows that come slice by slice are multiplied slice by slice. What confounds explain is
-a product of the few confounds of the rows with their slopes.
+product of rows that are sparse. Rows that come slice by slice are multiplied slice by slice, and rows in blocks where
+they lie: their images stay there. What confounds explain is a product of the few confounds of the rows with their
+slopes.
 """
 
 from __future__ import annotations
@@ -13,14 +14,18 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from linspec.arrays import Array, Home, HostArray, host_dtype, reciprocal
+from linspec.arrays import Array, Home, HostArray, host_dtype, reciprocal, to_host
+from linspec.blocks import BlockOperator, row_images
 from linspec.errors import InvalidProblem
 from linspec.frames import check_names, column_names_of
-from linspec.operators import as_operator
+from linspec.operators import LinearOperator, as_operator
 from linspec.row_model import weights_and_confounds
 from linspec.sweeps.images import Images
 
 __all__ = ["NOTHING", "Taken", "affine_images"]
+
+OF_TRAINING = "columns of the training data"
+"""What the columns of rows are, in messages."""
 
 
 def affine_images(
@@ -30,7 +35,7 @@ def affine_images(
     *,
     mean: Array | None = None,
     offset: Array | None = None,
-    expected: str = "columns of the training data",
+    expected: str = OF_TRAINING,
     names: tuple[str, ...] | None = None,
 ) -> Array:
     """(A − 1 meanᵀ) V + 1 offsetᵀ for the rows A.
@@ -61,10 +66,7 @@ def affine_images(
     InvalidProblem
         When the data do not have a column for each row of V, or other names.
     """
-    A = as_operator(data, name)
-    check_names(A.column_names, names, name, "the training data")
-    if A.shape[1] != V.shape[0]:
-        raise InvalidProblem(f"{name} must have the {V.shape[0]} {expected}; got {A.shape[1]}.")
+    A = _checked(data, V, name, expected, names)
     W = A.home.blocks.place(V)
     m = None if mean is None else A.home.blocks.place(mean)
     task, products = Images(W, m), None
@@ -73,6 +75,15 @@ def affine_images(
     pieces = products or []
     found = pieces[0] if len(pieces) == 1 else A.home.xp.concat(pieces, axis=0)
     return found if offset is None else found + A.home.place(offset, A.dtype)[None, :]
+
+
+def _checked(data: Any, V: Array, name: str, expected: str, names: tuple[str, ...] | None) -> LinearOperator:
+    """The operator of rows that fit V."""
+    A = as_operator(data, name)
+    check_names(A.column_names, names, name, "the training data")
+    if A.shape[1] != V.shape[0]:
+        raise InvalidProblem(f"{name} must have the {V.shape[0]} {expected}; got {A.shape[1]}.")
+    return A
 
 
 @dataclass(frozen=True)
@@ -98,7 +109,16 @@ class Taken:
     names: tuple[str, ...] | None = None
     confound_names: tuple[str, ...] | None = None
 
-    def images(self, data: Any, V: Array, name: str, confounds: Any = None) -> Array:
+    def images(
+        self,
+        data: Any,
+        V: Array,
+        name: str,
+        confounds: Any = None,
+        *,
+        offset: Array | None = None,
+        slopes: Array | None = None,
+    ) -> Any:
         """(A − 1 meanᵀ − Z slopes) diag(scale)⁻¹ V for the rows A, whose confounds less their training means are Z.
 
         Parameters
@@ -108,11 +128,17 @@ class Taken:
         name : str
             The name of the data in messages.
         confounds : array of shape (n, c), optional
+        offset : array of shape (k,), optional
+            Added to every row.
+        slopes : array of shape (c, k), optional
+            Z slopes is added.
 
         Returns
         -------
         array of shape (n, k)
-            In the library, on the device and in the working dtype of the data.
+            In the library, on the device and in the working dtype of the data. Of rows in blocks what
+            `linspec.blocks.BlockOperator.given_back` makes: an array of dask of data of dask, else an operator, whose
+            rows stay where the blocks are. `linspec.blocks.brought_here` makes an array of this process of both.
 
         Raises
         ------
@@ -120,11 +146,18 @@ class Taken:
             When the columns, or the confounds, do not fit those of the training data.
         """
         V = V if self.scale is None else V * reciprocal(self.scale)[:, None]
-        Z = self.beside(confounds)
-        found = affine_images(data, V, name, mean=self.mean, names=self.names)
-        return found if Z is None else found - _of_confounds(Z, self.slopes, found, V)
+        Z, A = self.beside(confounds), _checked(data, V, name, OF_TRAINING, self.names)
+        if isinstance(A, BlockOperator):
+            S = None if Z is None else to_host(self.slopes) @ to_host(V)
+            S = S if slopes is None or S is None else S - to_host(slopes)
+            return _given_back(A, V, self.mean, offset, Z, S)
+        found = affine_images(A, V, name, mean=self.mean, offset=offset)
+        if Z is None:
+            return found
+        found = found - _of_confounds(Z, self.slopes, found, V)
+        return found if slopes is None else found + _of_confounds(Z, slopes, found)
 
-    def restored(self, scores: Any, V: Array, name: str, confounds: Any = None) -> Array:
+    def restored(self, scores: Any, V: Array, name: str, confounds: Any = None) -> Any:
         """P V diag(scale) + 1 meanᵀ + Z slopes for scores P: rows of the matrix.
 
         Parameters
@@ -138,7 +171,7 @@ class Taken:
         Returns
         -------
         array of shape (n, p)
-            In the library, on the device and in the working dtype of the scores.
+            In the library, on the device and in the working dtype of the scores; of scores in blocks as for `images`.
 
         Raises
         ------
@@ -146,8 +179,10 @@ class Taken:
             When the columns, or the confounds, do not fit.
         """
         V = V if self.scale is None else V * self.scale[None, :]
-        Z = self.beside(confounds)
-        found = affine_images(scores, V, name, offset=self.mean, expected="columns of `transform`")
+        Z, A = self.beside(confounds), _checked(scores, V, name, "columns of `transform`", None)
+        if isinstance(A, BlockOperator):
+            return _given_back(A, V, None, self.mean, Z, None if Z is None else -to_host(self.slopes))
+        found = affine_images(A, V, name, offset=self.mean)
         return found if Z is None else found + _of_confounds(Z, self.slopes, found)
 
     def beside(self, confounds: Any, rows: float = math.inf) -> HostArray | None:
@@ -181,6 +216,21 @@ class Taken:
 
 NOTHING = Taken()
 """What a solution takes out that takes out nothing."""
+
+
+def _given_back(
+    A: BlockOperator, V: Array, mean: Array | None, offset: Array | None, Z: HostArray | None, S: Any
+) -> Any:
+    """What `linspec.blocks.row_images` makes, as the caller knows it."""
+    found = row_images(
+        A,
+        to_host(V),
+        mean=None if mean is None else to_host(mean),
+        offset=None if offset is None else to_host(offset),
+        confounds=Z,
+        slopes=S,
+    )
+    return found if found.given_back is None else found.given_back(found)
 
 
 def _of_confounds(Z: HostArray, slopes: Array, beside: Array, V: Array | None = None) -> Array:

@@ -16,6 +16,7 @@ import numpy as np
 import linspec
 from linspec import archive, registry
 from linspec.arrays import HOST, Array, Home, HostArray, empty_at, from_host, is_array, to_host
+from linspec.blocks import brought_here
 from linspec.errors import InvalidFile, InvalidOption, MissingPackage, shown
 from linspec.frames import RowNames, check_names, column_names_of, library_of, row_names_of, table
 from linspec.interrupts import HowItEnded
@@ -382,7 +383,8 @@ class Solution:
         library : str, optional
             As for `weights_table`; by default the library of the data.
         """
-        return table("row", row_names_of(data), self.vectors_by_name(values), self._library(library, data))
+        here = brought_here(values)
+        return table("row", row_names_of(data), self.vectors_by_name(here), self._library(library, data))
 
     def table_of_training_rows(
         self, values: Array, library: str | None = None, numbers: HostArray | None = None

@@ -51,6 +51,9 @@ class BlockOperator(LinearOperator):
         How a block is read.
     largest : float
         The largest magnitude in some rows of each block.
+    given_back : callable or None
+        given_back(operator) makes of results with a row for each row what the caller knows, such as an array of dask
+        for data of dask. None: they are operators.
 
     Raises
     ------
@@ -76,6 +79,7 @@ class BlockOperator(LinearOperator):
 
     streamed = True
     remote = True
+    given_back: Callable[[BlockOperator], Any] | None = None
 
     def __init__(self, blocks: Sequence[Handle], engine: Engine | None = None, *, name: str = "data") -> None:
         self.engine = InProcess() if engine is None else engine
@@ -223,6 +227,15 @@ class BlockOperator(LinearOperator):
         """
         calls = [Call(i, (handle,)) for i, handle in enumerate(self.handles)]
         return BlockOperator(self.engine.map(work, calls), self.engine, name=name)
+
+    def brought_here(self) -> Array:
+        """All rows, as an array of this process: of narrow matrices, such as scores.
+
+        Returns
+        -------
+        numpy.ndarray of shape (n, p)
+        """
+        return self.images(np.eye(self.shape[1]))
 
     # ---- products -----------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import HOST, HostArray, to_host
 from linspec.block_algebra import EPS
+from linspec.blocks import brought_here
 from linspec.errors import MissingCapability
 from linspec.held_out.grams import Split
 from linspec.operators import LinearOperator
@@ -216,6 +217,6 @@ def still(squares: HostArray, means: HostArray, count: float, rows: int) -> Host
 
 def weighted_rows(block: Any, problem: Any) -> tuple[HostArray, HostArray]:
     """Rows in float64 on the host and the weight of each, of a problem on these rows."""
-    rows = np.asarray(to_host(block), dtype=np.float64)
+    rows = np.asarray(to_host(brought_here(block)), dtype=np.float64)
     w = problem.sample_weight
     return rows, np.ones(len(rows)) if w is None else w

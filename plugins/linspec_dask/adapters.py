@@ -17,8 +17,8 @@ import numpy as np
 from linspec.arrays import HOST
 from linspec.blocks import BlockOperator, Engine, InProcess
 from linspec.errors import InvalidProblem
-from linspec_dask.engine import current_client, engine_of
-from linspec_dask.here import Recomputed, computed
+from linspec_dask.engine import DaskEngine, current_client, engine_of
+from linspec_dask.here import Recomputed, computed, taken
 
 HELD_SHARE = 1 / 4
 """The share of the free memory of this process that blocks may take without a client."""
@@ -78,7 +78,27 @@ def _bytes_of(data: Any) -> float:
 
 
 def _operator(engine: Engine, handles: list[Any]) -> BlockOperator:
-    return BlockOperator(handles, engine)
+    found = BlockOperator(handles, engine)
+    found.given_back = as_array
+    return found
+
+
+def as_array(A: BlockOperator) -> Any:
+    """Dense rows in blocks as an array of dask, whose chunks stay where the blocks are.
+
+    Returns
+    -------
+    dask.array.Array of shape (n, p)
+    """
+    import dask
+    import dask.array
+
+    chunks = []
+    for handle, height in zip(A.handles, A.layout, strict=True):
+        there = handle.future if isinstance(A.engine, DaskEngine) else handle
+        delayed = dask.delayed(taken, pure=False)(there)
+        chunks.append(dask.array.from_delayed(delayed, (height, A.shape[1]), A.dtype))
+    return dask.array.concatenate(chunks)
 
 
 def _held(blocks: list[Any], size: float) -> tuple[Engine, list[Any]]:

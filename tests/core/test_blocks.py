@@ -18,7 +18,7 @@ import scipy.sparse
 import linspec as ls
 from linspec import Moments, as_operator
 from linspec.arrays import HOST
-from linspec.blocks import BlockOperator, Call, Engine, InProcess, map_reduce
+from linspec.blocks import BlockOperator, Call, Engine, InProcess, brought_here, map_reduce
 from linspec.blocks.fill import CountedColumns, Pattern
 from linspec.blocks.runs import MOST_RUNS, PARTS_PER_RUN, cut_into_runs
 from linspec.errors import (
@@ -238,10 +238,68 @@ def test_rows_in_memory_stand_beside_blocks(first):
     np.testing.assert_allclose(found.correlations, exact.correlations, atol=1e-8)
 
 
-def test_scores_of_blocks_come_in_the_order_of_the_rows():
-    solution = answers(ls.CCA(X, Y, 2, ridge=1.0), "gram")
-    for found, exact in zip(solution.transform(blocks(X), blocks(Y)), solution.transform(X, Y), strict=True):
-        np.testing.assert_allclose(found, exact, atol=1e-12 * np.abs(exact).max())
+class Fetched(InProcess):
+    """An engine that knows the largest array that has come here."""
+
+    largest = 0
+
+    def fetch(self, handles):
+        found = super().fetch(handles)
+        for value in found:
+            for one in value if isinstance(value, tuple | list) else [value]:
+                self.largest = max(self.largest, getattr(one, "size", 1))
+        return found
+
+
+def _made_of_rows(given: Any, with_confounds: bool) -> dict[str, tuple[Any, Any]]:
+    """What solutions make of rows in blocks, and of the same rows in memory."""
+    Z = RNG.standard_normal((N, 2)) if with_confounds else None
+    named = {"confounds": Z}
+    svd = answers(ls.SVD(X, 3, center=True, scale=True, **named), "gram")
+    regression = answers(ls.LeastSquares(X, Y, ridge=1.0, center=True, **named), "direct")
+    pairs = answers(ls.CCA(X, Y, 2, ridge=1.0, **named), "gram")
+    directions = answers(ls.Discriminant(X, Y, 2, ridge=1.0, **named), "direct")
+    scores = svd.transform(X, **named)
+    return {
+        "scores": (svd.transform(given(X), **named), scores),
+        "rows restored": (
+            svd.inverse_transform(given(scores), **named),
+            svd.inverse_transform(scores, **named),
+        ),
+        "predictions": (regression.predict(given(X), **named), regression.predict(X, **named)),
+        "variates": (pairs.transform(given(X), **named), pairs.transform(X, **named)),
+        "other view": (pairs.predict(Y=given(Y), **named), pairs.predict(Y=Y, **named)),
+        "directions": (directions.transform(given(X), **named), directions.transform(X, **named)),
+    }
+
+
+@pytest.mark.parametrize("with_confounds", [False, True])
+def test_what_is_made_of_rows_in_blocks_stays_where_they_are(with_confounds):
+    engine = Fetched()
+    for what, (found, exact) in _made_of_rows(lambda A: blocks(A, engine=engine), with_confounds).items():
+        assert isinstance(found, BlockOperator), what
+        assert found.layout == (250, 1, 349, 300)
+        assert engine.largest < 100, what  # of 900 rows none has come here
+        np.testing.assert_allclose(brought_here(found), exact, atol=1e-12 * np.abs(exact).max(), err_msg=what)
+        engine.largest = 0
+
+
+def test_scores_and_classes_of_rows_in_blocks():
+    pairs = answers(ls.CCA(X, Y, 2, ridge=1.0), "gram")
+    engine = Fetched()
+    found, exact = pairs.score(blocks(X, engine=engine), blocks(Y, engine=engine)), pairs.score(X, Y)
+    assert engine.largest < 100
+    np.testing.assert_allclose(found.correlations, exact.correlations, rtol=1e-12)
+    assert found.rows == exact.rows == N
+    assert found.total == pytest.approx(exact.total, rel=1e-12)
+    vector = answers(ls.LeastSquares(X, Y[:, 0], ridge=[1.0, 2.0]), "direct")
+    np.testing.assert_allclose(
+        vector.predict(blocks(X)), vector.predict(X), rtol=1e-10
+    )  # for each ridge: here
+    classes = answers(ls.Discriminant(X, ls.targets.lda((Y[:, 0] > 0).astype(int)), 1), "direct")
+    assert classes.predict(blocks(X)).tolist() == classes.predict(X).tolist()
+    table = pairs.variates_table(blocks(X)) if hasattr(pairs, "variates_table") else None
+    assert table is None or len(table) == N
 
 
 def test_means_that_are_large_beside_the_spread_lose_nothing():

@@ -171,10 +171,23 @@ def test_a_vector_of_dask_is_a_right_hand_side_and_gives_a_vector():
     np.testing.assert_allclose(found.x, exact, atol=1e-6)
 
 
-def test_scores_of_arrays_of_dask_come_in_the_order_of_the_rows(client):
+@pytest.mark.parametrize("where", ["client", "here", "recomputed"])
+def test_what_is_made_of_arrays_of_dask_is_arrays_of_dask(where, request, monkeypatch):
+    """In the order of the rows and with their chunks; chunks stay on the workers until somebody asks."""
+    if where == "client":
+        request.getfixturevalue("client")
+    if where == "recomputed":
+        monkeypatch.setattr(adapters, "HELD_SHARE", 0.0)
     solution = answers(ls.CCA(X, Y, 2, ridge=1.0), "gram")
     for found, exact in zip(solution.transform(of(X), of(Y)), solution.transform(X, Y), strict=True):
-        np.testing.assert_allclose(found, exact, atol=1e-12 * np.abs(exact).max())
+        assert isinstance(found, da.Array)
+        assert found.chunks[0] == of(X).chunks[0]
+        np.testing.assert_allclose(found.compute(), exact, atol=1e-12 * np.abs(exact).max())
+    assert solution.score(of(X), of(Y)).total == pytest.approx(solution.score(X, Y).total, rel=1e-10)
+    line = answers(ls.LeastSquares(X, Y[:, 0], ridge=1.0), "direct")
+    found = line.predict(csr(X))
+    assert found.shape == (N,)
+    np.testing.assert_allclose(found.compute(), line.predict(X), rtol=1e-9)
 
 
 def test_what_is_not_finite_is_named(client):

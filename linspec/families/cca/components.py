@@ -34,6 +34,7 @@ import scipy.linalg
 from linspec import cost
 from linspec.arrays import HOST, Array, Home, HostArray, at_home, random_generator, reciprocal, to_host
 from linspec.block_algebra import rank_cut, whitening
+from linspec.blocks import brought_here
 from linspec.checks import check_alpha
 from linspec.errors import (
     ConvergenceWarning,
@@ -214,7 +215,7 @@ def permutation_test(
     X, Y = problem.X, problem.Y
     if solution is not None:
         taken = problem.confounds if solution.confound_mean is not None else None
-        X, Y = solution.transform(X, Y, confounds=taken)
+        X, Y = map(brought_here, solution.transform(X, Y, confounds=taken))
     _check_time(as_operator(X, "X"), as_operator(Y, "Y"), permutations, statistic, max_seconds, projected)
     U, V, rho, home = _variates(X, Y, center=problem.center, confounds=problem.confounds)
     generator = random_generator(rng)

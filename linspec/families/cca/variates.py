@@ -20,6 +20,7 @@ import numpy as np
 from linspec.arrays import Array, HostArray, to_host
 from linspec.block_algebra import EPS, canonical_rotation, whitening
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.moments import Moments
 from linspec.operators import as_operator
 
 __all__ = [
@@ -102,10 +103,8 @@ def score_variates(P: Array, Q: Array, *, centered: bool) -> CCAScore:
     UnsupportedData
         When they are in different libraries or on different devices.
     """
-    joint = _joint(P, Q)
-    xp, k, rows = joint.home.xp, P.shape[1], joint.rows
-    with np.errstate(all="ignore"):  # entries that are not finite show in the sums
-        G, sums = to_host(joint.columns.T @ joint.columns), to_host(xp.sum(joint.columns, axis=0))
+    joint, k = _joint(P, Q), P.shape[1]
+    G, sums, rows = joint.gram, joint.sums, joint.rows
     if not np.isfinite(G).all():
         sides = [name for name, part in (("X", G[:k, :k]), ("Y", G[k:, k:])) if not np.isfinite(part).all()]
         raise NonFiniteData(
@@ -161,20 +160,17 @@ def one_or_both(found: list[Any], needs: str) -> Any:
 
 @dataclass(frozen=True)
 class _Joint:
-    """Both blocks side by side in float64, and the rounding of their products."""
+    """The Gram matrix and the sums of both blocks side by side, on the host, and the rounding of their products."""
 
-    columns: Array
-    home: Any
+    gram: HostArray
+    sums: HostArray
     rows: int
     eps: float
 
 
 def _joint(P: Array, Q: Array) -> _Joint:
-    homes, dtypes = [], []
-    for V in (P, Q):
-        A = as_operator(V, "the variates")
-        homes.append(A.home)
-        dtypes.append(A.dtype)
+    operators = [as_operator(V, "the variates") for V in (P, Q)]
+    homes, dtypes = [A.home for A in operators], [A.dtype for A in operators]
     if homes[0] != homes[1]:
         raise UnsupportedData(
             f"X and Y must come from one library and device; got {homes[0]} and {homes[1]}. Move one of them."
@@ -183,9 +179,19 @@ def _joint(P: Array, Q: Array) -> _Joint:
         raise InvalidProblem(f"X and Y must have equally many rows; got {P.shape[0]} and {Q.shape[0]}.")
     if P.shape[0] == 0:
         raise InvalidProblem("X and Y must have rows for a score; got none.")
-    home = homes[0].blocks
+    home, rows = homes[0].blocks, int(P.shape[0])
     eps = max(float(np.finfo(dtype).eps) for dtype in dtypes)
-    return _Joint(home.concat([home.place(P), home.place(Q)]), home, int(P.shape[0]), eps)
+    if any(A.remote for A in operators):  # rows in blocks stay where they are
+        moments = Moments(
+            *operators, center=False, form="dense", names=("the variates of X", "the variates of Y")
+        )
+        Gx, C, Gy = (to_host(block) for block in moments.dense())
+        both = np.concatenate([to_host(part) for part in moments.column_sums() if part is not None])
+        return _Joint(np.block([[Gx, C], [C.T, Gy]]), both, rows, eps)
+    columns = home.concat([home.place(P), home.place(Q)])
+    with np.errstate(all="ignore"):  # entries that are not finite show in the sums
+        G, sums = to_host(columns.T @ columns), to_host(home.xp.sum(columns, axis=0))
+    return _Joint(G, sums, rows, eps)
 
 
 def componentwise(G: HostArray, k: int) -> HostArray:

@@ -20,6 +20,7 @@ import numpy as np
 from linspec.affine_images import NOTHING, Taken
 from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, is_array, namespace, to_host
 from linspec.block_algebra import whitening
+from linspec.blocks import brought_here
 from linspec.errors import InvalidOption, InvalidProblem
 from linspec.plurals import count_of
 
@@ -104,7 +105,7 @@ class LinearClassifier:
         InvalidProblem
             When the rows do not have the columns of the training data.
         """
-        Z = self.taken.images(X, self.weights, "X", confounds)
+        Z = brought_here(self.taken.images(X, self.weights, "X", confounds))
         home = Home.of(Z)
         T = whitening(self.covariance)
         about = self.priors @ self.means

@@ -12,6 +12,7 @@ import numpy as np
 from linspec.affine_images import Taken
 from linspec.arrays import Array, HostArray, at_home, host_dtype, to_host
 from linspec.block_algebra import whitening
+from linspec.blocks import brought_here
 from linspec.class_vectors import class_codes
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.families.discriminant.classifier import (
@@ -281,7 +282,7 @@ class DiscriminantSolution(Solution):
             )
         else:
             codes, classes = class_codes(y, unlabelled)
-            Z = self.transform(X, confounds=confounds)
+            Z = brought_here(self.transform(X, confounds=confounds))
             if Z.shape[0] != len(codes):
                 raise InvalidProblem(
                     f"X and y must have equally many rows; got {Z.shape[0]} and {len(codes)}."

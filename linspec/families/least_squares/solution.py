@@ -11,7 +11,9 @@ import numpy as np
 
 from linspec.affine_images import Taken
 from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, namespace, to_host
+from linspec.blocks import BlockOperator, brought_here
 from linspec.errors import InvalidProblem
+from linspec.operators import as_operator
 from linspec.solution import Solution
 
 
@@ -171,7 +173,8 @@ class LeastSquaresSolution(Solution):
         -------
         array of shape (n, m), or (n,) for one-dimensional B
             In the library, on the device and in the working dtype of the rows. For r ridges the shape is (r, n, m)
-            or (r, n).
+            or (r, n). Of rows in blocks an array of dask for data of dask, else an operator of shape (n, m); for r
+            ridges an array of this process.
 
         Raises
         ------
@@ -183,11 +186,13 @@ class LeastSquaresSolution(Solution):
         The rows are read once, for all right-hand sides and ridges. With an intercept they are multiplied about the
         training means, which loses nothing where these are large.
         """
-        x, xp = self.x, namespace(self.x)
+        x, xp, A = self.x, namespace(self.x), as_operator(A, "A")
+        if A.remote and not self.path:
+            return self._predicted_there(A, confounds)
         axis = 1 if self.path else 0  # of the columns of A
         columns = xp.reshape(xp.moveaxis(x, axis, 0), (x.shape[axis], -1))
-        taken = Taken(self.a_mean, self.a_slopes, self.confound_mean, **self.names_of("A"))
-        found = taken.images(A, columns, "A", confounds)
+        taken = self._taken
+        found = brought_here(taken.images(A, columns, "A", confounds))
         m = 1 if x.ndim == 1 + axis else x.shape[-1]
         there, home = namespace(found), Home.of(found)
         found = there.reshape(found, (found.shape[0], -1, m))
@@ -201,3 +206,13 @@ class LeastSquaresSolution(Solution):
         others = tuple(x.shape[i] for i in range(x.ndim) if i != axis)
         found = there.reshape(found, (found.shape[0], *others))
         return there.moveaxis(found, 1, 0) if self.path else found
+
+    @property
+    def _taken(self) -> Taken:
+        return Taken(self.a_mean, self.a_slopes, self.confound_mean, **self.names_of("A"))
+
+    def _predicted_there(self, A: Any, confounds: Any) -> Any:
+        """The predictions for rows in blocks, left where the blocks are."""
+        columns = self.x if self.x.ndim == 2 else self.x[:, None]
+        found = self._taken.images(A, columns, "A", confounds, offset=self.b_mean, slopes=self.b_slopes)
+        return found if self.x.ndim == 2 or isinstance(found, BlockOperator) else found[:, 0]

@@ -1,0 +1,113 @@
+"""Affine images of the rows of blocks, left where the blocks lie.
+
+Problem: scores and predictions have a row for each row of the data. Where those do not fit into one process, neither
+may these.
+Method: one piece of work for each block, (A − 1 meanᵀ) V + 1 offsetᵀ − Z S, for the rows Z of the confounds. What it
+gives becomes a matrix in blocks of the same heights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from linspec import machine
+from linspec.arrays import Array, HostArray, is_array
+from linspec.blas_threads import one_blas_thread
+from linspec.blocks.engine import Call
+from linspec.blocks.operator import BlockOperator
+from linspec.blocks.readings import Reading
+from linspec.errors import InvalidProblem
+from linspec.operators import DenseOperator, as_operator
+from linspec.pauses import pause
+from linspec.sweeps.images import Images
+
+
+@dataclass(frozen=True)
+class RowImages:
+    """The images of the rows of one block.
+
+    Parameters
+    ----------
+    reading : Reading
+        How the block is read.
+    images : Images
+        V and the mean.
+    offset : array of shape (k,), optional
+    slopes : array of shape (c, k), optional
+        Of the confounds.
+    """
+
+    reading: Reading
+    images: Images
+    offset: Array | None
+    slopes: Array | None
+
+    def __call__(self, _number: int, block: Any, Z: HostArray | None = None) -> HostArray:
+        """Of a block, and of the confounds of its rows."""
+        with np.errstate(all="ignore"), one_blas_thread(needed=True), machine.one_thread():
+            (found,) = self.images.part([self.reading.operator(block)])
+            if self.offset is not None:
+                found = found + self.offset[None, :]
+            if Z is not None and self.slopes is not None:
+                found = found - (Z @ self.slopes).astype(found.dtype)
+            return np.ascontiguousarray(found)
+
+
+def brought_here(found: Any) -> Array:
+    """Rows that may lie in blocks, such as scores, as an array of this process.
+
+    Parameters
+    ----------
+    found : array or data of shape (n, k)
+        Few columns.
+    """
+    if is_array(found):
+        return found
+    A = as_operator(found)
+    return A.brought_here() if isinstance(A, BlockOperator) else A.dense()
+
+
+def row_images(
+    A: BlockOperator,
+    V: HostArray,
+    *,
+    mean: HostArray | None = None,
+    offset: HostArray | None = None,
+    confounds: HostArray | None = None,
+    slopes: HostArray | None = None,
+) -> BlockOperator:
+    """(A − 1 meanᵀ) V + 1 offsetᵀ − Z S, in blocks of the same heights.
+
+    Parameters
+    ----------
+    A : BlockOperator
+        Of shape (n, p).
+    V : numpy.ndarray of shape (p, k)
+    mean : numpy.ndarray of shape (p,), optional
+    offset : numpy.ndarray of shape (k,), optional
+    confounds : numpy.ndarray of shape (n, c), optional
+        Z, of which every block gets its own rows.
+    slopes : numpy.ndarray of shape (c, k), optional
+        S.
+
+    Raises
+    ------
+    InvalidProblem
+        The confounds do not have a row for each row.
+    """
+    if confounds is not None and len(confounds) != A.shape[0]:
+        raise InvalidProblem(
+            f"confounds must have a row for each of {A.shape[0]} rows; got {len(confounds)}."
+        )
+    pause()
+    work = RowImages(
+        A.reading, Images(V, mean), None if offset is None else offset.astype(A.dtype, copy=False), slopes
+    )
+    beside = [] if confounds is None else [A.alongside(DenseOperator(confounds))]
+    calls = [Call(i, handles) for i, handles in enumerate(zip(A.handles, *beside, strict=True))]
+    found = BlockOperator(A.engine.map(work, calls), A.engine, name=f"what was made of {A.name}")
+    found.given_back = A.given_back
+    return found
