@@ -250,15 +250,16 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session(name="gpu-double")
 def gpu_double(session: nox.Session) -> None:
-    """Every test that takes an array backend, on a double of CuPy: no GPU is needed.
+    """Every test that takes an array backend, and the whole conformance kit, on a double of CuPy: no GPU is needed.
 
     With the names and signatures of the oldest release that `pyproject.toml` allows, and of the newest one known.
+    The checks of the kit that bear no backend in their names take every backend that is there, so all of them run.
     Arguments after `--` go to pytest; `nox -s gpu-double -- tests/doubles` is a quick way.
     """
     session.install(*DEV)
     for version in ("13.4.0", "14.2.0"):
         env = {"LINSPEC_CUPY_DOUBLE": version}
-        session.run("pytest", "-q", "-n", "auto", "-k", "cupy", *session.posargs, env=env)
+        session.run("pytest", "-q", "-n", "auto", "-k", "cupy or conformance", *session.posargs, env=env)
         if not session.posargs:
             env["SCIPY_ARRAY_API"] = "1"
             session.run("pytest", "-q", "-n", "auto", "-k", "cupy", "tests/estimators", env=env)

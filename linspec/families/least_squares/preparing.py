@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from linspec import Moments
-from linspec.arrays import Array, Home, HostArray, is_array
+from linspec.arrays import Array, Home, HostArray, is_array, on_device
 from linspec.families.least_squares.planted import planted_least_squares
 from linspec.operators import LinearOperator, as_operator
 from linspec.parts import with_parts
@@ -192,7 +192,9 @@ def check_prepare(subject: Subject) -> Iterator[str]:
     for backend in BACKENDS[1:]:
         if backend.is_array and backend.float64 and not backend.missing():
             ready = _Prepared(subject, "an operator", RIDGES[1], wrap=backend.wrap)
-            yield from (f"{backend.name}: {issue}" for issue in _answer_issues(ready, ROUGH, 1))
+            with on_device(ready.counted):  # where the outer method's run is
+                issues = list(_answer_issues(ready, ROUGH, 1))
+            yield from (f"{backend.name}: {issue}" for issue in issues)
 
 
 def _answer_issues(ready: _Prepared, tol: float = TOL, count: int | None = None) -> Iterator[str]:
