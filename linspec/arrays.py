@@ -372,10 +372,14 @@ class Home:
         return float(self.column_norms(self.xp.reshape(V, (-1, 1)))[0])
 
     @at_home
-    def column_norms(self, V: Array) -> HostArray:
-        """Euclidean norms of columns, on the host. They are right even if squares overflow or underflow."""
+    def column_norms(self, V: Array, squares: HostArray | None = None) -> HostArray:
+        """Euclidean norms of columns, on the host. They are right even if squares overflow or underflow.
+
+        `squares` are their squares, where these have been brought down with something else.
+        """
         with np.errstate(all="ignore"):
-            squares = to_host(self.xp.sum(V * V, axis=0))
+            if squares is None:
+                squares = to_host(self.xp.sum(V * V, axis=0))
             norms: HostArray = np.sqrt(squares)
         if np.all((squares > LEAST_SQUARE) & (squares < math.inf)) or 0 in tuple(V.shape):
             return norms
@@ -495,6 +499,37 @@ def triangular_factor(M: Array) -> Array:
 
         return torch.linalg.qr(M, mode="r")[1]
     return namespace(M).linalg.qr(M, mode="reduced")[1]
+
+
+@at_home
+def symmetric_inverse(G: Array) -> Array:
+    """The inverse of a small positive definite matrix where it lies, without a wait for the device.
+
+    Nobody is told that a matrix is singular: then the entries are NaN, infinite, or only rounding.
+    """
+    xp = namespace(G)
+    with np.errstate(all="ignore"):
+        d = xp.sqrt(xp.linalg.diagonal(G))
+        scales = 1 / (d[:, None] * d[None, :])
+        found = _unchecked_inverse((G + G.T) / 2 * scales)
+        return (found + found.T) / 2 * scales
+
+
+def _unchecked_inverse(M: Array) -> Array:
+    xp = namespace(M)
+    if compat.is_cupy_array(M):
+        import cupyx
+
+        with cupyx.errstate(linalg="ignore"):
+            return xp.linalg.inv(M)
+    if compat.is_torch_array(M):
+        import torch
+
+        return torch.linalg.inv_ex(M).inverse
+    try:
+        return xp.linalg.inv(M)
+    except np.linalg.LinAlgError:
+        return M * math.nan
 
 
 def random_generator(seed: Any, name: str = "rng") -> np.random.Generator:

@@ -23,8 +23,9 @@ where P, z, Δ belong to the shift, and G, τ belong to the smallest ridge. For 
 Where we differ: rank is cut in two ways. Directions in which the new residuals depend on each other up to rounding are
 left out of Q, and so are directions in which no right-hand side has a residual above rounding. Then Q has fewer
 columns, and nothing else changes. The update of Δ is written as a sum of positive matrices, while the source
-subtracts. The host inverts and factorises G and SᵀS, S = Q − MP G⁻¹, which depends on G: so a step waits for a device
-twice, and what follows from each of the two matrices travels back together.
+subtracts. The host factorises G and SᵀS, S = Q − MP G⁻¹. The second depends on the first, and so a step would wait for
+a device twice. Thus a device inverts G itself, and both come down together; what follows from them travels back
+together. Where G is singular up to rounding, the host inverts it on its numerical range, and the step waits twice.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.linalg
 
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, symmetric_inverse, to_host, to_host_together
 from linspec.block_algebra import whitening
 from linspec_lstsq.normal_equations import Iteration, System
 
@@ -57,12 +58,12 @@ class BlockConjugateGradients(Iteration):
     def __init__(self, system: System) -> None:
         self.home = system.home
         self.ridge = min(system.ridges)
+        start, gradient = system.at_start
+        Q, T, rho = factors(gradient, self.home, system.gradient_gram)
         # Residuals below this fraction of AᵀB, column by column, are rounding.
         self.weights = np.divide(
             1 / system.noise, system.scales, out=np.zeros_like(system.scales), where=system.scales > 0
         )
-        start, gradient = system.at_start
-        Q, T, rho = factors(gradient, self.home)
         *turns, self._z = self.home.place_together(*_given(T), np.tile(rho, len(system.ridges)))
         self.Q = _turned(Q, turns)
         self.shifts = [
@@ -104,29 +105,46 @@ class BlockConjugateGradients(Iteration):
         if P.shape[1] == 0:
             return
         MP = AtAV + P * self.ridge
-        G = to_host(P.T @ MP)
-        G = (G + G.T) / 2
-        Ginv = inverse(G)
-        there, *steps = home.place_together(Ginv, *(shifted.step(G, Ginv) for shifted in self.shifts))
-        for shifted, step in zip(self.shifts, steps, strict=True):
+        S, G, Ginv, products = self._residuals(MP)
+        steps = [shifted.step(G, Ginv) for shifted in self.shifts]
+        S, T, tau = factors(S, home, products)
+        turns, self.tau = self._without_rounding(_given(T), tau)
+        conjugate = [shifted.turn(self.tau) for shifted in self.shifts]
+        z = np.hstack([shifted.z for shifted in self.shifts])
+        self._z, *placed = home.place_together(z, *steps, *conjugate, *turns)
+        count = len(self.shifts)
+        self.Q = _turned(S, placed[2 * count :])
+        for shifted, step, C in zip(self.shifts, placed, placed[count:], strict=False):
             shifted.X = shifted.X + shifted.P @ step
-        Q, T, tau = factors(self.Q - MP @ there, home)
-        # Leave out directions in which the residuals of all right-hand sides are rounding.
+            shifted.P = self.Q + shifted.P @ C
+
+    def _residuals(self, MP: Array) -> tuple[Array, HostArray, HostArray, HostArray]:
+        """S = Q − MP G⁻¹, G, G⁻¹ and SᵀS."""
+        home, there = self.home, self.seed.P.T @ MP
+        if not home.on_host:
+            Ginv = symmetric_inverse(there)
+            S = self.Q - MP @ Ginv
+            G, inverted, products = to_host_together(there, Ginv, S.T @ S)
+            G = (G + G.T) / 2
+            if inverts(inverted, G):
+                return S, G, inverted, products
+            there = G
+        G = to_host(there)
+        G = (G + G.T) / 2
+        inverted = inverse(G)
+        S = self.Q - MP @ home.place(inverted)
+        return S, G, inverted, to_host(S.T @ S)
+
+    def _without_rounding(self, turns: list[HostArray], tau: HostArray) -> tuple[list[HostArray], HostArray]:
+        """Leave out directions in which the residuals of all right-hand sides are rounding."""
         weighted = np.hstack([tau @ shifted.carried for shifted in self.shifts])
         left, sizes, _ = np.linalg.svd(
             weighted * np.tile(self.weights, len(self.shifts)), full_matrices=False
         )
-        turns = _given(T)
-        if not (sizes > 1).all():
-            turns.append(left[:, sizes > 1])
-            tau = turns[-1].T @ tau
-        self.tau = tau
-        conjugate = [shifted.turn(tau) for shifted in self.shifts]
-        z = np.hstack([shifted.z for shifted in self.shifts])
-        *placed, self._z = home.place_together(*conjugate, *turns, z)
-        self.Q = Q = _turned(Q, placed[len(conjugate) :])
-        for shifted, C in zip(self.shifts, placed, strict=False):
-            shifted.P = Q + shifted.P @ C
+        if (sizes > 1).all():
+            return turns, tau
+        turn = left[:, sizes > 1]
+        return [*turns, turn], turn.T @ tau
 
     def x(self) -> Array:
         """The iterates of all ridges."""
@@ -179,6 +197,18 @@ class Shifted:
         return conjugate
 
 
+def inverts(Ginv: HostArray, G: HostArray) -> bool:
+    """Whether G⁻¹ of a device is one: G is regular, and entries are finite."""
+    d = np.sqrt(np.maximum(np.diag(G), 0.0))
+    if not (d > 0).all() or not np.isfinite(Ginv).all():
+        return False
+    try:
+        np.linalg.cholesky(G / np.outer(d, d))
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
 def inverse(G: HostArray) -> HostArray:
     """G⁻¹; on its numerical range if G is singular up to rounding."""
     d = np.sqrt(np.maximum(np.diag(G), 0.0))
@@ -206,25 +236,35 @@ def _turned(Q: Array, turns: Sequence[Array]) -> Array:
     return Q
 
 
-def factors(S: Array, home: Home) -> tuple[Array, HostArray | None, HostArray]:
+def triangles(G: HostArray) -> tuple[HostArray, HostArray] | None:
+    """T that makes Q = ST orthonormal, and τ with S = Qτ, from a Cholesky factor of G = SᵀS.
+
+    None if G is not well conditioned.
+    """
+    d = np.sqrt(np.maximum(np.diag(G), 0.0))
+    if not len(G) or not (d > 0).all():
+        return None
+    try:
+        L = np.linalg.cholesky(G / np.outer(d, d))
+    except np.linalg.LinAlgError:
+        return None
+    diagonal = np.diag(L)
+    if not diagonal.min() ** 2 > WELL_CONDITIONED * diagonal.max() ** 2:
+        return None
+    upper = scipy.linalg.solve_triangular(L, np.diag(1 / d), lower=True, check_finite=False)
+    return upper.T, L.T * d
+
+
+def factors(S: Array, home: Home, G: HostArray | None = None) -> tuple[Array, HostArray | None, HostArray]:
     """Q or S itself, T that makes Q = ST of S, or None, and τ with S = Q τ.
 
-    A Cholesky factor of SᵀS if SᵀS is well conditioned; otherwise a pivoted QR of S itself.
+    A Cholesky factor of G = SᵀS if this is well conditioned; otherwise a pivoted QR of S itself.
     """
-    G = to_host(S.T @ S)
+    G = to_host(S.T @ S) if G is None else G
+    if (found := triangles(G)) is not None:
+        return S, *found
     d = np.sqrt(np.diag(G))
-    live = d > 0
-    if live.all() and len(G):
-        scaled = G / np.outer(d, d)
-        try:
-            L = np.linalg.cholesky(scaled)
-        except np.linalg.LinAlgError:
-            L = np.zeros((1, 1))
-        diagonal = np.diag(L)
-        if diagonal.min() ** 2 > WELL_CONDITIONED * diagonal.max() ** 2:
-            upper = scipy.linalg.solve_triangular(L, np.diag(1 / d), lower=True, check_finite=False)
-            return S, upper.T, L.T * d
-    Q, R, order = scipy.linalg.qr(to_host(S) / np.where(live, d, 1.0), mode="economic", pivoting=True)
+    Q, R, order = scipy.linalg.qr(to_host(S) / np.where(d > 0, d, 1.0), mode="economic", pivoting=True)
     sizes = np.abs(np.diag(R))
     rank = int(np.sum(sizes > DEPENDENT * sizes.max(initial=0.0)))
     tau = np.zeros((rank, len(d)))

@@ -19,9 +19,9 @@ UNCERTAIN = 0.01
 """The relative error of coefficients that is reported if a gradient within the tolerance allows it."""
 
 
-def column_norms(V: Array, home: Home) -> HostArray:
-    """Euclidean norms of the columns, on the host."""
-    return home.column_norms(V)
+def column_norms(V: Array, home: Home, squares: HostArray | None = None) -> HostArray:
+    """Euclidean norms of the columns, on the host, from their squares where these are known."""
+    return home.column_norms(V, squares)
 
 
 def relative(norms: HostArray, scales: HostArray) -> HostArray:

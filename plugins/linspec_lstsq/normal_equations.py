@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from linspec import LeastSquaresState, LinearOperator, Moments, Run, Solution, Status
-from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.arrays import Array, Home, HostArray, to_host, to_host_together
 from linspec_lstsq.golub_kahan import cross_product, start_of, sweeps_of
 from linspec_lstsq.gradients import ROUNDING, column_norms, note_uncertainty, relative
 
@@ -105,6 +105,16 @@ class System:
     def scales(self) -> HostArray:
         """‖AᵀB‖ of every column."""
         return column_norms(self.AtB, self.home)
+
+    @cached_property
+    def gradient_gram(self) -> HostArray:
+        """The products of the columns of the gradient at the start; `scales` come down in the same transfer."""
+        gradient, xp = self.at_start[1], self.home.xp
+        with np.errstate(over="ignore"):
+            squares = xp.sum(self.AtB * self.AtB, axis=0)
+        found, squares = to_host_together(gradient.T @ gradient, squares)
+        vars(self).setdefault("scales", column_norms(self.AtB, self.home, squares))
+        return found
 
     def wanted(self, x: Array) -> Array:
         """The columns of a start, or of its product with AᵀA; zeros for those whose answer is zero."""

@@ -154,6 +154,27 @@ MUTANTS = (
         f"{TRANSFERS}::test_no_iteration_carries_more_than_its_budget",
     ),
     Mutant(
+        "an inverse that is asked whether it exists",
+        "linspec/arrays.py",
+        'cupyx.errstate(linalg="ignore")',
+        'cupyx.errstate(linalg="raise")',
+        f"{TRANSFERS}::test_inverses_are_made_without_a_wait",
+    ),
+    Mutant(
+        "an inverse of a singular matrix taken for one",
+        "plugins/linspec_lstsq/block_conjugate_gradients.py",
+        "            if inverts(inverted, G):",
+        "            if len(G):",
+        f"{TRANSFERS}::test_directions_without_a_product_are_no_end_of_cg",
+    ),
+    Mutant(
+        "a part prepared on the current device",
+        "linspec/families/least_squares/preparing.py",
+        "            with on_device(ready.counted):  # where the outer method's run is",
+        "            if True:",
+        "tests/test_conformance.py::test_least_squares_cg[prepare]",
+    ),
+    Mutant(
         "blocks of a Gram matrix as small as on the host",
         "linspec/views.py",
         "    if not views[0].operator.home.on_host:",

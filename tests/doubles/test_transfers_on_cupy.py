@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,10 @@ from doubles import transfers
 from doubles.cupy_double import ACCOUNT
 
 import linspec as ls
+from linspec.arrays import Home, on_device, symmetric_inverse, to_host
 from linspec.views import View, gram_blocks
+from linspec_lstsq.block_conjugate_gradients import BlockConjugateGradients
+from linspec_lstsq.normal_equations import System
 
 RNG = np.random.default_rng(0)
 
@@ -76,6 +80,62 @@ def test_the_page_shows_the_budgets():
     ):
         n, p = (int(number.replace(",", "")) for number in (n_rows, columns))
         assert transfers.gram_blocks_of(n, p) == (int(now), int(on_host))
+
+
+@pytest.mark.parametrize("ridges", [0.5, (0.1, 1.0, 10.0)])
+def test_a_step_of_cg_carries_one_array_each_way(ridges):
+    X, B = cupy.asarray(RNG.standard_normal((300, 40))), cupy.asarray(RNG.standard_normal((300, 3)))
+    seen = []
+
+    def look(_):
+        seen.append((ACCOUNT.total("down"), ACCOUNT.total("up")))
+
+    ls.solve(ls.LeastSquares(X, B, ridge=ridges), "cg", form="dense", callback=look)
+    steps = np.diff(seen, axis=0)[1:-1]
+    assert len(steps) > 5
+    assert (steps == 1).all()
+
+
+def test_steps_of_cg_are_those_of_the_host():
+    """Also where right-hand sides depend on each other, and where they converge one by one."""
+    A = RNG.standard_normal((300, 40)) * np.geomspace(1, 0.1, 40)
+    dependent = RNG.standard_normal((300, 2)) @ RNG.standard_normal((2, 4))
+    few = A[:, :1] * [1.0, -2.0]
+    for B in (RNG.standard_normal((300, 3)), dependent, few):
+        for steps in (1, 4, 9, 60):
+            answers = []
+            for place in (np.asarray, cupy.asarray):
+                problem = ls.LeastSquares(place(A), place(B), ridge=0.3)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    found = ls.solve(problem, "cg", max_iterations=steps, tol=1e-10)
+                answers.append((found.iterations, to_host(found.x)))
+            (made, x), (made_there, there) = answers
+            assert abs(made - made_there) <= (steps == 60)
+            np.testing.assert_allclose(there, x, atol=1e-9 * np.abs(x).max())
+
+
+def test_inverses_are_made_without_a_wait():
+    A = RNG.standard_normal((50, 6)) * np.geomspace(1, 1e-9, 6)
+    G = A.T @ A
+    ACCOUNT.reset()
+    with on_device(cupy.zeros(1)):  # where factorisations raise
+        there = symmetric_inverse(cupy.asarray(G))
+        singular = symmetric_inverse(cupy.zeros((3, 3)))
+    assert ACCOUNT.total("down") == ACCOUNT.total("sync") == ACCOUNT.total("report") == 0
+    np.testing.assert_allclose(there.get() @ G, np.eye(6), atol=1e-4)
+    np.testing.assert_allclose(there.get(), np.linalg.inv(G), rtol=1e-10)
+    assert not np.isfinite(singular.get()).any()
+
+
+def test_directions_without_a_product_are_no_end_of_cg():
+    """A matrix of zeros on these directions: the inverse of the device is of no use, and the host's is."""
+    home = Home.of(cupy.zeros(1))
+    start = home.place(RNG.standard_normal((8, 2)))
+    iteration = BlockConjugateGradients(System(AtB=start, ridges=(0.0,), home=home, noise=1e-14))
+    iteration.tell(home.zeros((8, 2)))
+    assert to_host(iteration.x()).tolist() == np.zeros((8, 2)).tolist()
+    np.testing.assert_allclose(iteration.gradient_norms(), np.linalg.norm(start.get(), axis=0), rtol=1e-12)
 
 
 # ---- blocks -----------------------------------------------------------------------------------------------
