@@ -45,6 +45,8 @@ class RowModel:
         The weighted means of the confounds, 0 without centring.
     turn : numpy.ndarray of shape (c, r), or None
         B = (Z − confound_mean) turn.
+    first : int, default 0
+        The number of the row that weights and basis begin with, where they are those of some rows.
     """
 
     center: bool
@@ -52,6 +54,7 @@ class RowModel:
     basis: HostArray | None = None
     confound_mean: HostArray | None = None
     turn: HostArray | None = None
+    first: int = 0
 
     @property
     def rows(self) -> float:
@@ -72,15 +75,15 @@ class RowModel:
 
     def weights_of(self, first: int, n: int, home: Home) -> Array | None:
         """The weights of n rows from `first` on, float64, beside p x k blocks."""
-        return None if self.weights is None else home.place(self.weights[first : first + n])
+        return None if self.weights is None else home.place(self.weights[self._places(first, n)])
 
     def roots_of(self, first: int, n: int, home: Home) -> Array | None:
         """Their square roots."""
-        return None if self.weights is None else home.place(np.sqrt(self.weights[first : first + n]))
+        return None if self.weights is None else home.place(np.sqrt(self.weights[self._places(first, n)]))
 
     def basis_of(self, first: int, n: int, home: Home) -> Array | None:
         """The same rows of B."""
-        return None if self.basis is None else home.place(self.basis[first : first + n])
+        return None if self.basis is None else home.place(self.basis[self._places(first, n)])
 
     def taken_of(self, first: int, n: int, home: Home) -> Array:
         """The same rows of D [1 B], with 1 where the columns are centred; perhaps no column."""
@@ -90,6 +93,23 @@ class RowModel:
         if basis is not None:
             columns.append(basis * roots)
         return home.concat(columns) if columns else home.zeros((n, 0))
+
+    def of_rows(self, start: int, stop: int) -> RowModel:
+        """What sweeps of some rows need: their weights and their rows of B, which keep their numbers.
+
+        Parameters
+        ----------
+        start, stop : int
+            The number of the first row, and that after the last.
+        """
+        own = self._places(start, stop - start)
+        weights = None if self.weights is None else self.weights[own]
+        basis = None if self.basis is None else self.basis[own]
+        return RowModel(self.center, weights, basis, first=start)
+
+    def _places(self, first: int, n: int) -> slice:
+        """Where weights and basis of n rows from `first` on lie."""
+        return slice(first - self.first, first - self.first + n)
 
     def chosen(self, selection: HostArray) -> RowModel:
         """The model of some rows, in the order of their numbers."""

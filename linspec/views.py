@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,12 @@ class TakenOut:
         """Some rows, from number `first` on, without it."""
         bare = rows if self.row is None else rows.centered(self.row)
         return bare if self.adjustment is None else self.adjustment.made(bare, first)
+
+    def with_model(self, change: Callable[[RowModel], RowModel]) -> TakenOut:
+        """The same with another model of the rows."""
+        return (
+            self if self.adjustment is None else replace(self, adjustment=self.adjustment.with_model(change))
+        )
 
 
 class View:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from linspec.blocks.reduction import collected, map_reduce
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.frames import check_names
 from linspec.operators import CenteredOperator, DenseOperator, LinearOperator
+from linspec.row_model import RowModel
 from linspec.sweeps.images import AdjointImages, Images
 
 
@@ -122,6 +124,7 @@ class BlockOperator(LinearOperator):
         self.largest = max(one.largest for one in facts)
         self.column_names = first.names
         self._beside: dict[int, tuple[LinearOperator, list[Handle]]] = {}
+        self._models: WeakKeyDictionary[RowModel, list[Handle]] = WeakKeyDictionary()
 
     # ---- facts --------------------------------------------------------------------------------
 
@@ -201,6 +204,30 @@ class BlockOperator(LinearOperator):
         handles = self._brought(other)
         self._beside[id(other)] = other, handles
         return handles
+
+    def model_alongside(self, model: RowModel) -> list[Handle]:
+        """Handles of the weights and the basis of the rows of each block, beside it; they are made once and kept.
+
+        Parameters
+        ----------
+        model : RowModel
+            Of all rows.
+
+        Raises
+        ------
+        InvalidProblem
+            It has another number of rows.
+        """
+        found = self._models.get(model)
+        if found is None:
+            if model.rows != self.shape[0]:
+                what = "sample_weight" if model.weights is not None else "confounds"
+                raise InvalidProblem(
+                    f"{what} must have a row for each of {self.shape[0]} rows; got {model.rows:g}."
+                )
+            own = [model.of_rows(a, b) for a, b in pairwise(self.edges)]
+            found = self._models[model] = self.engine.together(self.handles, self.engine.hold(own))
+        return found
 
     def _brought(self, other: LinearOperator) -> list[Handle]:
         if isinstance(other, BlockOperator):

@@ -4,12 +4,14 @@ Problem: a sweep is one task and its merge (`linspec.sweeps.task`), whoever runs
 Method: runs of blocks are cut by sizes alone, each is gone through in one place, and the parts are merged by a fixed
 tree over the numbers of the runs. The same data in the same blocks give the same bits with every engine and any number
 of workers, on processors of one kind. One call is one round of the cluster; time and interrupts are looked at before
-it, and by engines that wait.
+it, and by engines that wait. Weights of rows and confounds lie beside the blocks, each block with its own, and the task
+goes without them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from linspec.blocks.engine import Call
@@ -17,6 +19,7 @@ from linspec.blocks.readings import Reading
 from linspec.blocks.runs import Merged, OverRun, cut_into_runs
 from linspec.operators import LinearOperator
 from linspec.pauses import pause
+from linspec.row_model import RowModel
 from linspec.sweeps.task import Task
 
 Part = TypeVar("Part")
@@ -46,7 +49,7 @@ def map_reduce(task: Task[Part], operators: Sequence[LinearOperator], columns: i
     """
     leader, work, calls = _planned(task, operators, columns)
     pause()
-    found: Part = leader.engine.reduce(work, calls, Merged(task))
+    found: Part = leader.engine.reduce(work, calls, Merged(work.task))
     return found
 
 
@@ -72,9 +75,22 @@ def _planned(
     leader = next(A for A in given if A.remote)
     views = [leader.handles if A is leader else leader.alongside(A) for A in given]
     readings = tuple(A.reading if A.remote else Reading(A.dtype) for A in given)
+    models: list[RowModel] = []
+    bare = task.with_models(lambda model: _without_rows(model, models))
+    views += [leader.model_alongside(model) for model in models]
     result = 8.0 * columns * sum(A.shape[1] for A in operators)
     edges, calls = leader.edges, []
     for run in cut_into_runs(leader.sizes, result):
         handles = tuple(handles[i] for i in run for handles in views)
         calls.append(Call(edges[run.start], handles))
-    return leader, OverRun(task, readings, columns), calls
+    return leader, OverRun(bare, readings, columns, len(models)), calls
+
+
+def _without_rows(model: RowModel, models: list[RowModel]) -> RowModel:
+    """A model without the weights and the basis of any row, whose first row is its number in a list of models."""
+    if model.is_plain:
+        return model
+    number = next((i for i, known in enumerate(models) if known is model), len(models))
+    if number == len(models):
+        models.append(model)
+    return replace(model.of_rows(model.first, model.first), first=number)

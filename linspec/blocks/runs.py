@@ -21,6 +21,7 @@ from linspec import machine
 from linspec.blas_threads import one_blas_thread
 from linspec.blocks.readings import Reading
 from linspec.operators import LinearOperator, SparseOperator
+from linspec.row_model import RowModel
 from linspec.sweeps.runners import row_slices
 from linspec.sweeps.task import Task, Tree
 
@@ -63,35 +64,47 @@ class OverRun(Generic[Part]):
     ----------
     task : Task
     readings : tuple of Reading
-        How the blocks of each view are read. A call has the blocks of all views of the first rows, and then those of
-        the next.
+        How the blocks of each view are read. A call has the blocks of all views of the first rows, behind them the
+        models of these rows, and then those of the next.
     columns : int
         The columns of the products that a part holds.
+    models : int, default 0
+        How many models the rows of a block have. In the task each is without rows, and its first row is its number.
     """
 
     task: Task[Part]
     readings: tuple[Reading, ...]
     columns: int
+    models: int = 0
 
     def __call__(self, first_row: int, *blocks: Any) -> Part:
         """Of the run whose first row has a number."""
         part: Part | None = None
         # What is not finite is found in the sums.
         with np.errstate(all="ignore"), one_blas_thread(needed=True), machine.one_thread():
-            for i in range(0, len(blocks), len(self.readings)):
-                views = zip(self.readings, blocks[i:], strict=False)
-                operators = [reading.operator(block) for reading, block in views]
-                part = self._of_block(operators, first_row, part)
+            views = len(self.readings)
+            for i in range(0, len(blocks), views + self.models):
+                given, models = blocks[i : i + views], blocks[i + views : i + views + self.models]
+                operators = [reading.operator(B) for reading, B in zip(self.readings, given, strict=True)]
+                part = self._of_block(self._task(models), operators, first_row, part)
                 first_row += operators[0].shape[0]
         if part is None:
             raise ValueError("a run has at least one block; got none")
         return part
 
-    def _of_block(self, operators: list[LinearOperator], first_row: int, part: Part | None) -> Part | None:
+    def _task(self, models: Sequence[RowModel]) -> Task[Part]:
+        """The task with the models of the rows of one block."""
+        if not models:
+            return self.task
+        return self.task.with_models(lambda model: model if model.is_plain else models[model.first])
+
+    def _of_block(
+        self, task: Task[Part], operators: list[LinearOperator], first_row: int, part: Part | None
+    ) -> Part | None:
         if all(isinstance(A, SparseOperator) for A in operators):  # whose kernels cut them into slabs
-            return self.task.part(operators, first_row, part)
+            return task.part(operators, first_row, part)
         for rows in row_slices(operators, self.columns):
-            part = self.task.part([A.rows(rows) for A in operators], first_row + rows.start, part)
+            part = task.part([A.rows(rows) for A in operators], first_row + rows.start, part)
         return part
 
 

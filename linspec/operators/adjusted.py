@@ -9,6 +9,7 @@ here, which then makes one sweep more.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -177,6 +178,12 @@ class Adjustment:
         for name in LEARNT:
             value = learnt[name]
             setattr(self, name, home.place(value) if isinstance(value, np.ndarray) else value)
+
+    def with_model(self, change: Callable[[RowModel], RowModel]) -> Adjustment:
+        """What is known, with another model of the rows."""
+        other = copy.copy(self)
+        other.model, other.ledger = change(self.model), None
+        return other
 
     def made(self, rows: LinearOperator, first: int = 0, model: RowModel | None = None) -> LinearOperator:
         """Some rows of the matrix with everything taken out.

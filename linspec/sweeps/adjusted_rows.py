@@ -7,12 +7,13 @@ Method: the task is called with operators that have it taken out. Sparse rows st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from linspec.arrays import Array
 from linspec.operators import LinearOperator
+from linspec.row_model import RowModel
 from linspec.sweeps.task import Task
 from linspec.views import TakenOut
 
@@ -41,6 +42,10 @@ class AdjustedRows(Task[Part]):
     def merge(self, left: Part, right: Part) -> Part:
         """Of the rows of both."""
         return self.task.merge(left, right)
+
+    def with_models(self, change: Callable[[RowModel], RowModel]) -> AdjustedRows[Part]:
+        """Those of what is taken out, and of the task itself."""
+        return AdjustedRows(self.task.with_models(change), [out.with_model(change) for out in self.taken_out])
 
     def looked_at(self, part: Part) -> Iterable[Array]:
         """As the task says."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from linspec.arrays import Array, HostArray, to_host
 from linspec.operators import LinearOperator
+from linspec.row_model import RowModel
 from linspec.sweeps.task import Task
 from linspec.views import TakenOut
 
@@ -89,6 +90,10 @@ class ImageGram(Task[HostArray]):
         """Of the rows of both."""
         total: HostArray = left + right
         return total
+
+    def with_models(self, change: Callable[[RowModel], RowModel]) -> ImageGram:
+        """The model is that of what is taken out."""
+        return replace(self, taken_out=self.taken_out.with_model(change))
 
     def looked_at(self, part: HostArray) -> Iterable[Array]:
         """All of it."""

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
 
 from linspec.arrays import Array
 from linspec.operators import LinearOperator
+from linspec.row_model import RowModel
 
 Part = TypeVar("Part")
 
@@ -40,6 +42,19 @@ class Task(ABC, Generic[Part]):
     @abstractmethod
     def merge(self, left: Part, right: Part) -> Part:
         """What the rows of two parts give together, the left ones first; neither part is changed."""
+
+    def with_models(self, change: Callable[[RowModel], RowModel]) -> Task[Part]:
+        """The same task with other models of the rows: tasks elsewhere get those of their own rows alone.
+
+        By default the attribute `model` is changed, where there is one.
+
+        Parameters
+        ----------
+        change : callable
+            Gives the model that takes the place of another.
+        """
+        own: Any = self
+        return replace(own, model=change(own.model)) if hasattr(own, "model") else self
 
     def looked_at(self, part: Part) -> Iterable[Array]:
         """Arrays that are finite where the rows are."""

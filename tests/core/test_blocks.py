@@ -219,6 +219,64 @@ def test_weights_confounds_and_scale_act_on_blocks(given):
         np.testing.assert_allclose(a.correlations, b.correlations, atol=1e-8)
 
 
+class Weighed(Posted):
+    """An engine that knows the bytes of what it was given to hold, and of the functions it was sent."""
+
+    def __init__(self):
+        self.held, self.works = [], []
+
+    def hold(self, values):
+        found = super().hold(values)
+        self.held += [len(value) for value in found]
+        return found
+
+    def map(self, work, calls):
+        self.works.append(len(pickle.dumps(work)))
+        return super().map(work, calls)
+
+
+@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
+@pytest.mark.parametrize("solver", ["cca/lobpcg", "cca/direct", "cca/randomized"])
+def test_weights_and_confounds_are_sent_to_the_blocks_once(solver, kind):
+    engine, c = Weighed(), 25
+    data = [posted(kind(A), engine=engine) for A in (X, Y)]
+    problem = ls.CCA(*data, 2, ridge=1.0, sample_weight=RNG.random(N), confounds=RNG.standard_normal((N, c)))
+    engine.held, engine.works = [], []
+    given = {"form": "implicit"} if solver == "cca/lobpcg" else {}
+    found = answers(problem, solver, **given)
+    model = 8 * N * (1 + c)
+    assert model <= sum(engine.held) < 1.1 * model, "the rows of each block, once"
+    assert max(engine.works) < model / 4, "and nothing with n rows in a pass"
+    assert len(engine.works) > 4 * (solver == "cca/lobpcg")
+    exact = answers(
+        ls.CCA(
+            kind(X), kind(Y), 2, ridge=1.0, sample_weight=problem.sample_weight, confounds=problem.confounds
+        ),
+        solver,
+        **given,
+    )
+    np.testing.assert_allclose(found.correlations, exact.correlations, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
+def test_the_bits_with_weights_and_confounds_are_those_of_any_engine_and_any_number_of_threads(
+    kind, monkeypatch
+):
+    named = {"sample_weight": RNG.random(N), "confounds": RNG.standard_normal((N, 2)), "scale": True}
+    edges, found = np.linspace(0, N, 24).astype(int), []
+    for threads, engine in (("1", InProcess()), ("5", InProcess()), ("5", Posted())):
+        monkeypatch.setenv("LINSPEC_NUM_THREADS", threads)
+        data = [BlockOperator(engine.hold(cut(kind(A), edges)), engine) for A in (X, Y)]
+        found.append(answers(ls.CCA(*data, 3, ridge=1.0, **named), "lobpcg", form="implicit", tol=1e-10))
+    for other in found[1:]:
+        assert np.array_equal(found[0].x_weights, other.x_weights)
+
+
+def test_weights_of_other_rows_are_refused_where_blocks_are():
+    with pytest.raises(InvalidProblem, match="sample_weight must have a row for each of 900 rows; got 5"):
+        blocks(X).model_alongside(row_model(center=False, weights=np.ones(5), confounds=None))
+
+
 def _twice(number, block):
     return 2 * block
 
