@@ -44,13 +44,16 @@ class Course:
         The upper limit of q.
     patience : int
         Steps within which the residual must fall by a tenth.
+    turned : bool
+        Whether the subspaces were the whole spaces in the last two steps, and the law has not fallen.
     """
 
     def __init__(
         self, tol: float, apart: int = APART, slowest: float = SLOWEST, patience: int = PATIENCE
     ) -> None:
         self.apart, self.slowest, self.patience = apart, slowest, patience
-        self.to_come = float("inf")
+        self.to_come, self.turned = float("inf"), False
+        self._within = float("inf")
         self._tol, self._since = tol, 0
         self._least = (float("inf"), float("inf"))
         self._total: float | None = None
@@ -86,6 +89,7 @@ class Course:
             self.to_come = self._gains[-1] * self._ratio() if total > 0 else 0.0
             self.to_come /= max(total, float(np.finfo(np.float64).tiny))
         self._total = total
+        self.turned, self._within = whole and law >= self._within, law if whole else float("inf")
         to_come = 0.0 if whole else self.to_come
         residual = max(law, min(to_come / OPTIMISTIC, 1.0) if np.isfinite(to_come) else 2 * self._tol)
         # Compare with the values at the last such decrease and not with the last sweep: slow is not stagnant.

@@ -160,11 +160,18 @@ class LOBPCG(Solver):
             total = float(space.correlations[:k].sum())
             law = ratio(float(squares[:k].sum()), total)
             residual = course.judged(law, total, whole=space.whole)
-            exhausted = course.fell_behind or run.tol < law < SINGLE_LEAST
+            exhausted = course.fell_behind or course.turned or run.tol < law < SINGLE_LEAST
             if swept is not moments and exhausted and run.affords(moments.sweep_cost):
                 space, swept, course = _exactly(space, problem, moments, width), moments, Course(run.tol)
                 continue
-            if course.fell_behind:
+            if (
+                course.turned
+            ):  # only directions of rounding are left: the space without the last ones is no worse
+                space.undo()
+                R = space.residuals(width)
+                squares = np.add(*squares_together(norms, R))
+                law = residual = ratio(float(squares[:k].sum()), float(space.correlations[:k].sum()))
+            if course.fell_behind or course.turned:
                 run.end(Status.STAGNATED)
             if not run.proceed(residual=residual, current=partial(space.weights, k)):
                 doubts = _doubts(run, problem, space, course, law)

@@ -159,12 +159,12 @@ def test_answers_beyond_the_range_of_numbers_say_so() -> None:
 def test_iterates_and_starts_are_in_the_units_of_the_data() -> None:
     seen = []
     problem = ls.CCA(A * 1e-150, B * 1e90, 2)
-    first = ls.solve(problem, "als", rng=0, callback=lambda p: seen.append(p.current()))
-    usual = ls.solve(ls.CCA(A, B, 2), "als", rng=0)
+    first = ls.solve(problem, "als", rng=0, tol=1e-11, callback=lambda p: seen.append(p.current()))
+    usual = ls.solve(ls.CCA(A, B, 2), "als", rng=0, tol=1e-11)
     last = seen[-1]
     assert np.allclose(abs(last["x_weights"] * 1e-150), abs(usual.x_weights), rtol=1e-4, atol=1e-5)
     assert np.allclose(abs(last["y_weights"] * 1e90), abs(usual.y_weights), rtol=1e-4, atol=1e-5)
-    again = ls.solve(problem, "als", start=first)
+    again = ls.solve(problem, "als", start=first, tol=1e-10)
     assert again.iterations <= 1
     assert np.allclose(again.correlations, usual.correlations, rtol=1e-8)
 

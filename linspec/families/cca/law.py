@@ -43,6 +43,9 @@ from linspec.solution import Status
 from linspec.unit_vectors import chosen
 from linspec.whitener import DiagonalWhitener, Whitener
 
+OF_SUMS = 4.0
+"""A sum of p numbers is off by 4√p roundings of its terms at most, but for one sum in 1,500."""
+
 DEGENERATE = 1e-8
 """A correlation this close to 1 is called 1. For float32 data the distance is that of their rounding."""
 
@@ -662,10 +665,11 @@ class _Law:
         if len(kept):
             own = own - across @ np.linalg.lstsq(kept, across.T, rcond=None)[0]
         longest = float(np.linalg.eigvalsh((own + own.T) / 2)[-1])
-        unit = float(np.finfo(self._views()[i].dtype).eps)
-        return math.sqrt(max(longest, 0.0)) > LEAST_LENGTH * factor.rounding * unit * math.sqrt(
-            factor.largest
-        )
+        view = self._views()[i]
+        # An image is a sum of p products, whose rounding grows with √p (Higham & Mary 2019, doi:10.1137/18M1226312).
+        units = max(LEAST_LENGTH, OF_SUMS * math.sqrt(view.shape[1])) * factor.rounding
+        unit = float(np.finfo(view.dtype).eps)
+        return math.sqrt(max(longest, 0.0)) > units * unit * math.sqrt(factor.largest)
 
     def _views(self) -> tuple[Any, Any]:
         return self.problem.X, self.problem.Y
