@@ -85,23 +85,29 @@ class AlternatingLeastSquares(Solver):
 
         def half_x(pair: Pair, kept: float) -> tuple[Pair, HostArray]:
             """Φ from Ψ."""
-            tol = self._inner_tol(pair.gaps()[0], pair.Cpsi, moments.home.xp)
+            gap = pair.gaps()[0]
+            tol = self._inner_tol(gap, pair.Cpsi, moments.home.xp)
             x0, Sx0 = _at_last(pair.phi, pair.Sphi, pair.rho, rx) if warm else (None, None)
             with run.reserving(kept * moments.sweep_cost):
                 phi = states[0].solve(_times(problem.Y, pair.psi), x0, tol, pair.Cpsi, Sx0)
             Sphi, _, Ctphi, _ = moments.products(phi, None)
-            told[0] = _told(pair, k, 0, phi, Sphi + phi * rx)
-            return pair.with_x(phi, Sphi + phi * rx, Ctphi).canonical(normalizer, y=False)
+            new = pair.with_x(phi, Sphi + phi * rx, Ctphi)
+            sums = _sums(pair, k, 0, new.phi, new.Sphi, gap)
+            *products, told[0] = _brought(new.products(y=False), sums)
+            return new.canonical_by(normalizer, products, y=False)
 
         def half_y(pair: Pair, kept: float) -> tuple[Pair, HostArray]:
             """Ψ from Φ."""
-            tol = self._inner_tol(pair.gaps()[1], pair.Ctphi, moments.home.xp)
+            gap = pair.gaps()[1]
+            tol = self._inner_tol(gap, pair.Ctphi, moments.home.xp)
             x0, Sx0 = _at_last(pair.psi, pair.Spsi, pair.rho, ry) if warm else (None, None)
             with run.reserving(kept * moments.sweep_cost):
                 psi = states[1].solve(_times(problem.X, pair.phi), x0, tol, pair.Ctphi, Sx0)
             _, Cpsi, _, Spsi = moments.products(None, psi)
-            told[1] = _told(pair, k, 1, psi, Spsi + psi * ry)
-            return pair.with_y(psi, Spsi + psi * ry, Cpsi).canonical(normalizer, x=False)
+            new = pair.with_y(psi, Spsi + psi * ry, Cpsi)
+            sums = _sums(pair, k, 1, new.psi, new.Spsi, gap)
+            *products, told[1] = _brought(new.products(x=False), sums)
+            return new.canonical_by(normalizer, products, x=False)
 
         one, other = (half_x, half_y) if self.first == "x" else (half_y, half_x)
         course = Course(run.tol)
@@ -137,21 +143,28 @@ class AlternatingLeastSquares(Solver):
         return [A.centered(mean) for A, mean in zip((problem.X, problem.Y), means, strict=True)]
 
 
-def _told(pair: Pair, k: int, view: int, V: Array, SV: Array) -> float:
-    """The ratio of a view's residual, bounded from below by the half step, to its estimate by the norm; at least 1.
+def _sums(pair: Pair, k: int, view: int, V: Array, SV: Array, gap: Array) -> list[Array]:
+    """What `_told` is made of: dᵀϱ, dᵀSd and ‖ϱ‖² by column, where the blocks are.
 
     The step D = V − Φ diag(ρ) is about S⁻¹ϱ, and (dᵀϱ)² / dᵀSd is at most ϱᵀS⁻¹ϱ for any d: Galerkin's bound.
     """
     xp, r = pair.views.home.xp, pair.rho[None, :k]
     W, SW = ((pair.phi, pair.Sphi), (pair.psi, pair.Spsi))[view]
-    D, SD = V[:, :k] - W[:, :k] * r, SV[:, :k] - SW[:, :k] * r
-    gap = pair.leading(k).gaps()[view]
-    along, energy, squares = to_host_together(
-        xp.sum(D * gap, axis=0), xp.sum(D * SD, axis=0), pair.views.norms[view].squares_there(gap)
-    )
+    D, SD, gap = V[:, :k] - W[:, :k] * r, SV[:, :k] - SW[:, :k] * r, gap[:, :k]
+    return [xp.sum(D * gap, axis=0), xp.sum(D * SD, axis=0), pair.views.norms[view].squares_there(gap)]
+
+
+def _told(along: HostArray, energy: HostArray, squares: HostArray) -> float:
+    """The ratio of a view's residual, bounded from below by the half step, to its estimate by the norm; at least 1."""
     below = float(np.divide(along**2, energy, out=np.zeros_like(along), where=energy > 0).sum())
     by_norm = float(squares.sum())
     return max(below / by_norm, 1.0) if by_norm > 0 else 1.0
+
+
+def _brought(products: list[Array], sums: list[Array]) -> list[Any]:
+    """Products on the host, and what the sums have told, in one transfer."""
+    found = to_host_together(*products, *sums)
+    return [*found[: len(products)], _told(*found[len(products) :])]
 
 
 def _times(A: Any, V: Array) -> ProductOperator:

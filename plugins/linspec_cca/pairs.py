@@ -1,7 +1,11 @@
 """A pair of blocks with all its products, which the iterative CCA solvers carry from sweep to sweep.
 
 One sweep gives Sx Φ, C Ψ, Cᵀ Φ and Sy Ψ. After that, turning or scaling the columns of either block costs only
-small matrices, because products turn with them.
+small matrices, because products turn with them. The small matrices of a step come from a device together: the products
+of the columns with each other in both metrics and across the views tell how to normalise the blocks, which of their
+columns are real, and how the canonical pairs lie. A normalizer is given the products in the place of the block, whose
+columns are then those of the identity. What it makes of them is right up to rounding times the condition number of the
+products, so it is taken where this number is moderate; otherwise the normalizer is given the block itself.
 """
 
 from __future__ import annotations
@@ -20,6 +24,12 @@ from linspec.inverse_norm import InverseNorm, diagonal_norm, squares_together
 
 NOISE = 1e3 * EPS
 """A column is rounding if its length, relative to the longest column, is below this."""
+
+MODERATE = 1e4
+"""Up to this condition number of unit columns their products are enough to normalise a block."""
+
+UNDERFLOW, OVERFLOW = 1e-200, 1e200
+"""Squares of lengths between these are right."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +97,9 @@ class Pair:
         x, y : bool, default True
             Which of the blocks are new. A block that is not new is orthonormal already.
         """
+        found = self._turns(normalizer, (x, y), to_host_together(*self._metrics((x, y))))
+        if found is not None:
+            return self.turned(*found)
         basis = self._basis(normalizer, x, y)
         return basis.turned(*basis._factors((x, y), to_host_together(*basis._lengths((x, y)))))
 
@@ -95,6 +108,29 @@ class Pair:
         Tx = square(normalizer.orthonormalize(real.phi, real.Sphi)[1]) if x else None
         Ty = square(normalizer.orthonormalize(real.psi, real.Spsi)[1]) if y else None
         return real.turned(Tx, Ty)
+
+    def _metrics(self, new: tuple[bool, bool]) -> list[Array]:
+        """For the new blocks the products of columns in S and in diag(S)."""
+        found = []
+        blocks = ((self.phi, self.Sphi), (self.psi, self.Spsi))
+        for is_new, (V, SV), d in zip(new, blocks, self.views.diagonals, strict=True):
+            if is_new:
+                with np.errstate(all="ignore"):  # of an iteration that diverges
+                    found += [V.T @ SV, V.T @ (V * d[:, None])]
+        return found
+
+    def _turns(
+        self, normalizer: Any, new: tuple[bool, bool], metrics: Sequence[np.ndarray]
+    ) -> tuple[np.ndarray | None, np.ndarray | None] | None:
+        """What makes the new blocks orthonormal, from `_metrics`; None if a block has to be looked at itself."""
+        found: list[np.ndarray | None] = []
+        left = iter(metrics)
+        for is_new, cut in zip(new, self.views.cuts, strict=True):
+            turn = _turn(normalizer, next(left), next(left), cut) if is_new else None
+            if is_new and turn is None:
+                return None
+            found.append(turn)
+        return found[0], found[1]
 
     def _lengths(self, new: tuple[bool, bool]) -> list[Array]:
         """For the new blocks the squared lengths of columns in S and in diag(S)."""
@@ -121,8 +157,8 @@ class Pair:
         for is_new, cut in zip(new, self.views.cuts, strict=True):
             factor = None
             if is_new:
-                squares = next(left)
-                real = (squares[0] > cut * squares[1]) & (squares[0] > NOISE**2 * squares[0].max(initial=0.0))
+                squares, by_diagonal = next(left)
+                real = _real(squares, by_diagonal, cut)
                 factor = None if real.all() else np.diag(real.astype(np.float64))
             factors.append(factor)
         return factors[0], factors[1]
@@ -137,8 +173,28 @@ class Pair:
         x, y : bool, default True
             Which of the blocks are new.
         """
-        new = (x and normalizer is not None, y and normalizer is not None)
-        basis = self if normalizer is None else self._basis(normalizer, x, y)
+        if normalizer is None:
+            M = to_host(self.phi.T @ self.Cpsi)
+            P, rho, Qt = np.linalg.svd(M)
+            return self.turned(P, Qt.T, rho), rho
+        return self.canonical_by(normalizer, to_host_together(*self.products(x=x, y=y)), x=x, y=y)
+
+    def products(self, *, x: bool = True, y: bool = True) -> list[Array]:
+        """The small matrices for `canonical_by`, where the blocks are: the caller may bring more with them."""
+        return [*self._metrics((x, y)), self.phi.T @ self.Cpsi]
+
+    def canonical_by(
+        self, normalizer: Any, products: Sequence[np.ndarray], *, x: bool = True, y: bool = True
+    ) -> tuple[Pair, np.ndarray]:
+        """The same as `canonical`, from `products` that have been brought to the host."""
+        *metrics, M = products
+        found = self._turns(normalizer, (x, y), metrics)
+        if found is not None:
+            Tx, Ty = (np.eye(len(M)) if T is None else T for T in found)
+            P, rho, Qt = np.linalg.svd(Tx.T @ M @ Ty)
+            return self.turned(Tx @ P, Ty @ Qt.T, rho), rho
+        basis = self._basis(normalizer, x, y)
+        new = (x, y)
         *lengths, M = to_host_together(*basis._lengths(new), basis.phi.T @ basis.Cpsi)
         real_x, real_y = (np.eye(len(M)) if F is None else F for F in basis._factors(new, lengths))
         P, rho, Qt = np.linalg.svd(real_x @ M @ real_y)
@@ -244,6 +300,40 @@ def next_pair(problem: CCA, moments: Moments, old: Pair, phi: Array, psi: Array)
 def block_width(problem: CCA, oversample: int) -> int:
     """k columns and additional ones, as the shapes allow."""
     return int(min(problem.k + oversample, problem.X.shape[1], problem.Y.shape[1], problem.X.shape[0]))
+
+
+def _real(squares: np.ndarray, by_diagonal: np.ndarray, cut: float) -> np.ndarray:
+    """Which columns are more than rounding, from their squared lengths in S and in diag(S)."""
+    real: np.ndarray = (squares > cut * by_diagonal) & (squares > NOISE**2 * squares.max(initial=0.0))
+    return real
+
+
+def _turn(normalizer: Any, G: np.ndarray, H: np.ndarray, cut: float) -> np.ndarray | None:
+    """T with TᵀGT = I, its columns zero where there is no direction; None if G does not determine it.
+
+    Parameters
+    ----------
+    normalizer : Normalizer
+    G, H : numpy.ndarray of shape (k, k)
+        The products of the columns of a block in S and in diag(S).
+    cut : float
+        The relative rounding of S.
+    """
+    squares = G.diagonal()
+    real = np.flatnonzero(_real(squares, H.diagonal(), cut))
+    if not (squares[real] > UNDERFLOW).all() or not np.abs(G).max(initial=0.0) < OVERFLOW:
+        return None
+    G = (G + G.T)[np.ix_(real, real)] / 2
+    inner = normalizer.orthonormalize(np.eye(len(real)), G)[1]
+    # ‖D T‖² is the inverse of the least eigenvalue of G with unit diagonal.
+    if inner.shape[1] < len(real) or np.sum((np.sqrt(squares[real])[:, None] * inner) ** 2) > MODERATE:
+        return None
+    T = np.zeros_like(H)
+    T[real, : len(real)] = inner
+    lengths = np.zeros(len(H))
+    lengths[: len(real)] = 1.0
+    T *= _real(lengths, np.sum(T * (H @ T), axis=0), cut)
+    return T
 
 
 def square(T: np.ndarray) -> np.ndarray:
