@@ -4,14 +4,26 @@
 - `operator`: `BlockOperator`, the matrix whose rows such blocks are;
 - `runs`: consecutive blocks that one piece of work takes, and the fixed tree by which results are merged;
 - `reduction`: one task over the rows of several operators;
+- `kept_rows`: vectors as long as the rows, left where these lie from one sweep to the next;
 - `fill`: how many entries sparse Gram matrices of blocks would have;
 - `row_images`: scores and predictions, left where the rows lie;
 - `class_targets`: targets for discriminant analysis, of class labels in blocks.
 """
 
 from linspec.blocks.engine import Call, Engine, InProcess
+from linspec.blocks.kept_rows import KeptRows, Step
 from linspec.blocks.operator import BlockOperator
 from linspec.blocks.reduction import map_reduce
 from linspec.blocks.row_images import brought_here, row_images
 
-__all__ = ["BlockOperator", "Call", "Engine", "InProcess", "brought_here", "map_reduce", "row_images"]
+__all__ = [
+    "BlockOperator",
+    "Call",
+    "Engine",
+    "InProcess",
+    "KeptRows",
+    "Step",
+    "brought_here",
+    "map_reduce",
+    "row_images",
+]

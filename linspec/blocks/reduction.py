@@ -47,7 +47,7 @@ def map_reduce(task: Task[Part], operators: Sequence[LinearOperator], columns: i
     DataLost
         A block is gone.
     """
-    leader, work, calls = _planned(task, operators, columns)
+    leader, work, calls = planned(task, operators, columns)
     pause()
     found: Part = leader.engine.reduce(work, calls, Merged(work.task))
     return found
@@ -61,16 +61,16 @@ def collected(task: Task[Part], operators: Sequence[LinearOperator]) -> list[Par
     task, operators
         As for `map_reduce`.
     """
-    leader, work, calls = _planned(task, operators, 0)
+    leader, work, calls = planned(task, operators, 0)
     pause()
     found: list[Part] = leader.engine.fetch_once(leader.engine.map(work, calls))
     return found
 
 
-def _planned(
+def planned(
     task: Task[Part], operators: Sequence[LinearOperator], columns: int
 ) -> tuple[Any, OverRun[Part], list[Call]]:
-    """The first matrix in blocks, what is done with a run, and the runs."""
+    """What `map_reduce` does: the first matrix in blocks, what is done with a run, and the runs."""
     given: list[Any] = list(operators)
     leader = next(A for A in given if A.remote)
     views = [leader.handles if A is leader else leader.alongside(A) for A in given]

@@ -79,7 +79,10 @@ class OverRun(Generic[Part]):
 
     def __call__(self, first_row: int, *blocks: Any) -> Part:
         """Of the run whose first row has a number."""
-        part: Part | None = None
+        return self.begun(None, first_row, *blocks)
+
+    def begun(self, part: Part | None, first_row: int, *blocks: Any) -> Part:
+        """The same, from what the task has made of something else before."""
         # What is not finite is found in the sums.
         with np.errstate(all="ignore"), one_blas_thread(needed=True), machine.one_thread():
             views = len(self.readings)

@@ -10,18 +10,21 @@ start, or with a preconditioner that depends on the ridge, they cannot share it.
 and a ridge r is a separate column, for the matrix [A; √r I].
 Where we differ: both products are made with a block of rows while it is in the cache, W = A V − U α and then
 Aᵀ W, and the lengths are divided out afterwards. So an iteration is one sweep if there are row slices, and
-otherwise two products. The long vectors are not normalised. Columns that have converged leave the block.
+otherwise two products. Rows in blocks elsewhere are read once a step, too: the long vectors stay beside them
+(`linspec.blocks.KeptRows`). The long vectors are not normalised. Columns that have converged leave the block.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from linspec import LinearOperator, Moments
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host, to_host_together
+from linspec.blocks import KeptRows, Step
 from linspec.errors import NonFiniteData
 
 BLOCK_BYTES, DEVICE_BLOCK_BYTES = 4 << 20, 256 << 20
@@ -36,7 +39,12 @@ SPARSE_BLOCK = 2**21
 
 def sweeps_of(A: LinearOperator) -> float:
     """The number of sweeps of an iteration."""
-    return 1.0 if A.sliceable else 2.0
+    return 1.0 if A.sliceable or KeptRows.possible(A) else 2.0
+
+
+def right_hand_sides(A: LinearOperator, B: LinearOperator, ridges: tuple[float, ...]) -> RightHandSides:
+    """A matrix and its right-hand sides, read where the rows are."""
+    return (RightHandSidesElsewhere if KeptRows.possible(A) else RightHandSides)(A, B, ridges)
 
 
 class RightHandSides:
@@ -74,6 +82,14 @@ class RightHandSides:
         """A V − W diag(shift), which overwrites W, its squared column norms, and its product with Aᵀ."""
         factor = self.A.home.place(shift, self.A.dtype)[None, :]
         return self._sweep(V, lambda _, i, AV: AV - W[i] * factor, V.shape[1])
+
+    def chosen(self, W: list[Array], columns: HostArray) -> list[Array]:
+        """Some columns of W."""
+        return _taken(W, columns, self.A.home)
+
+    def cross(self) -> Array:
+        """AᵀB."""
+        return self.A.rmatmat(self.B)
 
     def _less(self, B: Array, repeats: int, AV: Array | None) -> Array:
         B = self.A.home.concat([B] * repeats)
@@ -123,6 +139,109 @@ class RightHandSides:
             A, B = self._given
             Moments(A, B, form="implicit", names=("A", "B")).products(None, self.home.eye(self.columns))
             raise NonFiniteData("products of A and B overflow; scale the columns, or pass float64.")
+
+
+class RightHandSidesElsewhere(RightHandSides):
+    """The same for rows in blocks that stay where they are: W stays there, too, and a step is one sweep."""
+
+    def __init__(self, A: LinearOperator, B: LinearOperator, ridges: tuple[float, ...]) -> None:
+        self._given = A, B
+        self.A, self.home = A, A.home.blocks
+        self.columns = B.shape[1]
+        self.ridges = np.repeat(np.asarray(ridges, dtype=np.float64), self.columns)
+        self.sweeps = sweeps_of(A)
+        self._rows = KeptRows({"A": A, "B": B}, len(self.ridges))
+
+    def residuals(self, x: Array | None) -> Any:
+        """As above; W is what stays beside the blocks."""
+        kept = self._rows.another()
+        squares, AtW = kept.advance(Residuals(x, self.columns, self.A.dtype))
+        self.check_finite(AtW)
+        return (kept, None), squares, AtW
+
+    def advance(self, V: Array, W: Any, shift: Array) -> Any:
+        """As above."""
+        kept, chosen = W
+        squares, AtW = kept.advance(Advance(V, shift, chosen, self.A.dtype))
+        return (kept, None), squares, AtW
+
+    def chosen(self, W: Any, columns: HostArray) -> Any:
+        """As above; they are taken in the next step."""
+        kept, chosen = W
+        return kept, columns if chosen is None else chosen[columns]
+
+    def cross(self) -> Array:
+        """As above."""
+        return cross_product(*self._given)
+
+
+class WithAdjoint(Step[tuple[HostArray, HostArray]]):
+    """A step whose sums are the squared column norms of the long rows W, and AᵀW."""
+
+    def merge(
+        self, left: tuple[HostArray, HostArray], right: tuple[HostArray, HostArray]
+    ) -> tuple[HostArray, HostArray]:
+        """The sums of the rows of both."""
+        return left[0] + right[0], left[1] + right[1]
+
+    def _with_sums(self, A: LinearOperator, W: HostArray) -> tuple[HostArray, tuple[HostArray, HostArray]]:
+        wide = W.astype(np.float64, copy=False)
+        return W, (np.sum(wide * wide, axis=0), A.rmatmat(W))
+
+
+@dataclass(frozen=True)
+class Residuals(WithAdjoint):
+    """W = B − A x, of as many copies of B as x has columns for each.
+
+    Parameters
+    ----------
+    x : array of shape (p, repeats times columns), or None for zero
+    columns : int
+        Of B.
+    dtype : numpy.dtype
+        Of W.
+    """
+
+    x: HostArray | None
+    columns: int
+    dtype: np.dtype[Any]
+
+    def made(
+        self, rows: Sequence[LinearOperator], before: HostArray | None
+    ) -> tuple[HostArray, tuple[HostArray, HostArray]]:
+        A, B = rows
+        W = B.matmat(np.eye(self.columns)).astype(self.dtype, copy=False)
+        if self.x is not None:
+            W = np.tile(W, self.x.shape[1] // self.columns) - A.matmat(self.x)
+        return self._with_sums(A, W)
+
+
+@dataclass(frozen=True)
+class Advance(WithAdjoint):
+    """W ← A V − W diag(shift).
+
+    Parameters
+    ----------
+    V : array of shape (p, columns)
+    shift : array of shape (columns,)
+    chosen : array of int, optional
+        The columns of W that there are still; by default all.
+    dtype : numpy.dtype
+        Of W.
+    """
+
+    V: HostArray
+    shift: HostArray
+    chosen: HostArray | None
+    dtype: np.dtype[Any]
+
+    def made(
+        self, rows: Sequence[LinearOperator], before: HostArray | None
+    ) -> tuple[HostArray, tuple[HostArray, HostArray]]:
+        A, W = rows[0], before
+        assert W is not None  # noqa: S101  (a first step has made it)
+        W = W if self.chosen is None else W[:, self.chosen]
+        return self._with_sums(A, A.matmat(self.V) - W * self.shift.astype(self.dtype)[None, :])
 
 
 class Preconditioner:
@@ -307,7 +426,7 @@ class LSQR:
     def _drop_to(self, columns: HostArray) -> None:
         self._beta, self._alpha = self._beta[columns], self._alpha[columns]
         self._shift = self.home.place(_ratio(self._alpha, self._beta))
-        self._W = _taken(self._W, columns, self.data.A.home)
+        self._W = self.data.chosen(self._W, columns)
         if self._roots is None:
             self._V = _take(self._V, columns, self.home)
         else:

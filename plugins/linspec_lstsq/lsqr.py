@@ -31,7 +31,7 @@ from linspec import (
     tol_option,
 )
 from linspec.arrays import Array, HostArray
-from linspec_lstsq.golub_kahan import LSQR, RightHandSides, matrix_of, start_of, sweeps_of
+from linspec_lstsq.golub_kahan import LSQR, RightHandSides, matrix_of, right_hand_sides, start_of, sweeps_of
 from linspec_lstsq.gradients import ROUNDING, column_norms, note_uncertainty, relative
 
 
@@ -45,7 +45,7 @@ class SimultaneousLSQR(Solver):
     def solve(self, problem: Any, run: Run) -> Solution:
         """Solve a least-squares problem."""
         run.plan(setup=1.0 if run.start is None else 2.0, iteration=sweeps_of(problem.A))
-        data = RightHandSides(problem.A, problem.B, problem.ridges)
+        data = right_hand_sides(problem.A, problem.B, problem.ridges)
         iterates, scales = _begun(data, run)
         seen, met = np.inf, iterates.inverse_squares
         while True:
@@ -88,13 +88,13 @@ class LSQRState(LeastSquaresState):
         extra = 1.0 if x0 is not None and AtB is None else 0.0
         if not self.run.affords(2 * sweeps_of(self.A) + extra):  # no step could be made
             return start_of(self.A, B, x0)
-        data = RightHandSides(self.A, B, (self.ridge,))
+        data = right_hand_sides(self.A, B, (self.ridge,))
         tol = self.tol if tol is None else tol
         if x0 is None:
             iterates = LSQR(data)
             scales = iterates.gradients.copy()
         else:
-            scales = column_norms(self.A.rmatmat(data.B) if AtB is None else AtB, data.home)
+            scales = column_norms(data.cross() if AtB is None else AtB, data.home)
             live = data.home.place((scales > 0).astype(np.float64))
             iterates = LSQR(data, data.home.place(x0) * live[None, :])
         for _ in range(self.limit):
@@ -112,7 +112,7 @@ def _begun(data: RightHandSides, run: Run) -> tuple[LSQR, HostArray]:
     if run.start is None:
         iterates = LSQR(data)
         return iterates, iterates.gradients.copy()  # at x = 0 they are AᵀB
-    norms = column_norms(data.A.rmatmat(data.B), data.home)
+    norms = column_norms(data.cross(), data.home)
     scales = np.tile(norms, len(data.ridges) // data.columns)
     live = data.home.place((scales > 0).astype(np.float64))  # where AᵀB is zero, the answer is
     return LSQR(data, data.home.place(run.start["x"]) * live[None, :]), scales

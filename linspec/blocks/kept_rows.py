@@ -1,0 +1,202 @@
+"""Vectors as long as the rows, kept where the rows lie from one sweep to the next.
+
+Problem: a method such as LSQR iterates on a block with a row for each row of the data. To bring it here and to send it
+back costs two journeys of n numbers a column and two sweeps an iteration.
+Method: one sweep is a `Step`: of each run of rows, and of what the step before has left there, it makes new long rows
+and sums of these rows. The long rows stay; the sums are merged by a fixed tree and come here. The runs are the same
+in every step, so that each step finds its own rows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from linspec.arrays import Array, HostArray
+from linspec.blocks.engine import Call, Handle
+from linspec.blocks.reduction import planned
+from linspec.blocks.runs import Merged, OverRun
+from linspec.operators import AdjustedOperator, DenseOperator, LinearOperator
+from linspec.pauses import pause
+from linspec.sweeps.adjusted_rows import AdjustedRows
+from linspec.sweeps.task import Task
+from linspec.views import View
+
+Sums = TypeVar("Sums")
+
+
+class Step(ABC, Generic[Sums]):
+    """What one sweep makes of long rows. It can be pickled, and has no memory of its own."""
+
+    @abstractmethod
+    def made(self, rows: Sequence[LinearOperator], before: HostArray | None) -> tuple[HostArray, Sums]:
+        """The new long rows beside some rows of all matrices, and their sums.
+
+        Parameters
+        ----------
+        rows : sequence of LinearOperator
+            The same rows of every matrix.
+        before : numpy.ndarray of shape (rows, columns), optional
+            The long rows of the step before; None in the first. It is not to be changed.
+        """
+
+    @abstractmethod
+    def merge(self, left: Sums, right: Sums) -> Sums:
+        """The sums of the rows of both."""
+
+
+@dataclass
+class Pieces(Generic[Sums]):
+    """Long rows in pieces of consecutive rows, their sums so far, and the pieces of the step before."""
+
+    rows: list[HostArray]
+    sums: Sums | None
+    before: list[HostArray] | None
+
+
+@dataclass(frozen=True)
+class StepOverRows(Task[Pieces[Sums]]):
+    """A step as a task, whose parts hold the long rows.
+
+    Parameters
+    ----------
+    step : Step
+    """
+
+    step: Step[Sums]
+
+    def part(
+        self, rows: Sequence[LinearOperator], first_row: int = 0, into: Pieces[Sums] | None = None
+    ) -> Pieces[Sums]:
+        """Of some rows, behind those before."""
+        pieces: Pieces[Sums] = Pieces([], None, None) if into is None else into
+        before = None if pieces.before is None else pieces.before[len(pieces.rows)]
+        made, sums = self.step.made(rows, before)
+        pieces.rows.append(made)
+        pieces.sums = sums if pieces.sums is None else self.step.merge(pieces.sums, sums)
+        return pieces
+
+    def merge(self, left: Pieces[Sums], right: Pieces[Sums]) -> Pieces[Sums]:
+        """The rows of both."""
+        return Pieces(left.rows + right.rows, self._both(left.sums, right.sums), None)
+
+    def _both(self, left: Sums | None, right: Sums | None) -> Sums | None:
+        if left is None or right is None:
+            return right if left is None else left
+        return self.step.merge(left, right)
+
+    def looked_at(self, part: Pieces[Sums]) -> Iterable[Array]:
+        """The long rows."""
+        return part.rows
+
+
+@dataclass(frozen=True)
+class Continued(Generic[Sums]):
+    """A step over one run, from the long rows of the step before.
+
+    Parameters
+    ----------
+    over : OverRun
+        What is done with the run.
+    """
+
+    over: OverRun[Pieces[Sums]]
+
+    def __call__(self, first_row: int, before: Pieces[Sums] | None, *blocks: Any) -> Pieces[Sums]:
+        """Of the run whose first row has a number."""
+        begun: Pieces[Sums] = Pieces([], None, None if before is None else before.rows)
+        made = self.over.begun(begun, first_row, *blocks)
+        return Pieces(made.rows, made.sums, None)
+
+
+@dataclass(frozen=True)
+class Begun(Generic[Sums]):
+    """A first step over one run."""
+
+    over: OverRun[Pieces[Sums]]
+
+    def __call__(self, first_row: int, *blocks: Any) -> Pieces[Sums]:
+        """Of the run whose first row has a number."""
+        return Continued(self.over)(first_row, None, *blocks)
+
+
+def _sums_of(_number: int, pieces: Pieces[Any]) -> Any:
+    return pieces.sums
+
+
+class KeptRows:
+    """Long rows beside the rows of some matrices, of which at least one lies in blocks.
+
+    Parameters
+    ----------
+    matrices : mapping of str to LinearOperator
+        By their names in messages; with equally many rows. Where it is not known yet what is taken out of the rows of
+        one, its rows are read once.
+    columns : int
+        The columns of an array as wide as a row that the sums hold: runs are larger than it.
+    """
+
+    def __init__(self, matrices: Mapping[str, LinearOperator], columns: int) -> None:
+        self._sides = [View(name, A, center=False) for name, A in matrices.items()]
+        for side in self._sides:
+            if isinstance(side.given, AdjustedOperator):
+                side.given.settle()
+        self._operators = [_in_rows(side.operator) for side in self._sides]
+        self._columns = columns
+        self._kept: list[Handle] = []
+
+    @staticmethod
+    def possible(A: LinearOperator) -> bool:
+        """Whether the rows of a matrix lie in blocks, so that long rows may be kept beside them."""
+        return bool(View("A", A, center=False).operator.remote)
+
+    def another(self) -> KeptRows:
+        """No rows yet, beside the same matrices."""
+        twin = object.__new__(KeptRows)
+        twin._sides, twin._operators = self._sides, self._operators
+        twin._columns, twin._kept = self._columns, []
+        return twin
+
+    def advance(self, step: Step[Sums]) -> Sums:
+        """Make a step, in one sweep: its long rows take the place of those before.
+
+        Parameters
+        ----------
+        step : Step
+
+        Returns
+        -------
+        sums
+            Of all rows, in this process.
+
+        Raises
+        ------
+        DataLost
+            A block is gone.
+        """
+        sides = self._sides
+        task = AdjustedRows(StepOverRows(step), [side.taken_out for side in sides])
+        leader, over, calls = planned(task, self._operators, self._columns)
+        pause()
+        engine, before = leader.engine, self._kept
+        if before:
+            calls = [
+                Call(call.number, (kept, *call.handles)) for kept, call in zip(before, calls, strict=True)
+            ]
+        self._kept = engine.map(Continued(over) if before else Begun(over), calls)
+        sums = [Call(i, (kept,)) for i, kept in enumerate(self._kept)]
+        tree: Merged[Sums] = Merged(step)  # type: ignore[arg-type]  # a tree asks for `merge` alone
+        found: Sums = engine.reduce(_sums_of, sums, tree)
+        engine.release(before)
+        for side in sides:
+            side.record(0, 0, sweeps=1.0)
+        return found
+
+
+def _in_rows(A: LinearOperator) -> LinearOperator:
+    """What stands beside blocks, as rows that can be cut where they are."""
+    return A if A.remote or A.sliceable else DenseOperator(A.matmat(np.eye(A.shape[1])))
