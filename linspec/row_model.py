@@ -15,8 +15,10 @@ gives the coefficients of the regression that has Z among its columns.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,8 +31,48 @@ DEPENDENT = 64
 number."""
 
 
+class OfRows(ABC):
+    """What rows have beside their entries. A sweep of some rows needs that of these alone.
+
+    Attributes
+    ----------
+    first : int
+        The number of the row that it begins with.
+    """
+
+    first: int
+
+    @property
+    @abstractmethod
+    def rows(self) -> float:
+        """The number of rows; infinity where it fits any."""
+
+    @property
+    @abstractmethod
+    def is_plain(self) -> bool:
+        """Whether no row has anything."""
+
+    @abstractmethod
+    def of_rows(self, start: int, stop: int) -> Self:
+        """What sweeps of some rows need: rows keep their numbers.
+
+        Parameters
+        ----------
+        start, stop : int
+            The number of the first row, and that after the last.
+        """
+
+    def _places(self, first: int, n: int) -> slice:
+        """Where n rows from number `first` on lie."""
+        return slice(first - self.first, first - self.first + n)
+
+
+Change = Callable[[Any], Any]
+"""Gives what is to take the place of an `OfRows`."""
+
+
 @dataclass(frozen=True, eq=False)
-class RowModel:
+class RowModel(OfRows):
     """Weights of rows, and the directions that are taken out of all columns.
 
     Attributes
@@ -94,22 +136,12 @@ class RowModel:
             columns.append(basis * roots)
         return home.concat(columns) if columns else home.zeros((n, 0))
 
-    def of_rows(self, start: int, stop: int) -> RowModel:
-        """What sweeps of some rows need: their weights and their rows of B, which keep their numbers.
-
-        Parameters
-        ----------
-        start, stop : int
-            The number of the first row, and that after the last.
-        """
+    def of_rows(self, start: int, stop: int) -> Self:
+        """Their weights and their rows of B."""
         own = self._places(start, stop - start)
         weights = None if self.weights is None else self.weights[own]
         basis = None if self.basis is None else self.basis[own]
-        return RowModel(self.center, weights, basis, first=start)
-
-    def _places(self, first: int, n: int) -> slice:
-        """Where weights and basis of n rows from `first` on lie."""
-        return slice(first - self.first, first - self.first + n)
+        return replace(self, weights=weights, basis=basis, first=start, confound_mean=None, turn=None)
 
     def chosen(self, selection: HostArray) -> RowModel:
         """The model of some rows, in the order of their numbers."""

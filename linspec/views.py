@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from linspec.operators import (
 )
 from linspec.operators.adjusted import Adjustment
 from linspec.operators.row_blocks import DEVICE_BLOCK_BYTES, RowBuffer
-from linspec.row_model import RowModel
+from linspec.row_model import Change, RowModel
 
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27
 """Rows from which adding up p x p products costs little, and bytes that a block of them should not exceed."""
@@ -50,7 +50,7 @@ class TakenOut:
         bare = rows if self.row is None else rows.centered(self.row)
         return bare if self.adjustment is None else self.adjustment.made(bare, first)
 
-    def with_model(self, change: Callable[[RowModel], RowModel]) -> TakenOut:
+    def with_model(self, change: Change) -> TakenOut:
         """The same with another model of the rows."""
         return (
             self if self.adjustment is None else replace(self, adjustment=self.adjustment.with_model(change))

@@ -27,7 +27,7 @@ from linspec.blocks.reduction import collected, map_reduce
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.frames import check_names
 from linspec.operators import CenteredOperator, DenseOperator, LinearOperator
-from linspec.row_model import RowModel
+from linspec.row_model import OfRows
 from linspec.sweeps.images import AdjointImages, Images
 
 
@@ -124,7 +124,8 @@ class BlockOperator(LinearOperator):
         self.largest = max(one.largest for one in facts)
         self.column_names = first.names
         self._beside: dict[int, tuple[LinearOperator, list[Handle]]] = {}
-        self._models: WeakKeyDictionary[RowModel, list[Handle]] = WeakKeyDictionary()
+        self._fills: dict[int, tuple[list[Handle], tuple[int, float | None]]] = {}
+        self._models: WeakKeyDictionary[OfRows, list[Handle]] = WeakKeyDictionary()
 
     # ---- facts --------------------------------------------------------------------------------
 
@@ -170,10 +171,15 @@ class BlockOperator(LinearOperator):
         Returns
         -------
         int, float or None
-            The entries are estimated from some columns, and known where there are many pairs.
+            The entries are estimated from some columns, and known where there are many pairs. Both are kept.
         """
         views: list[Any] = [self, *others]
-        return estimated_fill(views, [view._pairs for view in views])
+        beside = views[-1].handles
+        known, found = self._fills.get(id(beside), (None, (0, None)))
+        if known is not beside:
+            found = estimated_fill(views, [view._pairs for view in views])
+            self._fills[id(beside)] = beside, found
+        return found
 
     # ---- where the blocks lie -----------------------------------------------------------------
 
@@ -205,12 +211,12 @@ class BlockOperator(LinearOperator):
         self._beside[id(other)] = other, handles
         return handles
 
-    def model_alongside(self, model: RowModel) -> list[Handle]:
-        """Handles of the weights and the basis of the rows of each block, beside it; they are made once and kept.
+    def model_alongside(self, model: OfRows) -> list[Handle]:
+        """Handles of what the rows of each block have, such as weights, beside it; they are made once and kept.
 
         Parameters
         ----------
-        model : RowModel
+        model : OfRows
             Of all rows.
 
         Raises
@@ -221,7 +227,7 @@ class BlockOperator(LinearOperator):
         found = self._models.get(model)
         if found is None:
             if model.rows != self.shape[0]:
-                what = "sample_weight" if model.weights is not None else "confounds"
+                what = "confounds" if getattr(model, "weights", None) is None else "sample_weight"
                 raise InvalidProblem(
                     f"{what} must have a row for each of {self.shape[0]} rows; got {model.rows:g}."
                 )

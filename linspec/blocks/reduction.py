@@ -19,7 +19,7 @@ from linspec.blocks.readings import Reading
 from linspec.blocks.runs import Merged, OverRun, cut_into_runs
 from linspec.operators import LinearOperator
 from linspec.pauses import pause
-from linspec.row_model import RowModel
+from linspec.row_model import OfRows
 from linspec.sweeps.task import Task
 
 Part = TypeVar("Part")
@@ -75,7 +75,7 @@ def planned(
     leader = next(A for A in given if A.remote)
     views = [leader.handles if A is leader else leader.alongside(A) for A in given]
     readings = tuple(A.reading if A.remote else Reading(A.dtype) for A in given)
-    models: list[RowModel] = []
+    models: list[OfRows] = []
     bare = task.with_models(lambda model: _without_rows(model, models))
     views += [leader.model_alongside(model) for model in models]
     result = 8.0 * columns * sum(A.shape[1] for A in operators)
@@ -86,8 +86,8 @@ def planned(
     return leader, OverRun(bare, readings, columns, len(models)), calls
 
 
-def _without_rows(model: RowModel, models: list[RowModel]) -> RowModel:
-    """A model without the weights and the basis of any row, whose first row is its number in a list of models."""
+def _without_rows(model: Any, models: list[OfRows]) -> Any:
+    """A model of no row, whose first row is its number in a list of models."""
     if model.is_plain:
         return model
     number = next((i for i, known in enumerate(models) if known is model), len(models))

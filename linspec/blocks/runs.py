@@ -21,7 +21,7 @@ from linspec import machine
 from linspec.blas_threads import one_blas_thread
 from linspec.blocks.readings import Reading
 from linspec.operators import LinearOperator, SparseOperator
-from linspec.row_model import RowModel
+from linspec.row_model import OfRows
 from linspec.sweeps.runners import row_slices
 from linspec.sweeps.task import Task, Tree
 
@@ -95,7 +95,7 @@ class OverRun(Generic[Part]):
             raise ValueError("a run has at least one block; got none")
         return part
 
-    def _task(self, models: Sequence[RowModel]) -> Task[Part]:
+    def _task(self, models: Sequence[OfRows]) -> Task[Part]:
         """The task with the models of the rows of one block."""
         if not models:
             return self.task

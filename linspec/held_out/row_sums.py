@@ -2,9 +2,9 @@
 
 Problem: cross-validation asks for the moments of the training rows and of the held-out rows of every split.
 Method: the sweep gathers for each cell of rows (`linspec.held_out.folds`) its count, its means and the Gram matrix of
-all columns about these means, of all matrices of the problem and its confounds side by side. The rows of a block are
-sorted to their cells. Moments of unions come from merging (Chan, Golub & LeVeque 1983,
-doi:10.1080/00031305.1983.10483115); for k folds from k prefixes and k suffixes.
+all columns about these means, of all matrices of the problem and its confounds side by side. It is one task: the rows
+of a block, wherever that lies, are sorted to their cells. Moments of unions come from merging (Chan, Golub & LeVeque
+1983, doi:10.1080/00031305.1983.10483115); for k folds from k prefixes and k suffixes.
 Where we differ: the moments of a training set could be those of all rows minus those of the fold. That costs fewer
 merges and loses all digits by which the fold is larger than the rest. So nothing is subtracted here, and each cell has
 an origin of its own, its first row, in units of which its means are kept.
@@ -12,21 +12,24 @@ an origin of its own, its first row, in units of which its means are kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
 
 from linspec import cost
 from linspec.arrays import Array, Home, HostArray, to_host
+from linspec.blocks import map_reduce
 from linspec.errors import InvalidProblem, MissingCapability, NonFiniteData
 from linspec.gram import RunningGram
 from linspec.held_out.folds import Folds
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
-from linspec.sweeps.finite import FirstNonFinite
+from linspec.row_model import OfRows
+from linspec.sweeps.finite import explain_non_finite, first_non_finite
 from linspec.sweeps.slices import common_blocks
+from linspec.sweeps.task import Task
 from linspec.views import View, gram_rows
 
 ROWS_A_CELL = 512
@@ -123,6 +126,221 @@ def _all_but_one(cells: Sequence[RowSums]) -> Iterator[tuple[RowSums, RowSums]]:
 # ---- the sweep ------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
+class CellRows(OfRows):
+    """To which cells rows belong, and their weights and confounds.
+
+    Parameters
+    ----------
+    of : int
+        How many rows there are in all.
+    cells : tuple of numpy.ndarray
+        The numbers of the rows of each cell, in increasing order.
+    weights : numpy.ndarray of shape (n,), or None
+    confounds : numpy.ndarray of shape (n, c), or None
+    first : int, default 0
+        The number of the row that weights and confounds begin with.
+    """
+
+    of: int
+    cells: tuple[HostArray, ...]
+    weights: HostArray | None
+    confounds: HostArray | None
+    first: int = 0
+
+    @property
+    def rows(self) -> int:
+        """All of them."""
+        return self.of
+
+    @property
+    def is_plain(self) -> bool:
+        """Never: every row is in a cell or in none."""
+        return False
+
+    def of_rows(self, start: int, stop: int) -> Self:
+        """The members among some rows."""
+        own = self._places(start, stop - start)
+        weights = None if self.weights is None else self.weights[own]
+        confounds = None if self.confounds is None else self.confounds[own]
+        cells = tuple(_between(cell, start, stop) for cell in self.cells)
+        return replace(self, cells=cells, weights=weights, confounds=confounds, first=start)
+
+    def members(self, start: int, stop: int) -> Iterator[tuple[int, HostArray, HostArray | None]]:
+        """The number of each cell that has some of the rows, the numbers of these, and their weights."""
+        for number, cell in enumerate(self.cells):
+            own = _between(cell, start, stop)
+            if own.size:
+                yield number, own, None if self.weights is None else self.weights[own - self.first]
+
+    def confounds_of(self, numbers: HostArray | slice) -> HostArray:
+        """The confounds of some rows; no column without any."""
+        if self.confounds is None:
+            return np.zeros((len(numbers) if isinstance(numbers, np.ndarray) else 0, 0))
+        if isinstance(numbers, slice):
+            numbers = np.arange(numbers.start, numbers.stop)
+        found: HostArray = self.confounds[numbers - self.first]
+        return found
+
+
+def _between(cell: HostArray, start: int, stop: int) -> HostArray:
+    some: HostArray = cell[np.searchsorted(cell, start) : np.searchsorted(cell, stop)]
+    return some
+
+
+@dataclass
+class CellPart:
+    """The sums of some rows of one cell: of dense rows, or of pairs of the entries of sparse ones."""
+
+    count: float = 0.0
+    rows: int = 0
+    running: RunningGram | None = None
+    origin: Array | None = None
+    pairs: RowSums | None = None
+
+    def merged(self, other: CellPart) -> CellPart:
+        """Of the rows of both, in memory of its own."""
+        both = CellPart(self.count + other.count, self.rows + other.rows, origin=self.origin)
+        if self.pairs is not None and other.pairs is not None:
+            both.pairs = self.pairs.merged(other.pairs)
+        if self.running is not None and other.running is not None:
+            step: Any = other.origin
+            both.running = self.running.plus(other.running, [step - self.origin])
+        return both
+
+    def finished(self) -> RowSums:
+        """On the host."""
+        if self.pairs is not None:
+            return replace(self.pairs, count=self.count, rows=self.rows)
+        running: Any = self.running
+        origin, mean, gram = (to_host(a) for a in (self.origin, running.means[0], running.gram.Sx))
+        return RowSums(self.count, self.rows, origin, mean, gram)
+
+
+@dataclass(frozen=True)
+class CellSums(Task[dict[int, CellPart]]):
+    """The moments of every cell, of all columns side by side with the confounds behind them.
+
+    Parameters
+    ----------
+    home : Home
+        Where sums are made.
+    taken : sequence of array or None
+        Per view, a row that is taken out of all rows.
+    by_pairs : bool
+        Whether sparse rows are multiplied as sparse matrices.
+    model : CellRows
+    """
+
+    home: Home
+    taken: Sequence[Array | None]
+    by_pairs: bool
+    model: CellRows
+
+    def part(
+        self,
+        rows: Sequence[LinearOperator],
+        first_row: int = 0,
+        into: dict[int, CellPart] | None = None,
+    ) -> dict[int, CellPart]:
+        """Of some rows, added to those before."""
+        part, n = {} if into is None else into, rows[0].shape[0]
+        if self.by_pairs:
+            for number, own, w in self.model.members(first_row, first_row + n):
+                more = CellPart(*_counted(own, w), pairs=self._of_pairs(rows, own, w, first_row))
+                part[number] = part[number].merged(more) if number in part else more
+            return part
+        views = [View("", A, center=False) for A in rows]
+        height = max(gram_rows(views, ROWS_A_CELL * len(self.model.cells)), ROWS_A_CELL)
+        if not all(A.sliceable for A in rows):
+            height = max(n, 1)
+        for start in range(0, n, height):
+            self._add_dense(part, views, slice(start, min(start + height, n)), first_row)
+            for A in rows:
+                A.release()
+        return part
+
+    def _add_dense(
+        self, part: dict[int, CellPart], views: Sequence[View], some: slice, first_row: int
+    ) -> None:
+        start, stop = first_row + some.start, first_row + some.stop
+        block = None
+        for number, own, w in self.model.members(start, stop):
+            block = self._dense(views, some, first_row) if block is None else block
+            xp, home = self.home.xp, self.home
+            its = xp.take(block, xp.asarray(own - start, device=home.device), axis=0)
+            cell = part.setdefault(number, CellPart())
+            if cell.running is None:
+                cell.running, cell.origin = RunningGram(home), its[0, :] + 0.0
+            origin: Any = cell.origin
+            its -= origin[None, :]
+            cell.running.add_rows([its], None if w is None else home.place(w))
+            count, counting = _counted(own, w)
+            cell.count, cell.rows = cell.count + count, cell.rows + counting
+
+    def _dense(self, views: Sequence[View], some: slice, first_row: int) -> Array:
+        """The rows of all views and the confounds side by side, in float64."""
+        blocks = []
+        for view, taken in zip(views, self.taken, strict=True):
+            block = self.home.place(view.stored_rows(some))
+            taken = view.taken if taken is None else taken
+            blocks.append(block if taken is None else block - self.home.place(taken)[None, :])
+        if self.model.confounds is not None:
+            numbers = slice(first_row + some.start, first_row + some.stop)
+            blocks.append(self.home.place(self.model.confounds_of(numbers)))
+        return self.home.concat(blocks)
+
+    def _of_pairs(
+        self, operators: Sequence[Any], own: HostArray, weights: HostArray | None, first_row: int
+    ) -> RowSums:
+        """Sparse rows by the products of their entries, about zero; columns that this would cancel one by one."""
+        rows = own - first_row
+        matrix = scipy.sparse.hstack([A.matrix[rows] for A in operators], format="csr").astype(np.float64)
+        w = np.ones(len(rows)) if weights is None else weights
+        Z = self.model.confounds_of(own)
+        p, count = matrix.shape[1], float(w.sum())
+        width = p + Z.shape[1]
+        gram = np.empty((width, width))
+        gram[:p, :p] = sparse_kernels.gram(SparseOperator(matrix).times_rows(np.sqrt(w))).toarray()
+        origin, mean = np.zeros(width), matrix.T @ w / (count or 1.0)
+        squares = np.diag(gram)[:p]
+        worst = np.flatnonzero(squares - count * mean**2 < squares / CANCELS)
+        gram[:p, :p] -= np.outer(mean * count, mean)
+        mean = np.concatenate([mean, np.zeros(width - p)])
+        apart = np.concatenate([worst, np.arange(p, width)])
+        D = np.hstack([matrix[:, worst].toarray(), Z])
+        origin[apart] = D[0]
+        D -= D[:1].copy()
+        mean[apart] = w @ D / (count or 1.0)
+        D -= mean[apart]
+        gram[:p, apart] = matrix.T @ (D * w[:, None])
+        gram[apart, :p] = gram[:p, apart].T
+        gram[np.ix_(apart, apart)] = D.T @ (D * w[:, None])
+        return RowSums(count, 0, origin, mean, gram)
+
+    def merge(self, left: dict[int, CellPart], right: dict[int, CellPart]) -> dict[int, CellPart]:
+        """Of the rows of both."""
+        both = {**right, **left}
+        for number in left.keys() & right.keys():
+            both[number] = left[number].merged(right[number])
+        return both
+
+    def looked_at(self, part: dict[int, CellPart]) -> Iterable[Array]:
+        """The means and the diagonals."""
+        for _, cell in sorted(part.items()):
+            if cell.pairs is not None:
+                yield cell.pairs.mean
+                yield np.diag(cell.pairs.gram)
+            if cell.running is not None:
+                yield cell.running.means[0]
+                yield self.home.xp.linalg.diagonal(cell.running.gram.Sx)
+
+
+def _counted(own: HostArray, w: HostArray | None) -> tuple[float, int]:
+    """What some rows count together, and how many count at all."""
+    return (float(own.size), own.size) if w is None else (float(w.sum()), int(np.count_nonzero(w)))
+
+
 def gathered(problem: Any, folds: Folds) -> list[RowSums]:
     """The moments of every cell of rows, in one sweep over the matrices of a problem.
 
@@ -153,152 +371,61 @@ def gathered(problem: Any, folds: Folds) -> list[RowSums]:
             f"cross-validation needs rows that can be taken; got {by_products[0].given!r} for {by_products[0].name}. "
             "Pass an array, a sparse matrix, a file or slices."
         )
-    sweep = _Sweep(views, folds, problem.sample_weight, problem.confounds)
-    seen = 0
+    model = CellRows(folds.rows, folds.cells, problem.sample_weight, problem.confounds)
+    home, taken = views[0].given.home.blocks, [view.taken for view in views]
+    task = CellSums(home, taken, _by_pairs(views), model)
     with np.errstate(all="ignore"):  # what is not finite is found by the check
-        for start, operators in _blocks(views, folds):
-            seen = start + operators[0].shape[0]
-            if seen <= folds.rows:
-                sweep.add(operators, start)
+        part, seen = _swept(task, views)
     if seen != folds.rows:
         names = " and ".join(view.name for view in views)
         raise InvalidProblem(f"the splits must be of the rows of {names}; got {folds.rows} for {seen} rows.")
-    return sweep.finished()
+    return [part[number].finished() for number in range(len(folds.cells))]
 
 
-def _blocks(views: list[View], folds: Folds) -> Iterator[tuple[int, list[LinearOperator]]]:
-    if any(view.streamed for view in views):
-        yield from common_blocks(views)
+def _swept(task: CellSums, views: list[View]) -> tuple[dict[int, CellPart], int]:
+    """What the task makes of all rows, wherever they are, and how many these are."""
+    operators = [view.operator for view in views]
+    named = {view.name: view.operator for view in views}
+    remote = any(A.remote for A in operators)
+    if not remote and any(view.streamed for view in views):
+        part: dict[int, CellPart] = {}
+        seen = 0
+        for start, blocks in common_blocks(views):
+            seen = start + blocks[0].shape[0]
+            if seen <= task.model.rows:
+                part = task.part(blocks, start, part)
+                # While the block is there: rows that are read once cannot be searched afterwards.
+                _check(task, part, named)
+        return part, seen
+    if min(A.shape[0] for A in operators) != task.model.rows:
+        return {}, int(operators[0].shape[0])
+    if remote:
+        columns = sum(A.shape[1] for A in operators) * len(task.model.cells)
+        part = map_reduce(task, operators, columns)
+    else:
+        part = task.part(operators)
+    _check(task, part, named)
+    return part, task.model.rows
+
+
+def _check(task: CellSums, part: dict[int, CellPart], named: Mapping[str, LinearOperator]) -> None:
+    """Refuse sums that are not finite, and name the entry that is at fault."""
+    if all(np.isfinite(float(to_host(task.home.xp.sum(array)))) for array in task.looked_at(part)):
         return
-    n = views[0].operator.shape[0]
-    rows = n
-    if not _by_pairs(views):
-        rows = max(gram_rows(views, ROWS_A_CELL * len(folds.cells)), ROWS_A_CELL)
-    for start in range(0, n, rows):
-        some = slice(start, min(start + rows, n))
-        yield start, [view.operator.rows(some) for view in views]
-        for view in views:
-            view.operator.release()
+    if any(first_non_finite(A) for A in named.values()):
+        raise NonFiniteData(explain_non_finite(named))
+    raise NonFiniteData(f"the squares of {' and '.join(named)} overflow. Scale the columns.")
 
 
 def _by_pairs(views: Sequence[View]) -> bool:
     """Whether sparse rows are multiplied as sparse matrices."""
-    if not all(isinstance(view.operator, SparseOperator) and view.taken is None for view in views):
+    operators = [view.operator for view in views]
+    in_blocks = [A.remote and A.sparse for A in operators]
+    sparse = all(in_blocks) or all(isinstance(A, SparseOperator) for A in operators)
+    if not sparse or any(view.taken is not None for view in views):
         return False
-    return cost.sparse_gram_is_cheaper(cost.sizes_of(*_two([view.operator for view in views]), 1))
+    return cost.sparse_gram_is_cheaper(cost.sizes_of(*_two(operators), 1))
 
 
 def _two(operators: Sequence[Any]) -> tuple[Any, Any]:
     return operators[0], operators[1] if len(operators) > 1 else None
-
-
-class _Sweep:
-    """The sums of all cells, block after block."""
-
-    def __init__(
-        self, views: list[View], folds: Folds, weights: HostArray | None, confounds: HostArray | None
-    ) -> None:
-        self.views, self.cells = views, folds.cells
-        self.weights, self.confounds = weights, confounds
-        self.home: Home = views[0].given.home.blocks
-        self.by_pairs = not any(view.streamed for view in views) and _by_pairs(views)
-        width = sum(view.operator.shape[1] for view in views)
-        self.width = width + (0 if confounds is None else confounds.shape[1])
-        self._running: dict[int, tuple[RunningGram, Array]] = {}
-        self._sparse: dict[int, RowSums] = {}
-        self._counts = np.zeros((len(folds.cells), 2))
-
-    def add(self, operators: Sequence[LinearOperator], start: int) -> None:
-        """The rows of one block, each to its cells."""
-        stop = start + operators[0].shape[0]
-        rows = None
-        if self.by_pairs:
-            self._check_sparse(operators)
-        for number, cell in enumerate(self.cells):
-            own = cell[np.searchsorted(cell, start) : np.searchsorted(cell, stop)]
-            if not own.size:
-                continue
-            w = None if self.weights is None else self.weights[own]
-            self._counts[number] += (own.size, own.size) if w is None else (w.sum(), np.count_nonzero(w))
-            if self.by_pairs:
-                self._sparse[number] = self._of_pairs(operators, own)
-                continue
-            if rows is None:
-                rows = self._dense(operators, start)
-                self._check(rows, operators, start)
-            self._add_dense(number, rows, own - start, w)
-
-    def _dense(self, operators: Sequence[LinearOperator], start: int) -> Array:
-        """The rows of all matrices and the confounds side by side, in float64."""
-        blocks = []
-        for view, A in zip(self.views, operators, strict=True):
-            block = self.home.place(View("", A, center=False).stored_rows(slice(0, A.shape[0])))
-            blocks.append(block if view.taken is None else block - self.home.place(view.taken)[None, :])
-        if self.confounds is not None:
-            blocks.append(self.home.place(self.confounds[start : start + operators[0].shape[0]]))
-        return self.home.concat(blocks)
-
-    def _check(self, rows: Array, operators: Sequence[LinearOperator], start: int) -> None:
-        """Refuse entries that are not finite while the block is there."""
-        if not np.isfinite(float(to_host(self.home.xp.sum(rows)))):
-            self._explain(operators, start)
-
-    def _explain(self, operators: Sequence[LinearOperator], start: int) -> None:
-        for i, (row, column, value) in sorted(FirstNonFinite().part(operators, start).items()):
-            raise NonFiniteData(
-                f"{self.views[i].name} must be finite; got {value} at row {row}, column {column}. Drop or impute such "
-                "rows."
-            )
-
-    def _add_dense(self, number: int, rows: Array, own: HostArray, w: HostArray | None) -> None:
-        xp = self.home.xp
-        some = xp.take(rows, xp.asarray(own, device=self.home.device), axis=0)
-        if number not in self._running:
-            self._running[number] = RunningGram(self.home), some[0, :] + 0.0
-        running, origin = self._running[number]
-        some -= origin[None, :]
-        running.add_rows([some], None if w is None else self.home.place(w))
-
-    def _of_pairs(self, operators: Sequence[Any], rows: HostArray) -> RowSums:
-        """Sparse rows by the products of their entries, about zero; columns that this would cancel one by one."""
-        matrix = scipy.sparse.hstack([A.matrix[rows] for A in operators], format="csr").astype(np.float64)
-        w = np.ones(len(rows)) if self.weights is None else self.weights[rows]
-        Z = np.zeros((len(rows), 0)) if self.confounds is None else self.confounds[rows]
-        p, count = matrix.shape[1], float(w.sum())
-        gram = np.empty((self.width, self.width))
-        gram[:p, :p] = sparse_kernels.gram(SparseOperator(matrix).times_rows(np.sqrt(w))).toarray()
-        origin, mean = np.zeros(self.width), matrix.T @ w / (count or 1.0)
-        squares = np.diag(gram)[:p]
-        worst = np.flatnonzero(squares - count * mean**2 < squares / CANCELS)
-        gram[:p, :p] -= np.outer(mean * count, mean)
-        mean = np.concatenate([mean, np.zeros(self.width - p)])
-        apart = np.concatenate([worst, np.arange(p, self.width)])
-        D = np.hstack([matrix[:, worst].toarray(), Z])
-        origin[apart] = D[0]
-        D -= D[:1].copy()
-        mean[apart] = w @ D / (count or 1.0)
-        D -= mean[apart]
-        gram[:p, apart] = matrix.T @ (D * w[:, None])
-        gram[apart, :p] = gram[:p, apart].T
-        gram[np.ix_(apart, apart)] = D.T @ (D * w[:, None])
-        return RowSums(count, 0, origin, mean, gram)
-
-    def _check_sparse(self, operators: Sequence[Any]) -> None:
-        if not all(np.isfinite(np.sum(A.matrix.data)) for A in operators):
-            self._explain(operators, 0)
-
-    def finished(self) -> list[RowSums]:
-        """The sums of each cell, on the host."""
-        found = []
-        for number, (count, rows) in enumerate(self._counts.tolist()):
-            if number in self._sparse:
-                sums = self._sparse[number]
-                origin, mean, gram = sums.origin, sums.mean, sums.gram
-            else:
-                running, first = self._running.pop(number)
-                origin, mean, gram = (to_host(a) for a in (first, running.means[0], running.gram.Sx))
-            if not (np.isfinite(np.sum(mean)) and np.isfinite(np.diag(gram)).all()):
-                names = " and ".join(view.name for view in self.views)
-                raise NonFiniteData(f"the squares of {names} overflow. Scale the columns.")
-            found.append(RowSums(count, int(rows), origin, mean, gram))
-        return found

@@ -18,7 +18,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, to_host
 from linspec.operators.base import LinearOperator, Selection, _Composite
-from linspec.row_model import RowModel
+from linspec.row_model import Change, RowModel
 
 EXPLAINED = 1e-13
 """The share of a column's square that is rounding: a column of which confounds leave no more counts as zero."""
@@ -179,7 +179,7 @@ class Adjustment:
             value = learnt[name]
             setattr(self, name, home.place(value) if isinstance(value, np.ndarray) else value)
 
-    def with_model(self, change: Callable[[RowModel], RowModel]) -> Adjustment:
+    def with_model(self, change: Change) -> Adjustment:
         """What is known, with another model of the rows."""
         other = copy.copy(self)
         other.model, other.ledger = change(self.model), None

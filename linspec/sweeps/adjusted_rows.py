@@ -7,13 +7,13 @@ Method: the task is called with operators that have it taken out. Sparse rows st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from linspec.arrays import Array
 from linspec.operators import LinearOperator
-from linspec.row_model import RowModel
+from linspec.row_model import Change
 from linspec.sweeps.task import Task
 from linspec.views import TakenOut
 
@@ -43,7 +43,7 @@ class AdjustedRows(Task[Part]):
         """Of the rows of both."""
         return self.task.merge(left, right)
 
-    def with_models(self, change: Callable[[RowModel], RowModel]) -> AdjustedRows[Part]:
+    def with_models(self, change: Change) -> AdjustedRows[Part]:
         """Those of what is taken out, and of the task itself."""
         return AdjustedRows(self.task.with_models(change), [out.with_model(change) for out in self.taken_out])
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from linspec.arrays import Array, HostArray, to_host
 from linspec.operators import LinearOperator
-from linspec.row_model import RowModel
+from linspec.row_model import Change
 from linspec.sweeps.task import Task
 from linspec.views import TakenOut
 
@@ -91,7 +91,7 @@ class ImageGram(Task[HostArray]):
         total: HostArray = left + right
         return total
 
-    def with_models(self, change: Callable[[RowModel], RowModel]) -> ImageGram:
+    def with_models(self, change: Change) -> ImageGram:
         """The model is that of what is taken out."""
         return replace(self, taken_out=self.taken_out.with_model(change))
 

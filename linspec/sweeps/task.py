@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from linspec.arrays import Array
 from linspec.operators import LinearOperator
-from linspec.row_model import RowModel
+from linspec.row_model import Change
 
 Part = TypeVar("Part")
 
@@ -43,7 +43,7 @@ class Task(ABC, Generic[Part]):
     def merge(self, left: Part, right: Part) -> Part:
         """What the rows of two parts give together, the left ones first; neither part is changed."""
 
-    def with_models(self, change: Callable[[RowModel], RowModel]) -> Task[Part]:
+    def with_models(self, change: Change) -> Task[Part]:
         """The same task with other models of the rows: tasks elsewhere get those of their own rows alone.
 
         By default the attribute `model` is changed, where there is one.
