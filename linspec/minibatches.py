@@ -7,7 +7,8 @@ to read single rows at random places would read one page for each row. So runs o
 instead. A chunk holds several runs, and its rows are put into random order in memory.
 Rows that have weights are drawn in proportion to them: of as many draws as there are rows, each row has its share,
 rounded up or down at random (systematic sampling), and rows of weight 0 are never read. Rows of a file, which come in
-runs, are all drawn alike, and are as long as their weights say.
+runs, are all drawn alike, and are as long as their weights say. So are rows that lie in blocks elsewhere: a chunk is
+brought here in as many pieces as it has runs, and nothing as long as all rows is held.
 """
 
 from __future__ import annotations
@@ -111,8 +112,8 @@ class RandomRows:
         self._rng = rng
         self._first = matrices[0]
         self._run = max(map(_together, matrices))
-        self._order = np.zeros(0, dtype=np.intp)
-        self._next = 0
+        self._order = np.zeros(0, dtype=np.intp)  # of rows, or of runs
+        self._next = 0  # of the rows in this order
 
     def draw(self, count: int) -> HostArray:
         """The numbers of the next rows. Every row comes once before any row comes twice.
@@ -126,10 +127,10 @@ class RandomRows:
         -------
         numpy.ndarray of int
         """
-        if self._next == len(self._order):
+        if not len(self._order) or self._next == self.n:
             self._order, self._next = self._shuffled(), 0
-        chosen = self._order[self._next : self._next + count]
-        self._next += len(chosen)
+        first, self._next = self._next, min(self._next + count, self.n)
+        chosen = self._chosen(first, self._next)
         return chosen if self._run == 1 else self._rng.permutation(chosen)
 
     def rows_of(self, A: LinearOperator, chosen: HostArray) -> LinearOperator:
@@ -146,11 +147,21 @@ class RandomRows:
     @property
     def left(self) -> int:
         """The number of rows that are left before the first row comes again."""
-        return len(self._order) - self._next or self.n
+        return (self.n - self._next if len(self._order) else 0) or self.n
 
     def _shuffled(self) -> HostArray:
         if self._run == 1:
             return random_order(self._first, self._rng)
-        runs = -(-self.n // self._run)
-        starts = self._rng.permutation(runs) * self._run
-        return np.concatenate([np.arange(a, min(a + self._run, self.n)) for a in starts])
+        return self._rng.permutation(-(-self.n // self._run))
+
+    def _chosen(self, first: int, stop: int) -> HostArray:
+        """The rows from one place to another in the order of all: of runs, which are equally long but for the last."""
+        if self._run == 1:
+            return self._order[first:stop]
+        last = -(-self.n // self._run) - 1
+        short = self._run * (last + 1) - self.n  # what the last run lacks shifts all that come behind it
+        behind = int(np.flatnonzero(self._order == last)[0])
+        places = np.arange(first, stop)
+        places = np.where(places >= self._run * (behind + 1) - short, places + short, places)
+        rows: HostArray = self._order[places // self._run] * self._run + places % self._run
+        return rows

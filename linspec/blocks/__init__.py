@@ -5,6 +5,7 @@
 - `runs`: consecutive blocks that one piece of work takes, and the fixed tree by which results are merged;
 - `reduction`: one task over the rows of several operators;
 - `kept_rows`: vectors as long as the rows, left where these lie from one sweep to the next;
+- `gathered`: some rows, brought here as minibatches;
 - `fill`: how many entries sparse Gram matrices of blocks would have;
 - `row_images`: scores and predictions, left where the rows lie;
 - `class_targets`: targets for discriminant analysis, of class labels in blocks.

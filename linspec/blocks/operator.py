@@ -21,12 +21,14 @@ import numpy as np
 from linspec.arrays import HOST, Array
 from linspec.blocks.engine import Call, Engine, Handle, InProcess
 from linspec.blocks.fill import estimated_fill
+from linspec.blocks.gathered import RUN_BYTES, gathered
 from linspec.blocks.readings import AsBlock, Facts, Reading, block_of, look
 from linspec.blocks.recut import recut
 from linspec.blocks.reduction import collected, map_reduce
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.frames import check_names
 from linspec.operators import CenteredOperator, DenseOperator, LinearOperator
+from linspec.operators.base import Selection
 from linspec.row_model import OfRows
 from linspec.sweeps.images import AdjointImages, Images
 
@@ -81,6 +83,7 @@ class BlockOperator(LinearOperator):
 
     streamed = True
     remote = True
+    gathers = True
     given_back: Callable[[BlockOperator], Any] | None = None
 
     def __init__(self, blocks: Sequence[Handle], engine: Engine | None = None, *, name: str = "data") -> None:
@@ -269,6 +272,19 @@ class BlockOperator(LinearOperator):
         numpy.ndarray of shape (n, p)
         """
         return self.images(np.eye(self.shape[1]))
+
+    @property
+    def rows_together(self) -> int:  # type: ignore[override]
+        """Neighbouring rows of a minibatch: with single rows it would ask most blocks."""
+        return max(1, RUN_BYTES // max(self.row_bytes, 1))
+
+    def _rows(self, selection: Selection) -> LinearOperator:
+        """Some rows, brought here."""
+        if isinstance(selection, slice):
+            selection = np.arange(selection.start, selection.stop)
+        if not len(selection):
+            return self.reading.operator(np.zeros((0, self.shape[1]), dtype=self.stored_dtype))
+        return self.reading.operator(gathered(self.engine, self.handles, self.edges, selection))
 
     # ---- products -----------------------------------------------------------------------------
 

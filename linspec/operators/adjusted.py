@@ -247,7 +247,7 @@ class AdjustedOperator(LinearOperator):
         self.dtype, self.home = operator.dtype, operator.home
         self.sliceable, self.readable = operator.sliceable, operator.readable
         self.sparse, self.streamed, self.sweeps = operator.sparse, operator.streamed, operator.sweeps
-        self.remote = operator.remote
+        self.remote, self.gathers = operator.remote, operator.gathers
 
     @property
     def shape(self) -> Any:  # type: ignore[override]  # the rows of a stream are known later

@@ -61,6 +61,8 @@ class LinearOperator(ABC):
         Whether the rows come slice by slice, in order, from `blocks`. Their number is `math.inf` until it is known.
     remote : bool
         Whether the rows lie in blocks that stay where they are, and come to no slice here (`linspec.blocks`).
+    gathers : bool
+        Whether a few rows of these can be brought here by their numbers, as minibatches.
     centres_entries : bool
         Whether column means are subtracted from the entries of its rows, which loses nothing, and not from products.
     concurrent : bool
@@ -102,6 +104,7 @@ class LinearOperator(ABC):
     sparse: bool = False
     streamed: bool = False
     remote: bool = False
+    gathers: bool = False
     centres_entries: bool = False
     concurrent: bool = False
     sweeps: float = math.inf
@@ -192,7 +195,7 @@ class LinearOperator(ABC):
         InvalidProblem
             When there are no such rows.
         """
-        if not self.sliceable:
+        if not (self.sliceable or self.gathers):
             raise MissingCapability(
                 f"{type(self).__name__} has no row slices; pass an array, a sparse matrix or a file, or choose a "
                 "solver that needs products only."
@@ -371,6 +374,9 @@ class _Composite(LinearOperator):
                     "Move one of them."
                 )
         self.sliceable = all(part.sliceable for part in parts)
+        self.gathers = any(part.gathers for part in parts) and all(
+            part.sliceable or part.gathers for part in parts
+        )
         self.readable = all(part.readable for part in parts)
 
     def _homes(self) -> tuple[Home, ...]:

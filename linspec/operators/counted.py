@@ -233,7 +233,7 @@ class CountedOperator(LinearOperator):
             operator.adjustment.unrecorded = 0.0
         self.dtype = operator.dtype
         self.home = operator.home
-        self.sliceable = operator.sliceable
+        self.sliceable, self.gathers = operator.sliceable, operator.gathers
         self.readable = operator.readable
         self.sparse = operator.sparse
         self.streamed, self.remote = operator.streamed, operator.remote

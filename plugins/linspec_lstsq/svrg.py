@@ -30,7 +30,7 @@ line of e comes before its end, variance limits the column, and its step is scal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -50,7 +50,15 @@ from linspec import (
     tol_option,
 )
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.minibatches import DEVICE_FACTOR, FEWEST_ROWS, equal_slices, random_order, rows_at_once
+from linspec.blocks import KeptRows, Step
+from linspec.minibatches import (
+    DEVICE_FACTOR,
+    FEWEST_ROWS,
+    RandomRows,
+    equal_slices,
+    random_order,
+    rows_at_once,
+)
 from linspec.operators import DenseOperator, SparseOperator, uncounted
 from linspec_lstsq.golub_kahan import start_of
 
@@ -223,6 +231,7 @@ class Epochs:
         self.ridges, self.largest, self.probes = ridges, largest, probes
         self.rows = _rows_of_an_epoch(solver, A)
         self.passes = 1.0 + self.rows / A.shape[0]
+        self.runs = RandomRows([A], run.rng) if A.gathers else None  # rows in blocks elsewhere come in runs
         self.batch = 0
         self.own_steps = self.steps = ridges  # both known once rows have been read
         self.diverged = self.stuck = False
@@ -266,7 +275,7 @@ class Epochs:
             for chosen in self._draw():
                 if not self.run.affords(1.0 + len(chosen) / n - SHARES):
                     return None
-                rows = A.drawn(chosen).loaded()
+                rows = self._taken(chosen).loaded()
                 if not self.batch:
                     self._learn(rows)
                 e = self._walk(rows, e, w)
@@ -290,12 +299,20 @@ class Epochs:
 
     def _draw(self) -> Iterator[HostArray]:
         """The rows of an epoch in random order, in chunks; by their weights, or each once before any occurs twice."""
-        left = self.rows
+        left, size = self.rows, max(rows_at_once(self.A), self.solver.batch or 1)
+        while left > 0 and self.runs is not None:
+            chosen = self.runs.draw(min(size, left))
+            left -= len(chosen)
+            yield chosen
         while left > 0:
             order = random_order(self.A, self.run.rng)[:left]
             left -= len(order)
-            for part in equal_slices(len(order), max(rows_at_once(self.A), self.solver.batch or 1)):
+            for part in equal_slices(len(order), size):
                 yield order[part]
+
+    def _taken(self, chosen: HostArray) -> LinearOperator:
+        """The rows that were drawn."""
+        return self.A.drawn(chosen) if self.runs is None else self.runs.rows_of(self.A, chosen)
 
     def _learn(self, rows: LinearOperator) -> None:
         """Batch size and steps, from the largest row norm and some random rows."""
@@ -371,6 +388,9 @@ def largest_eigenvalue(rows: LinearOperator, V: Array) -> float:
 
 def survey(A: LinearOperator, B: LinearOperator | None, probes: HostArray) -> tuple[float, Array]:
     """The largest squared row norm of A, and AᵀB, in one sweep."""
+    if KeptRows.possible(A):
+        matrices = {"A": A} if B is None else {"A": A, "B": B}
+        return KeptRows(matrices, 1 if B is None else B.shape[1]).advance(Survey(probes))
     home = A.home.blocks
     Z = home.place(probes)
     total = home.zeros((A.shape[1], 0 if B is None else B.shape[1]))
@@ -385,6 +405,31 @@ def survey(A: LinearOperator, B: LinearOperator | None, probes: HostArray) -> tu
                 B.release()
             A.release()
     return float(largest), total
+
+
+@dataclass(frozen=True)
+class Survey(Step[tuple[float, HostArray]]):
+    """The same where the rows are: no long rows are left there.
+
+    Parameters
+    ----------
+    probes : numpy.ndarray of shape (p, PROBES)
+    """
+
+    probes: HostArray
+
+    def made(
+        self, rows: Sequence[LinearOperator], before: HostArray | None
+    ) -> tuple[HostArray, tuple[float, HostArray]]:
+        A, *rest = rows
+        A = A.loaded()
+        cross = [A.rmatmat(B.matmat(np.eye(B.shape[1]))) for B in rest]
+        largest = float(np.max(row_squares(A, self.probes)))
+        return np.zeros((A.shape[0], 0)), (largest, cross[0] if cross else np.zeros((A.shape[1], 0)))
+
+    def merge(self, left: tuple[float, HostArray], right: tuple[float, HostArray]) -> tuple[float, HostArray]:
+        """Of the rows of both; a row that is not finite stays so."""
+        return float(np.maximum(left[0], right[0])), left[1] + right[1]
 
 
 def row_squares(rows: LinearOperator, Z: Array) -> Array:
