@@ -3,6 +3,8 @@
 `Moments` chooses its form by these estimates, and `select` its solver. The rates are those of one ordinary
 core, or of this machine where `linspec calibrate` has measured them (`linspec.rates`). The choices depend on
 ratios of rates, which vary little between machines. Every choice prints its numbers.
+Work on rows that lie in blocks is divided by the number of workers that share it, and each pass over them costs a round
+of the cluster. What is made of held Gram matrices, and between passes, is made in this process.
 """
 
 from __future__ import annotations
@@ -132,7 +134,7 @@ class Estimate:
     Attributes
     ----------
     seconds : float
-        Time on one ordinary core.
+        Time on one ordinary core, or on the workers that share the rows and one core.
     bytes : float
         Peak memory, in addition to the data.
     note : str
@@ -171,6 +173,10 @@ class Sizes:
     one_entry : bool, default False
         Whether the views are sparse and no row has more than one entry, as of one-hot rows. The Gram matrices of the
         views are then diagonal, and only the cross matrix is to be formed.
+    workers : int, default 1
+        How many share the work of a pass.
+    round_seconds : float, default 0.0
+        What a pass costs beside that work: tasks that are sent and sums that come back.
     """
 
     n: int
@@ -183,6 +189,20 @@ class Sizes:
     filled: float | None = None
     home: Home = HOST
     one_entry: bool = False
+    workers: int = 1
+    round_seconds: float = 0.0
+
+    def shared(self, seconds: float, passes: float = 1) -> float:
+        """The seconds of work on rows that takes one core so many, in some passes."""
+        return seconds / self.workers + passes * self.round_seconds
+
+    @property
+    def told(self) -> str:
+        """Who works on the rows, in words: a sentence, or nothing where it is this process."""
+        if self.workers == 1 and not self.round_seconds:
+            return ""
+        told = f" Work on the rows is shared by {self.workers} worker{'s' * (self.workers != 1)}"
+        return f"{told}, and each pass takes {human_seconds(self.round_seconds)} for a round."
 
     @property
     def gram_entries(self) -> float:
@@ -226,6 +246,7 @@ def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
         pairs, filled = first.gram_pairs(*views[1:])
     n = min(view.shape[0] for view in views)
     n = ASSUMED_ROWS if math.isinf(n) else n
+    leader: Any = next((view for view in views if view.remote), None)
     return Sizes(
         n=n,
         p=X.shape[1],
@@ -237,6 +258,8 @@ def sizes_of(X: LinearOperator, Y: LinearOperator | None, k: int) -> Sizes:
         filled=filled,
         home=X.home.blocks,
         one_entry=one_entry,
+        workers=1 if leader is None else leader.workers,
+        round_seconds=0.0 if leader is None else leader.round_seconds,
     )
 
 
@@ -256,13 +279,14 @@ def moments_estimates(sizes: Sizes, products: int, columns: int) -> dict[str, Es
     """The cost of each form of the moments for `products` products of `columns` columns."""
     sweep = 4.0 * sizes.nnz * columns * (2 if sizes.q else 1)
     rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
-    found = {"implicit": Estimate(products * sweep / rate, 8.0 * columns * (sizes.p + sizes.q) * 4, "sweeps")}
+    swept = sizes.shared(products * sweep / rate, products)
+    found = {"implicit": Estimate(swept, 8.0 * columns * (sizes.p + sizes.q) * 4, "sweeps")}
     if not sizes.readable:
         return found
-    blocks = _dense_gram_seconds(sizes)
+    blocks = sizes.shared(_dense_gram_seconds(sizes))
     spare = 8.0 * max(sizes.p, sizes.q) ** 2  # the product of a block, before it is added to the sum
     if sizes.pairs is not None:
-        build = sizes.pairs / PAIR_RATE
+        build = sizes.shared(sizes.pairs / PAIR_RATE)
         entries = sizes.sparse_gram_entries
         use = products * 4.0 * entries * columns / SPARSE_RATE
         found["sparse"] = Estimate(build + use, 16.0 * entries, "sparse Gram matrices")
@@ -295,8 +319,9 @@ def sweeps_estimate(sizes: Sizes, products: int, spare: int = 0) -> Estimate:
         Columns of one additional product, a sketch.
     """
     rate = SPARSE_RATE if sizes.scattered else DENSE_RATE
-    each = sizes.nnz * (READING + 4.0 * sizes.k) / rate + 10.0 * sizes.p * sizes.k**2 / DENSE_RATE
-    once = sizes.nnz * (READING + 4.0 * spare) / rate
+    each = sizes.shared(sizes.nnz * (READING + 4.0 * sizes.k) / rate)
+    each += 10.0 * sizes.p * sizes.k**2 / DENSE_RATE
+    once = sizes.shared(sizes.nnz * (READING + 4.0 * spare) / rate)
     held = 8.0 * sizes.p * (8 * sizes.k + 3 * spare)
     return Estimate(products * each + once, held, f"{products} sweeps with blocks of {sizes.k} columns")
 
@@ -317,7 +342,9 @@ def gram_seconds(sizes: Sizes) -> float:
     if sizes.p <= sizes.n:
         return moments_estimates(sizes, 0, sizes.k)["dense"].seconds
     blocks = (2.0 if sizes.scattered else 1.0) * sizes.p * float(sizes.n) ** 2 / DENSE_RATE
-    return min(blocks, sizes.nnz * float(sizes.n) / PAIR_RATE) if sizes.scattered else blocks
+    if sizes.scattered:
+        blocks = min(blocks, sizes.nnz * float(sizes.n) / PAIR_RATE)
+    return sizes.shared(blocks)
 
 
 def _dense_gram_seconds(sizes: Sizes) -> float:

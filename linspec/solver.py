@@ -275,12 +275,14 @@ class _Choice:
     estimates: dict[str, cost.Estimate]
     rough: frozenset[str]
     within: str
+    told: str = ""
 
     @property
     def reason(self) -> str:
         """The figures on which the choice rests."""
         return (
             f"{self.name} takes the least time{self.within}: {_listed(self.estimates)}. Rates: {cost.RATES.told}."
+            f"{self.told}"
             f"{_what_is_not_known(self.problem, self.name, self.rough)}"
         )
 
@@ -329,7 +331,7 @@ def _chosen(problem: Problem[Any], sizes: cost.Sizes) -> _Choice:
         within = f" of those within {cost.human_bytes(memory)}"
     name = cost.least_time(estimates, memory)
     if name:
-        return _Choice(problem, name, estimates, rough, within)
+        return _Choice(problem, name, estimates, rough, within, sizes.told)
     others = [name for name in registry.records_of_solvers(problem).iterative if name not in estimates]
     also = f" By name, {', '.join(others)} can be tried: they iterate." if others else ""
     raise NoSuitableSolver(

@@ -45,7 +45,21 @@ class Call:
 
 
 class Engine(ABC):
-    """What has values behind handles, and calls functions with them."""
+    """What has values behind handles, and calls functions with them.
+
+    Attributes
+    ----------
+    round_seconds, call_seconds : float
+        What a reduction takes beside its work, and each of its calls: by it "auto" reckons what a further pass costs.
+    """
+
+    round_seconds: float = 0.0
+    call_seconds: float = 0.0
+
+    @property
+    def workers(self) -> int:
+        """How many calls are made at once, by which "auto" reckons what a pass takes. Bits do not depend on it."""
+        return 1
 
     @abstractmethod
     def hold(self, values: Sequence[Any]) -> list[Handle]:

@@ -25,6 +25,7 @@ from linspec.blocks.gathered import RUN_BYTES, gathered
 from linspec.blocks.readings import AsBlock, Facts, Reading, block_of, look
 from linspec.blocks.recut import recut
 from linspec.blocks.reduction import collected, map_reduce
+from linspec.blocks.runs import MOST_RUNS
 from linspec.errors import InvalidProblem, MissingCapability, UnsupportedData
 from linspec.frames import check_names
 from linspec.operators import CenteredOperator, DenseOperator, LinearOperator
@@ -140,6 +141,16 @@ class BlockOperator(LinearOperator):
     @property
     def stored_dtype(self) -> np.dtype[Any]:
         return self._stored
+
+    @property
+    def workers(self) -> int:
+        """How many share the work of a pass."""
+        return max(1, min(self.engine.workers, len(self.layout)))
+
+    @property
+    def round_seconds(self) -> float:
+        """What a pass takes beside its work."""
+        return self.engine.round_seconds + self.engine.call_seconds * min(len(self.layout), MOST_RUNS)
 
     @property
     def edges(self) -> list[int]:

@@ -68,7 +68,8 @@ class Direct(Solver):
     def estimate(cls, sizes: Sizes) -> Estimate | None:
         """One orthogonal reduction of all columns, then three small decompositions."""
         width = sizes.p + sizes.q
-        flops = 2.5 * sizes.n * width**2 + 20.0 * width**3
+        reducing = sizes.shared(2.5 * sizes.n * width**2 / FACTOR_RATE)
         # The triangle, and what decompositions of it hold; some copies of a block of rows.
         entries = 10.0 * width**2 + BLOCK_ROWS * width
-        return Estimate(flops / FACTOR_RATE, 8.0 * entries, f"orthogonal reduction to order {width}")
+        seconds = reducing + 20.0 * width**3 / FACTOR_RATE
+        return Estimate(seconds, 8.0 * entries, f"orthogonal reduction to order {width}")

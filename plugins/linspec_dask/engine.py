@@ -36,6 +36,10 @@ SMALL_TRIM = 1 << 24
 """Bytes of MALLOC_TRIM_THRESHOLD_ below which memory of the size of a block goes back to the system at each task."""
 
 
+ROUND_SECONDS, CALL_SECONDS = 0.02, 0.002
+"""What a reduction takes beside its work, and each of its calls, on one machine: `asv_bench/measure_round.py`."""
+
+
 @dataclass(frozen=True, eq=False)
 class Given:
     """A future that the user has made: nobody here can make it again."""
@@ -93,6 +97,8 @@ class DaskEngine(Engine):
         The client has no workers, or is asynchronous.
     """
 
+    round_seconds, call_seconds = ROUND_SECONDS, CALL_SECONDS
+
     def __init__(self, client: Any) -> None:
         if client.asynchronous:
             raise InvalidProblem(
@@ -105,6 +111,12 @@ class DaskEngine(Engine):
         self._warn_of_settings()
 
     # ---- an engine --------------------------------------------------------------------------------
+
+    @property
+    def workers(self) -> int:
+        """The threads of all workers: each takes a call at a time."""
+        threads: int = sum(self.client.nthreads().values())
+        return max(1, threads)
 
     def hold(self, values: Sequence[Any]) -> list[Held]:
         with _large_graphs():

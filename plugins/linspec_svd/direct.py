@@ -46,10 +46,10 @@ class Direct(Solver):
         if not sizes.readable:
             return None
         short, long = sorted((sizes.n, sizes.p))
-        flops = 2.5 * long * short**2 + 20.0 * short**3
+        reducing = sizes.shared(2.5 * long * short**2 / FACTOR_RATE)
         entries = 10.0 * short**2 if sizes.n >= sizes.p else 4.0 * long * short
         return Estimate(
-            flops / FACTOR_RATE,
+            reducing + 20.0 * short**3 / FACTOR_RATE,
             8.0 * (entries + sizes.k * (sizes.n + sizes.p)),
             f"orthogonal reduction to order {short}",
         )

@@ -22,6 +22,7 @@ from linspec.blocks import BlockOperator, Call, Engine, InProcess, brought_here,
 from linspec.blocks.fill import CountedColumns, Pattern
 from linspec.blocks.kept_rows import StepOverRows
 from linspec.blocks.runs import MOST_RUNS, PARTS_PER_RUN, cut_into_runs
+from linspec.cost import DENSE_RATE
 from linspec.errors import (
     InvalidProblem,
     LinspecError,
@@ -365,6 +366,73 @@ def test_what_is_not_finite_in_blocks_that_are_cross_validated_is_named():
 def test_solves_for_each_split_of_blocks_are_refused_in_words():
     with pytest.raises(MissingCapability, match='form="dense"'):
         ls.cross_validate(ls.CCA(posted(X), posted(Y), 2), splitter=LABELS, form="solve")
+
+
+class Pretended(InProcess):
+    """An engine that says it has many workers, and that a round takes its time."""
+
+    workers = 1
+
+    def __init__(self, workers, round_seconds=0.05):
+        self.workers, self.round_seconds = workers, round_seconds
+
+
+def of_shape(n: int, p: int, engine: Engine, *, cuts: int = 200) -> BlockOperator:
+    """Blocks of zeros, of which nobody reads more than a few rows."""
+    heights = np.diff(np.linspace(0, n, cuts + 1).astype(int))
+    return BlockOperator(
+        [np.broadcast_to(np.zeros(1, np.float32), (height, p)) for height in heights], engine
+    )
+
+
+@pytest.mark.parametrize("workers", [1, 8, 100])
+def test_auto_reckons_with_the_workers_that_share_a_pass(workers):
+    """What reads the rows takes a share of the time and a round; what is made of the Gram matrix takes as long."""
+    n, p = 100_000_000, 12_000
+    problem = ls.SVD(of_shape(n, p, Pretended(workers)), 10)
+    choice = ls.select(problem)
+    assert f"shared by {workers} worker" in choice.reason
+    assert "50 ms for a round" in choice.reason
+    here = ls.get_solver("svd/gram").estimate(ls.SVD(of_shape(n, p, InProcess()), 10).sizes())
+    there = ls.get_solver("svd/gram").estimate(problem.sizes())
+    of_rows = n * p**2 / DENSE_RATE  # multiplications and additions of half a symmetric matrix
+    assert here.seconds - there.seconds == pytest.approx(of_rows * (1 - 1 / workers) - 0.05, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("workers", "seconds", "name"),
+    [
+        (1, 0.0, "block-krylov"),  # 100 s for the Gram matrix, and 59 s for seven passes
+        (1, 0.2, "block-krylov"),
+        (8, 0.2, "block-krylov"),  # 13 s, and 7.4 s beside 1.4 s for rounds
+        (100, 0.0, "block-krylov"),  # 1 s and .4 s here for the factors, and .6 s
+        (100, 0.2, "gram"),  # .2 s beside these, and 1.4 s
+    ],
+)
+def test_the_gram_matrix_or_passes_follow_from_workers_and_rounds(workers, seconds, name):
+    data = of_shape(2_000_000, 1000, Pretended(workers, seconds))
+    assert ls.select(ls.SVD(data, 10)).name == name
+
+
+def test_rounds_decide_whether_moments_are_held():
+    found = [
+        Moments(of_shape(2_000_000, 5200, Pretended(100, seconds)), expect=(60, 20)).form
+        for seconds in (0.0, 0.2)
+    ]
+    assert found == ["implicit", "dense"]
+
+
+def test_blocks_in_this_process_are_reckoned_with_as_rows_in_memory():
+    n, p = 100_000, 300
+    here, there = (
+        ls.SVD(A, 10).sizes() for A in (np.broadcast_to(np.zeros(1), (n, p)), of_shape(n, p, InProcess()))
+    )
+    assert (here.workers, here.round_seconds) == (there.workers, there.round_seconds) == (1, 0.0)
+    assert "shared" not in ls.select(ls.SVD(of_shape(n, p, InProcess()), 10)).reason
+
+
+def test_no_more_workers_share_a_pass_than_there_are_blocks():
+    assert ls.SVD(of_shape(1000, 10, Pretended(100), cuts=3), 2).sizes().workers == 3
 
 
 def _twice(number, block):

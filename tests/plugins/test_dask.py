@@ -106,6 +106,12 @@ DRAWN = {"cca/stochastic-appgrad", "least-squares/svrg"}  # see test_minibatches
 SOLVERS = [name for name in ls.solvers() if name.partition("/")[0] in STATED]
 
 
+def test_auto_reckons_with_the_threads_of_the_workers(client):
+    choice = ls.select(ls.SVD(of(X), 2))
+    assert "shared by 2 workers" in choice.reason
+    assert ls.SVD(of(X), 2).sizes().round_seconds > 0
+
+
 @pytest.mark.parametrize("name", SOLVERS)
 def test_answers_and_passes_are_those_of_arrays_in_memory(name):
     """Without a client: dask in this process. Dense and sparse chunks; X and Y end at different rows."""
