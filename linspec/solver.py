@@ -36,7 +36,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from linspec import cost, machine, options, registry
-from linspec.arrays import Array, at_home, random_generator
+from linspec.arrays import Array, at_home, namespace, random_generator, to_host
 from linspec.blas_threads import one_blas_thread, usual_blas_threads
 from linspec.checkpoints import Checkpoint, Keeper, Saved, fingerprint, is_checkpoint, loaded
 from linspec.errors import (
@@ -198,6 +198,36 @@ class LeastSquaresState(ABC):
         -------
         array of shape (p, m), float64
         """
+
+    def reduce(
+        self,
+        B: LinearOperator,
+        factor: float,
+        gradient: Array,
+        AtB: Array,
+        x0: Array | None = None,
+        AtAx0: Array | None = None,
+    ) -> Array:
+        """The same, until the relative residual is a fraction of another one.
+
+        Parameters
+        ----------
+        B, AtB, x0, AtAx0
+            As for `solve`.
+        factor : float
+            The fraction.
+        gradient : array of shape (p, m)
+            AᵀB − (AᵀA + ridge I) x of the iterate with the other residual; of `x0` itself, if that is given.
+
+        Returns
+        -------
+        array of shape (p, m), float64
+        """
+        blocks, xp = (gradient, AtB), namespace(gradient)
+        squares = to_host(xp.stack([xp.sum(V * V, axis=0) for V in blocks]))
+        live = squares[1] > 0
+        residual = float(np.sqrt(squares[0][live] / squares[1][live]).max(initial=0.0))
+        return self.solve(B, x0, factor * residual, AtB, AtAx0)
 
 
 @dataclass(frozen=True)

@@ -644,6 +644,10 @@ class ConjugateState(LeastSquaresState):
             return x.astype(np.float32)
         return x if self.fault == "host" else home.place(x)
 
+    def reduce(self, B, factor, gradient, AtB, x0=None, AtAx0=None):
+        factor = 9 * factor if self.fault == "short" else factor
+        return super().reduce(B, factor, gradient, AtB, x0, AtAx0)
+
 
 @dataclass(frozen=True, kw_only=True)
 class HonestPart(HonestIteration):
@@ -680,6 +684,7 @@ PARTS = {
     lying("ridge"): {"prepare-start"},
     lying("anew"): {"prepare-start"},
     lying("writes"): {"prepare-start"},
+    lying("short"): {"prepare-start"},
     lying("budget"): {"prepare-budget"},
     lying("preparation"): {"prepare-budget"},
     lying("unwatched"): {"prepare-watch"},

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from linspec import Run, Solution, Solver, Status, form_option, limit_option, option, part, tol_option
-from linspec.arrays import Array, HostArray, to_host, to_host_together
+from linspec.arrays import Array, HostArray, to_host_together
 from linspec.operators import DenseOperator, ProductOperator
 from linspec_cca.course import Course
 from linspec_cca.pairs import Pair, block_width, start
@@ -86,10 +86,9 @@ class AlternatingLeastSquares(Solver):
         def half_x(pair: Pair, kept: float) -> tuple[Pair, HostArray]:
             """Φ from Ψ."""
             gap = pair.gaps()[0]
-            tol = self._inner_tol(gap, pair.Cpsi, moments.home.xp)
-            x0, Sx0 = _at_last(pair.phi, pair.Sphi, pair.rho, rx) if warm else (None, None)
+            last = _at_last(pair.phi, pair.Sphi, pair.rho, rx) if warm else (None, None)
             with run.reserving(kept * moments.sweep_cost):
-                phi = states[0].solve(_times(problem.Y, pair.psi), x0, tol, pair.Cpsi, Sx0)
+                phi = self._inner(states[0], _times(problem.Y, pair.psi), gap, pair.Cpsi, *last)
             Sphi, _, Ctphi, _ = moments.products(phi, None)
             new = pair.with_x(phi, Sphi + phi * rx, Ctphi)
             sums = _sums(pair, k, 0, new.phi, new.Sphi, gap)
@@ -99,10 +98,9 @@ class AlternatingLeastSquares(Solver):
         def half_y(pair: Pair, kept: float) -> tuple[Pair, HostArray]:
             """Ψ from Φ."""
             gap = pair.gaps()[1]
-            tol = self._inner_tol(gap, pair.Ctphi, moments.home.xp)
-            x0, Sx0 = _at_last(pair.psi, pair.Spsi, pair.rho, ry) if warm else (None, None)
+            last = _at_last(pair.psi, pair.Spsi, pair.rho, ry) if warm else (None, None)
             with run.reserving(kept * moments.sweep_cost):
-                psi = states[1].solve(_times(problem.X, pair.phi), x0, tol, pair.Ctphi, Sx0)
+                psi = self._inner(states[1], _times(problem.X, pair.phi), gap, pair.Ctphi, *last)
             _, Cpsi, _, Spsi = moments.products(None, psi)
             new = pair.with_y(psi, Spsi + psi * ry, Cpsi)
             sums = _sums(pair, k, 1, new.psi, new.Spsi, gap)
@@ -129,9 +127,13 @@ class AlternatingLeastSquares(Solver):
                 run.end(Status.CONVERGED)
         return run.finish(**answer)
 
-    def _inner_tol(self, gap: Array, target: Array, xp: Any) -> float | None:
-        """The relative residual at which a half step may stop; None: that of lstsq."""
-        return self.inner_reduction * _relative(gap, target, xp) if self.inner_reduction else None
+    def _inner(
+        self, state: Any, B: ProductOperator, gap: Array, AtB: Array, x0: Array | None, AtAx0: Array | None
+    ) -> Array:
+        """A half step: until its error has fallen by a factor, or as long as lstsq goes on by itself."""
+        if self.inner_reduction:
+            return state.reduce(B, self.inner_reduction, gap, AtB, x0, AtAx0)
+        return state.solve(B, x0, None, AtB, AtAx0)
 
     def _matrices(self, problem: Any, moments: Any) -> list[Any]:
         """The matrices for which the inner solvers are prepared: held moments of a view, or the view itself."""
@@ -175,10 +177,3 @@ def _times(A: Any, V: Array) -> ProductOperator:
 def _at_last(V: Array, SV: Array, rho: Array, ridge: float) -> tuple[Array, Array]:
     """The best start within the span of the last block, and its product with the Gram matrix without ridge."""
     return V * rho, (SV - V * ridge) * rho
-
-
-def _relative(gap: Array, target: Array, xp: Any) -> float:
-    """The largest relative gradient of a column at the start of the inner solver."""
-    norms = to_host(xp.stack([xp.sqrt(xp.sum(gap * gap, axis=0)), xp.sqrt(xp.sum(target * target, axis=0))]))
-    live = norms[1] > 0
-    return float((norms[0][live] / norms[1][live]).max(initial=0.0))

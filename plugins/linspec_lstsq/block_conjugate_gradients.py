@@ -26,6 +26,8 @@ columns, and nothing else changes. The update of Δ is written as a sum of posit
 subtracts. The host factorises G and SᵀS, S = Q − MP G⁻¹. The second depends on the first, and so a step would wait for
 a device twice. Thus a device inverts G itself, and both come down together; what follows from them travels back
 together. Where G is singular up to rounding, the host inverts it on its numerical range, and the step waits twice.
+If SᵀS is ill-conditioned, S itself is factorised, but only when the next directions are asked for: SᵀS gives the norms
+of residuals, and the iteration may end there, as it does where the space is exhausted.
 """
 
 from __future__ import annotations
@@ -37,11 +39,14 @@ import numpy as np
 import scipy.linalg
 
 from linspec.arrays import Array, Home, HostArray, symmetric_inverse, to_host, to_host_together
-from linspec.block_algebra import whitening
+from linspec.block_algebra import EPS, whitening
 from linspec_lstsq.normal_equations import Iteration, System
 
 WELL_CONDITIONED = 1e-8
 """From this reciprocal condition number of a Gram matrix on, its Cholesky factor orthonormalises well enough."""
+
+KNOWN = 1e6
+"""Norms that follow from SᵀS are right if their squares are larger than its rounding by this factor."""
 
 DEPENDENT = 1e-14
 """A column depends on the others if a smaller part of it lies outside them."""
@@ -72,9 +77,11 @@ class BlockConjugateGradients(Iteration):
         ]
         self.seed = self.shifts[system.ridges.index(self.ridge)]
         self.tau = np.eye(len(rho))
+        self._left: tuple[Array, HostArray] | None = None  # S and SᵀS, until the next directions are needed
 
     def state(self) -> dict[str, Any] | None:
         """What the iteration is, for a checkpoint."""
+        self._settle()
         return {
             "ridge": self.ridge,
             "weights": self.weights,
@@ -92,11 +99,12 @@ class BlockConjugateGradients(Iteration):
         found.home, found.ridge, found.weights = home, state["ridge"], state["weights"]
         found.Q, found.tau, found._z = home.place(state["Q"]), state["tau"], home.place(state["z"])
         found.shifts = [Shifted.again(shifted, home) for shifted in state["shifts"]]
-        found.seed = found.shifts[state["seed"]]
+        found.seed, found._left = found.shifts[state["seed"]], None
         return found
 
     def ask(self) -> Array:
         """The search directions."""
+        self._settle()
         return self.seed.P
 
     def tell(self, AtAV: Array) -> None:
@@ -107,16 +115,35 @@ class BlockConjugateGradients(Iteration):
         MP = AtAV + P * self.ridge
         S, G, Ginv, products = self._residuals(MP)
         steps = [shifted.step(G, Ginv) for shifted in self.shifts]
-        S, T, tau = factors(S, home, products)
+        found = triangles(products)
+        if found is not None:
+            self._turn(S, *found, steps)
+        else:
+            self._move(home.place_together(*steps))
+            self._left = S, products
+
+    def _settle(self) -> None:
+        """Find the next directions, if that has been put off."""
+        if self._left is not None:
+            S, products = self._left
+            self._left = None
+            self._turn(*factors(S, self.home, products), [])
+
+    def _turn(self, S: Array, T: HostArray | None, tau: HostArray, steps: list[HostArray]) -> None:
+        """Make the step, if it is still to be made, and the next directions."""
         turns, self.tau = self._without_rounding(_given(T), tau)
         conjugate = [shifted.turn(self.tau) for shifted in self.shifts]
         z = np.hstack([shifted.z for shifted in self.shifts])
-        self._z, *placed = home.place_together(z, *steps, *conjugate, *turns)
+        self._z, *placed = self.home.place_together(z, *conjugate, *steps, *turns)
         count = len(self.shifts)
-        self.Q = _turned(S, placed[2 * count :])
-        for shifted, step, C in zip(self.shifts, placed, placed[count:], strict=False):
-            shifted.X = shifted.X + shifted.P @ step
+        self._move(placed[count : count + len(steps)])
+        self.Q = _turned(S, placed[count + len(steps) :])
+        for shifted, C in zip(self.shifts, placed, strict=False):
             shifted.P = self.Q + shifted.P @ C
+
+    def _move(self, steps: Sequence[Array]) -> None:
+        for shifted, step in zip(self.shifts, steps, strict=False):
+            shifted.X = shifted.X + shifted.P @ step
 
     def _residuals(self, MP: Array) -> tuple[Array, HostArray, HostArray, HostArray]:
         """S = Q − MP G⁻¹, G, G⁻¹ and SᵀS."""
@@ -152,10 +179,18 @@ class BlockConjugateGradients(Iteration):
 
     def gradient(self) -> Array:
         """AᵀB − (AᵀA + rI) x of all ridges."""
+        self._settle()
         return self.Q @ self._z
 
     def gradient_norms(self) -> HostArray:
         """‖Q z‖ = ‖z‖ of every column."""
+        if self._left is not None:  # those of S times what is carried
+            carried, products = np.hstack([shifted.carried for shifted in self.shifts]), self._left[1]
+            squares = np.sum(carried * (products @ carried), axis=0)
+            lengths = np.sqrt(np.maximum(np.diag(products), 0.0)) @ np.abs(carried)
+            if (squares > KNOWN * EPS * lengths**2).all():
+                return np.asarray(np.sqrt(squares))
+            self._settle()
         with np.errstate(over="ignore"):  # an iteration may diverge
             return np.concatenate([np.linalg.norm(shifted.z, axis=0) for shifted in self.shifts])
 

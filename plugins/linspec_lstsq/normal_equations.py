@@ -288,8 +288,13 @@ def current(iterations: Sequence[Iteration], home: Home) -> dict[str, Array]:
 
 def worst_residual(iterations: Sequence[Iteration], system: System) -> float:
     """The largest relative residual of a column; one with AᵀB = 0 counts only if it is not solved."""
+    return float(_residuals(iterations, system).max(initial=0.0))
+
+
+def _residuals(iterations: Sequence[Iteration], system: System) -> HostArray:
+    """The relative residuals of all columns; infinite where AᵀB = 0 is not solved."""
     norms = np.concatenate([iteration.gradient_norms() for iteration in iterations])
-    return float(relative(norms, system.scales).max(initial=0.0))
+    return relative(norms, system.scales)
 
 
 class NormalEquationsState(LeastSquaresState):
@@ -330,14 +335,40 @@ class NormalEquationsState(LeastSquaresState):
             AtAx0 = moments.gram_matmat(start) if AtAx0 is None else AtAx0
             gradient = AtB - AtAx0 - start * self.ridge
             system = replace(system, start=start, gradient=gradient)
+        return self._iterated(system, lambda _: self.tol if tol is None else tol)
+
+    def reduce(
+        self,
+        B: LinearOperator,
+        factor: float,
+        gradient: Array,
+        AtB: Array,
+        x0: Array | None = None,
+        AtAx0: Array | None = None,
+    ) -> Array:
+        """See `LeastSquaresState.reduce`. The residual of a start comes with what the iteration begins with."""
+        if x0 is None:
+            return super().reduce(B, factor, gradient, AtB)
+        system = System.of(self.moments, AtB, (self.ridge,))
+        system = replace(system, start=self.moments.home.place(x0), gradient=gradient)
+        return self._iterated(system, lambda residual: factor * residual)
+
+    def _iterated(self, system: System, tolerance: Callable[[float], float]) -> Array:
+        """Iterate from the start of a system to a tolerance that may depend on the residual there.
+
+        It is at least the noise of the system: below, steps follow rounding.
+        """
+        moments, home = self.moments, system.home
         iterations = self.begin(system)
-        tol = max(self.tol if tol is None else tol, system.noise)  # below, steps follow rounding
+        residuals = _residuals(iterations, system)
+        residual = float(residuals.max(initial=0.0))
+        tol = max(tolerance(float(residuals[np.isfinite(residuals)].max(initial=0.0))), system.noise)
 
         def found() -> Array:
             return current(iterations, home)["x"]
 
-        for _ in range(self.limit):
-            residual = worst_residual(iterations, system)
+        for step in range(self.limit):
+            residual = worst_residual(iterations, system) if step else residual
             if (
                 residual <= tol
                 or not self.run.affords(moments.sweep_cost)

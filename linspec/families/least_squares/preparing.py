@@ -43,6 +43,9 @@ SLACK = 1e-12
 
 BUDGETS = (2, 3, 4, 5, 6, 8, 11, 16)
 
+FRACTION = 0.1
+"""By which `reduce` is to reduce a residual."""
+
 AGREES = 0.01
 """Relative error allowed in the residual that `watch` is given."""
 
@@ -248,8 +251,26 @@ def check_prepare_start(subject: Subject) -> Iterator[str]:
                     for name, value in given.items()
                     if not np.array_equal(value, copies[name])
                 )
+        if subject.exact:
+            yield from (f"{form}: {issue}" for issue in _reduction_issues(ready, state, B, operator))
     if subject.trait("iterative"):
         yield from _sooner_issues(subject)
+
+
+def _reduction_issues(
+    ready: _Prepared, state: LeastSquaresState, B: HostArray, operator: LinearOperator
+) -> Iterator[str]:
+    """`reduce` ends where the residual is the given fraction of that of another iterate, with a start and without."""
+    AtB = ready.AtB(B)
+    other = ready.exact(B) + np.random.default_rng(3).standard_normal((len(AtB), B.shape[1]))
+    AtAx = ready.AtB(ready.entries @ other)
+    gradient = AtB - AtAx - ready.ridge * other
+    for given in ({}, {"x0": other}, {"x0": other, "AtAx0": AtAx}):
+        x = as_host(state.reduce(operator, FRACTION, gradient, AtB, **given))
+        most, got = FRACTION * ready.residual(other, B), ready.residual(x, B)
+        if got > most * (1 + AGREES):
+            what = f", {', '.join(given)} given" if given else ""
+            yield f"reduce{what} must end at a residual of at most {most:.3g}; it ended at {got:.3g}"
 
 
 def _sooner_issues(subject: Subject) -> Iterator[str]:
