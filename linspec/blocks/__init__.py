@@ -7,15 +7,15 @@
 - `kept_rows`: vectors as long as the rows, left where these lie from one sweep to the next;
 - `gathered`: some rows, brought here as minibatches;
 - `fill`: how many entries sparse Gram matrices of blocks would have;
-- `row_images`: scores and predictions, left where the rows lie;
+- `affine_rows`: scores and predictions, left where the rows lie;
 - `class_targets`: targets for discriminant analysis, of class labels in blocks.
 """
 
+from linspec.blocks.affine_rows import brought_here, row_images
 from linspec.blocks.engine import Call, Engine, InProcess
 from linspec.blocks.kept_rows import KeptRows, Step
 from linspec.blocks.operator import BlockOperator
 from linspec.blocks.reduction import map_reduce
-from linspec.blocks.row_images import brought_here, row_images
 
 __all__ = [
     "BlockOperator",

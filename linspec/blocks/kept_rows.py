@@ -18,6 +18,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray
 from linspec.blocks.engine import Call, Handle
+from linspec.blocks.operator import BlockOperator
 from linspec.blocks.reduction import planned
 from linspec.blocks.runs import Merged, OverRun
 from linspec.operators import AdjustedOperator, DenseOperator, LinearOperator
@@ -124,6 +125,10 @@ class Begun(Generic[Sums]):
         return Continued(self.over)(first_row, None, *blocks)
 
 
+def _rows_of(_number: int, pieces: Pieces[Any]) -> HostArray:
+    return pieces.rows[0] if len(pieces.rows) == 1 else np.concatenate(pieces.rows)
+
+
 def _sums_of(_number: int, pieces: Pieces[Any]) -> Any:
     return pieces.sums
 
@@ -160,6 +165,20 @@ class KeptRows:
         twin._sides, twin._operators = self._sides, self._operators
         twin._columns, twin._kept = self._columns, []
         return twin
+
+    def operator(self, name: str) -> BlockOperator:
+        """The long rows of the last step as a matrix in blocks, which stay where they are.
+
+        Parameters
+        ----------
+        name : str
+            What messages call it.
+        """
+        leader: Any = next(A for A in self._operators if A.remote)
+        calls = [Call(i, (kept,)) for i, kept in enumerate(self._kept)]
+        found = BlockOperator(leader.engine.map(_rows_of, calls), leader.engine, name=name)
+        found.given_back = leader.given_back
+        return found
 
     def advance(self, step: Step[Sums]) -> Sums:
         """Make a step, in one sweep: its long rows take the place of those before.

@@ -35,6 +35,7 @@ from linspec.row_reduction import reduce_rows
 from linspec_svd.single_sweep import inverse_triangle, solved_in_one_sweep
 from linspec_svd.triplets import (
     decomposed,
+    left_vectors,
     multiplied_in_place,
     right_vectors,
     share_below_rounding,
@@ -69,7 +70,7 @@ class SPCA(Solver):
             ENDED.format(columns=count_of(columns, "column"), powers=count_of(powers, "power iteration")),
         )
         elsewhere = moments.reads_blocks and not _in_memory(problem.A)
-        if elsewhere and not problem.left:
+        if elsewhere and (problem.A.remote or not problem.left):
             return self._by_triangles(problem, run, columns)
         run.plan(setup=moments.means_cost * problem.center + 2.0 + 2.0 * powers)
         normalizer, home = run.part(self.normalizer), moments.home
@@ -96,10 +97,10 @@ class SPCA(Solver):
         return run.finish(Vh=V.T[:k, :], S=S[:k], U=U[:, :k] if problem.left else None)
 
     def _by_triangles(self, problem: Any, run: Run, columns: int) -> Solution:
-        """Without left vectors: blocks of n rows are made anew where they are multiplied, and nothing keeps them."""
+        """Blocks of n rows are made anew where they are multiplied, and nothing keeps them."""
         moments, normalizer = run.moments("implicit"), run.part(self.normalizer)
         home, p = moments.home, problem.A.shape[1]
-        run.plan(setup=2.0 + 2.0 * self.power_iterations)
+        run.plan(setup=2.0 + 2.0 * self.power_iterations + problem.left)
         W = home.place(run.part(self.test_matrix).draw(p, columns, run.rng))
 
         def with_orthonormal_image(V: Array) -> Array:
@@ -112,8 +113,12 @@ class SPCA(Solver):
             W = with_orthonormal_image(P)
         AtQ, R = moments.gram_and_triangle(W, W.shape[1])
         V, S = vectors_of_product(AtQ @ home.place(inverse_triangle(R)), home, problem.k)
-        k = _count(problem, run, S)
-        return run.finish(Vh=V.T[:k, :], S=S[:k])
+        k, U = _count(problem, run, S), None
+        V, S = V[:, :k], S[:k]
+        if problem.left:  # of rows in blocks elsewhere, which keep them
+            U, recomputed, V = left_vectors(decomposed(problem, run), V)
+            S = S if recomputed is None else recomputed
+        return run.finish(Vh=V.T, S=S, U=U)
 
 
 def _in_its_place(Y: HostArray, normalizer: Any, home: Home) -> HostArray:

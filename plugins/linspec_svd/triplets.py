@@ -14,6 +14,8 @@ of the scaled Gram matrix is large nevertheless, Householder transformations are
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,8 @@ from scipy.linalg import blas, lapack
 from linspec import LinearOperator, Run
 from linspec.arrays import Array, Home, HostArray, host_dtype, to_host
 from linspec.block_algebra import EPS, rank_cut, whitening
+from linspec.blocks import KeptRows, Step, row_images
+from linspec.row_reduction import reduce_rows
 
 NULL = 8
 """The largest product with a vector of the numerical null space, in units of the rank cut."""
@@ -79,10 +83,49 @@ def squared_cuts(A: LinearOperator, *, by_products: bool = False) -> tuple[float
 def left_vectors(A: LinearOperator, V: Array) -> tuple[Array, HostArray | None, Array]:
     """(U, S, V): orthonormal U with A V = U diag(S), V turned within its span; one sweep.
 
-    For float32 data S is None: their products are rounded, and sums in float64 give better singular values.
+    For float32 data S is None: their products are rounded, and sums in float64 give better singular values. Of rows in
+    blocks elsewhere U is an operator, whose rows stay there.
     """
+    if KeptRows.possible(A) and V.shape[1]:
+        return _left_elsewhere(A, V)
     U, s, Y = _other_side(A.matmat(V), A.home, spare=A.readable)
     return U, s if A.dtype == np.float64 else None, V @ A.home.blocks.place(Y)
+
+
+@dataclass(frozen=True)
+class Image(Step[int]):
+    """A V, left where the rows are, and the number of its rows.
+
+    Parameters
+    ----------
+    V : array of shape (p, k)
+    """
+
+    V: HostArray
+
+    def made(self, rows: Sequence[LinearOperator], before: HostArray | None) -> tuple[HostArray, int]:
+        return rows[0].matmat(self.V).astype(np.float64, copy=False), rows[0].shape[0]
+
+    def merge(self, left: int, right: int) -> int:
+        """The rows are counted."""
+        return left + right
+
+
+def _left_elsewhere(A: LinearOperator, V: Array) -> tuple[Any, HostArray | None, Array]:
+    """The same of rows in blocks: the triangle of A V is made there, and that of what rounding has made of it."""
+    kept = KeptRows({"A": A}, V.shape[1])
+    kept.advance(Image(V))
+    Q, R = kept.operator("A V"), np.eye(V.shape[1])
+    for _ in range(2):
+        (T,) = reduce_rows({"A V": Q})
+        T = np.vstack([T, np.zeros((max(V.shape[1] - len(T), 0), V.shape[1]))])
+        X, s, Yt = np.linalg.svd(T)
+        if not s[-1] > EPS * s[0]:  # vectors of the value zero: few, or there would be none asked for
+            U, s, Y = _other_side(Q.brought_here(), A.home, spare=True)
+            return U, s if A.dtype == np.float64 else None, V @ Y
+        Q, R = row_images(Q, Yt.T / s), (s[:, None] * Yt) @ R
+    X, s, Yt = np.linalg.svd(R)
+    return row_images(Q, X), s if A.dtype == np.float64 else None, V @ Yt.T
 
 
 def right_vectors(

@@ -519,7 +519,7 @@ LONG_ROWS = [
 ]
 
 
-@pytest.mark.parametrize("given", LONG_ROWS, ids=str)
+@pytest.mark.parametrize("given", LONG_ROWS, ids=lambda given: "-".join(given) or "plain")
 @pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
 def test_lsqr_reads_rows_in_blocks_once_a_step(kind, given):
     """And its long vectors stay there, also where columns converge one after the other."""
@@ -532,7 +532,9 @@ def test_lsqr_reads_rows_in_blocks_once_a_step(kind, given):
     np.testing.assert_allclose(found.x, exact.x, rtol=0, atol=1e-8 * np.abs(exact.x).max())
 
 
-@pytest.mark.parametrize("given", [{}, {"sample_weight": RNG.integers(0, 3, N).astype(float)}], ids=str)
+@pytest.mark.parametrize(
+    "given", [{}, {"sample_weight": RNG.integers(0, 3, N).astype(float)}], ids=["plain", "weighted"]
+)
 @pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
 def test_minibatches_of_blocks(kind, given):
     """Rows come here a few at a time; what is drawn is what the certificate, which sweeps, finds good."""
@@ -565,6 +567,35 @@ def test_the_order_of_runs_has_every_row_once():
             rows += drawn.draw(77).tolist()
         assert sorted(rows) == list(range(N))
         assert rows != sorted(rows)
+
+
+LEFT = {
+    "plain": {},
+    "centred": {"center": True},
+    "weighted": {"center": True, "sample_weight": RNG.random(N)},
+}
+
+
+@pytest.mark.parametrize("given", LEFT.values(), ids=LEFT)
+@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
+@pytest.mark.parametrize("solver", ["gram", "direct", "block-krylov", "lanczos", "spca", "lazy-spca"])
+def test_left_vectors_stay_where_the_rows_are(solver, kind, given, tmp_path):
+    """Orthonormal, and A V = U S to rounding, also for values far apart."""
+    rows = kind(np.where(RNG.random((N, P)) < 0.6, X, 0.0) * np.geomspace(1, 1e-5, P))
+    engine = Fetched()
+    found = answers(ls.SVD(blocks(rows, engine=engine), 4, left=True, **given), solver)
+    exact = answers(ls.SVD(rows, 4, left=True, **given), solver)
+    assert isinstance(found.U, BlockOperator)
+    assert engine.largest < N
+    assert found.passes <= exact.passes + 1
+    U = brought_here(found.U)
+    np.testing.assert_allclose(U.T @ U, np.eye(4), atol=1e-12)
+    image = found.transform(rows)
+    roots = np.sqrt(given.get("sample_weight", np.ones(N)))[:, None]
+    np.testing.assert_allclose(U * found.S, image * roots, atol=1e-11 * found.S[0])
+    found.save(tmp_path / "a.npz")
+    np.testing.assert_array_equal(ls.load_solution(tmp_path / "a.npz").U, U)
+    assert len(found.scores_table()) == N
 
 
 def test_scores_and_classes_of_rows_in_blocks():

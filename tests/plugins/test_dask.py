@@ -201,6 +201,9 @@ def test_what_is_made_of_arrays_of_dask_is_arrays_of_dask(where, request, monkey
         assert found.chunks[0] == of(X).chunks[0]
         np.testing.assert_allclose(found.compute(), exact, atol=1e-12 * np.abs(exact).max())
     assert solution.score(of(X), of(Y)).total == pytest.approx(solution.score(X, Y).total, rel=1e-10)
+    left = answers(ls.SVD(of(X), 3, left=True), "gram").U
+    assert isinstance(left, da.Array)
+    np.testing.assert_allclose(left.compute(), answers(ls.SVD(X, 3, left=True), "gram").U, atol=1e-12)
     line = answers(ls.LeastSquares(X, Y[:, 0], ridge=1.0), "direct")
     found = line.predict(csr(X))
     assert found.shape == (N,)

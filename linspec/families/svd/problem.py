@@ -18,6 +18,7 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.block_algebra import ratio
+from linspec.blocks import BlockOperator, row_images
 from linspec.checks import check_flag, check_k, finite_array, largest_k
 from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec.errors import InvalidProblem, shown
@@ -141,7 +142,7 @@ class SVD(Problem[SVDSolution]):
         *,
         Vh: Array,
         S: HostArray | None = None,
-        U: Array | None = None,
+        U: Any = None,
     ) -> Conclusion:
         """Residual of the eigen-equations of AᵀA. If no singular values are given, the vectors give them."""
         home = moments.home
@@ -161,7 +162,12 @@ class SVD(Problem[SVDSolution]):
         residual = residual if judged else math.nan
         V = _flipped(V, flips, home, AtAV if judged and self.A.readable else None)
         fields: dict[str, Any] = {"S": S, "Vh": self.A.home.place(V, self.A.dtype).T}
-        if U is not None:
+        if isinstance(U, BlockOperator):  # whose rows stay where those of A are
+            turned = np.eye(U.shape[1])[:, order] * flips
+            narrow: Any = U.in_dtype(self.A.dtype)
+            rows = row_images(narrow, turned)
+            fields["U"] = rows if rows.given_back is None else rows.given_back(rows)
+        elif U is not None:
             # In the dtype of the data, because their device may have no float64.
             chosen = _select(self.A.home.place(U, self.A.dtype), order, self.A.home)
             fields["U"] = chosen * self.A.home.place(flips, self.A.dtype)[None, :]

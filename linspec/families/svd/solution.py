@@ -12,6 +12,7 @@ import numpy as np
 
 from linspec.affine_images import Taken
 from linspec.arrays import LEAST_SQUARE, Array, Home, HostArray, at_home, host_dtype, reciprocal, to_host
+from linspec.blocks import brought_here
 from linspec.errors import InvalidProblem, MissingCapability
 from linspec.loadings import loadings
 from linspec.solution import Solution
@@ -28,7 +29,8 @@ class SVDSolution(Solution):
     Vh : array of shape (k, p)
         Right singular vectors as rows.
     U : array of shape (n, k) or None
-        Left singular vectors, if the problem has left=True.
+        Left singular vectors, if the problem has left=True. Of rows in blocks elsewhere they stay there: an array of
+        dask for data of dask, else an operator.
     mean : array of shape (p,) or None
         Column means, if the problem centres.
     scale : array of shape (p,) or None
@@ -173,6 +175,11 @@ class SVDSolution(Solution):
         """
         return self._taken.images(A, self.Vh.T, "A", confounds)
 
+    def saved_parts(self) -> dict[str, Any]:
+        """All fields; left vectors that lie in blocks elsewhere come here for it."""
+        parts = super().saved_parts()
+        return parts if self.U is None else {**parts, "U": brought_here(self.U)}
+
     @classmethod
     def has_rows(cls, fields: Mapping[str, Any]) -> bool:
         """Whether there are left singular vectors, which have a row for each training row."""
@@ -208,7 +215,7 @@ class SVDSolution(Solution):
                     "scores_table needs rows A, unless the answer has left singular vectors; got "
                     f"{'confounds' if confounds is not None else 'none'}. Pass the rows, or solve SVD(..., left=True)."
                 )
-            return self.table_of_training_rows(to_host(self.U) * self.S, library)
+            return self.table_of_training_rows(to_host(brought_here(self.U)) * self.S, library)
         return self.table_of_rows(self.transform(A, confounds=confounds), A, library)
 
     @at_home

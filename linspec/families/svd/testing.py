@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from linspec.arrays import HostArray
+from linspec.blocks import brought_here
 from linspec.solution import Status
 from linspec.testing.family import ProblemTesting
 from linspec.testing.oracle import (
@@ -210,7 +211,7 @@ class SVDOracle:
                     f"explains {2 * error / self.gap:.2g}"
                 )
         if getattr(solution, "U", None) is not None:
-            found += self._errors_of_left(as_host(solution.U)[:, order], V, S, error)
+            found += self._errors_of_left(as_host(brought_here(solution.U))[:, order], V, S, error)
         return found
 
 
