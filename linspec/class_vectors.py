@@ -70,7 +70,7 @@ def class_codes(y: Any, unlabelled: Any = ()) -> tuple[HostArray, HostArray]:
         got = f"shape {tuple(y.shape)}" if is_array(y) else type(y).__name__
         raise InvalidProblem(
             f"y must be a class vector, a list or a one-dimensional array with the class of each row; got {got}. Of an "
-            "indicator matrix pass argmax(axis=1)."
+            "indicator matrix pass argmax(axis=1); bring labels that lie elsewhere here, y.compute()."
         )
     return numbered(to_host(y), named_entries(unlabelled))
 

@@ -93,6 +93,10 @@ class Engine(ABC):
             Values are gone, and there is no way to make them again.
         """
 
+    def keep(self, work: Work, calls: Sequence[Call]) -> list[Handle]:
+        """The same as `map`, of results that other calls ask for again: who makes results anew keeps these."""
+        return self.map(work, calls)
+
     def joins(self, other: Engine) -> bool:
         """Whether one call may take handles of both."""
         return other is self

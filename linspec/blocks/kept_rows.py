@@ -206,7 +206,7 @@ class KeptRows:
             calls = [
                 Call(call.number, (kept, *call.handles)) for kept, call in zip(before, calls, strict=True)
             ]
-        self._kept = engine.map(Continued(over) if before else Begun(over), calls)
+        self._kept = engine.keep(Continued(over) if before else Begun(over), calls)
         sums = [Call(i, (kept,)) for i, kept in enumerate(self._kept)]
         tree: Merged[Sums] = Merged(step)  # type: ignore[arg-type]  # a tree asks for `merge` alone
         found: Sums = engine.reduce(_sums_of, sums, tree)

@@ -45,6 +45,10 @@ class Recomputed(InProcess):
     def map(self, work: Any, calls: Sequence[Call]) -> list[Any]:
         return [_Deferred(work, call) for call in calls]
 
+    def keep(self, work: Any, calls: Sequence[Call]) -> list[Any]:
+        """Made now: made anew, each step of an iteration would make all before it again."""
+        return super().map(work, calls)
+
     def fetch(self, handles: Sequence[Any]) -> list[Any]:
         deferred = [Call(i, (handle,)) for i, handle in enumerate(handles)]
         return super().map(_same, deferred)

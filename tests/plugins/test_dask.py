@@ -263,6 +263,22 @@ def test_without_room_for_the_blocks_they_are_computed_anew(monkeypatch):
     assert read.count(ROWS[1]) >= anew.passes
 
 
+def test_long_rows_are_kept_where_blocks_are_computed_anew(monkeypatch):
+    """Each step reads the blocks once: made anew, the long rows of a step would take all steps before it."""
+    monkeypatch.setattr(adapters, "HELD_SHARE", 0.0)
+    read = []
+
+    def seen(block: Any) -> Any:
+        read.append(len(block))
+        return block
+
+    there = of(X).map_blocks(seen, meta=X[:1])
+    found = answers(ls.LeastSquares(there, Y, ridge=1.0), "lsqr", tol=1e-11)
+    exact = answers(ls.LeastSquares(X, Y, ridge=1.0), "lsqr", tol=1e-11)
+    np.testing.assert_allclose(found.x, exact.x, rtol=0, atol=1e-8 * np.abs(exact.x).max())
+    assert read.count(ROWS[1]) <= found.passes + 4  # before the first step: types, facts
+
+
 def test_a_run_that_is_out_of_time_or_interrupted_ends(client, ctrl_c):
     def stop(progress: Any) -> None:
         signal.raise_signal(signal.SIGINT)
