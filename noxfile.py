@@ -191,6 +191,14 @@ def hostile(session: nox.Session) -> None:
 
 
 @nox.session
+def distributed(session: nox.Session) -> None:
+    """Rows on workers of dask: every test of faults, the slow ones too, which kill and stop processes."""
+    session.install(*DEV)
+    session.run("pytest", "-q", "tests/plugins/test_dask.py", "tests/plugins/test_dask_faults.py",
+                *session.posargs, env={"LINSPEC_SLOW": "1"})  # fmt: skip
+
+
+@nox.session
 def elsewhere(session: nox.Session) -> None:
     """The suite without what only Linux or POSIX has: affinity, control groups, madvise, fork, most signals."""
     session.install(*DEV)

@@ -27,6 +27,7 @@ __all__ = [
     "BrokenPlugin",
     "BudgetTooSmall",
     "CannotSave",
+    "ClusterLost",
     "ConvergenceWarning",
     "DataLost",
     "InvalidDeclaration",
@@ -237,6 +238,25 @@ class DataLost(LinspecError, RuntimeError):
     Traceback (most recent call last):
     ...
     linspec.errors.DataLost: block 0 is gone. Make it again.
+    """
+
+
+class ClusterLost(LinspecError, RuntimeError):
+    """The cluster that has the rows cannot go on: no scheduler, a closed client, or a task that kills its workers.
+
+    The message says which, and the remedy.
+
+    Examples
+    --------
+    >>> import linspec as ls
+    >>> from linspec.blocks import BlockOperator, InProcess
+    >>> class Unplugged(InProcess):
+    ...     def fetch(self, handles):
+    ...         raise ls.errors.ClusterLost("the scheduler is gone. Start a cluster and state the problem again.")
+    >>> BlockOperator([[[1.0]]], Unplugged())
+    Traceback (most recent call last):
+    ...
+    linspec.errors.ClusterLost: the scheduler is gone. Start a cluster and state the problem again.
     """
 
 

@@ -13,24 +13,28 @@ worker, two, and a worker that replaces another give the same bits.
 
 from __future__ import annotations
 
+import asyncio
+import os
+import platform
+import sys
+import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 import dask
+import threadpoolctl
 from dask.delayed import Delayed
 
 from linspec.blocks import Call, Engine
-from linspec.errors import DataLost, InvalidProblem, PerformanceWarning, warn
+from linspec.errors import ClusterLost, DataLost, InvalidProblem, LinspecError, PerformanceWarning, warn
 from linspec.pauses import pause
+from linspec_dask.waiting import SECONDS, Watch, as_ours, awaited, check
 
-SECONDS = 0.5
-"""How often one who waits looks whether the run is to end."""
-
-UNTIL_FREED = 6
-"""How often one who waits looks before the scheduler is asked for tasks that no worker takes."""
+ANSWER_SECONDS = 60.0
+"""How long the scheduler may take for an answer that waits for no work."""
 
 SMALL_TRIM = 1 << 24
 """Bytes of MALLOC_TRIM_THRESHOLD_ below which memory of the size of a block goes back to the system at each task."""
@@ -50,11 +54,18 @@ class Given:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A future, the worker that has it or is to have it, and what it was made of."""
+    """A future, the worker that has it or is to have it, and what it was made of.
+
+    Attributes
+    ----------
+    number : int or None
+        Of the block that it is, or was made of alone.
+    """
 
     future: Any
     place: str | None
     given: Given | None = None
+    number: int | None = None
 
 
 def current_client() -> Any:
@@ -62,8 +73,6 @@ def current_client() -> Any:
 
     Nothing of dask.distributed is loaded where nobody else has.
     """
-    import sys
-
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return None
@@ -89,12 +98,14 @@ class DaskEngine(Engine):
     Parameters
     ----------
     client : distributed.Client
-        It has workers, and does not wait for its results asynchronously.
+        It does not wait for its results asynchronously. Where it has no workers yet, they are waited for.
 
     Raises
     ------
     InvalidProblem
-        The client has no workers, or is asynchronous.
+        The client is asynchronous, or the workers lack linspec.
+    ClusterLost
+        The client was closed, or has no scheduler.
     """
 
     round_seconds, call_seconds = ROUND_SECONDS, CALL_SECONDS
@@ -107,6 +118,7 @@ class DaskEngine(Engine):
             )
         self.client = weakref.proxy(client)  # the table of engines is not to keep it
         self._given: weakref.WeakSet[Given] = weakref.WeakSet()
+        self._blocks: weakref.WeakSet[Held] = weakref.WeakSet()
         self._workers()
         self._warn_of_settings()
 
@@ -115,26 +127,28 @@ class DaskEngine(Engine):
     @property
     def workers(self) -> int:
         """The threads of all workers: each takes a call at a time."""
-        threads: int = sum(self.client.nthreads().values())
+        threads: int = sum(self._threads().values())
         return max(1, threads)
 
     def hold(self, values: Sequence[Any]) -> list[Held]:
-        with _large_graphs():
+        with self._reached(), _large_graphs():
             return [Held(self.client.submit(_itself, value, pure=False), None) for value in values]
 
     def map(self, work: Any, calls: Sequence[Call]) -> list[Held]:
         if not calls:
             return []
         (shared,) = self.hold([work])
-        submit = self.client.submit
         found = []
-        for call in calls:
-            first: Held = call.handles[0]
-            where = {} if first.place is None else {"workers": [first.place], "allow_other_workers": True}
-            futures = [handle.future for handle in call.handles]
-            future = submit(_called, shared.future, call.number, *futures, pure=False, **where)
-            found.append(Held(future, first.place, first.given))
-        shared.future.release()
+        with self._reached():
+            submit = self.client.submit
+            for call in calls:
+                first: Held = call.handles[0]
+                where = {} if first.place is None else {"workers": [first.place], "allow_other_workers": True}
+                futures = [handle.future for handle in call.handles]
+                future = submit(_called, shared.future, call.number, *futures, pure=False, **where)
+                number = first.number if len(call.handles) == 1 else None
+                found.append(self._known_by(Held(future, first.place, first.given, number)))
+            shared.future.release()
         return found
 
     def release(self, handles: Sequence[Held]) -> None:
@@ -144,34 +158,21 @@ class DaskEngine(Engine):
 
     def fetch(self, handles: Sequence[Held]) -> list[Any]:
         futures = [handle.future for handle in handles]
-        try:
-            self._wait_for(futures)
-            return list(self.client.gather(futures))
-        except BaseException as error:
-            lost = sorted(
-                given.number for given in self._given if given.future.status in ("cancelled", "lost")
-            )
-            if lost and isinstance(error, Exception):
-                raise DataLost(
-                    f"blocks must be on a worker; block {', '.join(map(str, lost))} of those given as futures "
-                    "is gone with the worker that had it, and nothing says how to make it again. Make blocks with "
-                    "tasks, such as dask.delayed(load)(path) or client.submit(load, path), which dask repeats, "
-                    "instead of client.scatter; or scatter them again."
-                ) from error
-            self.client.cancel(futures)
-            raise
+        with self._reached():
+            return list(awaited(self.client, lambda: self.client.gather(futures)))
 
     def together(self, first: Sequence[Held], second: Sequence[Held]) -> list[Held]:
         """The second values beside the first: those that lie elsewhere are copied once."""
         found = []
-        for stays, comes in zip(first, second, strict=True):
-            if stays.place is None or stays.place == comes.place:
-                found.append(comes)
-                continue
-            future = self.client.submit(
-                _itself, comes.future, pure=False, workers=[stays.place], allow_other_workers=True
-            )
-            found.append(Held(future, stays.place, comes.given))
+        with self._reached():
+            for stays, comes in zip(first, second, strict=True):
+                if stays.place is None or stays.place == comes.place:
+                    found.append(comes)
+                    continue
+                future = self.client.submit(
+                    _itself, comes.future, pure=False, workers=[stays.place], allow_other_workers=True
+                )
+                found.append(self._known_by(Held(future, stays.place, comes.given, comes.number)))
         return found
 
     # ---- where blocks are -------------------------------------------------------------------------
@@ -188,71 +189,130 @@ class DaskEngine(Engine):
         """
         workers, known = self._workers(), self._known(blocks)
         found: list[Held | None] = [known.get(_key(block)) for block in blocks]
-        for i, address in enumerate(workers):
-            stretch = range(-(-len(blocks) * i // len(workers)), -(-len(blocks) * (i + 1) // len(workers)))
-            missing = [j for j in stretch if found[j] is None]
-            made = self.client.compute(
-                [blocks[j] for j in missing], workers=[address], allow_other_workers=True
-            )
-            for j, future in zip(missing, made, strict=True):
-                found[j] = Held(future, address)
-        return [held for held in found if held is not None]
+        with self._reached():
+            for i, address in enumerate(workers):
+                stretch = range(
+                    -(-len(blocks) * i // len(workers)), -(-len(blocks) * (i + 1) // len(workers))
+                )
+                missing = [j for j in stretch if found[j] is None]
+                made = self.client.compute(
+                    [blocks[j] for j in missing], workers=[address], allow_other_workers=True
+                )
+                for j, future in zip(missing, made, strict=True):
+                    found[j] = Held(future, address, number=j)
+        return [self._known_by(held) for held in found if held is not None]
 
     def _known(self, blocks: Sequence[Any]) -> dict[Any, Held]:
         """Blocks that are on a worker, or on their way to one."""
         futures = {}
-        for number, block in enumerate(blocks):
-            if not isinstance(block, Delayed):
-                futures[block.key] = Given(number, block)
-            elif block.key in self.client.futures:
-                futures[block.key] = Given(number, self.client.compute(block))
+        with self._reached():
+            for number, block in enumerate(blocks):
+                if not isinstance(block, Delayed):
+                    futures[block.key] = Given(number, block)
+                elif block.key in self.client.futures:
+                    futures[block.key] = Given(number, self.client.compute(block))
         if not futures:
             return {}
-        self._wait_for([given.future for given in futures.values()])
-        holders = self.client.who_has([given.future for given in futures.values()])
+        given = [one.future for one in futures.values()]
+        self._until_done(given)
+        with self._reached():
+            holders = awaited(self.client, lambda: self.client.who_has(given), ANSWER_SECONDS)
         self._given.update(futures.values())
         return {
-            key: Held(given.future, next(iter(holders.get(key, ())), None), given)
-            for key, given in futures.items()
+            key: Held(one.future, next(iter(holders.get(key, ())), None), one, one.number)
+            for key, one in futures.items()
         }
 
+    def _known_by(self, held: Held) -> Held:
+        """The same, remembered as long as somebody has it: by its number an error names a block."""
+        if held.number is not None:
+            self._blocks.add(held)
+        return held
+
+    def _threads(self) -> dict[str, int]:
+        with self._reached():
+            found: dict[str, int] = awaited(self.client, self.client.nthreads, ANSWER_SECONDS)
+        return found
+
     def _workers(self) -> list[str]:
-        workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
-        if not workers:
-            raise InvalidProblem(
-                "the current client of dask must have workers; got none. Start some, or wait for them: "
-                "client.wait_for_workers(1)."
-            )
+        """The addresses of the workers, as soon as there are any."""
+        watch = Watch(self.client)
+        while not (workers := sorted(self._threads())):
+            pause()
+            watch.look()
+            time.sleep(SECONDS)
         return workers
 
     # ---- waiting, and what goes wrong -------------------------------------------------------------
 
-    def _wait_for(self, futures: Sequence[Any]) -> None:
-        """Wait until all are done; the run may end meanwhile."""
-        from distributed import wait
-
-        for waited in count(1):
+    def _until_done(self, futures: Sequence[Any]) -> None:
+        """Wait until the work of all is done or has failed; nothing comes here."""
+        watch, waits = Watch(self.client), 0.002
+        while not all(future.done() for future in futures):
             pause()
-            try:
-                wait(futures, timeout=SECONDS)
-            except TimeoutError:
-                if waited % UNTIL_FREED == 0:
-                    self.client.run_on_scheduler(_freed)
-                continue
-            return
+            check(self.client)
+            time.sleep(waits)
+            waits = min(2 * waits, SECONDS)
+            if waits == SECONDS:
+                watch.look()
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """What goes wrong inside is raised as linspec's own.
+
+        Work that nobody waits for any more ends where its futures are released. It is not cancelled: a scheduler that
+        is asked to cancel what others were made of drops the connection.
+        """
+        try:
+            check(self.client)
+            yield
+        except ReferenceError as error:
+            raise ClusterLost(
+                "the client of dask must be kept until the solve ends; got one that is gone. Make a new client and "
+                "state the problem again."
+            ) from error
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, LinspecError):
+                raise
+            ours = self._lost_blocks() or as_ours(self.client, error, self._failed(error))
+            if ours is error:
+                raise
+            raise ours from error
+
+    def _lost_blocks(self) -> DataLost | None:
+        if self.client.status != "running":
+            return None
+        lost = sorted(given.number for given in self._given if given.future.status in ("cancelled", "lost"))
+        if not lost:
+            return None
+        return DataLost(
+            f"blocks must be on a worker; block {', '.join(map(str, lost))} of those given as futures "
+            "is gone with the worker that had it, and nothing says how to make it again. Make blocks with "
+            "tasks, such as dask.delayed(load)(path) or client.submit(load, path), which dask repeats, "
+            "instead of client.scatter; or scatter them again."
+        )
+
+    def _failed(self, error: BaseException) -> str:
+        """The blocks that this error comes from."""
+        if self.client.status != "running":
+            return ""
+        numbers = set()
+        for held in list(self._blocks):
+            if held.number is not None and held.future.status == "error":
+                caught = held.future.exception(timeout=ANSWER_SECONDS)
+                if type(caught) is type(error) and str(caught) == str(error):
+                    numbers.add(held.number)
+        return f"block {', '.join(map(str, sorted(numbers)))} of the data" if numbers else ""
 
     def _warn_of_settings(self) -> None:
         """Say once for a client what makes its workers slow."""
-        trims = [text for text in self.client.run(_malloc_trim).values() if text is not None]
-        small = [text for text in trims if text.isdigit() and int(text) < SMALL_TRIM]
-        if small:
-            warn(
-                f"workers give memory back to the system at every task (MALLOC_TRIM_THRESHOLD_={small[0]}, which the "
-                "nanny of dask sets), so that sweeps may take twice as long. Before the workers start, set "
-                "dask.config.set({'distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_': 268435456, "
-                "'distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_': 67108864}).",
-                PerformanceWarning,
-            )
+        with self._reached():
+            try:
+                found = awaited(self.client, lambda: self.client.run(settings), ANSWER_SECONDS)
+            except (OSError, ClusterLost):  # a worker that is on its way out
+                check(self.client)
+                return
+        warn_of(list(found.values()))
 
 
 def _key(block: Any) -> Any:
@@ -267,31 +327,60 @@ def _called(work: Any, number: int, *values: Any) -> Any:
     return work(number, *values)
 
 
-def _freed(dask_scheduler: Any = None) -> int:
-    """Let any worker take the tasks whose own worker is gone; how many there were. Runs on the scheduler.
+@dataclass(frozen=True)
+class Settings:
+    """What makes a worker slow.
 
-    They may go elsewhere by what was asked of it. But where there was no worker at all for a moment, as when the only
-    one is started again, the scheduler waits for that very worker.
+    Attributes
+    ----------
+    trim : str or None
+        MALLOC_TRIM_THRESHOLD_, where it matters.
+    blas_threads : int
+    process : (str, int)
+        Host and number of the process.
     """
-    stuck = [
-        task
-        for task in dask_scheduler.unrunnable
-        if task.loose_restrictions and task.worker_restrictions and not dask_scheduler.valid_workers(task)
-    ]
-    if not dask_scheduler.running:
-        return 0
-    for task in stuck:
-        task.worker_restrictions = None
-    dask_scheduler.transitions({task.key: "processing" for task in stuck}, f"linspec-{id(stuck)}")
-    return len(stuck)
+
+    trim: str | None
+    blas_threads: int
+    process: tuple[str, int]
 
 
-def _malloc_trim() -> str | None:
-    """The setting of a worker; None where it does not matter."""
-    import os
-    import sys
+def settings() -> Settings:
+    """Those of the process that calls it."""
+    trim = os.environ.get("MALLOC_TRIM_THRESHOLD_") if sys.platform == "linux" else None
+    libraries = threadpoolctl.threadpool_info()
+    threads = max((each["num_threads"] for each in libraries if each["user_api"] == "blas"), default=1)
+    return Settings(trim, threads, (platform.node(), os.getpid()))
 
-    return os.environ.get("MALLOC_TRIM_THRESHOLD_") if sys.platform == "linux" else None
+
+def warn_of(found: Sequence[Settings]) -> None:
+    """Say what makes workers slow, and how to mend it.
+
+    Parameters
+    ----------
+    found : sequence of Settings
+        Of each worker.
+    """
+    trims = [one.trim for one in found if one.trim is not None]
+    small = [text for text in trims if text.isdigit() and int(text) < SMALL_TRIM]
+    if small:
+        warn(
+            f"workers give memory back to the system at every task (MALLOC_TRIM_THRESHOLD_={small[0]}, which the "
+            "nanny of dask sets), so that sweeps may take twice as long. Before the workers start, set "
+            "dask.config.set({'distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_': 268435456, "
+            "'distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_': 67108864}).",
+            PerformanceWarning,
+        )
+    here = platform.node(), os.getpid()
+    threads = max((one.blas_threads for one in found if one.process != here), default=1)
+    if threads > 1:
+        warn(
+            f"workers let the BLAS use {threads} threads, so that tasks of several workers on a machine wait for each "
+            "other's cores. linspec holds it to one in its own tasks, but not in those that make the blocks. Before "
+            "workers start, set OMP_NUM_THREADS=1, OPENBLAS_NUM_THREADS=1 and MKL_NUM_THREADS=1 where they run, as the "
+            "nanny of dask does by itself.",
+            PerformanceWarning,
+        )
 
 
 def _large_graphs() -> Any:

@@ -133,13 +133,20 @@ def test_answers_and_passes_are_those_of_arrays_in_memory(name):
         np.testing.assert_allclose(a, b, rtol=0, atol=(1e-8 if exact.converged else 1e-6) * np.abs(b).max())
 
 
-def test_minibatches_of_dask(client):
-    found = answers(ls.LeastSquares(of(X), of(Y, 500), ridge=1.0), "svrg", tol=1e-9)
-    exact = answers(ls.LeastSquares(X, Y, ridge=1.0), "direct")
-    np.testing.assert_allclose(found.x, exact.x, rtol=0, atol=1e-7 * np.abs(exact.x).max())
-    near = answers(ls.CCA(of(X), of(Y), 2, ridge=1.0), "stochastic-appgrad", epochs=20.0)
-    best = answers(ls.CCA(X, Y, 2, ridge=1.0), "gram")
-    assert near.correlations.sum() > 0.9 * best.correlations.sum()
+@pytest.mark.parametrize("name", sorted(DRAWN))
+def test_minibatches_of_dask(name, request):
+    """Their steps are those of rows in memory of this process, and go to the answer."""
+    state, value = STATED[name.partition("/")[0]]
+    best = getattr(answers(state(X, Y), "direct" if value == "x" else "gram"), value)
+
+    def found(**given: Any) -> Any:
+        return getattr(answers(state(of(X), of(Y, 500)), name, **given), value)
+
+    enough, near = ({"tol": 1e-9}, 1e-7) if value == "x" else ({"epochs": 20.0}, 0.1)
+    np.testing.assert_allclose(found(**enough), best, rtol=0, atol=near * np.abs(best).max())
+    here = found(max_passes=6)
+    request.getfixturevalue("client")
+    assert np.array_equal(found(max_passes=6), here)
 
 
 # ---- kinds of data --------------------------------------------------------------------------------
@@ -347,28 +354,18 @@ def test_blocks_that_nothing_can_make_again_are_named(processes):
     assert isinstance(caught.value, RuntimeError)
 
 
-def test_settings_that_make_workers_slow_are_told():
+def test_settings_that_make_workers_slow_are_told(client):
     from linspec_dask import engine
 
-    class Client:
-        asynchronous = False
-
-        def __init__(self, found: dict[str, Any]) -> None:
-            self.found = found
-
-        def run(self, function: Any) -> dict[str, Any]:
-            return self.found
-
-        def scheduler_info(self, n_workers: int) -> dict[str, Any]:
-            return {"workers": self.found}
-
+    mended = engine.Settings("268435456", 1, ("elsewhere", 1))
     with pytest.warns(PerformanceWarning, match="MALLOC_TRIM_THRESHOLD_=65536"):
-        engine.DaskEngine(Client({"one": "65536"}))
+        engine.warn_of([mended, engine.Settings("65536", 1, ("elsewhere", 2))])
+    with pytest.warns(PerformanceWarning, match="BLAS use 4 threads.* OMP_NUM_THREADS=1"):
+        engine.warn_of([mended, engine.Settings(None, 4, ("elsewhere", 2))])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        engine.DaskEngine(Client({"one": "268435456", "two": None}))
-    with pytest.raises(InvalidProblem, match="must have workers"):
-        engine.DaskEngine(Client({}))
+        engine.warn_of([mended, engine.Settings(None, 1, ("elsewhere", 2))])
+        engine.warn_of(list(client.run(engine.settings).values()))  # whose BLAS is that of this process
 
 
 # ---- the command line -----------------------------------------------------------------------------

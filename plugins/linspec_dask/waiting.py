@@ -1,0 +1,249 @@
+"""Waiting for a cluster of dask, and what is raised where it cannot go on.
+
+Problem: a call of a client waits without end where the scheduler is gone, the client was closed or no worker is left;
+and what it raises then is said in the terms of dask.
+Method: every request is a coroutine on the loop of the client. Who waits for it looks twice a second whether the run is
+to end and whether the client still has its scheduler, and asks the scheduler every few seconds for tasks that no worker
+takes. What goes wrong becomes one error of linspec.
+Source: `dask.distributed`, whose calls return coroutines on the thread of their loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from typing import Any
+
+from linspec.errors import (
+    ClusterLost,
+    InvalidProblem,
+    OutOfMemory,
+    PerformanceWarning,
+    warn,
+)
+from linspec.pauses import pause
+
+SECONDS = 0.5
+"""How often one who waits looks whether the run is to end."""
+
+UNTIL_FREED = 6
+"""How often one who waits looks before the scheduler is asked for tasks that no worker takes."""
+
+PATIENCE = 5.0
+"""Seconds without workers, after which that is said."""
+
+SILENCE = 30.0
+"""Seconds without an answer of the scheduler, after which that is said."""
+
+
+def started(client: Any, begin: Callable[[], Any]) -> Any:
+    """A request to the cluster, under way.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    begin : callable
+        Called on the thread of the client's loop, where calls of a client return coroutines.
+
+    Returns
+    -------
+    concurrent.futures.Future
+        Of the result and None, or of None and the error.
+    """
+
+    async def outcome() -> tuple[Any, BaseException | None]:
+        try:
+            return await begin(), None
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  (with its reason, which a future would lose)
+            return None, error
+
+    return asyncio.run_coroutine_threadsafe(outcome(), client.loop.asyncio_loop)
+
+
+def awaited(client: Any, begin: Callable[[], Any], limit: float = math.inf) -> Any:
+    """The result of a request to the cluster; the run may end meanwhile.
+
+    Parameters
+    ----------
+    client, begin
+        As for `started`.
+    limit : float
+        Seconds, for what does not wait for work.
+
+    Raises
+    ------
+    ClusterLost
+        The client has no scheduler any more, or the limit is over.
+    """
+    check(client)
+    request, watch, began = started(client, begin), Watch(client), time.monotonic()
+    try:
+        while not request.done():
+            pause()
+            try:
+                request.result(timeout=SECONDS)
+            except TimeoutError:
+                check(client)
+                watch.look()
+            if time.monotonic() - began > limit and not request.done():
+                raise ClusterLost(
+                    f"the scheduler of dask at {address(client)} must answer; got no answer within {limit:g} s. See "
+                    "whether it runs and is not busy with other work, and call again."
+                )
+        result, error = request.result()
+    finally:
+        request.cancel()  # does nothing to what is done
+    if error is not None:
+        raise error
+    return result
+
+
+def check(client: Any) -> None:
+    """Whether a client still has its scheduler.
+
+    Raises
+    ------
+    ClusterLost
+        It was closed, or its scheduler cannot be reached.
+    """
+    status = client.status
+    if status in ("closing", "closed"):
+        raise ClusterLost(
+            "the client of dask must stay open until the solve ends; got one that is closed, by close(), or because "
+            "its scheduler was gone. Make a new client and state the problem again."
+        )
+    if status != "running":
+        raise ClusterLost(_lost(client))
+
+
+def address(client: Any) -> str:
+    """Where the scheduler is."""
+    return str(getattr(client.scheduler, "address", "an unknown address"))
+
+
+def _lost(client: Any) -> str:
+    return (
+        f"the scheduler of dask at {address(client)} must be reachable; got a connection that broke. What the workers "
+        "held is gone with it. Start a cluster, make a new client and state the problem again; a solve with "
+        "checkpoint= goes on from its file by start=."
+    )
+
+
+class Watch:
+    """Looks after a cluster while somebody waits for it, and says once what takes long.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._looks = 0
+        self._probe: Any = None
+        self._asked = 0.0
+        self._alone: float | None = None
+        self._said: set[str] = set()
+
+    def look(self) -> None:
+        """Look once; asks the scheduler now and then, and never waits for the answer."""
+        self._looks += 1
+        now = time.monotonic()
+        if self._probe is not None and self._probe.done():
+            workers, error = self._probe.result()
+            if error is None:  # else it is a scheduler that does not know linspec
+                self._alone = None if workers else self._alone or self._asked
+            self._probe = None
+        if self._probe is None and self._looks % UNTIL_FREED == 2:
+            client = self._client
+            self._probe, self._asked = started(client, lambda: client.run_on_scheduler(freed)), now
+        if self._alone is not None and now - self._alone > PATIENCE:
+            self._say(
+                "the cluster of dask has no workers, and linspec waits for some. Start workers; max_seconds or Ctrl-C "
+                "end the solve."
+            )
+        if self._probe is not None and now - self._asked > SILENCE:
+            self._say(
+                f"the scheduler of dask at {address(self._client)} has not answered for {SILENCE:g} s, and linspec "
+                "waits. See whether it runs; max_seconds or Ctrl-C end the solve."
+            )
+
+    def _say(self, message: str) -> None:
+        if message not in self._said:
+            self._said.add(message)
+            warn(message, PerformanceWarning)
+
+
+def freed(dask_scheduler: Any = None) -> int:
+    """Let any worker take the tasks whose own worker is gone; how many workers there are. Runs on the scheduler.
+
+    They may go elsewhere by what was asked of it. But where there was no worker at all for a moment, as when the only
+    one is started again, the scheduler waits for that very worker.
+    """
+    stuck = [
+        task
+        for task in dask_scheduler.unrunnable
+        if task.loose_restrictions and task.worker_restrictions and not dask_scheduler.valid_workers(task)
+    ]
+    if dask_scheduler.running:
+        for task in stuck:
+            task.worker_restrictions = None
+        dask_scheduler.transitions({task.key: "processing" for task in stuck}, f"linspec-{id(stuck)}")
+    return len(dask_scheduler.workers)
+
+
+def as_ours(client: Any, error: BaseException, where: str) -> BaseException:
+    """What is raised for an error of the cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    error : BaseException
+    where : str
+        The blocks whose making has failed, such as "block 3 of the data"; empty where it is not one of these.
+
+    Returns
+    -------
+    BaseException
+        The error itself where nothing is known of it.
+    """
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    if isinstance(error, MemoryError):
+        return OutOfMemory(
+            f"a worker must have memory for {where or 'its share of a pass'}; got {text}. Give workers more memory, or "
+            "make the blocks smaller."
+        )
+    if type(error).__name__ == "KilledWorker":
+        return ClusterLost(
+            f"workers must outlive their work; got workers that died of {where or 'the same piece of work'} again and "
+            f"again: {text} Mostly they run out of memory: give them more, or make the blocks smaller."
+        )
+    if "No module named" in _all(error) and not where:
+        return InvalidProblem(
+            "the scheduler and the workers of dask must have linspec and the packages of this process; got "
+            f"{_all(error)}. Install the same environment there."
+        )
+    if where:
+        return InvalidProblem(
+            f"{where} must come out of what makes it; got {text}. Mend that, or leave it out."
+        )
+    if client.status != "running" or "scheduler-connection-lost" in text:
+        return ClusterLost(_lost(client))
+    if isinstance(error, (CancelledError, asyncio.CancelledError)):
+        return ClusterLost(
+            f"blocks must stay on the cluster until the solve ends; got {text} Somebody has cancelled them or started "
+            "the cluster again. State the problem again."
+        )
+    return error
+
+
+def _all(error: BaseException | None) -> str:
+    """An error and what it comes from, in one line."""
+    found = []
+    while error is not None:
+        found.append(f"{type(error).__name__}: {error}")
+        error = error.__cause__
+    return " ".join(" from ".join(found).split())

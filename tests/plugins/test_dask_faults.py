@@ -1,0 +1,307 @@
+"""What can fail on a cluster of dask: each fault ends in one error of linspec or in the answer, and none in a hang."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linspec as ls
+from linspec.errors import (
+    BudgetTooSmall,
+    ClusterLost,
+    DataLost,
+    InvalidProblem,
+    OutOfMemory,
+    PerformanceWarning,
+)
+
+dask = pytest.importorskip("dask")
+distributed = pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
+
+from linspec.registry import operator_adapters  # noqa: E402
+from linspec_dask import engine, plugin, waiting  # noqa: E402  (it needs dask)
+
+if "operator/dask-array" not in {adapter.qualified for adapter in operator_adapters()}:
+    for record in plugin.linspec_operators():  # a checkout that was installed before it had this plugin
+        ls.register(record)
+
+X = np.random.default_rng(0).standard_normal((600, 12)) * np.geomspace(3.0, 1.0, 12)
+EXACT = np.linalg.svd(X)[1][:2]
+
+
+def chunks() -> Any:
+    return da.from_array(X, chunks=(100, -1))
+
+
+def solved(data: Any, callback: Any = None, **given: Any) -> Any:
+    """Many passes, so that there is a middle."""
+    problem = ls.SVD(data, 2)
+    return ls.solve(problem, "block-krylov", form="implicit", rng=0, callback=callback, **given)
+
+
+def once(act: Any) -> Any:
+    """A callback that acts at its first call."""
+    calls = []
+
+    def callback(progress: Any) -> None:
+        calls.append(progress)
+        if len(calls) == 1:
+            act()
+
+    return callback
+
+
+@pytest.fixture
+def cluster():
+    """Two workers that are threads of this process, of one test alone."""
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=50
+        ) as cluster,
+    ):
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """One who waits looks often."""
+    for module, name, value in (
+        (waiting, "SECONDS", 0.05),
+        (engine, "SECONDS", 0.05),
+        (waiting, "UNTIL_FREED", 3),
+        (waiting, "PATIENCE", 0.2),
+    ):
+        monkeypatch.setattr(module, name, value)
+
+
+# ---- the cluster goes -----------------------------------------------------------------------------
+
+
+def test_a_scheduler_that_is_lost_in_mid_solve_is_one_error(cluster, client):
+    A = ls.as_operator(chunks())
+    with pytest.raises(ClusterLost, match=r"scheduler of dask .* Start a cluster"):
+        solved(A, once(lambda: cluster.sync(cluster.scheduler.close)))
+    with pytest.raises(ClusterLost):
+        solved(A)
+
+
+def test_a_client_that_is_closed_in_mid_solve_is_one_error(client):
+    A = ls.as_operator(chunks())
+    with pytest.raises(ClusterLost, match="must stay open until the solve ends"):
+        solved(A, once(client.close))
+
+
+def test_a_client_that_is_closed_while_one_waits_is_one_error(client, quick):
+    blocks = [dask.delayed(_late)(X[:300], 1.0), dask.delayed(_late)(X[300:], 1.0)]
+    threading.Timer(0.2, client.close).start()
+    with pytest.raises(ClusterLost):
+        ls.as_operator(blocks)
+
+
+def _late(rows: Any, seconds: float) -> Any:
+    time.sleep(seconds)
+    return rows
+
+
+def test_blocks_that_somebody_cancels_or_a_cluster_that_starts_again_is_one_error(client):
+    A = ls.as_operator(chunks())
+    with pytest.raises(ClusterLost, match="cancelled them or started the cluster again"):
+        solved(A, once(lambda: client.cancel([held.future for held in A.handles])))
+    np.testing.assert_allclose(solved(chunks()).S, EXACT, rtol=1e-6)
+
+
+def test_futures_that_somebody_cancels_are_named(client):
+    futures = client.scatter([X[:200], X[200:500], X[500:]])
+    A = ls.as_operator(futures)
+    client.cancel(
+        [futures[1], *(held.future for held in A.handles)]
+    )  # breaks the connection of some releases of dask
+    with pytest.raises(DataLost, match=r"block .*1.* of those given as futures .* client\.scatter"):
+        solved(A)
+
+
+# ---- work fails -----------------------------------------------------------------------------------
+
+
+def _broken(kind: type[Exception], text: str) -> Any:
+    raise kind(text)
+
+
+def test_an_error_of_a_users_function_is_named_with_its_block(client):
+    blocks = [dask.delayed(X[:300]), dask.delayed(_broken)(KeyError, "no plate 7"), dask.delayed(X[300:])]
+    with pytest.raises(InvalidProblem, match=r"block 1 of the data .* KeyError: 'no plate 7'") as caught:
+        ls.as_operator(blocks)
+    assert isinstance(caught.value.__cause__, KeyError)
+    chunk = chunks().map_blocks(
+        lambda rows, block_info=None: 1 / 0 if block_info[0]["chunk-location"][0] == 4 else rows, meta=X[:1]
+    )
+    with pytest.raises(InvalidProblem, match=r"block 4 of the data .* ZeroDivisionError"):
+        ls.as_operator(chunk)
+
+
+def test_a_worker_without_memory_for_a_block_is_named(client):
+    blocks = [dask.delayed(X), dask.delayed(_broken)(MemoryError, "2 GiB")]
+    with pytest.raises(OutOfMemory, match="block 1 of the data; got MemoryError: 2 GiB"):
+        ls.as_operator(blocks)
+
+
+def test_a_worker_without_memory_in_a_pass_ends_the_solve(client, monkeypatch):
+    A = ls.as_operator(chunks())
+    monkeypatch.setattr(engine, "_called", lambda *_: _broken(MemoryError, "2 GiB"))
+    with pytest.raises(OutOfMemory, match=r"a worker must have memory for .* MemoryError: 2 GiB"):
+        solved(A)
+
+
+def test_workers_without_linspec_are_told_what_they_lack(client):
+    def lacking() -> Any:
+        import linspec_that_nobody_has
+
+        return linspec_that_nobody_has
+
+    with pytest.raises(ModuleNotFoundError) as caught:
+        client.submit(lacking).result()
+    ours = waiting.as_ours(client, caught.value, "")
+    assert isinstance(ours, InvalidProblem)
+    assert "No module named 'linspec_that_nobody_has'. Install the same environment" in str(ours)
+
+
+# ---- nobody works ---------------------------------------------------------------------------------
+
+
+def test_who_has_no_workers_waits_and_says_so(quick):
+    with (
+        distributed.LocalCluster(
+            n_workers=0, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        later = threading.Timer(1.0, cluster.scale, (1,))
+        later.start()
+        with pytest.warns(PerformanceWarning, match="has no workers, and linspec waits"):
+            found = solved(chunks())
+        later.join()
+    np.testing.assert_allclose(found.S, EXACT, rtol=1e-6)
+
+
+def _retired(cluster: Any, client: Any) -> None:
+    """No worker any more, and what they held is lost."""
+    cluster.scale(0)
+    while client.nthreads():
+        time.sleep(0.05)
+
+
+def test_time_and_interrupts_end_a_wait_for_workers(cluster, client, quick, ctrl_c):
+    A = ls.as_operator(chunks())
+    main = threading.main_thread().ident
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PerformanceWarning)
+        began = time.monotonic()
+        with pytest.raises(BudgetTooSmall, match="max_seconds=1 in pass"):
+            solved(A, once(lambda: _retired(cluster, client)), max_seconds=1.0)
+        threading.Timer(0.5, signal.pthread_kill, (main, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            solved(A)
+        assert time.monotonic() - began < 30
+        cluster.scale(2)
+        np.testing.assert_allclose(solved(A).S, EXACT, rtol=1e-6)
+
+
+def test_a_scheduler_that_is_silent_is_told(monkeypatch):
+    from concurrent.futures import Future
+
+    class Client:
+        scheduler = None
+
+    monkeypatch.setattr(waiting, "SILENCE", -1.0)
+    monkeypatch.setattr(waiting, "started", lambda *_: Future())  # which nobody ever answers
+    watch = waiting.Watch(Client())
+    with pytest.warns(PerformanceWarning, match="has not answered") as told:
+        assert [watch.look() for _ in range(10)]
+    assert len(told) == 1
+
+
+# ---- processes ------------------------------------------------------------------------------------
+
+MANY = {
+    "distributed.comm.timeouts.connect": "2s",
+    "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 268435456,
+    "distributed.scheduler.allowed-failures": 1,
+}
+
+
+def _die() -> Any:
+    os._exit(1)
+
+
+@pytest.mark.slow
+def test_a_task_that_kills_its_workers_is_one_error():
+    with (
+        dask.config.set(MANY),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", memory_limit=0, silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        with pytest.raises(ClusterLost, match=r"workers that died of block 1 .* out of memory"):
+            ls.as_operator([dask.delayed(X), dask.delayed(_die)()])
+        np.testing.assert_allclose(solved(chunks()).S, EXACT, rtol=1e-6)
+
+
+def _ending(A: Any, callback: Any) -> ls.Status:
+    try:
+        return solved(A, callback, max_seconds=8.0).status
+    except BudgetTooSmall:
+        return ls.Status.BUDGET
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_scheduler_process_that_is_killed_or_stopped(fault, ctrl_c, monkeypatch):
+    """A killed one is an error at once; one that is stopped is waited for until the time is over."""
+    monkeypatch.setattr(waiting, "SILENCE", 1.0)
+    scheduler = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--dashboard-address", ":0",
+         "--host", "127.0.0.1"], stderr=subprocess.PIPE, text=True)  # fmt: skip
+    worker = None
+    try:
+        lines = iter(scheduler.stderr.readline, "")
+        address = next(line.split()[-1] for line in lines if "Scheduler at:" in line)
+        threading.Thread(target=scheduler.stderr.read, daemon=True).start()
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"],
+            stderr=subprocess.DEVNULL)  # fmt: skip
+        with distributed.Client(address, timeout=5) as client:
+            client.wait_for_workers(1, timeout=60)
+            A = ls.as_operator(chunks())
+            stop = once(lambda: scheduler.send_signal(fault))
+            if fault == signal.SIGKILL:
+                with pytest.raises(ClusterLost, match="scheduler of dask"):
+                    solved(A, stop)
+            else:
+                with pytest.warns(PerformanceWarning, match="has not answered"):
+                    assert _ending(A, stop) is ls.Status.BUDGET
+                scheduler.send_signal(signal.SIGCONT)
+                np.testing.assert_allclose(solved(A).S, EXACT, rtol=1e-6)
+    finally:
+        for process in (worker, scheduler):
+            if process is not None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+                process.wait()
