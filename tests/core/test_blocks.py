@@ -509,6 +509,21 @@ def test_methods_whose_blocks_have_a_row_for_each_row_bring_none_here(name):
     assert engine.largest <= (P + Q + 1) ** 2 < N
 
 
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("ridge", [0.0, 1.0])
+def test_the_reduction_of_two_stage_stays_where_the_rows_are(ridge, center):
+    """Columns of very different lengths make `two-stage` reduce the rows; at most p x (p + 1) numbers come here."""
+    engine = Fetched()
+    rows, H = X * np.geomspace(1, 1e-3, P), ls.targets.lda((X[:, 0] > 5) + 2 * (X[:, 1] > 5))
+    found, exact = (
+        answers(ls.Discriminant(A, H, 2, ridge=ridge, center=center), "two-stage")
+        for A in (blocks(rows, range(0, N + 1, 50), engine), rows)
+    )
+    assert engine.largest <= (P + 1) * (P + 1)
+    assert found.residual_kind == exact.residual_kind == "exact"  # the rows were reduced in both
+    np.testing.assert_allclose(found.eigenvalues, exact.eigenvalues, rtol=1e-9)
+
+
 LONG_ROWS = [
     {},
     {"center": True},

@@ -104,32 +104,3 @@ def test_a_classifier_of_rows_in_blocks_predicts_like_one_in_memory(solver):
 def test_labels_that_name_no_classes_are_refused(blocks, error, said):
     with pytest.raises(error, match=said):
         targets(blocks)
-
-
-class Fetched(InProcess):
-    """An engine that knows the largest array that has come here."""
-
-    largest = 0
-
-    def fetch(self, handles):
-        found = super().fetch(handles)
-        for value in found:
-            for one in value if isinstance(value, tuple | list) else [value]:
-                self.largest = max(self.largest, getattr(one, "size", 1))
-        return found
-
-
-@pytest.mark.parametrize("center", [False, True])
-@pytest.mark.parametrize("ridge", [0.0, 1.0])
-def test_the_reduction_of_two_stage_stays_where_the_rows_are(ridge, center):
-    """Columns of very different lengths make `two-stage` reduce the rows; at most p x (p + 1) numbers come here."""
-    engine = Fetched()
-    rows = X * np.geomspace(1, 1e-3, P)
-    blocks = BlockOperator([rows[i : i + 50] for i in range(0, N, 50)], engine)
-    H = ls.targets.lda(LETTERS)
-    found, exact = (
-        ls.solve(ls.Discriminant(A, H, 2, ridge=ridge, center=center), "two-stage") for A in (blocks, rows)
-    )
-    assert engine.largest <= (P + 1) * (P + 1)
-    assert found.residual_kind == exact.residual_kind == "exact"  # the rows were reduced in both
-    np.testing.assert_allclose(found.eigenvalues, exact.eigenvalues, rtol=1e-9)

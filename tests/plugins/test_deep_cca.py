@@ -233,7 +233,7 @@ def test_a_solution_comes_back_from_a_file_without_pickle(views, found, tmp_path
 
 
 @with_torch
-def test_budgets_callbacks_and_interrupts_end_a_run(views):
+def test_budgets_callbacks_and_interrupts_end_a_run(views, ctrl_c):
     X, Y = views
     budget = quick(X, Y, epochs=50, max_passes=7)
     assert budget.status is ls.Status.BUDGET
