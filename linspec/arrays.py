@@ -511,23 +511,36 @@ def symmetric_inverse(G: Array) -> Array:
     with np.errstate(all="ignore"):
         d = xp.sqrt(xp.linalg.diagonal(G))
         scales = 1 / (d[:, None] * d[None, :])
-        found = _unchecked_inverse((G + G.T) / 2 * scales)
+        found = _unchecked("inv", (G + G.T) / 2 * scales)
         return (found + found.T) / 2 * scales
 
 
-def _unchecked_inverse(M: Array) -> Array:
-    xp = namespace(M)
+@at_home
+def triangular_factors(G: Array) -> tuple[Array, Array]:
+    """T with TᵀGT = I, and τ = T⁻¹, of a small positive definite matrix where it lies, without a wait for the device.
+
+    Both are upper triangular. Where the matrix is singular, entries are NaN, infinite, or only rounding.
+    """
+    xp = namespace(G)
+    with np.errstate(all="ignore"):
+        d = xp.sqrt(xp.linalg.diagonal(G))
+        L = _unchecked("cholesky", (G + G.T) / 2 / (d[:, None] * d[None, :]))
+        return (_unchecked("inv", L) / d[None, :]).T, L.T * d[None, :]
+
+
+def _unchecked(factorisation: str, M: Array) -> Array:
+    """A factorisation that nobody asks whether it has failed: then NaN, or what is left of it."""
     if compat.is_cupy_array(M):
         import cupyx
 
         with cupyx.errstate(linalg="ignore"):
-            return xp.linalg.inv(M)
+            return getattr(namespace(M).linalg, factorisation)(M)
     if compat.is_torch_array(M):
         import torch
 
-        return torch.linalg.inv_ex(M).inverse
+        return getattr(torch.linalg, f"{factorisation}_ex")(M)[0]
     try:
-        return xp.linalg.inv(M)
+        return getattr(namespace(M).linalg, factorisation)(M)
     except np.linalg.LinAlgError:
         return M * math.nan
 

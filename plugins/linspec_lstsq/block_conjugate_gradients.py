@@ -65,10 +65,7 @@ class BlockConjugateGradients(Iteration):
         self.ridge = min(system.ridges)
         start, gradient = system.at_start
         Q, T, rho = factors(gradient, self.home, system.gradient_gram)
-        # Residuals below this fraction of AᵀB, column by column, are rounding.
-        self.weights = np.divide(
-            1 / system.noise, system.scales, out=np.zeros_like(system.scales), where=system.scales > 0
-        )
+        self.weights = rounding_weights(system)
         *turns, self._z = self.home.place_together(*_given(T), np.tile(rho, len(system.ridges)))
         self.Q = _turned(Q, turns)
         self.shifts = [
@@ -100,6 +97,30 @@ class BlockConjugateGradients(Iteration):
         found.Q, found.tau, found._z = home.place(state["Q"]), state["tau"], home.place(state["z"])
         found.shifts = [Shifted.again(shifted, home) for shifted in state["shifts"]]
         found.seed, found._left = found.shifts[state["seed"]], None
+        return found
+
+    @classmethod
+    def going_on(
+        cls, system: System, P: Array, X: Array, left: tuple[Array, HostArray], carried: HostArray
+    ) -> Self:
+        """The iteration for one ridge after steps that something else has made.
+
+        Parameters
+        ----------
+        system : System
+        P, X : array of shape (p, k), array of shape (p, m)
+            The last directions, and the iterate.
+        left : array of shape (p, k), numpy.ndarray of shape (k, k)
+            S and SᵀS.
+        carried : numpy.ndarray of shape (k, m)
+            The residuals are S times these.
+        """
+        found = cls.__new__(cls)
+        (found.ridge,) = system.ridges
+        found.home, found.weights = system.home, rounding_weights(system)
+        found.shifts = [Shifted(0.0, P, carried, np.zeros((len(carried),) * 2), X)]
+        found.seed, found.tau, found._left = found.shifts[0], np.eye(len(carried)), left
+        found.Q = found._z = None
         return found
 
     def ask(self) -> Array:
@@ -185,10 +206,8 @@ class BlockConjugateGradients(Iteration):
     def gradient_norms(self) -> HostArray:
         """‖Q z‖ = ‖z‖ of every column."""
         if self._left is not None:  # those of S times what is carried
-            carried, products = np.hstack([shifted.carried for shifted in self.shifts]), self._left[1]
-            squares = np.sum(carried * (products @ carried), axis=0)
-            lengths = np.sqrt(np.maximum(np.diag(products), 0.0)) @ np.abs(carried)
-            if (squares > KNOWN * EPS * lengths**2).all():
+            squares = squares_known(self._left[1], np.hstack([shifted.carried for shifted in self.shifts]))
+            if squares is not None:
                 return np.asarray(np.sqrt(squares))
             self._settle()
         with np.errstate(over="ignore"):  # an iteration may diverge
@@ -230,6 +249,21 @@ class Shifted:
             self.Delta = self.delta * np.eye(len(tau)) + (Delta + Delta.T) / 2
         conjugate: HostArray = self.gain @ tau.T
         return conjugate
+
+
+def rounding_weights(system: System) -> HostArray:
+    """For every column the inverse of a residual that is rounding; 0 where AᵀB is 0."""
+    weights: HostArray = np.divide(
+        1 / system.noise, system.scales, out=np.zeros_like(system.scales), where=system.scales > 0
+    )
+    return weights
+
+
+def squares_known(products: HostArray, carried: HostArray) -> HostArray | None:
+    """‖S c‖² for the columns c of `carried`, from SᵀS; None where that loses too many digits."""
+    squares: HostArray = np.sum(carried * (products @ carried), axis=0)
+    lengths = np.sqrt(np.maximum(np.diag(products), 0.0)) @ np.abs(carried)
+    return squares if (squares > KNOWN * EPS * lengths**2).all() else None
 
 
 def inverts(Ginv: HostArray, G: HostArray) -> bool:

@@ -28,6 +28,7 @@ from linspec.cost import Estimate, Sizes
 from linspec_lstsq.block_conjugate_gradients import BlockConjugateGradients, block_conjugate_gradients
 from linspec_lstsq.dual import resume_dual, solve_dual
 from linspec_lstsq.normal_equations import NormalEquationsState, go_on, solve_normal_equations
+from linspec_lstsq.steps_ahead import steps_ahead
 
 EXPECTED, EXPECTED_SPARSE = 200, 100
 """Iterations of a solve, when "auto" compares it with other methods: on dense data and on counts of words, where
@@ -63,4 +64,5 @@ class ConjugateGradients(Solver):
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> NormalEquationsState:
         """Prepare for many right-hand sides."""
         tol = 1e-8 if self.tol is None else self.tol
-        return NormalEquationsState(A, ridge, run, block_conjugate_gradients, self.max_iterations, tol)
+        begin = block_conjugate_gradients
+        return NormalEquationsState(A, ridge, run, begin, self.max_iterations, tol, steps_ahead)

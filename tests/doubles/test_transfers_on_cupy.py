@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +26,11 @@ from doubles import transfers
 from doubles.cupy_double import ACCOUNT
 
 import linspec as ls
-from linspec.arrays import Home, on_device, symmetric_inverse, to_host
+from linspec.arrays import HOST, Home, on_device, symmetric_inverse, to_host, triangular_factors
 from linspec.views import View, gram_blocks
 from linspec_lstsq.block_conjugate_gradients import BlockConjugateGradients
 from linspec_lstsq.normal_equations import System
+from linspec_lstsq.steps_ahead import steps_ahead
 
 RNG = np.random.default_rng(0)
 
@@ -136,6 +139,120 @@ def test_directions_without_a_product_are_no_end_of_cg():
     iteration.tell(home.zeros((8, 2)))
     assert to_host(iteration.x()).tolist() == np.zeros((8, 2)).tolist()
     np.testing.assert_allclose(iteration.gradient_norms(), np.linalg.norm(start.get(), axis=0), rtol=1e-12)
+
+
+def systems(columns=3, ridge=0.3, start=False, repeated=False):
+    """The same system on the host and on the device, and a Gram matrix."""
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((80, 30)) * np.geomspace(1, 0.1, 30)
+    M, AtB = A.T @ A, A.T @ rng.standard_normal((80, columns))
+    if repeated:
+        AtB[:, -1] = 2 * AtB[:, 0]
+    x = rng.standard_normal(AtB.shape) if start else None
+    gradient = None if x is None else AtB - M @ x - ridge * x
+    found = []
+    for home in (HOST, Home.of(cupy.zeros(1))):
+        given = {"start": x, "gradient": gradient} if start else {}
+        placed = {name: home.place(V) for name, V in given.items()}
+        system = System(AtB=home.place(AtB), ridges=(ridge,), home=home, noise=1e-14, **placed)
+        found.append((system, partial(operator.matmul, home.place(M))))
+    return found
+
+
+def usual(system, multiply, steps):
+    """The iteration of the host, and its relative residuals from the start on."""
+    iteration = BlockConjugateGradients(system)
+    residuals = [float(np.max(iteration.gradient_norms() / system.scales))]
+    for _ in range(steps):
+        iteration.tell(multiply(iteration.ask()))
+        residuals.append(float(np.max(iteration.gradient_norms() / system.scales)))
+    return iteration, residuals
+
+
+@pytest.mark.parametrize("start", [False, True])
+@pytest.mark.parametrize("needed", [1, 2, 4])
+def test_steps_ahead_end_where_those_of_the_host_do(start, needed):
+    (system, multiply), (there, multiply_there) = systems(start=start)
+    iteration, residuals = usual(system, multiply, needed)
+    factor = (residuals[-1] * 1.001) / residuals[0]
+    ACCOUNT.reset()
+    found = steps_ahead(there, multiply_there, 5, lambda residual: factor * residual)
+    assert (ACCOUNT.total("down"), ACCOUNT.total("up"), ACCOUNT.total("report")) == (1, 0, 0)
+    assert found.made == needed
+    assert found.tol == pytest.approx(factor * residuals[0], rel=1e-9)
+    np.testing.assert_allclose(found.x.get(), iteration.x(), rtol=1e-9, atol=1e-12)
+
+
+def test_after_too_few_steps_ahead_the_iteration_goes_on():
+    (system, multiply), (there, multiply_there) = systems(start=True)
+    found = steps_ahead(there, multiply_there, 2, lambda _: 1e-9)
+    assert found.x is None
+    assert found.made == 2
+    for steps in range(2, 7):
+        iteration, residuals = usual(system, multiply, steps)
+        np.testing.assert_allclose(found.iteration.x().get(), iteration.x(), rtol=1e-8, atol=1e-10)
+        now = np.max(found.iteration.gradient_norms() / there.scales)
+        assert now == pytest.approx(residuals[-1], rel=1e-6)
+        found.iteration.tell(multiply_there(found.iteration.ask()))
+
+
+def test_steps_ahead_come_to_nothing_where_columns_depend_on_each_other():
+    """The usual iteration begins, without a transfer for what is known of its start."""
+    _, (there, multiply_there) = systems(repeated=True)
+    found = steps_ahead(there, multiply_there, 3, lambda residual: residual / 10)
+    assert (found.x, found.iteration, found.made) == (None, None, 0)
+    assert found.tol == pytest.approx(0.1)
+    ACCOUNT.reset()
+    assert there.scales.shape == there.gradient_gram.shape[:1] == (3,)
+    assert ACCOUNT.total("down") == 0
+
+
+def test_steps_ahead_stop_before_a_space_is_exhausted():
+    """30 columns, and blocks of 12: the third step takes what is left, and the fourth has nothing to do."""
+    (system, multiply), (there, multiply_there) = systems(columns=12)
+    found = steps_ahead(there, multiply_there, 6, lambda _: 1e-13)
+    assert found.x is None
+    assert 0 < found.made < 6
+    exact = np.linalg.solve(multiply(np.eye(30)) + 0.3 * np.eye(30), system.AtB)
+    iteration = found.iteration
+    for _ in range(4):
+        iteration.tell(multiply_there(iteration.ask()))
+    np.testing.assert_allclose(iteration.x().get(), exact, rtol=1e-9, atol=1e-12)
+
+
+def test_no_step_is_made_where_the_start_is_the_answer():
+    _, (there, multiply_there) = systems()
+    found = steps_ahead(there, multiply_there, 2, lambda _: 1.0)
+    assert found.made == 0
+    assert not found.x.get().any()
+
+
+@pytest.mark.parametrize("form", ["dense", "implicit"])
+def test_half_steps_are_those_of_the_host(form):
+    """As many iterations and passes, and the same correlations, with steps of the device and without."""
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((300, 3))
+    X, Y = (shared @ rng.standard_normal((3, p)) + rng.standard_normal((300, p)) for p in (60, 50))
+    found = [
+        ls.solve(ls.CCA(place(X), place(Y), k=2, ridge=1.0), "als", form=form, rng=0, tol=1e-10)
+        for place in (np.asarray, cupy.asarray)
+    ]
+    assert found[0].iterations == found[1].iterations
+    assert found[0].passes == found[1].passes
+    np.testing.assert_allclose(found[0].correlations, to_host(found[1].correlations), rtol=1e-10)
+
+
+def test_factors_are_made_without_a_wait():
+    A = RNG.standard_normal((50, 6)) * np.geomspace(1, 1e-6, 6)
+    G = A.T @ A
+    ACCOUNT.reset()
+    with on_device(cupy.zeros(1)):  # where factorisations raise
+        T, tau = triangular_factors(cupy.asarray(G))
+        singular = triangular_factors(cupy.asarray(np.ones((3, 3))))
+    assert ACCOUNT.total("down") == ACCOUNT.total("sync") == ACCOUNT.total("report") == 0
+    np.testing.assert_allclose(T.get().T @ G @ T.get(), np.eye(6), atol=1e-9)
+    np.testing.assert_allclose(T.get() @ tau.get(), np.eye(6), atol=1e-9)
+    assert not np.isfinite(singular[0].get()).all()
 
 
 # ---- blocks -----------------------------------------------------------------------------------------------
