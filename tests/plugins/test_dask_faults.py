@@ -18,7 +18,6 @@ import linspec as ls
 from linspec.errors import (
     BudgetTooSmall,
     ClusterLost,
-    DataLost,
     InvalidProblem,
     OutOfMemory,
     PerformanceWarning,
