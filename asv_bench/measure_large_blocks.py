@@ -309,8 +309,8 @@ def engine(args: argparse.Namespace) -> None:
         c0, w0, c1, d1, w1, mb = np.median(figures, axis=0) / args.passes
         print(
             f"  {workers} workers: CPU {c1:.3f} s a pass + {d1:.3f} s here, wall {w1:.3f} s; plain processes CPU "
-            f"{c0:.3f} s, wall {w0:.3f} s: CPU {c1 / c0:.2f} times ({(c1 + d1) / c0:.2f} with this process), wall {w1 / w0:.2f}; "
-            f"{mb:.2f} MB moved (limit {limit:.0f})",
+            f"{c0:.3f} s, wall {w0:.3f} s: CPU {c1 / c0:.2f} times ({(c1 + d1) / c0:.2f} with this process), "
+            f"wall {w1 / w0:.2f} times; {mb:.2f} MB moved (limit {limit:.0f})",
             flush=True,
         )
 
