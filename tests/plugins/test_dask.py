@@ -256,6 +256,29 @@ def test_both_views_of_the_same_rows_have_one_holder(client):
     assert len(set().union(*holders[0])) == 2, "both workers have some"
 
 
+@pytest.mark.parametrize("chunked", [of, csr])
+def test_no_block_travels_in_a_pass_and_parts_travel_once(client, chunked):
+    """By what the workers say of their transfers; small blocks are as cheap to move as they ever are."""
+
+    def came(dask_worker: Any) -> list[tuple[str, int]]:
+        log = [one["keys"] for one in dask_worker.transfer_incoming_log]
+        return [(key, size) for keys in log for key, size in keys.items()]
+
+    A, B = (ls.as_operator(data) for data in (chunked(X, 100), chunked(Y, 100)))
+    m, V, W = ls.Moments(A, B, center=True, form="implicit"), np.eye(P, 3), np.eye(Q, 3)
+    m.products(V, W)
+    blocks = {held.future.key for held in [*A.handles, *A.alongside(B)]}
+    before = [len(found) for found in client.run(came).values()]
+    for _ in range(10):
+        m.products(V, W)
+    after = [found[n:] for found, n in zip(client.run(came).values(), before, strict=True)]
+    assert not blocks & {key for found in after for key, _ in found}
+    partial = 8 * (P + Q) * 6
+    assert sum(size for found in after for _, size in found) <= 10 * 2 * 2 * (
+        max(A.sizes) + max(B.sizes) + partial
+    )
+
+
 def test_without_room_for_the_blocks_they_are_computed_anew(monkeypatch):
     held = answers(ls.CCA(of(X), of(Y), 2, ridge=1.0), "lobpcg", form="implicit")
     monkeypatch.setattr(adapters, "HELD_SHARE", 0.0)
