@@ -46,7 +46,9 @@ def is_flat_list(data: Any) -> bool:
 def _is_row(entry: Any) -> bool:
     if isinstance(entry, str | bytes):
         return False
-    return isinstance(entry, Sequence) or bool(getattr(entry, "shape", ()))
+    shape = getattr(entry, "shape", ())
+    # Of a delayed block of dask the shape is delayed, too.
+    return isinstance(entry, Sequence) or not isinstance(shape, tuple) or bool(shape)
 
 
 def array_of_list(data: Sequence[Any]) -> HostArray:

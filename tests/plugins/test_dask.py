@@ -112,6 +112,12 @@ def test_auto_reckons_with_the_threads_of_the_workers(client):
     assert ls.SVD(of(X), 2).sizes().round_seconds > 0
 
 
+def test_targets_may_be_a_list_of_delayed_blocks():
+    lists = [[dask.delayed(A[:500]), dask.delayed(A[500:])] for A in (X, Y)]
+    found = answers(ls.LeastSquares(*lists, ridge=1.0), "direct")
+    np.testing.assert_allclose(found.x, answers(ls.LeastSquares(X, Y, ridge=1.0), "direct").x, rtol=1e-10)
+
+
 @pytest.mark.parametrize("name", SOLVERS)
 def test_answers_and_passes_are_those_of_arrays_in_memory(name):
     """Without a client: dask in this process. Dense and sparse chunks; X and Y end at different rows."""
