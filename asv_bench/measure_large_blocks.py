@@ -22,6 +22,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ import numpy as np
 import scipy.sparse
 from dask.array.linalg import svd_compressed
 from distributed import Client, LocalCluster, wait
-from measure_dask import MALLOC, Account, block, residual
+from measure_dask import MALLOC, Account, residual
 
 import linspec as ls
 from linspec.blocks import BlockOperator
@@ -45,15 +46,30 @@ CLASSES = 12
 # ---- rows -----------------------------------------------------------------------------------------
 
 
+@cache
+def noise(rows: int, columns: int) -> np.ndarray:
+    """What the blocks of a process have in common, in another order and with other signs each: drawn once."""
+    found = np.random.default_rng(2**30).standard_normal((rows, columns), dtype=np.float32)
+    return found * np.geomspace(3, 0.3, columns, dtype=np.float32)
+
+
 def dense_rows(number: int, rows: int, columns: int, others: int, wanted: str) -> Any:
-    """X, Y, the target or the labels of a block of dense rows."""
-    both = block(number, rows, columns, others)
+    """X, Y, the target or the labels of a block of dense rows, which share ten directions of falling strength."""
+    rng = np.random.default_rng(number)
+    shared = rng.standard_normal((rows, 10), dtype=np.float32) * np.geomspace(2, 0.5, 10, dtype=np.float32)
+    mixing = np.random.default_rng(2**31).standard_normal((10, columns + others), dtype=np.float32)
     if wanted == "labels":
-        mixing = np.random.default_rng(2**31 + 1).standard_normal((columns, CLASSES), dtype=np.float32)
-        return np.argmax(both[:, :columns] @ mixing, axis=1)
-    if wanted == "target":
-        return np.ascontiguousarray(both[:, columns : columns + 1])
-    return np.ascontiguousarray(both[:, :columns] if wanted == "X" else both[:, columns:])
+        return np.argmax(shared @ mixing[:, :CLASSES], axis=1)
+    first, last = {"X": (0, columns), "Y": (columns, columns + others), "target": (columns, columns + 1)}[
+        wanted
+    ]
+    signs = rng.choice(np.array([-1, 1], dtype=np.float32), columns + others)[first:last]
+    turned = int(rng.integers(rows))
+    found = shared @ mixing[:, first:last]
+    drawn = noise(rows, columns + others)[:, first:last]
+    found[turned:] += drawn[: rows - turned] * signs
+    found[:turned] += drawn[rows - turned :] * signs
+    return found
 
 
 def sparse_rows(number: int, rows: int, columns: int, others: int, wanted: str) -> Any:
