@@ -148,11 +148,11 @@ def test_minibatches_of_dask(name, request):
     def found(**given: Any) -> Any:
         return getattr(answers(state(of(X), of(Y, 500)), name, **given), value)
 
-    enough, near = ({"tol": 1e-9}, 1e-7) if value == "x" else ({"epochs": 20.0}, 0.1)
+    enough, near = ({"tol": 1e-9}, 1e-7) if value == "x" else ({"epochs": 10.0}, 0.1)
     np.testing.assert_allclose(found(**enough), best, rtol=0, atol=near * np.abs(best).max())
-    here = found(max_passes=6)
+    here = found(max_passes=4)
     request.getfixturevalue("client")
-    assert np.array_equal(found(max_passes=6), here)
+    assert np.array_equal(found(max_passes=4), here)
 
 
 # ---- kinds of data --------------------------------------------------------------------------------
@@ -270,12 +270,12 @@ def test_no_block_travels_in_a_pass_and_parts_travel_once(client, chunked):
         log = [one["keys"] for one in dask_worker.transfer_incoming_log]
         return [(key, size) for keys in log for key, size in keys.items()]
 
-    A, B = (ls.as_operator(data) for data in (chunked(X, 100), chunked(Y, 100)))
+    A, B = (ls.as_operator(data) for data in (chunked(X, 200), chunked(Y, 200)))
     m, V, W = ls.Moments(A, B, center=True, form="implicit"), np.eye(P, 3), np.eye(Q, 3)
     m.products(V, W)
     blocks = {held.future.key for held in [*A.handles, *A.alongside(B)]}
     before = [len(found) for found in client.run(came).values()]
-    for _ in range(10):
+    for _ in range(4):
         m.products(V, W)
     after = [found[n:] for found, n in zip(client.run(came).values(), before, strict=True)]
     assert not blocks & {key for found in after for key, _ in found}
