@@ -204,7 +204,7 @@ class Moments(RowMoments):
         if self._cross is None:
             swept = self._both is None and self.form == "implicit"
             identity = self._sweeps.identity(1) if swept else self.home.eye(self.shape[2])
-            XtXV, self._cross, _, _ = self._made([self._block(V, 0), identity])
+            XtXV, self._cross, _, _ = self._made([self._block(V, 0), identity], onto=(0,))
             return XtXV, self._cross
         return None if V is None else self.gram_matmat(V), self._cross
 

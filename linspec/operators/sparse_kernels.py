@@ -230,6 +230,7 @@ def products(  # noqa: PLR0913 (two views, and what is done to their rows)
     dtype_y: DTypeLike | None = None,
     weights: Block | None = None,
     sums: bool = True,
+    onto: tuple[int, ...] = (0, 1),
 ) -> Products:
     """Form Xᵀ[P Q], Yᵀ[P Q] and the column sums of P and Q in one sweep over the rows.
 
@@ -254,6 +255,8 @@ def products(  # noqa: PLR0913 (two views, and what is done to their rows)
         How often each row counts.
     sums : bool, default True
         Whether the column sums are wanted; without, they are zero.
+    onto : tuple of int, default (0, 1)
+        The matrices by whose transpose is multiplied, 0 for X and 1 for Y.
 
     Returns
     -------
@@ -278,10 +281,11 @@ def products(  # noqa: PLR0913 (two views, and what is done to their rows)
     width = sum(view.width for view in views)
     parts, count = _shares(matrices, width, dtype, fused=True)
     if count == 1:
-        return _sweep(views, dtype, parts, weights, summed=sums)
+        return _sweep(views, dtype, parts, weights, summed=sums, onto=onto)
     results: list[Block | None] = []
     for tile in range(count):
-        found = _sweep([view.tile(tile, count) for view in views], dtype, parts, weights, summed=sums)
+        tiles = [view.tile(tile, count) for view in views]
+        found = _sweep(tiles, dtype, parts, weights, summed=sums, onto=onto)
         widths = [views[0].width, views[-1].width] * 3
         if not results:
             pairs = zip(found, widths, strict=True)
@@ -347,18 +351,25 @@ class _View(NamedTuple):
 
 
 def _sweep(
-    views: list[_View], dtype: np.dtype[Any], count: int, weights: Block | None, *, summed: bool
+    views: list[_View],
+    dtype: np.dtype[Any],
+    count: int,
+    weights: Block | None,
+    *,
+    summed: bool,
+    onto: tuple[int, ...],
 ) -> Products:
     """Form the products of one tile of columns in one pass over the rows, which are cut into so many parts."""
     matrices = tuple(view.matrix for view in views)
     ends = np.cumsum([view.width for view in views]).tolist()
     width = ends[-1]
-    shapes = [(matrix.shape[1], width) for matrix in matrices]
+    wanted = [i for i in range(len(views)) if i in onto]
+    shapes = [(matrices[i].shape[1], width) for i in wanted]
     rows, entries = _slab_limits(matrices, width, dtype)
 
     def sweep(part: tuple[int, int]) -> list[list[Block]]:
         accumulators = [
-            _Accumulator((view.matrix.shape[1], width), dtype, _stretch(view.matrix)) for view in views
+            _Accumulator((matrices[i].shape[1], width), dtype, _stretch(matrices[i])) for i in wanted
         ]
         sums = np.zeros(width)
         buffer = np.empty((min(rows, part[1] - part[0]), width), dtype)
@@ -371,8 +382,8 @@ def _sweep(
                 block *= _often(weights, start, stop)
             if summed:
                 sums += _column_sums(block)
-            for accumulator, slab in zip(accumulators, slabs, strict=True):
-                accumulator.add(slab, block)
+            for accumulator, i in zip(accumulators, wanted, strict=True):
+                accumulator.add(slabs[i], block)
         return [[sums], *(accumulator.parts() for accumulator in accumulators)]
 
     parts = machine.map_parallel(sweep, _partition(matrices, count)) if width else []
@@ -380,8 +391,9 @@ def _sweep(
         _add_up(list(chain(*(part[i] for part in parts))), shape)
         for i, shape in enumerate([(width,), *shapes])
     )
-    with_y = _split(grams[1], views) if len(views) == 2 else (None, None)
-    return Products(*_split(grams[0], views), *with_y, *_split(sums, views))
+    found = dict(zip(wanted, (_split(gram, views) for gram in grams), strict=True))
+    none = (None, None)
+    return Products(*found.get(0, none), *found.get(1, none), *_split(sums, views))
 
 
 def _column_sums(block: Block) -> Block:

@@ -145,7 +145,12 @@ class Sweeps(ABC):
         """A block with whose product the entries of a view come."""
         return self.home.eye(self.widths[index])
 
-    def products(self, blocks: list[Array | None], images: list[Array] | None = None) -> Products:
+    def products(
+        self,
+        blocks: list[Array | None],
+        images: list[Array] | None = None,
+        onto: tuple[int, ...] = (0, 1),
+    ) -> Products:
         """(XᵀX Vx, XᵀY Vy, YᵀX Vx, YᵀY Vy) by a sweep.
 
         Parameters
@@ -154,6 +159,8 @@ class Sweeps(ABC):
             Vx and Vy, where this way lives.
         images : list, optional
             Gathers (X Vx)ᵀ(X Vx) where X Vx is met as a whole.
+        onto : tuple of int, default (0, 1)
+            The views by whose transpose is multiplied: the products of others may be left out.
         """
         if all(block is None for block in blocks):
             return None, None, None, None
@@ -161,7 +168,7 @@ class Sweeps(ABC):
         told = timed("sweep of %s with %d columns", self.names, columns)
         with np.errstate(all="ignore"), told:  # what is not finite is found by the check
             blocks = self.prepared(blocks)
-            found = self._adjusted(self._products(blocks, images), blocks)
+            found = self._adjusted(self._products(blocks, images, onto), blocks)
         self.check_finite(found)
         return found
 
@@ -199,7 +206,9 @@ class Sweeps(ABC):
             view.warn_of_cancellation()
 
     @abstractmethod
-    def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
+    def _products(
+        self, blocks: list[Array | None], images: list[Array] | None, onto: tuple[int, ...]
+    ) -> Products:
         """The products after `_prepare`; entered into the ledgers."""
 
     def _learn(self, found: Sums) -> None:
@@ -212,18 +221,16 @@ class Sweeps(ABC):
             view.learn_means()
             view.warn_of_cancellation()
 
-    def _asked(self, blocks: list[Array | None]) -> Asked:
+    def _asked(self, blocks: list[Array | None], onto: tuple[int, ...] = (0, 1)) -> Asked:
         """The blocks, with probes for column norms that are estimated from products."""
         probes: list[Array | None] = [None, None]
         for i, view in enumerate(self.views):
             if blocks[i] is not None and view.squares is None and not view.operator.readable:
                 probes[i] = _signs(view.operator.shape[1], self.home)
-        return Asked(blocks, probes, self.home)
+        return Asked(blocks, probes, self.home, onto)
 
-    def _one_by_one(
-        self, asked: Asked, onto: tuple[int, ...] = (0, 1), spreads: list[HostArray] | None = None
-    ) -> Products:
-        """One forward and one adjoint block product for each view; adjoint products only for views in `onto`.
+    def _one_by_one(self, asked: Asked, spreads: list[HostArray] | None = None) -> Products:
+        """One forward and one adjoint block product for each view; adjoint products only where they are asked for.
 
         `spreads` collects the squared lengths of the forward products about their own means.
         """
@@ -234,7 +241,7 @@ class Sweeps(ABC):
             if self.model.weights is None:
                 P = P - self.home.xp.mean(P, axis=0)[None, :]
             spreads.append(to_host(self.home.xp.sum(P**2, axis=0)))
-        adjoints = [A.rmatmat(W) if i in onto else None for i, A in enumerate(operators)]
+        adjoints = [A.rmatmat(W) if i in asked.onto else None for i, A in enumerate(operators)]
         return self._conclude(asked, adjoints, sweeps=2.0)
 
     def _conclude(self, asked: Asked, adjoints: Sequence[Array | None], sweeps: float) -> Products:
@@ -418,10 +425,9 @@ class Sweeps(ABC):
             columns = self._identity_columns
             for a in range(0, width, columns):
                 E = self.home.eye(width, min(columns, width - a), a)
-                asked = Asked([E, None] if i == 0 else [None, E], [None, None], self.home)
-                XtP, XtQ, _, YtQ = self._one_by_one(
-                    asked, onto=(0,) if i == 0 else (0, 1), spreads=spreads[i]
-                )
+                blocks: list[Array | None] = [E, None] if i == 0 else [None, E]
+                asked = Asked(blocks, [None, None], self.home, onto=(0,) if i == 0 else (0, 1))
+                XtP, XtQ, _, YtQ = self._one_by_one(asked, spreads=spreads[i])
                 found[i][0].append(XtP if i == 0 else YtQ)
                 found[i][1].append(XtQ)
         live = [

@@ -59,10 +59,17 @@ def combined(row: Array, V: Any) -> Array:
 
 
 class Asked:
-    """The blocks of one call, the probes behind them, and where each lies in P."""
+    """The blocks of one call, the probes behind them, where each lies in P, and the views of which Xᵢᵀ P is wanted."""
 
-    def __init__(self, blocks: list[Array | None], probes: list[Array | None], home: Home) -> None:
+    def __init__(
+        self,
+        blocks: list[Array | None],
+        probes: list[Array | None],
+        home: Home,
+        onto: tuple[int, ...] = (0, 1),
+    ) -> None:
         self.blocks, self.probes = blocks, probes
+        self.onto = tuple(i for i in (0, 1) if i in onto or probes[i] is not None)
         self.wide: list[Array | None] = []
         self.edges: list[tuple[int, int, int]] = []
         self.columns = 0
@@ -90,8 +97,8 @@ class Sums:
     ----------
     count : float
         What the rows count together: their number, or the sum of their weights.
-    products : list of array
-        Per view XᵢᵀP, float64; about the means of these rows where they are taken out.
+    products : list of array or None
+        Per view XᵢᵀP, float64, where it is wanted; about the means of these rows where they are taken out.
     gaps, points : list of array, or None
         Per view the column means of these rows, where they are gathered: less a point, and that point, so that means
         which are large beside the spread lose nothing.
@@ -102,7 +109,7 @@ class Sums:
     """
 
     count: float
-    products: list[Array]
+    products: list[Array | None]
     gaps: list[Array] | None = None
     points: list[Array] | None = None
     statistics: dict[int, ColumnStatistics] = field(default_factory=dict)
@@ -196,12 +203,17 @@ class FusedProducts(Task[Sums]):
         else:
             ones = slabs[0].home.place(weights, slabs[0].dtype)[:, None]
             W = W * slabs[0].home.place(ones, host_dtype(W))
+        onto = [i in self.asked.onto for i in range(len(slabs))]
         if not (self.center or self.means):
             # A copy: sums are added into it, and an operator may answer with an array that it uses again.
-            return Sums(count, [slab.rmatmat(W) + 0.0 for slab in slabs], image=image)
-        both = [slab.rmatmat(slabs[0].home.concat([W, ones])) for slab in slabs]
-        k = self.asked.columns
-        found = self._about_means(count, [B[:, :k] for B in both], [B[:, k] for B in both], about)
+            own = [
+                slab.rmatmat(W) + 0.0 if wanted else None for slab, wanted in zip(slabs, onto, strict=True)
+            ]
+            return Sums(count, own, image=image)
+        with_ones = slabs[0].home.concat([W, ones])
+        both = [slab.rmatmat(with_ones if wanted else ones) for slab, wanted in zip(slabs, onto, strict=True)]
+        products = [B[:, :-1] if wanted else None for B, wanted in zip(both, onto, strict=True)]
+        found = self._about_means(count, products, [B[:, -1] for B in both], about)
         return replace(found, image=image)
 
     def _triangle(
@@ -236,11 +248,12 @@ class FusedProducts(Task[Sums]):
             dtype_x=x.dtype,
             dtype_y=None if y is None else y.dtype,
             weights=weights,
+            onto=self.asked.onto,
         )
         totals = self._in_order(found.sum_P, found.sum_Q)
         products = [self._in_order(found.XtP, found.XtQ), self._in_order(found.YtP, found.YtQ)]
         for i, a in enumerate(about):
-            if a is not None and totals is not None:
+            if a is not None and totals is not None and products[i] is not None:
                 products[i] = products[i] - a[:, None] * totals[None, :]
         kept = products[: len(rows)]
         count = counted(x.shape[0], weights, self.home)
@@ -257,14 +270,21 @@ class FusedProducts(Task[Sums]):
         return there[0] if len(there) == 1 else np.concatenate(there, axis=-1) if there else None
 
     def _about_means(
-        self, count: float, products: list[Array], totals: list[Array], about: Sequence[Array | None]
+        self,
+        count: float,
+        products: list[Array | None],
+        totals: list[Array],
+        about: Sequence[Array | None],
     ) -> Sums:
         """From sums about points to sums about the means, and the means."""
         gaps = [total / (count or 1.0) for total in totals]
         points = [0.0 * g if a is None else a for a, g in zip(about, gaps, strict=True)]
         if self.center:
             along = count * self._along(gaps)
-            products = [P - g[:, None] * along[None, :] for P, g in zip(products, gaps, strict=True)]
+            products = [
+                None if P is None else P - g[:, None] * along[None, :]
+                for P, g in zip(products, gaps, strict=True)
+            ]
         return Sums(count, products, gaps, points)
 
     def _along(self, steps: list[Array]) -> Array:
@@ -275,14 +295,16 @@ class FusedProducts(Task[Sums]):
     def _added(self, into: Sums, more: Sums) -> Sums:
         """Both together, in the memory of the first."""
         for total, product in zip(into.products, more.products, strict=True):
-            total += product
+            if total is not None and product is not None:
+                total += product
         self._step(into, into, more)
         into.count, into.image = into.count + more.count, more.image
         return into
 
     def merge(self, left: Sums, right: Sums) -> Sums:
         """Both together."""
-        both = replace(left, products=[a + b for a, b in zip(left.products, right.products, strict=True)])
+        pairs = zip(left.products, right.products, strict=True)
+        both = replace(left, products=[None if a is None or b is None else a + b for a, b in pairs])
         self._step(both, left, right)
         both.count, both.buffers = left.count + right.count, None
         if left.image is not None and right.image is not None:
@@ -303,12 +325,13 @@ class FusedProducts(Task[Sums]):
         if self.center:
             along = left.count * (right.count / n) * self._along(steps)
             for product, d in zip(total.products, steps, strict=True):
-                product += d[:, None] * along[None, :]
+                if product is not None:
+                    product += d[:, None] * along[None, :]
         total.gaps = [gap + d * (right.count / n) for gap, d in zip(left.gaps, steps, strict=True)]
 
     def looked_at(self, part: Sums) -> Iterable[Array]:
         """The products."""
-        return part.products
+        return [product for product in part.products if product is not None]
 
 
 def forward(operators: Sequence[LinearOperator], asked: Asked) -> Array:

@@ -17,5 +17,7 @@ class ProductSweeps(Sweeps):
         super().__init__(views, center=center)
         self.adjusts = False  # what is multiplied is the whole operator
 
-    def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
-        return self._one_by_one(self._asked(blocks))
+    def _products(
+        self, blocks: list[Array | None], images: list[Array] | None, onto: tuple[int, ...]
+    ) -> Products:
+        return self._one_by_one(self._asked(blocks, onto))

@@ -44,8 +44,10 @@ class RowSweeps(Sweeps):
         dense = all(view.operator.readable and not view.operator.sparse for view in self.views)
         return Identity(A.shape[1]) if dense and not self.adjusts else super().identity(index)
 
-    def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
-        asked = self._asked(blocks)
+    def _products(
+        self, blocks: list[Array | None], images: list[Array] | None, onto: tuple[int, ...]
+    ) -> Products:
+        asked = self._asked(blocks, onto)
         return self._conclude(asked, self._summed(asked).products, sweeps=1.0)
 
     @abstractmethod

@@ -42,9 +42,9 @@ class SliceSweeps(RowSweeps):
     def _before(self) -> list[View]:
         return [view for view in self.views if view.unlearnt and view.scales]
 
-    def _asked(self, blocks: list[Array | None]) -> Asked:
+    def _asked(self, blocks: list[Array | None], onto: tuple[int, ...] = (0, 1)) -> Asked:
         """Without probes: column norms are gathered from the rows."""
-        return Asked(blocks, [None, None], self.home)
+        return Asked(blocks, [None, None], self.home, onto)
 
     def _summed(self, asked: Asked, image: int = 0) -> Sums:
         """One sweep of products; the views learn their means from the first."""

@@ -222,10 +222,10 @@ class Source:
         self._gram = self._sweeps.gram(self.form, self._sizes)
         return self._gram
 
-    def _made(self, blocks: list[Array | None]) -> Products:
-        """The products with Gram matrices that are held, or by a sweep."""
+    def _made(self, blocks: list[Array | None], onto: tuple[int, ...] = (0, 1)) -> Products:
+        """The products with Gram matrices that are held, or by a sweep; those onto other views may be left out."""
         if self.form == "implicit":
-            return self._sweeps.products(blocks)
+            return self._sweeps.products(blocks, onto=onto)
         pause()
         return self._held_gram().products(*blocks)
 

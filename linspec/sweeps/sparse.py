@@ -36,11 +36,13 @@ class SparseSweeps(Sweeps):
                 view.learn_from_matrix()
             view.warn_of_cancellation()
 
-    def _products(self, blocks: list[Array | None], images: list[Array] | None) -> Products:
+    def _products(
+        self, blocks: list[Array | None], images: list[Array] | None, onto: tuple[int, ...]
+    ) -> Products:
         X = self.views[0].operator
         if len(self.views) == 1 and is_wide(X):
             return self._by_transposed(X, blocks[0], self.views[0].taken, images), None, None, None
-        asked = Asked(blocks, [None, None], self.home)
+        asked = Asked(blocks, [None, None], self.home, onto)
         task = FusedProducts(asked, self.home, [view.taken for view in self.views], model=self.model)
         found = task.part([view.operator for view in self.views])
         return self._conclude(asked, found.products, sweeps=1.0)

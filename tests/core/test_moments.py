@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from linspec import Moments, as_operator, blas_threads, cost, machine, moments, views
 from linspec.arrays import HOST, Home, host_dtype, to_host
+from linspec.blocks import BlockOperator
 from linspec.errors import AccuracyWarning, InvalidProblem, NonFiniteData, UnsupportedData
 from linspec.operators import (
     CenteredOperator,
@@ -604,6 +605,63 @@ def test_wide_sparse_rows_give_the_cross_product_beside_the_gram_product(wrap, m
     assert_close(XtY, x.T @ y)
     first.diagonal()
     assert spent(books) == ((1, 4), (1, 4))
+
+
+class Counted(LinearOperator):
+    """A matrix that is known by its products, and counts those with its transpose."""
+
+    def __init__(self, A):
+        self.A, self.shape, self.dtype, self.adjoints = A, A.shape, A.dtype, 0
+
+    def _matmat(self, V):
+        return self.A @ V
+
+    def _rmatmat(self, U):
+        self.adjoints += U.shape[1]
+        return self.A.T @ U
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_the_cross_product_with_x_multiplies_by_no_transpose_of_y(center):
+    rng = np.random.default_rng(0)
+    x, y, v = rng.standard_normal((50, 6)), rng.standard_normal((50, 4)), rng.standard_normal((6, 2))
+    X, Y = Counted(x), Counted(y)
+    m = Moments(X, Y, center=center, form="implicit")
+    m.column_means()
+    m.diagonal()  # from probes, which go by the transpose
+    before = Y.adjoints
+    XtXV, XtY = m.gram_and_cross(v)
+    assert X.adjoints >= 6
+    a, b = (A - center * A.mean(axis=0) for A in (x, y))
+    assert_close(XtXV, a.T @ a @ v)
+    assert_close(XtY, a.T @ b)
+    assert Y.adjoints == before
+
+
+def kinds_of_rows(x, y):
+    """Rows in memory, in blocks and slice by slice."""
+    yield x, y
+    yield scipy.sparse.csr_array(x), scipy.sparse.csr_array(y)
+    yield BlockOperator([x[:20], x[20:]]), BlockOperator([y[:31], y[31:]])
+    yield (lambda: iter([x[:20], x[20:]])), y
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("columns", [0, 3])
+def test_cross_products_of_any_rows(center, columns):
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((90, 6)) + 3.0, rng.standard_normal((90, 4)) - 2.0
+    v = rng.standard_normal((6, columns)) if columns else None
+    a, b = (A - center * A.mean(axis=0) for A in (x, y))
+    for X, Y in kinds_of_rows(x, y):
+        m = Moments(X, Y, center=center, form="implicit")
+        XtXV, XtY = m.gram_and_cross(v)
+        assert_close(XtY, a.T @ b)
+        assert (XtXV is None) == (v is None) or XtXV.shape[1] == 0
+        if v is not None:
+            assert_close(XtXV, a.T @ a @ v)
+        for norms, A in zip(m.diagonal(), (a, b), strict=True):
+            assert_close(norms, (A**2).sum(axis=0))
 
 
 @pytest.mark.parametrize("wrap", [np.asarray, np.float32, scipy.sparse.csr_array, Duck])

@@ -246,6 +246,21 @@ def test_stretches_are_bounded_even_where_folds_are_dear():
     assert kernels._stretch(full) == kernels.SHORTEST_STRETCH
 
 
+@pytest.mark.parametrize("onto", [(0,), (1,)])
+def test_products_with_the_transpose_of_one_matrix_alone(onto):
+    rng = np.random.default_rng(0)
+    X, Y = (sparse.random(70, width, 0.2, random_state=width, format="csr") for width in (9, 6))
+    V, W = rng.standard_normal((9, 3)), rng.standard_normal((6, 2))
+    result = kernels.products(X, Y, V, W, dtype_x=np.float64, onto=onto)
+    exact = (X.T @ (X @ V), X.T @ (Y @ W), Y.T @ (X @ V), Y.T @ (Y @ W))
+    for number, (found, product) in enumerate(zip(result[:4], exact, strict=True)):
+        if number // 2 in onto:
+            np.testing.assert_allclose(found, product, atol=1e-12)
+        else:
+            assert found is None
+    np.testing.assert_allclose(result.sum_Q, (Y @ W).sum(axis=0), atol=1e-12)
+
+
 def test_a_float64_view_beside_a_float32_one_loses_nothing():
     rng = np.random.default_rng(6)
     X = sparse.csr_array(rng.integers(0, 3, (500, 4)).astype(np.float32))
