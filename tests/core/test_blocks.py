@@ -16,7 +16,7 @@ import pytest
 import scipy.sparse
 
 import linspec as ls
-from linspec import Moments, as_operator
+from linspec import Moments, as_operator, machine
 from linspec.arrays import HOST
 from linspec.blocks import BlockOperator, Call, Engine, InProcess, brought_here, map_reduce
 from linspec.blocks.fill import CountedColumns, Pattern
@@ -385,8 +385,14 @@ def of_shape(n: int, p: int, engine: Engine, *, cuts: int = 200) -> BlockOperato
     )
 
 
+@pytest.fixture
+def memory(monkeypatch):
+    """As much as a choice needs, whoever else runs."""
+    monkeypatch.setattr(machine, "available_memory", lambda: 64 * 2**30)
+
+
 @pytest.mark.parametrize("workers", [1, 8, 100])
-def test_auto_reckons_with_the_workers_that_share_a_pass(workers):
+def test_auto_reckons_with_the_workers_that_share_a_pass(workers, memory):
     """What reads the rows takes a share of the time and a round; what is made of the Gram matrix takes as long."""
     n, p = 100_000_000, 12_000
     problem = ls.SVD(of_shape(n, p, Pretended(workers)), 10)
@@ -409,12 +415,12 @@ def test_auto_reckons_with_the_workers_that_share_a_pass(workers):
         (100, 0.2, "gram"),  # .2 s beside these, and 1.4 s
     ],
 )
-def test_the_gram_matrix_or_passes_follow_from_workers_and_rounds(workers, seconds, name):
+def test_the_gram_matrix_or_passes_follow_from_workers_and_rounds(workers, seconds, name, memory):
     data = of_shape(2_000_000, 1000, Pretended(workers, seconds))
     assert ls.select(ls.SVD(data, 10)).name == name
 
 
-def test_rounds_decide_whether_moments_are_held():
+def test_rounds_decide_whether_moments_are_held(memory):
     found = [
         Moments(of_shape(2_000_000, 5200, Pretended(100, seconds)), expect=(60, 20)).form
         for seconds in (0.0, 0.2)
