@@ -5,17 +5,17 @@ Run `OPENBLAS_NUM_THREADS=1 python asv_bench/measure_sources.py` in an environme
 large file, `--folder` where the files are written, which are removed at the end.
 
 passes: 400,000 rows of 100 float32 columns, rounded to 1/64 so that they compress a little, times 30 columns, with one
-thread of linspec and of the BLAS. CPU: processor seconds of a pass, the mean of three after a first one, with the
+thread of linspec and of the BLAS. CPU: processor seconds of a pass, the mean of five after a first one, with the
 next slab decoded by a thread and without. Wall: the least of them; "of the larger" is the wall with the thread
 over the larger one of decoding alone and the product alone (that of the array in memory).
-large: a compressed zarr array of many gigabytes, written block by block, and its leading components by one process
-of its own: passes, seconds, and the peak of its resident set, imports included, beside that after the imports.
+large: a compressed zarr array of many gigabytes and one of a tenth as many columns, written block by block. Three
+runs, each a process of its own: SVD by gram of the first, CCA of both by gram and, four passes long, by lobpcg. Of each
+its passes, seconds, and the peak of its resident set, imports included, beside that after the imports.
 fused: two files as the views of a CCA: passes, beside those of arrays.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -41,10 +41,10 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
     parser.add_argument("--gigabytes", type=float, default=6.0)
     parser.add_argument("--folder", type=Path)
-    parser.add_argument("--child", help="the file of the large part, in its own process")
+    parser.add_argument("--child", nargs=2, metavar=("RUN", "FOLDER"), help="one run of the large part")
     given = parser.parse_args()
     if given.child:
-        print(json.dumps(large_child(given.child)))
+        print(large_child(*given.child))
         return
     os.environ["LINSPEC_NUM_THREADS"] = "1"
     folder = Path(tempfile.mkdtemp(prefix="linspec-sources-", dir=given.folder))
@@ -107,7 +107,7 @@ def written(folder: Path, rows: int) -> dict[str, Path]:
     return found
 
 
-def timed(run: Callable[[], Any], times: int = 3) -> tuple[float, float]:
+def timed(run: Callable[[], Any], times: int = 5) -> tuple[float, float]:
     """Processor seconds, the mean, and wall seconds, the least, after one run that is not counted."""
     run()
     walls, cpu = [], time.process_time()
@@ -170,43 +170,61 @@ def size(data: Any) -> int:
 
 
 def large(folder: Path, gigabytes: float) -> None:
-    """The components of an array that is much larger than the memory of its process."""
+    """Arrays that are much larger than the memory of the processes that solve."""
     import zarr
 
     rows = int(gigabytes * 1e9 / (4 * LARGE_COLUMNS)) // LARGE_CHUNK * LARGE_CHUNK
-    path = folder / "large.zarr"
     began = time.perf_counter()
-    array = zarr.create_array(
-        str(path), shape=(rows, LARGE_COLUMNS), chunks=(LARGE_CHUNK, LARGE_COLUMNS), dtype="f4"
-    )
+    arrays = [
+        zarr.create_array(
+            str(folder / name), shape=(rows, columns), chunks=(LARGE_CHUNK, columns), dtype="f4"
+        )
+        for name, columns in (("large.zarr", LARGE_COLUMNS), ("beside.zarr", LARGE_COLUMNS // 10))
+    ]
     distinct = [block for _, block in blocks(4 * LARGE_CHUNK, LARGE_COLUMNS, LARGE_CHUNK)]
+    rng = np.random.default_rng(1)
+    noise = [rng.integers(-64, 65, (LARGE_CHUNK, LARGE_COLUMNS // 10)).astype("f4") / 64 for _ in range(4)]
     for i, start in enumerate(range(0, rows, LARGE_CHUNK)):
-        array[start : start + LARGE_CHUNK] = distinct[i % 4]
+        span = slice(start, start + LARGE_CHUNK)
+        arrays[0][span] = distinct[i % 4]
+        arrays[1][span] = distinct[i % 4][:, : LARGE_COLUMNS // 10] + noise[i % 4]
+    on_disk = sum(size(folder / name) for name in ("large.zarr", "beside.zarr"))
     print(
-        f"\nzarr, {rows:,} x {LARGE_COLUMNS} float32: {rows * LARGE_COLUMNS * 4 / 1e9:.1f} GB, "
-        f"{size(path) / 1e9:.1f} GB on disk, written in {time.perf_counter() - began:.0f} s"
+        f"\nzarr, {rows:,} x {LARGE_COLUMNS} float32: {rows * LARGE_COLUMNS * 4 / 1e9:.1f} GB, beside it "
+        f"{LARGE_COLUMNS // 10} columns; {on_disk / 1e9:.1f} GB on disk, written in "
+        f"{time.perf_counter() - began:.0f} s",
+        flush=True,
     )
-    found = subprocess.run(  # noqa: S603  # this file
-        [sys.executable, __file__, "--child", str(path)], capture_output=True, text=True, check=True
-    )
-    for line in json.loads(found.stdout):
-        print(line)
+    for run in RUNS:
+        found = subprocess.run(  # noqa: S603  # this file
+            [sys.executable, __file__, "--child", run, str(folder)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        print(found.stdout.strip(), flush=True)
 
 
-def large_child(path: str) -> list[str]:
+RUNS = ("SVD by gram", "CCA by gram", "CCA by lobpcg")
+
+
+def large_child(run: str, folder: str) -> str:
     """Solve, and say what it took."""
     import linspec as ls
 
-    operator = ls.open_rows(path)
-    before, told = peak(), []
-    for solver, options in (("gram", {}), ("block-krylov", {"form": "implicit", "tol": 1e-3})):
-        began, cpu = time.perf_counter(), time.process_time()
-        found = ls.solve(ls.SVD(operator, k=RANK, center=True), solver, rng=0, **options)
-        told.append(
-            f"{solver}: {found.status.name}, {found.passes:g} passes, {time.process_time() - cpu:.0f} CPU s, "
-            f"{time.perf_counter() - began:.0f} s, peak {peak():.0f} MB ({before:.0f} MB after the imports)"
-        )
-    return told
+    A, B = (ls.open_rows(str(Path(folder) / name)) for name in ("large.zarr", "beside.zarr"))
+    before, began, cpu = peak(), time.perf_counter(), time.process_time()
+    if run == "SVD by gram":
+        found: Any = ls.solve(ls.SVD(A, k=RANK, center=True), "gram", rng=0)
+    elif run == "CCA by gram":
+        found = ls.solve(ls.CCA(A, B, k=RANK, ridge=1.0), "gram", rng=0)
+    else:
+        problem = ls.CCA(A, B, k=RANK, ridge=1.0)
+        found = ls.solve(problem, "lobpcg", form="implicit", rng=0, max_passes=4)
+    return (
+        f"{run}: {found.status.name}, {found.passes:g} passes, {time.process_time() - cpu:.0f} CPU s, "
+        f"{time.perf_counter() - began:.0f} s, peak {peak():.0f} MB ({before:.0f} MB after the imports)"
+    )
 
 
 def peak() -> float:

@@ -7,8 +7,8 @@ never end. A `.npy` file is mapped and never loaded whole; everything that is sp
 nothing is ever unpickled; what would not fit into memory is refused before it is read. ``file.npz:name`` picks an
 array, ``file.h5ad:layers/counts`` a part, ``file.svm:labels`` the labels as a column and ``file.svm:classes`` the
 labels as one indicator column a class; ``file.csv:a,b`` and ``file.parquet:a..c`` pick columns by name.
-``parts/*.parquet`` is one matrix. Rows in zarr, HDF5 and AnnData, and in several Parquet files, are decoded some
-at a time by `linspec.open_rows`.
+``parts/*.parquet`` is one matrix, and so are the files of a pattern of any other format of `linspec.open_rows`, which
+decodes rows of zarr, HDF5 and AnnData, and of several files, some at a time.
 Source: the formats of NumPy, SciPy, NIST (Matrix Market), LIBSVM, Apache Parquet, zarr, HDF5 and AnnData.
 """
 
@@ -76,14 +76,14 @@ def read_named(text: str) -> NamedMatrix:
     text : str
         A path, with ``:name`` after it for one array of an `.npz` file, ``:labels`` or ``:classes`` after an
         svmlight file, a part after `.zarr`, `.h5` and `.h5ad`, and columns after delimited text and `.parquet`. Of
-        `.parquet` a pattern stands for several files.
+        `.parquet`, `.zarr`, `.h5`, `.hdf5`, `.h5ad`, `.npy` and `.npz` a pattern stands for several files.
 
     Returns
     -------
     NamedMatrix
-        Its values are a numpy.ndarray, numpy.memmap, scipy.sparse.csr_array or, of large and of several `.parquet`
-        files, of zarr, HDF5 and AnnData, an operator. They have two dimensions, but for a one-dimensional `.npy`
-        or `.npz` array, which is returned as it is, and for the texts of a single column.
+        Its values are a numpy.ndarray, numpy.memmap, scipy.sparse.csr_array or, of large `.parquet`
+        files, of several files, of zarr, HDF5 and AnnData, an operator. They have two dimensions, but for a
+        one-dimensional `.npy` or `.npz` array, which is returned as it is, and for the texts of a single column.
 
     Raises
     ------
@@ -97,6 +97,8 @@ def read_named(text: str) -> NamedMatrix:
         raise Failure(
             f"{source.path}: files with the suffix {ending!r} cannot be read. The formats: {FORMATS}."
         )
+    if _is_several(source):
+        return _read_stored(source)
     if source.member and source.suffix not in (".npz", ".parquet", *_STORED, *_SVMLIGHT, *_TEXT):
         raise Failure(
             f"{source.path} holds one matrix, whose columns have no names; got {source.member!r} after it. Leave it "
@@ -139,7 +141,7 @@ def _located(text: str) -> _Source:
         front, colon, _ = text.partition(":")
         if there:
             path, member = Path(there), text[len(there) + 1 :]
-        elif is_pattern(front) and Path(front).suffix.lower() == ".parquet":
+        elif is_pattern(front) and Path(front).suffix.lower() in (".npy", ".npz", ".parquet", *_STORED):
             return _Source(Path(front), text[len(front) + 1 :])
         elif colon and not path.is_symlink() and Path(front).suffix:
             raise Failure(f"{front}: {_absent(Path(front))}")
@@ -165,6 +167,11 @@ def _kind(mode: int) -> str:
     """What a path leads to, where that is neither a file nor a folder."""
     kinds = ((stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"))
     return next((words for is_it, words in kinds if is_it(mode)), "a device")
+
+
+def _is_several(source: _Source) -> bool:
+    """Whether a pattern stands for files that `linspec.open_rows` reads; of Parquet columns are picked before."""
+    return source.suffix in (".npy", ".npz", *_STORED) and not source.path.exists()
 
 
 def _read_npy(source: _Source) -> Array:

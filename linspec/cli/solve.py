@@ -40,8 +40,8 @@ __all__ = ["solve"]
 
 FILES = """Files: .npy (read in blocks, never loaded whole), .npz (dense: FILE.npz:NAME picks an array; or of
 scipy.sparse), .mtx, .svm (FILE.svm:labels and FILE.svm:classes for the labels), .zarr, .h5, .h5ad (read in slices;
-FILE.h5ad:layers/counts picks a part), .parquet (the files of a pattern in quotes are one matrix), .csv,
-.tsv, .txt (FILE:a,b..d picks columns by name, FILE:~a all others)."""
+FILE.h5ad:layers/counts picks a part), .parquet, .csv, .tsv, .txt (FILE:a,b..d picks columns by name, FILE:~a all
+others). The files of a pattern in quotes, such as 'day*.h5ad', are one matrix, but for text, .mtx and .svm."""
 
 LARGEST, VECTORS = 5, 3
 """Weights with names that are shown of a vector, and vectors of which they are shown."""

@@ -141,18 +141,20 @@ def as_operator(
 def open_rows(
     path: Any, *, columns: Sequence[str] | None = None, part: str = "", missing: str = "warn"
 ) -> LinearOperator:
-    """The rows of files as data: zarr, HDF5, AnnData (`.h5ad`) and Parquet.
+    """The rows of files as data: zarr, HDF5, AnnData (`.h5ad`), Parquet, and NumPy's `.npy` and `.npz`.
 
     Parameters
     ----------
     path : path, pattern, or list of these
         Such as ``"counts.zarr"`` or ``"parts/*.parquet"``. Files of a pattern come in the order of their names; their
-        rows are one matrix. Of zarr, HDF5 and AnnData it is one file.
+        rows are one matrix. A file with other columns than the first, or of another dtype, is refused by its name.
     columns : sequence of str, optional
-        Columns by name, of Parquet files: they become the columns of the matrix, in this order. By default all.
+        Columns by name, of Parquet files, and of AnnData by the names of its variables: they become the columns of the
+        matrix, in this order. By default all.
     part : str, optional
         The array or the group within a file: ``"layers/counts"`` or ``"obsm/X_pca"`` of AnnData, whose ``X`` is read
-        by default; any path within a zarr group or an HDF5 file, which may be left out if the file has one array.
+        by default; any path within a zarr group or an HDF5 file, and the name of an array in an `.npz` file, which may
+        be left out if the file has one array.
     missing : {"warn", "fill", "refuse"}, default "warn"
         What becomes of chunks of zarr or HDF5 that are not there. Their formats read such chunks as a fill value, so a
         chunk that was lost looks like one that was never written.
@@ -161,14 +163,15 @@ def open_rows(
     -------
     LinearOperator of shape (n, p)
         Nothing but the description of the files is read. Rows are decoded some at a time and one slice ahead, in every
-        pass anew.
+        pass anew. A matrix that is compressed by columns (`csc_matrix`) and arrays in `.npz` files are read whole, and
+        held.
 
     Raises
     ------
     InvalidProblem
         There is no such file, it is damaged, or files of one pattern have different columns.
     UnsupportedData
-        A column or an array holds no numbers, or no rows that can be read some at a time.
+        A column or an array holds no numbers, or its rows can neither be read some at a time nor be held.
     MissingPackage
         The library that reads the format is not installed.
 

@@ -1,27 +1,47 @@
-"""The operators of objects of zarr and h5py, of Arrow data sets and of files. Imports wait until one comes."""
+"""The operators of objects of zarr, h5py and anndata, of Arrow data sets and of files. Imports wait until one comes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linspec.errors import InvalidProblem, MissingPackage, printable
 
 if TYPE_CHECKING:
-    from linspec.operators import RowFiles
-    from linspec_sources.slabs import RowSource, SlabRows
+    from linspec.operators import LinearOperator, RowFiles
+    from linspec_sources.slabs import RowSource
 
 ZARR, HDF5, ANNDATA, PARQUET = ".zarr", (".h5", ".hdf5"), ".h5ad", (".parquet", ".pq")
+NPY, NPZ = ".npy", ".npz"
 
-SUFFIXES = (ZARR, *HDF5, ANNDATA, *PARQUET)
+SUFFIXES = (ZARR, *HDF5, ANNDATA, *PARQUET, NPY, NPZ)
 """Of files that are read here."""
 
 
 def is_file(data: Any) -> bool:
     """Whether data are files with one of the suffixes."""
-    return _named(data, "linspec", ("RowFiles",)) and data.suffix in SUFFIXES
+    if not _named(data, "linspec", ("RowFiles",)) or data.suffix not in SUFFIXES:
+        return False
+    if data.suffix not in (NPY, NPZ) or len(data.paths) > 1:
+        return True
+    from linspec_sources.numpy_files import begins_as
+
+    return begins_as(data.paths[0], data.suffix)  # otherwise linspec says what the file is
+
+
+def is_annotated(data: Any) -> bool:
+    """Whether data are an AnnData."""
+    return _named(data, "anndata", ("AnnData",))
+
+
+def is_annotated_sparse(data: Any) -> bool:
+    """Whether data are a sparse matrix in a file that anndata has opened."""
+    return _named(
+        data, "anndata", ("_CSRDataset", "_CSCDataset", "CSRDataset", "CSCDataset", "SparseDataset")
+    )
 
 
 def is_zarr(data: Any) -> bool:
@@ -44,18 +64,36 @@ def _named(data: Any, package: str, names: tuple[str, ...]) -> bool:
     return kind.__module__.partition(".")[0] == package and kind.__name__ in names
 
 
-def _operator(source: RowSource) -> SlabRows:
+def _operator(source: RowSource) -> LinearOperator:
+    from linspec.operators import as_operator
+    from linspec_sources.held import HeldRows
     from linspec_sources.slabs import SlabRows
 
-    return SlabRows(source)
+    if not isinstance(source, HeldRows):
+        return SlabRows(source)
+    operator = as_operator(source.matrix, source.name)
+    operator.column_names, operator.row_names = source.column_names, source.row_names
+    return operator
 
 
-def of_zarr(data: Any) -> SlabRows:
+def of_annotated(data: Any) -> LinearOperator:
+    """The rows of X of an `anndata.AnnData`."""
+    from linspec_sources.annotated import rows_of_annotated
+
+    return rows_of_annotated(data)
+
+
+def of_annotated_sparse(data: Any) -> LinearOperator:
+    """The rows of a sparse matrix that anndata reads from a file."""
+    return (of_zarr if _named(data.group, "zarr", ("Group",)) else of_hdf5)(data.group)
+
+
+def of_zarr(data: Any) -> LinearOperator:
     """The rows of a `zarr.Array`, or of the matrix in a `zarr.Group`."""
     return _operator(_zarr_rows(data, _place(data)))
 
 
-def of_hdf5(data: Any) -> SlabRows:
+def of_hdf5(data: Any) -> LinearOperator:
     """The rows of an `h5py.Dataset`, or of the matrix in a group or a file."""
     if not data:
         raise InvalidProblem("the HDF5 file is closed. Leave it open while it is in use, or pass its path.")
@@ -64,7 +102,7 @@ def of_hdf5(data: Any) -> SlabRows:
     return _operator(_hdf5_rows(data, name))
 
 
-def of_data_set(data: Any) -> SlabRows:
+def of_data_set(data: Any) -> LinearOperator:
     """The rows of the Parquet files of a `pyarrow.dataset.Dataset`."""
     from linspec_sources.parquet_files import ParquetRows
 
@@ -77,7 +115,7 @@ def of_data_set(data: Any) -> SlabRows:
     return _operator(ParquetRows(list(files)))
 
 
-def of_files(files: RowFiles) -> SlabRows:
+def of_files(files: RowFiles) -> LinearOperator:
     """The rows of files."""
     if files.suffix in PARQUET:
         if files.part:
@@ -89,18 +127,22 @@ def of_files(files: RowFiles) -> SlabRows:
         from linspec_sources.parquet_files import ParquetRows
 
         return _operator(ParquetRows(files.paths, files.columns))
-    (path, *more) = files.paths
-    if more:
-        raise InvalidProblem(
-            f"{files.name} are {len(files.paths)} files of the format {files.suffix}, of which one is read. Stack "
-            "linspec.open_rows of each: linspec.operators.VerticalStack."
-        )
-    if files.columns is not None:
-        raise InvalidProblem(
-            f"{files.name}: columns are picked from Parquet files alone. Leave columns out, or write the columns apart."
-        )
-    read = _of_zarr_path if files.suffix == ZARR else _of_hdf5_path
-    return _operator(read(path, files))
+    read = _READERS[files.suffix]
+    sources = [_picked(read(path, replace(files, paths=(path,))), files.columns) for path in files.paths]
+    if len(sources) == 1:
+        return _operator(sources[0])
+    from linspec_sources.stacked import StackedRows
+
+    return _operator(StackedRows(files.name, sources))
+
+
+def _picked(source: RowSource, columns: tuple[str, ...] | None) -> RowSource:
+    """Columns by name, or all."""
+    if columns is None:
+        return source
+    from linspec_sources.stacked import ChosenColumns
+
+    return ChosenColumns(source, columns)
 
 
 def _of_zarr_path(path: str, files: RowFiles) -> RowSource:
@@ -119,6 +161,21 @@ def _of_hdf5_path(path: str, files: RowFiles) -> RowSource:
     if Path(path).is_dir():
         raise InvalidProblem(f"{files.name} is a folder. Pass the path of one file.")
     return _hdf5_rows(opened_hdf5(path), files.name, files.part, files.missing)
+
+
+def _of_npy_path(path: str, files: RowFiles) -> RowSource:
+    from linspec_sources.numpy_files import NpyArray
+    from linspec_sources.stored import DenseRows
+
+    if files.part:
+        raise InvalidProblem(f"{files.name} is one array and has no part {files.part!r}. Leave part out.")
+    return DenseRows(NpyArray(path))
+
+
+def _of_npz_path(path: str, files: RowFiles) -> RowSource:
+    from linspec_sources.numpy_files import npz_rows
+
+    return npz_rows(path, files.part)
 
 
 @contextmanager
@@ -150,3 +207,12 @@ def _hdf5_rows(node: Any, name: str, part: str = "", missing: str = "warn") -> R
 def _place(node: Any) -> str:
     """Where an array of zarr is, for messages."""
     return printable(str(node.store_path).removeprefix("file://"))
+
+
+_READERS: dict[str, Callable[[str, Any], RowSource]] = {
+    ZARR: _of_zarr_path,
+    **dict.fromkeys((*HDF5, ANNDATA), _of_hdf5_path),
+    NPY: _of_npy_path,
+    NPZ: _of_npz_path,
+}
+"""Of files that are one array, or hold some."""

@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from linspec.errors import InvalidProblem, UnsupportedData
+from linspec_sources.held import rows_of_columns
 from linspec_sources.slabs import RowSource
 from linspec_sources.stored import (
     MOST_LABELS,
     DenseRows,
     SparseRows,
     Stored,
-    sparse_shape,
+    sparse_kind,
     text_of,
 )
 
@@ -88,24 +89,25 @@ def _is_array(node: Any) -> bool:
 def _source(matrix: Any, make: Make, name: str, missing: str) -> RowSource:
     if _is_array(matrix):
         return DenseRows(make(name, matrix), missing)
-    shape = sparse_shape(matrix.attrs, name)
-    if shape is None or any(part not in matrix for part in PARTS):
+    found = sparse_kind(matrix.attrs, name)
+    if found is None or any(part not in matrix for part in PARTS):
         raise UnsupportedData(
-            f"{name} must be an array, or a group of compressed sparse rows; got a group with "
+            f"{name} must be an array, or a group of a compressed sparse matrix; got a group with "
             f"{_listed(matrix)}. Name a matrix in it with part=."
         )
     parts = {part: make(f"{name}/{part}", matrix[part]) for part in PARTS}
-    return SparseRows(name, parts, shape, missing)
+    kind, shape = found
+    return (SparseRows if kind == "csr" else rows_of_columns)(name, parts, shape, missing)
 
 
 def _only(node: Any, name: str) -> str:
     """The only matrix of a group: "" for the group itself."""
-    if sparse_shape(node.attrs, name) is not None:
+    if sparse_kind(node.attrs, name) is not None:
         return ""
     arrays = [
         key
         for key in node
-        if _is_array(node[key]) or sparse_shape(node[key].attrs, f"{name}, {key}") is not None
+        if _is_array(node[key]) or sparse_kind(node[key].attrs, f"{name}, {key}") is not None
     ]
     if len(arrays) != 1:
         raise InvalidProblem(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from linspec.arrays import HostArray
 from linspec.errors import MissingPackage
@@ -21,12 +22,13 @@ def numbers() -> HostArray:
     return np.random.default_rng(0).standard_normal((ROWS, COLUMNS))
 
 
-def _package(name: str, extra: str) -> Any:
-    """An optional package."""
+def _package(name: str, extra: str = "") -> Any:
+    """An optional package, which an extra installs or, where none is named, pip alone."""
     try:
         return import_module(name)
     except ImportError as error:
-        raise MissingPackage(f"{name} is not installed: pip install 'linspec[{extra}]'") from error
+        wanted = f"'linspec[{extra}]'" if extra else name
+        raise MissingPackage(f"{name} is not installed: pip install {wanted}") from error
 
 
 def zarr_array() -> Any:
@@ -57,3 +59,16 @@ def data_set() -> Any:
     """The same as a data set of Arrow."""
     files = list(parquet_file().paths)
     return _package("pyarrow.dataset", "parquet").dataset(files)
+
+
+def annotated() -> Any:
+    """An AnnData in memory."""
+    return _package("anndata").AnnData(numbers())
+
+
+def annotated_sparse() -> Any:
+    """A sparse matrix as anndata reads it from a group of zarr in memory."""
+    anndata, zarr = _package("anndata"), _package("zarr", "zarr")
+    group = zarr.open_group({}, mode="w")
+    anndata.io.write_elem(group, "X", scipy.sparse.csr_matrix(numbers()))
+    return anndata.io.sparse_dataset(group["X"])

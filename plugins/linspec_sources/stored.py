@@ -4,8 +4,8 @@ Problem: zarr arrays and HDF5 datasets are read in the same way, by slices, and 
 chunks.
 Method: a `Stored` says what both have in common; `DenseRows` and `SparseRows` make sources of one array and of three.
 Source: the on-disk format of AnnData for sparse matrices: a group with the arrays data, indices and indptr, whose
-attribute encoding-type is csr_matrix and whose attribute shape has rows and columns. Files of before 2020 call these
-h5sparse_format and h5sparse_shape.
+attribute encoding-type is csr_matrix or csc_matrix and whose attribute shape has rows and columns. Files of before
+2020 call these h5sparse_format and h5sparse_shape.
 """
 
 from __future__ import annotations
@@ -173,27 +173,8 @@ class SparseRows(RowSource):
         self.stored_dtype = self._data.dtype
         with called(name):
             working_dtype(self.stored_dtype)
-        for (
-            key,
-            part,
-        ) in parts.items():  # leading rows may be empty, but many entries of 0 in column 0 are never meant
-            part.check_absent("refuse" if missing == "warn" and key != "indptr" else missing)
-        starts = np.asarray(parts["indptr"].read(0, parts["indptr"].shape[0]))
-        lengths = (self._data.shape, self._indices.shape)
-        if (
-            starts.dtype.kind not in "iu"
-            or starts.shape != (shape[0] + 1,)
-            or lengths != ((int(starts[-1]),),) * 2
-            or starts[0] != 0
-            or (np.diff(starts) < 0).any()
-        ):
-            raise InvalidProblem(
-                f"{name} is no matrix of compressed sparse rows: indptr has shape {starts.shape} and ends at "
-                f"{starts[-1:].tolist()}, data and indices have {lengths[0]} and {lengths[1]} entries, for "
-                f"shape {shape}. "
-                "The file is damaged: write it again."
-            )
-        self._starts = starts.astype(np.int64)
+        starts = checked_starts(name, parts, shape, shape[0], missing)
+        self._starts = starts
         self.edges = self._cut()
 
     def _cut(self) -> HostArray:
@@ -225,29 +206,63 @@ class SparseRows(RowSource):
         return self._data.stamp(start, stop), self._indices.stamp(start, stop)
 
 
-def sparse_shape(attributes: Mapping[str, Any], name: str) -> tuple[int, int] | None:
-    """The shape of a group of compressed sparse rows; None of a group that is no sparse matrix.
+def checked_starts(
+    name: str, parts: Mapping[str, Stored], shape: tuple[int, int], lines: int, missing: str
+) -> HostArray:
+    """Where the rows or columns of a compressed matrix begin, once the three arrays fit together.
+
+    Parameters
+    ----------
+    name : str
+    parts : mapping of str to Stored
+        data, indices and indptr.
+    shape : tuple of int
+    lines : int
+        How many rows there are, or columns where these are compressed.
+    missing : {"warn", "fill", "refuse"}
 
     Raises
     ------
-    UnsupportedData
-        The matrix is compressed by columns.
+    InvalidProblem
     """
-    kind = text_of(attributes.get("encoding-type", attributes.get("h5sparse_format", "")))
-    if kind in ("csc_matrix", "csc"):
-        raise UnsupportedData(
-            f"{name} is compressed by columns (csc_matrix), so its rows cannot be read some at a time. Write it "
-            f"again as "
-            "a csr_matrix."
+    for key, part in parts.items():  # leading lines may be empty, but many entries of 0 at 0 are never meant
+        if key == "indptr" and not math.prod(parts["data"].shape):
+            continue  # all of it is 0, as it must be
+        part.check_absent("refuse" if missing == "warn" and key != "indptr" else missing)
+    starts = np.asarray(parts["indptr"].read(0, parts["indptr"].shape[0]))
+    lengths = (parts["data"].shape, parts["indices"].shape)
+    if (
+        starts.dtype.kind not in "iu"
+        or starts.shape != (lines + 1,)
+        or lengths != ((int(starts[-1]),),) * 2
+        or starts[0] != 0
+        or (np.diff(starts.astype(np.int64)) < 0).any()
+    ):
+        raise InvalidProblem(
+            f"{name} is no matrix of compressed sparse {'rows' if lines == shape[0] else 'columns'}: indptr has "
+            f"shape {starts.shape} and ends at {starts[-1:].tolist()}, data and indices have {lengths[0]} and "
+            f"{lengths[1]} entries, for shape {shape}. The file is damaged: write it again."
         )
-    if kind not in ("csr_matrix", "csr"):
+    return starts.astype(np.int64)
+
+
+def sparse_kind(attributes: Mapping[str, Any], name: str) -> tuple[str, tuple[int, int]] | None:
+    """What is compressed in a group, "csr" for rows or "csc" for columns, and its shape; None of other groups.
+
+    Raises
+    ------
+    InvalidProblem
+        It states no shape.
+    """
+    kind = text_of(attributes.get("encoding-type", attributes.get("h5sparse_format", "")))[:3]
+    if kind not in ("csr", "csc"):
         return None
     shape = np.asarray(attributes.get("shape", attributes.get("h5sparse_shape", ()))).reshape(-1)
     if shape.shape != (2,) or shape.dtype.kind not in "iu" or shape.min() < 0:
         raise InvalidProblem(
             f"{name} must have an attribute shape of rows and columns; got {shown(shape)}. Write it again."
         )
-    return int(shape[0]), int(shape[1])
+    return kind, (int(shape[0]), int(shape[1]))
 
 
 def text_of(value: Any) -> str:

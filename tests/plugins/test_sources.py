@@ -26,7 +26,7 @@ N, P = 900, 12
 @pytest.fixture(autouse=True)
 def _small_slabs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Slabs of some dozen rows, so that small data have many."""
-    for module in ("slabs", "stored", "parquet_files"):
+    for module in ("slabs", "stored", "held", "parquet_files"):
         name = f"linspec_sources.{module}"
         if module != "parquet_files" or _has("pyarrow"):
             monkeypatch.setattr(f"{name}.SLAB_BYTES", 8 * P * 64)
@@ -56,18 +56,24 @@ def write_zarr(path: Path, A: np.ndarray, **more: Any) -> str:
     return str(path)
 
 
-def write_csr(group: Any, matrix: Any, make: Any) -> None:
-    """A matrix as AnnData writes it."""
-    group.attrs["encoding-type"] = "csr_matrix"
+def _packed(values: np.ndarray) -> dict[str, Any]:
+    return {"chunks": (min(100, values.size),), "compression": "gzip"} if values.size else {}
+
+
+def write_sparse(group: Any, matrix: Any, make: Any) -> None:
+    """A matrix as AnnData writes it, by rows or by columns."""
+    group.attrs["encoding-type"] = f"{matrix.format}_matrix"
     group.attrs["encoding-version"] = "0.1.0"
     group.attrs["shape"] = list(matrix.shape) if make == "zarr" else np.asarray(matrix.shape)
     for part in ("data", "indices", "indptr"):
         values = getattr(matrix, part)
         if make == "zarr":
-            array = group.create_array(part, shape=values.shape, chunks=(100,), dtype=values.dtype)
+            array = group.create_array(
+                part, shape=values.shape, chunks=(max(1, min(100, values.size)),), dtype=values.dtype
+            )
             array[:] = values
         else:
-            group.create_dataset(part, data=values, chunks=(100,), compression="gzip")
+            group.create_dataset(part, data=values, **_packed(values))
 
 
 def write_h5ad(path: Path, matrix: Any) -> str:
@@ -75,7 +81,7 @@ def write_h5ad(path: Path, matrix: Any) -> str:
     h5py = pytest.importorskip("h5py")
     with h5py.File(path, "w") as file:
         file.attrs["encoding-type"] = "anndata"
-        write_csr(file.create_group("X"), matrix, "hdf5")
+        write_sparse(file.create_group("X"), matrix, "hdf5")
         file.create_group("layers").create_dataset("dense", data=matrix.toarray())
         file.create_group("obsm").create_dataset("X_pca", data=matrix.toarray()[:, :3])
         for name, count, label in (("obs", matrix.shape[0], "cell"), ("var", matrix.shape[1], "gene")):
@@ -105,7 +111,7 @@ def write(kind: str, folder: Path) -> tuple[Any, Any]:
         return write_zarr(folder / "a.zarr", A, shards=(150, 10)), A
     if kind == "zarr-csr":
         zarr = pytest.importorskip("zarr")
-        write_csr(zarr.open_group(str(folder / "a.zarr"), mode="w"), sparse(), "zarr")
+        write_sparse(zarr.open_group(str(folder / "a.zarr"), mode="w"), sparse(), "zarr")
         return str(folder / "a.zarr"), sparse()
     if kind in ("h5", "contiguous"):
         h5py = pytest.importorskip("h5py")
@@ -115,7 +121,7 @@ def write(kind: str, folder: Path) -> tuple[Any, Any]:
     if kind == "h5-csr":
         h5py = pytest.importorskip("h5py")
         with h5py.File(folder / "a.h5", "w") as file:
-            write_csr(file.create_group("a"), sparse(), "hdf5")
+            write_sparse(file.create_group("a"), sparse(), "hdf5")
         return str(folder / "a.h5"), sparse()
     if kind == "h5ad":
         return write_h5ad(folder / "a.h5ad", sparse()), sparse()
@@ -273,14 +279,266 @@ def test_a_part_that_is_not_there_is_named(tmp_path: Path) -> None:
         ls.open_rows(path, part="obs")
 
 
-def test_columns_first_is_refused(tmp_path: Path) -> None:
+def write_h5(path: Path, matrix: Any) -> str:
     h5py = pytest.importorskip("h5py")
-    with h5py.File(tmp_path / "a.h5ad", "w") as file:
-        group = file.create_group("X")
-        write_csr(group, sparse(), "hdf5")
-        group.attrs["encoding-type"] = "csc_matrix"
-    with pytest.raises(UnsupportedData, match="compressed by columns"):
-        ls.open_rows(tmp_path / "a.h5ad", part="X")
+    with h5py.File(path, "w") as file:
+        if scipy.sparse.issparse(matrix):
+            write_sparse(file.create_group("a"), matrix, "hdf5")
+        else:
+            file.create_dataset("a", data=matrix, chunks=(50, 5))
+    return str(path)
+
+
+def write_sparse_zarr(path: Path, matrix: Any) -> str:
+    zarr = pytest.importorskip("zarr")
+    write_sparse(zarr.open_group(str(path), mode="w"), matrix, "zarr")
+    return str(path)
+
+
+@pytest.mark.parametrize("kind", ["zarr", "h5", "h5ad"])
+def test_compressed_columns_are_turned(kind: str, tmp_path: Path) -> None:
+    matrix = sparse().tocsc()
+    matrix.data[:5] = 0.0  # stored zeros stay stored
+    makers = {"zarr": write_sparse_zarr, "h5": write_h5, "h5ad": write_h5ad}
+    operator = ls.open_rows(makers[kind](tmp_path / f"a.{kind}", matrix))
+    assert operator.sparse
+    assert operator.nnz == matrix.nnz
+    np.testing.assert_array_equal(operator.dense(), matrix.toarray())
+    assert not check_operator(operator, entries=matrix.toarray())
+    if kind == "h5ad":
+        assert operator.column_names[-1] == f"gene{P - 1}"
+        assert operator.row_names[-1] == f"cell{N - 1}"
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (5, 0), (1, 1), (40, 3), (3, 40)])
+def test_compressed_columns_of_any_shape_are_turned(shape: tuple[int, int], tmp_path: Path) -> None:
+    matrix = scipy.sparse.random_array(shape, density=0.3, rng=np.random.default_rng(2), format="csc")
+    found = ls.open_rows(write_sparse_zarr(tmp_path / "a.zarr", matrix))
+    np.testing.assert_array_equal(found.dense(), matrix.toarray())
+
+
+def test_compressed_columns_that_do_not_fit_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_sparse_zarr(tmp_path / "a.zarr", sparse().tocsc())
+    held = pytest.importorskip("linspec_sources.held")
+    monkeypatch.setattr(type(held.HOST), "free_memory", lambda _: 1000)
+    with pytest.raises(
+        UnsupportedData, match=r"compressed by columns .*are free\. Write it again as a csr_matrix"
+    ):
+        ls.open_rows(path)
+
+
+@pytest.mark.parametrize("fault", [-1, N])
+def test_compressed_columns_with_rows_that_are_none_are_refused(fault: int, tmp_path: Path) -> None:
+    matrix = sparse().tocsc()
+    matrix.indices[7] = fault
+    with pytest.raises(InvalidProblem, match=r"must be rows from 0 to 899"):
+        ls.open_rows(write_h5(tmp_path / "a.h5", matrix))
+
+
+class AnnData:
+    """What the adapter takes of an `anndata.AnnData`."""
+
+    def __init__(self, X: Any, genes: Any = None) -> None:
+        self.X = X
+        self.obs_names = [f"cell{i}" for i in range(N)]
+        self.var_names = [f"gene{j}" for j in range(P)] if genes is None else genes
+
+
+AnnData.__module__ = "anndata._core.anndata"
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "csc", "backed"])
+def test_annotated_objects_are_data(kind: str, tmp_path: Path) -> None:
+    matrix = dense() if kind in ("dense", "backed") else sparse().asformat(kind)
+    exact = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
+    if kind == "backed":
+        h5py = pytest.importorskip("h5py")
+        matrix = h5py.File(write_h5(tmp_path / "a.h5", matrix))["a"]
+    found = ls.solve(ls.SVD(AnnData(matrix), k=2, center=True, left=True))
+    np.testing.assert_allclose(found.S, np.linalg.svd(exact - exact.mean(axis=0))[1][:2], rtol=1e-6)
+    assert found.column_names["A"] == tuple(f"gene{j}" for j in range(P))
+    assert found.scores_table(library="")[0]["row"] == "cell0"
+
+
+def test_annotated_objects_without_a_matrix_or_names() -> None:
+    with pytest.raises(InvalidProblem, match=r"has no X\. Pass a layer"):
+        ls.as_operator(AnnData(None))
+    assert ls.as_operator(AnnData(dense(), ["same"] * P)).column_names is None
+
+
+def test_sparse_matrices_that_anndata_has_opened_are_data(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+
+    class _CSCDataset:
+        def __init__(self, group: Any) -> None:
+            self.group = group
+
+    _CSCDataset.__module__ = "anndata._core.sparse_dataset"
+    with h5py.File(write_h5(tmp_path / "a.h5", sparse().tocsc())) as file:
+        found = ls.as_operator(_CSCDataset(file["a"]))
+        np.testing.assert_array_equal(found.dense(), sparse().toarray())
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("make", [scipy.sparse.csr_matrix, scipy.sparse.csc_matrix, np.asarray])
+def test_the_package_itself_agrees(make: Any, tmp_path: Path) -> None:
+    """With anndata, where it is installed: what it writes and opens is what it holds."""
+    anndata = pytest.importorskip("anndata")
+    exact = sparse().toarray()
+    cells = anndata.AnnData(make(exact), layers={"counts": make(2 * exact)})
+    cells.var_names = [f"gene{j}" for j in range(P)]
+    cells.write_h5ad(tmp_path / "a.h5ad")
+    cells.write_zarr(tmp_path / "a.zarr")
+    backed = anndata.read_h5ad(tmp_path / "a.h5ad", backed="r")
+    stored = [ls.open_rows(tmp_path / name) for name in ("a.h5ad", "a.zarr")]
+    objects = [cells, cells[:, :], backed]
+    for operator in (*stored, *map(ls.as_operator, objects)):
+        np.testing.assert_array_equal(operator.dense(), exact)
+        assert operator.column_names == tuple(cells.var_names)
+    np.testing.assert_array_equal(ls.open_rows(tmp_path / "a.h5ad", part="layers/counts").dense(), 2 * exact)
+    backed.file.close()
+    some = ls.as_operator(cells[:, ["gene3", "gene1"]])
+    np.testing.assert_array_equal(some.dense(), exact[:, [3, 1]])
+    assert some.column_names == ("gene3", "gene1")
+
+
+# ---- several files ------------------------------------------------------------------------------
+
+CUTS = ((0, 100), (100, 100), (100, 650), (650, N))
+"""The second file has no rows."""
+
+
+def write_npz(path: Path, matrix: Any) -> str:
+    if scipy.sparse.issparse(matrix):
+        scipy.sparse.save_npz(path, matrix)
+    else:
+        np.savez_compressed(path, a=matrix)
+    return str(path)
+
+
+def write_npy(path: Path, matrix: Any) -> str:
+    np.save(path, matrix)
+    return str(path)
+
+
+MANY: dict[str, tuple[Any, str]] = {
+    "zarr": (write_zarr, "zarr"),
+    "zarr-csr": (write_sparse_zarr, "zarr"),
+    "zarr-csc": (write_sparse_zarr, "zarr"),
+    "h5": (write_h5, "h5"),
+    "h5ad-csr": (write_h5ad, "h5ad"),
+    "h5ad-csc": (write_h5ad, "h5ad"),
+    "npy": (write_npy, "npy"),
+    "npz": (write_npz, "npz"),
+    "npz-csr": (write_npz, "npz"),
+    "npz-csc": (write_npz, "npz"),
+}
+
+
+def write_many(kind: str, folder: Path) -> tuple[str, np.ndarray]:
+    make, suffix = MANY[kind]
+    _, _, form = kind.partition("-")
+    whole = sparse() if form else dense()
+    for i, (start, stop) in enumerate(CUTS):
+        if start < stop or form:  # zarr and HDF5 have no chunks of no rows
+            rows = whole[start:stop]
+            make(folder / f"day{i}.{suffix}", rows.asformat(form) if form else rows)
+    return str(folder / f"day*.{suffix}"), whole.toarray() if form else whole
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_files_of_a_pattern_are_one_matrix(kind: str, tmp_path: Path) -> None:
+    pattern, exact = write_many(kind, tmp_path)
+    operator = ls.open_rows(pattern)
+    assert not check_operator(operator, entries=exact)
+    again = pickle.loads(pickle.dumps(operator))
+    np.testing.assert_array_equal(again.dense(), exact)
+    found = ls.solve(ls.SVD(operator, k=2, center=True), "block-krylov", form="implicit", rng=0, tol=1e-10)
+    np.testing.assert_allclose(found.S, np.linalg.svd(exact - exact.mean(axis=0))[1][:2], rtol=1e-9)
+    if kind.startswith("h5ad"):
+        assert operator.column_names[0] == "gene0"
+        assert len(operator.row_names) == N
+
+
+def test_every_slab_of_several_files_is_decoded_once_a_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator = ls.open_rows(write_many("zarr", tmp_path)[0])
+    read, asked = operator.source.read, []
+    monkeypatch.setattr(operator.source, "read", lambda rows: asked.append(rows.start) or read(rows))
+    moments = ls.Moments(operator, form="implicit")
+    for _ in range(2):
+        moments.products(np.eye(P))
+    assert asked == 2 * operator.source.edges[:-1].tolist()
+
+
+@pytest.mark.parametrize(
+    "kind, other, what",
+    [
+        ("zarr", lambda A: A[:, 1:], "has 11 columns, and there are 12"),
+        ("zarr", lambda A: A.astype("f4"), "has float32, and there float64"),
+        ("npy", lambda A: A[:, 1:], "has 11 columns, and there are 12"),
+        ("h5", scipy.sparse.csr_array, "has sparse rows, and there dense rows"),
+    ],
+)
+def test_a_file_that_differs_is_named_before_any_pass(
+    kind: str, other: Any, what: str, tmp_path: Path
+) -> None:
+    pattern, exact = write_many(kind, tmp_path)
+    make, suffix = MANY[kind]
+    make(tmp_path / f"day9.{suffix}", other(exact[:50]))
+    with pytest.raises(InvalidProblem, match=rf"day9\.{suffix}.* must have the columns of .*day0.*{what}"):
+        ls.open_rows(pattern)
+
+
+def test_a_file_with_other_variables_is_named(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    pattern, _ = write_many("h5ad-csr", tmp_path)
+    with h5py.File(tmp_path / "day3.h5ad", "a") as file:
+        del file["var/_index"]
+        file["var/_index"] = ["other", *(f"gene{j}" for j in range(1, P))]
+    with pytest.raises(
+        InvalidProblem, match=r"day3\.h5ad, X must .* the column 'other' at place 0, and there 'gene0'"
+    ):
+        ls.open_rows(pattern)
+    found = ls.open_rows(pattern, columns=["gene4", "gene2"])  # which all have
+    np.testing.assert_array_equal(found.dense(), sparse().toarray()[:, [4, 2]])
+    assert found.column_names == ("gene4", "gene2")
+
+
+def test_variables_are_picked_by_name(tmp_path: Path) -> None:
+    path = write_h5ad(tmp_path / "cells.h5ad", sparse())
+    found = ls.open_rows(path, part="layers/dense", columns=["gene4", "gene2"])
+    assert not check_operator(found, entries=sparse().toarray()[:, [4, 2]])
+    with pytest.raises(InvalidProblem, match=r"no column is called 'gen4'\. Did you mean 'gene4'"):
+        ls.open_rows(path, columns=["gen4"])
+    with pytest.raises(InvalidProblem, match="'gene4' is named twice"):
+        ls.open_rows(path, columns=["gene4", "gene4"])
+    with pytest.raises(InvalidProblem, match="its columns have no names"):
+        ls.open_rows(path, part="obsm/X_pca", columns=["gene4"])
+
+
+def test_files_of_numpy_state_their_faults(tmp_path: Path) -> None:
+    np.savez(tmp_path / "two.npz", a=dense(), b=dense())
+    with pytest.raises(InvalidProblem, match=r"holds 2 arrays \(a, b\)\. Name one with part="):
+        ls.open_rows(tmp_path / "two.npz")
+    assert ls.open_rows(tmp_path / "two.npz", part="b").shape == (N, P)
+    with pytest.raises(InvalidProblem, match="no part 'c': it holds a, b"):
+        ls.open_rows(tmp_path / "two.npz", part="c")
+    pattern, _ = write_many("npy", tmp_path)
+    operator = ls.open_rows(pattern)
+    operator.matmat(np.eye(P))
+    whole = (tmp_path / "day2.npy").read_bytes()
+    (tmp_path / "day2.npy").write_bytes(whole[:-800])
+    with pytest.raises(InvalidProblem, match=r"day2\.npy was cut off"):
+        operator.matmat(np.eye(P))
+    with pytest.raises(InvalidProblem, match=r"day2\.npy cannot be read as a \.npy file"):
+        ls.open_rows(pattern)
+    (tmp_path / "two.npz").write_bytes((tmp_path / "two.npz").read_bytes()[:-100])
+    with pytest.raises(InvalidProblem, match=r"two\.npz cannot be read as an \.npz file"):
+        ls.open_rows(tmp_path / "two.npz", part="a")
 
 
 # ---- faults -------------------------------------------------------------------------------------
@@ -447,6 +705,4 @@ def test_files_are_stated_before_they_are_opened(tmp_path: Path) -> None:
         InvalidProblem, match=r"must have one format; got files of the formats \.h5, \.parquet"
     ):
         ls.open_rows([tmp_path / "a.h5", tmp_path / "b.parquet"])
-    with pytest.raises(InvalidProblem, match="columns are picked from Parquet files alone"):
-        ls.open_rows(tmp_path / "a.h5", columns=["a"])
     assert RowFiles(("a.ZARR",)).suffix == ".zarr"

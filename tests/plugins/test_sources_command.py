@@ -70,6 +70,26 @@ def test_columns_are_picked_from_several_files(files: Path) -> None:
     assert "X, pair1" in two
 
 
+@pytest.mark.parametrize("suffix", ["zarr", "h5", "npy", "npz"])
+def test_files_of_a_pattern_are_one_matrix(suffix: str, tmp_path: Path) -> None:
+    for i in range(3):
+        path, rows = tmp_path / f"day{i}.{suffix}", A[100 * i : 100 * (i + 1)]
+        if suffix == "zarr":
+            zarr.create_array(str(path), shape=rows.shape, chunks=(70, 6), dtype="f8")[:] = rows
+        elif suffix == "h5":
+            with h5py.File(path, "w") as file:
+                file["a"] = rows
+        else:
+            np.save(path, rows) if suffix == "npy" else np.savez(path, a=rows, b=rows[:, :2])
+    name = f"{tmp_path}/day*.{suffix}{':a' if suffix == 'npz' else ''}"
+    out = run("solve", "svd", name, "-k", 2, "--center")
+    np.testing.assert_allclose(values(out), expected(A), rtol=1e-4)
+    assert "300 x 6, float64, read in slices" in out
+    if suffix == "npy":
+        np.save(tmp_path / "day9.npy", A[:, 1:])
+        assert "day9.npy must have the columns of" in refusal("solve", "svd", name, "-k", 2)
+
+
 def test_names_of_variables_are_kept(files: Path) -> None:
     out = run("solve", "svd", files / "a.h5ad", "-k", 1, "--center", "--out", files / "axes.npz")
     with np.load(files / "axes.npz") as saved:

@@ -1,0 +1,164 @@
+"""Rows that are held in memory because their file does not give some of them at a time.
+
+Problem: a matrix that is compressed by columns (CSC), as AnnData may write it, gives columns and no rows. An array in
+an `.npz` file is given whole.
+Method: such a matrix is brought into memory once, where it is opened. Compressed columns are turned in two readings, a
+stretch of columns at a time: the first counts the entries of each row, the second puts each entry in its place. So the
+most that is held is the result and one stretch. What would take more than half of the free memory is refused.
+Source: the usual transposition of a compressed matrix by counting, Gustavson 1978, doi:10.1145/355791.355796.
+Where we differ from ``scipy.sparse.csc_array.tocsr`` of the whole: entries by columns and by rows are never held
+together.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from linspec import cost
+from linspec.arrays import HOST, HostArray, working_dtype
+from linspec.errors import InvalidProblem, UnsupportedData, called
+from linspec_sources.slabs import SLAB_BYTES, RowSource, slab_edges
+from linspec_sources.stored import Stored, checked_starts
+
+__all__ = ["HeldRows", "rows_of_columns"]
+
+MOST = 0.5
+"""Of the free memory that a matrix may take which is brought there."""
+
+
+class HeldRows(RowSource):
+    """A matrix in memory.
+
+    Parameters
+    ----------
+    name : str
+        What messages call it.
+    matrix : numpy.ndarray or scipy.sparse.csr_array
+    """
+
+    def __init__(self, name: str, matrix: Any) -> None:
+        self.name, self.matrix = name, matrix
+        self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+        self.sparse = scipy.sparse.issparse(matrix)
+        self.stored_dtype = np.dtype(matrix.dtype)
+        with called(name):
+            working_dtype(self.stored_dtype)
+        row_bytes = self.stored * (self.stored_dtype.itemsize + 4 * self.sparse) // max(self.shape[0], 1)
+        self.edges = slab_edges(self.shape[0], 1, row_bytes)
+
+    @property
+    def stored(self) -> int:
+        return int(self.matrix.nnz) if self.sparse else self.shape[0] * self.shape[1]
+
+    def read(self, rows: slice) -> Any:
+        """The rows of a slab."""
+        return self.matrix[rows]
+
+    def stamp(self, rows: slice) -> Any:  # what is in memory does not change
+        """None."""
+        return
+
+
+def check_room(name: str, needed: int, what: str, remedy: str) -> None:
+    """Refuse to bring a matrix into memory that takes a large part of it.
+
+    Raises
+    ------
+    UnsupportedData
+    """
+    free = HOST.free_memory()
+    if needed > max(MOST * free, 2 * SLAB_BYTES):
+        raise UnsupportedData(
+            f"{name} {what}. That takes {cost.human_bytes(needed)}, and {cost.human_bytes(free)} are free. {remedy}"
+        )
+
+
+def rows_of_columns(
+    name: str, parts: Mapping[str, Stored], shape: tuple[int, int], missing: str = "warn"
+) -> HeldRows:
+    """The rows of a matrix that a file holds by columns.
+
+    Parameters
+    ----------
+    name : str
+    parts : mapping of str to Stored
+        data, indices and indptr.
+    shape : tuple of int
+    missing : {"warn", "fill", "refuse"}
+
+    Raises
+    ------
+    UnsupportedData
+        Its rows would take more than half of the free memory.
+    InvalidProblem
+        The arrays do not fit together, or the file has changed meanwhile.
+    """
+    starts = checked_starts(name, parts, shape, shape[1], missing)
+    count, n = int(starts[-1]), shape[0]
+    data, indices = parts["data"], parts["indices"]
+    with called(name):
+        working_dtype(data.dtype)
+    index = np.dtype(np.int32 if max(count, *shape) < 2**31 else np.int64)
+    check_room(
+        name,
+        count * (data.dtype.itemsize + index.itemsize) + 3 * 8 * n + 2 * SLAB_BYTES,
+        "is compressed by columns (csc_matrix), so its rows must be brought into memory together",
+        "Write it again as a csr_matrix: X.tocsr() where there is room.",
+    )
+    stamps = [part.stamp(0, count) for part in (data, indices)]
+    stretches = _stretches(starts, data, indices)
+    lengths = np.zeros(n, dtype=np.int64)
+    for first, last in stretches:
+        rows = np.asarray(indices.read(int(starts[first]), int(starts[last])))
+        _check_rows(name, rows, n)
+        lengths += np.bincount(rows, minlength=n)
+    pointers = np.concatenate([[0], np.cumsum(lengths)])
+    entries, columns = np.empty(count, data.dtype), np.empty(count, index)
+    free = pointers[:-1].copy()  # where the next entry of each row goes
+    for first, last in stretches:
+        start, stop = int(starts[first]), int(starts[last])
+        rows = np.asarray(indices.read(start, stop))
+        _check_rows(name, rows, n)
+        pointer = (starts[first : last + 1] - start).astype(np.int64)
+        part = scipy.sparse.csc_array(
+            (np.asarray(data.read(start, stop)), rows.astype(index, copy=False), pointer),
+            shape=(n, last - first),
+        ).tocsr()
+        taken = np.diff(part.indptr)
+        places = np.repeat(free - part.indptr[:-1], taken) + np.arange(stop - start)
+        if (free + taken > pointers[1:]).any():
+            raise _changed(name)
+        entries[places], columns[places] = part.data, part.indices + first
+        free += taken
+    if stamps != [part.stamp(0, count) for part in (data, indices)]:
+        raise _changed(name)
+    matrix = scipy.sparse.csr_array(shape, dtype=data.dtype)
+    matrix.data, matrix.indices, matrix.indptr = entries, columns, pointers.astype(index)
+    return HeldRows(name, matrix)
+
+
+def _stretches(starts: HostArray, data: Stored, indices: Stored) -> list[tuple[int, int]]:
+    """Columns that are turned together: about a slab of entries, and of several chunks."""
+    entry = data.dtype.itemsize + indices.dtype.itemsize
+    entries = max(SLAB_BYTES // entry, 4 * max(data.stripe, indices.stripe))
+    marks = np.arange(entries, max(int(starts[-1]), 1), entries)
+    edges = np.unique(np.concatenate([[0], np.searchsorted(starts, marks), [len(starts) - 1]])).tolist()
+    return list(itertools.pairwise(edges))
+
+
+def _check_rows(name: str, rows: HostArray, n: int) -> None:
+    """Compiled code would follow an index that is none."""
+    if rows.dtype.kind not in "iu" or (rows.size and (rows.min() < 0 or rows.max() >= n)):
+        raise InvalidProblem(
+            f"{name} is no matrix of compressed sparse columns: its indices must be rows from 0 to {n - 1}. The "
+            "file is damaged: write it again."
+        )
+
+
+def _changed(name: str) -> InvalidProblem:
+    return InvalidProblem(f"{name} has changed while it was read. Leave files as they are, and solve again.")
