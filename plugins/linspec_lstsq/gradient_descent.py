@@ -13,14 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from linspec import LinearOperator, Moments, Run, Solution, Solver, form_option, limit_option, tol_option
 from linspec.arrays import Array, HostArray
 from linspec_lstsq.gradients import column_norms
-from linspec_lstsq.normal_equations import Iteration, NormalEquationsState, System, solve_normal_equations
+from linspec_lstsq.normal_equations import (
+    Iteration,
+    NormalEquationsState,
+    System,
+    solve_normal_equations,
+    steps_unseen,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +43,8 @@ class GradientDescent(Solver):
     def prepare(self, A: LinearOperator | Moments, ridge: float, run: Run) -> NormalEquationsState:
         """Prepare for many right-hand sides."""
         tol = 1e-8 if self.tol is None else self.tol
-        return NormalEquationsState(A, ridge, run, descents, self.max_iterations, tol)
+        ahead = partial(steps_unseen, descents)
+        return NormalEquationsState(A, ridge, run, descents, self.max_iterations, tol, ahead)
 
 
 def descents(system: System) -> Sequence[Iteration]:
@@ -52,11 +58,13 @@ class Descent(Iteration):
     def __init__(self, system: System) -> None:
         home, count = system.home, len(system.ridges)
         self.home, self.xp = home, home.xp
-        self.ridge = home.place(np.repeat(system.ridges, system.AtB.shape[1]))
         start, gradient = system.at_start
         self.w, self.iterate = home.concat([gradient] * count), home.concat([start] * count)
+        ridges = [home.ones((system.AtB.shape[1],)) * ridge for ridge in system.ridges]
+        self.ridge = ridges[0] if count == 1 else home.xp.concat(ridges)
         # A gradient of only rounding has parts in the null space of M, and a step along them is unbounded.
-        self.floor = home.place(np.tile(system.scales, count) * system.noise) ** 2
+        floor = home.xp.sum((system.AtB * system.noise) ** 2, axis=0)
+        self.floor = floor if count == 1 else home.xp.concat([floor] * count)
 
     def ask(self) -> Array:
         """The gradients."""
@@ -83,3 +91,7 @@ class Descent(Iteration):
     def gradient_norms(self) -> HostArray:
         """‖w‖ of every column."""
         return column_norms(self.w, self.home)
+
+    def gradient_squares(self) -> Array:
+        """Their squares."""
+        return self.xp.sum(self.w * self.w, axis=0)

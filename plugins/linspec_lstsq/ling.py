@@ -54,6 +54,7 @@ from linspec_lstsq.normal_equations import (
     System,
     current,
     finish,
+    steps_unseen,
     together,
     worst_residual,
 )
@@ -108,7 +109,9 @@ class Ling(Solver):
         found = principal_components(moments, self.rank, run.part(self.test_matrix), run, self.oversample)
         begin = self._deflated if self.variant == "deflated" else self._printed(moments)
         tol = 1e-8 if self.tol is None else self.tol
-        return NormalEquationsState(A, ridge, run, partial(begin, found), self.max_iterations, tol)
+        begun = partial(begin, found)
+        ahead = partial(steps_unseen, begun) if (self.inner, self.variant) == ("gd", "deflated") else None
+        return NormalEquationsState(A, ridge, run, begun, self.max_iterations, tol, ahead)
 
     def _deflated(self, found: PrincipalComponents, system: System) -> Sequence[Iteration]:
         """The variant that converges, one iteration for each ridge."""

@@ -46,6 +46,10 @@ class Iteration(ABC):
     def gradient_norms(self) -> HostArray:
         """‖AᵀB − (AᵀA + rI) x‖ of every column of the iterate."""
 
+    def gradient_squares(self) -> Array:
+        """The squares of `gradient_norms` where they lie, if the iteration needs nothing of the host; None: it does."""
+        return None
+
     def state(self) -> dict[str, Any] | None:
         """What the iteration is, for a checkpoint; None: it cannot go on from one."""
         return None
@@ -113,13 +117,14 @@ class System:
         with np.errstate(over="ignore"):
             squares = xp.sum(self.AtB * self.AtB, axis=0)
         found, squares = to_host_together(gradient.T @ gradient, squares)
-        self.know(found, squares)
+        self.know(squares)
         return found
 
-    def know(self, gradient_gram: HostArray, squares: HostArray) -> None:
-        """Take `gradient_gram` and the squares of `scales`, which somebody has brought to the host."""
-        vars(self).setdefault("gradient_gram", gradient_gram)
+    def know(self, squares: HostArray, gradient_gram: HostArray | None = None) -> None:
+        """Take the squares of `scales`, and `gradient_gram`, which somebody has brought to the host."""
         vars(self).setdefault("scales", column_norms(self.AtB, self.home, squares))
+        if gradient_gram is not None:
+            vars(self).setdefault("gradient_gram", gradient_gram)
 
     def wanted(self, x: Array) -> Array:
         """The columns of a start, or of its product with AᵀA; zeros for those whose answer is zero."""
@@ -307,6 +312,31 @@ def _residuals(iterations: Sequence[Iteration], system: System) -> HostArray:
     return relative(norms, system.scales)
 
 
+def steps_unseen(
+    begin: Begin,
+    system: System,
+    multiply: Callable[[Array], Array],
+    count: int,
+    tolerance: Callable[[float], float],
+) -> Ahead:
+    """Steps of iterations that need nothing of the host, with `gradient_squares`: see `GoAhead`."""
+    home, iterations, iterates, squares = system.home, begin(system), [], []
+    with np.errstate(over="ignore", invalid="ignore"):
+        for step in range(count + 1):
+            if step:
+                together(iterations, multiply, home)
+            iterates.append(current(iterations, home)["x"])
+            squares.append(home.concat([one.gradient_squares()[None, :] for one in iterations]))
+        scales, *found = to_host_together(home.xp.sum(system.AtB * system.AtB, axis=0), *squares)
+        system.know(scales)
+        residuals = [relative(np.sqrt(each[0]), system.scales) for each in found]
+    tol = tolerance(largest_finite(residuals[0]))
+    for step, (x, each) in enumerate(zip(iterates, residuals, strict=True)):
+        if each.max(initial=0.0) <= tol:
+            return Ahead(x=x, made=step, tol=tol)
+    return Ahead(iterations=iterations, made=count, tol=tol)
+
+
 @dataclass(frozen=True)
 class Ahead:
     """What has come of steps that a device has made by itself.
@@ -315,8 +345,8 @@ class Ahead:
     ----------
     x : array of shape (p, m), or None
         The first iterate within the tolerance.
-    iteration : Iteration or None
-        What goes on where there is none; None: it begins at the start.
+    iterations : list of Iteration
+        What goes on where there is none; empty: they begin at the start.
     made : int
         The steps up to the one or the other.
     tol : float or None
@@ -324,7 +354,7 @@ class Ahead:
     """
 
     x: Array = None
-    iteration: Iteration | None = None
+    iterations: Sequence[Iteration] = ()
     made: int = 0
     tol: float | None = None
 
@@ -332,6 +362,9 @@ class Ahead:
 GoAhead = Callable[[System, Callable[[Array], Array], int, Callable[[float], float]], Ahead]
 """From a system with one ridge, products with AᵀA, a number of steps, and the relative residual to stop at from that of
 the start."""
+
+MOST_STEPS = 24
+"""Steps that a device makes by itself, at most: it keeps a few blocks for each."""
 
 MOST_COLUMNS = 4096
 """With more columns a product that is wasted takes longer than the transfers that are saved: it reads 100 MB."""
@@ -407,11 +440,14 @@ class NormalEquationsState(LeastSquaresState):
 
         gone = Ahead()
         if self.ahead is not None and self._may_go_ahead(system):
-            gone = self.ahead(system, moments.gram_matmat, min(self._usual, self.limit), floored)
+            count = min(self._usual, self.limit, MOST_STEPS)
+            gone = self.ahead(system, moments.gram_matmat, count, floored)
             if gone.x is not None:
                 self._usual = max(gone.made, 1)
                 return gone.x
-        iterations = self.begin(system) if gone.iteration is None else [gone.iteration]
+            if gone.iterations and gone.made == self.limit:
+                return current(gone.iterations, home)["x"]
+        iterations = gone.iterations or self.begin(system)
         residuals = _residuals(iterations, system)
         tol = floored(largest_finite(residuals)) if gone.tol is None else gone.tol
         residual = float(residuals.max(initial=0.0))

@@ -51,7 +51,7 @@ def steps_ahead(
     """Make steps from the start of a system with one ridge: see `GoAhead`."""
     steps, there = _made(system, multiply, count)
     squares, before, *small = to_host_together(system.home.xp.sum(system.AtB * system.AtB, axis=0), *there)
-    system.know(before, squares)
+    system.know(squares, before)
     with np.errstate(invalid="ignore"):
         start = relative(np.sqrt(np.diag(before)), system.scales)
     tol = tolerance(largest_finite(start))
@@ -65,7 +65,7 @@ def steps_ahead(
         before = after
         squares_of_rest = squares_known(after, z)
         going_on = BlockConjugateGradients.going_on(system, step.P, step.X, (step.S, after), z)
-        begun = Ahead(iteration=going_on, made=i + 1, tol=tol)
+        begun = Ahead(iterations=[going_on], made=i + 1, tol=tol)
         if squares_of_rest is None:
             break
         if relative(np.sqrt(squares_of_rest), system.scales).max(initial=0.0) <= tol:

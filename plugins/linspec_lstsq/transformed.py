@@ -84,3 +84,10 @@ class Transformed(Iteration):
     def gradient_norms(self) -> HostArray:
         """The norms of the gradients in the old variables."""
         return column_norms(self.transform.gradient(self.inner.gradient()), self.home)
+
+    def gradient_squares(self) -> Array:
+        """Their squares, if the iteration in the new variables needs nothing of the host."""
+        if self.inner.gradient_squares() is None:
+            return None
+        gradient = self.transform.gradient(self.inner.gradient())
+        return self.home.xp.sum(gradient * gradient, axis=0)

@@ -29,7 +29,8 @@ import linspec as ls
 from linspec.arrays import HOST, Home, on_device, symmetric_inverse, to_host, triangular_factors
 from linspec.views import View, gram_blocks
 from linspec_lstsq.block_conjugate_gradients import BlockConjugateGradients
-from linspec_lstsq.normal_equations import System
+from linspec_lstsq.gradient_descent import Descent, descents
+from linspec_lstsq.normal_equations import System, steps_unseen
 from linspec_lstsq.steps_ahead import steps_ahead
 
 RNG = np.random.default_rng(0)
@@ -188,19 +189,20 @@ def test_after_too_few_steps_ahead_the_iteration_goes_on():
     found = steps_ahead(there, multiply_there, 2, lambda _: 1e-9)
     assert found.x is None
     assert found.made == 2
+    (going_on,) = found.iterations
     for steps in range(2, 7):
         iteration, residuals = usual(system, multiply, steps)
-        np.testing.assert_allclose(found.iteration.x().get(), iteration.x(), rtol=1e-8, atol=1e-10)
-        now = np.max(found.iteration.gradient_norms() / there.scales)
+        np.testing.assert_allclose(going_on.x().get(), iteration.x(), rtol=1e-8, atol=1e-10)
+        now = np.max(going_on.gradient_norms() / there.scales)
         assert now == pytest.approx(residuals[-1], rel=1e-6)
-        found.iteration.tell(multiply_there(found.iteration.ask()))
+        going_on.tell(multiply_there(going_on.ask()))
 
 
 def test_steps_ahead_come_to_nothing_where_columns_depend_on_each_other():
     """The usual iteration begins, without a transfer for what is known of its start."""
     _, (there, multiply_there) = systems(repeated=True)
     found = steps_ahead(there, multiply_there, 3, lambda residual: residual / 10)
-    assert (found.x, found.iteration, found.made) == (None, None, 0)
+    assert (found.x, list(found.iterations), found.made) == (None, [], 0)
     assert found.tol == pytest.approx(0.1)
     ACCOUNT.reset()
     assert there.scales.shape == there.gradient_gram.shape[:1] == (3,)
@@ -214,7 +216,7 @@ def test_steps_ahead_stop_before_a_space_is_exhausted():
     assert found.x is None
     assert 0 < found.made < 6
     exact = np.linalg.solve(multiply(np.eye(30)) + 0.3 * np.eye(30), system.AtB)
-    iteration = found.iteration
+    (iteration,) = found.iterations
     for _ in range(4):
         iteration.tell(multiply_there(iteration.ask()))
     np.testing.assert_allclose(iteration.x().get(), exact, rtol=1e-9, atol=1e-12)
@@ -225,6 +227,43 @@ def test_no_step_is_made_where_the_start_is_the_answer():
     found = steps_ahead(there, multiply_there, 2, lambda _: 1.0)
     assert found.made == 0
     assert not found.x.get().any()
+
+
+@pytest.mark.parametrize("needed", [0, 1, 3, 9])
+def test_gradient_steps_unseen_end_where_those_of_the_host_do(needed):
+    (system, multiply), (there, multiply_there) = systems(start=True)
+    iteration, home = Descent(system), system.home
+    residuals = [float(np.max(home.column_norms(iteration.w) / system.scales))]
+    iterates = [iteration.x()]
+    for _ in range(9):
+        iteration.tell(multiply(iteration.ask()))
+        residuals.append(float(np.max(home.column_norms(iteration.w) / system.scales)))
+        iterates.append(iteration.x())
+    first = next(i for i, each in enumerate(residuals) if each <= residuals[needed] * 1.001)
+    ACCOUNT.reset()
+    found = steps_unseen(descents, there, multiply_there, 9, lambda _: residuals[first] * 1.001)
+    assert (ACCOUNT.total("down"), ACCOUNT.total("up")) == (1, 0)
+    assert found.made == first
+    np.testing.assert_allclose(found.x.get(), iterates[first], rtol=1e-9, atol=1e-12)
+    beyond = steps_unseen(descents, there, multiply_there, 2, lambda _: 1e-300)
+    assert (beyond.x, beyond.made) == (None, 2)
+    np.testing.assert_allclose(beyond.iterations[0].x().get(), iterates[2], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("solver", ["l-cca", "g-cca"])
+def test_fixed_rounds_are_those_of_the_host(solver):
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((200, 3))
+    X, Y = (shared @ rng.standard_normal((3, p)) + rng.standard_normal((200, p)) for p in (30, 20))
+    options = {"components": 5} if solver == "l-cca" else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [
+            ls.solve(ls.CCA(place(X), place(Y), k=2, ridge=1.0), solver, rng=0, **options)
+            for place in (np.asarray, cupy.asarray)
+        ]
+    assert found[0].iterations == found[1].iterations
+    np.testing.assert_allclose(found[0].correlations, to_host(found[1].correlations), rtol=1e-9)
 
 
 @pytest.mark.parametrize("form", ["dense", "implicit"])
