@@ -12,6 +12,9 @@ products of the columns with a basis of confounds are gathered about the same ro
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from linspec.arrays import Array, Home, to_host
@@ -30,6 +33,10 @@ CANCELLED, REPEATS = 1e-2, 3
 """The fraction of a sum of squares that must remain when the mean is subtracted afterwards, and how often the
 sum is formed again about a better point. The second sum is accurate to rounding; the third shows constant
 columns."""
+
+
+GATHERED = ("count", "spread", "_origin", "_mean", "_beside", "_sums")
+"""Attributes that a checkpoint has."""
 
 
 class ColumnStatistics:
@@ -52,6 +59,19 @@ class ColumnStatistics:
         self._buffer = RowBuffer()
         self._beside: Array = None  # Σ w (x − origin) bᵀ, and Σ w bᵀ
         self._sums: Array = None
+
+    def learnt(self) -> dict[str, Any]:
+        """What was gathered, for a checkpoint."""
+        return {name: getattr(self, name) for name in GATHERED}
+
+    @classmethod
+    def again(cls, learnt: Mapping[str, Any], home: Home) -> ColumnStatistics:
+        """Statistics of what `learnt` has told, whose arrays are on the host."""
+        made = cls(home)
+        for name in GATHERED:
+            value = learnt[name]
+            setattr(made, name, home.place(value) if isinstance(value, np.ndarray) else value)
+        return made
 
     @property
     def mean(self) -> Array:

@@ -19,6 +19,7 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import copied, host_dtype, is_array, random_generator
 from linspec.checkpoints import Keeper, Saved
+from linspec.column_statistics import ColumnStatistics
 from linspec.conclusion import Conclusion, Terms
 from linspec.errors import (
     BrokenPlugin,
@@ -32,7 +33,7 @@ from linspec.interrupts import first_interrupt, nothing_yet
 from linspec.log import LOG, tells
 from linspec.moments import Moments
 from linspec.operators import CountedOperator, Ledger, uncounted
-from linspec.operators.streamed import ONCE
+from linspec.operators.streamed import ONCE, StreamedOperator
 from linspec.options import options_of, stated_options
 from linspec.parts import with_parts
 from linspec.pauses import Ended, looking
@@ -432,11 +433,17 @@ class Run:
                 "run": accounts,
                 "moments": None if self._moments is None else self._moments.learnt(),
                 "adjustments": {name: a.learnt() for name, a in adjustments.items() if a is not None},
+                "streams": {name: stream.learnt() for name, stream in self._streams().items()},
                 "exponents": dict(self.problem.exponents),
                 "state": None if self._state is None else self._state(),
                 "start": None if self._state is not None or self._latest is None else dict(self._latest()),
             }
         )
+
+    def _streams(self) -> dict[str, StreamedOperator]:
+        """The matrices that are read slice by slice, as they were given."""
+        bare = {name: uncounted(A)[0] for name, A in self.problem.matrices.items()}
+        return {name: A for name, A in bare.items() if isinstance(A, StreamedOperator)}
 
     def _take_up(self, saved: Saved) -> None:
         """Go on with the accounts, the random numbers and the knowledge of an earlier run."""
@@ -449,6 +456,12 @@ class Run:
         for name, learnt in fields["adjustments"].items():
             A = uncounted(self.problem.matrices[name])[0]
             A.adjustment.take_up(learnt, A.home.blocks)
+        for name, stream in self._streams().items():
+            learnt = fields.get("streams", {}).get(name)
+            if learnt is not None:
+                gathered = learnt["statistics"]
+                home = stream.home.blocks
+                stream.take_up(learnt, gathered and ColumnStatistics.again(gathered, home))
         self._learnt, self.resumed = fields["moments"], fields["state"]
         if self.resumed is None:  # the solver begins at its last iterate, and its set-up is made anew
             self.start, self._planned = fields["start"], False

@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -150,6 +150,22 @@ class StreamedOperator(LinearOperator):
         """
         made_again = {"_ready"}.intersection(self.__dict__) if self.sweeps > 1 else ()
         return {**self.__dict__, **dict.fromkeys(made_again), "_given_out": {}}
+
+    def learnt(self) -> dict[str, Any]:
+        """What readings have told so far, for a checkpoint."""
+        gathered = None if self.statistics is None else self.statistics.learnt()
+        return {"rows": self._counted, "entries": self._entries, "statistics": gathered}
+
+    def take_up(self, learnt: Mapping[str, Any], statistics: Any) -> None:
+        """Go on with what `learnt` has told.
+
+        Parameters
+        ----------
+        learnt : mapping
+        statistics : ColumnStatistics or None
+            Made of its "statistics".
+        """
+        self._counted, self._entries, self.statistics = learnt["rows"], learnt["entries"], statistics
 
     # ---- facts --------------------------------------------------------------------------------
 
@@ -370,6 +386,18 @@ class ConvertedStream(StreamedOperator):
         self.home, self.density, self.largest = stream.home, stream.density, stream.largest
         self._width, self._sparse, self._stored = stream._width, stream._sparse, stream._stored
         self.statistics = None
+
+    def learnt(self) -> dict[str, Any]:
+        """What readings have told of the slices, and of them converted."""
+        return {
+            **self.stream.learnt(),
+            "statistics": None if self.statistics is None else self.statistics.learnt(),
+        }
+
+    def take_up(self, learnt: Mapping[str, Any], statistics: Any) -> None:
+        """Go on with what `learnt` has told."""
+        self.stream.take_up(learnt, None)
+        self.statistics = statistics
 
     @property
     def shape(self) -> Any:  # type: ignore[override]

@@ -20,6 +20,8 @@ from click.testing import CliRunner
 
 import linspec as ls
 from linspec import checkpoints
+from linspec.arrays import HOST
+from linspec.blocks import BlockOperator
 from linspec.cli import main
 from linspec.errors import AccuracyWarning, InvalidFile, InvalidOption, InvalidProblem, MissingCapability
 
@@ -30,6 +32,17 @@ S = scipy.sparse.random_array((800, 120), density=0.03, rng=RNG, format="csr")
 T = scipy.sparse.random_array((800, 90), density=0.03, rng=RNG, format="csr")
 W = scipy.sparse.random_array((60, 1500), density=0.03, rng=RNG, format="csr")
 WEIGHTS = np.arange(1500) % 3
+
+
+def slices(matrix: Any) -> Any:
+    """A matrix as slices that can be read again."""
+    return lambda: (matrix[i : i + 200] for i in range(0, matrix.shape[0], 200))
+
+
+def blocks(matrix: Any) -> BlockOperator:
+    """A matrix as blocks in this process."""
+    return BlockOperator([matrix[i : i + 200] for i in range(0, matrix.shape[0], 200)])
+
 
 CASES: dict[str, tuple[Callable[[], Any], str, dict[str, Any]]] = {
     "krylov": (lambda: ls.SVD(A, k=4, center=True), "block-krylov", {"form": "implicit", "block": 3}),
@@ -57,6 +70,44 @@ CASES: dict[str, tuple[Callable[[], Any], str, dict[str, Any]]] = {
     "cg": (lambda: ls.LeastSquares(A, Y[:, 0]), "cg", {"form": "implicit"}),
     "cg-path": (lambda: ls.LeastSquares(A, Y, ridge=[0.1, 1.0], center=True), "cg", {"form": "implicit"}),
     "cg-held": (lambda: ls.LeastSquares(A, Y[:, 0]), "cg", {"form": "dense"}),
+    "krylov-slices": (
+        lambda: ls.SVD(slices(A), k=4, center=True),
+        "block-krylov",
+        {"form": "implicit", "block": 3},
+    ),
+    "krylov-blocks": (
+        lambda: ls.SVD(blocks(A), k=4, center=True),
+        "block-krylov",
+        {"form": "implicit", "block": 3},
+    ),
+    "krylov-blocks-held": (lambda: ls.SVD(blocks(A), k=4, center=True), "block-krylov", {}),
+    "lobpcg-slices": (
+        lambda: ls.CCA(slices(A.astype("f4")), slices(Y), k=3),
+        "lobpcg",
+        {"form": "implicit", "oversample": 2, "tol": 1e-4},
+    ),
+    "lobpcg-slices-held": (lambda: ls.CCA(slices(A), slices(Y), k=3, ridge=0.1), "lobpcg", {"oversample": 2}),
+    "lobpcg-slices-sparse": (
+        lambda: ls.CCA(slices(S), slices(T), k=3, ridge=0.1),
+        "lobpcg",
+        {"form": "implicit", "oversample": 2, "tol": 0.03},
+    ),
+    "lobpcg-blocks": (
+        lambda: ls.CCA(blocks(A), blocks(Y), k=3),
+        "lobpcg",
+        {"form": "implicit", "oversample": 2},
+    ),
+    "lobpcg-blocks-weighted": (
+        lambda: ls.CCA(blocks(A), blocks(Y), k=3, sample_weight=WEIGHTS, scale=True),
+        "lobpcg",
+        {"form": "implicit", "oversample": 2},
+    ),
+    "cg-slices": (
+        lambda: ls.LeastSquares(slices(A), Y[:, :3], ridge=0.1, center=True),
+        "cg",
+        {"form": "implicit"},
+    ),
+    "cg-blocks": (lambda: ls.LeastSquares(blocks(A), Y[:, 0], center=True), "cg", {"form": "implicit"}),
     "cg-rows": (lambda: ls.LeastSquares(W, Y[:60, :2], ridge=0.01), "cg", {"form": "implicit"}),
 }
 
@@ -92,7 +143,19 @@ def test_a_run_goes_on_with_the_same_bits(case: str, tmp_path: Path) -> None:
         assert bits(found) == bits(whole), stop
 
 
-@pytest.mark.parametrize("case", ["krylov", "lobpcg", "cg"])
+@pytest.mark.parametrize(
+    "case", ["krylov-float32", "krylov-blocks-held", "lobpcg-slices-held", "cg-held", "krylov"]
+)
+def test_another_memory_changes_no_choice(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether Gram matrices are held, and how wide blocks are, is in the file."""
+    state, solver, options = CASES[case]
+    whole, path = ls.solve(state(), solver, rng=0, **options), tmp_path / "run.ckpt"
+    ls.solve(state(), solver, rng=0, checkpoint=path, callback=lambda p: p.iteration >= 1, **options)
+    monkeypatch.setattr(type(HOST), "free_memory", lambda _: 2**20)
+    assert bits(ls.solve(state(), solver, start=path, **options)) == bits(whole)
+
+
+@pytest.mark.parametrize("case", ["krylov", "lobpcg", "cg", "krylov-slices"])
 def test_budgets_count_both_runs(case: str, tmp_path: Path) -> None:
     state, solver, options = CASES[case]
     whole, path = ls.solve(state(), solver, rng=0, **options), tmp_path / "run.ckpt"
@@ -243,6 +306,26 @@ def test_a_full_disk_costs_a_warning_and_leaves_the_last_file(
     assert len([one for one in told if one.category is UserWarning]) == 1
     assert kept.read_bytes() == before
     assert list(kept.parent.iterdir()) == [kept]
+
+
+def test_an_answer_that_a_full_disk_refuses_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, path = ls.solve(ls.SVD(A, k=2)), tmp_path / "answer.npz"
+    answer.save(path)
+    before = path.read_bytes()
+    write = checkpoints.archive.npy.write_array
+
+    def full(stream: Any, array: Any, **more: Any) -> None:
+        if array.ndim == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(stream, array, **more)
+
+    monkeypatch.setattr(checkpoints.archive.npy, "write_array", full)
+    with pytest.raises(OSError, match="No space left"):
+        ls.solve(ls.SVD(A, k=3)).save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_seconds_are_kept_between_two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

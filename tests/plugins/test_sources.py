@@ -598,6 +598,17 @@ def test_a_file_that_was_cut_is_refused(tmp_path: Path) -> None:
         ls.open_rows(path)
 
 
+@pytest.mark.parametrize("kind", ["h5", "parquet", "zarr3"])
+def test_a_file_that_grows_between_passes_is_refused(kind: str, tmp_path: Path) -> None:
+    path, _ = write(kind, tmp_path)
+    operator = ls.open_rows(path)
+    operator.matmat(np.eye(P))
+    file = tmp_path / "a.zarr/c/3/1" if kind == "zarr3" else Path(path)
+    file.write_bytes(file.read_bytes() + b"\0" * 100)
+    with pytest.raises(InvalidProblem, match=r"has changed since its rows"):
+        operator.matmat(np.eye(P))
+
+
 @pytest.mark.parametrize("kind", ["h5", "parquet"])
 def test_a_file_that_changes_between_passes_is_refused(kind: str, tmp_path: Path) -> None:
     path, _ = write(kind, tmp_path)
