@@ -39,6 +39,7 @@ MALLOC = {
     "distributed.worker.memory.terminate": False,
     "distributed.worker.profile.interval": "1s",
     "distributed.admin.large-graph-warning-threshold": "1GB",
+    "distributed.admin.low-level-log-length": 10,
 }
 
 

@@ -27,6 +27,7 @@ SETTINGS = {
     # Memory of the size of a block is kept for the next: the default gives it back to the system at every task.
     "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 268435456,
     "distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 67108864,
+    "distributed.admin.low-level-log-length": 10,  # messages that dask keeps for its developers hold what they carried
     "distributed.admin.large-graph-warning-threshold": "1TB",  # rows that were read here are sent with their tasks
 }
 
