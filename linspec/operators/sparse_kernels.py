@@ -270,6 +270,47 @@ def products(  # noqa: PLR0913 (two views, and what is done to their rows)
     UnsupportedData
         X or Y is not CSR, or entries are not real numbers.
     """
+    found = side_by_side(
+        X,
+        Y,
+        Vx,
+        Vy,
+        shift_x=shift_x,
+        shift_y=shift_y,
+        dtype_x=dtype_x,
+        dtype_y=dtype_y,
+        weights=weights,
+        sums=sums,
+        onto=onto,
+    )
+    width = None if Vx is None else int(Vx.shape[1])
+    pairs = [_split(block, width, Vy is not None) for block in found]
+    return Products(*(part for pair in pairs for part in pair))
+
+
+def side_by_side(  # noqa: PLR0913 (as for `products`)
+    X: CSR,
+    Y: CSR | None,
+    Vx: Block | None,
+    Vy: Block | None,
+    *,
+    shift_x: Block | None = None,
+    shift_y: Block | None = None,
+    dtype_x: DTypeLike,
+    dtype_y: DTypeLike | None = None,
+    weights: Block | None = None,
+    sums: bool = True,
+    onto: tuple[int, ...] = (0, 1),
+) -> tuple[Block | None, Block | None, Block | None]:
+    """Form Xᵀ[P Q], Yᵀ[P Q] and the column sums of [P Q] as `products` does, and copy nothing to tell P from Q.
+
+    Parameters and errors are those of `products`.
+
+    Returns
+    -------
+    tuple of ndarray or None
+        Float64; what is not wanted is None.
+    """
     views = [_View.of("X", X, Vx, shift_x, dtype_x)]
     if Y is not None:
         views.append(_View.of("Y", Y, Vy, shift_y, dtype_x if dtype_y is None else dtype_y))
@@ -286,14 +327,17 @@ def products(  # noqa: PLR0913 (two views, and what is done to their rows)
     for tile in range(count):
         tiles = [view.tile(tile, count) for view in views]
         found = _sweep(tiles, dtype, parts, weights, summed=sums, onto=onto)
-        widths = [views[0].width, views[-1].width] * 3
         if not results:
-            pairs = zip(found, widths, strict=True)
-            results = [None if part is None else np.empty((*part.shape[:-1], width)) for part, width in pairs]
-        for result, part, width in zip(results, found, widths, strict=True):
-            if result is not None:
-                result[..., _run(width, tile, count)] = part
-    return Products(*results)
+            results = [None if part is None else np.empty((*part.shape[:-1], width)) for part in found]
+        begun = start = 0
+        for view, some in zip(views, tiles, strict=True):
+            own = _run(view.width, tile, count)
+            place = slice(start + own.start, start + own.stop)
+            for result, part in zip(results, found, strict=True):
+                if result is not None and part is not None:
+                    result[..., place] = part[..., begun : begun + some.width]
+            begun, start = begun + some.width, start + view.width
+    return results[0], results[1], results[2]
 
 
 class _View(NamedTuple):
@@ -358,7 +402,7 @@ def _sweep(
     *,
     summed: bool,
     onto: tuple[int, ...],
-) -> Products:
+) -> tuple[Block | None, Block | None, Block | None]:
     """Form the products of one tile of columns in one pass over the rows, which are cut into so many parts."""
     matrices = tuple(view.matrix for view in views)
     ends = np.cumsum([view.width for view in views]).tolist()
@@ -391,9 +435,8 @@ def _sweep(
         _add_up(list(chain(*(part[i] for part in parts))), shape)
         for i, shape in enumerate([(width,), *shapes])
     )
-    found = dict(zip(wanted, (_split(gram, views) for gram in grams), strict=True))
-    none = (None, None)
-    return Products(*found.get(0, none), *found.get(1, none), *_split(sums, views))
+    found = dict(zip(wanted, grams, strict=True))
+    return found.get(0), found.get(1), sums
 
 
 def _column_sums(block: Block) -> Block:
@@ -407,12 +450,13 @@ def _column_sums(block: Block) -> Block:
     return sums
 
 
-def _split(block: Block, views: list[_View]) -> tuple[Block | None, Block | None]:
-    """Cut into the columns of P and those of Q."""
-    cut = views[0].width
-    left = None if views[0].V is None else np.ascontiguousarray(block[..., :cut])
-    right = None if len(views) == 1 or views[1].V is None else np.ascontiguousarray(block[..., cut:])
-    return left, right
+def _split(block: Block | None, first: int | None, second: bool) -> tuple[Block | None, Block | None]:
+    """Cut into the columns of P, of which there are so many, and those of Q; None where there is none."""
+    if block is None:
+        return None, None
+    cut = first or 0
+    left = None if first is None else np.ascontiguousarray(block[..., :cut])
+    return left, np.ascontiguousarray(block[..., cut:]) if second else None
 
 
 def _run(width: int, index: int, count: int) -> slice:

@@ -27,6 +27,7 @@ from linspec.arrays import Array, Home, HostArray, host_dtype, to_host
 from linspec.column_statistics import ColumnStatistics, block_mean, counted
 from linspec.gram import Products
 from linspec.operators import LinearOperator, SparseOperator, sparse_kernels
+from linspec.operators.base import less_outer
 from linspec.operators.row_blocks import RowBuffer
 from linspec.row_model import PLAIN, RowModel
 from linspec.sweeps.task import Task
@@ -239,7 +240,7 @@ class FusedProducts(Task[Sums]):
         blocks, shifts = (*self.asked.wide, None)[:2], []
         for a, V in zip((*about, None), blocks, strict=False):
             shifts.append(None if a is None or V is None else a @ V)
-        found = sparse_kernels.products(
+        *products, totals = sparse_kernels.side_by_side(
             x.matrix,  # type: ignore[attr-defined]  # of sparse operators
             None if y is None else y.matrix,  # type: ignore[attr-defined]
             *blocks,
@@ -250,11 +251,9 @@ class FusedProducts(Task[Sums]):
             weights=weights,
             onto=self.asked.onto,
         )
-        totals = self._in_order(found.sum_P, found.sum_Q)
-        products = [self._in_order(found.XtP, found.XtQ), self._in_order(found.YtP, found.YtQ)]
-        for i, a in enumerate(about):
-            if a is not None and totals is not None and products[i] is not None:
-                products[i] = products[i] - a[:, None] * totals[None, :]
+        for product, a in zip(products, about, strict=False):
+            if a is not None and totals is not None and product is not None:
+                less_outer(product, a, totals)
         kept = products[: len(rows)]
         count = counted(x.shape[0], weights, self.home)
         if not (self.center or self.means):
@@ -263,11 +262,6 @@ class FusedProducts(Task[Sums]):
         if self.center:  # about their own means, as far as these are known
             return Sums(count, kept, zeros, list(about))
         return Sums(count, kept, [block_mean(A, self.home, weights) for A in rows], zeros)
-
-    def _in_order(self, first: Array | None, second: Array | None) -> Array:
-        """What belongs to P of the first block, and behind it that of the second."""
-        there = [part for part in (first, second) if part is not None]
-        return there[0] if len(there) == 1 else np.concatenate(there, axis=-1) if there else None
 
     def _about_means(
         self,
