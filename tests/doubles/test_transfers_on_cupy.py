@@ -142,13 +142,13 @@ def test_directions_without_a_product_are_no_end_of_cg():
     np.testing.assert_allclose(iteration.gradient_norms(), np.linalg.norm(start.get(), axis=0), rtol=1e-12)
 
 
-def systems(columns=3, ridge=0.3, start=False, repeated=False):
+def systems(columns=3, ridge=0.3, start=False, apart=None):
     """The same system on the host and on the device, and a Gram matrix."""
     rng = np.random.default_rng(4)
     A = rng.standard_normal((80, 30)) * np.geomspace(1, 0.1, 30)
     M, AtB = A.T @ A, A.T @ rng.standard_normal((80, columns))
-    if repeated:
-        AtB[:, -1] = 2 * AtB[:, 0]
+    if apart is not None:
+        AtB[:, -1] = 2 * AtB[:, 0] + apart * AtB[:, 1]
     x = rng.standard_normal(AtB.shape) if start else None
     gradient = None if x is None else AtB - M @ x - ridge * x
     found = []
@@ -198,9 +198,10 @@ def test_after_too_few_steps_ahead_the_iteration_goes_on():
         going_on.tell(multiply_there(going_on.ask()))
 
 
-def test_steps_ahead_come_to_nothing_where_columns_depend_on_each_other():
+@pytest.mark.parametrize("apart", [0.0, 1e-6])
+def test_steps_ahead_come_to_nothing_where_columns_depend_on_each_other(apart):
     """The usual iteration begins, without a transfer for what is known of its start."""
-    _, (there, multiply_there) = systems(repeated=True)
+    _, (there, multiply_there) = systems(apart=apart)
     found = steps_ahead(there, multiply_there, 3, lambda residual: residual / 10)
     assert (found.x, list(found.iterations), found.made) == (None, [], 0)
     assert found.tol == pytest.approx(0.1)
