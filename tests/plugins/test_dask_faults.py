@@ -60,6 +60,16 @@ def once(act: Any) -> Any:
     return callback
 
 
+@pytest.fixture(autouse=True)
+def _no_client_afterwards():
+    """A client that is closed in the midst of its work may leave itself behind as the scheduler of dask."""
+    before = dask.config.get("scheduler", None)
+    yield
+    dask.config.config.pop("scheduler", None)
+    if before is not None:
+        dask.config.config["scheduler"] = before
+
+
 @pytest.fixture
 def cluster():
     """Two workers that are threads of this process, of one test alone."""
