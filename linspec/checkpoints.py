@@ -29,6 +29,7 @@ import linspec
 from linspec import archive, cost, machine
 from linspec.arrays import to_host
 from linspec.blas_threads import usual_blas_threads
+from linspec.blocks import BlockOperator
 from linspec.errors import AccuracyWarning, InvalidFile, InvalidOption, InvalidProblem, printable, shown, warn
 from linspec.gram import HeldGram
 from linspec.operators import LinearOperator
@@ -270,9 +271,12 @@ def _numbers(problem: Any) -> dict[str, Any]:
 
 
 def _facts(A: LinearOperator) -> dict[str, Any]:
-    """Shape, dtype and a checksum of a matrix."""
-    n, p = A.shape
-    return {"shape": (float(n), float(p)), "dtype": str(A.dtype), "rows": _checksum(cost.bare(A))}
+    """Shape, dtype and a checksum of a matrix; of one in blocks where these end, on which the order of sums depends."""
+    (n, p), bare = A.shape, cost.bare(A)
+    found = {"shape": (float(n), float(p)), "dtype": str(A.dtype), "rows": _checksum(bare)}
+    if isinstance(bare, BlockOperator):
+        found["blocks"] = _sum(np.asarray([*bare.layout, bare.nnz, bare.largest], dtype=np.float64))
+    return found
 
 
 def _checksum(A: LinearOperator) -> int:

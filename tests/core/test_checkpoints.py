@@ -428,3 +428,20 @@ def test_the_command_goes_on(tmp_path: Path) -> None:
     for label in ("singular values", "passes", "residual"):
         assert told(found.output, label) == told(whole.output, label), found.output
     assert told(cut.output, "passes") != told(whole.output, "passes")
+
+
+def test_rows_cut_into_other_blocks_are_another_run(tmp_path):
+    """The order of sums follows from where blocks end, so the bits would be others."""
+    path = tmp_path / "run.ckpt"
+    rows = np.random.default_rng(5).standard_normal((300, 40))
+    given = {"rng": 0, "form": "implicit", "block": 3, "tol": 1e-12}
+    stopped = ls.solve(
+        ls.SVD(BlockOperator([rows[:100], rows[100:]]), 4),
+        "block-krylov",
+        checkpoint=path,
+        max_passes=5,
+        **given,
+    )
+    assert not stopped.converged
+    with pytest.raises(InvalidProblem, match="blocks"):
+        ls.solve(ls.SVD(BlockOperator([rows[:120], rows[120:]]), 4), "block-krylov", start=path, **given)
