@@ -369,6 +369,6 @@ def test_corpus(name: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_slice(family: str) -> None:
     swift = [name for name in solvers_of(family) if name not in SLOW]
-    trials = range(20 if family == "cca" else 40)  # which has three times as many solvers
+    trials = range(10 if family == "cca" else 40)  # which has three times as many solvers
     assert failures(fuzz(trials, families=[family], solvers=swift)) == []
-    assert failures(fuzz(range(4), families=[family], solvers=SLOW)) == []
+    assert failures(fuzz(range(1), families=[family], solvers=SLOW)) == []

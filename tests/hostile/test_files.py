@@ -797,7 +797,7 @@ def test_numbers_at_the_ends_of_the_range(tmp_path: Path):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the fuzzer forks")
 def test_mutated_files():
     """The fuzzer of files, a little of it; `python -m hostile.fuzz_files` does more."""
-    line = [sys.executable, "-m", "hostile.fuzz_files", "--trials", str(100 * HOSTILE)]
+    line = [sys.executable, "-m", "hostile.fuzz_files", "--trials", str(50 * HOSTILE)]
     done = subprocess.run(line, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
     if "crash:" in done.stdout:
         raise Crash(done.stdout)

@@ -125,9 +125,9 @@ def test_units_do_not_matter_and_nothing_is_found_in_nothing(method):
 def test_restarts_do_not_stop_it():
     """A spectrum without gaps takes more sweeps than a basis has blocks."""
     rng = np.random.default_rng(0)
-    Q = np.linalg.qr(rng.standard_normal((3000, 1200)))[0]
-    rho = np.linspace(0.9, 0.5, 600)
-    X, Y = Q[:, :600], Q[:, :600] * rho + Q[:, 600:] * np.sqrt(1 - rho**2)
+    Q = np.linalg.qr(rng.standard_normal((1500, 800)))[0]
+    rho = np.linspace(0.9, 0.5, 400)
+    X, Y = Q[:, :400], Q[:, :400] * rho + Q[:, 400:] * np.sqrt(1 - rho**2)
     problem = ls.CCA(X, Y, 5, center=False)
     found = ls.solve(problem, "dw-cca", rng=0, oversample=3, form="implicit", tol=1e-8)
     assert found.iterations > 12
