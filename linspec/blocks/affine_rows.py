@@ -16,7 +16,6 @@ import numpy as np
 from linspec import machine
 from linspec.arrays import Array, HostArray, is_array
 from linspec.blas_threads import one_blas_thread
-from linspec.blocks.engine import Call
 from linspec.blocks.operator import BlockOperator
 from linspec.blocks.readings import Reading
 from linspec.errors import InvalidProblem
@@ -106,8 +105,5 @@ def row_images(
     work = RowImages(
         A.reading, Images(V, mean), None if offset is None else offset.astype(A.dtype, copy=False), slopes
     )
-    beside = [] if confounds is None else [A.alongside(DenseOperator(confounds))]
-    calls = [Call(i, handles) for i, handles in enumerate(zip(A.handles, *beside, strict=True))]
-    found = BlockOperator(A.engine.map(work, calls), A.engine, name=f"what was made of {A.name}")
-    found.given_back = A.given_back
-    return found
+    beside = None if confounds is None else DenseOperator(confounds)
+    return A.map_rows(work, f"what was made of {A.name}", beside)

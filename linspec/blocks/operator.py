@@ -127,7 +127,7 @@ class BlockOperator(LinearOperator):
         self._pairs = sum(one.pairs for one in facts)
         self.largest = max(one.largest for one in facts)
         self.column_names = first.names
-        self._beside: dict[int, tuple[LinearOperator, list[Handle]]] = {}
+        self._beside: WeakKeyDictionary[LinearOperator, list[Handle]] = WeakKeyDictionary()
         self._fills: dict[int, tuple[list[Handle], tuple[int, float | None]]] = {}
         self._models: WeakKeyDictionary[OfRows, list[Handle]] = WeakKeyDictionary()
 
@@ -161,7 +161,7 @@ class BlockOperator(LinearOperator):
         """The same blocks, read in another way."""
         other = copy.copy(self)
         other.reading, other.dtype = reading, reading.dtype
-        other._beside = {}
+        other._beside = WeakKeyDictionary()
         return other
 
     def in_dtype(self, dtype: np.dtype[Any]) -> LinearOperator | None:
@@ -200,7 +200,7 @@ class BlockOperator(LinearOperator):
     def alongside(self, other: LinearOperator) -> list[Handle]:
         """Handles of the rows of another matrix, cut where these blocks are and, where possible, beside them.
 
-        They are made once and kept.
+        They are made once, and kept as long as the other matrix.
 
         Parameters
         ----------
@@ -214,15 +214,14 @@ class BlockOperator(LinearOperator):
         InvalidProblem
             It has another number of rows.
         """
-        known = self._beside.get(id(other))
-        if known is not None and known[0] is other:
-            return known[1]
+        known = self._beside.get(other)
+        if known is not None:
+            return known
         if other.shape[0] != self.shape[0]:
             raise InvalidProblem(
                 f"matrices must have equally many rows; got {self.shape[0]} and {other.shape[0]}."
             )
-        handles = self._brought(other)
-        self._beside[id(other)] = other, handles
+        handles = self._beside[other] = self._brought(other)
         return handles
 
     def model_alongside(self, model: OfRows) -> list[Handle]:
@@ -262,7 +261,9 @@ class BlockOperator(LinearOperator):
             return self.engine.together(self.handles, handles)
         return self.engine.together(self.handles, self.engine.hold([*_pieces(other, self.edges)]))
 
-    def map_rows(self, work: Callable[[int, Any], Any], name: str = "data") -> BlockOperator:
+    def map_rows(
+        self, work: Callable[..., Any], name: str = "data", beside: LinearOperator | None = None
+    ) -> BlockOperator:
         """A matrix with as many rows, made of each block and left where the block lies.
 
         Parameters
@@ -271,9 +272,14 @@ class BlockOperator(LinearOperator):
             work(number, block) gives the rows of a block; it can be pickled.
         name : str, default "data"
             What messages call the result.
+        beside : LinearOperator, optional
+            A matrix with as many rows: work(number, block, rows) is called with the same rows of it, too.
         """
-        calls = [Call(i, (handle,)) for i, handle in enumerate(self.handles)]
-        return BlockOperator(self.engine.map(work, calls), self.engine, name=name)
+        views = [self.handles] if beside is None else [self.handles, self.alongside(beside)]
+        calls = [Call(i, handles) for i, handles in enumerate(zip(*views, strict=True))]
+        found = BlockOperator(self.engine.map(work, calls), self.engine, name=name)
+        found.given_back = self.given_back
+        return found
 
     def brought_here(self) -> Array:
         """All rows, as an array of this process: of narrow matrices, such as scores.
@@ -308,11 +314,7 @@ class BlockOperator(LinearOperator):
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=0)
 
     def _rmatmat(self, U: Array) -> Array:
-        rows = DenseOperator(U)
-        try:
-            return map_reduce(AdjointImages(), [self, rows], U.shape[1])
-        finally:
-            self._beside.pop(id(rows), None)
+        return map_reduce(AdjointImages(), [self, DenseOperator(U)], U.shape[1])
 
     def centered(self, mean: Array) -> LinearOperator:
         """A − 1 meanᵀ, with the mean taken out of the entries of dense blocks."""
