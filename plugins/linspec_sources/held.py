@@ -23,7 +23,7 @@ from linspec import cost
 from linspec.arrays import HOST, HostArray, working_dtype
 from linspec.errors import InvalidProblem, UnsupportedData, called
 from linspec_sources.slabs import SLAB_BYTES, RowSource, slab_edges
-from linspec_sources.stored import Stored, checked_starts
+from linspec_sources.stored import Stored, checked_starts, compressed_edges
 
 __all__ = ["HeldRows", "rows_of_columns"]
 
@@ -111,7 +111,7 @@ def rows_of_columns(
         "Write it again as a csr_matrix: X.tocsr() where there is room.",
     )
     stamps = [part.stamp(0, count) for part in (data, indices)]
-    stretches = _stretches(starts, data, indices)
+    stretches = list(itertools.pairwise(compressed_edges(starts, data, indices).tolist()))
     lengths = np.zeros(n, dtype=np.int64)
     for first, last in stretches:
         rows = np.asarray(indices.read(int(starts[first]), int(starts[last])))
@@ -140,15 +140,6 @@ def rows_of_columns(
     matrix = scipy.sparse.csr_array(shape, dtype=data.dtype)
     matrix.data, matrix.indices, matrix.indptr = entries, columns, pointers.astype(index)
     return HeldRows(name, matrix)
-
-
-def _stretches(starts: HostArray, data: Stored, indices: Stored) -> list[tuple[int, int]]:
-    """Columns that are turned together: about a slab of entries, and of several chunks."""
-    entry = data.dtype.itemsize + indices.dtype.itemsize
-    entries = max(SLAB_BYTES // entry, 4 * max(data.stripe, indices.stripe))
-    marks = np.arange(entries, max(int(starts[-1]), 1), entries)
-    edges = np.unique(np.concatenate([[0], np.searchsorted(starts, marks), [len(starts) - 1]])).tolist()
-    return list(itertools.pairwise(edges))
 
 
 def _check_rows(name: str, rows: HostArray, n: int) -> None:

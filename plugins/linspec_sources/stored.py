@@ -175,15 +175,7 @@ class SparseRows(RowSource):
             working_dtype(self.stored_dtype)
         starts = checked_starts(name, parts, shape, shape[0], missing)
         self._starts = starts
-        self.edges = self._cut()
-
-    def _cut(self) -> HostArray:
-        """Slabs of about as many bytes of entries, and of several chunks."""
-        entry = self.stored_dtype.itemsize + self._indices.dtype.itemsize
-        entries = max(SLAB_BYTES // entry, 4 * max(self._data.stripe, self._indices.stripe))
-        marks = np.arange(entries, max(int(self._starts[-1]), 1), entries)
-        inner = np.searchsorted(self._starts, marks)
-        return np.unique(np.concatenate([[0], inner, [self.shape[0]]])).astype(np.intp)
+        self.edges = compressed_edges(starts, self._data, self._indices)
 
     @property
     def stored(self) -> int:
@@ -204,6 +196,22 @@ class SparseRows(RowSource):
         """Those of the entries and of the indices."""
         start, stop = int(self._starts[rows.start]), int(self._starts[rows.stop])
         return self._data.stamp(start, stop), self._indices.stamp(start, stop)
+
+
+def compressed_edges(starts: HostArray, data: Stored, indices: Stored) -> HostArray:
+    """Where slabs of compressed rows or columns end: of about as many bytes of entries, and of several chunks.
+
+    Parameters
+    ----------
+    starts : numpy.ndarray of int
+        Where each row or column begins.
+    data, indices : Stored
+    """
+    entry = data.dtype.itemsize + indices.dtype.itemsize
+    entries = max(SLAB_BYTES // entry, 4 * max(data.stripe, indices.stripe))
+    marks = np.arange(entries, max(int(starts[-1]), 1), entries)
+    edges = np.concatenate([[0], np.searchsorted(starts, marks), [len(starts) - 1]])
+    return np.unique(edges).astype(np.intp)
 
 
 def checked_starts(
