@@ -4,7 +4,8 @@
 
 Rows are so few that their products take no time. Prints, for each number of workers and of blocks, the median and the
 least seconds of a pass of implicit products and of the same pass in this process, and at the end the line that fits the
-least ones. "auto" reckons with the constants `ROUND_SECONDS` and `CALL_SECONDS` of `linspec_dask.engine`, which are it.
+least ones. "auto" reckons with the constants `ROUND_SECONDS` and `CALL_SECONDS` of `linspec_dask.engine`,
+which lie between the lines of two runs.
 """
 
 from __future__ import annotations

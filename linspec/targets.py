@@ -122,9 +122,7 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     adapter = adapter_of_labels(y)
     if adapter is not None:
         engine, blocks = adapter.labels(y)
-        return class_targets(
-            engine, blocks, unlabelled, lambda n: weights_and_confounds(sample_weight, None, n)[0]
-        )
+        return class_targets(engine, blocks, unlabelled, sample_weight)
     labels = _labels(y, unlabelled)
     strange = labels.neither_zero_nor_one()
     if len(strange):

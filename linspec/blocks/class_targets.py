@@ -8,7 +8,7 @@ sizes are united by a tree and come here: nothing of the length of the rows does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
@@ -22,6 +22,7 @@ from linspec.blocks.operator import BlockOperator
 from linspec.class_vectors import as_array, named_entries, numbered_if_any
 from linspec.errors import InvalidOption, InvalidProblem, UnsupportedData, called
 from linspec.operators.sparse import is_scipy_sparse
+from linspec.row_model import weights_and_confounds
 
 Numbered = tuple[HostArray, HostArray]
 """The number of each row's class, -1 for none, and the classes of a block."""
@@ -50,7 +51,7 @@ def class_targets(
     engine: Engine,
     handles: Sequence[Handle],
     unlabelled: Any,
-    checked_weights: Callable[[int], HostArray | None],
+    sample_weight: Any,
 ) -> BlockClassTargets:
     """The targets of `linspec.targets.lda`, left where the labels lie.
 
@@ -61,13 +62,13 @@ def class_targets(
         Of the blocks of a class vector, or of an indicator matrix, in the order of the rows.
     unlabelled : value or collection of values
         Entries of a class vector that mean "no class".
-    checked_weights : callable
-        The weights of a number of rows, checked; None without.
+    sample_weight : array of shape (n,), or None
+        How often each row counts.
     """
     number = Number(named_entries(unlabelled))
     blocks = engine.map(number, [Call(i, (handle,)) for i, handle in enumerate(handles)])
     heights = engine.fetch_once(engine.map(_height, [Call(i, (block,)) for i, block in enumerate(blocks)]))
-    weights = checked_weights(sum(heights))
+    weights, _ = weights_and_confounds(sample_weight, None, sum(heights))
     given: list[tuple[Handle, ...]] = [(block,) for block in blocks]
     if weights is not None:
         cut = [weights[a:b] for a, b in pairwise([0, *accumulate(heights)])]

@@ -164,9 +164,8 @@ class LOBPCG(Solver):
             if swept is not moments and exhausted and run.affords(moments.sweep_cost):
                 space, swept, course = _exactly(space, problem, moments, width), moments, Course(run.tol)
                 continue
-            if (
-                course.turned
-            ):  # only directions of rounding are left: the space without the last ones is no worse
+            if course.turned:
+                # Only directions of rounding are left: the space without the last ones is no worse.
                 space.undo()
                 R = space.residuals(width)
                 squares = np.add(*squares_together(norms, R))

@@ -12,7 +12,6 @@ import linspec as ls
 from linspec.blocks import BlockOperator, InProcess
 from linspec.blocks.class_targets import class_targets
 from linspec.errors import InvalidProblem, LinspecError, UnsupportedData
-from linspec.row_model import weights_and_confounds
 
 RNG = np.random.default_rng(0)
 N, P = 600, 7
@@ -35,12 +34,7 @@ def cut(rows):
 
 def targets(blocks, unlabelled=(), sample_weight=None):
     engine = InProcess()
-    return class_targets(
-        engine,
-        engine.hold(blocks),
-        unlabelled,
-        lambda n: weights_and_confounds(sample_weight, None, n)[0],
-    )
+    return class_targets(engine, engine.hold(blocks), unlabelled, sample_weight)
 
 
 def entries(H):

@@ -2,8 +2,8 @@
 
 CuPy can be imported where there is no GPU and no driver, so its surface can be read anywhere::
 
-    python -m venv /tmp/cupy && /tmp/cupy/bin/pip install 'cupy-cuda12x==13.4.0' scipy
-    /tmp/cupy/bin/python tests/doubles/cupy_double/dump.py
+    python -m venv wheels && wheels/bin/pip install 'cupy-cuda12x==13.4.0' scipy
+    wheels/bin/python tests/doubles/cupy_double/dump.py
 
 Only names and signatures are kept, no code and no documentation. A signature is written as Python would write the
 parameters, each default as ``...``; it is null where neither Python nor the docstring of a compiled function tells it.
