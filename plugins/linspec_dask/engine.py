@@ -119,6 +119,7 @@ class DaskEngine(Engine):
         self.client = weakref.proxy(client)  # the table of engines is not to keep it
         self._given: weakref.WeakSet[Given] = weakref.WeakSet()
         self._blocks: weakref.WeakSet[Held] = weakref.WeakSet()
+        self._parallel = 1
         self._workers()
         self._warn_of_settings()
 
@@ -126,9 +127,8 @@ class DaskEngine(Engine):
 
     @property
     def workers(self) -> int:
-        """The threads of all workers: each takes a call at a time."""
-        threads: int = sum(self._threads().values())
-        return max(1, threads)
+        """The threads of all workers when blocks were last placed: each takes a call at a time."""
+        return self._parallel
 
     def hold(self, values: Sequence[Any]) -> list[Held]:
         with self._reached(), _large_graphs():
@@ -232,6 +232,7 @@ class DaskEngine(Engine):
     def _threads(self) -> dict[str, int]:
         with self._reached():
             found: dict[str, int] = awaited(self.client, self.client.nthreads, ANSWER_SECONDS)
+        self._parallel = max(1, sum(found.values()))
         return found
 
     def _workers(self) -> list[str]:
