@@ -151,11 +151,12 @@ class Taken:
             S = None if Z is None else to_host(self.slopes) @ to_host(V)
             S = S if slopes is None or S is None else S - to_host(slopes)
             return _given_back(A, V, self.mean, offset, Z, S)
-        found = affine_images(A, V, name, mean=self.mean, offset=offset)
-        if Z is None:
-            return found
-        found = found - _of_confounds(Z, self.slopes, found, V)
-        return found if slopes is None else found + _of_confounds(Z, slopes, found)
+        found = affine_images(A, V, name, mean=self.mean)
+        if Z is not None:
+            found = found - _of_confounds(Z, self.slopes, found, V)
+        if offset is not None:
+            found = found + A.home.place(offset, A.dtype)[None, :]
+        return found if Z is None or slopes is None else found + _of_confounds(Z, slopes, found)
 
     def restored(self, scores: Any, V: Array, name: str, confounds: Any = None) -> Any:
         """P V diag(scale) + 1 meanᵀ + Z slopes for scores P: rows of the matrix.

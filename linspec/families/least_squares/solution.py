@@ -13,7 +13,6 @@ from linspec.affine_images import Taken
 from linspec.arrays import Array, Home, HostArray, at_home, host_dtype, namespace, to_host
 from linspec.blocks import BlockOperator, brought_here
 from linspec.errors import InvalidProblem
-from linspec.operators import as_operator
 from linspec.solution import Solution
 
 
@@ -186,33 +185,17 @@ class LeastSquaresSolution(Solution):
         The rows are read once, for all right-hand sides and ridges. With an intercept they are multiplied about the
         training means, which loses nothing where these are large.
         """
-        x, xp, A = self.x, namespace(self.x), as_operator(A, "A")
-        if A.remote and not self.path:
-            return self._predicted_there(A, confounds)
+        x, xp = self.x, namespace(self.x)
         axis = 1 if self.path else 0  # of the columns of A
         columns = xp.reshape(xp.moveaxis(x, axis, 0), (x.shape[axis], -1))
-        taken = self._taken
-        found = brought_here(taken.images(A, columns, "A", confounds))
-        m = 1 if x.ndim == 1 + axis else x.shape[-1]
-        there, home = namespace(found), Home.of(found)
-        found = there.reshape(found, (found.shape[0], -1, m))
-        if self.b_mean is not None:
-            found = found + home.place(self.b_mean, host_dtype(found))[None, None, :]
-        Z = Taken(slopes=self.b_slopes, confound_mean=self.confound_mean).beside(confounds)
-        if Z is not None:
-            blocks = home.blocks
-            rest = home.place(blocks.place(Z) @ blocks.place(self.b_slopes), host_dtype(found))
-            found = found + rest[:, None, :]
-        others = tuple(x.shape[i] for i in range(x.ndim) if i != axis)
-        found = there.reshape(found, (found.shape[0], *others))
-        return there.moveaxis(found, 1, 0) if self.path else found
-
-    @property
-    def _taken(self) -> Taken:
-        return Taken(self.a_mean, self.a_slopes, self.confound_mean, **self.names_of("A"))
-
-    def _predicted_there(self, A: Any, confounds: Any) -> Any:
-        """The predictions for rows in blocks, left where the blocks are."""
-        columns = self.x if self.x.ndim == 2 else self.x[:, None]
-        found = self._taken.images(A, columns, "A", confounds, offset=self.b_mean, slopes=self.b_slopes)
-        return found if self.x.ndim == 2 or isinstance(found, BlockOperator) else found[:, 0]
+        copies = x.shape[0] if self.path else 1
+        offset = None if self.b_mean is None else xp.concat([self.b_mean] * copies)
+        slopes = None if self.b_slopes is None else xp.concat([self.b_slopes] * copies, axis=1)
+        taken = Taken(self.a_mean, self.a_slopes, self.confound_mean, **self.names_of("A"))
+        found = taken.images(A, columns, "A", confounds, offset=offset, slopes=slopes)
+        if not self.path:
+            return found if x.ndim == 2 or isinstance(found, BlockOperator) else found[:, 0]
+        found = brought_here(found)
+        there = namespace(found)
+        others = (x.shape[0], *x.shape[2:])
+        return there.moveaxis(there.reshape(found, (found.shape[0], *others)), 1, 0)
