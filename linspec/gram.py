@@ -289,6 +289,24 @@ class SparseGram(HeldGram):
         """YᵀX Vx alone."""
         return self._times(self.C, Vx, 1, 0)
 
+    def scaled_cross(self, left: HostArray, right: HostArray) -> tuple[Any, HostArray, HostArray]:
+        """(B, P, Q) with diag(left) XᵀY diag(right) = B - P Qᵀ for sparse B and P, Q of few columns.
+
+        Parameters
+        ----------
+        left : numpy.ndarray of shape (p,)
+        right : numpy.ndarray of shape (q,)
+        """
+        B = self.C.tocsr().copy()
+        B.data *= np.repeat(left, np.diff(B.indptr))
+        B.data *= right[B.indices]
+        pairs = self._corrections(0, 1)
+        P, Q = (
+            np.stack([pair[i] * scale for pair in pairs], axis=1) if pairs else np.zeros((len(scale), 0))
+            for i, scale in enumerate((left, right))
+        )
+        return B, P, Q
+
     def _times(self, G: Any, V: Any, i: int, j: int) -> Array | None:
         if G is None or V is None:
             return None

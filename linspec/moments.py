@@ -34,7 +34,7 @@ from linspec.arrays import Array, HostArray, at_home
 from linspec.errors import InvalidProblem, shown
 from linspec.gram import Products, ReducedGram, SparseGram, symmetric_product
 from linspec.log import timed
-from linspec.operators import LinearOperator, as_operator, uncounted
+from linspec.operators import LinearOperator, SparseOperator, as_operator, uncounted
 from linspec.options import FORMS
 from linspec.pauses import pause
 from linspec.row_model import RowModel
@@ -282,6 +282,23 @@ class Moments(RowMoments):
             return self.products(U, None)[2]
         pause()
         return self._held_gram().cross_adjoint(self._block(U, 0))
+
+    @one_at_a_time
+    def scaled_cross(self, left: HostArray, right: HostArray) -> tuple[LinearOperator, HostArray, HostArray]:
+        """(B, P, Q) with diag(left) XᵀY diag(right) = B - P Qᵀ for sparse B, of Gram matrices that are held sparse.
+
+        P and Q have a column for the means, where these are taken out, and one for each confound.
+
+        Parameters
+        ----------
+        left : numpy.ndarray of shape (p,)
+        right : numpy.ndarray of shape (q,)
+        """
+        gram = self._held_gram()
+        if not isinstance(gram, SparseGram) or gram.C is None:
+            raise InvalidProblem('scaled_cross needs two views and Gram matrices held sparse: form="sparse".')
+        B, P, Q = gram.scaled_cross(left, right)
+        return SparseOperator(B), P, Q
 
     @property
     def single_cost(self) -> float:

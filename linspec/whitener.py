@@ -136,34 +136,37 @@ class DiagonalWhitener:
     rank, condition, cut, short, largest, rounding
         See `Whitener`. Columns of zeros do not count as directions that were cut. What is taken out of an image is a
         sum over the columns.
+    root : numpy.ndarray of shape (p,)
+        (D + ridge·I)^(-1/2), so that F⁻¹ = (I - QΣ²Qᵀ)^(-1/2) diag(root).
     """
 
     def __init__(self, d: HostArray, L: HostArray, ridge: float, cut: float) -> None:
-        self.root = np.sqrt(reciprocal(d + ridge))[:, None]
+        self.root = np.sqrt(reciprocal(d + ridge))
+        root = self.root[:, None]
         self.largest, self.rounding = 1.0, max(len(d), 1) ** 0.5
         self.cut: Array | None = None
         self.short: Array | None = None
-        self.Q, sigma, _ = np.linalg.svd(self.root * L, full_matrices=False)
+        self.Q, sigma, _ = np.linalg.svd(root * L, full_matrices=False)
         left = 1 - sigma**2
         null = left <= (cut if ridge == 0 else len(d) * EPS)
         self.rank = int(np.count_nonzero(self.root)) - int(null.sum())
         self.condition = float(1 / min(left[~null].min(initial=1.0), 1.0))
         self.stretch = np.where(null, 0.0, 1 / np.sqrt(np.where(null, 1.0, left))) - 1.0
         if null.any():
-            directions = self.root * self.Q
+            directions = root * self.Q
             self.cut = directions[:, null]
             self.short = directions[:, ~null & (left < SHORT)] * (self.stretch + 1)[~null & (left < SHORT)]
 
     def solve(self, M: HostArray) -> HostArray:
         """F⁻¹ M."""
-        return self._stretched(self.root * M)
+        return self.stretched(self.root[:, None] * M)
 
     def solve_adjoint(self, U: HostArray) -> HostArray:
         """F⁻ᵀ U."""
-        solved: HostArray = self.root * self._stretched(U)
+        solved: HostArray = self.root[:, None] * self.stretched(U)
         return solved
 
-    def _stretched(self, U: HostArray) -> HostArray:
+    def stretched(self, U: HostArray) -> HostArray:
         """(I - QΣ²Qᵀ)^(-1/2) U."""
         return U + self.Q @ (self.stretch[:, None] * (self.Q.T @ U)) if self.Q.shape[1] else U
 

@@ -16,7 +16,7 @@ with several entries, or few columns, are solved as "gram" solves them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from linspec import SVD, LinearOperator, Moments, Run, Solution, part, tol_optio
 from linspec.arrays import Array, to_host
 from linspec.cost import DENSE_RATE, PAIR_RATE, SPARSE_RATE, Estimate, Sizes
 from linspec.families.cca.evidence import Evidence
+from linspec.whitener import DiagonalWhitener
 from linspec_cca.gram import Gram
 
 FEWEST_COLUMNS = 500
@@ -102,6 +103,9 @@ def _scales(sizes: Sizes) -> bool:
 class WhitenedCross(LinearOperator):
     """T = Fx⁻¹ C Fy⁻ᵀ for Sx = Fx Fxᵀ and Sy = Fy Fyᵀ, from Gram matrices that are held.
 
+    The scaling by the diagonals goes into the entries of C, once. What centring and confounds take out is a matrix of
+    few columns beside it.
+
     Parameters
     ----------
     moments : Moments
@@ -116,14 +120,23 @@ class WhitenedCross(LinearOperator):
     dtype = np.dtype(np.float64)
 
     def __init__(self, moments: Moments, ridges: tuple[float, float]) -> None:
-        self.moments, self.home = moments, moments.home
-        self.shape = moments.shape[1], moments.shape[2]
-        self.whiteners = [moments.whitener(i, ridge) for i, ridge in enumerate(ridges)]
+        self.home, self.shape = moments.home, (moments.shape[1], moments.shape[2])
+        # Gram matrices that are factored and held sparse are diagonal, but for a few columns.
+        x, y = (cast("DiagonalWhitener", moments.whitener(i, ridge)) for i, ridge in enumerate(ridges))
+        self.whiteners = [x, y]
+        self.scaled, self.P, self.Q = moments.scaled_cross(x.root, y.root)
 
     def _matmat(self, V: Array) -> Array:
         x, y = self.whiteners
-        return x.solve(self.moments.cross_matmat(y.solve_adjoint(V)))
+        V = y.stretched(V)
+        return x.stretched(less(self.scaled.matmat(V), self.P, self.Q.T @ V))
 
     def _rmatmat(self, U: Array) -> Array:
         x, y = self.whiteners
-        return y.solve(self.moments.cross_rmatmat(x.solve_adjoint(U)))
+        U = x.stretched(U)
+        return y.stretched(less(self.scaled.rmatmat(U), self.Q, self.P.T @ U))
+
+
+def less(product: Array, left: Array, right: Array) -> Array:
+    """A product less a matrix of few columns, of which there may be none."""
+    return product - left @ right if left.shape[1] else product
