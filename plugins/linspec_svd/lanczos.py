@@ -65,6 +65,10 @@ ASTRAY = 1e-6
 """The largest part of a product outside of its recurrence, relative to the largest coefficient; partial
 reorthogonalisation takes out parts of the root of rounding."""
 
+FAR = 10.0
+"""A tolerance that is this many roots of rounding does not notice the error of products that follow from PROPACK's
+recurrence."""
+
 UNLIMITED = 10**9
 """The number of restarts that ARPACK may make; the run ends them earlier."""
 
@@ -517,8 +521,8 @@ class _Bidiagonal:
 
     so that AᵀA V and AAᵀ U follow from the bidiagonal matrix B of these numbers and the last product. Only the vectors
     of the shorter side are held, and no Gram matrix of them is formed. Partial reorthogonalisation keeps B accurate to
-    rounding (Simon 1984; Larsen 1998). The products themselves are accurate to the root of rounding, so the final
-    vectors are multiplied once more. An exception cannot stop PROPACK: after the run has ended, all products are zero.
+    rounding (Simon 1984; Larsen 1998). The products themselves are accurate to the root of rounding. Where the
+    tolerance is not far above it, the final vectors are multiplied once more. An exception cannot stop PROPACK: after the run has ended, all products are zero.
     """
 
     def __init__(self, problem: Any, run: Run, watch: _Watch, moments: Moments) -> None:
@@ -552,7 +556,7 @@ class _Bidiagonal:
             raise self.failure
         if not self.watch.ended and self.known[0]:
             self._look()
-        if self.watch.converged:
+        if self.watch.converged and self.run_.tol < FAR * self.watch.unit**0.5:
             self.watch.recompute()
 
     @property
