@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from linspec.arrays import Array, HostArray
+import numpy as np
+
+from linspec.arrays import Array, HostArray, host_dtype
 from linspec.errors import InvalidProblem
 from linspec.sweeps.source import Source, one_at_a_time
 from linspec.sweeps.task import Task
@@ -134,4 +136,7 @@ class RowMoments(Source):
         rows = self._views[index].operator.shape[1]
         if V.ndim != 2 or V.shape[0] != rows:
             raise InvalidProblem(f"{name} must have shape ({rows}, k); got {tuple(V.shape)}.")
-        return self.home.place(V)
+        # A sweep of float32 rows rounds the block: a wider copy of it would only take memory.
+        single = self.home.on_host and self.form == "implicit" and host_dtype(V) == np.float32
+        single = single and all(view.operator.dtype == np.float32 for view in self._views)
+        return self.home.place(V, np.float32 if single else np.float64)

@@ -177,11 +177,15 @@ class LOBPCG(Solver):
                 answer = self._answer(
                     space, norms, R, k, width, 0.0 if space.whole else course.to_come, doubts
                 )
+                del R
+                if not space.whole:  # the law multiplies blocks of its own
+                    space.keep(width)
                 if not run.falls_short(**answer):
                     return run.finish(**answer)
                 if swept is not moments:
                     space, swept, course = _exactly(space, problem, moments, width), moments, Course(run.tol)
                     continue
+                R = space.residuals(width)
             # 2. what shrinks them, outside of the subspaces; pairs far below the tolerance ask for nothing
             settled = SETTLED * min(run.tol, law) * space.correlations[: len(squares)]
             open_ = np.flatnonzero(squares > settled)
@@ -190,7 +194,6 @@ class LOBPCG(Solver):
             _make_room(space, len(open_), width, depth)
             # 3. one sweep, and the pairs within the larger subspaces
             _extend(space, problem, swept, space.directions(Z))
-            del Z
             if space.correlations.max(initial=0.0) > 1 + ABOVE:
                 space.undo()
                 run.end(Status.STAGNATED)
@@ -211,7 +214,7 @@ class LOBPCG(Solver):
         carried, found = space.correlations[k:width], min(k, R[0].shape[1])
         known = Evidence(
             norms=(norms[0], norms[1]),
-            residuals=(R[0][:, :found], R[1][:, :found]),
+            residuals=(R[0][:, :found] + 0.0, R[1][:, :found] + 0.0),  # slices would keep all of them
             carried=float(carried[-1]) if len(carried) else None,
             to_come=to_come,
             doubts=tuple(doubts),
@@ -364,13 +367,13 @@ def _extend(space: SearchSpace, problem: Any, moments: Moments, blocks: list[Arr
     space.append(blocks, _products(problem, moments, blocks))
 
 
-def _products(problem: Any, moments: Moments, blocks: list[Array]) -> tuple[Array, Array, Array, Array]:
+def _products(problem: Any, moments: Moments, blocks: list[Array]) -> list[Array]:
     """SxZx, CZy, CᵀZx and SyZy, ridges included: one sweep."""
     SZx, CZy, CtZx, SZy = moments.products(*blocks)
     for SZ, Z, r in zip((SZx, SZy), blocks, problem.ridge, strict=True):
         if r > 0:
             add_multiple(SZ, Z, r, moments.home)
-    return SZx, CZy, CtZx, SZy
+    return [SZx, CZy, CtZx, SZy]
 
 
 def _signs(run: Run, rows: int, columns: int) -> HostArray:

@@ -202,8 +202,10 @@ class View:
         """What `append` asks of a block: (SV)ᵀZ of the panels, ZᵀSZ and ZᵀDZ."""
         return self.against(1, Z), self.inner(Z, SZ), self.weighted_squares(Z)
 
-    def append(self, Z: Array, SZ: Array, KZ: Array, inside: HostArray, G: HostArray, H: HostArray) -> None:
-        """Add a block. Its parts that are rounding, or lie in the space already, get no coordinate."""
+    def append(self, blocks: list[Array], inside: HostArray, G: HostArray, H: HostArray) -> None:
+        """Add Z, SZ and KZ, which the list gives up. Parts of Z that are rounding, or lie in the space already, get no
+        coordinate.
+        """
         E = self.coordinates.T @ inside
         dependent = DEPENDENT[self.dtype.itemsize]
         T = whitening_above_noise(G - E.T @ E, H, self.cut, dependent, least=1.0)
@@ -213,11 +215,11 @@ class View:
         lengths = np.sort(np.sum(T * (H @ T), axis=0))[: max(self.live - r, 0)]
         self.longest = max(self.longest, float(np.max(lengths, initial=0.0)))
         self.annihilated |= T.shape[1] < min(whitening(H, dependent).shape[1], self.live - r)
-        W = np.zeros((d + Z.shape[1], r + T.shape[1]))
+        W = np.zeros((d + H.shape[0], r + T.shape[1]))
         W[:d, :r], W[:d, r:], W[d:, r:] = old, -old @ (E @ T), T
         self.coordinates = W
-        for panels, block in zip(self.panels, (Z, SZ, KZ), strict=True):
-            panels.append(cast(block, self.dtype))
+        for panels in self.panels:
+            panels.append(cast(blocks.pop(0), self.dtype))
 
     def fold(self, T: Array, T_other: Array, room: int) -> None:
         """Replace all panels by one: VT, SVT, KVT_other. `room` columns are kept ready for it.
@@ -245,7 +247,7 @@ class View:
 def add_multiple(V: Array, W: Array, factor: float, home: Home) -> None:
     """V + factor · W in the memory of V, a few rows at a time."""
     for rows in _runs(home, V.shape[0], V.shape[1]):
-        V[rows, :] += W[rows, :] * factor
+        V[rows, :] += cast(W[rows, :], np.float64) * factor
 
 
 def _runs(home: Home, rows: int, width: int) -> Iterator[slice]:
@@ -297,27 +299,26 @@ class SearchSpace:
         found._folded = state["folded"]
         return found
 
-    def append(self, blocks: Sequence[Array], products: tuple[Array, Array, Array, Array]) -> None:
-        """Add a block of each view with SxZx, CZy, CᵀZx, SyZy, and compute the canonical pairs anew."""
+    def append(self, blocks: list[Array], products: list[Array]) -> None:
+        """Add a block of each view with SxZx, CZy, CᵀZx, SyZy, and compute the canonical pairs anew.
+
+        Both lists are emptied: the panels have the precision of the data, and the wider arrays are not needed beside.
+        """
         x, y = self.views
         self._folded = 0
-        Zx, Zy = blocks
-        SZx, CZy, CtZx, SZy = products
         *small, VKZy, VKZx, ZKZ = self._inner_products(blocks, products)
         d, e = self._cross.shape
-        cross = np.zeros((d + Zx.shape[1], e + Zy.shape[1]))
+        cross = np.zeros((d + blocks[0].shape[1], e + blocks[1].shape[1]))
         cross[:d, :e], cross[:d, e:] = self._cross, VKZy
         cross[d:, :e], cross[d:, e:] = VKZx.T, ZKZ
         self._cross, self._last = cross, self.correlations
-        x.append(Zx, SZx, CZy, *small[:3])
-        y.append(Zy, SZy, CtZx, *small[3:])
+        y.append([blocks.pop(), products.pop(), products.pop()], *small[3:])
+        x.append([blocks.pop(), products.pop(0), products.pop()], *small[:3])
         self._before = self._turns
         P, self.correlations, Qt = np.linalg.svd(x.coordinates.T @ cross @ y.coordinates)
         self._turns, self._there = (P, Qt.T), None
 
-    def _inner_products(
-        self, blocks: Sequence[Array], products: tuple[Array, Array, Array, Array]
-    ) -> list[HostArray]:
+    def _inner_products(self, blocks: Sequence[Array], products: Sequence[Array]) -> list[HostArray]:
         """What is asked of the new blocks of both views, and three parts of the cross products, in one transfer."""
         x, y = self.views
         Zx, Zy = blocks
@@ -333,9 +334,13 @@ class SearchSpace:
             self._there = self.views[0].home.place_together(*coordinates, *self._turns, self.correlations)
         return self._there
 
-    def directions(self, blocks: Sequence[Array]) -> list[Array]:
-        """A block of each view without its part in the space, overwritten: see `View.directions`."""
-        return [view.directions(Z, W) for view, Z, W in zip(self.views, blocks, self._placed, strict=False)]
+    def directions(self, blocks: list[Array]) -> list[Array]:
+        """A block of each view without its part in the space, in the precision of the panels: see `View.directions`.
+
+        The list is emptied.
+        """
+        places = zip(self.views, self._placed, strict=False)
+        return [cast(view.directions(blocks.pop(0), W), view.dtype) for view, W in places]
 
     def undo(self) -> None:
         """Remove the block that was added last."""
@@ -383,6 +388,10 @@ class SearchSpace:
         for i, view in enumerate(self.views):
             kept = self._turns[i][:, :width]
             turns.append(view.coordinates @ np.hstack([kept, self._earlier(i, kept, width)]))
+        self._fold(turns, width, room)
+
+    def _fold(self, turns: list[HostArray], width: int, room: int) -> None:
+        """Turn the panels, which then begin with the first `width` pairs."""
         x, y = turns
         self._cross = x.T @ self._cross @ y
         self._turns = (np.eye(x.shape[1]), np.eye(y.shape[1]))
@@ -395,6 +404,13 @@ class SearchSpace:
         self.views[1].fold(Ty, Tx, room)
         same = [home.eye(x.shape[1]), home.eye(y.shape[1])]
         self._there = [*same, *same, rho]
+
+    def keep(self, width: int) -> None:
+        """Keep the first pairs alone."""
+        turns = [
+            view.coordinates @ turn[:, :width] for view, turn in zip(self.views, self._turns, strict=True)
+        ]
+        self._fold(turns, width, width)
 
     def _earlier(self, i: int, kept: HostArray, width: int) -> HostArray:
         """The pairs before the last step, in orthonormal coordinates, without their part in `kept`.

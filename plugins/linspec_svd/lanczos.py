@@ -520,9 +520,10 @@ class _Bidiagonal:
         Aᵀuⱼ = βⱼ vⱼ₋₁ + αⱼ vⱼ,    A vⱼ = αⱼ uⱼ + βⱼ₊₁ uⱼ₊₁,
 
     so that AᵀA V and AAᵀ U follow from the bidiagonal matrix B of these numbers and the last product. Only the vectors
-    of the shorter side are held, and no Gram matrix of them is formed. Partial reorthogonalisation keeps B accurate to
-    rounding (Simon 1984; Larsen 1998). The products themselves are accurate to the root of rounding. Where the
-    tolerance is not far above it, the final vectors are multiplied once more. An exception cannot stop PROPACK: after the run has ended, all products are zero.
+    of the shorter side are held, and no Gram matrix of them is formed. Partial reorthogonalisation keeps B accurate
+    to rounding (Simon 1984; Larsen 1998). The products themselves are accurate to the root of rounding. Where the
+    tolerance is not far above it, the final vectors are multiplied once more. An exception cannot stop PROPACK:
+    after the run has ended, all products are zero.
     """
 
     def __init__(self, problem: Any, run: Run, watch: _Watch, moments: Moments) -> None:

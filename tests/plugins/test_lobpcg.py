@@ -370,7 +370,7 @@ def test_the_subspaces_stay_orthonormal(dtype):
         if step >= 2:
             space.shrink(6, 12)
         Zx, Zy = space.directions([rng.standard_normal((v.rows, 6)) for v in views])
-        space.append([Zx, Zy], (Sx @ Zx, C @ Zy, C.T @ Zx, Sy @ Zy))
+        space.append([Zx, Zy], [Sx @ Zx, C @ Zy, C.T @ Zx, Sy @ Zy])
         for view, S in zip(views, (Sx, Sy), strict=True):
             W = view.coordinates
             Q, SQ = view.combined([(0, W)]), view.combined([(1, W)])
@@ -388,7 +388,7 @@ def test_what_lies_in_the_subspace_is_no_direction():
     S = np.diag(rng.uniform(1, 2, 50))
     view = View(HOST, np.dtype(np.float64), np.diag(S).copy(), 1e-14)
     Z = view.directions(rng.standard_normal((50, 5)), view.coordinates)
-    view.append(Z, S @ Z, np.zeros((50, 5)), *view.measured(Z, S @ Z))
+    view.append([Z, S @ Z, np.zeros((50, 5))], *view.measured(Z, S @ Z))
     some = np.hstack([Z @ rng.standard_normal((5, 3)), rng.standard_normal((50, 1))])
     again = view.directions(some, view.coordinates)
     assert (again[:, :3] == 0).all()

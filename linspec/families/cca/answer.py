@@ -88,10 +88,15 @@ class Answer:
             blocks = [self.home.concat([W, E]) for W, E in zip(self.W, self.beside, strict=True)]
             of_both, plain = self._products(blocks)
             cuts = [widths[0], widths[1], widths[1], widths[0]]
-            self.made = [V[:, :m] for V, m in zip(of_both, cuts, strict=True)]
-            # Copies, because slices would keep the products of the riders in memory.
+            # Copies, because slices would keep the whole products in memory.
             self.plain = [V[:, :m] + 0.0 for V, m in zip(plain, cuts[:2], strict=True)]
-            self.beside_made = [V[:, m:] for V, m in zip(of_both, cuts, strict=True)]
+            del blocks, plain
+            self.made, self.beside_made = [], []
+            for m in cuts:
+                V = of_both.pop(0)
+                self.made.append(V[:, :m] + 0.0)
+                self.beside_made.append(V[:, m:] + 0.0)
+            del V
         self._find_norms()
         return self.made
 
