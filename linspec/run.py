@@ -411,6 +411,11 @@ class Run:
             if self._keeper.due:
                 self._keep()
 
+    @property
+    def keeps(self) -> bool:
+        """Whether checkpoints are written: what `checkpoint` was told may still be asked for."""
+        return self._keeper is not None
+
     def _note_accounts(self) -> None:
         """What the run is at the top of the loop."""
         self._top = {

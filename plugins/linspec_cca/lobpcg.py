@@ -178,9 +178,7 @@ class LOBPCG(Solver):
                     space, norms, R, k, width, 0.0 if space.whole else course.to_come, doubts
                 )
                 del R
-                if not space.whole:  # the law multiplies blocks of its own
-                    space.keep(width)
-                if not run.falls_short(**answer):
+                if not _goes_on(run, space, width, answer):
                     return run.finish(**answer)
                 if swept is not moments:
                     space, swept, course = _exactly(space, problem, moments, width), moments, Course(run.tol)
@@ -280,6 +278,20 @@ class LOBPCG(Solver):
             return found, width
         drawn = [home.place(_signs(run, A.shape[1], width)) for A in (problem.X, problem.Y)]
         return behind_an_answer(run, drawn, home)
+
+
+def _goes_on(run: Run, space: SearchSpace, width: int, answer: dict[str, Any]) -> bool:
+    """Whether the law sends an answer back: then the run goes on from the first pairs.
+
+    The law multiplies blocks of its own, so only these pairs are held beside. Where checkpoints are written, one may
+    still ask for what the top of the loop began with: there the pairs are kept when the law has spoken.
+    """
+    if not (space.whole or run.keeps):
+        space.keep(width)
+    short = run.falls_short(**answer)
+    if short and run.keeps and not space.whole:
+        space.keep(width)
+    return short
 
 
 def _state(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -259,6 +261,23 @@ def test_one_sweep_an_iteration():
     assert found.passes == found.iterations + 2
     for view in views:
         assert view.passes == pytest.approx(found.passes)
+
+
+@pytest.mark.parametrize(("dtype", "most"), [("float32", 7.15), ("float64", 14.3)])
+def test_memory_is_that_of_the_blocks_certificate_included(dtype, most):
+    """At most 1.1 · (9m + 2m · 2 threads) numbers a column, in units of m float64 numbers."""
+    p, k, m = 12_000, 20, 70
+    views = ls.datasets.planted_word_views(0, n=4000, p=p, q=p, per_row=20, dtype=dtype)
+    options = {"form": "implicit", "oversample": m - k, "max_iterations": 8, "rng": 0}
+    tracemalloc.start()
+    try:
+        s = ls.solve(ls.CCA(views.X, views.Y, k, ridge=200.0, center=False), "lobpcg", tol=1e-3, **options)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert s.converged
+    assert s.x_weights.dtype == dtype
+    assert peak <= most * 8 * 2 * p * m
 
 
 @pytest.mark.parametrize("center", [True, False])
