@@ -49,7 +49,7 @@ def map_reduce(task: Task[Part], operators: Sequence[LinearOperator], columns: i
     """
     leader, work, calls = planned(task, operators, columns)
     pause()
-    found: Part = leader.engine.reduce(work, calls, Merged(work.task))
+    found: Part = leader.engine.reduce(work, calls, Merged(work.task.merger()))
     return found
 
 

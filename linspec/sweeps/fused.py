@@ -308,6 +308,12 @@ class FusedProducts(Task[Sums]):
             gathered.absorb(right.statistics[i])
         return both
 
+    def merger(self) -> FusedProducts:
+        """Without the blocks and the points, which only sums about means that differ need."""
+        if self.center:
+            return self
+        return replace(self, asked=Asked([None, None], [None, None], self.home, self.asked.onto), about=())
+
     def _step(self, total: Sums, left: Sums, right: Sums) -> None:
         """From the means of two parts to those of both."""
         if left.gaps is None or right.gaps is None or left.points is None or right.points is None:

@@ -91,6 +91,10 @@ class ImageGram(Task[HostArray]):
         total: HostArray = left + right
         return total
 
+    def merger(self) -> ImageGram:
+        """Without the block."""
+        return replace(self, V=None)
+
     def with_models(self, change: Change) -> ImageGram:
         """The model is that of what is taken out."""
         return replace(self, taken_out=self.taken_out.with_model(change))

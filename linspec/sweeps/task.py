@@ -56,6 +56,10 @@ class Task(ABC, Generic[Part]):
         own: Any = self
         return replace(own, model=change(own.model)) if hasattr(own, "model") else self
 
+    def merger(self) -> Task[Part]:
+        """A task with the same `merge`, and as little beside it as that needs: it is sent to those who merge."""
+        return self
+
     def looked_at(self, part: Part) -> Iterable[Array]:
         """Arrays that are finite where the rows are."""
         return ()

@@ -371,7 +371,7 @@ class KrylovSpace:
             largest = float(to_host(self.home.xp.max(self.home.xp.abs(W))))
             exponent = int(np.frexp(largest)[1]) if 0 < largest < np.inf else 0
             self.per = 2.0 ** -max(min(exponent, 1000), -1000)
-        W = W * self.per
+        W *= self.per
         self._steps_apart += 1
         start, self.count = self.count, self.count + block.shape[1]
         self.held[start : self.count, :] = block.T
@@ -385,7 +385,8 @@ class KrylovSpace:
         """R, which is W minus its projection onto the basis, and RᵀR. The coefficients go into H."""
         V = self.held[: self.count, :]
         h = V @ W
-        R = W - V.T @ h
+        R = W
+        R -= V.T @ h
         H, G = to_host_together(h, R.T @ R)
         self.scale = max(self.scale, float(np.linalg.norm(H, 2)))
         # A product has only rounding along the blocks before the last two, unless they are Ritz vectors. Small

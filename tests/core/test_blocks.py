@@ -288,6 +288,26 @@ def test_weights_of_other_rows_are_refused_where_blocks_are():
         blocks(X).model_alongside(row_model(center=False, weights=np.ones(5), confounds=None))
 
 
+@pytest.mark.parametrize("kind", [np.array, scipy.sparse.csr_array])
+@pytest.mark.parametrize("center", [False, True])
+def test_blocks_to_multiply_travel_once_and_in_the_precision_of_the_rows(kind, center):
+    p, k, engine = 500, 4, Weighed()
+    rows = np.random.default_rng(0).standard_normal((400, p)).astype(np.float32)
+    given = [kind(rows[i : i + 50]) for i in range(0, 400, 50)]
+    moments = ls.Moments(BlockOperator(engine.hold(given), engine), center=center, form="implicit")
+    V = np.random.default_rng(1).standard_normal((p, k))
+    moments.gram_matmat(V)  # the first sweep tells the means as well
+    engine.works.clear()
+    found = moments.gram_matmat(V)
+    exact = rows - rows.mean(axis=0, dtype=np.float64) * center
+    np.testing.assert_allclose(found, exact.T @ (exact @ V), atol=1e-5 * np.abs(found).max())
+    work, *merges = engine.works
+    means = 8 * p * center
+    assert work <= 4 * p * k + means + 2000
+    assert merges
+    assert max(merges) <= 2000
+
+
 class Rounds(Posted):
     """An engine that counts its reductions: rounds of the cluster in which rows are read."""
 
