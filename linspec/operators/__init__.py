@@ -32,7 +32,7 @@ from linspec.operators.dense import DenseOperator, MappedOperator, memory_map, o
 from linspec.operators.foreign import CupySparseOperator, ForeignOperator, is_cupy_sparse, quacks
 from linspec.operators.npy_files import is_npy
 from linspec.operators.pairs import PairedStream, paired
-from linspec.operators.row_files import RowFiles, row_files
+from linspec.operators.row_files import RowFiles, in_order, is_pattern, row_files
 from linspec.operators.row_operator import RowOperator
 from linspec.operators.sketched import HeldSketch, SeededSketch, Sketch, tile_width
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
@@ -68,6 +68,7 @@ __all__ = [
     "VerticalStack",
     "WeightedRows",
     "as_operator",
+    "in_order",
     "open_rows",
     "paired",
     "tile_width",
@@ -146,11 +147,12 @@ def open_rows(
     Parameters
     ----------
     path : path, pattern, or list of these
-        Such as ``"counts.zarr"`` or ``"parts/*.parquet"``. Files of a pattern come in the order of their names; their
-        rows are one matrix. A file with other columns than the first, or of another dtype, is refused by its name.
+        Such as ``"counts.zarr"`` or ``"parts/*.parquet"``, or a folder of Parquet files. Files of a pattern or a folder
+        come in the order of their names, with numbers in these by value (``part.2`` before ``part.10``); their rows
+        are one matrix. A file with other columns than the first, or of another dtype, is refused by its name.
     columns : sequence of str, optional
         Columns by name, of Parquet files, and of AnnData by the names of its variables: they become the columns of the
-        matrix, in this order. By default all.
+        matrix, in this order. By default all, but for the index of a pandas frame in a Parquet file.
     part : str, optional
         The array or the group within a file: ``"layers/counts"`` or ``"obsm/X_pca"`` of AnnData, whose ``X`` is read
         by default; any path within a zarr group or an HDF5 file, and the name of an array in an `.npz` file, which may
@@ -218,6 +220,8 @@ def _made(data: Any, name: str, rows: int | None) -> LinearOperator:
         operator, failed = _adapted(data)
     if operator is None and is_stream(data):
         return StreamedOperator(data, rows, name)
+    if operator is None and isinstance(data, RowFiles):
+        raise _unread(data)
     if operator is None:
         remedy = "its values, `.to_numpy()`" if hasattr(data, "to_numpy") else "numpy.asarray(...) of it"
         raise UnsupportedData(
@@ -250,11 +254,24 @@ def _is_slice(entry: Any) -> bool:
 
 def _of_path(path: str | os.PathLike[str], name: str) -> LinearOperator:
     """The operator of a `.npy` file, known by its bytes, or that of an adapter that knows the suffix."""
-    operator = None if is_npy(path) else _adapted(RowFiles((os.fspath(path),)))[0]
+    text = os.fsdecode(path)
+    several = is_pattern(text) and not os.path.exists(text)  # noqa: PTH110
+    files = row_files(text) if several else RowFiles((text,))
+    operator = None if is_npy(path) else _adapted(files)[0]
+    if operator is None and several:
+        raise _unread(files)
     if operator is None:
         with called(name):
             operator = open_npy(path)
     return operator
+
+
+def _unread(files: RowFiles) -> UnsupportedData:
+    """The error for files of a format that no adapter knows."""
+    return UnsupportedData(
+        f"{files.name} cannot be read: no plugin knows files that end in {files.suffix!r}. Give the files the ending "
+        "of their format, or pass the array itself."
+    )
 
 
 def _known(data: Any) -> LinearOperator | None:

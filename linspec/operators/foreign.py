@@ -21,7 +21,8 @@ LOOKED_AT = 64
 
 def quacks(source: Any) -> bool:
     """Whether `source` has the attributes of an operator: `shape`, `dtype`, `matmat` and `rmatmat`."""
-    return all(hasattr(source, name) for name in ("shape", "dtype", "matmat", "rmatmat"))
+    # The methods first: a dataset of a file that was closed raises if it is asked for its shape.
+    return all(hasattr(source, name) for name in ("matmat", "rmatmat", "shape", "dtype"))
 
 
 class ForeignOperator(LinearOperator):

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -97,11 +98,32 @@ def _there(path: str) -> list[str]:
     """The files of a path or a pattern, in the order of their names."""
     if Path(path).exists():
         return [path]
-    found = sorted(glob.glob(path, recursive=True)) if is_pattern(path) else []  # noqa: PTH207  # a text stays one
+    found = in_order(glob.glob(path, recursive=True)) if is_pattern(path) else []  # noqa: PTH207  # a text stays one
     if not found:
         what = "no file fits the pattern" if is_pattern(path) else "there is no such file"
         raise InvalidProblem(f"{printable(path)} cannot be read: {what}. Check the path.")
     return found
+
+
+def in_order(paths: Iterable[str]) -> list[str]:
+    """Paths by their names, with numbers in these by their value: `part.2` comes before `part.10`.
+
+    Parameters
+    ----------
+    paths : iterable of str
+
+    Examples
+    --------
+    >>> from linspec.operators import in_order
+    >>> in_order(["part.10", "part.2", "other"])
+    ['other', 'part.2', 'part.10']
+    """
+
+    def key(path: str) -> tuple[list[Any], str]:
+        pieces = re.split(r"([0-9]+)", path)  # texts and numbers in turn
+        return [int(piece) if i % 2 else piece for i, piece in enumerate(pieces)], path
+
+    return sorted(paths, key=key)
 
 
 def is_pattern(path: str) -> bool:

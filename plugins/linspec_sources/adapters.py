@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,16 +21,31 @@ NPY, NPZ = ".npy", ".npz"
 SUFFIXES = (ZARR, *HDF5, ANNDATA, *PARQUET, NPY, NPZ)
 """Of files that are read here."""
 
+ZARR_MARKS = "zarr.json", ".zarray", ".zgroup"
+"""Files in the folder of an array or a group of zarr, whatever its name: of format 3, and of format 2."""
+
 
 def is_file(data: Any) -> bool:
     """Whether data are files with one of the suffixes."""
-    if not _named(data, "linspec", ("RowFiles",)) or data.suffix not in SUFFIXES:
+    if not _named(data, "linspec", ("RowFiles",)):
+        return False
+    if _format(data) not in SUFFIXES:
         return False
     if data.suffix not in (NPY, NPZ) or len(data.paths) > 1:
         return True
     from linspec_sources.numpy_files import begins_as
 
     return begins_as(data.paths[0], data.suffix)  # otherwise linspec says what the file is
+
+
+def _format(files: RowFiles) -> str:
+    """The suffix of the files, or that of the format of which a folder has the marks."""
+    folder = Path(files.paths[0])
+    if files.suffix in SUFFIXES or not folder.is_dir():
+        return files.suffix
+    if any((folder / mark).is_file() for mark in ZARR_MARKS):
+        return ZARR
+    return PARQUET[0] if any(folder.rglob(f"*{PARQUET[0]}")) else files.suffix
 
 
 def is_annotated(data: Any) -> bool:
@@ -55,8 +71,8 @@ def is_hdf5(data: Any) -> bool:
 
 
 def is_data_set(data: Any) -> bool:
-    """Whether data are Parquet files of a `pyarrow.dataset`."""
-    return _named(data, "pyarrow", ("FileSystemDataset",))
+    """Whether data are a `pyarrow.dataset.Dataset`."""
+    return _named(data, "pyarrow", ("FileSystemDataset", "InMemoryDataset", "UnionDataset"))
 
 
 def _named(data: Any, package: str, names: tuple[str, ...]) -> bool:
@@ -103,31 +119,39 @@ def of_hdf5(data: Any) -> LinearOperator:
 
 
 def of_data_set(data: Any) -> LinearOperator:
-    """The rows of the Parquet files of a `pyarrow.dataset.Dataset`."""
-    from linspec_sources.parquet_files import ParquetRows
+    """The rows of a `pyarrow.dataset.Dataset`.
+
+    Local Parquet files whose rows and columns are all there, as they lie in the files, are read as files. What another
+    data set leaves out, casts or adds (a filter, a schema, the keys of partitions) only Arrow knows: its rows are a
+    stream of the batches that it makes, in every pass anew.
+    """
+    from linspec.operators import as_operator
+    from linspec_sources.parquet_files import ParquetRows, columns_of, columns_of_numbers
 
     files = getattr(data, "files", None)
-    if files is None or type(getattr(data, "filesystem", None)).__name__ != "LocalFileSystem":
-        raise InvalidProblem(
-            "an Arrow data set must consist of Parquet files on this machine; got another one. Pass their paths to "
-            "linspec.open_rows, or batches: linspec.as_operator(data.to_batches)."
-        )
-    return _operator(ParquetRows(list(files)))
+    local = type(getattr(data, "filesystem", None)).__name__ == "LocalFileSystem"
+    parquet = local and type(data.format).__name__ == "ParquetFileFormat"
+    if files and parquet and columns_of(files[0]) == [(field.name, field.type) for field in data.schema]:
+        source = ParquetRows(list(files))
+        if data.count_rows() == source.shape[0]:
+            return _operator(source)
+    columns = columns_of_numbers(data.schema)
+    return as_operator(partial(data.to_batches, columns=columns), rows=data.count_rows())
 
 
 def of_files(files: RowFiles) -> LinearOperator:
     """The rows of files."""
-    if files.suffix in PARQUET:
+    if _format(files) in PARQUET:
         if files.part:
             raise InvalidProblem(
                 f"{files.name} is a table and has no part {files.part!r}. Name columns instead."
             )
         with _needing("pyarrow", "parquet", files):
             import pyarrow.parquet  # noqa: F401
-        from linspec_sources.parquet_files import ParquetRows
+        from linspec_sources.parquet_files import ParquetRows, in_folders
 
-        return _operator(ParquetRows(files.paths, files.columns))
-    read = _READERS[files.suffix]
+        return _operator(ParquetRows(in_folders(files.paths), files.columns))
+    read = _READERS[_format(files)]
     sources = [_picked(read(path, replace(files, paths=(path,))), files.columns) for path in files.paths]
     if len(sources) == 1:
         return _operator(sources[0])

@@ -16,12 +16,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, printable
+from linspec.operators import in_order
 from linspec_sources.slabs import SLAB_BYTES, RowSource
 
 __all__ = ["ParquetRows"]
@@ -46,7 +48,7 @@ class ParquetRows(RowSource):
     ----------
     paths : sequence of str
     columns : sequence of str, optional
-        By default all.
+        By default all but the index of a pandas frame.
 
     Raises
     ------
@@ -60,7 +62,8 @@ class ParquetRows(RowSource):
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         self.name, self._paths = f"{printable(paths[0])}{more}", tuple(paths)
         metadata, schemas = zip(*map(_described, paths), strict=True)
-        self._columns = _chosen(schemas[0].names, columns, paths[0])
+        wanted = columns_of_numbers(schemas[0]) if columns is None else columns
+        self._columns = _chosen(schemas[0].names, wanted, paths[0])
         types = [schemas[0].field(schemas[0].names.index(name)).type for name in self._columns]
         for path, schema in zip(paths[1:], schemas[1:], strict=True):
             _check_alike(path, schema, paths[0], schemas[0], self._columns, every=columns is None)
@@ -145,6 +148,51 @@ class ParquetRows(RowSource):
         return self._pieces[self._first_number(number)]
 
 
+def in_folders(paths: Sequence[str]) -> list[str]:
+    """The Parquet files of paths, of which some are folders: with names that neither `_` nor `.` begins.
+
+    Raises
+    ------
+    InvalidProblem
+        A folder has none, or its folders are named by the values of a column.
+    """
+    found: list[str] = []
+    for path in paths:
+        if not Path(path).is_dir():
+            found.append(path)
+            continue
+        inside = [one.relative_to(path) for kind in ("*.parquet", "*.pq") for one in Path(path).rglob(kind)]
+        inside = [one for one in inside if not one.name.startswith(("_", "."))]
+        keyed = next((one for one in inside if any("=" in part for part in one.parts[:-1])), None)
+        if not inside:
+            raise InvalidProblem(f"{printable(path)} is a folder without Parquet files. Check the path.")
+        if keyed is not None:
+            raise InvalidProblem(
+                f"{printable(path)} has folders such as {printable(str(keyed.parent))}, whose names are values of a "
+                'column. Pass pyarrow.dataset.dataset(path, partitioning="hive"), which has that column, or a pattern, '
+                "for the files without it."
+            )
+        found += in_order(str(Path(path) / one) for one in inside)
+    return found
+
+
+def columns_of(path: str) -> list[tuple[str, Any]]:
+    """The columns of a file and their types."""
+    return [(field.name, field.type) for field in _described(path)[1]]
+
+
+def columns_of_numbers(schema: Any) -> list[str]:
+    """The columns of a schema but those that are the index of a pandas frame, whose labels are not data.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    """
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    labels = {one for one in index if isinstance(one, str)}
+    return [name for name in schema.names if name not in labels]
+
+
 def _file(path: str) -> Any:
     import pyarrow.parquet as pq
 
@@ -174,9 +222,9 @@ def _described(path: str) -> tuple[Any, Any]:
         ) from error
 
 
-def _chosen(names: Sequence[str], columns: Sequence[str] | None, path: str) -> tuple[str, ...]:
+def _chosen(names: Sequence[str], columns: Sequence[str], path: str) -> tuple[str, ...]:
     """The columns that are wanted, each once and each there."""
-    wanted = tuple(names if columns is None else columns)
+    wanted = tuple(columns)
     for name in wanted:
         count, asked = list(names).count(name), wanted.count(name)
         if count == 0:
@@ -199,7 +247,7 @@ def _check_alike(
 ) -> None:
     """Refuse a file whose columns are not those of the first."""
     absent = [name for name in columns if name not in schema.names]
-    other = [name for name in schema.names if every and name not in first.names]
+    other = [name for name in columns_of_numbers(schema) if every and name not in first.names]
     if absent or other:
         what = (
             f"lacks the column {absent[0]!r}"

@@ -54,7 +54,7 @@ def linspec_operators() -> tuple[OperatorSpec, ...]:
             name="arrow-data-set",
             matches=adapters.is_data_set,
             adapt=adapters.of_data_set,
-            summary="Data sets of Arrow that consist of Parquet files.",
+            summary="Data sets of Arrow: Parquet files, and whatever else it makes batches of.",
             sample="linspec_sources.samples:data_set",
         ),
     )

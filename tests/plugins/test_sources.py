@@ -256,6 +256,21 @@ def test_paths_are_data(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.S, ls.solve(ls.SVD(A, k=2, center=True)).S, rtol=1e-12)
 
 
+def test_a_folder_of_zarr_needs_no_ending(tmp_path: Path) -> None:
+    for version in (2, 3):
+        A = dense()
+        path = write_zarr(tmp_path / f"store{version}", A, zarr_format=version)
+        np.testing.assert_array_equal(ls.as_operator(path).dense(), A)
+
+
+def test_a_closed_dataset_is_told_of(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        dataset = file.create_dataset("a", data=dense())
+    with pytest.raises(InvalidProblem, match="closed"):
+        ls.solve(ls.SVD(dataset, 2))
+
+
 # ---- AnnData ------------------------------------------------------------------------------------
 
 
@@ -644,6 +659,63 @@ def test_columns_are_picked_by_name(tmp_path: Path) -> None:
     assert found.column_names == ("height", "age")
     assert found.stored_dtype == np.float64
     np.testing.assert_array_equal(found.dense()[:, 1], A[:, 0])
+
+
+def frames_in_parts(folder: Path, A: np.ndarray) -> list[str]:
+    """Twelve Parquet files of pandas frames with an index, named as dask names them."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    folder.mkdir(parents=True)
+    names = [f"c{j}" for j in range(A.shape[1])]
+    for i, rows in enumerate(np.array_split(np.arange(len(A)), 12)):
+        frame = pd.DataFrame(A[rows], columns=names, index=rows[::-1])
+        frame.to_parquet(folder / f"part.{i}.parquet")
+    return names
+
+
+def test_numbers_in_names_count_by_their_value_and_an_index_is_no_column(tmp_path: Path) -> None:
+    A = dense()
+    names = frames_in_parts(tmp_path / "frames.parquet", A)
+    (tmp_path / "frames.parquet" / "_metadata").write_bytes(b"")
+    for path in ("frames.parquet", "frames.parquet/*.parquet"):
+        found = ls.open_rows(tmp_path / path)
+        assert found.column_names == tuple(names)
+        np.testing.assert_array_equal(found.dense(), A)
+    np.testing.assert_array_equal(ls.as_operator(str(tmp_path / "frames.parquet" / "*.parquet")).dense(), A)
+
+
+def test_folders_named_by_values_are_not_read_without_them(tmp_path: Path) -> None:
+    frames_in_parts(tmp_path / "all" / "year=2020", dense())
+    with pytest.raises(InvalidProblem, match="partitioning"):
+        ls.open_rows(tmp_path / "all")
+
+
+@pytest.mark.parametrize("kind", ["filter", "schema", "keys", "in memory", "feather", "whole"])
+def test_a_data_set_is_what_arrow_makes_of_it(kind: str, tmp_path: Path) -> None:
+    """The rows that Arrow filters, casts and adds columns to, beside the table that it makes of them."""
+    pa, ds = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.dataset")
+    A = dense()
+    frames_in_parts(tmp_path / "all" / "year=2020", A[:500])
+    frames_in_parts(tmp_path / "all" / "year=2021", A[500:])
+    data, table = ds.dataset(tmp_path / "all"), pa.table({f"c{j}": A[:, j] for j in range(P)})
+    if kind == "filter":
+        data = data.filter(ds.field("c0") > 3)
+    if kind == "schema":
+        data = ds.dataset(tmp_path / "all", schema=pa.schema([("c3", pa.float32()), ("c1", pa.float64())]))
+    if kind == "keys":
+        data = ds.dataset(tmp_path / "all", partitioning="hive")
+    if kind == "in memory":
+        data = ds.dataset(table)
+    if kind == "feather":
+        ds.write_dataset(table, tmp_path / "feather", format="feather")
+        data = ds.dataset(tmp_path / "feather", format="feather")
+    whole = data.to_table().to_pandas().reset_index(drop=True)  # the index is no column
+    found = ls.as_operator(data)
+    assert found.shape == whole.shape
+    assert found.column_names == tuple(whole.columns)
+    plain = ls.solve(ls.SVD(whole.to_numpy(), k=2, center=True), "gram")
+    solved = ls.solve(ls.SVD(found, k=2, center=True), "gram")
+    np.testing.assert_allclose(solved.S, plain.S, rtol=1e-6 if kind == "schema" else 1e-12)
 
 
 def test_a_value_that_is_missing_is_named(tmp_path: Path) -> None:
