@@ -904,11 +904,6 @@ def _keeper(
     if _read_once(problem) or getattr(problem, "shared", None) is not None:
         what = "data that are read once" if _read_once(problem) else "moments in place of the data"
         raise MissingCapability(f"a checkpoint cannot be kept of {what}. Pass the data, to be read again.")
-    if getattr(instance, "sweeps", None) == "float32":
-        raise MissingCapability(
-            'a checkpoint cannot be kept of sweeps="float32", whose copy of the data is in no file. Leave one of them '
-            "out."
-        )
     about = fingerprint(problem, name, instance)
     if saved is not None:
         saved.check(about)

@@ -128,7 +128,9 @@ class LOBPCG(Solver):
         """Solve a CCA problem."""
         moments = run.moments(self.form, expect=(EXPECTED, problem.k + OVERSAMPLED))
         if run.resumed is not None:
-            return self._iterated(problem, run, moments, moments, *_again(run.resumed, moments))
+            # The copy in float32 is in no file; a reading of the data makes it again.
+            swept = moments.in_single_precision() if run.resumed.get("single") else moments
+            return self._iterated(problem, run, moments, swept, *_again(run.resumed, moments))
         sketch = moments.sweep_cost if self.initial == "randomized" else 0.0
         copy = moments.single_cost if self.sweeps == "float32" else 0.0
         run.plan(setup=moments.setup_cost + sketch + moments.sweep_cost + copy, iteration=moments.sweep_cost)
@@ -153,7 +155,8 @@ class LOBPCG(Solver):
         depth = self.depth or (DEPTH if moments.form == "implicit" else DEPTH_HELD)
         norms = [SketchNorm(P, r, moments.home) for P, r in zip(preconditioners, problem.ridge, strict=True)]
         while True:
-            run.checkpoint(partial(_state, width, space, preconditioners, course.state()))
+            single = swept is not moments
+            run.checkpoint(partial(_state, width, space, preconditioners, course.state(), single))
             # 1. residuals of the pairs within the two subspaces
             R = space.residuals(width)
             squares = np.add(*squares_together(norms, R))
@@ -295,11 +298,21 @@ def _goes_on(run: Run, space: SearchSpace, width: int, answer: dict[str, Any]) -
 
 
 def _state(
-    width: int, space: SearchSpace, preconditioners: list[Preconditioner], course: dict[str, Any]
+    width: int,
+    space: SearchSpace,
+    preconditioners: list[Preconditioner],
+    course: dict[str, Any],
+    single: bool,
 ) -> dict[str, Any]:
     """What the loop goes on with, for a checkpoint."""
     made = [{"weights": P.weights, "L": P.L} for P in preconditioners]
-    return {"width": width, "space": space.state(), "preconditioners": made, "course": course}
+    return {
+        "width": width,
+        "space": space.state(),
+        "preconditioners": made,
+        "course": course,
+        "single": single,
+    }
 
 
 def _again(

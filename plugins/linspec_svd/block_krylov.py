@@ -182,7 +182,8 @@ class BlockKrylov(Solver):
             space = KrylovSpace(Omega, problem.k, most, run, moments.home, S, single=single > 0)
             if S.shape[1] or single:  # the first sweep gathers the means, which the copy in float32 needs
                 space.widen(exactly)
-        swept = moments.in_single_precision() if single else moments
+        # Also where a checkpoint is gone on with: the copy in float32 is in no file.
+        swept = moments.in_single_precision() if space.single else moments
         quickly = swept.outer_gram_matmat if wide else swept.gram_matmat
 
         def proceeds() -> bool:

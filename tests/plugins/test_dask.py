@@ -365,6 +365,37 @@ def test_the_bits_are_those_of_this_process_also_after_a_worker_was_killed(dtype
         assert all(np.array_equal(a, b) for a, b in zip(found, here, strict=True))
 
 
+@pytest.mark.parametrize(
+    ("state", "solver", "options"),
+    [
+        (lambda cut: ls.SVD(cut(X), 3, center=True), "block-krylov", {"block": 2, "tol": 1e-10}),
+        (lambda cut: ls.CCA(cut(X), cut(Y), 2), "lobpcg", {"oversample": 1, "tol": 1e-10}),
+        (lambda cut: ls.LeastSquares(cut(X), cut(Y), ridge=1.0), "cg", {"tol": 1e-10}),
+    ],
+)
+@pytest.mark.parametrize("cut", [of, csr])
+def test_a_checkpoint_is_gone_on_with_by_workers_and_in_this_process(
+    state, solver, options, cut, client, tmp_path
+):
+    """The bits are those of a run in one piece, whoever works after the cut."""
+
+    def found(**given: Any) -> Any:
+        s = answers(state(cut), solver, form="implicit", **options, **given)
+        names = ("S", "Vh", "x_weights", "y_weights", "x")
+        return [np.asarray(getattr(s, name)).tobytes() for name in names if hasattr(s, name)], s
+
+    path = tmp_path / "run.ckpt"
+    with client.as_current():
+        whole, s = found()
+        assert s.iterations > 1
+        found(checkpoint=path, callback=lambda progress: progress.iteration >= s.iterations // 2)
+        again, resumed = found(start=path)
+    with dask.config.set(scheduler="synchronous"):
+        here, _ = found(start=path)
+    assert again == here == whole
+    assert resumed.passes == s.passes
+
+
 def until_it_is_noticed(A: Any) -> None:
     for _ in range(50):
         answers(ls.SVD(A, 3), "block-krylov", form="implicit")
