@@ -176,9 +176,8 @@ class KeptRows:
         """
         leader: Any = next(A for A in self._operators if A.remote)
         calls = [Call(i, (kept,)) for i, kept in enumerate(self._kept)]
-        found = BlockOperator(leader.engine.map(_rows_of, calls), leader.engine, name=name)
-        found.given_back = leader.given_back
-        return found
+        made = leader.engine.map(_rows_of, calls)
+        return BlockOperator(made, leader.engine, name=name, given_back=leader.given_back)
 
     def advance(self, step: Step[Sums]) -> Sums:
         """Make a step, in one sweep: its long rows take the place of those before.

@@ -47,6 +47,9 @@ class BlockOperator(LinearOperator):
         What has the blocks; by default this process.
     name : str, default "data"
         What messages call the matrix.
+    given_back : callable, optional
+        given_back(operator) makes of results with a row for each row what the caller knows, such as an array of dask
+        for data of dask. By default they are operators.
 
     Attributes
     ----------
@@ -57,8 +60,7 @@ class BlockOperator(LinearOperator):
     largest : float
         The largest magnitude in some rows of each block.
     given_back : callable or None
-        given_back(operator) makes of results with a row for each row what the caller knows, such as an array of dask
-        for data of dask. None: they are operators.
+        As it was passed. What is made of the rows has it, too.
 
     Raises
     ------
@@ -85,11 +87,17 @@ class BlockOperator(LinearOperator):
     streamed = True
     remote = True
     gathers = True
-    given_back: Callable[[BlockOperator], Any] | None = None
 
-    def __init__(self, blocks: Sequence[Handle], engine: Engine | None = None, *, name: str = "data") -> None:
+    def __init__(
+        self,
+        blocks: Sequence[Handle],
+        engine: Engine | None = None,
+        *,
+        name: str = "data",
+        given_back: Callable[[BlockOperator], Any] | None = None,
+    ) -> None:
         self.engine = InProcess() if engine is None else engine
-        self.name = name
+        self.name, self.given_back = name, given_back
         made = self.engine.map(AsBlock(name), [Call(i, (block,)) for i, block in enumerate(blocks)])
         looks = self.engine.map(look, [Call(i, (one,)) for i, one in enumerate(made)])
         found: list[Facts] = self.engine.fetch_once(looks)
@@ -277,9 +285,8 @@ class BlockOperator(LinearOperator):
         """
         views = [self.handles] if beside is None else [self.handles, self.alongside(beside)]
         calls = [Call(i, handles) for i, handles in enumerate(zip(*views, strict=True))]
-        found = BlockOperator(self.engine.map(work, calls), self.engine, name=name)
-        found.given_back = self.given_back
-        return found
+        made = self.engine.map(work, calls)
+        return BlockOperator(made, self.engine, name=name, given_back=self.given_back)
 
     def brought_here(self) -> Array:
         """All rows, as an array of this process: of narrow matrices, such as scores.

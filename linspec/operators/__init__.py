@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -293,18 +293,29 @@ def _adapted(data: Any) -> tuple[LinearOperator | None, str]:
     """The operator that a plugin's adapter makes of the data, or None with a text about failed adapters."""
     from linspec.registry import operator_adapters, report
 
-    failed = ""
-    for adapter in operator_adapters():
+    adapter, faults = _asked(operator_adapters(), data)
+    for broken, fault in faults:
+        report(broken, "matches", fault)
+    if adapter is not None:
+        return _made_by(adapter, data), ""
+    return None, "".join(
+        f" The adapter {broken.qualified} of a plugin failed: matches {fault}." for broken, fault in faults
+    )
+
+
+def _asked(adapters: Iterable[Any], data: Any) -> tuple[Any, list[tuple[Any, str]]]:
+    """The first adapter that takes the data, or None; and those before it that failed, each with its fault."""
+    faults = []
+    for adapter in adapters:
         matched = False
         with Contained() as containment:
             matched = bool(adapter.matches(data))
         if containment.error is not None:
             fault = f"raised {one_line(containment.error)}, asked about a {type(data).__name__}"
-            report(adapter, "matches", fault)
-            failed += f" The adapter {adapter.qualified} of a plugin failed: matches {fault}."
+            faults.append((adapter, fault))
         if matched:
-            return _made_by(adapter, data), ""
-    return None, failed
+            return adapter, faults
+    return None, faults
 
 
 def _made_by(adapter: Any, data: Any) -> LinearOperator:
@@ -341,11 +352,5 @@ def adapter_of_labels(data: Any) -> Any:
 
     if isinstance(data, np.ndarray):  # asking all adapters takes a tenth of a small problem's time
         return None
-    for adapter in operator_adapters():
-        if adapter.labels is not None:
-            matched = False
-            with Contained():  # what fails here is told where the data become an operator
-                matched = bool(adapter.matches(data))
-            if matched:
-                return adapter
-    return None
+    adapter, _ = _asked((each for each in operator_adapters() if each.labels is not None), data)
+    return adapter  # what fails here is told where the data become an operator

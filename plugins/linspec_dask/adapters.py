@@ -78,9 +78,7 @@ def _bytes_of(data: Any) -> float:
 
 
 def _operator(engine: Engine, handles: list[Any]) -> BlockOperator:
-    found = BlockOperator(handles, engine)
-    found.given_back = as_array
-    return found
+    return BlockOperator(handles, engine, given_back=as_array)
 
 
 def as_array(A: BlockOperator) -> Any:
