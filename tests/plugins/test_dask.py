@@ -23,17 +23,12 @@ from linspec.errors import (
     PerformanceWarning,
     UnsupportedData,
 )
-from linspec.registry import operator_adapters
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 
-from linspec_dask import adapters, plugin  # noqa: E402  (it needs dask)
-
-if "operator/dask-array" not in {adapter.qualified for adapter in operator_adapters()}:
-    for record in plugin.linspec_operators():  # a checkout that was installed before it had this plugin
-        ls.register(record)
+from linspec_dask import adapters  # noqa: E402  (it needs dask)
 
 RNG = np.random.default_rng(0)
 N, P, Q = 1200, 14, 9

@@ -27,12 +27,7 @@ dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 
-from linspec.registry import operator_adapters  # noqa: E402
-from linspec_dask import engine, plugin, waiting  # noqa: E402  (it needs dask)
-
-if "operator/dask-array" not in {adapter.qualified for adapter in operator_adapters()}:
-    for record in plugin.linspec_operators():  # a checkout that was installed before it had this plugin
-        ls.register(record)
+from linspec_dask import engine, waiting  # noqa: E402  (it needs dask)
 
 X = np.random.default_rng(0).standard_normal((600, 12)) * np.geomspace(3.0, 1.0, 12)
 EXACT = np.linalg.svd(X)[1][:2]
