@@ -2,7 +2,8 @@
 
 Run `OPENBLAS_NUM_THREADS=1 python asv_bench/measure_sources.py` in an environment with zarr, h5py and pyarrow;
 `--quick` takes small data, `--parts passes large fused` a choice of the parts, `--gigabytes` another size of the
-large file, `--folder` where the files are written, which are removed at the end.
+large file, `--runs` a choice of what is solved on it, `--folder` where the files are written, which are removed at
+the end.
 
 passes: 400,000 rows of 100 float32 columns, rounded to 1/64 so that they compress a little, times 30 columns, with one
 thread of linspec and of the BLAS. CPU: processor seconds of a pass, the mean of five after a first one, with the
@@ -40,6 +41,7 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
     parser.add_argument("--gigabytes", type=float, default=6.0)
+    parser.add_argument("--runs", nargs="+", default=list(RUNS), choices=RUNS)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--child", nargs=2, metavar=("RUN", "FOLDER"), help="one run of the large part")
     given = parser.parse_args()
@@ -52,7 +54,7 @@ def main() -> None:
         if "passes" in given.parts:
             passes(folder, 20_000 if given.quick else 400_000)
         if "large" in given.parts:
-            large(folder, 0.05 if given.quick else given.gigabytes)
+            large(folder, 0.05 if given.quick else given.gigabytes, given.runs)
         if "fused" in given.parts:
             fused(folder, 20_000 if given.quick else 100_000)
     finally:
@@ -169,7 +171,7 @@ def size(data: Any) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def large(folder: Path, gigabytes: float) -> None:
+def large(folder: Path, gigabytes: float, runs: list[str]) -> None:
     """Arrays that are much larger than the memory of the processes that solve."""
     import zarr
 
@@ -195,7 +197,7 @@ def large(folder: Path, gigabytes: float) -> None:
         f"{time.perf_counter() - began:.0f} s",
         flush=True,
     )
-    for run in RUNS:
+    for run in runs:
         found = subprocess.run(  # noqa: S603  # this file
             [sys.executable, __file__, "--child", run, str(folder)],
             capture_output=True,
