@@ -151,7 +151,10 @@ def _located(text: str) -> _Source:
     if stat.S_ISDIR(mode) and path.suffix.lower() == ".zarr":
         return _Source(path, member)
     if stat.S_ISDIR(mode):
-        raise Failure(f"{path} is a folder; give a file. The formats: {FORMATS}.")
+        raise Failure(
+            f"{path} is a folder; give a file, or a pattern in quotes such as '{path}/*.parquet'. The formats: "
+            f"{FORMATS}."
+        )
     if not stat.S_ISREG(mode):
         raise Failure(
             f"{path} is {_kind(mode)}, not a file that can be read more than once. Write the data to a file first."

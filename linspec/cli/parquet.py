@@ -31,7 +31,7 @@ def read_parquet(path: Path, wanted: str = "") -> NamedMatrix:
     path : Path
         Of several files a pattern.
     wanted : str
-        As `linspec.cli.columns.chosen_columns` takes them.
+        As `linspec.cli.columns.chosen_columns` takes them. The index of a pandas frame is no column.
 
     Returns
     -------
@@ -43,11 +43,12 @@ def read_parquet(path: Path, wanted: str = "") -> NamedMatrix:
     Failure
         pyarrow is not installed, the file is damaged, a column is missing or holds no numbers.
     """
+    from linspec.frames import columns_but_index
     from linspec.operators.row_files import row_files
 
     files = row_files(path)
     with _opened(Path(files.paths[0])) as file:
-        every = list(file.schema_arrow.names)
+        every = columns_but_index(file.schema_arrow)
         names = tuple(every[j] for j in chosen_columns(every, wanted, files.name))
         if len(files.paths) > 1:
             return _in_slices(path, names)
@@ -55,7 +56,7 @@ def read_parquet(path: Path, wanted: str = "") -> NamedMatrix:
         if not rows:
             raise Failure(f"{path} has no rows.")
         size = 8 * rows * len(names)
-        kind = file.schema_arrow.field(every.index(names[0])).type if len(names) == 1 else None
+        kind = file.schema_arrow.field(names[0]).type if len(names) == 1 else None
         if kind is not None and _is_text(kind):
             check_memory(path, size, f"a column of {rows:,} texts")
             return _texts(path, names)
@@ -68,11 +69,12 @@ def read_parquet(path: Path, wanted: str = "") -> NamedMatrix:
 
 
 def names_in_parquet(path: Path) -> tuple[str, ...]:
-    """The names of the columns, of several files those of the first."""
+    """The names of the columns but those of an index, of several files those of the first."""
+    from linspec.frames import columns_but_index
     from linspec.operators.row_files import row_files
 
     with _opened(Path(row_files(path).paths[0])) as file:
-        return tuple(file.schema_arrow.names)
+        return tuple(columns_but_index(file.schema_arrow))
 
 
 @contextmanager

@@ -125,8 +125,9 @@ def of_data_set(data: Any) -> LinearOperator:
     data set leaves out, casts or adds (a filter, a schema, the keys of partitions) only Arrow knows: its rows are a
     stream of the batches that it makes, in every pass anew.
     """
+    from linspec.frames import columns_but_index
     from linspec.operators import as_operator
-    from linspec_sources.parquet_files import ParquetRows, columns_of, columns_of_numbers
+    from linspec_sources.parquet_files import ParquetRows, columns_of
 
     files = getattr(data, "files", None)
     local = type(getattr(data, "filesystem", None)).__name__ == "LocalFileSystem"
@@ -135,7 +136,7 @@ def of_data_set(data: Any) -> LinearOperator:
         source = ParquetRows(list(files))
         if data.count_rows() == source.shape[0]:
             return _operator(source)
-    columns = columns_of_numbers(data.schema)
+    columns = columns_but_index(data.schema)
     return as_operator(partial(data.to_batches, columns=columns), rows=data.count_rows())
 
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, printable
+from linspec.frames import columns_but_index
 from linspec.operators import in_order
 from linspec_sources.slabs import SLAB_BYTES, RowSource
 
@@ -62,7 +63,7 @@ class ParquetRows(RowSource):
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         self.name, self._paths = f"{printable(paths[0])}{more}", tuple(paths)
         metadata, schemas = zip(*map(_described, paths), strict=True)
-        wanted = columns_of_numbers(schemas[0]) if columns is None else columns
+        wanted = columns_but_index(schemas[0]) if columns is None else columns
         self._columns = _chosen(schemas[0].names, wanted, paths[0])
         types = [schemas[0].field(schemas[0].names.index(name)).type for name in self._columns]
         for path, schema in zip(paths[1:], schemas[1:], strict=True):
@@ -181,18 +182,6 @@ def columns_of(path: str) -> list[tuple[str, Any]]:
     return [(field.name, field.type) for field in _described(path)[1]]
 
 
-def columns_of_numbers(schema: Any) -> list[str]:
-    """The columns of a schema but those that are the index of a pandas frame, whose labels are not data.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    """
-    index = (schema.pandas_metadata or {}).get("index_columns", [])
-    labels = {one for one in index if isinstance(one, str)}
-    return [name for name in schema.names if name not in labels]
-
-
 def _file(path: str) -> Any:
     import pyarrow.parquet as pq
 
@@ -247,7 +236,7 @@ def _check_alike(
 ) -> None:
     """Refuse a file whose columns are not those of the first."""
     absent = [name for name in columns if name not in schema.names]
-    other = [name for name in columns_of_numbers(schema) if every and name not in first.names]
+    other = [name for name in columns_but_index(schema) if every and name not in first.names]
     if absent or other:
         what = (
             f"lacks the column {absent[0]!r}"

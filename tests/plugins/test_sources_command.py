@@ -117,3 +117,13 @@ def test_compressed_sparse_rows(tmp_path: Path) -> None:
         group.create_array(part, shape=array.shape, dtype=array.dtype, chunks=(64,))[:] = array
     out = run("solve", "svd", tmp_path / "counts.zarr", "-k", 2, "--center")
     np.testing.assert_allclose(values(out), expected(matrix.toarray()), rtol=1e-4)
+
+
+def test_the_index_of_a_frame_is_no_column(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(A, columns=[f"c{j}" for j in range(6)])
+    frame[::-1].to_parquet(tmp_path / "a.parquet")
+    out = run("solve", "svd", tmp_path / "a.parquet", "-k", 2, "--center")
+    np.testing.assert_allclose(values(out), expected(A), rtol=1e-4)
+    out = run("solve", "cca", tmp_path / "a.parquet", "--y-columns", "c0,c1", "-k", 1)
+    assert "(300 x 4, float64)" in out
