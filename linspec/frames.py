@@ -41,7 +41,6 @@ __all__ = [
     "check_order",
     "class_vector",
     "column_names_of",
-    "columns_but_index",
     "first_difference",
     "index_of",
     "is_frame",
@@ -189,18 +188,6 @@ def column_names_of(x: Any) -> tuple[str, ...] | None:
         return _column_names(x, library, "data")
     known = getattr(x, "column_names", None)
     return known if isinstance(known, tuple) else None
-
-
-def columns_but_index(schema: Any) -> list[str]:
-    """The columns of a file but those that are the index of a pandas frame, whose labels are not data.
-
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    """
-    index = (schema.pandas_metadata or {}).get("index_columns", [])
-    labels = {one for one in index if isinstance(one, str)}
-    return [name for name in schema.names if name not in labels]
 
 
 def index_of(native: Any) -> Any:

@@ -43,8 +43,7 @@ def read_parquet(path: Path, wanted: str = "") -> NamedMatrix:
     Failure
         pyarrow is not installed, the file is damaged, a column is missing or holds no numbers.
     """
-    from linspec.frames import columns_but_index
-    from linspec.operators.row_files import row_files
+    from linspec.operators.row_files import columns_but_index, row_files
 
     files = row_files(path)
     with _opened(Path(files.paths[0])) as file:
@@ -70,8 +69,7 @@ def read_parquet(path: Path, wanted: str = "") -> NamedMatrix:
 
 def names_in_parquet(path: Path) -> tuple[str, ...]:
     """The names of the columns but those of an index, of several files those of the first."""
-    from linspec.frames import columns_but_index
-    from linspec.operators.row_files import row_files
+    from linspec.operators.row_files import columns_but_index, row_files
 
     with _opened(Path(row_files(path).paths[0])) as file:
         return tuple(columns_but_index(file.schema_arrow))

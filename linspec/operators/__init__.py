@@ -32,7 +32,7 @@ from linspec.operators.dense import DenseOperator, MappedOperator, memory_map, o
 from linspec.operators.foreign import CupySparseOperator, ForeignOperator, is_cupy_sparse, quacks
 from linspec.operators.npy_files import is_npy
 from linspec.operators.pairs import PairedStream, paired
-from linspec.operators.row_files import RowFiles, in_order, is_pattern, row_files
+from linspec.operators.row_files import RowFiles, columns_but_index, in_order, is_pattern, row_files
 from linspec.operators.row_operator import RowOperator
 from linspec.operators.sketched import HeldSketch, SeededSketch, Sketch, tile_width
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
@@ -68,6 +68,7 @@ __all__ = [
     "VerticalStack",
     "WeightedRows",
     "as_operator",
+    "columns_but_index",
     "in_order",
     "open_rows",
     "paired",

@@ -126,6 +126,18 @@ def in_order(paths: Iterable[str]) -> list[str]:
     return sorted(paths, key=key)
 
 
+def columns_but_index(schema: Any) -> list[str]:
+    """The columns of a file but those that are the index of a pandas frame, whose labels are not data.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    """
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    labels = {one for one in index if isinstance(one, str)}
+    return [name for name in schema.names if name not in labels]
+
+
 def is_pattern(path: str) -> bool:
     """Whether a path may stand for several files."""
     return any(mark in path for mark in WILD)

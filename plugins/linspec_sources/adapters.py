@@ -125,8 +125,7 @@ def of_data_set(data: Any) -> LinearOperator:
     data set leaves out, casts or adds (a filter, a schema, the keys of partitions) only Arrow knows: its rows are a
     stream of the batches that it makes, in every pass anew.
     """
-    from linspec.frames import columns_but_index
-    from linspec.operators import as_operator
+    from linspec.operators import as_operator, columns_but_index
     from linspec_sources.parquet_files import ParquetRows, columns_of
 
     files = getattr(data, "files", None)

@@ -23,8 +23,7 @@ import numpy as np
 
 from linspec.arrays import HostArray
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData, printable
-from linspec.frames import columns_but_index
-from linspec.operators import in_order
+from linspec.operators import columns_but_index, in_order
 from linspec_sources.slabs import SLAB_BYTES, RowSource
 
 __all__ = ["ParquetRows"]
