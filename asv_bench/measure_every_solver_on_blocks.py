@@ -8,7 +8,7 @@ values, eigenvalues or coefficients) and of directions, beside the largest; or w
 are cut at different rows. Every solver sweeps where it has the choice, has the tolerance 1e-10 where it has one, and
 ends after so many passes. Where passes or values differ, the row says what arrays in memory give with their rows in
 reverse order: another order of sums, and other rows in a minibatch. With `--dask` the blocks lie on two workers of
-dask.distributed, otherwise in this process.
+dask.distributed, otherwise in this process. `--oversample` is handed to the solvers that have this option.
 """
 
 from __future__ import annotations
@@ -64,10 +64,11 @@ def stated(family: str, A: Any, B: Any, H: Any) -> Any:
     return problem(A, B, 2)
 
 
-def settings(name: str, passes: int) -> dict[str, Any]:
+def settings(name: str, passes: int, oversample: int | None) -> dict[str, Any]:
     """The options of a solver."""
     known = {option.name for option in ls.describe(name).options}
     given: dict[str, Any] = {"rng": 0, "max_passes": passes}
+    given |= {"oversample": oversample} if "oversample" in known and oversample is not None else {}
     given |= {"tol": 1e-10} if "tol" in known else {}
     return given | ({"form": "implicit"} if "form" in known else {})
 
@@ -108,7 +109,7 @@ def one(name: str, kind: str, args: argparse.Namespace) -> list[str]:
     family = name.partition("/")[0]
     make = scipy.sparse.csr_array if kind == "sparse" else np.array
     A, B = (make(rows) for rows in (WORDS if name == "cca/whitened-svd" else (X, Y)))
-    H, given = ls.targets.lda(CLASSES), settings(name, args.passes)
+    H, given = ls.targets.lda(CLASSES), settings(name, args.passes, args.oversample)
     exact = ls.solve(stated(family, A, B, H), name, **given)
     passes = f"{exact.passes:.4g}"
     try:
@@ -136,6 +137,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--dask", action="store_true")
     parser.add_argument("--passes", type=int, default=150)
+    parser.add_argument("--oversample", type=int)
     parser.add_argument("--solvers", nargs="+", default=ls.solvers())
     parser.add_argument(
         "--seconds", action="store_true", help="print what each takes, in memory and on blocks"
