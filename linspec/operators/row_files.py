@@ -132,6 +132,18 @@ def columns_but_index(schema: Any) -> list[str]:
     Parameters
     ----------
     schema : pyarrow.Schema
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from linspec.operators import columns_but_index
+    >>> schema = SimpleNamespace(names=["age", "id"], pandas_metadata={"index_columns": ["id"]})
+    >>> columns_but_index(schema)
+    ['age']
     """
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     labels = {one for one in index if isinstance(one, str)}
