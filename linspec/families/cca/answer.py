@@ -86,17 +86,16 @@ class Answer:
             ]
             widths = [W.shape[1] for W in self.W]
             blocks = [self.home.concat([W, E]) for W, E in zip(self.W, self.beside, strict=True)]
-            of_both, plain = self._products(blocks)
-            cuts = [widths[0], widths[1], widths[1], widths[0]]
-            # Copies, because slices would keep the whole products in memory.
-            self.plain = [V[:, :m] + 0.0 for V, m in zip(plain, cuts[:2], strict=True)]
-            del blocks, plain
-            self.made, self.beside_made = [], []
-            for m in cuts:
+            of_both = list(self.moments.products(*blocks))
+            del blocks
+            own, beside = [], []
+            for m in (widths[0], widths[1], widths[0], widths[1]):
                 V = of_both.pop(0)
-                self.made.append(V[:, :m] + 0.0)
-                self.beside_made.append(V[:, m:] + 0.0)
+                own.append(V[:, :m] + 0.0)  # copies, because slices would keep the whole products in memory
+                beside.append(V[:, m:] + 0.0)
             del V
+            self.made, self.plain = self._ridged(self.W, own)
+            self.beside_made = self._ridged(self.beside, beside)[0]
         self._find_norms()
         return self.made
 
@@ -121,7 +120,11 @@ class Answer:
             P, Q = Rx @ x, Ry @ y
             SxV, SyV = Rx.T @ P, Ry.T @ Q
             return [SxV, SyV, Rx.T @ Q, Ry.T @ P], [SxV - x * rx, SyV - y * ry]
-        XtXV, CV, CtV, YtYV = self.moments.products(*V)
+        return self._ridged(V, list(self.moments.products(*V)))
+
+    def _ridged(self, V: list[Array], products: list[Array]) -> tuple[list[Array], list[Array]]:
+        """The products of both blocks out of those of the moments, and the first two without the ridges."""
+        (rx, ry), (x, y), (XtXV, CV, CtV, YtYV) = self.problem.ridge, V, products
         return [XtXV + x * rx, YtYV + y * ry, CV, CtV], [XtXV, YtYV]
 
     @property
