@@ -412,6 +412,8 @@ class KrylovSpace:
         if len(lengths) < len(G):
             self.strict = True
             # The Gram matrix loses directions of a hundred millionth of the others' size; the rest itself has them.
+            # What an uneven Q leaves of the others would be taken for such directions, and is mostly rounding.
+            Q = orthonormal(Q, self.home)
             small = R - Q @ (Q.T @ R)
             T, _ = _directions(to_host(small.T @ small), LOUD * self.unit * self.scale)
             Q = self.home.concat([Q, small @ self.home.place(T)])

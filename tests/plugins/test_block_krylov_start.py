@@ -206,3 +206,11 @@ def test_starts_in_other_libraries(library):
         found = solve(xp.asarray(A), start=start)
         assert found.converged
         np.testing.assert_allclose(found.S, s[:K], atol=1e-6)
+
+
+def test_rests_of_very_different_lengths_lose_nothing():
+    """Known vectors that are no leading ones leave rests from 5 down to rounding: the law agrees with the loop."""
+    A, Vh = planted(SPECTRA["one far above"])
+    found = solve(A, start={"Vh": Vh[1 : K + 1]}, tol=1e-10)
+    assert_leading(found, SPECTRA["one far above"], Vh, 1e-10)
+    assert found.passes <= 6
