@@ -67,7 +67,7 @@ MOST_DENSE_BYTES = 2**23
 # Below this number of multiply-adds a further thread costs more than it saves: half a millisecond is lost on it.
 WORK_PER_THREAD = 2**21
 # The same for a product of two sparse matrices, whose multiply-adds are slower.
-PAIRS_PER_THREAD = 2**15
+PAIRS_PER_THREAD = 2**19
 # A core's own cache holds twice this many numbers.
 CACHED_NUMBERS = 2**14
 # Any machine has memory for this many accumulators.
@@ -664,7 +664,11 @@ def gram(X: CSR, Y: CSR | None = None) -> CSR:
     right = left if Y is None else _in_float64(Y)
     left = left.T.tocsr()
     # The multiply-adds up to each row of the result: the threads take rows of it, so nothing is added up twice.
-    work = np.concatenate([[0], np.cumsum(np.diff(right.indptr)[left.indices], dtype=np.int64)])[left.indptr]
+    counts = np.diff(right.indptr)
+    if len(counts) and (counts == counts[0]).all():  # as of one-hot rows
+        work = left.indptr.astype(np.int64) * int(counts[0])
+    else:
+        work = np.concatenate([[0], np.cumsum(counts[left.indices], dtype=np.int64)])[left.indptr]
     threads = min(machine.cpu_count(), int(work[-1]) // PAIRS_PER_THREAD)
     if threads < 2:
         return left @ right
