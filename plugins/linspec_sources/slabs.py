@@ -4,9 +4,8 @@ Problem: rows in compressed chunks cannot be mapped. To decode them takes as lon
 sweep asks for blocks of rows that are smaller than what must be decoded at once.
 Method: the rows are cut into slabs of some megabytes, along the chunks of the file. A slab is decoded whole, and blocks
 are cut out of it without a copy. Whoever asks for slab after slab finds the next one decoded, or under way: one thread
-decodes it meanwhile. So a sweep takes the time of the slower of both. From the second pass on, the first slab follows
-the last one: what makes two passes mostly makes a third. At most two slabs are held, and a copy of the rows of a block
-that lies in two.
+decodes it meanwhile. So a sweep takes the time of the slower of both. At most two slabs are held, and a copy of
+the rows of a block that lies in two.
 Where we differ from a queue that a thread fills: a thread decodes one slab and ends. Nothing has to be closed when a
 sweep is given up, by an exception or by Ctrl-C: the slab that was under way is kept or dropped, and no thread waits. An
 exception of the thread is raised where its slab is asked for.
@@ -173,7 +172,6 @@ class Slabs:
         self.held = -1
         self._slab: Any = None
         self._ahead: _Ahead | None = None
-        self._passes = 0
         self._stamps: dict[int, Any] = {}
         self._lock = threading.RLock()
 
@@ -196,36 +194,24 @@ class Slabs:
         with self._lock:
             if number == self.held:
                 return self._slab
-            in_order, last = number in (0, self.held + 1), len(self.source.edges) - 2
-            self._passes += number == 0
+            in_order = number in (0, self.held + 1)
             ahead, self._ahead = self._ahead, None
             self.held, self._slab = -1, None  # freed before the next one is made
-            if ahead is not None and ahead.number == number:
-                slab = ahead.result()
-                if number == 0:  # it may have been decoded long ago
-                    self._compared(number)
-            else:
-                slab = self._decoded(number)
+            slab = ahead.result() if ahead is not None and ahead.number == number else self._decoded(number)
             self.held, self._slab = number, slab
-            follows = number + 1 if number < last else 0
-            if in_order and READING_AHEAD and (follows or (self._passes > 1 and last > 1)):
-                self._ahead = _Ahead(follows, self._decoded)
+            if in_order and READING_AHEAD and number + 1 < len(self.source.edges) - 1:
+                self._ahead = _Ahead(number + 1, self._decoded)
             return slab
-
-    def _compared(self, number: int) -> None:
-        """Refuse a slab of which the file does not say what it said when it was first read."""
-        rows = slice(int(self.source.edges[number]), int(self.source.edges[number + 1]))
-        stamp = self.source.stamp(rows)
-        if self._stamps.setdefault(number, stamp) != stamp:
-            raise InvalidProblem(
-                f"{self.source.name} has changed since its rows {rows.start} to {rows.stop - 1} were first read. "
-                "Leave files as they are while they are in use, and solve again."
-            )
 
     def _decoded(self, number: int) -> Any:
         rows = slice(int(self.source.edges[number]), int(self.source.edges[number + 1]))
         try:
-            self._compared(number)
+            stamp = self.source.stamp(rows)
+            if self._stamps.setdefault(number, stamp) != stamp:
+                raise InvalidProblem(  # noqa: TRY301
+                    f"{self.source.name} has changed since its rows {rows.start} to {rows.stop - 1} were first read. "
+                    "Leave files as they are while they are in use, and solve again."
+                )
             slab = self.source.read(rows)
         except (LinspecError, MemoryError):
             raise

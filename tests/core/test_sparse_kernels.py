@@ -448,7 +448,8 @@ def test_gram_matrices_and_their_cost(name, data):
 
 def test_a_large_gram_matrix_on_several_threads():
     A = sparse.random_array((20_000, 300), density=0.02, format="csr", rng=np.random.default_rng(7))
-    with mock.patch.object(machine, "cpu_count", return_value=3):
+    several = mock.patch.object(kernels, "PAIRS_PER_THREAD", 2**15)
+    with several, mock.patch.object(machine, "cpu_count", return_value=3):
         assert kernels.pair_count(A) > 3 * kernels.PAIRS_PER_THREAD
         G = kernels.gram(A)
     np.testing.assert_allclose(G.toarray(), A.toarray().T @ A.toarray(), rtol=1e-12, atol=1e-12)
