@@ -15,6 +15,12 @@ from linspec.arrays import HostArray
 
 EPS = float(np.finfo(np.float64).eps)
 
+ALL_AT_ONCE = 16
+"""Up to this order, all eigenvectors are computed as quickly as some."""
+
+CROOKED = 1e-12
+"""Eigenvectors that are this close to orthonormal differ only by rounding."""
+
 
 def ratio(a: float, b: float) -> float:
     """a / b for the laws: 0 if a is 0, and infinity if only b is 0."""
@@ -62,6 +68,36 @@ def eigenpairs(G: HostArray) -> tuple[HostArray, HostArray]:
             raise
         values, vectors = scipy.linalg.eigh(G, driver="ev")
     return values, vectors
+
+
+def leading_eigenpairs(G: HostArray, k: int) -> tuple[HostArray, HostArray]:
+    """The k largest eigenvalues, increasing, and orthonormal eigenvectors of a symmetric matrix.
+
+    LAPACK's routine for some of the eigenvalues may fail where many are equal, as those of a matrix near the
+    identity are: it ends with an error, or returns fewer than requested, or eigenvectors that are not orthogonal.
+    Then all are computed.
+
+    Parameters
+    ----------
+    G : numpy.ndarray of shape (m, m)
+    k : int
+        At most m.
+
+    Returns
+    -------
+    numpy.ndarray of shape (k,), numpy.ndarray of shape (m, k)
+    """
+    order = len(G)
+    if k < order > ALL_AT_ONCE:
+        try:
+            some = (order - k, order - 1)
+            values, vectors = scipy.linalg.eigh(G, subset_by_index=some, check_finite=False)
+        except np.linalg.LinAlgError:
+            values, vectors = G[:0, 0], G[:, :0]
+        if len(values) == k and np.abs(vectors.T @ vectors - np.eye(k)).max() <= CROOKED:
+            return values, vectors
+    values, vectors = eigenpairs(G)
+    return values[order - k :], vectors[:, order - k :]
 
 
 def whitening(G: HostArray, cut: float = EPS) -> HostArray:

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 
 from linspec.arrays import Array, Home, HostArray, reciprocal, to_host
-from linspec.block_algebra import EPS, rank_cut
+from linspec.block_algebra import EPS, leading_eigenpairs, rank_cut
 
 SMALL, TINY = 500, 100
 """Up to these orders all singular vectors take a few hundredths of a second, and less than one hundredth."""
@@ -202,7 +202,7 @@ def _by_square(T: Array, k: int, home: Home) -> tuple[Array, HostArray, Array]:
     A = T.T if wide else T
     m = A.shape[0]
     if home.on_host:
-        _, U = scipy.linalg.eigh(A @ A.T, subset_by_index=(m - k, m - 1), check_finite=False)
+        _, U = leading_eigenpairs(A @ A.T, k)
     else:
         U = home.xp.linalg.eigh(A @ A.T)[1][:, m - k :]
     # A second step on the k-dimensional span undoes the squaring for the leading values.

@@ -24,7 +24,18 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from linspec import errors
-from linspec.arrays import HOST, Array, Home, HostArray, from_host, host_dtype, is_array, to_host
+from linspec.arrays import (
+    HOST,
+    Array,
+    Home,
+    HostArray,
+    at_home,
+    from_host,
+    host_dtype,
+    is_array,
+    on_device,
+    to_host,
+)
 from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.frames import check_order, index_of
 from linspec.operators import LinearOperator, as_operator
@@ -99,9 +110,10 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """X, checked: an array, a sparse matrix, or an operator."""
         if not known_to_scikit_learn(X):
             return self._operator(X, fitting=fitting)
-        X = validate_data(
-            self, X, reset=fitting, accept_sparse=SPARSE, dtype="numeric", ensure_min_samples=least
-        )
+        with on_device(X):  # scikit-learn makes arrays on the current device of CuPy
+            X = validate_data(
+                self, X, reset=fitting, accept_sparse=SPARSE, dtype="numeric", ensure_min_samples=least
+            )
         return _exact(X)
 
     def _rows_and_targets(self, X: Any, y: Any, *, least: int = 2, numeric: bool = True) -> tuple[Any, Any]:
@@ -112,7 +124,7 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         y = beside(y, X) if numeric else y
         if known_to_scikit_learn(y):
             kind = "numeric" if numeric else None
-            y = check_array(
+            y = checked_array(
                 y, accept_sparse=SPARSE, dtype=kind, ensure_2d=False, input_name="y", estimator=self
             )
         X = self._rows(X, fitting=True, least=least)
@@ -171,6 +183,10 @@ def beside(y: Any, X: Any) -> Any:
         return y
     host = to_host(y)
     return host if home.on_host or host.dtype.kind not in "biuf" else from_host(host, like=X)
+
+
+checked_array = at_home(check_array)
+"""What scikit-learn's `check_array` makes of an array, on the device of the array."""
 
 
 def seed_of(random_state: Any) -> Any:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from linspec.arrays import Array
+from linspec.estimators.base import checked_array
 from linspec.estimators.two_views import TwoViews
 from linspec.families.cca import problem as cca
 
@@ -149,7 +149,7 @@ class CCA(TwoViews):
         array of shape (n_samples, n_features), or a pair of it and (n_samples, n_targets) when y is given
         """
         check_is_fitted(self)
-        P = check_array(X, input_name="X", estimator=self)
+        P = checked_array(X, input_name="X", estimator=self)
         if y is None:
             return self.solution_.inverse_transform(P)
-        return self.solution_.inverse_transform(P, check_array(y, input_name="y", estimator=self))
+        return self.solution_.inverse_transform(P, checked_array(y, input_name="y", estimator=self))

@@ -6,11 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from linspec.arrays import Array, to_host
-from linspec.estimators.base import LinspecEstimator, like
+from linspec.estimators.base import LinspecEstimator, checked_array, like
 from linspec.families.svd.problem import SVD
 
 
@@ -156,7 +155,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
         array of shape (n_samples, n_features)
         """
         check_is_fitted(self)
-        scores = check_array(X, input_name="X", estimator=self)
+        scores = checked_array(X, input_name="X", estimator=self)
         if self.whiten:
             scores = scores * like(scores, self._deviations())
         return self.solution_.inverse_transform(scores)

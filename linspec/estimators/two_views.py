@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_array
 
 from linspec.arrays import Array, is_array
-from linspec.estimators.base import SPARSE, LinspecEstimator, beside, known_to_scikit_learn, like
+from linspec.estimators.base import (
+    SPARSE,
+    LinspecEstimator,
+    beside,
+    checked_array,
+    known_to_scikit_learn,
+    like,
+)
 from linspec.problem import Problem
 
 
@@ -65,7 +71,7 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
         """Rows of the second view beside those of X, checked."""
         y = beside(y, X)
         if known_to_scikit_learn(y):
-            y = check_array(y, accept_sparse=SPARSE, ensure_2d=False, input_name="y", estimator=self)
+            y = checked_array(y, accept_sparse=SPARSE, ensure_2d=False, input_name="y", estimator=self)
         return _with_columns(y)
 
     def __sklearn_tags__(self) -> Any:

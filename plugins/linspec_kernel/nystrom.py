@@ -25,7 +25,7 @@ import scipy.linalg
 
 from linspec import KernelOperator
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import eigenpairs, whitening
+from linspec.block_algebra import eigenpairs, leading_eigenpairs, whitening
 from linspec.features import turn_of
 
 PROBED = 1024
@@ -114,7 +114,7 @@ class Nystrom:
         rows = to_host(self.L)[some] if self.place.on_host else to_host(_rows(self.L, some, self.place))
         E = self.op.block(some) - rows.astype(np.float64) @ rows.astype(np.float64).T
         size = max(float(np.trace(E)) / q, 0.0)
-        largest = max(float(scipy.linalg.eigh(E, eigvals_only=True, subset_by_index=(q - 1, q - 1))[0]), 0.0)
+        largest = max(float(leading_eigenpairs(E, 1)[0][0]), 0.0)
         if q == n:
             return largest
         return float((np.sqrt(largest) - np.sqrt(size)) ** 2 * n / q + size)

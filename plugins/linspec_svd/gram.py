@@ -17,11 +17,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from linspec import LinearOperator, Moments, Run, Solution, Solver, Status
 from linspec.arrays import Array, Home, HostArray, to_host
-from linspec.block_algebra import EPS, eigenpairs
+from linspec.block_algebra import EPS, leading_eigenpairs
 from linspec.cost import DENSE_RATE, FACTOR_RATE, Estimate, Sizes, gram_seconds
 from linspec.errors import NonFiniteData
 from linspec.operators import CountedOperator, SparseOperator, uncounted
@@ -33,12 +32,6 @@ BLOCK_WIDTH = 512
 
 DIGITS_LOST = 1e-8
 """The relative error by squaring above which the solution reports it."""
-
-FEW = 16
-"""Up to this order, all eigenvectors are computed as quickly as some."""
-
-CROOKED = 1e-12
-"""Eigenvectors that are this close to orthonormal differ only by rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,26 +159,11 @@ class _RowsGram:
         return Moments(CountedOperator(operator.H, ledger), form="dense", names=("A", ""))
 
 
-def _some(G: HostArray, k: int) -> tuple[HostArray, HostArray]:
-    """The k largest eigenvalues, increasing, and their eigenvectors.
-
-    If many eigenvalues are equal, LAPACK's routine for a part of them may return fewer than requested, or eigenvectors
-    that are not orthogonal. Then all are computed.
-    """
-    order = len(G)
-    if k < order > FEW:
-        values, vectors = scipy.linalg.eigh(G, subset_by_index=(order - k, order - 1), check_finite=False)
-        if len(values) == k and np.abs(vectors.T @ vectors - np.eye(k)).max() <= CROOKED:
-            return values, vectors
-    values, vectors = eigenpairs(G)
-    return values[order - k :], vectors[:, order - k :]
-
-
 def _leading(G: Array, k: int, home: Home) -> tuple[HostArray, Array]:
     """The k largest eigenvalues of a symmetric matrix, decreasing, and their eigenvectors."""
     order = G.shape[0]
     if home.on_host or order <= BLOCK_WIDTH:
-        values, vectors = _some(to_host(G), k)
+        values, vectors = leading_eigenpairs(to_host(G), k)
         return values[::-1], home.place(np.ascontiguousarray(vectors[:, ::-1]))
     values, vectors = home.xp.linalg.eigh(G)
     return to_host(values)[::-1][:k], home.xp.flip(vectors[:, order - k :], axis=1)

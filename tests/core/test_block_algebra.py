@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linspec.block_algebra import eigenpairs
+from linspec.block_algebra import eigenpairs, leading_eigenpairs
 
 
 def test_eigenpairs_where_divide_and_conquer_gives_up(monkeypatch):
@@ -22,3 +22,16 @@ def test_eigenpairs_where_divide_and_conquer_gives_up(monkeypatch):
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(30), atol=1e-13)
     with pytest.raises(np.linalg.LinAlgError):
         eigenpairs(np.full((3, 3), np.nan))
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-17, 1e-16])
+@pytest.mark.parametrize("k", [1, 3])
+def test_leading_eigenpairs_near_a_multiple_of_the_identity(noise, k):
+    """LAPACK's routine for some of the eigenvalues finds too few of them, or none."""
+    for order in (64, 128, 256):
+        E = noise * np.random.default_rng(order).standard_normal((order, order))
+        G = 0.5 * np.eye(order) + (E + E.T) / 2
+        values, vectors = leading_eigenpairs(G, k)
+        assert vectors.shape == (order, k)
+        np.testing.assert_allclose(values, np.full(k, 0.5), rtol=1e-14)
+        np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-12)

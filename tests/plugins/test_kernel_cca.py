@@ -285,3 +285,13 @@ def test_iterates_are_scored_with_the_kernels_of_the_run():
     assert conclusion.fields["x_map"].kernel == found.kernel_x
     np.testing.assert_allclose(conclusion.fields["correlations"], found.correlations, rtol=1e-12)
     assert conclusion.residual == pytest.approx(found.residual, rel=0.5)  # other landmarks, another bound
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_rows_that_are_all_far_apart_have_a_kernel_matrix_near_the_identity(solver):
+    """All its eigenvalues are 1, but for the constant: all correlations are 1 / (1 + ridge), and none is missed."""
+    rng = np.random.default_rng(0)
+    X, Y = 3 * rng.standard_normal((300, 12)), 3 * rng.standard_normal((300, 9))
+    kernel = ls.kernels.rbf(0.1)
+    found = ls.solve(KernelCCA(X, Y, 2, kernel, kernel, ridge=1.0), solver, rng=0)
+    np.testing.assert_allclose(found.correlations, [0.5, 0.5], atol=1e-6)
