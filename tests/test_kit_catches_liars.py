@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ import linspec as ls
 from linspec import LeastSquaresState, Moments, Needs, Solver, SolverSpec, Status, option, registry
 from linspec.arrays import is_array, to_host
 from linspec.block_algebra import canonical_rotation
+from linspec.errors import MissingCapability
 from linspec.operators import CenteredOperator
 from linspec.testing import CheckFailed, Suite, check_operator, interface_issues, run_checks
 from linspec.testing.behaviour import Skip
@@ -230,6 +231,23 @@ class Crashes(Honest):
         if problem.A.dtype == np.float32:
             raise ZeroDivisionError
         return solution
+
+
+class RaisesOnOneLibrary(Honest):
+    """All cases of a library fail: nothing is left to be judged there, and that is no reason to skip."""
+
+    error: ClassVar[type[Exception]] = IndexError
+
+    def twist(self, solution, problem, run):
+        if not isinstance(solution.x, np.ndarray):
+            raise self.error("list index out of range")
+        return solution
+
+
+class RefusesOneLibrary(RaisesOnOneLibrary):
+    """The same with the error that excuses data which lack what the record declares; arrays lack nothing."""
+
+    error = MissingCapability
 
 
 class SolvesTheFirstRidgeAlone(Honest):
@@ -748,7 +766,7 @@ LIARS = [
     (HonestSVD, DENSE, ("direct",), set()),
     (HonestIteration, Needs(), ("iterative",), set()),
     (ChangesItsInput, DENSE, ("direct",), {"input-untouched"}),
-    (LiesAboutNeeds, Needs(), ("direct",), {"declared-needs"}),
+    (LiesAboutNeeds, Needs(), ("direct",), {"declared-needs", "solves"}),
     (ReturnsNumPy, DENSE, ("direct",), {"output-home"}),
     (WrongResidual, DENSE, ("direct",), {"residual-law"}),
     (Overconfident, Needs(), ("iterative",), {"converged", "starved", "budget", "callback"}),
@@ -764,6 +782,8 @@ LIARS = [
     (LeavesLeftVectorsCrooked, DENSE, ("direct",), {"accuracy", "symmetry"}),
     (IgnoresTheCallback, Needs(), ("iterative",), {"callback"}),
     (Crashes, DENSE, ("direct",), {"solves"}),
+    (RaisesOnOneLibrary, DENSE, ("direct",), {"solves"}),
+    (RefusesOneLibrary, DENSE, ("direct",), {"solves"}),
     (SolvesTheFirstRidgeAlone, DENSE, ("direct", "path"), {"path"}),
     (HonestPairs, DENSE, ("direct",), set()),
     (OverstatesCorrelations, DENSE, ("direct",), {"loss", "accuracy", "symmetry"}),
@@ -914,6 +934,25 @@ def test_a_start_without_the_trait_that_is_not_refused_is_caught(fresh_registry,
 def test_returned_numpy_is_caught_on_the_strict_backend_only(fresh_registry):
     report = run_checks(declare(ReturnsNumPy, DENSE, ("direct",)), backends=BACKENDS)
     assert [check for check, _ in report.failed] == ["output-home:array-api-strict"]
+
+
+@pytest.mark.parametrize("cls", [RaisesOnOneLibrary, RefusesOneLibrary])
+def test_a_solver_that_fails_on_all_data_of_a_library_is_caught_there(fresh_registry, cls):
+    report = run_checks(declare(cls, DENSE, ("direct",)), backends=BACKENDS)
+    assert [check for check, _ in report.failed] == ["solves:array-api-strict"]
+
+
+def test_what_a_check_found_is_kept_if_it_then_raises(fresh_registry):
+    suite = Suite(declare(Honest, DENSE, ("direct",)))
+
+    def found_then(error):
+        yield "something is wrong"
+        raise error
+
+    for error, more in ((Skip("not here"), ""), (KeyError("x"), "then the check raised KeyError: 'x'")):
+        with pytest.raises(CheckFailed, match="something is wrong") as caught:
+            suite._fail_on(found_then(error))
+        assert more in str(caught.value)
 
 
 def test_changed_input_is_caught_where_it_cannot_be_written_too(fresh_registry):

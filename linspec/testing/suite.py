@@ -352,7 +352,15 @@ class Suite:
         return check_non_finite(self.subject, backend)
 
     def _fail_on(self, issues: Iterable[str]) -> None:
-        found = list(issues)
+        found: list[str] = []
+        try:
+            for issue in issues:
+                found.append(issue)  # noqa: PERF402 (one by one: what was found remains if the check then raises)
+        except Exception as error:
+            if not found:
+                raise
+            if not isinstance(error, Skip):
+                found.append(f"then the check raised {said_of(error, self.package)}")
         if not found:
             return
         shown = found[:8] + ([f"... and {len(found) - 8} more"] if len(found) > 8 else [])
