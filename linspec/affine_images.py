@@ -11,13 +11,14 @@ slopes.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from linspec.arrays import Array, Home, HostArray, host_dtype, reciprocal, to_host
 from linspec.blocks import BlockOperator, row_images
 from linspec.errors import InvalidProblem
-from linspec.frames import check_names, column_names_of
+from linspec.frames import check_names, check_order, column_names_of
 from linspec.operators import LinearOperator, as_operator
 from linspec.row_model import weights_and_confounds
 from linspec.sweeps.images import Images
@@ -146,7 +147,8 @@ class Taken:
             When the columns, or the confounds, do not fit those of the training data.
         """
         V = V if self.scale is None else V * reciprocal(self.scale)[:, None]
-        Z, A = self.beside(confounds), _checked(data, V, name, OF_TRAINING, self.names)
+        A = _checked(data, V, name, OF_TRAINING, self.names)
+        Z = self.beside(confounds, {name: A})
         if isinstance(A, BlockOperator):
             S = None if Z is None else to_host(self.slopes) @ to_host(V)
             S = S if slopes is None or S is None else S - to_host(slopes)
@@ -180,19 +182,26 @@ class Taken:
             When the columns, or the confounds, do not fit.
         """
         V = V if self.scale is None else V * self.scale[None, :]
-        Z, A = self.beside(confounds), _checked(scores, V, name, "columns of `transform`", None)
+        A = _checked(scores, V, name, "columns of `transform`", None)
+        Z = self.beside(confounds, {name: A})
         if isinstance(A, BlockOperator):
             return _given_back(A, V, None, self.mean, Z, None if Z is None else -to_host(self.slopes))
         found = affine_images(A, V, name, offset=self.mean)
         return found if Z is None else found + _of_confounds(Z, self.slopes, found)
 
-    def beside(self, confounds: Any, rows: float = math.inf) -> HostArray | None:
+    def beside(self, confounds: Any, data: Mapping[str, Any]) -> HostArray | None:
         """The confounds of some rows less their training means; None where the solution takes none out.
+
+        Parameters
+        ----------
+        confounds : array of shape (n, c), or None
+        data : mapping of str to data with n rows
+            The rows, by their names in messages.
 
         Raises
         ------
         InvalidProblem
-            When they are missing, or not wanted, or have another shape.
+            When they are missing, or not wanted, or have another shape, or the rows in another order.
         """
         if self.slopes is None:
             if confounds is not None:
@@ -208,7 +217,8 @@ class Taken:
                 f"an array with a row for each and {count} columns."
             )
         check_names(column_names_of(confounds), self.confound_names, "confounds", "the training rows")
-        _, Z = weights_and_confounds(None, confounds, rows)
+        check_order({**data, "confounds": confounds})
+        _, Z = weights_and_confounds(None, confounds, math.inf)
         got = 0 if Z is None else Z.shape[1]
         if Z is None or got != count:
             raise InvalidProblem(f"confounds must have the {count} columns of the training rows; got {got}.")

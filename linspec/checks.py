@@ -46,7 +46,7 @@ def check_rows(name_a: str, A: LinearOperator, name_b: str, B: LinearOperator) -
         raise InvalidProblem(
             f"{name_a} and {name_b} must have equally many rows; got {A.shape[0]} and {B.shape[0]}."
         )
-    check_order(name_b, B.row_index, name_a, A.row_index)
+    check_order({name_a: A, name_b: B})
 
 
 def vector_of_list(data: Any, name: str) -> Any:

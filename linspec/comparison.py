@@ -35,6 +35,7 @@ from linspec.errors import (
     shown,
 )
 from linspec.faults import one_line
+from linspec.frames import check_order
 from linspec.interrupts import HowItEnded, remember
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.chosen_rows import chosen_rows
@@ -642,9 +643,9 @@ def _parted(problem: Problem[Any], held_out: Any, seed: Any) -> tuple[Problem[An
             "held_out must have confounds if the problem has some, and only then: "
             f"held_out={{{', '.join(f'{name!r}: ...' for name in (*names, 'confounds'))}}}."
         )
-    return problem, Rows(
-        tuple(_test_rows(problem, {name: given[name] for name in names})), given["confounds"]
-    )
+    rows = tuple(_test_rows(problem, {name: given[name] for name in names}))
+    check_order({**dict(zip(names, rows, strict=True)), "confounds": given["confounds"]})
+    return problem, Rows(rows, given["confounds"])
 
 
 def _test_rows(problem: Problem[Any], given: Mapping[str, Any]) -> Iterator[LinearOperator]:

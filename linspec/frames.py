@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -191,9 +192,16 @@ def column_names_of(x: Any) -> tuple[str, ...] | None:
 
 
 def index_of(native: Any) -> Any:
-    """The index of a pandas frame or series, also one that only counts; the `row_index` of other data that have one."""
-    name = "index" if _kind(native)[0] == "pandas" else "row_index"
-    return getattr(native, name, None)
+    """The index of a pandas frame or series, also one that only counts; of other data the labels of their rows.
+
+    None for data without labels.
+    """
+    if isinstance(native, RowNames):
+        return native
+    if _kind(native)[0]:
+        return getattr(native, "index", None) if _kind(native)[0] == "pandas" else None
+    known = getattr(native, "row_index", None)
+    return getattr(native, "row_names", None) if known is None else known
 
 
 def row_names_of(native: Any) -> Any:
@@ -538,24 +546,36 @@ def check_names(found: Sequence[str] | None, wanted: Sequence[str] | None, what:
     )
 
 
-def check_order(what: str, index: Any, of: str, other: Any) -> None:
-    """Refuse two sides that name the same rows in another order; sides with other names are paired by position.
+def check_order(given: Mapping[str, Any]) -> None:
+    """Refuse data that name the same rows in another order; data with other names are paired by position.
 
-    Frames that share some labels only may be meant so, as with a lag of one day, and are left. The same labels in
-    another order are rows that belong elsewhere.
+    Every function that takes several things with rows calls it, before anything is computed. Frames that share some
+    labels only may be meant so, as with a lag of one day, and are left. The same labels in another order are rows that
+    belong elsewhere.
 
     Parameters
     ----------
-    what, of : str
-        The two sides, in messages.
-    index, other : sequence or None
-        The labels of their rows; None where they have none.
+    given : mapping of str to anything
+        By their names in messages. What has no labels of rows, such as an array or None, passes.
 
     Raises
     ------
     InvalidProblem
+        For two of them. The first in the mapping is the one that the other should follow.
     """
-    if index is None or other is None or index is other or len(index) != len(other):
+    known = [(name, index_of(data)) for name, data in given.items()]
+    labelled = [(name, index) for name, index in known if index is not None and hasattr(index, "__len__")]
+    for (of, other), (what, index) in combinations(labelled, 2):
+        _check_pair(what, index, of, other)
+
+
+def _check_pair(what: str, index: Any, of: str, other: Any) -> None:
+    index, other = _labels_alone(index), _labels_alone(other)
+    if index is other or len(index) != len(other):
+        return
+    if _kind(index)[0] == _kind(other)[0] == "pandas" and index.equals(
+        other
+    ):  # without a list of a million texts
         return
     found, wanted = RowNames(index).values().tolist(), RowNames(other).values().tolist()
     if found == wanted or Counter(found) != Counter(wanted):
@@ -566,6 +586,13 @@ def check_order(what: str, index: Any, of: str, other: Any) -> None:
         f"{shown(found[at])} in {what} and {shown(wanted[at])} in {of}. Align them by label, "
         f"{what}.loc[{of}.index], or pair them by position, {what}.set_axis({of}.index)."
     )
+
+
+def _labels_alone(index: Any) -> Any:
+    """The labels as they were given, where all of them are meant."""
+    while isinstance(index, RowNames) and index.numbers is None:
+        index = index.labels
+    return index
 
 
 # ---- answers as frames -----------------------------------------------------------------------------

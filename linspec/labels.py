@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from linspec.errors import InvalidProblem, shown
-from linspec.frames import RowNames, column_names_of, is_frame, without_column
+from linspec.frames import RowNames, check_order, column_names_of, is_frame, without_column
 from linspec.operators import LinearOperator, as_operator
 
 __all__ = ["labelled"]
@@ -60,6 +60,7 @@ def labelled(data: Any, labels: Any) -> LinearOperator:
         name = labels
         data, labels = without_column(data, labels)
     operator = copy.copy(as_operator(data))  # an operator that was given stays as it is
+    check_order({"data": operator, "labels": labels})
     rows = operator.shape[0]
     if math.isinf(rows):
         raise InvalidProblem(

@@ -17,6 +17,7 @@ import numpy as np
 
 from linspec.arrays import Array, HostArray, at_home, reciprocal, to_host
 from linspec.errors import InvalidProblem, MissingCapability
+from linspec.frames import check_order
 from linspec.large_means import without_large_means
 from linspec.moments import Moments
 from linspec.operators import AdjustedOperator, as_operator
@@ -199,9 +200,10 @@ def _moments(
     given: list[tuple[Any, Array | None, str]], center: bool, confounds: Any, sample_weight: Any
 ) -> tuple[Moments, list[int], list[Any]]:
     """Moments of rows with small means, the powers of two that divide them, and the matrices."""
+    operators = {name: as_operator(data, name) for data, _, name in given}
+    check_order({**operators, "confounds": confounds, "sample_weight": sample_weight})
     matrices, units = [], []
-    for data, weights, name in given:
-        A = as_operator(data, name)
+    for (_, weights, name), A in zip(given, operators.values(), strict=True):
         if weights is not None and A.shape[1] != weights.shape[0]:
             raise InvalidProblem(
                 f"{name} must have the {weights.shape[0]} columns of the training data; got {A.shape[1]}."

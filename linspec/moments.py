@@ -32,6 +32,7 @@ import numpy as np
 from linspec import cost
 from linspec.arrays import Array, HostArray, at_home
 from linspec.errors import InvalidProblem, shown
+from linspec.frames import check_order
 from linspec.gram import Products, ReducedGram, SparseGram, symmetric_product
 from linspec.log import timed
 from linspec.operators import LinearOperator, SparseOperator, as_operator, uncounted
@@ -110,6 +111,7 @@ class Moments(RowMoments):
             raise InvalidProblem(f"center must be True or False; got {shown(center)}.")
         data = [(names[0], X)] if Y is None else [(names[0], X), (names[1], Y)]
         given = [(name, as_operator(source, name)) for name, source in data]
+        check_order(dict(given))
         models = {id(_model(A)) for _, A in given}  # what is taken out of rows is taken out of all views
         views = [View(name, A, center=center, through=len(models) == 1) for name, A in given]
         check_alike(views)

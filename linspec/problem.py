@@ -379,7 +379,8 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         """Multiply a matrix in a wider dtype, which represents its entries exactly, if possible."""
         A = getattr(self, name)
         if A.dtype.itemsize < dtype.itemsize:
-            object.__setattr__(self, name, A.in_dtype(dtype) or A)
+            wider = A.in_dtype(dtype)
+            object.__setattr__(self, name, A if wider is None else wider.with_names_of(A))
 
     def name_columns(self, names: Mapping[str, Sequence[str]], library: str = "") -> None:
         """Give names to the columns of matrices whose data have none, as those of files.

@@ -29,6 +29,7 @@ class RowsOfProblem:
     shared: Moments | None
     column_names: Mapping[str, tuple[str, ...]]
     row_names: RowNames | None = None  # of the first matrix that has some
+    row_labels: Mapping[str, RowNames] = MappingProxyType({})  # of what lies beside the matrices
     means: ClassVar[Mapping[str, str]] = MappingProxyType(
         {}
     )  # by matrix, the solution's field with its column means
@@ -69,12 +70,27 @@ class RowsOfProblem:
         names = column_names_of(self.confounds)
         if names is not None:
             object.__setattr__(self, "column_names", {**self.column_names, "confounds": names})
-        for name, A in self.matrices.items():
-            for beside in ("sample_weight", "confounds"):
-                check_order(beside, index_of(getattr(self, beside)), name, A.row_index)
+        self.adopt_labels({name: getattr(self, name) for name in ("sample_weight", "confounds")})
         w, Z = weights_and_confounds(self.sample_weight, self.confounds, rows)
         object.__setattr__(self, "sample_weight", w)
         object.__setattr__(self, "confounds", Z)
+
+    def adopt_labels(self, given: Mapping[str, Any]) -> None:
+        """Check the labels of rows of what lies beside the matrices, and keep them for later checks."""
+        known = {name: index_of(data) for name, data in given.items()}
+        kept = {name: RowNames(index) for name, index in known.items() if index is not None}
+        object.__setattr__(self, "row_labels", {**self.row_labels, **kept})
+        self.check_labels({})
+
+    def check_labels(self, given: Mapping[str, Any]) -> None:
+        """Refuse what has the labels of the rows of this problem in another order.
+
+        Parameters
+        ----------
+        given : mapping of str to anything
+            As for `linspec.frames.check_order`.
+        """
+        check_order({**self.matrices, **self.row_labels, **given})
 
     def on_rows(self, numbers: HostArray) -> Self:
         """The same problem on some of its rows; `check_sizes` tells whether they are enough.
@@ -93,6 +109,7 @@ class RowsOfProblem:
         """
         twin = self.with_matrices({name: chosen_rows(A, numbers) for name, A in self.matrices.items()})
         object.__setattr__(twin, "shared", None)
+        object.__setattr__(twin, "row_labels", MappingProxyType({}))
         for name in ("sample_weight", "confounds"):
             value = getattr(self, name)
             if value is not None:

@@ -39,7 +39,7 @@ from linspec.block_algebra import EPS, rank_cut, whitening
 from linspec.blocks.class_targets import BlockClassTargets, class_targets
 from linspec.class_vectors import as_array, named_entries, numbered
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
-from linspec.frames import index_of
+from linspec.frames import check_order, index_of
 from linspec.operators import adapter_of_labels, sparse_kernels
 from linspec.operators.base import CenteredOperator, LinearOperator, ProductOperator
 from linspec.operators.dense import DenseOperator
@@ -119,6 +119,7 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     >>> H.toarray().tolist()
     [[0.0, 1.0], [0.5, 0.0], [0.5, 0.0], [0.0, 0.0], [0.5, 0.0], [0.5, 0.0]]
     """
+    check_order({"y": y, "sample_weight": sample_weight})
     adapter = adapter_of_labels(y)
     if adapter is not None:
         engine, blocks = adapter.labels(y)
@@ -254,6 +255,7 @@ def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     >>> H.shape, bool(np.allclose(H.T @ H, np.eye(2)))
     ((4, 2), True)
     """
+    check_order({"Y": Y, "sample_weight": sample_weight})
     labels = _varying(_labels(Y, unlabelled))
     _check_range("labels", np.maximum(*np.abs(labels.extremes())))
     weights, _ = weights_and_confounds(sample_weight, None, labels.shape[0])
@@ -334,6 +336,7 @@ def hsl(
     >>> linspec.targets.hsl(Y, weights=[4, 4]).toarray().round(3).tolist()
     [[0.354, 0.707], [0.5, 0.0], [0.5, 0.0], [0.5, 0.0], [0.0, 0.0]]
     """
+    check_order({"Y": Y, "sample_weight": sample_weight})
     _check_laplacian(laplacian, self_loops)
     labels = _labels(Y, unlabelled)
     w = _weights(weights, labels.shape[1])

@@ -37,7 +37,7 @@ from linspec.arrays import (
     to_host,
 )
 from linspec.errors import InvalidOption, InvalidProblem, shown
-from linspec.frames import check_order, index_of
+from linspec.frames import check_order
 from linspec.operators import LinearOperator, as_operator
 from linspec.problem import Problem
 from linspec.registry import get_solver
@@ -116,9 +116,11 @@ class LinspecEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             )
         return _exact(X)
 
-    def _rows_and_targets(self, X: Any, y: Any, *, least: int = 2, numeric: bool = True) -> tuple[Any, Any]:
-        """X and y of a fit, checked, with y in the library and on the device of X."""
-        check_order("y", index_of(y), "X", index_of(X))
+    def _rows_and_targets(
+        self, X: Any, y: Any, *, least: int = 2, numeric: bool = True, **others: Any
+    ) -> tuple[Any, Any]:
+        """X and y of a fit, checked, with y in the library and on the device of X; and what lies beside them."""
+        check_order({"X": X, "y": y, **others})
         if y is None:  # the check says that y is missing
             validate_data(self, X, y, skip_check_array=True)
         y = beside(y, X) if numeric else y

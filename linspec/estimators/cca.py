@@ -10,6 +10,7 @@ from linspec.arrays import Array
 from linspec.estimators.base import checked_array
 from linspec.estimators.two_views import TwoViews
 from linspec.families.cca import problem as cca
+from linspec.frames import check_order
 
 
 class CCA(TwoViews):
@@ -107,7 +108,7 @@ class CCA(TwoViews):
         CCA
             Itself.
         """
-        X, Y = self._views(X, y)
+        X, Y = self._views(X, y, sample_weight=sample_weight)
         self._solve_views(
             cca.CCA(
                 *(X, Y, self.n_components),
@@ -149,6 +150,7 @@ class CCA(TwoViews):
         array of shape (n_samples, n_features), or a pair of it and (n_samples, n_targets) when y is given
         """
         check_is_fitted(self)
+        check_order({"X": X, "y": y})
         P = checked_array(X, input_name="X", estimator=self)
         if y is None:
             return self.solution_.inverse_transform(P)

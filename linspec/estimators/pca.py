@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from linspec.arrays import Array, to_host
 from linspec.estimators.base import LinspecEstimator, checked_array, like
 from linspec.families.svd.problem import SVD
+from linspec.frames import check_order
 
 
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator):  # type: ignore[misc]
@@ -115,6 +116,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimator): 
         PCA
             Itself.
         """
+        check_order({"X": X, "sample_weight": sample_weight})
         A = self._rows(X, fitting=True, least=2 if self.center else 1)
         problem = SVD(A, self.n_components, center=self.center, scale=self.scale, sample_weight=sample_weight)
         found = self.solution_ = self._solved(problem)

@@ -13,6 +13,7 @@ from linspec.errors import InvalidOption, shown
 from linspec.estimators.base import LinspecEstimator, checked_number, like, seed_of
 from linspec.estimators.choice_of_ridge import errors_by_folds, errors_by_gcv
 from linspec.families.least_squares.problem import LeastSquares
+from linspec.frames import check_order
 
 
 class LinearRegressor(MultiOutputMixin, RegressorMixin, LinspecEstimator):  # type: ignore[misc]
@@ -47,6 +48,24 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, LinspecEstimator):  # ty
         """
         X = self._new_rows(X, "predict")
         return self.solution_.predict(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions of rows.
+
+        Parameters
+        ----------
+        X : data of shape (n_samples, n_features)
+        y : array of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array of shape (n_samples,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            As scikit-learn computes it. Frames with the same labels of rows in another order are refused.
+        """
+        check_order({"X": X, "y": y, "sample_weight": sample_weight})
+        return float(super().score(X, y, sample_weight))
 
 
 class Ridge(LinearRegressor):
@@ -136,7 +155,7 @@ class Ridge(LinearRegressor):
             Itself.
         """
         alpha = checked_number("alpha", self.alpha)
-        X, y = self._rows_and_targets(X, y)
+        X, y = self._rows_and_targets(X, y, sample_weight=sample_weight)
         self._fit_with(X, y, alpha, sample_weight)
         return self
 
@@ -240,7 +259,7 @@ class RidgeCV(LinearRegressor):
             Itself.
         """
         alphas = _checked_ridges(self.alphas)
-        X, y = self._rows_and_targets(X, y)
+        X, y = self._rows_and_targets(X, y, sample_weight=sample_weight, groups=groups)
 
         stated = LeastSquares(
             X, y, alphas, center=self.fit_intercept, scale=self.scale, sample_weight=sample_weight

@@ -15,6 +15,7 @@ from linspec.estimators.base import (
     known_to_scikit_learn,
     like,
 )
+from linspec.frames import check_order
 from linspec.problem import Problem
 
 
@@ -23,9 +24,9 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
 
     _weights = "x_weights_"
 
-    def _views(self, X: Any, y: Any) -> tuple[Any, Any]:
+    def _views(self, X: Any, y: Any, **others: Any) -> tuple[Any, Any]:
         """X and y of a fit, checked, y with two dimensions."""
-        X, y = self._rows_and_targets(X, y)
+        X, y = self._rows_and_targets(X, y, **others)
         self._one_column = is_array(y) and y.ndim == 1
         return X, _with_columns(y)
 
@@ -47,6 +48,7 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
         -------
         array of shape (n_samples, n_components_), or a pair of them when y is given
         """
+        check_order({"X": X, "y": y})
         X = self._new_rows(X, "transform")
         return self.solution_.transform(X) if y is None else self.solution_.transform(X, self._second(y, X))
 
@@ -64,6 +66,7 @@ class TwoViews(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinspecEstimat
             Correlations have their signs: a pair that fits the training rows by chance adds nothing in the mean. There
             is no ridge in it.
         """
+        check_order({"X": X, "y": y})
         X = self._new_rows(X, "score")
         return float(self.solution_.score(X, self._second(y, X)).correlations.sum())
 

@@ -27,6 +27,7 @@ from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.families.discriminant.problem import Discriminant
 from linspec.families.discriminant.solution import DiscriminantSolution
+from linspec.frames import check_order
 from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
 from linspec.moments import Moments
 from linspec.operators import LinearOperator, as_operator
@@ -275,6 +276,7 @@ def _test_rows(test: Any, problem: Any) -> tuple[LinearOperator, LinearOperator]
                 f"the test rows of {name} are read once for each ridge; got an iterator. Pass a callable that returns "
                 "a fresh one."
             )
+    check_order({f"{name}_test": A for name, A in zip(names, rows, strict=True)})
     if rows[0].shape[0] != rows[1].shape[0] and math.inf not in (rows[0].shape[0], rows[1].shape[0]):
         raise InvalidProblem(
             f"test must have equally many rows of {' and '.join(names)}; got {rows[0].shape[0]} and {rows[1].shape[0]}."

@@ -145,6 +145,7 @@ def cross_validate(  # noqa: PLR0913
     if method == "gcv":
         return _generalized(problem, scored, (ridges, ks), form, solver, rng, options)
     rows = min(A.shape[0] for A in problem.matrices.values())
+    problem.check_labels({"splitter": splitter, "groups": groups, "y": y})
     folds = folds_of(splitter, rows, y=y, groups=groups, rng=rng)
     _check_training(problem, folds, ks)
     asked = _form(scored, form)

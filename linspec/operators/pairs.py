@@ -22,6 +22,7 @@ import numpy as np
 
 from linspec.arrays import is_array
 from linspec.errors import InvalidProblem, SweptOnce, UnsupportedData, shown
+from linspec.frames import check_order
 from linspec.operators.base import LinearOperator
 from linspec.operators.streamed import (
     ONCE,
@@ -205,9 +206,10 @@ class _Pairs:
         """The slices of every pair that has rows."""
         start = 0
         for number, given in enumerate(opened(self.source, self.name, OF, self._errors)):
+            pair = self._halved(given, number)
+            check_order({half.name: slice_ for half, slice_ in zip(self.halves, pair, strict=True)})
             x, y = (
-                half._taken(slice_, number, start)
-                for half, slice_ in zip(self.halves, self._halved(given, number), strict=True)
+                half._taken(slice_, number, start) for half, slice_ in zip(self.halves, pair, strict=True)
             )
             rows = [0 if slice_ is None else slice_.shape[0] for slice_ in (x, y)]
             if rows[0] != rows[1]:

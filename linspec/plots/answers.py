@@ -19,6 +19,7 @@ import numpy as np
 from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, shown
 from linspec.frames import (
+    check_order,
     class_vector,
     column_names_of,
     is_frame,
@@ -421,6 +422,7 @@ def scores(
     >>> axes.get_xlabel()
     'direction 1'
     """
+    check_order({"points": points, "classes": classes})
     _, columns, Z = _of_table(points) if is_frame(points) else (None, None, _numbers(points))
     if Z.ndim != 2 or not Z.size:
         raise InvalidProblem(f"scores draws an n x k array; got shape {Z.shape}. Pass solution.transform(X).")
@@ -583,8 +585,10 @@ def variates(
     >>> len(axes.collections) > 0
     True
     """
+    check_order({"P": P, "Q": Q})
     clouds = [Cloud("fitted rows", _numbers(P), _numbers(Q))]
     if held_out is not None:
+        check_order(dict(zip(("P", "Q"), held_out, strict=False)))
         clouds.append(Cloud("held-out rows", *(_numbers(block) for block in held_out)))
     for cloud in clouds:
         if cloud.P.ndim != 2 or cloud.P.shape != cloud.Q.shape or not cloud.P.size:

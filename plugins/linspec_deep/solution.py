@@ -97,12 +97,11 @@ class DeepCCASolution(TwoViewSolution):
         MissingCapability
             The entries cannot be read.
         """
+        X, Y = self.checked_views(X, Y)
         views = (
             ("X", X, self.x_net, self.x_feature_mean, self.x_weights),
             ("Y", Y, self.y_net, self.y_feature_mean, self.y_weights),
         )
-        for name, data, *_ in views:
-            self.check_columns(name, data)
         found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
         return one_or_both(found, "transform needs X, Y or both")
 

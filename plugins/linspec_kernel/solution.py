@@ -149,12 +149,11 @@ class KernelCCASolution(TwoViewSolution):
         array of shape (n, k), or a pair of them when both are given
             In the library and dtype of the rows.
         """
+        X, Y = self.checked_views(X, Y)
         views = (
             ("X", X, self.x_map, self.x_weights, self.x_mean),
             ("Y", Y, self.y_map, self.y_weights, self.y_mean),
         )
-        for name, data, *_ in views:
-            self.check_columns(name, data)
         found = [_variates(name, data, *fitted) for name, data, *fitted in views if data is not None]
         return one_or_both(found, "transform needs X, Y or both")
 

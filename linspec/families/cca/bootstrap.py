@@ -232,6 +232,7 @@ def bootstrap(
     """
     _check(problem, draws, level, method)
     counted = frequencies(problem, "bootstrap draws rows")
+    problem.check_labels({"groups": groups})
     numbers = _group_numbers(groups, problem.X.shape[0])
     generator = random_generator(rng)
     solver, options = chosen_solver(problem, solver, options)

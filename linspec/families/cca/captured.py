@@ -242,7 +242,7 @@ def _problem(X: Any, Y: Any, ridge: Any, center: Any) -> CCA:
             raise InvalidProblem(
                 f"the mean of {name} must have shape ({A.shape[1]},); got {tuple(mean.shape)}."
             )
-        views.append(A.centered(A.home.blocks.place(mean)))
+        views.append(A.centered(A.home.blocks.place(mean)).with_names_of(A))
     return CCA(views[0], views[1], k=1, ridge=ridge, center=False)
 
 

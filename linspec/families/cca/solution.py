@@ -12,8 +12,9 @@ import numpy as np
 from linspec.affine_images import Taken
 from linspec.arrays import Array, HostArray, at_home
 from linspec.errors import InvalidProblem, MissingCapability
-from linspec.families.cca.variates import CCAScore, one_or_both, score_views
+from linspec.families.cca.variates import CCAScore, one_or_both, paired_views, score_views
 from linspec.families.cca.views import loadings_tables, scores_tables
+from linspec.frames import check_order
 from linspec.loadings import cross_loadings, loadings, mean_squares, varying_columns
 from linspec.plurals import count_of
 from linspec.solution import Solution
@@ -150,6 +151,7 @@ class CCASolution(Solution):
         -------
         array of shape (n, k), or a pair of them when both are given
         """
+        X, Y = paired_views(X, Y, confounds=confounds)
         given = [
             self._taken(name).images(data, weights, name, confounds)
             for data, weights, name in (
@@ -205,6 +207,7 @@ class CCASolution(Solution):
         >>> bool((error**2).sum() < 0.05 * (Y[200:] ** 2).sum())
         True
         """
+        X, Y = paired_views(X, Y, confounds=confounds)
         given = [
             self._combined(
                 self._taken(name).images(data, weights, name, confounds), name, field, other, confounds
@@ -243,6 +246,7 @@ class CCASolution(Solution):
         MissingCapability
             The solution has no coefficients (`x_from_x`, `y_from_y`).
         """
+        check_order({"X": X, "Y": Y, "confounds": confounds})
         given = [
             self._combined(scores, name, field, name, confounds)
             for scores, name, field in ((X, "X", "x_from_x"), (Y, "Y", "y_from_y"))
@@ -337,6 +341,7 @@ class CCASolution(Solution):
         MissingCapability
             For operators that are known by their products only.
         """
+        X, Y = paired_views(X, Y, confounds=confounds, sample_weight=sample_weight)
         rows = self._rows(X, Y, confounds, sample_weight)
         found = [
             loadings(data, weights, name, **rows)
@@ -398,7 +403,7 @@ class CCASolution(Solution):
         for name, data, slopes in (("X", X, self.x_slopes), ("Y", Y, self.y_slopes)):
             if data is not None:
                 self.check_columns(name, data)
-                Taken(slopes=slopes, confound_names=self.column_names.get("confounds")).beside(confounds)
+                Taken(slopes=slopes, confound_names=self.column_names.get("confounds")).beside(confounds, {})
         return {"center": self._centers, "confounds": confounds, "sample_weight": sample_weight}
 
     @property
@@ -435,6 +440,7 @@ class CCASolution(Solution):
         -----
         On the training rows with ridge 0 they are the loadings times the correlations of the pairs.
         """
+        X, Y = paired_views(X, Y, confounds=confounds, sample_weight=sample_weight)
         rows = self._rows(X, Y, confounds, sample_weight)
         return cross_loadings(X, Y, (self.x_weights, self.y_weights), **rows)
 
@@ -464,6 +470,7 @@ class CCASolution(Solution):
         Source: Stewart & Love 1968, Psychological Bulletin 70:160, doi:10.1037/h0026143. The shares of several
         variates add up where the variates are uncorrelated: on the training rows with ridge 0.
         """
+        X, Y = paired_views(X, Y, confounds=confounds, sample_weight=sample_weight)
         loaded = [
             self.loadings(**{name: data, "confounds": confounds, "sample_weight": sample_weight})
             for name, data in (("X", X), ("Y", Y))

@@ -20,6 +20,7 @@ import numpy as np
 from linspec.arrays import Array, HostArray, to_host
 from linspec.block_algebra import EPS, canonical_rotation, whitening
 from linspec.errors import InvalidProblem, NonFiniteData, UnsupportedData
+from linspec.frames import check_order
 from linspec.moments import Moments
 from linspec.operators import as_operator
 
@@ -28,6 +29,7 @@ __all__ = [
     "captured",
     "componentwise",
     "one_or_both",
+    "paired_views",
     "score_variates",
     "score_views",
 ]
@@ -139,8 +141,27 @@ def score_views(solution: Any, X: Any, Y: Any, *, centered: bool, **beside: Any)
     """
     if X is None or Y is None:
         raise InvalidProblem("score needs the rows of both views; got one. Pass X and Y.")
-    P, Q = solution.transform(X, Y, **beside)
+    P, Q = solution.transform(*paired_views(X, Y, **beside), **beside)
     return score_variates(P, Q, centered=centered)
+
+
+def paired_views(X: Any, Y: Any, **beside: Any) -> tuple[Any, Any]:
+    """The views as operators, after a check that nothing has the rows in another order; None for a missing view.
+
+    Parameters
+    ----------
+    X, Y : data of shape (n, p), (n, q), or None
+    **beside
+        What else has a row for each of their rows, such as confounds.
+
+    Raises
+    ------
+    InvalidProblem
+        Two of them have the same labels of rows in another order.
+    """
+    X, Y = (data if data is None else as_operator(data, name) for name, data in (("X", X), ("Y", Y)))
+    check_order({"X": X, "Y": Y, **beside})
+    return X, Y
 
 
 def one_or_both(found: list[Any], needs: str) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from linspec.arrays import Array, at_home
-from linspec.families.cca.variates import CCAScore, one_or_both, score_views
+from linspec.families.cca.variates import CCAScore, one_or_both, paired_views, score_views
 from linspec.loadings import column_loadings
 from linspec.solution import Solution
 
@@ -58,6 +58,23 @@ class TwoViewSolution(Solution):
     def transform(self, X: Any = None, Y: Any = None) -> Any:
         """Variates of rows of X, of Y, or of both."""
         raise NotImplementedError
+
+    def checked_views(self, X: Any, Y: Any) -> tuple[Any, Any]:
+        """The views as operators, after a check of their columns and of the order of their rows: for `transform`.
+
+        Parameters
+        ----------
+        X, Y : data of shape (n, p), (n, q), or None
+
+        Raises
+        ------
+        InvalidProblem
+            A view has not the columns of the training data by name, or Y has the rows of X in another order.
+        """
+        X, Y = paired_views(X, Y)
+        for name, data in (("X", X), ("Y", Y)):
+            self.check_columns(name, data)
+        return X, Y
 
     def _centers(self, view: str) -> bool:
         return getattr(self, self.center_of[view]) is not None
@@ -128,6 +145,7 @@ class TwoViewSolution(Solution):
         MissingCapability
             For operators that are known by their products only.
         """
+        X, Y = paired_views(X, Y, sample_weight=sample_weight)
         found: list[Array] = [
             column_loadings(
                 data,

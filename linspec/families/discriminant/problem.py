@@ -24,7 +24,7 @@ from linspec.checks import check_k, check_place, check_rows, of_pairs
 from linspec.conclusion import NO_TERMS, Conclusion, Terms, fewer_than_asked
 from linspec.errors import InvalidProblem
 from linspec.families.discriminant.solution import DiscriminantSolution
-from linspec.frames import check_order, index_of, is_series
+from linspec.frames import is_series
 from linspec.moments import Moments
 from linspec.operators import (
     CenteredOperator,
@@ -152,7 +152,7 @@ class Discriminant(Problem[DiscriminantSolution]):
         H = self.adopt("H", labels)
         object.__setattr__(self, "factor", factor)
         check_place("X", X, "H", H)
-        check_order("H", index_of(given), "X", X.row_index)
+        self.adopt_labels({"H": given})
         if shared is None:
             self.promote("H", X.dtype)
         self.adopt_rows()

@@ -23,6 +23,7 @@ from linspec.families.discriminant.classifier import (
     pooled,
     prior_probabilities,
 )
+from linspec.frames import check_order
 from linspec.moments import Moments
 from linspec.operators import as_operator
 from linspec.row_model import weights_and_confounds
@@ -176,7 +177,9 @@ class DiscriminantSolution(Solution):
         >>> bool(1.5 < solution.score(X[120:], ls.targets.lda(y[120:])) < 2)
         True
         """
-        P, targets = self.transform(X, confounds=confounds), as_operator(H, "the targets H")
+        X, targets = as_operator(X, "X"), as_operator(H, "the targets H")
+        check_order({"X": X, "H": targets, "confounds": confounds})
+        P = self.transform(X, confounds=confounds)
         if P.shape[0] != targets.shape[0]:
             raise InvalidProblem(
                 f"X and H must have equally many rows; got {P.shape[0]} and {targets.shape[0]}."
@@ -281,6 +284,8 @@ class DiscriminantSolution(Solution):
                 "neither where the solution knows the classes."
             )
         else:
+            X = as_operator(X, "X")
+            check_order({"X": X, "y": y, "confounds": confounds, "sample_weight": sample_weight})
             codes, classes = class_codes(y, unlabelled)
             Z = brought_here(self.transform(X, confounds=confounds))
             if Z.shape[0] != len(codes):

@@ -44,7 +44,7 @@ class Reconstruction(HeldOutScore):
         back = solution._taken  # of the same family
         if back.mean is not None:
             rows = rows - to_host(back.mean)
-        Z = back.beside(problem.confounds)
+        Z = back.beside(problem.confounds, {})
         rows = rows if Z is None else rows - Z @ to_host(back.slopes)
         rows = rows if back.scale is None else rows * _reciprocal(to_host(back.scale))
         if solution.total_squares is None:

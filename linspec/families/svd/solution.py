@@ -253,7 +253,7 @@ class SVDSolution(Solution):
         """
         if A is not None:
             self.check_columns("A", A)
-            self._taken.beside(confounds)
+            self._taken.beside(confounds, {})
             V = self.Vh.T if self.scale is None else self.Vh.T / self.scale[:, None]
             center = self.mean is not None
             return loadings(A, V, "A", center=center, confounds=confounds, sample_weight=sample_weight)
