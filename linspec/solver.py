@@ -506,21 +506,24 @@ def solve(  # noqa: PLR0913  # the arguments of the one call
     saved, start = _saved(start)
     if saved is not None and solver == "auto":  # as it was chosen then
         solver = saved.solver
-    instance, spec = _resolve(problem, solver, options_)
-    name = spec.name if spec is not None else type(instance).__name__
-    keeper = _keeper(problem, instance, spec, name, checkpoint, saved)
-    _check_sweeps(problem, spec, name)
-    lacking = _lacks(problem, spec.needs) if spec is not None else ""
-    if lacking:
-        able = [name for name in registry.solvers(problem) if not _lacks(problem, _spec(name, problem).needs)]
-        raise MissingCapability(
-            f"{spec.name} needs {lacking}, which the data cannot give. Solvers that can take them: "
-            f"{', '.join(able) or 'none'}."
-        )
-    _check_path(problem, spec, name)
-    begin = None if start is None or saved is not None else _start(problem, spec, name, start)
-    if solver != "auto":  # which has chosen among those that fit
-        _check_memory(problem, instance, spec, name)
+    with _naming_lack_of_memory(solver if isinstance(solver, str) else type(solver).__name__):
+        instance, spec = _resolve(problem, solver, options_)
+        name = spec.name if spec is not None else type(instance).__name__
+        keeper = _keeper(problem, instance, spec, name, checkpoint, saved)
+        _check_sweeps(problem, spec, name)
+        lacking = _lacks(problem, spec.needs) if spec is not None else ""
+        if lacking:
+            able = [
+                name for name in registry.solvers(problem) if not _lacks(problem, _spec(name, problem).needs)
+            ]
+            raise MissingCapability(
+                f"{spec.name} needs {lacking}, which the data cannot give. Solvers that can take them: "
+                f"{', '.join(able) or 'none'}."
+            )
+        _check_path(problem, spec, name)
+        begin = None if start is None or saved is not None else _start(problem, spec, name, start)
+        if solver != "auto":  # which has chosen among those that fit
+            _check_memory(problem, instance, spec, name)
     with _naming_lack_of_memory(name):
         problem = problem.about_rows().adjusted()
     callbacks = (callback,) if callback is not None else ()

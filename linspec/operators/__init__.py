@@ -325,7 +325,7 @@ def _made_by(adapter: Any, data: Any) -> LinearOperator:
     with Contained() as containment:
         operator = adapter.adapt(data)
     error = containment.error
-    if isinstance(error, LinspecError | MemoryError):
+    if isinstance(error, LinspecError):
         raise error
     if error is not None or not isinstance(operator, LinearOperator):
         got = f"it raised {one_line(error)}" if error is not None else f"got {type(operator).__name__}"

@@ -42,6 +42,7 @@ from scipy import sparse
 
 from linspec import machine
 from linspec.errors import InvalidProblem, UnsupportedData
+from linspec.faults import is_at_limit
 from linspec.pauses import pause
 
 if TYPE_CHECKING:
@@ -1027,7 +1028,9 @@ def _as_expected(kernels: _Kernels) -> bool:
         kernels.scatter(3, 2, 2, *csr, U.ravel(), AtU.ravel())
         kernels.gather_one(2, 3, *csr, np.ascontiguousarray(V[:, 0]), Av)
         kernels.scatter_one(3, 2, *csr, np.ascontiguousarray(U[:, 0]), Atu)
-    except Exception:  # noqa: BLE001 - a private function may change in any way; the public ones stand in
+    except Exception as error:  # a private function may change in any way; the public ones stand in
+        if is_at_limit(error):  # which says nothing of the functions
+            raise
         return False
     expected = [7, 9, 29, 37, 10, 13, 3, 5, 16, 21, 7, 29, 10, 3, 16]
     return bool(np.array_equal(np.concatenate([AV.ravel(), AtU.ravel(), Av, Atu]), expected))

@@ -11,8 +11,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Literal, cast
@@ -20,8 +20,8 @@ from typing import Literal, cast
 import pluggy
 
 from linspec import hookspecs
-from linspec.errors import InvalidDeclaration
-from linspec.faults import Contained, one_line
+from linspec.errors import InvalidDeclaration, LinspecError, OutOfMemory
+from linspec.faults import Contained, is_at_limit, is_out_of_memory, one_line
 from linspec.kinds import KINDS
 from linspec.spec import Spec
 
@@ -126,28 +126,60 @@ def read_all(entry_points: Iterable[metadata.EntryPoint] | None, disabled: str |
         if _is_unwanted(plugin, unwanted):
             plugin.disabled = True
             continue
-        with Contained(exits=True) as containment:
+        with within_limits(f"the table of {plugin.identity}"), Contained(exits=True) as containment:
             plugin.specs = _read_table(entry.load(), plugin, taken)
         if containment.error is not None:
             plugin.error = one_line(containment.error)
     return plugins
 
 
+@contextmanager
+def within_limits(what: str) -> Iterator[None]:
+    """Say that the process came to a limit while it imported something; nothing of it is recorded.
+
+    Parameters
+    ----------
+    what : str
+        What is imported.
+
+    Raises
+    ------
+    OutOfMemory
+        The memory ran out.
+    LinspecError
+        There were no more files, threads, or space on a disk.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, LinspecError) or not is_at_limit(error):
+            raise
+        if is_out_of_memory(error):
+            raise OutOfMemory(
+                f"{what} cannot be imported, because the memory ran out ({one_line(error)}). Give the process more "
+                "memory, or hold less, and call again."
+            ) from error
+        raise LinspecError(
+            f"{what} cannot be imported, because the system is at a limit ({one_line(error)}). Raise the limit, or use "
+            "less of it, and call again."
+        ) from error
+
+
 def _installed() -> list[metadata.EntryPoint]:
     """The entry points of every distribution whose metadata can be read."""
-    with suppress(Exception):
+    with Contained():
         return list(metadata.entry_points(group=hookspecs.PROJECT))
     # A partly removed package would spoil a common query, so ask each distribution, in the order of the path.
     found: dict[str, list[metadata.EntryPoint]] = {}
     for dist in metadata.distributions():
-        with suppress(Exception):
+        with Contained():
             found.setdefault(normalized(dist.name), list(dist.entry_points.select(group=hookspecs.PROJECT)))
     return [entry for entries in found.values() for entry in entries]
 
 
 def _described(entry: metadata.EntryPoint) -> Plugin:
     """An entry point before it is read; a distribution without readable metadata is "unknown"."""
-    with suppress(Exception):
+    with Contained():
         dist = entry.dist
         return Plugin(entry.name, (dist and dist.name) or "unknown", (dist and dist.version) or "")
     return Plugin(entry.name, "unknown")

@@ -26,7 +26,17 @@ from linspec.errors import (
 from linspec.faults import Contained, one_line
 from linspec.kinds import KINDS, resolve
 from linspec.options import RUN_ARGUMENTS, Option, options_of
-from linspec.registry.loading import BUILT_IN, LOCAL, RECORDS, Plugin, PluginInfo, normalized, plain, read_all
+from linspec.registry.loading import (
+    BUILT_IN,
+    LOCAL,
+    RECORDS,
+    Plugin,
+    PluginInfo,
+    normalized,
+    plain,
+    read_all,
+    within_limits,
+)
 from linspec.registry.names import (
     Claim,
     Claims,
@@ -410,9 +420,10 @@ class Registry:
             found = getattr(sys.modules.get(module), path, None)
             if isinstance(found, type) and found in self._sound[spec.kind]:
                 return found
-        base = resolve(kind.base)
         fault = ""
-        with Contained(exits=True) as containment:
+        with within_limits(spec.qualified):
+            base = resolve(kind.base)
+        with within_limits(spec.qualified), Contained(exits=True) as containment:
             cls = resolve(spec.target)
             if cls not in self._sound[spec.kind]:
                 fault = _fault(cls, base, has_options=bool(kind.method))

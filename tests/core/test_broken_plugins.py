@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import math
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -110,8 +111,12 @@ def test_a_solver_with_a_bad_estimate_can_be_called_by_name(own, monkeypatch, fa
     assert words in complaint(own)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
-def test_an_interrupt_during_an_estimate_is_the_users(own, monkeypatch, error):
+#: Nobody's fault: the user's wish, or a limit of the process.
+NOBODYS = [KeyboardInterrupt(), SystemExit(3), MemoryError(), OSError(errno.EMFILE, "Too many open files")]
+
+
+@pytest.mark.parametrize("error", NOBODYS)
+def test_an_interrupt_or_a_limit_during_an_estimate_is_no_fault(own, monkeypatch, error):
     monkeypatch.setattr(behave, "estimate", raising(error))
     declare(Guesses, "direct", "automatic")
     with pytest.raises(type(error)):
@@ -191,6 +196,12 @@ def test_an_adapter_whose_matches_fails_harms_nobody_else(own, fault):
             "Cargo must be dry.",
         ),
         (lambda data: raising(KeyboardInterrupt())(), KeyboardInterrupt, None),
+        (lambda data: raising(MemoryError())(), MemoryError, None),
+        (
+            lambda data: raising(OSError(errno.EMFILE, "Too many open files"))(),
+            OSError,
+            "Too many open files",
+        ),
     ],
 )
 def test_an_adapter_that_fails_is_named(own, made, kind, words):
@@ -204,8 +215,8 @@ def test_an_adapter_that_fails_is_named(own, made, kind, words):
         assert "operator/leaky must make a linspec.LinearOperator of Cargo" in str(caught.value)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)])
-def test_an_interrupt_during_matches_is_the_users(own, error):
+@pytest.mark.parametrize("error", NOBODYS)
+def test_an_interrupt_or_a_limit_during_matches_is_no_fault(own, error):
     ls.register(adapter("slow", lambda data: raising(error)()))
     with pytest.raises(type(error)):
         ls.as_operator(Cargo())

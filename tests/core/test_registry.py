@@ -28,6 +28,8 @@ from linspec.errors import (
     BrokenPlugin,
     InvalidDeclaration,
     InvalidProblem,
+    LinspecError,
+    OutOfMemory,
     PluginWarning,
     UnknownName,
 )
@@ -569,6 +571,85 @@ def test_a_target_that_panics_on_import_is_refused_and_recorded(site: Site, rais
         registry.get_solver("bad", "cca")
     assert "no such device" in str(info_of(registry, "acme:main").error)
     assert registry.get_solver("good", "cca") is Good
+
+
+LIMITS = {
+    "memory": ("MemoryError", OutOfMemory),
+    "memory of a device": (
+        "type('OutOfMemoryError', (RuntimeError,), {})('CUDA out of memory')",
+        OutOfMemory,
+    ),
+    "memory that the system refuses": ("OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))", OutOfMemory),
+    "address space": ("ImportError('/x.so: failed to map segment from shared object')", OutOfMemory),
+    "open files": ("OSError(errno.EMFILE, os.strerror(errno.EMFILE), '/x.py')", LinspecError),
+    "open files, as the loader says": (
+        "ImportError('x.so: cannot open shared object file: ' + os.strerror(errno.EMFILE))",
+        LinspecError,
+    ),
+    "threads": ('RuntimeError("can\'t start new thread")', LinspecError),
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("chained", [False, True])
+@pytest.mark.parametrize("where", ["a table", "a target"])
+def test_a_limit_of_the_process_is_no_fault_of_a_plugin(
+    site: Site, where: str, chained: bool, limit: str
+) -> None:
+    """It is raised, nothing is recorded, and what was half imported is imported once there is room."""
+    raised, kind = LIMITS[limit]
+    short = site.folder / "short"
+    short.touch()
+    raises = f"raise {raised}" if not chained else f"raise ImportError('no core') from {raised}"
+    lack = f"import errno, os\nif os.path.exists({str(short)!r}):\n    {raises}\n"
+    solvers = table(solver("late", target="late_implementation:Late"), solver("good"))
+    site.install("acme", main=lack + solvers if where == "a table" else solvers)
+    (site.folder / "late_part.py").write_text("PART = 1\n" + (lack if where == "a target" else ""))
+    (site.folder / "late_implementation.py").write_text(
+        "from late_part import PART\nfrom methods import Good as Late\n"
+    )
+    registry = site.registry()
+    try:
+        for _ in range(2):
+            with pytest.raises(kind, match="cannot be imported, because the ") as caught:
+                registry.get_solver("late", "cca")
+            assert ("acme:main" if where == "a table" else "cca/late") in str(caught.value)
+            assert "authors" not in str(caught.value)
+        assert "late_implementation" not in sys.modules
+        short.unlink()
+        assert registry.get_solver("late", "cca") is registry.get_solver("good", "cca")
+        assert info_of(registry, "acme:main").status == "loaded"
+    finally:
+        for name in ("late_part", "late_implementation"):
+            sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_whose_fault_too_deep_a_recursion_is(site: Site, deep: bool) -> None:
+    """The caller's, who has used up the stack; a plugin's that recurses without end from a shallow one."""
+    (site.folder / "recursing_implementation.py").write_text(
+        "from methods import Good as Deep\ndef down(n): return n and down(n - 1)\ndown(120)\n"
+        if deep
+        else "def down(): return down()\ndown()\n"
+    )
+    site.install("acme", main=table(solver("bad", target="recursing_implementation:Deep")))
+    registry = site.registry()
+    registry.solvers("cca")
+
+    def called_at(depth: int) -> Any:
+        return registry.get_solver("bad", "cca") if depth <= 0 else called_at(depth - 1)
+
+    if deep:
+        here, frame = 0, sys._getframe()
+        while frame is not None:
+            here, frame = here + 1, frame.f_back
+        with pytest.raises(RecursionError):
+            called_at(sys.getrecursionlimit() - here - 100)
+        assert registry.get_solver("bad", "cca") is registry.get_solver("bad", "cca")
+        assert info_of(registry, "acme:main").status == "loaded"
+    else:
+        with pytest.raises(BrokenPlugin, match="RecursionError"):
+            registry.get_solver("bad", "cca")
 
 
 def test_a_record_of_a_derived_class_is_read_once(site: Site) -> None:
