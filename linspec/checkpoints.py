@@ -7,8 +7,9 @@ run, its random numbers, what the moments have learnt of the columns, and the Gr
 written in the format of saved answers: whole, beside the last file, which the new one then replaces. So there is a
 good file at any time. What depends on the machine, such as the widths of blocks or whether Gram matrices are held,
 is in there, too, and is not chosen anew.
-A file says which problem and which solver it belongs to, and has a checksum of some rows of each matrix. Others are
-refused.
+A file says which problem and which solver it belongs to, and has a checksum of some rows of each matrix: others are
+refused at once. It also has sums over all rows (`linspec.sweeps.witness`), which the next sweep is held against: no
+answer rests on other data.
 Where we differ from a pickle of the solver: nothing is executed when a file is read, and it says what is wrong with it.
 """
 
@@ -35,6 +36,7 @@ from linspec.gram import HeldGram
 from linspec.operators import LinearOperator
 from linspec.options import is_number, stated_options
 from linspec.replacing import replaced
+from linspec.sweeps.witness import Witness
 
 __all__ = ["Checkpoint", "Keeper", "Saved", "fingerprint", "is_checkpoint", "loaded"]
 
@@ -172,6 +174,35 @@ class Saved:
         for name, facts in about["matrices"].items():
             _compare(self.path, f"the matrix {name}", own["matrices"].get(name), facts)
 
+    @property
+    def witnesses(self) -> dict[str, Witness]:
+        """By what the rows of each matrix are known again, of those that had been read."""
+        found = self.fields["witnesses"]
+        return {name: Witness(sums, rounding) for name, (sums, rounding) in found.items()}
+
+    def check_rows(self, name: str, own: Witness, rows: float) -> None:
+        """Refuse a matrix with other entries, or with its rows in another order.
+
+        Parameters
+        ----------
+        name : str
+        own : Witness
+            Of the matrix of this run, which has so many rows.
+        rows : float
+
+        Raises
+        ------
+        InvalidProblem
+        """
+        before = self.witnesses.get(name)
+        found: list[int] = [] if before is None else before.differing(own, rows).tolist()
+        if found:
+            raise InvalidProblem(
+                f"{printable(self.path)} is the checkpoint of another run: the rows of {name} must be the same, in "
+                f"the same order; {len(found)} of its {len(own.sums)} columns differ (the first is column "
+                f"{found[0]}). Pass the data that the run had, or leave start out."
+            )
+
     def warn_of_threads(self) -> None:
         """Say where the machine multiplies otherwise: the answer is as good, and its last bits may differ."""
         before, now = self.fields["threads"]["blas"], _threads()["blas"]
@@ -225,7 +256,7 @@ def loaded(path: str | os.PathLike[str]) -> Saved:
                 f"it is a checkpoint of version {shown(version)}, and this linspec reads version {VERSION}"
             )
         fields = file.unpack(file.header["fields"], (HeldGram,))
-        missing = {"about", "run", "threads"} - fields.keys()
+        missing = {"about", "run", "threads", "witnesses"} - fields.keys()
         if missing:
             raise InvalidFile(f"it lacks {', '.join(sorted(missing))}")
         return Saved(os.fspath(path), fields)

@@ -41,6 +41,7 @@ from linspec.plurals import count_of
 from linspec.problem import Problem
 from linspec.solution import History, Solution, Status
 from linspec.sweeps.slices import read_streams
+from linspec.sweeps.witness import Witness
 
 WARNED = frozenset(
     {
@@ -196,8 +197,14 @@ class Run:
         self._learnt: Mapping[str, Any] | None = None
         self._state: Callable[[], Mapping[str, Any]] | None = None
         self.resumed: Mapping[str, Any] | None = None
+        self._saved, self._tops, self._witnesses = saved, 0, {} if saved is None else saved.witnesses
+        self._unseen = set(
+            self._witnesses
+        )  # the matrices that are not known yet to be those of the checkpoint
+        self._read: dict[str, Witness | None] = {}
         if saved is not None:
             self._take_up(saved)
+        self._swept_before = {name: ledger.sweeps for name, ledger in self._ledgers.items()}
 
     # ---- parts --------------------------------------------------------------------------------
 
@@ -223,6 +230,8 @@ class Run:
             self._moments = self.problem.moments(form, expect)
             if self._learnt is not None:
                 self._moments.take_up(self._learnt)
+            if self._identifies:
+                self._moments.ask_for_witnesses(self._swept_before, self._read)
         return self._moments
 
     def part(self, value: Any) -> Any:
@@ -367,7 +376,10 @@ class Run:
             for A in streams
             if math.isinf(A.shape[0]) or (means and getattr(uncounted(A)[0], "statistics", None) is None)
         ]
-        read_streams(lacking, statistics=means)
+        found = read_streams(lacking, statistics=means, witnesses=self._identifies)
+        for name, A in self.problem.matrices.items():  # what is taken out of rows is taken out of blocks
+            if A in lacking and uncounted(A)[0].adjustment is None:
+                self._read[name] = found[lacking.index(A)]
         self.problem.check_sizes()
 
     def affords(self, passes: float) -> bool:
@@ -405,6 +417,8 @@ class Run:
             iteration again: it finds them in `resumed` and enters its loop there, without a product. It is asked
             now, if it is time to write, or by the `proceed` that ends the loop: what it tells must not change before.
         """
+        self._identify()
+        self._tops += 1
         if self._keeper is not None:
             self._state = state
             self._note_accounts()
@@ -415,6 +429,26 @@ class Run:
     def keeps(self) -> bool:
         """Whether checkpoints are written: what `checkpoint` was told may still be asked for."""
         return self._keeper is not None
+
+    @property
+    def _identifies(self) -> bool:
+        """Whether it is wanted by what the data are known again."""
+        return self._keeper is not None or bool(self._unseen)
+
+    def _identify(self, *, last: bool = False) -> None:
+        """See by what the data are known again, and that they are those of the checkpoint that is gone on with.
+
+        This comes with the first sweep. A matrix that no sweep reads is read once: at the first top of the loop where
+        products come from held matrices, and elsewhere at the second, or with the answer.
+        """
+        if self._moments is None or not self._identifies:
+            return
+        read = bool(self._unseen) and (last or self._tops > 0 or self._moments.held)
+        for name, own in self._moments.witnesses(read=read).items():
+            if self._saved is not None and name in self._unseen:
+                self._saved.check_rows(name, own, self.problem.matrices[name].shape[0])
+                self._unseen.discard(name)
+            self._witnesses.setdefault(name, own)
 
     def _note_accounts(self) -> None:
         """What the run is at the top of the loop."""
@@ -433,13 +467,21 @@ class Run:
         accounts: dict[str, Any] = dict(self._top)
         accounts["history"] = np.asarray(self._history.rows[: accounts.pop("rows")], dtype=np.float64)
         adjustments = {name: uncounted(A)[0].adjustment for name, A in self.problem.matrices.items()}
+        # A solver that begins at its last iterate learns all from the data of its day.
+        begins, moments = self._state is None, self._moments
+        streams = {} if begins else self._streams()
         self._keeper.write(
             {
                 "run": accounts,
-                "moments": None if self._moments is None else self._moments.learnt(),
-                "adjustments": {name: a.learnt() for name, a in adjustments.items() if a is not None},
-                "streams": {name: stream.learnt() for name, stream in self._streams().items()},
+                "moments": None if begins or moments is None else moments.learnt(),
+                "adjustments": {
+                    name: a.learnt() for name, a in adjustments.items() if not (begins or a is None)
+                },
+                "streams": {name: stream.learnt() for name, stream in streams.items()},
                 "exponents": dict(self.problem.exponents),
+                "witnesses": {
+                    name: (one.sums, one.rounding) for name, one in self._witnesses.items() if not begins
+                },
                 "state": None if self._state is None else self._state(),
                 "start": None if self._state is not None or self._latest is None else dict(self._latest()),
             }
@@ -606,6 +648,7 @@ class Run:
         held, spent = moments.held, moments.spent
         room = self._max_passes - self.passes - self._reserved - self._certificate()
         conclusion = self.problem.conclude(moments, Terms(self.tol, room), **arrays)
+        self._identify(last=True)
         kind = conclusion.kind or ("from-gram" if held else "unavailable" if spent else "recomputed")
         self._judged = arrays, conclusion, kind
         return conclusion, kind

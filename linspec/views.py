@@ -17,11 +17,13 @@ from linspec.operators import (
     Ledger,
     LinearOperator,
     MappedOperator,
+    SparseOperator,
     uncounted,
 )
 from linspec.operators.adjusted import Adjustment
 from linspec.operators.row_blocks import DEVICE_BLOCK_BYTES, RowBuffer
 from linspec.row_model import Change, RowModel
+from linspec.sweeps.witness import Witness
 
 GRAM_ROWS, GRAM_BYTES = 4096, 2**27
 """Rows from which adding up p x p products costs little, and bytes that a block of them should not exceed."""
@@ -78,6 +80,10 @@ class View:
         What else is taken out of the columns.
     unresolved : bool
         Whether a column was taken for constant that is not: its products say nothing beside its mean.
+    witness : Witness or None
+        By what the rows of `operator` are known again, where a run asks for it and a sweep has told.
+    asked_at : float or None
+        The sweeps of the ledger from which on a run asks; None where none does.
     """
 
     given: LinearOperator
@@ -98,11 +104,31 @@ class View:
             self.mean, self.squares = self.adjustment.mean, self.adjustment.squares
         self.unresolved = False
         self._warned = False
+        self.witness: Witness | None = None
+        self.asked_at: float | None = None
         self.streamed: bool = self.operator.streamed
         if (
             self.operator.statistics is not None and self.model.is_plain
         ):  # which an earlier reading has gathered
             self.learn(self.operator.statistics)
+
+    @property
+    def lacks_witness(self) -> bool:
+        """Whether the next sweep is to tell by what the rows are known again."""
+        return self.asked_at is not None and self.witness is None
+
+    @property
+    def swept(self) -> bool:
+        """Whether the rows have been read since a run asked for their witness."""
+        return self.asked_at is not None and self.ledger.sweeps > self.asked_at
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the entries lie in memory, where anything can be read off them."""
+        A = self.operator
+        return isinstance(A, SparseOperator) or (
+            isinstance(A, DenseOperator) and not isinstance(A, MappedOperator)
+        )
 
     @property
     def taken(self) -> Array | None:

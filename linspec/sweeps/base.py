@@ -28,6 +28,7 @@ from linspec.sweeps.gramians import GramMatrices, GramPart
 from linspec.sweeps.runners import row_slices, run_in_memory
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task
+from linspec.sweeps.witness import Together, Witness, Witnesses, witness
 from linspec.views import View
 
 Part = TypeVar("Part")
@@ -294,6 +295,14 @@ class Sweeps(ABC):
         columns : int, default 0
             The columns of the products that a part holds.
         """
+        lacking = self._lacking_witnesses
+        if not lacking.views:
+            return self._run(task, columns)
+        part, found = self._run(Together(task, lacking), columns)
+        self._identified(lacking, found)
+        return part
+
+    def _run(self, task: Task[Part], columns: int) -> Part:
         operators = [view.operator for view in self.views]
         part = run_in_memory(task, operators, row_slices(operators, columns))
         self.check_finite(task.looked_at(part))
@@ -313,6 +322,38 @@ class Sweeps(ABC):
         for view in self.views:
             view.record(0, 0, sweeps=1.0)
         return part
+
+    # ---- by what rows are known again -----------------------------------------------------------
+
+    @property
+    def _lacking_witnesses(self) -> Witnesses:
+        return Witnesses(tuple(i for i, view in enumerate(self.views) if view.lacks_witness))
+
+    def _identified(self, of: Witnesses, found: Sequence[Witness]) -> None:
+        """Tell the views by what their rows are known again."""
+        for i, one in zip(of.views, found, strict=True):
+            self.views[i].witness = one.on_host()
+
+    def identify(self, view: View) -> None:
+        """Read the rows of one view to know them again; the sweep is entered, but where it is part of another.
+
+        Of entries in memory this is read off, as part of a sweep that was made since it was asked for.
+        """
+        A = view.operator
+        with np.errstate(all="ignore"):  # what is not finite is found by the products
+            view.witness = self._witness_of(view).on_host()
+        if not (view.in_memory and view.swept):
+            view.record(0, 0 if A.readable or A.streamed or A.remote else 1, sweeps=1.0)
+
+    def _witness_of(self, view: View) -> Witness:
+        A = view.operator
+        if A.streamed and not A.remote:
+            found, first = None, 0
+            for block in A.blocks():
+                more = witness(block, first)
+                found, first = more if found is None else found.plus(more), first + block.shape[0]
+            return found or witness(A)
+        return run_in_memory(Witnesses(), [A], row_slices([A]))[0]
 
     # ---- means and column norms ---------------------------------------------------------------
 
@@ -410,7 +451,9 @@ class Sweeps(ABC):
         center = any(view.lacks_mean for view in self.views)
         about = [None if center else view.taken for view in self.views]
         task = GramMatrices(self.home, about, center=center, model=self.model)
-        part = task.part([view.operator for view in self.views])
+        lacking, operators = self._lacking_witnesses, [view.operator for view in self.views]
+        part, found = Together(task, lacking).part(operators)
+        self._identified(lacking, found)
         for i, view in enumerate(self.views):
             columns = sum(self.widths) if view.operator.readable else self.widths[i]
             view.record(0, columns, sweeps=1.0)

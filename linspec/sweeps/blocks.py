@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from linspec.sweeps.fused import Asked, FusedProducts, Sums
 from linspec.sweeps.row_sweeps import RowSweeps
-from linspec.sweeps.runners import row_slices, run_in_memory
 from linspec.views import View
 
 
@@ -27,7 +26,6 @@ class BlockSweeps(RowSweeps):
             image=image,
             model=self.model,
         )
-        operators = [view.operator for view in self.views]
-        found = run_in_memory(task, operators, row_slices(operators, asked.columns))
+        found = self.run(task, asked.columns)
         self._learn(found)
         return found

@@ -24,6 +24,7 @@ from linspec.sweeps.slices import SliceSweeps
 from linspec.sweeps.sparse import centred_sparse_gram
 from linspec.sweeps.statistics import Statistics
 from linspec.sweeps.task import Task
+from linspec.sweeps.witness import Witness, Witnesses
 from linspec.views import View
 
 Part = TypeVar("Part")
@@ -51,8 +52,7 @@ class RemoteSweeps(SliceSweeps):
             blocks = [V if V is None or isinstance(V, Identity) else cast(V, np.float32) for V in blocks]
         return super()._asked(blocks, onto)
 
-    def run(self, task: Task[Part], columns: int = 0) -> Part:
-        """A task over all blocks, where they are."""
+    def _run(self, task: Task[Part], columns: int) -> Part:
         part = map_reduce(task, [view.operator for view in self.views], columns)
         self.check_finite(task.looked_at(part))
         return part
@@ -80,6 +80,10 @@ class RemoteSweeps(SliceSweeps):
         for view in self.views:
             view.record(0, sum(self.widths), sweeps=1.0)
         return centred_sparse_gram(self.views, found, self.total)
+
+    def _witness_of(self, view: View) -> Witness:
+        A = view.operator
+        return map_reduce(Witnesses(), [A], 2)[0] if A.remote else super()._witness_of(view)
 
     def gather(self, views: list[View]) -> None:
         """The column means and norms of some views, from one sweep."""

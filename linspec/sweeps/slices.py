@@ -23,10 +23,11 @@ from linspec.gram import HeldGram
 from linspec.operators import LinearOperator, uncounted
 from linspec.row_model import RowModel
 from linspec.sweeps.fused import Asked, FusedProducts, Sums
-from linspec.sweeps.gramians import GramMatrices, GramPart
+from linspec.sweeps.gramians import GramMatrices
 from linspec.sweeps.row_sweeps import RowSweeps
 from linspec.sweeps.runners import row_slices, run_in_memory
 from linspec.sweeps.task import Task
+from linspec.sweeps.witness import Together, Witness, witness
 from linspec.views import View
 
 Part = TypeVar("Part")
@@ -74,18 +75,20 @@ class SliceSweeps(RowSweeps):
         center = self.center and unknown
         about = [None if center else view.taken for view in self.views]
         task = GramMatrices(self.home, about, center=center, means=unknown, model=self.model)
-        part: GramPart | None = None
+        lacking = self._lacking_witnesses
+        both, made = Together(task, lacking), None
         for start, operators in as_many_blocks(self.views, self.model):
-            part = task.part(operators, start, part)  # in one place: such matrices may be large
+            made = both.part(operators, start, made)  # in one place: such matrices may be large
             # While the block is there: rows that are read once cannot be searched afterwards.
-            self.check_finite(task.looked_at(part), always=True)
-        part = self._there(part)
+            self.check_finite(both.looked_at(made), always=True)
+        part, found = self._there(made)
+        self._identified(lacking, found)
         for view in self.views:
             view.record(0, sum(self.widths), sweeps=1.0)
         return self._told(task, part)
 
-    def run(self, task: Task[Part], columns: int = 0) -> Part:
-        """A task over all slices: each block on the threads of rows in memory, and merged with those before."""
+    def _run(self, task: Task[Part], columns: int) -> Part:
+        """Each block on the threads of rows in memory, and merged with those before."""
         part: Part | None = None
         for start, operators in as_many_blocks(self.views, self.model):
             more = run_in_memory(task, operators, row_slices(operators, columns), start)
@@ -190,14 +193,31 @@ class _InMemory:
         return found
 
 
-def read_streams(streams: Sequence[LinearOperator], *, statistics: bool) -> None:
-    """Read streamed data once to count their rows and, if they are wanted, to gather means and spreads."""
+def read_streams(
+    streams: Sequence[LinearOperator], *, statistics: bool, witnesses: bool = False
+) -> list[Witness | None]:
+    """Read streamed data once to count their rows and, if they are wanted, to gather means and spreads.
+
+    Returns by what the rows are known again, if that is wanted.
+    """
     gathered = [ColumnStatistics(A.home.blocks) if statistics else None for A in streams]
+    seen: list[Witness | None] = [None for _ in streams]
+    firsts = [0 for _ in streams]
     with np.errstate(all="ignore"):  # what is not finite is found by the products
         # By turns, so that halves of one source share a reading.
         for blocks in zip_longest(*(A.blocks() for A in streams)):
-            for found, block in zip(gathered, blocks, strict=True):
-                if found is not None and block is not None:
-                    found.add(uncounted(block)[0])
+            for i, (found, block) in enumerate(zip(gathered, blocks, strict=True)):
+                if block is None:
+                    continue
+                bare, before = uncounted(block)[0], seen[i]
+                if found is not None:
+                    found.add(bare)
+                if witnesses:
+                    own = witness(bare, firsts[i])
+                    seen[i], firsts[i] = (
+                        own if before is None else before.plus(own),
+                        firsts[i] + bare.shape[0],
+                    )
     for A, found in zip(streams, gathered, strict=True):
         uncounted(A)[0].statistics = found
+    return [None if one is None else one.on_host() for one in seen]

@@ -23,6 +23,7 @@ from linspec.operators import CountedOperator, LinearOperator
 from linspec.operators.turns import in_turn
 from linspec.pauses import pause
 from linspec.sweeps.ways import sweeps_of
+from linspec.sweeps.witness import Witness
 from linspec.views import View
 
 P = ParamSpec("P")
@@ -211,6 +212,39 @@ class Source:
         for view, known in zip(self._views, learnt["views"], strict=True):
             view.mean, view.squares = (_placed(known[name], self.home) for name in ("mean", "squares"))
             view.unresolved, view._warned = known["unresolved"], known["warned"]
+
+    # ---- by what the rows are known again -------------------------------------------------------
+
+    def ask_for_witnesses(self, before: Mapping[str, float], known: Mapping[str, Witness | None]) -> None:
+        """Have the next sweep of each view tell by what its rows are known again.
+
+        Parameters
+        ----------
+        before : mapping from str to float
+            By view, the sweeps that do not count as a reading of the data as they are.
+        known : mapping from str to Witness or None
+            Those of views that have been read since.
+        """
+        for view in self._views:
+            view.asked_at = before.get(view.name, view.ledger.sweeps)
+            view.witness = known.get(view.name)
+
+    @one_at_a_time
+    def witnesses(self, *, read: bool = False) -> dict[str, Witness]:
+        """By what the rows of each view are known again.
+
+        Of a view that was swept in a way that does not tell, they are read once more; of entries in memory that is part
+        of the sweep.
+
+        Parameters
+        ----------
+        read : bool, default False
+            Read the rows of views that were not swept, too, instead of leaving them out.
+        """
+        for view in self._views:
+            if view.lacks_witness and (read or view.swept):
+                self._sweeps.identify(view)
+        return {view.name: view.witness for view in self._views if view.witness is not None}
 
     # ---- products -----------------------------------------------------------------------------
 

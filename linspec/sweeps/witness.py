@@ -1,0 +1,194 @@
+"""By what the rows of a matrix are known again: rᵀA, for numbers r that depend on the number of the row alone.
+
+Problem: a run that goes on another day rests on what sweeps of the data told the first. Whether the data are the same
+is to be seen without another reading: one entry, one sign, the order of the rows and so the pairing of two matrices.
+Method: one column of a sweep that is made anyway. Column sums do not see rows that were exchanged; numbers that differ
+from row to row do. What is left is rounding: with σ = |r|ᵀ|A|, sums of n terms in the same blocks or in others differ
+by some √n ε σ (Higham & Mary 2019, doi:10.1137/18M1226312, for sums whose roundings are independent).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from linspec.arrays import Array, HostArray, to_host
+from linspec.operators import DenseOperator, LinearOperator, SparseOperator, sparse_kernels
+from linspec.operators.row_blocks import row_blocks
+from linspec.row_model import Change
+from linspec.sweeps.task import Task
+
+Part = TypeVar("Part")
+
+ROUNDINGS = 8
+"""Two sums of the same n terms differ by at most so many √n roundings: forty times what was measured."""
+
+ENTRIES = 1 << 22
+"""Stored entries of sparse rows that are summed at once, about: they are copied."""
+
+
+@dataclass(frozen=True)
+class Witness:
+    """What identifies the rows of one matrix.
+
+    Attributes
+    ----------
+    sums : array of shape (p,)
+        rᵀA, float64.
+    rounding : array of shape (p,)
+        By how much one rounding of every term changes them: ε|r|ᵀ|A|.
+    """
+
+    sums: Array
+    rounding: Array
+
+    def plus(self, other: Witness) -> Witness:
+        """That of the rows of both."""
+        return Witness(self.sums + other.sums, self.rounding + other.rounding)
+
+    def on_host(self) -> Witness:
+        """The same in NumPy arrays."""
+        return Witness(to_host(self.sums), to_host(self.rounding))
+
+    def differing(self, other: Witness, rows: float) -> HostArray:
+        """The columns in which another witness is that of other rows.
+
+        Parameters
+        ----------
+        other : Witness
+        rows : float
+            How many rows there are.
+        """
+        bound = ROUNDINGS * math.sqrt(max(rows, 1.0)) * (self.rounding + other.rounding)
+        with np.errstate(invalid="ignore"):
+            same = np.abs(self.sums - other.sums) <= bound
+        return np.flatnonzero(~same)
+
+
+def row_numbers(first: int, n: int) -> HostArray:
+    """r of n rows: from ±[½, 1), by the hash of the number of the row (SplitMix64; Steele, Lea & Flood 2014).
+
+    Parameters
+    ----------
+    first : int
+        The number of the first of them.
+    n : int
+    """
+    z = (np.arange(first, first + n, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    sizes = 0.5 + (z >> np.uint64(12)).astype(np.float64) * 2.0**-53
+    return np.where(z & np.uint64(1), sizes, -sizes)
+
+
+def witness(A: LinearOperator, first: int = 0) -> Witness:
+    """That of some rows.
+
+    Parameters
+    ----------
+    A : LinearOperator
+    first : int, default 0
+        The number of the first.
+    """
+    r = row_numbers(first, A.shape[0])
+    if isinstance(A, SparseOperator):
+        return _of_sparse(A.matrix, r)
+    if not A.readable or A.sparse:
+        return _of_products(A, r)
+    home, A = A.home.blocks, A if A.sliceable else DenseOperator(A.dense())
+    sums, sizes = home.zeros((A.shape[1],)), home.zeros((A.shape[1],))
+    for rows in row_blocks(A.shape[0], 8 * A.shape[1], home):
+        whole = rows.stop - rows.start == A.shape[0]
+        entries, own = home.place((A if whole else A.rows(rows)).dense()), home.place(r[rows])
+        sums, sizes = sums + own @ entries, sizes + home.xp.abs(own) @ home.xp.abs(entries)
+    return Witness(sums, sizes * float(np.finfo(np.float64).eps))
+
+
+def _of_products(A: LinearOperator, r: HostArray) -> Witness:
+    """By one adjoint product, whose rounding is that of its dtype; |r|ᵀ|A| is about √n of the largest of the sums."""
+    home = A.home.blocks
+    sums = to_host(home.place(A.rmatmat(A.home.place(r[:, None], A.dtype)))[:, 0])
+    size = math.sqrt(len(r)) * float(np.max(np.abs(sums), initial=0.0))
+    return Witness(home.place(sums), home.place(np.full(len(sums), float(np.finfo(A.dtype).eps) * size)))
+
+
+def _of_sparse(matrix: Any, r: HostArray) -> Witness:
+    sums, sizes, double = np.zeros(matrix.shape[1]), np.zeros(matrix.shape[1]), np.dtype(np.float64)
+    step = max(ENTRIES * len(r) // max(matrix.nnz, 1), 1)
+    for start in range(0, len(r), step):
+        own = r[start : start + step, None]
+        rows = matrix[start : start + step]
+        absolute = type(matrix)((np.abs(rows.data), rows.indices, rows.indptr), shape=rows.shape)
+        sums += sparse_kernels.rmatmat(rows, own, double)[:, 0]
+        sizes += sparse_kernels.rmatmat(absolute, np.abs(own), double)[:, 0]
+    return Witness(sums, sizes * float(np.finfo(np.float64).eps))
+
+
+@dataclass(frozen=True)
+class Witnesses(Task[list[Witness]]):
+    """Those of some of the views of a sweep.
+
+    Parameters
+    ----------
+    views : tuple of int
+    """
+
+    views: tuple[int, ...] = (0,)
+
+    def part(
+        self, rows: Sequence[LinearOperator], first_row: int = 0, into: list[Witness] | None = None
+    ) -> list[Witness]:
+        """Of some rows, added to those before."""
+        found = [witness(rows[i], first_row) for i in self.views]
+        return found if into is None else self.merge(into, found)
+
+    def merge(self, left: list[Witness], right: list[Witness]) -> list[Witness]:
+        """Of the rows of both."""
+        return [a.plus(b) for a, b in zip(left, right, strict=True)]
+
+
+@dataclass(frozen=True)
+class Together(Task[tuple[Part, list[Witness]]], Generic[Part]):
+    """A task, and the witnesses of the rows that it goes over.
+
+    Parameters
+    ----------
+    task : Task
+    witnesses : Witnesses
+    """
+
+    task: Task[Part]
+    witnesses: Witnesses
+
+    def part(
+        self,
+        rows: Sequence[LinearOperator],
+        first_row: int = 0,
+        into: tuple[Part, list[Witness]] | None = None,
+    ) -> tuple[Part, list[Witness]]:
+        """Of some rows."""
+        before, seen = (None, None) if into is None else into
+        return self.task.part(rows, first_row, before), self.witnesses.part(rows, first_row, seen)
+
+    def merge(
+        self, left: tuple[Part, list[Witness]], right: tuple[Part, list[Witness]]
+    ) -> tuple[Part, list[Witness]]:
+        """Of the rows of both."""
+        return self.task.merge(left[0], right[0]), self.witnesses.merge(left[1], right[1])
+
+    def with_models(self, change: Change) -> Together[Part]:
+        """The models are those of the task."""
+        return Together(self.task.with_models(change), self.witnesses)
+
+    def merger(self) -> Together[Part]:
+        """That of the task."""
+        return Together(self.task.merger(), self.witnesses)
+
+    def looked_at(self, part: tuple[Part, list[Witness]]) -> Iterable[Array]:
+        """As the task says."""
+        return self.task.looked_at(part[0])
