@@ -37,6 +37,7 @@ from linspec.errors import (
 from linspec.faults import one_line
 from linspec.frames import check_order
 from linspec.interrupts import HowItEnded, remember
+from linspec.keywords import hinted
 from linspec.operators import LinearOperator, as_operator
 from linspec.operators.chosen_rows import chosen_rows
 from linspec.parts import with_parts
@@ -248,6 +249,7 @@ class Rows:
         return self.matrices, {} if self.confounds is None else {"confounds": self.confounds}
 
 
+@hinted
 def compare(
     problems: Problem[Any] | Iterable[Problem[Any]] | Mapping[str, Problem[Any]],
     solvers: str | Solver | Iterable[str | Solver] | Mapping[str, str | Solver] | None = None,

@@ -14,11 +14,13 @@ from typing import Any
 
 from linspec.errors import InvalidProblem, shown
 from linspec.frames import RowNames, check_order, column_names_of, is_frame, without_column
+from linspec.keywords import hinted
 from linspec.operators import LinearOperator, as_operator
 
 __all__ = ["labelled"]
 
 
+@hinted
 def labelled(data: Any, labels: Any) -> LinearOperator:
     """Data with a label for each row, for tables of scores.
 

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import inspect
 import math
 import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -33,8 +30,9 @@ from linspec.arrays import (
 )
 from linspec.checks import check_flag, check_ridge
 from linspec.conclusion import NO_TERMS, Conclusion, Terms
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidProblem, UnknownOption
 from linspec.frames import RowNames
+from linspec.keywords import parameters_of, unknown_parameter
 from linspec.large_means import without_large_means
 from linspec.moments import Moments
 from linspec.operators import (
@@ -54,56 +52,6 @@ from linspec.summary import facts_as_html
 CENTRING = 10
 """A finding is reported if subtracting means from products may cause an error above this multiple of the
 tolerance."""
-
-ELSEWHERE: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            ("n_components", "components", "latent_dimensions", "latent_dims", "rank", "n_factors", "nu"),
-            ("k",),
-        ),
-        **dict.fromkeys(
-            (
-                "alpha",
-                "alphas",
-                "l2",
-                "reg",
-                "regularization",
-                "lambda",
-                "lam",
-                "lamb",
-                "c",
-                "penalty",
-                "shrinkage",
-            ),
-            ("ridge",),
-        ),
-        **dict.fromkeys(
-            ("fit_intercept", "intercept", "centre", "centered", "demean", "with_mean", "mean_center"),
-            ("center",),
-        ),
-        **dict.fromkeys(
-            ("weights", "sample_weights", "row_weights", "w", "case_weights"), ("sample_weight",)
-        ),
-        **dict.fromkeys(("covariates", "nuisance", "z", "partial", "conditional"), ("confounds",)),
-        **dict.fromkeys(("standardize", "standardise", "normalize", "with_std"), ("scale",)),
-        **dict.fromkeys(("a", "x", "data", "matrix", "design", "features"), ("A", "X")),
-        **dict.fromkeys(("b", "y", "target", "targets", "labels", "rhs"), ("H", "Y", "B")),
-        **dict.fromkeys(("compute_uv", "return_u", "u", "full_matrices"), ("left",)),
-    }
-)
-"""Names of problem parameters in other libraries, in lower case, and the possible names here."""
-
-OF_SOLVE: Mapping[str, str] = MappingProxyType(
-    {
-        **dict.fromkeys(("random_state", "seed", "random_seed", "rng"), "rng"),
-        **dict.fromkeys(("tol", "tolerance", "eps"), "tol"),
-        **dict.fromkeys(("max_iter", "n_iter", "maxiter", "max_iterations"), "max_iterations"),
-        **dict.fromkeys(("solver", "svd_solver", "method", "algorithm", "estimator"), "solver"),
-        **dict.fromkeys(("start", "x0", "v0", "init", "warm_start"), "start"),
-        **{name: name for name in ("max_passes", "max_seconds", "callback", "progress")},
-    }
-)
-"""The same for arguments of `linspec.solve`, which are no parameters of a problem."""
 
 S_co = TypeVar("S_co", bound=Solution, covariant=True)
 """The class of a problem's answers."""
@@ -150,10 +98,10 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
     def __new__(cls, *_: Any, **named: Any) -> Self:
         """Refuse a parameter that the problem does not have, and suggest the right one."""
         if named:
-            known, takes_any = _parameters(cls.__init__)
+            known, takes_any = parameters_of(cls.__init__)
             unknown = [name for name in named if name not in known]
             if unknown and not takes_any:
-                raise TypeError(_no_such_parameter(cls.__name__, unknown[0], [*known][1:]))
+                raise UnknownOption(unknown_parameter(cls.__name__, unknown[0], known, of_solve=True)[0])
         return super().__new__(cls)
 
     @abstractmethod
@@ -428,31 +376,6 @@ class Problem(RowsOfProblem, ABC, Generic[S_co]):
         if A.row_names is not None and self.row_names is None:
             object.__setattr__(self, "row_names", RowNames(A.row_names))
         return A
-
-
-@lru_cache(maxsize=64)
-def _parameters(function: Any) -> tuple[tuple[str, ...], bool]:
-    """The names of the parameters of a constructor, and whether it takes any others."""
-    known = inspect.signature(function).parameters
-    return tuple(known), any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values())
-
-
-def _no_such_parameter(problem: str, name: str, known: list[str]) -> str:
-    word = name.lower().strip("_")
-    if word in OF_SOLVE:
-        return (
-            f"{problem} has no parameter {name!r}; it is an argument of linspec.solve. Pass "
-            f"{OF_SOLVE[word]}= there."
-        )
-    called = {own.lower(): (own,) for own in known}
-    close = get_close_matches(word, [*called, *ELSEWHERE], 1)
-    meant = [
-        own for found in close for own in (*ELSEWHERE.get(found, ()), *called.get(found, ())) if own in known
-    ]
-    hint = f" Did you mean {meant[0]!r}?" if meant else ""
-    if meant == ["ridge"]:
-        hint += " It is added to the Gram matrix, which is not divided by the number of rows."
-    return f"{problem} has no parameter {name!r}.{hint} Its parameters: {', '.join(known)}."
 
 
 def shared_moments(problem: Problem[Any], data: Any, center: bool) -> Moments | None:

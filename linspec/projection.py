@@ -21,6 +21,7 @@ import scipy.sparse
 from linspec import options, registry
 from linspec.arrays import at_home, random_generator
 from linspec.errors import InvalidOption, InvalidProblem
+from linspec.keywords import hinted
 from linspec.operators import DenseOperator, SparseOperator, as_operator
 from linspec.test_matrix import TestMatrix
 
@@ -31,6 +32,7 @@ __all__ = ["project"]
 
 
 @at_home
+@hinted
 def project(
     A: Any, columns: int, test_matrix: str | TestMatrix = "sparse-sign", *, rng: Any = None, **options_: Any
 ) -> Array:

@@ -20,6 +20,7 @@ from linspec.blocks import brought_here
 from linspec.errors import InvalidFile, InvalidOption, MissingPackage, shown
 from linspec.frames import RowNames, check_names, column_names_of, library_of, row_names_of, table
 from linspec.interrupts import HowItEnded
+from linspec.keywords import hinted
 from linspec.plurals import count_of
 from linspec.replacing import replaced
 from linspec.summary import Summary
@@ -525,6 +526,7 @@ def packed(solution: Solution, about: Mapping[str, Any]) -> tuple[dict[str, Any]
     return header, {**about, **plain, **arrays}
 
 
+@hinted
 def load_solution(
     path: str | os.PathLike[str], *, like: Array = None, namespace: Any = None, device: Any = None
 ) -> Any:

@@ -30,7 +30,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -54,11 +53,13 @@ from linspec.errors import (
 )
 from linspec.faults import Contained, is_out_of_memory, one_line
 from linspec.interrupts import had_nothing, remember
+from linspec.keywords import hinted
 from linspec.log import LOG, tells
 from linspec.operators import LinearOperator, SparseOperator
 from linspec.operators.rescaled import OutOfRange
 from linspec.operators.streamed import ONCE
 from linspec.parts import with_parts
+from linspec.paths import is_there
 from linspec.problem import Problem
 from linspec.progress import Goal, report_progress
 from linspec.run import WARNED, Progress, Run, as_interrupted
@@ -402,6 +403,7 @@ def estimated(
 
 
 @at_home
+@hinted
 def solve(  # noqa: PLR0913  # the arguments of the one call
     problem: Problem[S],
     solver: str | Solver = "auto",
@@ -856,19 +858,11 @@ def _start(problem: Problem[Any], spec: Any, name: str, start: Any) -> Mapping[s
     return problem.start(start)
 
 
-def _there(path: Path) -> bool:
-    """Whether there is such a file; a name that no system takes has none."""
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
-
-
 def _saved(start: Any) -> tuple[Saved | None, Any]:
     """The checkpoint that a path leads to, or the start that is none; a path of an answer is that answer."""
     if not isinstance(start, str | os.PathLike):
         return None, start
-    if not _there(Path(start)):
+    if not is_there(start):
         raise InvalidProblem(
             f"start must be an answer, or the path of a saved one or of a checkpoint; got {shown(os.fspath(start))}, "
             "and there is no such file. Check the path."

@@ -40,6 +40,7 @@ from linspec.blocks.class_targets import BlockClassTargets, class_targets
 from linspec.class_vectors import as_array, named_entries, numbered
 from linspec.errors import InvalidOption, InvalidProblem, NonFiniteData, UnsupportedData, called
 from linspec.frames import check_order, index_of
+from linspec.keywords import hinted
 from linspec.operators import adapter_of_labels, sparse_kernels
 from linspec.operators.base import CenteredOperator, LinearOperator, ProductOperator
 from linspec.operators.dense import DenseOperator
@@ -62,6 +63,7 @@ WORST_CANCELLATION = 1e4
 
 
 @at_home
+@hinted
 def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     """Linear discriminant analysis: the indicator of each class over the square root of its size.
 
@@ -153,6 +155,7 @@ def lda(y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
 
 
 @at_home
+@hinted
 def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
     """Orthonormalised partial least squares: the labels minus their column means.
 
@@ -203,6 +206,7 @@ def opls(Y: Any, *, unlabelled: Any = ()) -> Any:
 
 
 @at_home
+@hinted
 def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
     """Canonical correlations with labels: centred labels, whitened.
 
@@ -263,6 +267,7 @@ def cca(Y: Any, *, unlabelled: Any = (), sample_weight: Any = None) -> Any:
 
 
 @at_home
+@hinted
 def hsl(
     Y: Any,
     laplacian: str = "zhou",

@@ -10,6 +10,8 @@ first matrix has all columns that the second one does not name, unless it names 
 from __future__ import annotations
 
 import csv
+import io
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -18,8 +20,9 @@ from typing import Any
 import click
 
 from linspec.cli.failures import Failure
+from linspec.errors import shown
 
-__all__ = ["NamedMatrix", "chosen_columns", "column_options", "with_columns"]
+__all__ = ["NamedMatrix", "chosen_columns", "column_options", "in_quotes", "with_columns"]
 
 REST = "~"
 """Before columns: all others."""
@@ -68,43 +71,79 @@ def chosen_columns(names: Sequence[str], text: str, where: str) -> list[int]:
     if not text:
         return list(range(len(names)))
     rest = text.startswith(REST)
-    parts = next(csv.reader([text.removeprefix(REST)], skipinitialspace=True), [])
-    found = [j for part in parts for j in _span(names, part.strip(), where)]
-    twice = next((j for i, j in enumerate(found) if j in found[:i]), None)
+    places: dict[str, list[int]] = {}
+    for j, name in enumerate(names):
+        places.setdefault(name, []).append(j)
+    found = [j for part in _parts(text.removeprefix(REST), where) for j in _span(places, part, where)]
+    twice = next((j for j, count in Counter(found).items() if count > 1), None)
     if twice is not None:
-        raise Failure(f"{where}: the column {names[twice]!r} is picked twice. Name it once.")
+        raise Failure(f"{where}: the column {shown(names[twice])} is picked twice. Name it once.")
     if rest:
-        found = [j for j in range(len(names)) if j not in set(found)]
+        left_out = set(found)
+        found = [j for j in range(len(names)) if j not in left_out]
     if not found:
         raise Failure(f"{where}: no column is left of {_listed(names)}. Name some.")
     return found
 
 
-def _span(names: Sequence[str], part: str, where: str) -> list[int]:
+def in_quotes(names: Sequence[str]) -> str:
+    """Names as `chosen_columns` takes them, whatever characters they hold."""
+    buffer = io.StringIO()
+    csv.writer(buffer, quoting=csv.QUOTE_ALL, lineterminator="").writerow(names)
+    return buffer.getvalue()
+
+
+def _parts(text: str, where: str) -> list[str]:
+    """The names and ranges between the commas."""
+    longest = csv.field_size_limit()
+    try:
+        csv.field_size_limit(max(longest, len(text)))
+        (parts,) = csv.reader([text], skipinitialspace=True)
+    except (csv.Error, ValueError) as error:  # a line end outside quotes: more than one line
+        raise Failure(
+            f"{where}: {shown(text)} are no names of columns ({error}). Put commas between names, and quotes around a "
+            "name that holds commas, quotes or ends of lines."
+        ) from error
+    finally:
+        csv.field_size_limit(longest)
+    return parts
+
+
+def _span(places: Mapping[str, Sequence[int]], part: str, where: str) -> list[int]:
     """The columns of one name or range."""
-    if part in names or RANGE not in part:
-        return [_place(names, part, where)]
+    if part in places or part.strip() in places or RANGE not in part:
+        return [_place(places, part, where)]
     first, _, last = part.partition(RANGE)
-    start, stop = (_place(names, name.strip(), where) for name in (first, last))
+    start, stop = (_place(places, name, where) for name in (first, last))
     if stop < start:
-        raise Failure(f"{where}: the range {part!r} ends before it begins: {last!r} stands before {first!r}.")
+        raise Failure(
+            f"{where}: the range {shown(part)} ends before it begins: {shown(last.strip())} stands before "
+            f"{shown(first.strip())}."
+        )
     return list(range(start, stop + 1))
 
 
-def _place(names: Sequence[str], name: str, where: str) -> int:
-    count = list(names).count(name)
-    if count > 1:
-        raise Failure(f"{where}: {count} columns are called {name!r}. Rename them, to pick one by its name.")
-    if not count:
-        close = get_close_matches(name, names, 1)
-        hint = f"Did you mean {close[0]!r}?" if close else f"There are {_listed(names)}."
-        raise Failure(f"{where}: no column is called {name!r}. {hint}")
-    return list(names).index(name)
+def _place(places: Mapping[str, Sequence[int]], text: str, where: str) -> int:
+    name = text if text in places else text.strip()  # blanks around a name may be its own
+    found = places.get(name, ())
+    if len(found) > 1:
+        raise Failure(
+            f"{where}: {len(found)} columns are called {shown(name)}. Rename them, to pick one by its name."
+        )
+    if not found:
+        close = get_close_matches(name, places, 1)
+        hint = (
+            f"Did you mean {shown(close[0])}?"
+            if close
+            else f"There are {_listed([name for name, at in places.items() for _ in at])}."
+        )
+        raise Failure(f"{where}: no column is called {shown(name)}. {hint}")
+    return found[0]
 
 
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return ", ".join(map(repr, names[:LISTED])) + more
+    return ", ".join(map(shown, names[:LISTED])) + more
 
 
 def column_options(matrices: Sequence[str], second: str) -> list[click.Parameter]:

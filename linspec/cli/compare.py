@@ -15,7 +15,7 @@ import click
 
 from linspec import registry
 from linspec.cli import plots
-from linspec.cli.failures import Command, Failure, printable
+from linspec.cli.failures import Command, Failure, printable, shortened
 from linspec.cli.interrupts import INTERRUPTED, held
 from linspec.cli.kinds import Kind
 from linspec.cli.measured import Outcome, Request, answer_request, end_with_parent, run_apart
@@ -292,7 +292,7 @@ def _write(content: Mapping[str, Any], stream: IO[bytes], _: str) -> None:
 
 
 def _show(kind: Kind, requests: Sequence[Request], outcomes: Sequence[Outcome]) -> None:
-    click.echo(f"{_title(kind, requests)}: {printable(', '.join(requests[0].files))}\n")
+    click.echo(f"{_title(kind, requests)}: {printable(', '.join(map(shortened, requests[0].files)))}\n")
     one = all(request.values == requests[0].values for request in requests)
     show_outcomes(kind, outcomes, requests[0].values.get("k"), shares=one)
     footnotes = [(outcome.label, outcome.message) for outcome in outcomes if outcome.failed]

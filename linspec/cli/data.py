@@ -14,6 +14,7 @@ Source: the formats of NumPy, SciPy, NIST (Matrix Market), LIBSVM, Apache Parque
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from linspec.cli.matrix_market import read_matrix_market
 from linspec.cli.numpy_files import read_npy, read_npz
 from linspec.cli.parquet import names_in_parquet, read_parquet
 from linspec.cli.svmlight import read_svmlight
+from linspec.paths import is_there
 
 if TYPE_CHECKING:
     from linspec.arrays import Array
@@ -134,16 +136,16 @@ def _located(text: str) -> _Source:
     from linspec.operators.row_files import is_pattern  # here: help loads no array library
 
     path, member = Path(text), ""
-    if not path.exists():
+    if not is_there(path):
         parts = text.split(":")
         fronts = [":".join(parts[:i]) for i in range(len(parts) - 1, 0, -1)]
-        there = next((front for front in fronts if Path(front).exists()), None)
+        there = next((front for front in fronts if is_there(front)), None)
         front, colon, _ = text.partition(":")
         if there:
             path, member = Path(there), text[len(there) + 1 :]
         elif is_pattern(front) and Path(front).suffix.lower() in (".npy", ".npz", ".parquet", *_STORED):
             return _Source(Path(front), text[len(front) + 1 :])
-        elif colon and not path.is_symlink() and Path(front).suffix:
+        elif colon and not _is_link(path) and Path(front).suffix:
             raise Failure(f"{front}: {_absent(Path(front))}")
         else:
             raise Failure(f"{text}: {_absent(path)}")
@@ -163,7 +165,11 @@ def _located(text: str) -> _Source:
 
 
 def _absent(path: Path) -> str:
-    return "a link that leads to no file." if path.is_symlink() else "no such file."
+    return "a link that leads to no file." if _is_link(path) else "no such file."
+
+
+def _is_link(path: Path) -> bool:
+    return os.path.islink(path)  # noqa: PTH114  # Path.is_symlink raises where no name is so long
 
 
 def _kind(mode: int) -> str:
@@ -174,7 +180,7 @@ def _kind(mode: int) -> str:
 
 def _is_several(source: _Source) -> bool:
     """Whether a pattern stands for files that `linspec.open_rows` reads; of Parquet columns are picked before."""
-    return source.suffix in (".npy", ".npz", *_STORED) and not source.path.exists()
+    return source.suffix in (".npy", ".npz", *_STORED) and not is_there(source.path)
 
 
 def _read_npy(source: _Source) -> Array:

@@ -4,8 +4,9 @@ Problem: such files say neither what separates their fields nor whether the firs
 field that is no number must be named by line and place.
 Method: the first line that is neither blank nor a comment (``#``) decides: the separator is the tab in a `.tsv`
 file, else the first of comma, semicolon and tab that it contains, else blanks; it is a header when none of
-its fields is a number and some field can be a name. NumPy's reader does the rest, or that of pyarrow where it is
-installed and the file is large and plain; only when they object is the file read again, line by line, for the culprit.
+its fields is a number, and some field begins as a name does, or all of several fields hold letters. NumPy's reader
+does the rest, or that of pyarrow where it is installed and the file is large and plain; only when they object is the
+file read again, line by line, for the culprit.
 Source: RFC 4180 for the quotes; NumPy's ``loadtxt`` and pyarrow's ``open_csv`` for the reading.
 Where we differ: a missing field is an error that names it, not a NaN. A quoted field ends on its line, and nothing else
 stands beside its quotes: a quote that is not closed would swallow the lines after it.
@@ -84,7 +85,9 @@ def names_in_text(path: Path, *, tabbed: bool = False) -> tuple[str, ...] | None
 
 def _are_names(fields: list[str]) -> bool:
     """Whether the fields of the first line are names of columns."""
-    return not any(map(_is_like_number, fields)) and any(map(_is_name, fields))
+    if any(map(_is_like_number, fields)):
+        return False
+    return any(map(_is_name, fields)) or (len(fields) > 1 and all(map(_has_letters, fields)))
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,7 @@ def _read(path: Path, survey: Survey, wanted: str, tabbed: bool) -> NamedMatrix:
     if names and columns is None and numbers.shape[1] != len(names):
         raise Failure(
             f"{path}, line {start}: {len(names)} column names stand above lines of {numbers.shape[1]} numbers. Name "
-            "each column once, with quotes around a name that holds separators, or remove the names."
+            "each column once, with quotes around a name that holds separators or #, or remove the names."
         )
     chosen = layout.chosen
     return NamedMatrix(numbers, chosen if chosen and len(set(chosen)) == len(chosen) else None)
@@ -359,6 +362,7 @@ def _fields(line: str, separator: str | None, path: Path, number: int) -> list[s
         # What separates fields elsewhere belongs to the field inside quotes.
         within = re.escape(separator) if separator else r"\s"
         pieces[1::2] = [re.sub(within, HIDDEN, piece) for piece in pieces[1::2]]
+        pieces[2:-1:2] = [piece or '"' for piece in pieces[2:-1:2]]  # two quotes inside a field stand for one
         line = "".join(pieces)
     fields = line.split(separator)
     return [field.replace(HIDDEN, separator or " ").strip() for field in fields]
@@ -366,8 +370,12 @@ def _fields(line: str, separator: str | None, path: Path, number: int) -> list[s
 
 def _is_name(text: str) -> bool:
     """Whether a field can be the name of a column: it begins as no number does, and stands for no missing one."""
-    begins = text[:1] not in set("+-.,0123456789")
-    return begins and any(map(str.isalpha, text)) and text.lower() not in MISSING
+    return text[:1] not in set("+-.,0123456789") and _has_letters(text)
+
+
+def _has_letters(text: str) -> bool:
+    """Whether a field may be a name, as `1007_s_at` is: a line whose every number is misspelt is not to be expected."""
+    return any(map(str.isalpha, text)) and text.lower() not in MISSING
 
 
 def _is_like_number(text: str) -> bool:

@@ -26,10 +26,13 @@ from linspec.cli.interrupts import INTERRUPTED, quitting
 from linspec.cli.streams import lasting_output
 from linspec.errors import AccuracyWarning, ConvergenceWarning, LinspecError, PluginWarning
 
-__all__ = ["Command", "Failure", "Program", "in_one_line", "install_hint", "printable"]
+__all__ = ["Command", "Failure", "Program", "in_one_line", "install_hint", "printable", "shortened"]
 
 UNREAD = 141
 """Exit status where the reader of standard output has left, as of ``| head``: 128 + SIGPIPE."""
+
+MOST = 4000
+"""Characters of a message: a text that was given, and is part of it, may be a list of thousands of names."""
 
 _DEBUG = "linspec.cli.debug"
 
@@ -112,7 +115,8 @@ def _code_of(run: Callable[[], Any]) -> int:
     try:
         outcome = run()
     except click.ClickException as error:
-        click.echo(f"Error: {in_one_line(error.format_message())}{_where_to_read(error)}", err=True)
+        said = shortened(in_one_line(error.format_message()), MOST)
+        click.echo(f"Error: {said}{_where_to_read(error)}", err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
@@ -135,6 +139,11 @@ def printable(text: str) -> str:
         if text.isprintable()
         else "".join(mark if mark.isprintable() else _spelled(mark) for mark in text)
     )
+
+
+def shortened(text: str, most: int = 200) -> str:
+    """The text if it has at most so many characters, else its beginning and its end."""
+    return text if len(text) <= most else f"{text[: 3 * most // 4]}...{text[-most // 4 :]}"
 
 
 def _spelled(mark: str) -> str:

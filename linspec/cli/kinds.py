@@ -17,7 +17,7 @@ import click
 
 from linspec import registry
 from linspec.cli.columns import NamedMatrix
-from linspec.cli.failures import Failure
+from linspec.cli.failures import Failure, shortened
 from linspec.kinds import resolve
 
 __all__ = [
@@ -169,7 +169,11 @@ class Kind:
         if "center" in values:
             words.append("centred" if values["center"] else "not centred")
         words += ["scaled"] if values.get("scale") else []
-        words += [f"{ROW_FILES[name]} {values[name]}" for name in ROW_FILES if values.get(name) is not None]
+        words += [
+            f"{ROW_FILES[name]} {shortened(values[name])}"
+            for name in ROW_FILES
+            if values.get(name) is not None
+        ]
         return ", ".join(words)
 
 

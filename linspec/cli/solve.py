@@ -12,7 +12,7 @@ import click
 from linspec.cli import plots
 from linspec.cli.columns import NamedMatrix
 from linspec.cli.data import described, read_named
-from linspec.cli.failures import Command, Failure
+from linspec.cli.failures import Command, Failure, shortened
 from linspec.cli.interrupts import INTERRUPTED, held
 from linspec.cli.kinds import Kind
 from linspec.cli.measured import Limits, Outcome, loaded, measured_solve
@@ -45,6 +45,9 @@ others). The files of a pattern in quotes, such as 'day*.h5ad', are one matrix, 
 
 LARGEST, VECTORS = 5, 3
 """Weights with names that are shown of a vector, and vectors of which they are shown."""
+
+NAME = 60
+"""Characters that are shown of such a name."""
 
 JUDGED = {
     "recomputed": "recomputed by a sweep",
@@ -127,7 +130,7 @@ def _solve(kind: Kind, given: Mapping[str, Any]) -> None:
         show_facts(
             [
                 ("problem", f"{kind.name}, {kind.stated(values)}"),
-                *((matrix, f"{files[matrix]} ({described(data)})") for matrix, data in matrices.items()),
+                *_described(files, matrices),
                 ("solver", solution.solver),
                 ("chosen", reason),
                 *kind.answer(solution),
@@ -222,13 +225,18 @@ def _solve_each(
             show_facts(
                 [
                     ("problem", f"{kind.name}, {kind.stated(values)}"),
-                    *((m, f"{given[m.lower()]} ({described(data)})") for m, data in matrices.items()),
+                    *_described({m: given[m.lower()] for m in matrices}, matrices),
                 ]
             )
             click.echo()
             show_table(head, rows, right=["ridge", "sum", "held out", "residual", "passes", "seconds"])
     if interrupts.came:
         click.get_current_context().exit(INTERRUPTED)
+
+
+def _described(files: Mapping[str, str], matrices: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The file of each matrix, and what it holds."""
+    return [(name, f"{shortened(files[name])} ({described(data)})") for name, data in matrices.items()]
 
 
 def _show_path(ridges: tuple[float, ...], solution: Any) -> None:
@@ -256,7 +264,7 @@ def _largest_weights(solution: Any) -> list[tuple[str, str]]:
         rows = solution.weights_table(matrix, library="")
         for vector in list(rows[0])[1 : VECTORS + 1]:
             largest = sorted(rows, key=lambda row: -abs(row[vector]))[:LARGEST]
-            text = ",  ".join(f"{row['column']} {row[vector]:.4g}" for row in largest)
+            text = ",  ".join(f"{shortened(row['column'], NAME)} {row[vector]:.4g}" for row in largest)
             found.append((f"{matrix}, {vector}", text + (",  …" if len(rows) > LARGEST else "")))
     return found
 

@@ -15,6 +15,7 @@ from typing import IO, Any
 
 import click
 
+from linspec.cli.columns import in_quotes
 from linspec.cli.data import column_names_in, read_matrix, read_named
 from linspec.cli.failures import Command, Failure
 from linspec.cli.kinds import kind_named
@@ -76,9 +77,7 @@ def _read(text: str, columns: str | None, matrix: str, solution: Any) -> Any:
     if columns:
         text = f"{text}:{columns}"
     elif wanted and column_names_in(text):
-        buffer = io.StringIO()
-        csv.writer(buffer, quoting=csv.QUOTE_ALL, lineterminator="").writerow(wanted)
-        text = f"{text}:{buffer.getvalue()}"
+        text = f"{text}:{in_quotes(wanted)}"
     found = read_named(text)
     if found.text:
         raise Failure(found.text)

@@ -29,6 +29,7 @@ from linspec.families.discriminant.problem import Discriminant
 from linspec.families.discriminant.solution import DiscriminantSolution
 from linspec.frames import check_order
 from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
+from linspec.keywords import hinted
 from linspec.moments import Moments
 from linspec.operators import LinearOperator, as_operator
 from linspec.plurals import count_of
@@ -122,6 +123,7 @@ class RidgePath(Generic[S]):
 
 
 @at_home
+@hinted
 def ridge_path(
     problem: Problem[S],
     ridges: Iterable[Any],

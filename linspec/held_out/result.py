@@ -12,6 +12,7 @@ import numpy as np
 
 from linspec.arrays import HostArray
 from linspec.errors import InvalidOption, MissingCapability, shown
+from linspec.keywords import hinted
 from linspec.plurals import count_of
 from linspec.problem import Problem
 from linspec.solver import solve
@@ -145,6 +146,7 @@ class CrossValidation:
             )
         return self._simplest(gains >= gains[i, j] - error)
 
+    @hinted
     def solve(self, rule: str = "best", solver: Any = "auto", **options: Any) -> Any:
         """Solve the problem on all rows with the chosen ridge and k.
 

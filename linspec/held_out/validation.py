@@ -28,6 +28,7 @@ from linspec.held_out.grams import Split, split_of
 from linspec.held_out.result import CrossValidation
 from linspec.held_out.row_sums import gathered, training_and_held_out
 from linspec.held_out.scores import HeldOutScore
+from linspec.keywords import hinted
 from linspec.options import is_number
 from linspec.problem import Problem
 
@@ -40,6 +41,7 @@ METHODS, FORMS = ("folds", "gcv"), ("auto", "dense", "solve", "sparse", "implici
 
 
 @at_home
+@hinted
 def cross_validate(  # noqa: PLR0913
     problem: Problem[Any],
     *,

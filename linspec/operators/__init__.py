@@ -14,6 +14,7 @@ from linspec.arrays import is_array, on_device
 from linspec.errors import BrokenPlugin, InvalidProblem, LinspecError, UnsupportedData, called, shown
 from linspec.faults import Contained, one_line
 from linspec.frames import is_frame, is_series
+from linspec.keywords import hinted
 from linspec.operators.adjusted import AdjustedOperator, Adjustment, WeightedRows
 from linspec.operators.base import (
     AdjointOperator,
@@ -38,6 +39,7 @@ from linspec.operators.sketched import HeldSketch, SeededSketch, Sketch, tile_wi
 from linspec.operators.sparse import SparseOperator, is_scipy_sparse
 from linspec.operators.streamed import StreamedOperator, is_stream
 from linspec.operators.tables import array_of_list, of_frame
+from linspec.paths import is_there
 
 __all__ = [
     "AdjointOperator",
@@ -77,6 +79,7 @@ __all__ = [
 ]
 
 
+@hinted
 def as_operator(
     data: Any, name: str = "data", *, rows: int | None = None, dtype: Any = None
 ) -> LinearOperator:
@@ -140,6 +143,7 @@ def as_operator(
     return found if found is operator else found.with_names_of(operator)
 
 
+@hinted
 def open_rows(
     path: Any, *, columns: Sequence[str] | None = None, part: str = "", missing: str = "warn"
 ) -> LinearOperator:
@@ -256,7 +260,7 @@ def _is_slice(entry: Any) -> bool:
 def _of_path(path: str | os.PathLike[str], name: str) -> LinearOperator:
     """The operator of a `.npy` file, known by its bytes, or that of an adapter that knows the suffix."""
     text = os.fsdecode(path)
-    several = is_pattern(text) and not os.path.exists(text)  # noqa: PTH110
+    several = is_pattern(text) and not is_there(text)
     files = row_files(text) if several else RowFiles((text,))
     operator = None if is_npy(path) else _adapted(files)[0]
     if operator is None and several:

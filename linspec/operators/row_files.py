@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from linspec.errors import InvalidOption, InvalidProblem, printable, shown
+from linspec.paths import is_there
 
 MISSING = ("warn", "fill", "refuse")
 """What may become of parts of a file that are not there, and that its format reads as a fill value."""
@@ -96,7 +97,7 @@ def row_files(
 
 def _there(path: str) -> list[str]:
     """The files of a path or a pattern, in the order of their names."""
-    if Path(path).exists():
+    if is_there(path):
         return [path]
     found = in_order(glob.glob(path, recursive=True)) if is_pattern(path) else []  # noqa: PTH207  # a text stays one
     if not found:

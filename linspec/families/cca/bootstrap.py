@@ -45,6 +45,7 @@ from linspec.families.cca.components import check_problem, frequencies
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
+from linspec.keywords import hinted
 from linspec.loadings import Structure, structure
 from linspec.plurals import count_of
 from linspec.solver import ALWAYS_AVAILABLE, Solver, chosen_solver, has_trait, solve
@@ -158,6 +159,7 @@ class Bootstrap:
 
 
 @at_home
+@hinted
 def bootstrap(
     problem: CCA,
     solver: str | Solver = "auto",

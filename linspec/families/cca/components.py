@@ -48,6 +48,7 @@ from linspec.errors import (
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.interrupts import HowItEnded, Request, first_interrupt, had_nothing, nothing_yet, remember
+from linspec.keywords import hinted
 from linspec.operators import AdjustedOperator, LinearOperator, as_operator
 from linspec.operators.adjusted import EXPLAINED
 from linspec.options import is_number
@@ -137,6 +138,7 @@ class PermutationTest:
 
 
 @at_home
+@hinted
 def permutation_test(
     problem: CCA,
     *,
@@ -250,6 +252,7 @@ def permutation_test(
     return test
 
 
+@hinted
 def null_correlations(
     problem: CCA, solver: str | Solver = "auto", *, permutations: int = 1, rng: Any = None, **options: Any
 ) -> HostArray:

@@ -33,6 +33,7 @@ from linspec.errors import InvalidOption, InvalidProblem, MissingCapability
 from linspec.families.cca.components import PermutationTest, check_problem, frequencies
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
+from linspec.keywords import hinted
 from linspec.row_model import row_model
 from linspec.solution import Status
 from linspec.solver import solve
@@ -140,6 +141,7 @@ class Significance:
 
 
 @at_home
+@hinted
 def significance(
     problem: CCA, *, solution: CCASolution | None = None, permutation: PermutationTest | None = None
 ) -> Significance:

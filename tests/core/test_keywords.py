@@ -1,0 +1,218 @@
+"""Keywords of other libraries: every call names its own parameter, the solver's option, or where it belongs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import linspec as ls
+from linspec.errors import UnknownOption
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.standard_normal((60, 4)), RNG.standard_normal((60, 3))
+CCA, SVD, RIDGE = ls.CCA(X, Y, 2), ls.SVD(X, 2), ls.LeastSquares(X, Y, ridge=1.0)
+CLASSES = np.arange(60) % 3
+
+CALLS: dict[str, functools.partial[Any]] = {
+    "solve": functools.partial(ls.solve, SVD),
+    "compare": functools.partial(ls.compare, SVD, "block-krylov"),
+    "cross_validate": functools.partial(ls.cross_validate, RIDGE, ridges=[1.0]),
+    "ridge_path": functools.partial(ls.ridge_path, CCA, [1.0]),
+    "bootstrap": functools.partial(ls.bootstrap, CCA),
+    "null_correlations": functools.partial(ls.null_correlations, CCA),
+    "permutation_test": functools.partial(ls.permutation_test, CCA),
+    "significance": functools.partial(ls.significance, CCA),
+    "project": functools.partial(ls.project, X, 2),
+    "labelled": functools.partial(ls.labelled, X),
+    "open_rows": functools.partial(ls.open_rows, "a.zarr"),
+    "as_operator": functools.partial(ls.as_operator, X),
+    "load_solution": functools.partial(ls.load_solution, "a.npz"),
+    "lda": functools.partial(ls.targets.lda, CLASSES),
+    "opls": functools.partial(ls.targets.opls, Y),
+    "cca": functools.partial(ls.targets.cca, CLASSES),
+    "hsl": functools.partial(ls.targets.hsl, CLASSES),
+}
+
+FOREIGN = [
+    "cv",
+    "n_splits",
+    "scoring",
+    "random_state",
+    "seed",
+    "n_jobs",
+    "verbose",
+    "n_components",
+    "alpha",
+    "alphas",
+    "l1_ratio",
+    "max_iter",
+    "fit_intercept",
+    "svd_solver",
+    "algorithm",
+    "n_resamples",
+    "n_samples",
+    "samples",
+    "n_permutations",
+    "confidence_level",
+    "vectorized",
+    "axis",
+    "alternative",
+    "x0",
+    "v0",
+    "which",
+    "maxiter",
+    "M",
+    "rtol",
+    "atol",
+    "damp",
+    "callbacks",
+    "disp",
+    "whiten",
+    "n_oversamples",
+    "n_iter",
+    "n_boot",
+    "weights",
+    "power_iteration_normalizer",
+    "copy",
+    "estimator",
+    "iters",
+    "time_limit",
+    "verbosity",
+    "folds",
+    "lambdas",
+    "feature_names",
+    "zebra",
+]
+"""What scikit-learn, SciPy, statsmodels and R call things, no parameters here, but for the weights of `hsl`."""
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "meant"),
+    [
+        ("bootstrap", "samples", "draws"),
+        ("bootstrap", "n_resamples", "draws"),
+        ("bootstrap", "n_iter", "draws"),
+        ("bootstrap", "n_boot", "draws"),
+        ("bootstrap", "confidence_level", "level"),
+        ("bootstrap", "alpha", "level"),
+        ("bootstrap", "seed", "rng"),
+        ("bootstrap", "drawz", "draws"),
+        ("cross_validate", "cv", "splitter"),
+        ("cross_validate", "n_splits", "splitter"),
+        ("cross_validate", "scoring", "score"),
+        ("cross_validate", "alphas", "ridges"),
+        ("cross_validate", "alpha", "ridges"),
+        ("cross_validate", "ridge", "ridges"),
+        ("cross_validate", "n_components", "ks"),
+        ("cross_validate", "random_state", "rng"),
+        ("cross_validate", "estimator", "solver"),
+        ("solve", "random_state", "rng"),
+        ("solve", "svd_solver", "solver"),
+        ("solve", "x0", "start"),
+        ("solve", "v0", "start"),
+        ("solve", "max_iter", "max_passes"),
+        ("solve", "verbose", "progress"),
+        ("solve", "timeout", "max_seconds"),
+        ("compare", "test_size", "held_out"),
+        ("compare", "random_state", "rng"),
+        ("compare", "algorithms", "solvers"),
+        ("permutation_test", "n_permutations", "permutations"),
+        ("permutation_test", "n_resamples", "permutations"),
+        ("permutation_test", "random_state", "rng"),
+        ("permutation_test", "timeout", "max_seconds"),
+        ("null_correlations", "n_permutations", "permutations"),
+        ("ridge_path", "svd_solver", "solver"),
+        ("ridge_path", "test_size", "test"),
+        ("significance", "model", "solution"),
+        ("project", "random_state", "rng"),
+        ("open_rows", "feature_names", "columns"),
+        ("lda", "weights", "sample_weight"),
+    ],
+)
+def test_the_parameter_of_the_call_is_named(call: str, given: str, meant: str) -> None:
+    function = CALLS[call]
+    assert meant in inspect.signature(function.func).parameters
+    with pytest.raises(UnknownOption) as caught:
+        function(**{given: 3})
+    said = str(caught.value)
+    assert said.startswith(f"{call} has no parameter {given!r}. Did you mean {meant!r}?")
+    assert (
+        f"Its parameters: {', '.join(n for n in inspect.signature(function.func).parameters if 'options' not in n)}."
+        in said
+    )
+
+
+def test_ridges_go_by_position_and_their_name_is_hinted_at() -> None:
+    with pytest.raises(UnknownOption, match="Did you mean 'ridges'"):
+        ls.ridge_path(CCA, alphas=[1.0, 2.0])  # type: ignore[call-arg]
+    with pytest.raises(UnknownOption, match="Did you mean 'columns'"):
+        ls.project(X, n_components=2)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("call", "given"),
+    [(call, given) for call in CALLS for given in FOREIGN if (call, given) != ("hsl", "weights")],
+)
+def test_no_foreign_name_is_taken_or_answered_by_another(call: str, given: str) -> None:
+    """Whatever is suggested can be given there: to the call, the solver that runs, or the problem."""
+    function = CALLS[call]
+    own = [n for n in inspect.signature(function.func).parameters if "options" not in n]
+    assert given not in own
+    with pytest.raises(TypeError) as caught:
+        function(**{given: 3})
+    said = str(caught.value)
+    assert given in said
+    hint = re.search(
+        r"Did you mean '(\w+)'(, an option of what it runs|, an argument of linspec.solve)?\?", said
+    )
+    there = re.search(r"it is one of the problem. Pass (\w+)= to (\w+)\.", said)
+    if there:
+        assert there[1] in inspect.signature(getattr(ls, there[2])).parameters
+    elif hint and hint[2]:
+        taker = ls.solve if "linspec.solve" in hint[2] else ls.get_solver("block-krylov", "svd")
+        assert hint[1] in inspect.signature(taker).parameters
+    elif hint:
+        assert hint[1] in own
+    elif "**options" in str(inspect.signature(function.func)):
+        assert '"auto" takes only tol' in said or "has an option" in said or "has no option" in said
+    else:
+        assert f"Its parameters: {', '.join(own)}." in said
+
+
+@pytest.mark.parametrize("name", ["k", "ridge", "center", "sample_weight", "confounds"])
+def test_what_belongs_to_the_problem_is_sent_there(name: str) -> None:
+    with pytest.raises(UnknownOption, match=rf"one of the problem\. Pass {name}= to CCA\."):
+        ls.bootstrap(CCA, **{name: 1})
+
+
+def test_options_of_the_solver_reach_it() -> None:
+    assert ls.solve(SVD, "block-krylov", block=3, rng=0).solver == "block-krylov"
+    assert len(ls.bootstrap(CCA, "lobpcg", draws=2, rng=0, tol=1e-3).correlations) == 2
+    assert ls.project(X, 2, "gaussian", rng=0).shape == (60, 2)
+    with pytest.raises(UnknownOption, match="Did you mean 'max_iterations', an option of what it runs"):
+        ls.solve(SVD, "block-krylov", n_iter=3)
+    with pytest.raises(LookupError, match="is named 'no-such-solver'"):
+        ls.solve(SVD, "no-such-solver", n_iter=3)
+
+
+def test_a_solver_of_someone_else_may_call_its_options_as_it_likes() -> None:
+    """A name in the table is an option where the solver has it."""
+    gd = ls.get_solver("gd", "least-squares")
+    with pytest.raises(TypeError, match="options go into the solver instance; got step"):
+        ls.solve(RIDGE, gd(), step=1.0)
+
+
+def test_functions_stay_what_they_are() -> None:
+    import pickle
+
+    for function in (ls.solve, ls.cross_validate, ls.bootstrap, ls.targets.lda):
+        assert pickle.loads(pickle.dumps(function)) is function
+        assert inspect.getmodule(function).__name__.startswith("linspec.")
+        assert function.__doc__
+    with pytest.raises(TypeError, match=r"multiple values|positional"):
+        ls.solve(SVD, "gram", 3, 4)  # type: ignore[misc]
