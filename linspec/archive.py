@@ -25,7 +25,6 @@ import typing
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from numpy.lib import format as npy
 from linspec.arrays import HostArray, is_array, to_host
 from linspec.errors import BrokenPlugin, CannotSave, InvalidFile, MissingPackage, printable, shown
 from linspec.machine import available_memory
+from linspec.replacing import named_file
 
 __all__ = [
     "FORMAT",
@@ -229,16 +229,19 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Archive]:
     InvalidFile
         It is no such file, it is damaged, of a newer format, or does not fit into memory. So is what the block raises
         where the file holds other things than it should.
+    InvalidOption
+        The path is none that a file can have.
     FileNotFoundError, PermissionError
         As `open` raises them.
     """
-    regular = stat.S_ISREG(Path(path).stat().st_mode)  # asked first: to open a pipe waits for its writer
-    with Path(path).open("rb") if regular else nullcontext() as stream:
+    file = named_file(path)
+    regular = stat.S_ISREG(file.stat().st_mode)  # asked first: to open a pipe waits for its writer
+    with file.open("rb") if regular else nullcontext() as stream:
         try:
             if stream is None:
                 raise InvalidFile("it is no regular file")  # noqa: TRY301
-            with zipfile.ZipFile(stream) as file:
-                yield Archive(file)
+            with zipfile.ZipFile(stream) as entries:
+                yield Archive(entries)
         except (MissingPackage, BrokenPlugin, MemoryError):
             raise
         except Exception as error:  # each way of being broken has errors of its own

@@ -35,7 +35,7 @@ from linspec.errors import AccuracyWarning, InvalidFile, InvalidOption, InvalidP
 from linspec.gram import HeldGram
 from linspec.operators import LinearOperator
 from linspec.options import is_number, stated_options
-from linspec.replacing import replaced
+from linspec.replacing import check_replaceable, named_file, replaced
 from linspec.sweeps.witness import Witness
 
 __all__ = ["Checkpoint", "Keeper", "Saved", "fingerprint", "is_checkpoint", "loaded"]
@@ -65,7 +65,8 @@ class Checkpoint:
     Raises
     ------
     InvalidOption
-        The path is none, or the seconds are no number from 0 on.
+        The path is none, or that of something that no file takes the place of: a folder, a device, a file that may not
+        be written; or the seconds are no number from 0 on.
 
     Examples
     --------
@@ -84,16 +85,20 @@ class Checkpoint:
     seconds: float = 60.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.path, str | os.PathLike) or not os.fspath(self.path):  # type: ignore[redundant-expr]
-            raise InvalidOption(f"the path of a checkpoint must be that of a file; got {shown(self.path)}.")
+        path = named_file(self.path, "the path of a checkpoint")
         if not is_number(self.seconds) or not self.seconds >= 0:
             raise InvalidOption(
                 f"seconds of a checkpoint must be a number from 0 on; got {shown(self.seconds)}."
             )
-        if not Path(self.path).parent.is_dir() or Path(self.path).is_dir():
+        try:
+            check_replaceable(path)
+            fault = "" if path.parent.is_dir() else "there is no such folder"
+        except OSError as error:
+            fault = str(error.strerror)
+        if fault:
             raise InvalidOption(
-                f"the path of a checkpoint must be a file in a folder that exists; got "
-                f"{printable(os.fspath(self.path))}."
+                f"the path of a checkpoint must be a file in a folder that exists, and may be written; got "
+                f"{shown(os.fspath(path))}: {fault}."
             )
 
 

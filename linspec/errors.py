@@ -62,6 +62,9 @@ class LinspecError(Exception):
     UnknownName
     """
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*(fit_to_read(one) if isinstance(one, str) else one for one in args))
+
 
 class UnknownName(LinspecError, LookupError):
     """No solver, normalizer, test matrix or problem has this name.
@@ -355,6 +358,9 @@ class NoSuitableSolver(LinspecError, ValueError):
 MOST_SHOWN = 100
 """Characters of a value that a message shows."""
 
+MOST_ECHOED, MOST_TOLD = 400, 8000
+"""Characters of one word of a message, such as a path, and of the whole."""
+
 
 def shown(value: Any) -> str:
     """What was given, for a message: its representation in one line of printable characters, not too long.
@@ -369,7 +375,20 @@ def shown(value: Any) -> str:
     except Exception:  # noqa: BLE001  # whatever its representation raises
         return f"a {type(value).__name__}"
     text = printable(" ".join(text.split()))
-    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN // 2]}...{text[-MOST_SHOWN // 4 :]}"
+    return _cut(text, MOST_SHOWN)
+
+
+def fit_to_read(message: str) -> str:
+    """A message without what a terminal would act on, and without what is too long to be read.
+
+    Whatever a message echoes, the name of an option or a key of a file, ends here.
+    """
+    lines = [" ".join(map(_cut, printable(line).split(" "))) for line in message.split("\n")]
+    return _cut("\n".join(lines), MOST_TOLD)
+
+
+def _cut(text: str, most: int = MOST_ECHOED) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}...{text[-most // 4 :]}"
 
 
 def printable(text: str) -> str:

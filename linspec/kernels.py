@@ -885,9 +885,18 @@ def _with_median(kernel: _OfDistances, distances: HostArray) -> Kernel:
     return dataclasses.replace(kernel, scale=median * kernel.factor, factor=1.0)
 
 
+SCALES = (1e-150, 1e150)
+"""Scales whose squares, and the inverses of these, are numbers."""
+
+
 def _check_scale(kernel: Any, what: str) -> None:
     _check_positive(f"scale of {what}", kernel.scale, "median")
     _check_positive(f"factor of {what}", kernel.factor)
+    if kernel.is_resolved and not SCALES[0] <= kernel.scale <= SCALES[1]:
+        raise InvalidProblem(
+            f"scale of {what} must be from {SCALES[0]:g} to {SCALES[1]:g}, so that its square is a number; got "
+            f"{kernel.scale:g}. Scale the columns."
+        )
     if kernel.is_resolved and kernel.factor != 1.0:
         raise InvalidProblem(
             f"factor of {what} multiplies the median distance; got factor={kernel.factor:g} beside a scale that is a "

@@ -61,6 +61,11 @@ def labelled(data: Any, labels: Any) -> LinearOperator:
             )
         name = labels
         data, labels = without_column(data, labels)
+    elif not hasattr(labels, "__len__") or getattr(labels, "ndim", 1) != 1:
+        raise InvalidProblem(
+            f"labels must be the name of a column of a frame, or a label for each row; got {shown(labels)}. "
+            "Pass a list."
+        )
     operator = copy.copy(as_operator(data))  # an operator that was given stays as it is
     check_order({"data": operator, "labels": labels})
     rows = operator.shape[0]

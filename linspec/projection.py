@@ -20,7 +20,7 @@ import scipy.sparse
 
 from linspec import options, registry
 from linspec.arrays import at_home, random_generator
-from linspec.errors import InvalidOption, InvalidProblem
+from linspec.errors import InvalidOption, InvalidProblem, shown
 from linspec.keywords import hinted
 from linspec.operators import DenseOperator, SparseOperator, as_operator
 from linspec.test_matrix import TestMatrix
@@ -81,6 +81,12 @@ def project(
     data = as_operator(A, "A")
     width = _positive(columns)
     matrix = _instance(test_matrix, options_)
+    least, free = data.dtype.itemsize * data.shape[0] * width, data.home.free_memory()
+    if least > free:
+        raise InvalidProblem(
+            f"columns must leave room for the result; {shown(columns)} of {data.shape[0]} rows take "
+            f"{float(least):.2g} bytes, and {free:.2g} are free. Ask for fewer."
+        )
     Omega = matrix.operator(data.shape[1], width, random_generator(rng))
     scale = 1.0 / math.sqrt(width)
     if isinstance(data, SparseOperator) and Omega.sparse:
@@ -103,7 +109,7 @@ def _positive(columns: Any) -> int:
     except TypeError:
         width = 0
     if width < 1:
-        raise InvalidProblem(f"columns must be an integer >= 1; got {columns!r}.")
+        raise InvalidProblem(f"columns must be an integer >= 1; got {shown(columns)}.")
     return width
 
 

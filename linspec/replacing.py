@@ -1,16 +1,25 @@
 """Files that are written whole or not at all.
 
-Problem: a disk that fills, a folder that goes away or an interrupt must leave the file that was there.
-Method: a file is written under a name of its own in the same folder, flushed to the disk, given the permissions of
-the file it replaces or those of a new one, and renamed; whatever ends this before takes the draft away. A symbolic
-link is followed. Only SIGKILL and a loss of power can leave a draft, ``.linspec-*.part``.
+Problem: a disk that fills, a folder that goes away, an interrupt or a signal must leave the file that was there, and
+nothing beside it. A device, a pipe or a file that may not be written is not to be replaced by a file.
+Method: what stands there is looked at first. Then a draft is written in the same folder, flushed to the disk, given the
+permissions of the file that it replaces or those of a new one, and renamed; a symbolic link is followed. Where the
+system has files without a name (Linux), the draft gets one for the instant of its renaming alone, so that no signal
+leaves it behind. Elsewhere it is called ``.linspec-*.part`` meanwhile: SIGKILL, a loss of power, and a signal while
+another thread writes, can leave it. Its writer holds a lock on it, which the system releases when the writer dies; the
+next one who writes into the folder removes drafts that nobody holds.
 """
 
 from __future__ import annotations
 
+import errno
+import math
 import os
+import re
 import secrets
 import signal
+import stat
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,34 +27,175 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
-__all__ = ["replaced"]
+from linspec.errors import InvalidOption, shown
 
-PERMISSIONS = 0o777
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = ["check_replaceable", "named_file", "replaced"]
+
+PERMISSIONS, WRITABLE = 0o777, 0o222
+
+DRAFT = re.compile(r"\.linspec-[0-9a-f]{8}\.part")
+
+LONGEST_NAME = 4096
+"""Bytes of a path; more than any system takes."""
+
+OWN_FILES = Path("/proc/self/fd")
+"""Where Linux lists the open files of a process, those without a name, too."""
+
+
+def named_file(path: Any, what: str = "path") -> Path:
+    """A path that can be the name of a file.
+
+    Parameters
+    ----------
+    path : object
+        What was given.
+    what : str, default "path"
+        What messages call it.
+
+    Raises
+    ------
+    InvalidOption
+        It is no text or path, it is empty, or no file can have that name.
+    """
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(name, str) or not name:
+        raise InvalidOption(f"{what} must be that of a file; got {shown(path)}.")
+    try:
+        length: float = len(os.fsencode(name))
+    except ValueError:  # characters that the encoding of the file system lacks
+        length = math.inf
+    if "\0" in name or length > LONGEST_NAME:
+        raise InvalidOption(f"{what} must be that of a file; no file can be called {shown(name)}.")
+    return Path(name)
+
+
+def check_replaceable(path: Path) -> None:
+    """Refuse to write where something else than a file stands, or a file that may not be written.
+
+    Raises
+    ------
+    OSError
+    """
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    if not found.st_mode & WRITABLE:  # which root could open nonetheless
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    os.close(os.open(path, os.O_WRONLY))
 
 
 @contextmanager
 def replaced(path: Path) -> Iterator[IO[bytes]]:
-    """A stream whose content takes the place of a file at the end, unless an exception comes first."""
+    """A stream whose content takes the place of a file at the end, unless an exception comes first.
+
+    Raises
+    ------
+    OSError
+        Something stands there that no file takes the place of, or the file cannot be written.
+    """
+    check_replaceable(path)
     path = Path(os.path.realpath(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(path.parent))
+    _remove_drafts(path.parent)
     draft = path.with_name(f".linspec-{secrets.token_hex(4)}.part")
 
     def remove() -> None:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
 
+    nameless = _nameless(path.parent)
     with _undone_if_killed(remove):
         try:
-            with draft.open("x+b") as stream:
+            with nameless or _locked(draft) as stream:
                 with suppress(FileNotFoundError):
                     mode = path.stat().st_mode & PERMISSIONS
-                    if draft.stat().st_mode & PERMISSIONS != mode:  # some file systems have none to change
-                        draft.chmod(mode)
+                    if (
+                        os.fstat(stream.fileno()).st_mode & PERMISSIONS != mode
+                    ):  # some systems have none to change
+                        os.chmod(stream.fileno() if nameless else draft, mode)  # noqa: PTH101  # it has no path
                 yield stream
                 stream.flush()
                 os.fsync(stream.fileno())
-            draft.replace(path)
+                if nameless:
+                    _give_name(stream, draft)
+                if sys.platform != "win32":  # still locked
+                    draft.replace(path)
+            if sys.platform == "win32":  # which renames no open file
+                draft.replace(path)
         finally:
             remove()
+
+
+def _nameless(folder: Path) -> IO[bytes] | None:
+    """A file without a name in a folder; None where there is no such thing."""
+    flag = getattr(os, "O_TMPFILE", None)
+    if flag is None or not OWN_FILES.is_dir():
+        return None
+    try:
+        stream = os.fdopen(os.open(folder, flag | os.O_RDWR, 0o666), "w+b")
+    except OSError:  # of a file system that has none; others are found by who opens a file with a name
+        return None
+    _lock(stream)
+    return stream
+
+
+def _give_name(stream: IO[bytes], draft: Path) -> None:
+    """Put a file without a name into its folder."""
+    folder = os.open(draft.parent, os.O_RDONLY)
+    try:  # with a folder, the system follows the link to the open file
+        os.link(OWN_FILES / str(stream.fileno()), draft.name, src_dir_fd=folder, dst_dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _locked(draft: Path) -> IO[bytes]:
+    """A new file that nobody takes for one that was left behind."""
+    stream = draft.open("x+b")
+    _lock(stream)
+    if (
+        sys.platform != "win32" and not draft.exists()
+    ):  # removed by another in the instant before it was locked
+        stream.close()
+        return _locked(draft)
+    return stream
+
+
+def _lock(stream: IO[bytes]) -> None:
+    if sys.platform != "win32":
+        with suppress(OSError):  # a file system without locks, on which nobody removes drafts
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _remove_drafts(folder: Path) -> None:
+    """Remove the drafts of writers that are dead."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        left = [Path(entry.path) for entry in entries if DRAFT.fullmatch(entry.name)]
+        for draft in left:
+            with suppress(OSError):
+                _remove_if_left(draft)
+
+
+def _remove_if_left(draft: Path) -> None:
+    if sys.platform == "win32":  # which refuses that of a file that is open
+        draft.unlink()
+        return
+    if not stat.S_ISREG(draft.lstat().st_mode):
+        return
+    file = os.open(draft, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        draft.unlink()
+    finally:
+        os.close(file)
 
 
 @contextmanager

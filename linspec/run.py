@@ -697,7 +697,10 @@ class Run:
         self._close()
         conclusion, kind = self._judge(arrays)
         residual = conclusion.residual
-        converged = bool(residual <= self.tol) and not conclusion.lost and self.problem.solution.certified
+        found = [conclusion.fields.get(name) for name in self.problem.solution.weight_fields]
+        empty = any(0 in getattr(array, "shape", ()) for array in found)
+        certified = self.problem.solution.certified and not empty
+        converged = bool(residual <= self.tol) and not conclusion.lost and certified
         findings = [*self._notes, *conclusion.findings]
         status = self._verdict(converged, iterated, [finding for finding, _ in findings])
         message = self._message(status, residual, findings)

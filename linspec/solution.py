@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
@@ -17,12 +16,12 @@ import linspec
 from linspec import archive, registry
 from linspec.arrays import HOST, Array, Home, HostArray, empty_at, from_host, is_array, to_host
 from linspec.blocks import brought_here
-from linspec.errors import InvalidFile, InvalidOption, MissingPackage, shown
+from linspec.errors import InvalidFile, InvalidOption, MissingPackage, printable, shown
 from linspec.frames import RowNames, check_names, column_names_of, library_of, row_names_of, table
 from linspec.interrupts import HowItEnded
 from linspec.keywords import hinted
 from linspec.plurals import count_of
-from linspec.replacing import replaced
+from linspec.replacing import named_file, replaced
 from linspec.summary import Summary
 
 
@@ -92,6 +91,9 @@ class Status(Enum):
         "residual: add a ridge, scale the columns, or choose another solver."
     )
 
+
+CEILING = 1e-3
+"""By so much may a correlation of products in float32 be above 1."""
 
 HISTORY_FIELDS = ("iteration", "passes", "columns", "flops", "seconds", "residual")
 """The columns of `Solution.history`, all float64."""
@@ -236,10 +238,14 @@ class Solution:
             A field holds something else than numbers, texts and arrays, such as a kernel that is a function. Nothing
             is written.
         OSError
-            The file cannot be written.
+            The file cannot be written, or no file takes the place of what stands there: a folder, a device, a pipe, a
+            file that may not be written.
+        InvalidOption
+            The path is none that a file can have.
         """
+        file = named_file(path)
         contents = packed(self, {})
-        with replaced(Path(path)) as stream:
+        with replaced(file) as stream:
             archive.write(stream, *contents)
 
     def saved_parts(self) -> dict[str, Any]:
@@ -258,9 +264,55 @@ class Solution:
         """
         given = {**parts, "status": Status[parts["status"]]}
         archive.check_kinds(cls, given)
+        for name in (
+            "message",
+            "solver",
+            "problem",
+            "residual_kind",
+            "frame_library",
+        ):  # they go to terminals
+            if name in given:
+                given[name] = printable(given[name])
         found = cls(**given)
         found._check_names()
+        found._check_values()
         return found
+
+    def _check_values(self) -> None:
+        """Refuse an answer, from a file, that says that it has converged and is none."""
+        if not self.converged:
+            return
+        if not (
+            np.isfinite(self.residual) and self.residual <= (self.residual if self.tol is None else self.tol)
+        ):
+            raise InvalidFile(
+                f"the residual of an answer that converged must be within tol; got {self.residual:g}"
+            )
+        for name in (*self.weight_fields, *filter(None, [self.value_field])):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            array = to_host(value)
+            if not np.isfinite(array).all():
+                raise InvalidFile(
+                    f"{name} of an answer that converged must be finite; got {shown(array[~np.isfinite(array)][0])}"
+                )
+            if not array.size:
+                raise InvalidFile(
+                    f"{name} of an answer that converged must not be empty; got shape {array.shape}"
+                )
+            if name == self.value_field:
+                self._check_decreasing(name, array)
+
+    def _check_decreasing(self, name: str, values: HostArray) -> None:
+        """Refuse numbers that are negative, above their ceiling, or do not decrease."""
+        slack = 100 * float(np.finfo(values.dtype).eps) * float(np.max(np.abs(values)))
+        if (values < -slack).any():
+            raise InvalidFile(f"{name} must not be negative; got {values.min():g}")
+        if self.ceiling is not None and (values > self.ceiling + CEILING).any():
+            raise InvalidFile(f"{name} must be at most {self.ceiling:g}; got {values.max():g}")
+        if (np.diff(values, axis=-1) > slack).any():
+            raise InvalidFile(f"{name} must decrease; got {shown(values)}")
 
     def _check_names(self) -> None:
         """Refuse names, from a file, that are no texts or not as many as there are columns, and labels of no rows."""

@@ -3,9 +3,7 @@
 Problem: a name that cannot be written must be told of before hours of work, not after; and a disk that fills, a folder
 that goes away or an interrupt must leave the file that was there.
 Method: beforehand, the name is looked at, the folder is tried with an empty file, and the room on its disk is asked
-for. A symbolic link is followed: what it points to is written. A file is written under a name of its own in the
-same folder, flushed to the disk, given the permissions of the file it replaces or those of a new one, and renamed;
-whatever ends this before takes the draft away. Only SIGKILL and a loss of power can leave one, ``.linspec-*.part``.
+for. A symbolic link is followed: what it points to is written, whole or not at all (`linspec.replacing`).
 Nothing that is read by the same command is written over.
 """
 
@@ -14,7 +12,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import stat
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,7 +22,7 @@ import click
 
 from linspec.cli.failures import Failure, printable
 from linspec.cli.interrupts import held
-from linspec.replacing import replaced
+from linspec.replacing import check_replaceable, replaced
 
 __all__ = ["Target", "Writer", "check_room", "check_target", "write_all"]
 
@@ -151,17 +148,9 @@ def _check_file(target: Target) -> None:
     path, folder = target.path, target.path.parent
     if target.name.endswith(tuple(filter(None, (os.sep, os.altsep)))):
         raise _unwritable(target, "it is the name of a folder")
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        if not folder.is_dir():
-            raise Failure(f"{target.option}: there is no folder {str(folder)!r}. Make it first.") from None
-    else:
-        if stat.S_ISDIR(found.st_mode):
-            raise _unwritable(target, "it is a folder")
-        if not stat.S_ISREG(found.st_mode):
-            raise _unwritable(target, "it is no regular file")
-        os.close(os.open(path, os.O_WRONLY))  # a file that may not be written is not replaced either
+    check_replaceable(path)
+    if not folder.is_dir():
+        raise Failure(f"{target.option}: there is no folder {str(folder)!r}. Make it first.")
     trial = folder / f".linspec-{secrets.token_hex(4)}.part"
     with held() as interrupts:
         try:

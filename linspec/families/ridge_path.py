@@ -22,7 +22,7 @@ import numpy as np
 
 from linspec import cost
 from linspec.arrays import HostArray, at_home
-from linspec.errors import InvalidProblem
+from linspec.errors import InvalidProblem, shown
 from linspec.families.cca.problem import CCA
 from linspec.families.cca.solution import CCASolution
 from linspec.families.discriminant.problem import Discriminant
@@ -233,8 +233,10 @@ def _problems(problem: Any, ridges: Any, form: str) -> list[Any]:
             f"ridge_path takes a linspec.CCA or a linspec.Discriminant; got {type(problem).__name__}. "
             f"{own.strip() or 'Pass linspec.CCA(X, Y, k).'}"
         )
-    if not isinstance(ridges, Iterable) or isinstance(ridges, str):
-        raise InvalidProblem(f"ridges must be a sequence of ridges; got {ridges!r}. Pass [{ridges!r}].")
+    if not isinstance(ridges, Iterable) or isinstance(ridges, str) or getattr(ridges, "ndim", 1) == 0:
+        raise InvalidProblem(
+            f"ridges must be a sequence of ridges; got {shown(ridges)}. Pass [{shown(ridges)}]."
+        )
     given = [tuple(ridge) if isinstance(ridge, np.ndarray) and ridge.ndim else ridge for ridge in ridges]
     if not given:
         raise InvalidProblem("ridges must hold at least one ridge; got an empty sequence.")

@@ -271,7 +271,7 @@ def _ks(problem: Problem[Any], ks: Any) -> tuple[int | None, ...]:
 
 
 def _several(name: str, values: Any) -> list[Any]:
-    if not isinstance(values, Iterable) or isinstance(values, str):
+    if not isinstance(values, Iterable) or isinstance(values, str) or getattr(values, "ndim", 1) == 0:
         raise InvalidProblem(f"{name} must be a sequence; got {shown(values)}. Pass [{shown(values)}].")
     given = list(values)
     if not given:

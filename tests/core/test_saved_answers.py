@@ -467,6 +467,13 @@ CHANGES: dict[str, tuple[Any, tuple[str, ...]]] = {
     "complex": (_array("x_weights", np.ones((60, 2), dtype=complex)), ("x_weights",)),
     "a number for an array": (_set("fields/x_weights", 1.0), ("x_weights",)),
     "an array for a text": (_set("fields/message", {"values": [1], "shape": [1]}), ("message",)),
+    "weights that are no numbers": (_array("x_weights", np.full((60, 2), np.nan)), ("x_weights", "finite", "nan")),
+    "an infinite weight": (_array("y_weights", np.diag([1.0, np.inf] * 30)[:, :2]), ("y_weights", "finite", "inf")),
+    "negative numbers": (_array("correlations", np.array([0.5, -0.1])), ("correlations", "negative", "-0.1")),
+    "numbers above their ceiling": (_array("correlations", np.array([1.5, 0.5])), ("correlations", "at most 1")),
+    "numbers that increase": (_array("correlations", np.array([0.5, 0.9])), ("correlations", "decrease")),
+    "a residual above the tolerance": (_set("fields/residual", 0.5), ("residual", "within tol", "0.5")),
+    "a residual that is none": (_set("fields/residual", {"number": "nan"}), ("residual", "nan")),
     "shape of objects": (_set("fields/bounds", {"values": [1, 2], "shape": [3]}), ()),
     "unhashable": (_set("fields/options", {"mapping": [[[1], 2]]}), ()),
     "a node of another kind": (_set("fields/options", {"code": "print(1)"}), ()),
@@ -479,6 +486,34 @@ CHANGES: dict[str, tuple[Any, tuple[str, ...]]] = {
 @pytest.mark.parametrize("change, said", CHANGES.values(), ids=list(CHANGES))
 def test_a_file_with_a_header_or_arrays_that_are_wrong_is_refused(change, said, sound, tmp_path):
     refused(tmp_path / "a.npz", changed(sound, change), *said)
+
+
+@pytest.mark.parametrize("field", ["message", "solver", "problem", "residual_kind"])
+def test_no_text_of_a_file_acts_on_a_terminal(field, tmp_path):
+    path = tmp_path / "a.npz"
+    ls.solve(ls.SVD(np.diag([3.0, 2.0, 1.0]), k=2)).save(path)
+    path.write_bytes(changed(path.read_bytes(), _set(f"fields/{field}", "a\x1b[2J\r\x07\u202eb")))
+    found = ls.load_solution(path)
+    assert getattr(found, field) == r"a\x1b[2J\r\x07\u202eb"
+    shown = "\n".join([repr(found), str(found), str(found.summary()), found._repr_html_()])
+    assert not {"\x1b", "\r", "\x07", "\u202e"} & set(shown)
+
+
+def test_an_answer_without_vectors_has_not_converged(tmp_path):
+    """There is nothing in a matrix of zeros: the residual of nothing is no evidence of anything."""
+    for problem in (ls.SVD(np.zeros((20, 5)), k=2), ls.CCA(np.zeros((20, 5)), np.eye(20, 4), k=2)):
+        found = ls.solve(problem)
+        assert found.status is ls.Status.RANK_DEFICIENT
+        assert not found.converged
+    path = tmp_path / "a.npz"
+    ls.solve(ls.SVD(np.diag([3.0, 2.0, 1.0]), k=2)).save(path)
+
+    def empty(header: Any, arrays: Any) -> None:
+        for name, shape in (("Vh", (0, 3)), ("S", (0,)), ("bounds", (0,))):
+            if name in arrays:
+                _array(name, np.zeros(shape))(header, arrays)
+
+    refused(path, changed(path.read_bytes(), empty), "empty")
 
 
 ANYTHING: list[Any] = [
