@@ -24,7 +24,7 @@ from linspec.solution import Status
 from linspec.solver import Solver, chosen_solver, has_trait, solve
 
 
-def scored_by_solving(
+def scored_by_solving(  # noqa: PLR0913, PLR0917 (the arguments of cross_validate)
     problem: Any,
     folds: Folds,
     score: HeldOutScore,
@@ -33,8 +33,12 @@ def scored_by_solving(
     solver: str | Solver,
     form: str,
     options: dict[str, Any],
+    rounding: HostArray | None = None,
 ) -> tuple[HostArray, float]:
     """The scores of all splits, shape (splits, ridges, ks), and the passes.
+
+    Where `rounding` is given, an array of the same shape, it holds what moves the answers, and the rounding of the
+    scores is put there.
 
     Raises
     ------
@@ -57,6 +61,9 @@ def scored_by_solving(
         rest = problem.on_rows(held_out)
         made, swept = _solutions(fitted, ridges, solver, form, options)
         found[split] = score.of_solutions(rest, made, ks)
+        if rounding is not None:  # the predictions once more, and the lengths of the columns
+            rounding[split] = score.rounding_of_solutions(rest, made, rounding[split])
+            passes += (len(made) + 1) * len(held_out) / folds.rows
         passes += (swept * len(training) + (1 if score.together else len(made)) * len(held_out)) / folds.rows
     return found, passes
 

@@ -3,23 +3,26 @@
 Problem: means, slopes of confounds and lengths of columns are estimated on training rows alone, and taken out of
 held-out rows as `transform` of a solution would take them out.
 Method: taking them out of a row is an affine map, a ↦ diag(f)(a − m − Γᵀ(z − m_z)). The Gram matrix of mapped rows
-follows from the Gram matrix about the training means of rows and confounds side by side. So the held-out rows need not
-be read again.
+follows from the Gram matrix about their own means, of rows and confounds side by side, and from these means. So the
+held-out rows need not be read again. What a score subtracts from each other may cancel; `Split.images` says how much.
 Where we differ: what confounds leave of a column they explain is rounding; such a column counts as zero, as in a solve.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import HostArray, reciprocal
-from linspec.block_algebra import whitening
+from linspec.block_algebra import EPS, whitening
 from linspec.held_out.row_sums import RowSums
 from linspec.operators.adjusted import EXPLAINED
+
+ROUNDING = 4 * EPS
+"""The relative rounding of an entry of a Gram matrix, merged from those of cells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,18 +45,61 @@ class Grams:
     rows: int
     count: float
     means: Mapping[str, HostArray]
-    _matrix: HostArray
+    _spread: HostArray
     _places: Mapping[str, slice]
 
     def __getitem__(self, names: tuple[str, str]) -> HostArray:
         left, right = names
-        block: HostArray = self._matrix[self._places[left], self._places[right]]
-        return block
+        block = self.spread(left, right)
+        if not (np.any(self.means[left]) and np.any(self.means[right])):
+            return block
+        moved: HostArray = block + np.outer(self.means[left] * self.count, self.means[right])
+        return moved
 
     def spread(self, left: str, right: str) -> HostArray:
         """The same about the means of these rows themselves."""
-        spread: HostArray = self[left, right] - np.outer(self.means[left] * self.count, self.means[right])
+        spread: HostArray = self._spread[self._places[left], self._places[right]]
         return spread
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Linear combinations of the mapped columns of some rows.
+
+    Attributes
+    ----------
+    means : numpy.ndarray of shape (m,)
+    count : float
+        What the rows count together.
+    lost : numpy.ndarray of shape (m,)
+        The rounding of `squares`: that of the terms which cancel there.
+    """
+
+    means: HostArray
+    count: float
+    lost: HostArray
+    _weights: HostArray
+    _products: HostArray
+
+    @property
+    def spread(self) -> HostArray:
+        """The Gram matrix about the means of these rows, shape (m, m)."""
+        spread: HostArray = self._weights.T @ self._products
+        return spread
+
+    @property
+    def share_lost(self) -> HostArray:
+        """`lost` relative to `squares`, shape (m,); 0 where both are 0."""
+        squares = self.squares
+        share = np.divide(self.lost, squares, out=np.full(len(squares), np.inf), where=squares > 0)
+        return np.where(self.lost > 0, share, 0.0)
+
+    @property
+    def squares(self) -> HostArray:
+        """The sum of the squares of each combination, shape (m,)."""
+        about = np.sum(self._weights * self._products, axis=0)
+        squares: HostArray = np.maximum(about, 0.0) + self.count * self.means**2
+        return squares
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +122,22 @@ class Split:
     spreads: Mapping[str, HostArray]
     squares: Mapping[str, HostArray]
     rank: int
+    _taken: _Taken
+    _rows: RowSums
+
+    def factors(self, name: str) -> HostArray:
+        """What multiplies the columns of a matrix, shape (p,)."""
+        return self._taken.factors[self._taken.places[name]]
+
+    def images(self, weights: Sequence[Mapping[str, HostArray]]) -> Images:
+        """Combinations of the columns of held-out rows, without the Gram matrices of the columns.
+
+        Parameters
+        ----------
+        weights : sequence of mapping from str to numpy.ndarray of shape (p, m)
+            Per block of combinations, the weights of the columns of each matrix that takes part.
+        """
+        return self._taken.images(self._rows, weights)
 
 
 def split_of(problem: Any, training: RowSums, held_out: RowSums) -> Split:
@@ -97,7 +159,7 @@ def split_of(problem: Any, training: RowSums, held_out: RowSums) -> Split:
     lengths = np.diag(training.gram) + training.count * (training.origin + training.mean) ** 2
     squares = {name: lengths[place] for name, place in places.items()}
     rank = training.rows - bool(problem.center) - taken.confounds
-    return Split(taken.out_of(training), taken.out_of(held_out), spreads, squares, rank)
+    return Split(taken.out_of(training), taken.out_of(held_out), spreads, squares, rank, taken, held_out)
 
 
 class _Taken:
@@ -126,10 +188,9 @@ class _Taken:
 
     def out_of(self, sums: RowSums) -> Grams:
         """The Gram matrices of mapped rows."""
-        matrix = self._mapped(sums.about(*self.point))
+        matrix = self._mapped(sums.gram)
         if not np.all(self.factors == 1.0):
-            matrix *= self.factors[:, None]
-            matrix *= self.factors[None, :]
+            matrix = matrix * self.factors[:, None] * self.factors[None, :]
         gap = sums.less(*self.point)
         means = (gap[: self.width] - gap[self.width :] @ self.slopes) * self.factors
         return Grams(
@@ -139,6 +200,22 @@ class _Taken:
             matrix,
             self.places,
         )
+
+    def images(self, sums: RowSums, weights: Sequence[Mapping[str, HostArray]]) -> Images:
+        """Combinations of mapped rows."""
+        blocks = []
+        for each in weights:
+            block = np.zeros((self.width, next(iter(each.values())).shape[1]))
+            for name, W in each.items():
+                block[self.places[name]] = W
+            blocks.append(block)
+        K = np.hstack(blocks) * self.factors[:, None]
+        K = np.vstack([K, -self.slopes @ K])  # of the columns as they were given, and of the confounds
+        gap, size = sums.less(*self.point), np.abs(K)
+        means, off = gap @ K, ROUNDING * (np.abs(gap) @ size)
+        cancelled = ROUNDING * np.sum(size * (np.abs(sums.gram) @ size), axis=0)
+        lost = cancelled + sums.count * off * (2 * np.abs(means) + off)
+        return Images(means, sums.count, lost, K, sums.gram @ K)
 
     def _mapped(self, S: HostArray) -> HostArray:
         """(I −Γᵀ) S (I −Γᵀ)ᵀ."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from linspec.arrays import HostArray
 from linspec.errors import InvalidOption, MissingCapability, shown
+from linspec.held_out.scores import LOST
 from linspec.keywords import hinted
 from linspec.plurals import count_of
 from linspec.problem import Problem
@@ -65,6 +66,9 @@ class CrossValidation:
         The figures on which the choice of the form rests.
     estimated : numpy.ndarray of shape (ridges, ks) or None
         The standard errors of scores of generalized cross-validation that are estimates; None for exact scores.
+    rounding : numpy.ndarray of shape (splits, ridges, ks) or None
+        An estimate of the rounding of each score of second moments, relative to it, or to 1 for scores that are sums of
+        correlations or of logarithms; 0 where rows were read. None where all scores come from solutions.
 
     Examples
     --------
@@ -92,6 +96,15 @@ class CrossValidation:
     problem: Problem[Any]
     reason: str = ""
     estimated: HostArray | None = None
+    rounding: HostArray | None = None
+
+    @property
+    def uncertain(self) -> HostArray:
+        """Which mean scores may be rounding by more than a share of 1e-3, bool of shape (ridges, ks)."""
+        if self.rounding is None:
+            return np.zeros(self.scores.shape[1:], dtype=bool)
+        found: HostArray = np.any((self.rounding > LOST) & np.isfinite(self.scores), axis=0)
+        return found
 
     @property
     def mean(self) -> HostArray:
@@ -219,6 +232,8 @@ class CrossValidation:
             return f"{settings}{splits}, {passes}, no score is a number"
         error = self.standard_error[i, j]
         value = f"{self.mean[i, j]:.6g}" + (f" ± {error:.2g}" if math.isfinite(error) else "")
+        if self.uncertain.any():
+            passes += f", {int(self.uncertain.sum())} of {self.uncertain.size} uncertain by rounding"
         return f"{settings}{splits}, {passes}, best {best}: {self.label} {value}"
 
     def _repr_html_(self) -> str:
@@ -232,7 +247,7 @@ class CrossValidation:
             told = (
                 _ridge(self.ridges[i]),
                 self.ks[j],
-                f"{self.mean[i, j]:.6g}",
+                f"{self.mean[i, j]:.6g}" + (" (rounding)" if self.uncertain[i, j] else ""),
                 f"{self.standard_error[i, j]:.2g}",
             )
             cells.append("".join(f"<td>{'' if text is None else escape(str(text))}</td>" for text in told))

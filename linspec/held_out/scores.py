@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,12 @@ from linspec.errors import MissingCapability
 from linspec.held_out.grams import Split
 from linspec.operators import LinearOperator
 from linspec.whitener import Whitener, squared_cut
+
+LOST = 1e-3
+"""A score of moments of which rounding may be a larger share than this says nothing."""
+
+GAP = 1e8
+"""Eigenvalues below rounding are zero, if the largest is at most this many times the least of the others."""
 
 SAFE = 1e-6
 """A ridge below this fraction of the largest eigenvalue is factorised by itself, with the columns scaled first."""
@@ -38,6 +45,8 @@ class Generalized:
         Whether one sweep gathered second moments.
     reason : str
         The figures on which the choice of the method rests.
+    rounding : numpy.ndarray of shape (ridges,) or None
+        As of `Rounded`.
     """
 
     scores: HostArray
@@ -45,6 +54,26 @@ class Generalized:
     passes: float
     one_pass: bool
     reason: str
+    rounding: HostArray | None = None
+
+
+class Rounded(NamedTuple):
+    """Scores, and how much of each is rounding.
+
+    Attributes
+    ----------
+    scores : numpy.ndarray of shape (ridges, ks)
+    rounding : numpy.ndarray of shape (ridges, ks)
+        An estimate of the error that terms which cancel, and the condition of Gram matrices, cause; relative to the
+        score. Infinite where the moments do not determine it.
+    moved : numpy.ndarray of shape (ridges, ks), optional
+        How far the rounding of Gram matrices moves the answers for the training rows, as `rounding_of_solutions` takes
+        it: solvers may use Gram matrices as well.
+    """
+
+    scores: HostArray
+    rounding: HostArray
+    moved: HostArray | None = None
 
 
 class HeldOutScore(ABC):
@@ -61,6 +90,8 @@ class HeldOutScore(ABC):
         Whether higher scores are better.
     together : bool
         Whether `of_solutions` reads the held-out rows once for all solutions.
+    reads_again : bool
+        Whether scores of moments that are rounding are replaced by those of solutions, where rows can be read again.
 
     Examples
     --------
@@ -78,6 +109,7 @@ class HeldOutScore(ABC):
     label: ClassVar[str]
     higher: ClassVar[bool] = True
     together: ClassVar[bool] = False
+    reads_again: ClassVar[bool] = False
 
     @abstractmethod
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
@@ -100,9 +132,26 @@ class HeldOutScore(ABC):
         """The scores of the solutions for several ridges, shape (len(solutions), len(ks)), one after the other."""
         return np.asarray([self.of_solution(problem, solution, ks) for solution in solutions])
 
+    def rounding_of_solutions(self, problem: Any, solutions: Sequence[Any], moved: HostArray) -> HostArray:
+        """How much of the scores of solutions is rounding, relative to them. Scores with `reads_again` are asked.
+
+        Parameters
+        ----------
+        problem : Problem
+            On the held-out rows.
+        solutions : sequence of Solution
+        moved : numpy.ndarray of shape (len(solutions), ks)
+            As of `Rounded`.
+
+        Returns
+        -------
+        numpy.ndarray of shape (len(solutions), ks)
+        """
+        raise NotImplementedError
+
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
-    ) -> HostArray:
+    ) -> HostArray | Rounded:
         """The scores of all ridges and k of one split, from second moments alone.
 
         Parameters
@@ -115,7 +164,7 @@ class HeldOutScore(ABC):
 
         Returns
         -------
-        numpy.ndarray of shape (len(ridges), len(ks))
+        numpy.ndarray of shape (len(ridges), len(ks)), or Rounded
         """
         raise NotImplementedError
 
@@ -168,10 +217,13 @@ class Metric:
     S : numpy.ndarray of shape (p, p)
     operator : LinearOperator
         The matrix that it is of: its shape and dtype say what is rounding.
+    spread : numpy.ndarray of shape (p, p), optional
+        The same about the means, where S is about zero.
     """
 
-    def __init__(self, S: HostArray, operator: LinearOperator) -> None:
-        self.S, self.cut = S, squared_cut(operator)
+    def __init__(self, S: HostArray, operator: LinearOperator, spread: HostArray | None = None) -> None:
+        self.S, self.cut, self.spread = S, squared_cut(operator), spread
+        self._whiteners: dict[float, Whitener] = {}
 
     @cached_property
     def _pairs(self) -> tuple[HostArray, HostArray]:
@@ -199,7 +251,25 @@ class Metric:
 
     def whitener(self, ridge: float) -> Whitener:
         """The factor of a ridge of its own."""
-        return Whitener(self.S, ridge, self.cut, HOST)
+        if ridge not in self._whiteners:
+            self._whiteners = {ridge: Whitener(self.S, ridge, self.cut, HOST)}
+        return self._whiteners[ridge]
+
+    def condition(self, ridge: float) -> float:
+        """How much the inverse of S + ridge·I amplifies roundings of S.
+
+        Infinite where directions of the columns are lost in S: eigenvalues that fall to the rounding of the largest one
+        without a gap, or means that hide how the columns vary.
+        """
+        if self.shares(ridge):
+            return (self.largest + ridge) / ridge
+        factor = self.whitener(ridge)
+        if factor.cut is not None:
+            if factor.condition > GAP:
+                return math.inf
+            if self.spread is not None and factor.rank < Whitener(self.spread, ridge, self.cut, HOST).rank:
+                return math.inf
+        return factor.condition
 
     def inverse_root(self, ridge: float) -> HostArray:
         """B of shape (p, r) with B Bᵀ the (pseudo-)inverse of S + ridge·I, and Bᵀ(S + ridge·I)B = I."""

@@ -13,21 +13,30 @@ Where we differ: he holds out one row at a time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from linspec import cost
-from linspec.arrays import HostArray, at_home
-from linspec.errors import InvalidOption, InvalidProblem, MissingCapability, NoSuitableSolver, shown
+from linspec.arrays import at_home
+from linspec.errors import (
+    AccuracyWarning,
+    InvalidOption,
+    InvalidProblem,
+    MissingCapability,
+    NoSuitableSolver,
+    shown,
+    warn,
+)
 from linspec.held_out.by_solving import scored_by_solving
 from linspec.held_out.folds import Folds, folds_of
 from linspec.held_out.forms import estimates_of
 from linspec.held_out.grams import Split, split_of
 from linspec.held_out.result import CrossValidation
 from linspec.held_out.row_sums import gathered, training_and_held_out
-from linspec.held_out.scores import HeldOutScore
+from linspec.held_out.scores import LOST, HeldOutScore, Rounded
 from linspec.keywords import hinted
 from linspec.options import is_number
 from linspec.problem import Problem
@@ -116,14 +125,21 @@ def cross_validate(  # noqa: PLR0913
     NonFiniteData
         An entry is not finite.
 
+    Warns
+    -----
+    AccuracyWarning
+        Some scores may be rounding: `CrossValidation.uncertain` says which.
+
     Notes
     -----
     For k take "correlations" and "log-likelihood", which have a maximum. More pairs capture more in all, also by
     chance, and more vectors reconstruct more: "tcc" and "reconstruction" say what each further k adds, and their best k
     is the largest. `CrossValidation.one_standard_error` takes the simplest setting that is about as good as the best.
 
-    The Gram matrices of the training rows square their condition number. For ill-conditioned columns without a ridge
-    pass ``form="implicit"``, with a solver such as "direct".
+    The Gram matrices of the training rows square their condition number, and terms of scores cancel where a fit is
+    good. The rounding of each score is estimated (`CrossValidation.rounding`). With ``form="auto"`` errors of least
+    squares that may be rounding are replaced by those of solutions, where rows can be taken, at the cost of more
+    passes. Other scores that may be rounding are flagged: pass ``form="implicit"``, with a solver such as "direct".
 
     Examples
     --------
@@ -157,17 +173,64 @@ def cross_validate(  # noqa: PLR0913
         asked = "solve"
     memory = problem.home.blocks.free_memory() / 2
     held, reason = _chosen(estimates_of(problem, folds, scored, ridges, ks, solver), asked, memory)
+    rounding = None
     if held:
-        scores, passes = _of_moments(problem, folds, scored, ridges, ks), 1.0
+        made, passes = _of_moments(problem, folds, scored, ridges, ks), 1.0
+        scores, rounding = made.scores, made.rounding
+        if asked == "auto" and scored.reads_again and all(A.sliceable for A in problem.matrices.values()):
+            swept = _read_again(problem, folds, scored, (ridges, ks), made, rng)
+            held, passes = not swept, passes + swept
     else:
         how = form if form in ("sparse", "implicit") else "auto"
         options = {"rng": rng, **options}
         scores, passes = scored_by_solving(problem, folds, scored, ridges, ks, solver, how, options)
-    scores.flags.writeable = False
     sizes = tuple((len(training), len(held_out)) for training, held_out in folds.splits)
-    return CrossValidation(
-        scores, ridges, ks, scored.label, scored.higher, method, held, passes, sizes, problem, reason
+    return _result(
+        CrossValidation(
+            *(scores, ridges, ks, scored.label, scored.higher, method, held, passes, sizes, problem, reason),
+            rounding=rounding,
+        )
     )
+
+
+def _result(found: CrossValidation) -> CrossValidation:
+    """The result with read-only scores, and a warning where some of them are rounding."""
+    for array in (found.scores, found.rounding):
+        if array is not None:
+            array.flags.writeable = False
+    count = int(found.uncertain.sum())
+    if count:
+        warn(
+            f"cross_validate: {count} of {found.uncertain.size} mean scores may be rounding by more than a share of "
+            f"{LOST:g} (`uncertain`), because second moments of the rows do not hold their digits. Do not choose by "
+            'them: pass form="implicit" with a solver such as "direct", center=True, or larger ridges.',
+            AccuracyWarning,
+        )
+    return found
+
+
+def _read_again(
+    problem: Any,
+    folds: Folds,
+    score: HeldOutScore,
+    grid: Grid,
+    made: Rounded,
+    rng: Any,
+) -> float:
+    """Put scores of solutions in the place of those that are rounding; the passes that this takes."""
+    ridges, ks = grid
+    lost = made.rounding > LOST
+    splits, some = np.flatnonzero(lost.any(axis=(1, 2))), np.flatnonzero(lost.any(axis=(0, 2)))
+    if not splits.size:
+        return 0.0
+    part = replace(folds, splits=tuple(folds.splits[i] for i in splits))
+    where = np.ix_(splits, some)
+    again = np.zeros_like(made.rounding[where]) if made.moved is None else made.moved[where]
+    made.scores[where], passes = scored_by_solving(
+        problem, part, score, tuple(ridges[i] for i in some), ks, "auto", "implicit", {"rng": rng}, again
+    )
+    made.rounding[where] = again
+    return passes
 
 
 def _of_moments(
@@ -176,10 +239,10 @@ def _of_moments(
     score: HeldOutScore,
     ridges: tuple[Any, ...],
     ks: tuple[int | None, ...],
-) -> HostArray:
-    """All scores from one sweep."""
+) -> Rounded:
+    """All scores from one sweep, and their rounding."""
     cells = gathered(problem, folds)
-    found = np.empty((len(folds.splits), len(ridges), len(ks)))
+    found, rounding, moved = np.zeros((3, len(folds.splits), len(ridges), len(ks)))
     for number, (training, held_out) in enumerate(training_and_held_out(cells, folds)):
         for side, name in ((training, "training"), (held_out, "held-out")):
             if not side.count > 0:
@@ -188,8 +251,13 @@ def _of_moments(
                 )
         split = split_of(problem, training, held_out)
         _check_rank(split, number, ks)
-        found[number] = score.of_moments(problem, split, ridges, ks)
-    return found
+        made = score.of_moments(problem, split, ridges, ks)
+        if isinstance(made, Rounded):
+            found[number], rounding[number] = made.scores, made.rounding
+            moved[number] = 0.0 if made.moved is None else made.moved
+        else:
+            found[number] = made
+    return Rounded(found, rounding, moved)
 
 
 def _generalized(
@@ -203,21 +271,22 @@ def _generalized(
         )
     ridges, ks = grid
     found = score.generalized(problem, ridges, form, solver, rng, options)
-    scores = found.scores[None, :, None]
-    scores.flags.writeable = False
-    return CrossValidation(
-        scores,
-        ridges,
-        ks,
-        "generalized cross-validation",
-        False,  # lower is better
-        "gcv",
-        found.one_pass,
-        found.passes,
-        ((int(rows), 0),),
-        problem,
-        found.reason,
-        None if found.errors is None else found.errors[:, None],
+    return _result(
+        CrossValidation(
+            found.scores[None, :, None],
+            ridges,
+            ks,
+            "generalized cross-validation",
+            False,  # lower is better
+            "gcv",
+            found.one_pass,
+            found.passes,
+            ((int(rows), 0),),
+            problem,
+            found.reason,
+            None if found.errors is None else found.errors[:, None],
+            None if found.rounding is None else found.rounding[None, :, None],
+        )
     )
 
 

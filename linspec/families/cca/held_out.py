@@ -20,8 +20,8 @@ from linspec import cost
 from linspec.arrays import HOST, HostArray, namespace
 from linspec.block_algebra import EPS
 from linspec.families.cca.variates import captured, componentwise
-from linspec.held_out.grams import Split
-from linspec.held_out.scores import HeldOutScore, Metric, still, weighted_rows
+from linspec.held_out.grams import ROUNDING, Split
+from linspec.held_out.scores import HeldOutScore, Metric, Rounded, still, weighted_rows
 from linspec.whitener import leading_svd
 
 
@@ -36,15 +36,16 @@ class TotalCaptured(HeldOutScore):
 
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
-    ) -> HostArray:
-        held, found = split.held_out, np.zeros((len(ridges), len(ks)))
+    ) -> Rounded:
+        rows, (found, rounding) = split.held_out.rows, np.zeros((2, len(ridges), len(ks)))
         most = max(k or 1 for k in ks)
-        for i, weights in enumerate(_weights(problem, split, ridges, most)):
-            sides = list(zip("XY", weights, strict=True))
-            G = np.block([[A.T @ held[a, b] @ B for b, B in sides] for a, A in sides])
-            means = np.concatenate([held.means[a] @ A for a, A in sides])
-            found[i] = self._scored(problem, G, means, held.count, held.rows, ks)
-        return found
+        for i, (x, y, condition) in enumerate(_weights(problem, split, ridges, most)):
+            both = split.images([{"X": x}, {"Y": y}])
+            G = both.spread + np.outer(both.means * both.count, both.means)
+            found[i] = self._scored(problem, G, both.means, both.count, rows, ks)
+            lost = np.sum(np.reshape(both.share_lost, (2, -1)), axis=0)
+            rounding[i] = [ROUNDING * condition + float(lost[:k].sum()) for k in ks]
+        return Rounded(found, rounding / np.maximum(np.abs(found), 1.0))
 
     def seconds_of_split(self, problem: Any, ridges: int) -> float:
         p, q = (float(A.shape[1]) for A in problem.matrices.values())
@@ -113,19 +114,27 @@ class SumOfCorrelations(TotalCaptured):
 
 
 def _weights(problem: Any, split: Split, ridges: Sequence[Any], k: int) -> Any:
-    """Per ridge, canonical weights of both views for the training rows, k columns or as many as there are."""
-    X, Y = (Metric(split.training[name, name], A) for name, A in problem.matrices.items())
-    C, between = split.training["X", "Y"], None
+    """Per ridge, canonical weights of both views for the training rows, k columns or as many as there are.
+
+    And the sum of the condition numbers of both views.
+    """
+    training = split.training
+    X, Y = (
+        Metric(training[name, name], A, None if problem.center else training.spread(name, name))
+        for name, A in problem.matrices.items()
+    )
+    C, between = training["X", "Y"], None
     for rx, ry in ridges:
+        condition = X.condition(rx) + Y.condition(ry)
         if X.shares(rx) and Y.shares(ry):
             between = X.vectors.T @ C @ Y.vectors if between is None else between
             dx, dy = 1 / np.sqrt(X.values + rx), 1 / np.sqrt(Y.values + ry)
             U, _, V = _leading(dx[:, None] * between * dy, k)
-            yield X.vectors @ (dx[:, None] * U), Y.vectors @ (dy[:, None] * V)
+            yield X.vectors @ (dx[:, None] * U), Y.vectors @ (dy[:, None] * V), condition
         else:
             Bx, By = X.inverse_root(rx), Y.inverse_root(ry)
             U, _, V = _leading(Bx.T @ C @ By, k)
-            yield Bx @ U, By @ V
+            yield Bx @ U, By @ V, condition
 
 
 def _leading(T: HostArray, k: int) -> Any:

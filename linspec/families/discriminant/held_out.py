@@ -11,15 +11,16 @@ Where we differ: targets of `linspec.targets.lda` are made anew from the classes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from linspec.arrays import HOST, HostArray, reciprocal, to_host
-from linspec.block_algebra import whitening
-from linspec.held_out.grams import Split
-from linspec.held_out.scores import HeldOutScore, Metric, weighted_rows
+from linspec.block_algebra import EPS, whitening
+from linspec.held_out.grams import ROUNDING, Split
+from linspec.held_out.scores import HeldOutScore, Metric, Rounded, weighted_rows
 from linspec.whitener import leading_svd
 
 
@@ -30,21 +31,28 @@ class PillaiTrace(HeldOutScore):
 
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
-    ) -> HostArray:
+    ) -> Rounded:
         training, held = split.training, split.held_out
         turn = _turn(problem, split.squares["H"])
-        eigen, C = Metric(training["X", "X"], problem.X), training["X", "H"] @ turn
+        spread = None if problem.center else training.spread("X", "X")
+        eigen, C = Metric(training["X", "X"], problem.X, spread), training["X", "H"] @ turn
         of = held.spread if problem.center else lambda a, b: held[a, b]
         Sx, Sxh, T = of("X", "X"), of("X", "H") @ turn, whitening(turn.T @ of("H", "H") @ turn)
-        most, found = max(k or problem.targets for k in ks), np.zeros((len(ridges), len(ks)))
+        length = math.sqrt(float(np.trace(turn.T @ training["H", "H"] @ turn)))
+        most = max(k or problem.targets for k in ks)
+        found, rounding = np.zeros((2, len(ridges), len(ks)))
         for i, ridge in enumerate(ridges):
             B = eigen.inverse_root(ridge)
             if 0 in (B.shape[1], C.shape[1]):
                 continue
             U, s, _ = leading_svd(B.T @ C, most, HOST)
-            W = B @ U[:, s > problem.resolution * s[0]]
+            condition = eigen.condition(ridge)
+            noise = ROUNDING * length * math.sqrt(min(condition, 1 / EPS))
+            W = B @ U[:, s > max(problem.resolution * s[0], noise)]
             found[i] = _traces(W.T @ Sx @ W, W.T @ (Sxh @ T), ks)
-        return found
+            lost = split.images([{"X": W}]).share_lost
+            rounding[i] = [ROUNDING * condition + float(lost[:k].sum()) for k in ks]
+        return Rounded(found, rounding / np.maximum(np.abs(found), 1.0))
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         P, w = weighted_rows(solution.transform(problem.X, confounds=problem.confounds), problem)

@@ -29,10 +29,18 @@ import numpy as np
 from linspec import cost, machine
 from linspec.arrays import Home, HostArray, random_generator, reciprocal, to_host
 from linspec.errors import ConvergenceWarning, InvalidProblem, NonFiniteData, NoSuitableSolver, warn
+from linspec.families.least_squares.errors_of_moments import (
+    metric,
+    moved_by,
+    rounded_fits,
+    share_lost,
+    solved,
+    squared_error,
+)
 from linspec.held_out.folds import Folds
-from linspec.held_out.grams import split_of
+from linspec.held_out.grams import ROUNDING, split_of
 from linspec.held_out.row_sums import bytes_held, gathered, union
-from linspec.held_out.scores import Generalized, Metric
+from linspec.held_out.scores import LOST, Generalized, Metric
 from linspec.operators import as_operator
 from linspec.row_model import row_model
 from linspec.solution import Status
@@ -74,7 +82,7 @@ def generalized(
     estimates = _estimates(problem, ridges, solver)
     way, reason = _chosen(estimates, form, problem.A.home)
     if way == "dense":
-        return _of_columns(problem, ridges, reason)
+        return _of_columns(problem, ridges, reason, again=form != "dense")
     if way == "rows":
         return _of_rows(problem, ridges, reason)
     return _of_signs(problem, ridges, solver, {"rng": rng, **options}, reason, random_generator(rng))
@@ -139,19 +147,56 @@ def _everything(rows: int) -> Folds:
     return Folds(rows, ((every, every),), (every,), ((0,),), ((0,),))
 
 
-def _of_columns(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
-    """By AᵀA = UΛUᵀ, in one pass."""
+def _of_columns(problem: Any, ridges: Sequence[float], reason: str, *, again: bool) -> Generalized:
+    """By AᵀA = UΛUᵀ, in one pass; errors that are rounding there come from a second one."""
     total = union(gathered(problem, _everything(int(min(A.shape[0] for A in problem.matrices.values())))))
     split = split_of(problem, total, total)
     training = split.training
-    eigen = Metric(training["A", "A"], problem.A)
-    live = eigen.values > eigen.cut * np.max(eigen.values, initial=0.0)
-    values = eigen.values[live]
-    squares = (eigen.vectors[:, live].T @ training["A", "B"]) ** 2 / values[:, None]
+    eigen = metric(problem, training)
     freedom = total.count - (total.rows - split.rank)
-    beyond = max(float(np.trace(training["B", "B"]) - squares.sum()), 0.0)
-    scores = _scores(values, squares, beyond, ridges, total.count, freedom)
-    return Generalized(scores, None, 1.0, True, reason)
+    x, moved, errors, lost, traces = [], [], [], [], []
+    for ridge, (coefficients, off) in zip(ridges, solved(eigen, training, ridges), strict=True):
+        error, share = squared_error(split, coefficients, off)
+        traces.append(_trace(eigen, ridge))
+        x.append(coefficients)
+        moved.append(off)
+        errors.append(error)
+        lost.append(share_lost(share, error))
+    passes, one_pass = 1.0, True
+    if again and problem.sweeps > 1 and max(lost) > LOST:
+        read, swept = _errors_of_rows(problem, x)
+        passes, one_pass = passes + swept, False
+        squares = split.squares["A"] * split.factors("A") ** 2
+        for i, error in enumerate(read):
+            if lost[i] > LOST:
+                off = moved[i] + rounded_fits(squares, x[i], split.squares["B"], total.count)
+                errors[i], lost[i] = error, share_lost(moved_by(off, error, total.count), error)
+    scores = np.empty(len(ridges))
+    for i, (trace, off) in enumerate(traces):
+        free = freedom - trace
+        scores[i] = _score(errors[i], free, total.count) / int(problem.B.shape[1])
+        lost[i] += 2 * off / free if free > 0 else 0.0
+    return Generalized(scores, None, passes, one_pass, reason, np.asarray(lost))
+
+
+def _trace(eigen: Metric, ridge: float) -> tuple[float, float]:
+    """tr (S + r I)⁻¹ S, and its rounding: where r is small the rank of S less r tr (S + r I)⁻¹."""
+    if eigen.shares(ridge):
+        return float(np.sum(eigen.values / (eigen.values + ridge))), 0.0
+    factor = eigen.whitener(ridge)
+    rest = ridge * float(np.sum(factor.solve_adjoint(np.eye(factor.rank)) ** 2)) if ridge > 0 else 0.0
+    return factor.rank - rest, ROUNDING * eigen.condition(ridge) * rest if rest > 0 else 0.0
+
+
+def _errors_of_rows(problem: Any, x: Sequence[HostArray]) -> tuple[list[float], float]:
+    """‖B − A x‖² for the coefficients of each ridge, from the rows, and the sweeps over them."""
+    twin = problem.about_rows().adjusted()
+    B, found, sweeps = _right_hand_sides(twin), [0.0] * len(x), 1.0
+    for some, fits, swept in _fits(twin.A, twin.A.home.place(np.stack(x)), B.shape[0]):
+        sweeps += swept
+        for i, fit in zip(some, fits, strict=True):
+            found[i] = float(np.sum((B - fit) ** 2))
+    return found, sweeps
 
 
 def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
@@ -175,8 +220,11 @@ def _of_rows(problem: Any, ridges: Sequence[float], reason: str) -> Generalized:
     U = eigen.vectors[:, live]
     along = U.T @ B
     beyond = float(np.sum((B - U @ along) ** 2))
-    scores = _scores(eigen.values[live], along**2, beyond, ridges, count, freedom)
-    return Generalized(scores, None, len(starts) * (1.0 if moments.wide else 2.0), False, reason)
+    values = eigen.values[live]
+    scores = _scores(values, along**2, beyond, ridges, count, freedom)
+    lost = _lost_of_rows(values, along, beyond, float(np.linalg.norm(B)), ridges)
+    passes = len(starts) * (1.0 if moments.wide else 2.0)
+    return Generalized(scores, None, passes, False, reason, lost)
 
 
 def _block(n: int, p: int, home: Home) -> int:
@@ -198,6 +246,25 @@ def _scores(
         error = beyond + float(np.sum((ridge / (values + ridge))[:, None] ** 2 * squares))
         found[i] = _score(error, freedom - float(np.sum(values / (values + ridge))), count)
     found /= squares.shape[1]
+    return found
+
+
+def _lost_of_rows(
+    values: HostArray, along: HostArray, beyond: float, length: float, ridges: Sequence[float]
+) -> HostArray:
+    """How much of the errors is rounding: those of K = AAᵀ move bᵀ f(K) b, f(λ) = (r/(λ + r))².
+
+    The derivative of f(K) has the entries f[λ, μ] = −(g h² + g² h)/r with g = r/(λ + r), h = r/(μ + r).
+    """
+    found = np.zeros(len(ridges))
+    for i, ridge in enumerate(ridges):
+        g = ridge / (values + ridge)
+        error = beyond + float(np.sum((g[:, None] * along) ** 2))
+        lost = moved_by(ROUNDING * length, beyond, 1.0)
+        if ridge > 0:
+            both = (g @ np.abs(along)) * (g**2 @ np.abs(along))
+            lost += 2 * ROUNDING * float(np.max(values, initial=0.0)) / ridge * float(both.sum())
+        found[i] = share_lost(lost, error)
     return found
 
 

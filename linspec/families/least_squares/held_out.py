@@ -2,22 +2,32 @@
 
 Problem: score all ridges of one split from second moments of its training rows and of its held-out rows.
 Method: AᵀA = UΛUᵀ is decomposed once, and x = U(Λ + r)⁻¹UᵀAᵀB for each ridge. The sum of squares of the errors on
-held-out rows is that of (B − A x), a quadratic form of their second moments.
+held-out rows is that of (B − A x), a quadratic form of their second moments about their means. Its terms cancel where
+the fit is good. So each error has a bound of its rounding, and errors that are rounding come from the rows themselves.
 Generalized cross-validation needs no split: see `linspec.families.least_squares.generalized`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from linspec import cost
 from linspec.arrays import HostArray, to_host
+from linspec.families.least_squares.errors_of_moments import (
+    metric,
+    moved_by,
+    rounded_fits,
+    share_lost,
+    solved,
+    squared_error,
+)
 from linspec.families.least_squares.generalized import generalized
-from linspec.held_out.grams import Grams, Split
-from linspec.held_out.scores import Generalized, HeldOutScore, Metric, weighted_rows
+from linspec.held_out.grams import Split
+from linspec.held_out.scores import Generalized, HeldOutScore, Rounded, weighted_rows
+from linspec.moments import Moments
 
 
 class SquaredErrors(HeldOutScore):
@@ -25,28 +35,42 @@ class SquaredErrors(HeldOutScore):
 
     label = "mean squared error"
     higher = False
+    reads_again = True
 
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
-    ) -> HostArray:
-        held, total = split.held_out, float(split.spreads["B"].sum())
-        found = [
-            self._of(_error(held, x), total, held.count, problem.B.shape[1])
-            for x in _coefficients(problem, split.training, ridges)
-        ]
-        return np.asarray(found)[:, None]
+    ) -> Rounded:
+        held, total, m = split.held_out, float(split.spreads["B"].sum()), int(problem.B.shape[1])
+        scores, rounding, moved = np.empty((3, len(ridges), 1))
+        for i, (x, off) in enumerate(solved(metric(problem, split.training), split.training, ridges)):
+            error, lost = squared_error(split, x, off)
+            scores[i], rounding[i] = self._of(error, total, held.count, m), share_lost(lost, error)
+            moved[i] = off
+        return Rounded(scores, rounding, moved)
 
     def seconds_of_split(self, problem: Any, ridges: int) -> float:
         p, m = float(problem.A.shape[1]), float(problem.B.shape[1])
-        return cost.EIGEN * p**3 / cost.FACTOR_RATE + (2 + 4 * ridges) * p**2 * m / cost.DENSE_RATE
+        return (
+            cost.EIGEN * p**3 / cost.FACTOR_RATE
+            + (2 * p**2 + ridges * (2 * p**2 + 4 * (p + m) ** 2)) * m / cost.DENSE_RATE
+        )
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
-        predicted, w = weighted_rows(solution.predict(problem.A, confounds=problem.confounds), problem)
-        B = np.asarray(to_host(problem.B.dense()), dtype=np.float64)
-        errors = B - np.reshape(predicted, B.shape)
+        B, errors, w = _errors_of_rows(problem, solution)
         about = B - w @ B / w.sum()
         error, total = (float(np.sum(w @ D**2)) for D in (errors, about))
         return np.asarray([self._of(error, total, float(w.sum()), B.shape[1])])
+
+    def rounding_of_solutions(self, problem: Any, solutions: Sequence[Any], moved: HostArray) -> HostArray:
+        A = Moments(problem.A, form="implicit").diagonal()[0]
+        squares, found = np.asarray(to_host(A), dtype=np.float64), np.empty((len(solutions), 1))
+        for i, solution in enumerate(solutions):
+            B, errors, w = _errors_of_rows(problem, solution)
+            x = np.reshape(np.asarray(to_host(solution.x), dtype=np.float64), (len(squares), -1))
+            off = float(moved[i, 0]) + rounded_fits(squares, x, np.sum(B**2, axis=0), len(B))
+            error = float(np.sum(w @ errors**2))
+            found[i] = share_lost(moved_by(off, error, float(w.sum())), error)
+        return found
 
     def generalized(
         self,
@@ -63,6 +87,13 @@ class SquaredErrors(HeldOutScore):
         return error / (count * columns)
 
 
+def _errors_of_rows(problem: Any, solution: Any) -> tuple[HostArray, HostArray, HostArray]:
+    """B, its errors, and the weight of each row."""
+    predicted, w = weighted_rows(solution.predict(problem.A, confounds=problem.confounds), problem)
+    B = np.asarray(to_host(problem.B.dense()), dtype=np.float64)
+    return B, B - np.reshape(predicted, B.shape), w
+
+
 class Explained(SquaredErrors):
     """R²: one less the squared errors over the squares of the held-out right-hand sides about their own means."""
 
@@ -71,23 +102,3 @@ class Explained(SquaredErrors):
 
     def _of(self, error: float, total: float, count: float, columns: int) -> float:
         return 1 - error / total if total > 0 else np.nan
-
-
-def _coefficients(problem: Any, training: Grams, ridges: Sequence[Any]) -> Iterator[HostArray]:
-    """The coefficients for each ridge."""
-    eigen, AtB, turned = Metric(training["A", "A"], problem.A), training["A", "B"], None
-    for ridge in ridges:
-        if eigen.shares(ridge):
-            turned = eigen.vectors.T @ AtB if turned is None else turned
-            yield eigen.vectors @ (turned / (eigen.values + ridge)[:, None])
-        else:
-            factor = eigen.whitener(ridge)
-            x = factor.solve_adjoint(factor.solve(AtB))
-            rest = AtB - training["A", "A"] @ x - ridge * x
-            yield x + factor.solve_adjoint(factor.solve(rest))  # one refinement
-
-
-def _error(held: Grams, x: HostArray) -> float:
-    """‖B − A x‖² of the held-out rows."""
-    squares = np.trace(held["B", "B"]) - 2 * np.sum(x * held["A", "B"]) + np.sum(x * (held["A", "A"] @ x))
-    return max(float(squares), 0.0)

@@ -18,8 +18,8 @@ import numpy as np
 
 from linspec.arrays import HostArray, to_host
 from linspec.errors import MissingCapability
-from linspec.held_out.grams import Split
-from linspec.held_out.scores import HeldOutScore, weighted_rows
+from linspec.held_out.grams import ROUNDING, Split
+from linspec.held_out.scores import HeldOutScore, Rounded, weighted_rows
 
 
 class Reconstruction(HeldOutScore):
@@ -29,14 +29,20 @@ class Reconstruction(HeldOutScore):
 
     def of_moments(
         self, problem: Any, split: Split, ridges: Sequence[Any], ks: Sequence[int | None]
-    ) -> HostArray:
+    ) -> Rounded:
         values, V = np.linalg.eigh(split.training["A", "A"])
         values, V = np.maximum(values[::-1], 0.0) / split.training.count, V[:, ::-1]
         held = split.held_out["A", "A"]
         along = np.sum(V * (held @ V), axis=0)
         arguments = values, float(values.sum()), along, float(np.trace(held)), split.held_out.count
-        found = [self._of(len(values) if k is None else k, len(values), *arguments) for k in ks]
-        return np.tile(np.asarray(found), (len(ridges), 1))
+        sizes = [len(values) if k is None else k for k in ks]
+        found = np.asarray([self._of(k, len(values), *arguments) for k in sizes])
+        lost = np.asarray([self._lost(k, values) for k in sizes]) / np.maximum(np.abs(found), 1.0)
+        return Rounded(np.tile(found, (len(ridges), 1)), np.tile(lost, (len(ridges), 1)))
+
+    def _lost(self, k: int, values: HostArray) -> float:
+        """The rounding of a score: no terms of a share of squares cancel."""
+        return 0.0
 
     def of_solution(self, problem: Any, solution: Any, ks: Sequence[int | None]) -> HostArray:
         scores, w = weighted_rows(solution.transform(problem.A, confounds=problem.confounds), problem)
@@ -71,6 +77,15 @@ class LogLikelihood(Reconstruction):
     """The mean log-likelihood of a held-out row under probabilistic principal components."""
 
     label = "log-likelihood of a row"
+
+    def _lost(self, k: int, values: HostArray) -> float:
+        """Each variance, and that of the noise, is known up to the rounding of the largest: so are their logarithms."""
+        p, total = len(values), float(values.sum())
+        widths = [*values[:k], *([float(values[k:].sum()) / (p - k)] if k < p else [])]
+        least = min(widths, default=0.0)
+        if least <= p * np.finfo(np.float64).eps * total:
+            return 0.0  # the likelihood is -inf
+        return float(ROUNDING * total * sum(1 / width for width in widths))
 
     def _of(
         self, k: int, p: int, values: HostArray, total: float, along: HostArray, squares: float, count: float
